@@ -1,0 +1,132 @@
+package backends
+
+import "context"
+
+// Backend creates and deletes volumes on one kind of storage. It is required.
+type Backend interface {
+	// Create makes an empty volume. When a volume of that name exists, whatever it looks like, Create
+	// changes nothing and fails with Exists: comparing it with the Spec is the caller's work.
+	//
+	// Kinds: Exists; Invalid for a Spec that can never be met; OutOfRange when the capacity range cannot
+	// be met; Exhausted when there is no room now; NotFound when something that the Spec names is not there.
+	Create(ctx context.Context, spec Spec) (*Volume, error)
+
+	// Find returns the volume that Create made under the name. Kinds: NotFound.
+	Find(ctx context.Context, name string) (*Volume, error)
+
+	// Get returns the volume with the handle. A handle that the backend could never have given out is
+	// NotFound too: nothing about the handle's text may be believed. Kinds: NotFound.
+	Get(ctx context.Context, handle string) (*Volume, error)
+
+	// Delete removes the volume and its data. Kinds: NotFound when there is none; InUse when the volume
+	// is attached or mounted, or when something else depends on it.
+	Delete(ctx context.Context, handle string) error
+}
+
+// NodeBackend tells the node where a volume's data is. It is required.
+type NodeBackend interface {
+	// Source describes what is to be mounted for an attached volume. It neither mounts nor changes
+	// anything that the volume's user could see. It may be called again for the same attachment. A
+	// backend that is also a Releaser may note that the volume is in use from now on.
+	//
+	// Kinds: NotFound when there is no such volume; Unavailable when it cannot be reached yet.
+	Source(ctx context.Context, attachment Attachment) (Source, error)
+}
+
+// Attacher connects volumes to nodes. A backend without it needs no attach step.
+type Attacher interface {
+	// Attach makes the volume reachable from the node and returns once it is. The attributes reach the
+	// node in Attachment.Attributes. Attaching again to the same node in the same way succeeds.
+	//
+	// Kinds: NotFound for the volume or the node; InUse, naming the other node, when the volume is
+	// attached elsewhere and may be attached once only; Exists when it is attached here in another way
+	// (read-only or not); Exhausted when the node's attach limit is reached.
+	Attach(ctx context.Context, request AttachRequest) (attributes map[string]string, err error)
+
+	// Detach undoes Attach and returns once the node has lost the volume. With an empty node it detaches
+	// the volume from every node. A volume that is not attached there is detached: no error.
+	//
+	// Kinds: NotFound when there is no such volume.
+	Detach(ctx context.Context, handle, node string) error
+}
+
+// Expander makes volumes larger, also while they are in use.
+type Expander interface {
+	// Expand grows the volume to a size in the range. A volume that is large enough already is left as
+	// it is. Kinds: NotFound; OutOfRange when the range cannot be met; Exhausted when there is no room now.
+	Expand(ctx context.Context, handle string, size CapacityRange) (Expansion, error)
+}
+
+// Cloner makes a volume with the contents of another.
+type Cloner interface {
+	// Clone is Create with the data that the source volume holds at some instant between call and
+	// return. The clone is independent: the source may be deleted afterwards.
+	//
+	// Kinds: as Create; NotFound when the source is not there; OutOfRange when the clone would be
+	// smaller than the source.
+	Clone(ctx context.Context, spec Spec, source string) (*Volume, error)
+}
+
+// Modifier changes a volume's mutable parameters (VolumeAttributesClass) while it is in use.
+type Modifier interface {
+	// Modify sets the parameters that the value sets and leaves the others. The value is what
+	// Definition.NewMutable returned, filled in. Kinds: NotFound; Invalid when the volume cannot have it.
+	Modify(ctx context.Context, handle string, mutable any) error
+}
+
+// Lister enumerates volumes.
+type Lister interface {
+	// List returns volumes in a stable order. A page begins after the last entry of the previous one, also
+	// when that entry is gone by now; a volume that exists during the whole enumeration is returned once.
+	//
+	// Kinds: Busy for a token that List did not give out (CSI asks for ABORTED: start again).
+	List(ctx context.Context, page Page) (volumes []Volume, next string, err error)
+}
+
+// CapacityReporter tells how much more can be provisioned.
+type CapacityReporter interface {
+	// Capacity answers for volumes like those that the query describes. A place or parameters that this
+	// backend cannot serve have a capacity of zero, without an error.
+	Capacity(ctx context.Context, query CapacityQuery) (Capacity, error)
+}
+
+// HealthReporter tells what is wrong with volumes, seen from the controller.
+type HealthReporter interface {
+	// Health returns what is wrong with the volume now; nothing when it is well. Kinds: NotFound.
+	Health(ctx context.Context, handle string) ([]HealthIssue, error)
+
+	// ListHealth enumerates, as Lister does, the volumes that are not well.
+	ListHealth(ctx context.Context, page Page) (unwell []VolumeHealth, next string, err error)
+}
+
+// Topologist is a backend whose volumes cannot be reached from everywhere. Spec.Topology,
+// Volume.Topology and Snapshot.Topology mean nothing without it.
+type Topologist interface {
+	// TopologyKeys are the keys of the segments that the backend understands.
+	TopologyKeys() []string
+}
+
+// Releaser is told when a node no longer uses a volume.
+type Releaser interface {
+	// Release is called after the last unmount of what Source described, and may be called again or
+	// without a preceding Source. A volume that is gone is released: no error.
+	Release(ctx context.Context, handle string) error
+}
+
+// Limiter knows how many volumes a node can have attached.
+type Limiter interface {
+	// Limit is the number of volumes that may be attached to this node; 0 means no limit is known.
+	Limit(ctx context.Context) (int64, error)
+}
+
+// Inspector tells what is wrong with the storage, seen from this node.
+type Inspector interface {
+	// Inspect returns what is wrong now; nothing when all is well.
+	Inspect(ctx context.Context) ([]StorageIssue, error)
+}
+
+// Locator knows where this node is.
+type Locator interface {
+	// Topology returns the node's segments, one for each of Topologist's keys.
+	Topology(ctx context.Context) (Topology, error)
+}

@@ -1,0 +1,64 @@
+package backends
+
+// Features holds a backend's optional interfaces, nil where it has none. It is read once, from the
+// undecorated backend: a decorator hides methods, and an assertion on it would lose them.
+type Features struct {
+	// On the controller.
+	Attach     Attacher
+	Expand     Expander
+	Clone      Cloner
+	Modify     Modifier
+	List       Lister
+	Capacity   CapacityReporter
+	Health     HealthReporter
+	Snapshot   Snapshotter
+	Snapshots  SnapshotLister
+	Group      GroupSnapshotter
+	Topologist Topologist
+	// On the node.
+	Release Releaser
+	Limit   Limiter
+	Inspect Inspector
+	Locate  Locator
+}
+
+// Resolve looks at which optional interfaces an instance has. Either side may be nil.
+func Resolve(controller Backend, node NodeBackend) Features {
+	var f Features
+	f.Attach, _ = controller.(Attacher)
+	f.Expand, _ = controller.(Expander)
+	f.Clone, _ = controller.(Cloner)
+	f.Modify, _ = controller.(Modifier)
+	f.List, _ = controller.(Lister)
+	f.Capacity, _ = controller.(CapacityReporter)
+	f.Health, _ = controller.(HealthReporter)
+	f.Snapshot, _ = controller.(Snapshotter)
+	f.Snapshots, _ = controller.(SnapshotLister)
+	f.Group, _ = controller.(GroupSnapshotter)
+	f.Topologist, _ = controller.(Topologist)
+	f.Release, _ = node.(Releaser)
+	f.Limit, _ = node.(Limiter)
+	f.Inspect, _ = node.(Inspector)
+	f.Locate, _ = node.(Locator)
+	return f
+}
+
+// Names lists the features that are there, for logs and documentation, in a fixed order.
+func (f Features) Names() []string {
+	var names []string
+	for _, feature := range []struct {
+		name string
+		has  bool
+	}{
+		{"attach", f.Attach != nil}, {"expand", f.Expand != nil}, {"clone", f.Clone != nil},
+		{"modify", f.Modify != nil}, {"list", f.List != nil}, {"capacity", f.Capacity != nil},
+		{"health", f.Health != nil}, {"snapshot", f.Snapshot != nil}, {"list-snapshots", f.Snapshots != nil},
+		{"group-snapshot", f.Group != nil}, {"topology", f.Topologist != nil}, {"release", f.Release != nil},
+		{"limit", f.Limit != nil}, {"inspect", f.Inspect != nil}, {"locate", f.Locate != nil},
+	} {
+		if feature.has {
+			names = append(names, feature.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,71 @@
+package backends
+
+import "slices"
+
+// Topology is a place: segments such as a zone or a node, by key.
+type Topology map[string]string
+
+// Within tells whether every segment of place has the same value in t.
+func (t Topology) Within(place Topology) bool {
+	for key, value := range place {
+		if t[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// TopologyRequirement says where a volume must be reachable from (CSI's TopologyRequirement).
+type TopologyRequirement struct {
+	Requisite []Topology // in one of these, unless empty
+	Preferred []Topology // the earlier the better
+}
+
+// Allows tells whether a volume in the place meets the requirement.
+func (r TopologyRequirement) Allows(place Topology) bool {
+	return len(r.Requisite) == 0 || slices.ContainsFunc(r.Requisite, place.Within)
+}
+
+// CapacityQuery describes volumes whose capacity is asked for.
+type CapacityQuery struct {
+	Parameters any    // as in Spec
+	Access     Access // the zero value for any
+	Topology   Topology
+}
+
+// Capacity says how much more can be provisioned, in bytes.
+type Capacity struct {
+	AvailableBytes int64
+	LargestBytes   int64 // the largest single volume; 0 when it is not known
+	SmallestBytes  int64 // the smallest single volume; 0 when there is no bound
+}
+
+// HealthStatus classifies what is wrong with a volume (CSI 1.13, VolumeHealthErrorType).
+type HealthStatus string
+
+// The statuses of a volume that is not well.
+const (
+	Degraded     HealthStatus = "DEGRADED"     // usable, not as it should be
+	Inaccessible HealthStatus = "INACCESSIBLE" // not usable
+	DataLoss     HealthStatus = "DATA_LOSS"    // data is lost, or very likely so
+)
+
+// HealthIssue is one thing that is wrong with a volume.
+type HealthIssue struct {
+	Status  HealthStatus
+	Reason  string // one CamelCase word for machines
+	Message string // a sentence for a person
+}
+
+// VolumeHealth is a volume that is not well.
+type VolumeHealth struct {
+	Handle string
+	Issues []HealthIssue
+}
+
+// StorageIssue is one thing that is wrong with the storage as seen from a node.
+type StorageIssue struct {
+	Unreachable bool   // unreachable rather than merely degraded
+	Reason      string // one CamelCase word for machines
+	Message     string // a sentence for a person
+}

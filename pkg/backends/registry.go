@@ -1,0 +1,65 @@
+package backends
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+)
+
+// Definition is all that Stowage knows of a backend before it is opened.
+type Definition struct {
+	Name    string // as in --backend, such as "local"
+	Summary string // one line for --help and the documentation
+
+	// NewParameters returns a pointer to a zero struct that StorageClass parameters are decoded into
+	// (package params explains the tags). The next two are nil when there is nothing of the sort.
+	NewParameters         func() any
+	NewMutable            func() any // for VolumeAttributesClass parameters
+	NewSnapshotParameters func() any // for VolumeSnapshotClass parameters
+	// NewConfig returns a pointer to a struct with the default configuration, which --config is decoded
+	// into as strict YAML; nil when there is nothing to configure.
+	NewConfig func() any
+
+	// Open starts the backend: it repairs what a crash left behind, reports it to the log, and fails
+	// with a sentence that says what is missing.
+	Open func(ctx context.Context, options Options) (*Instance, error)
+}
+
+// Options is what a backend is opened with.
+type Options struct {
+	Driver  string // the driver's name, such as local.csi.stowage.dev: a prefix for topology keys and tags
+	DataDir string // a directory that is the backend's own; it holds everything that the backend keeps
+	NodeID  string // this node's ID; empty in a process that serves the controller only
+	Config  any    // what NewConfig returned, filled in; nil without one
+	Log     *slog.Logger
+}
+
+// Instance is a backend at work. A process that serves one role only may leave the other side nil.
+type Instance struct {
+	Controller Backend
+	Node       NodeBackend
+	// Close waits for background work or stops it, and frees what Open took. It may be nil.
+	Close func() error
+}
+
+// Registry is the list of the backends that a binary has.
+type Registry []Definition
+
+// Lookup returns the definition of that name. Kinds: Invalid, naming those that there are.
+func (r Registry) Lookup(name string) (Definition, error) {
+	for _, d := range r {
+		if d.Name == name {
+			return d, nil
+		}
+	}
+	return Definition{}, Errorf(Invalid, "there is no backend %q: use %s", name, strings.Join(r.Names(), " or "))
+}
+
+// Names lists the backends in the registry's order.
+func (r Registry) Names() []string {
+	names := make([]string, len(r))
+	for i, d := range r {
+		names[i] = d.Name
+	}
+	return names
+}

@@ -1,0 +1,182 @@
+package backends
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Spec says which volume is wanted. Everything in it has been decoded and validated.
+type Spec struct {
+	// Name is the orchestrator's name, unique for each volume: any text of up to 128 bytes (CSI, "Size
+	// Limits"), not fit to be a file name.
+	Name     string
+	Capacity CapacityRange
+	// Parameters is what Definition.NewParameters returned, filled in.
+	Parameters any
+	// Mutable is what Definition.NewMutable returned, filled in; nil when nothing mutable was asked.
+	Mutable any
+	// Access lists all the ways in which the volume will be used.
+	Access Access
+	// Topology says where the volume must be reachable from.
+	Topology TopologyRequirement
+	// Claim names the Kubernetes objects that the volume is for, when they are known: for tags and templates.
+	Claim Claim
+	// Fingerprint stands for all that makes two Specs of one name different, but for capacity, topology
+	// and source. The backend keeps it with the volume and returns it in Volume.
+	Fingerprint string
+}
+
+// Claim names the Kubernetes objects for which a volume is made (csi-provisioner's --extra-create-metadata).
+type Claim struct {
+	Namespace, Name string // of the PersistentVolumeClaim
+	Volume          string // of the PersistentVolume
+}
+
+// Volume is a volume that exists.
+type Volume struct {
+	// Handle is the backend's own name of the volume, at most 128 bytes, for ever.
+	Handle        string
+	Name          string
+	CapacityBytes int64
+	Fingerprint   string // Spec.Fingerprint; empty when it is not known, as for volumes made by others
+	Source        ContentSource
+	Access        Access // all the ways in which it can be used
+	Topology      []Topology
+	// PublishedNodes are the nodes that the volume is attached to; only an Attacher fills it.
+	PublishedNodes []string
+	// Attributes reach the node in Attachment.Attributes and are shown to users in the PersistentVolume.
+	Attributes map[string]string
+}
+
+// ContentSource says what a volume was filled from; the zero value says that it was created empty.
+type ContentSource struct {
+	Snapshot string // a snapshot's handle
+	Volume   string // a volume's handle
+}
+
+// CapacityRange is a range of sizes in bytes; a bound of 0 is no bound.
+type CapacityRange struct {
+	RequiredBytes int64 // at least
+	LimitBytes    int64 // at most
+}
+
+// Contains tells whether a size in bytes lies within the range.
+func (r CapacityRange) Contains(size int64) bool {
+	return size >= r.RequiredBytes && (r.LimitBytes == 0 || size <= r.LimitBytes)
+}
+
+// String renders the range for an error message.
+func (r CapacityRange) String() string {
+	if r.LimitBytes == 0 {
+		return fmt.Sprintf("at least %d bytes", r.RequiredBytes)
+	}
+	return fmt.Sprintf("%d to %d bytes", r.RequiredBytes, r.LimitBytes)
+}
+
+// Round returns the smallest size in the range that is at least least and a multiple of step; without
+// a required size it starts from preferred. Kinds: OutOfRange when there is none.
+func (r CapacityRange) Round(preferred, least, step int64) (int64, error) {
+	size := r.RequiredBytes
+	if size == 0 {
+		size = preferred
+		if r.LimitBytes != 0 {
+			size = min(size, r.LimitBytes)
+		}
+	}
+	size = max(size, least)
+	if rest := size % step; rest != 0 {
+		size += step - rest
+	}
+	if size < 0 || !r.Contains(size) {
+		return 0, Errorf(OutOfRange, "no volume size fits %s: sizes are multiples of %d bytes, from %d bytes", r, step, least)
+	}
+	return size, nil
+}
+
+// Expansion is the outcome of Expander.Expand.
+type Expansion struct {
+	CapacityBytes int64
+	// NodeExpansion tells whether the node must grow the device or the filesystem too.
+	NodeExpansion bool
+}
+
+// AccessType is the form in which a volume is handed to a workload.
+type AccessType string
+
+// The access types of CSI's VolumeCapability.
+const (
+	Mount AccessType = "mount"
+	Block AccessType = "block"
+)
+
+// AccessMode says from where and how a volume is used at one time.
+type AccessMode string
+
+// The access modes of CSI's VolumeCapability.AccessMode.
+const (
+	SingleNodeWriter       AccessMode = "SINGLE_NODE_WRITER"
+	SingleNodeReaderOnly   AccessMode = "SINGLE_NODE_READER_ONLY"
+	SingleNodeSingleWriter AccessMode = "SINGLE_NODE_SINGLE_WRITER"
+	SingleNodeMultiWriter  AccessMode = "SINGLE_NODE_MULTI_WRITER"
+	MultiNodeReaderOnly    AccessMode = "MULTI_NODE_READER_ONLY"
+	MultiNodeSingleWriter  AccessMode = "MULTI_NODE_SINGLE_WRITER"
+	MultiNodeMultiWriter   AccessMode = "MULTI_NODE_MULTI_WRITER"
+)
+
+// SingleNodeModes are the modes in which a volume is used on one node at a time.
+func SingleNodeModes() []AccessMode {
+	return []AccessMode{SingleNodeWriter, SingleNodeReaderOnly, SingleNodeSingleWriter, SingleNodeMultiWriter}
+}
+
+// Access is a set of ways to use a volume: each type in each mode.
+type Access struct {
+	Types []AccessType
+	Modes []AccessMode
+}
+
+// Check tells whether all that is wanted is in a. Kinds: Invalid, saying what is not and what is.
+func (a Access) Check(want Access) error {
+	for _, t := range want.Types {
+		if !slices.Contains(a.Types, t) {
+			return Errorf(Invalid, "access type %q is not supported: use %s", t, join(a.Types))
+		}
+	}
+	for _, m := range want.Modes {
+		if !slices.Contains(a.Modes, m) {
+			return Errorf(Invalid, "access mode %s is not supported: use %s", m, join(a.Modes))
+		}
+	}
+	return nil
+}
+
+func join[T ~string](list []T) string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = string(v)
+	}
+	return strings.Join(texts, " or ")
+}
+
+// Page asks for a part of an enumeration.
+type Page struct {
+	Limit int    // at most so many entries; 0 means all
+	Token string // what the previous call returned; empty at the start
+}
+
+// AttachRequest says which volume is to be attached where.
+type AttachRequest struct {
+	Handle   string
+	Node     string // the node's ID as NodeGetInfo gave it
+	ReadOnly bool
+	Access   Access
+}
+
+// Attachment is a volume as a node comes to know it.
+type Attachment struct {
+	Handle string
+	// Type tells whether the volume is wanted as a filesystem or as a raw device.
+	Type AccessType
+	// Attributes are Volume.Attributes and, over them, what Attacher.Attach returned.
+	Attributes map[string]string
+}
