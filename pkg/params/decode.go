@@ -1,0 +1,113 @@
+package params
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// validator is a target that knows which combinations of its values are impossible.
+type validator interface{ Validate() error }
+
+// Decode fills the targets, pointers to structs, from values. Every key must belong to one of them, and
+// parameters whose key is not given get their default. Then each target that has a method Validate() error
+// is validated. When Decode fails, no target is changed.
+//
+// Kinds: Invalid, naming everything that is wrong in sorted order. A single error of Validate that has a Kind
+// keeps it. Decode panics where Check would report a mistake, and on a target that is not a pointer.
+func Decode(values map[string]string, targets ...any) error {
+	drafts := make([]reflect.Value, len(targets))
+	structs := make([]reflect.Value, len(targets))
+	for i, target := range targets {
+		drafts[i] = draftOf(target)
+		structs[i] = drafts[i].Elem()
+	}
+	if err := schemaOf(structs...).fill(values); err != nil {
+		return err
+	}
+	if err := validate(drafts); err != nil {
+		return err
+	}
+	for i, target := range targets {
+		reflect.ValueOf(target).Elem().Set(structs[i])
+	}
+	return nil
+}
+
+// draftOf returns a pointer to a copy of what target points to.
+func draftOf(target any) reflect.Value {
+	value, err := structOf(target)
+	if err == nil && !value.CanSet() {
+		err = fmt.Errorf("a target is %T: use a pointer to it", target)
+	}
+	if err != nil {
+		panic("params: " + err.Error())
+	}
+	draft := reflect.New(value.Type())
+	draft.Elem().Set(value)
+	return draft
+}
+
+// fill sets every parameter. Kinds: Invalid.
+func (s *schema) fill(values map[string]string) error {
+	byKey := make(map[string]*parameter, len(s.parameters))
+	for _, p := range s.parameters {
+		if !p.ignored() {
+			p.setDefault()
+		}
+		for _, key := range p.keys {
+			byKey[key] = p
+		}
+	}
+	var found problems
+	given := map[*parameter]string{}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		p := byKey[key]
+		switch {
+		case p == nil:
+			found.unknownKey(key, s)
+		case p.ignored():
+		case given[p] != "":
+			found.givenTwice(given[p], key)
+		default:
+			given[p] = key
+			if !p.set(values[key]) {
+				found.badValue(key, values[key], p)
+			}
+		}
+	}
+	return found.err(s)
+}
+
+// validate asks the targets about themselves.
+func validate(drafts []reflect.Value) error {
+	var failures []error
+	for _, draft := range drafts {
+		if v, ok := draft.Interface().(validator); ok {
+			failures = append(failures, v.Validate())
+		}
+	}
+	failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
+	slices.SortStableFunc(failures, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return oneInvalid(failures)
+}
+
+// oneInvalid makes one error of several; a lone one that has a Kind stays as it is.
+func oneInvalid(failures []error) error {
+	if len(failures) == 0 {
+		return nil
+	}
+	all := failures[0]
+	if _, kinded := errors.AsType[*backends.Error](all); kinded && len(failures) == 1 {
+		return all
+	}
+	for _, next := range failures[1:] {
+		all = fmt.Errorf("%w; %w", all, next)
+	}
+	return backends.Errorf(backends.Invalid, "%w", all)
+}

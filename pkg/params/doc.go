@@ -1,0 +1,42 @@
+// Package params turns the string parameters of a StorageClass, VolumeAttributesClass or
+// VolumeSnapshotClass into typed structs, and refuses whatever it does not understand.
+//
+// Kubernetes checks nothing of these maps, so that a typo in a class would otherwise make volumes that
+// are quietly not what was asked for. A struct's tags say once what is allowed; decoding, the error
+// messages, the fingerprint of a volume and docs/parameters.md all follow from them:
+//
+//	type Parameters struct {
+//		Pool   string      `param:"pool" default:"image" doc:"Pool to take the volume from."`
+//		FSType string      `param:"fsType" enum:"ext4|xfs" alias:"fstype"`
+//		Stripe params.Size `param:"stripe" min:"4Ki" max:"1Mi"`
+//		IOPS   *int64      `param:"iops" min:"100" doc:"Operations per second."`
+//		_      string      `param:"legacyHint"`
+//	}
+//
+// # Tags
+//
+//   - param is the key, case-sensitive. A field without it, or with "-", is left alone.
+//   - default is the value of a key that is not given; without it that is the type's zero value, which
+//     then need not be in enum or between min and max. Pointers have no default.
+//   - enum lists the allowed values, separated by "|"; for a list, those of its entries. Not for bool.
+//   - min and max bound a number or a Size, both included.
+//   - alias lists older spellings of the key, separated by "|".
+//   - doc is a sentence for the documentation.
+//
+// # Types
+//
+//   - string, and types made of it: any text without control characters, as it stands.
+//   - bool: "true" or "false" and nothing else. Other spellings ("yes", "1", "True") differ from tool to
+//     tool, and strconv's "t" or "F" look like typos.
+//   - int and int64: decimal digits with an optional "-". Leading zeros are refused, because half of the
+//     readers take them for octal.
+//   - Size: bytes, see ParseSize.
+//   - []string: entries separated by commas, with spaces around an entry dropped and empty entries
+//     refused. The empty text is the empty list, which is nil.
+//   - a pointer to one of these: nil when the key is not given. It is the form of a mutable parameter,
+//     where "leave it as it is" differs from every value.
+//   - a field that is named _ is a key that is accepted with any value, and ignored.
+//   - an embedded struct stands for its fields.
+//
+// A target with a method Validate() error is validated after decoding, for what no single tag can say.
+package params

@@ -1,0 +1,130 @@
+package paramdoc
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/params"
+)
+
+// heading opens the page. It tells generators and reviewers alike not to edit it (https://go.dev/s/generatedcode).
+const heading = `<!-- Code generated from the parameters' tags. DO NOT EDIT. -->
+
+# Parameters
+
+Keys are case-sensitive. An unknown key, a value that is not allowed and a combination that is impossible are
+refused, and nothing is provisioned. Sizes are bytes: ` + "`1048576`, `500M`, `10Gi`" + `.
+`
+
+// Section is a part of the page: the parameters of one struct.
+type Section struct {
+	Title  string
+	Intro  string // Markdown; may be empty
+	Target any    // a struct with param tags or a pointer to one; nil for a section without parameters
+}
+
+// Render writes the sections as one page of Markdown, the same bytes for the same sections. It fails when
+// params.Check finds a mistake, before anything is written, and when w does.
+func Render(w io.Writer, sections []Section) error {
+	var page bytes.Buffer
+	page.WriteString(heading)
+	for _, section := range sections {
+		if err := section.render(&page); err != nil {
+			return fmt.Errorf("section %q: %w", section.Title, err)
+		}
+	}
+	_, err := page.WriteTo(w)
+	return err
+}
+
+func (s Section) render(page *bytes.Buffer) error {
+	fmt.Fprintf(page, "\n## %s\n", s.Title)
+	if s.Intro != "" {
+		fmt.Fprintf(page, "\n%s\n", strings.TrimSpace(s.Intro))
+	}
+	if s.Target == nil {
+		return nil
+	}
+	if err := params.Check(s.Target); err != nil {
+		return err
+	}
+	fields, ignored := divide(params.Describe(s.Target))
+	renderTable(page, fields)
+	renderIgnored(page, ignored)
+	return nil
+}
+
+// divide puts the keys that do something apart from those that are ignored.
+func divide(all []params.Field) (fields, ignored []params.Field) {
+	for _, f := range all {
+		if f.Ignored {
+			ignored = append(ignored, f)
+			continue
+		}
+		fields = append(fields, f)
+	}
+	return fields, ignored
+}
+
+func renderTable(page *bytes.Buffer, fields []params.Field) {
+	if len(fields) == 0 {
+		return
+	}
+	page.WriteString("\n| Key | Type | Default | Allowed | Can be changed later | Meaning |\n|---|---|---|---|---|---|\n")
+	for _, f := range fields {
+		cells := []string{keys(f), f.Type, code(f.Default), escape(f.Allowed), yesNo(f.Mutable), escape(f.Doc)}
+		fmt.Fprintf(page, "| %s |\n", strings.Join(cells, " | "))
+	}
+}
+
+func renderIgnored(page *bytes.Buffer, ignored []params.Field) {
+	if len(ignored) == 0 {
+		return
+	}
+	page.WriteString("\nAlso accepted, without effect on the driver:\n\n")
+	for _, f := range ignored {
+		fmt.Fprintf(page, "- %s%s\n", keys(f), prefixed(": ", escape(f.Doc)))
+	}
+}
+
+// keys shows the key, and its older spellings in brackets.
+func keys(f params.Field) string {
+	if len(f.Aliases) == 0 {
+		return code(f.Key)
+	}
+	older := make([]string, len(f.Aliases))
+	for i, alias := range f.Aliases {
+		older[i] = code(alias)
+	}
+	return fmt.Sprintf("%s (also %s)", code(f.Key), strings.Join(older, ", "))
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+// code shows text as it is to be typed. Keys and defaults with a backquote do not occur; a vertical bar
+// would end the cell even inside code (GitHub Flavored Markdown, "Tables").
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + strings.ReplaceAll(text, "|", `\|`) + "`"
+}
+
+// escape keeps running text inside one cell.
+func escape(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(text)
+}

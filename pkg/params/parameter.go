@@ -1,0 +1,139 @@
+package params
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// parameter is one key, as the tags of a struct's field describe it.
+type parameter struct {
+	key     string
+	keys    []string // key and its aliases
+	doc     string
+	codec   codec // nil when the key is ignored
+	enum    []string
+	min     *int64
+	max     *int64
+	initial string        // the default in canonical text
+	pointer bool          // nil stands for "not given"
+	field   reflect.Value // where the value is kept
+}
+
+func (p *parameter) ignored() bool { return p.codec == nil }
+
+// setDefault gives the field the value of a key that is not given.
+func (p *parameter) setDefault() {
+	p.field.SetZero()
+	if p.initial != "" {
+		p.codec.parse(p.initial, p.field)
+	}
+}
+
+// set gives the field the value of the text, and tells whether that is allowed. The field is not touched
+// when it is not.
+func (p *parameter) set(text string) bool {
+	value, ok := p.parse(text)
+	if !ok {
+		return false
+	}
+	if p.pointer {
+		value = value.Addr()
+	}
+	p.field.Set(value)
+	return true
+}
+
+// parse returns the value of the text, addressable and never a pointer, when the tags allow it.
+func (p *parameter) parse(text string) (reflect.Value, bool) {
+	value := reflect.New(p.elem()).Elem()
+	if !p.codec.parse(text, value) {
+		return value, false
+	}
+	return value, p.inEnum(value) && p.inRange(value)
+}
+
+func (p *parameter) elem() reflect.Type {
+	if p.pointer {
+		return p.field.Type().Elem()
+	}
+	return p.field.Type()
+}
+
+func (p *parameter) inEnum(value reflect.Value) bool {
+	if len(p.enum) == 0 {
+		return true
+	}
+	if list, ok := value.Interface().([]string); ok {
+		return !slices.ContainsFunc(list, func(entry string) bool { return !slices.Contains(p.enum, entry) })
+	}
+	return slices.Contains(p.enum, p.codec.format(value))
+}
+
+func (p *parameter) inRange(value reflect.Value) bool {
+	if p.min != nil && value.Int() < *p.min {
+		return false
+	}
+	return p.max == nil || value.Int() <= *p.max
+}
+
+// text is the canonical text of the field's value; ok is false when the value is that of a key not given.
+func (p *parameter) text() (text string, ok bool) {
+	if p.ignored() {
+		return "", false
+	}
+	value := p.field
+	if p.pointer {
+		if value.IsNil() {
+			return "", false
+		}
+		return p.codec.format(value.Elem()), true
+	}
+	text = p.codec.format(value)
+	return text, text != p.unsetText()
+}
+
+// unsetText is the canonical text of the value that setDefault gives.
+func (p *parameter) unsetText() string {
+	if p.initial != "" {
+		return p.initial
+	}
+	return p.codec.format(reflect.Zero(p.elem()))
+}
+
+// allowed lists the values or the range that the tags allow; it is empty when the type alone says it.
+func (p *parameter) allowed() string {
+	switch {
+	case len(p.enum) > 0:
+		return strings.Join(p.enum, " or ")
+	case p.min != nil && p.max != nil:
+		return p.bound(*p.min) + " to " + p.bound(*p.max)
+	case p.min != nil:
+		return "at least " + p.bound(*p.min)
+	case p.max != nil:
+		return "at most " + p.bound(*p.max)
+	}
+	return ""
+}
+
+// advice says what to use in place of a value that is not allowed.
+func (p *parameter) advice() string {
+	allowed := p.allowed()
+	_, list := p.codec.(listCodec)
+	switch {
+	case allowed == "":
+		return p.codec.form()
+	case list:
+		return fmt.Sprintf("%s, each of them %s", p.codec.form(), allowed)
+	case len(p.enum) > 0:
+		return allowed
+	}
+	return fmt.Sprintf("%s, %s", p.codec.form(), allowed)
+}
+
+func (p *parameter) bound(n int64) string {
+	value := reflect.New(p.elem()).Elem()
+	value.SetInt(n)
+	return p.codec.format(value)
+}

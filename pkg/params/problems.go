@@ -1,0 +1,96 @@
+package params
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// quoteBytes is how much of a key or a value an error message repeats.
+const quoteBytes = 64
+
+// problems collects what is wrong with given parameters, each as a sentence.
+type problems struct {
+	sentences []string
+	lost      bool // some key resembles no known one
+}
+
+func (l *problems) add(format string, args ...any) {
+	l.sentences = append(l.sentences, fmt.Sprintf(format, args...))
+}
+
+func (l *problems) badValue(key, value string, p *parameter) {
+	shown := "is " + quote(value)
+	if secret(key) || secret(p.key) {
+		shown = "has a value that is not allowed, and that is not shown"
+	}
+	l.add("parameter %s %s: use %s", quote(key), shown, p.advice())
+}
+
+func (l *problems) givenTwice(first, second string) {
+	l.add("parameters %s and %s are the same: give one of them", quote(first), quote(second))
+}
+
+func (l *problems) unknownKey(key string, s *schema) {
+	near, ok := s.nearest(key)
+	switch {
+	case !ok:
+		l.lost = true
+		l.add("parameter %s is not known", quote(key))
+	case strings.EqualFold(near, key):
+		l.add("parameter %s is not known: did you mean %q (upper and lower case differ)?", quote(key), near)
+	default:
+		l.add("parameter %s is not known: did you mean %q?", quote(key), near)
+	}
+}
+
+// err puts the problems into one error; nil when there are none. They were added in the order of the keys.
+func (l *problems) err(s *schema) error {
+	if len(l.sentences) == 0 {
+		return nil
+	}
+	if l.lost {
+		l.sentences = append(l.sentences, s.known())
+	}
+	return backends.Errorf(backends.Invalid, "%s", strings.Join(l.sentences, "; "))
+}
+
+// known lists the keys that do something.
+func (s *schema) known() string {
+	keys := map[string]bool{}
+	for _, p := range s.parameters {
+		if !p.ignored() {
+			keys[p.key] = true
+		}
+	}
+	if len(keys) == 0 {
+		return "no parameters are known here"
+	}
+	return "the known parameters are " + strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
+}
+
+// quote makes text that somebody else wrote fit for an error message: control characters are escaped, and
+// of a long text only the beginning and the length are left.
+func quote(text string) string {
+	if len(text) <= quoteBytes {
+		return strconv.Quote(text)
+	}
+	cut := quoteBytes
+	for cut > quoteBytes-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s... (%d bytes)", strconv.Quote(text[:cut]), len(text))
+}
+
+// secret tells whether the value of a key may be, or lead to, a secret.
+func secret(key string) bool {
+	key = strings.ToLower(key)
+	return slices.ContainsFunc(
+		[]string{"secret", "password", "passphrase", "credential", "token"},
+		func(word string) bool { return strings.Contains(key, word) })
+}
