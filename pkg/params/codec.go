@@ -116,5 +116,6 @@ func (listCodec) parse(text string, to reflect.Value) bool {
 }
 
 func (listCodec) format(from reflect.Value) string {
-	return strings.Join(from.Interface().([]string), ",") // codecOf gives this codec to []string only.
+	list, _ := from.Interface().([]string) // codecOf gives this codec to []string only.
+	return strings.Join(list, ",")
 }

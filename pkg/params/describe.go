@@ -12,7 +12,7 @@ type Field struct {
 	Default string   // empty when there is none
 	Allowed string   // the values or the range, such as "ext4 or xfs" or "1 to 100"; empty when the type says it all
 	Doc     string
-	Mutable bool // nil in the struct when it is not given: a parameter that can be changed later
+	Mutable bool // the field is a pointer, nil when the key is not given: the form of what can be changed later
 	Ignored bool // accepted with any value, without effect
 }
 

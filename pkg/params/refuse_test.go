@@ -55,7 +55,7 @@ func TestDecodeRefusesUnknownKeys(t *testing.T) {
 		{"fsTpye", `parameter "fsTpye" is not known: did you mean "fsType"?`},
 		{"filesystme", `parameter "filesystme" is not known: did you mean "fsType"?`},
 		{"ipos", `parameter "ipos" is not known: did you mean "iops"?`},
-		{"Bandwith", `parameter "Bandwith" is not known: did you mean "bandwidth"?`},
+		{"bandwdth", `parameter "bandwdth" is not known: did you mean "bandwidth"?`},
 		{"ignore", `parameter "ignore" is not known: did you mean "ignored"?`},
 		{"colour", `parameter "colour" is not known` + known},
 		{"", `parameter "" is not known` + known},

@@ -72,9 +72,9 @@ func renderTable(page *bytes.Buffer, fields []params.Field) {
 	if len(fields) == 0 {
 		return
 	}
-	page.WriteString("\n| Key | Type | Default | Allowed | Can be changed later | Meaning |\n|---|---|---|---|---|---|\n")
+	page.WriteString("\n| Key | Type | Default | Allowed | Meaning |\n|---|---|---|---|---|\n")
 	for _, f := range fields {
-		cells := []string{keys(f), f.Type, code(f.Default), escape(f.Allowed), yesNo(f.Mutable), escape(f.Doc)}
+		cells := []string{keys(f), f.Type, code(f.Default), escape(f.Allowed), escape(f.Doc)}
 		fmt.Fprintf(page, "| %s |\n", strings.Join(cells, " | "))
 	}
 }
@@ -106,13 +106,6 @@ func prefixed(prefix, text string) string {
 		return ""
 	}
 	return prefix + text
-}
-
-func yesNo(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "no"
 }
 
 // code shows text as it is to be typed. Keys and defaults with a backquote do not occur; a vertical bar

@@ -1,0 +1,90 @@
+package backendtest
+
+import (
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Harness is what the suite must know of a backend. Over fills in Definition, Open and Reopen.
+type Harness struct {
+	Definition backends.Definition
+
+	// Open starts a backend with nothing in it, and closes it at the end of tb.
+	Open func(tb testing.TB) *backends.Instance
+	// Reopen closes the instance and opens another one over the same state. Nil for a backend whose state
+	// does not outlive it; there is no other excuse.
+	Reopen func(tb testing.TB, instance *backends.Instance) *backends.Instance
+
+	// Spec returns a new valid Spec for small volumes. A clone or a restored volume gets it too, so the
+	// capacity must be required and not limited, and leave room to be doubled. The suite sets Name
+	// and Fingerprint itself.
+	Spec func(name string) backends.Spec
+	// SnapshotParameters is set as SnapshotSpec.Parameters and GroupSpec.Parameters.
+	SnapshotParameters any
+
+	// The rest is optional.
+
+	// Nodes are nodes that volumes can be attached to, this one first. An Attacher needs two.
+	Nodes []string
+	// Modifications are changes that a Modifier can make to a volume of Spec.
+	Modifications []Modification
+	// Reserves says that CapacityReporter counts what volumes may hold, to the byte, and nothing else: a
+	// new volume takes exactly its capacity, until it is deleted. It is not for storage that is shared
+	// with others, nor for volumes that take room as they are filled.
+	Reserves bool
+	// Secrets are texts that must not be in handles, attributes or errors, such as credentials in the
+	// configuration.
+	Secrets []string
+	// Broken provokes failures that need help and returns what the backend answered: the error must be
+	// of the Kind under which the function is entered.
+	Broken map[backends.Kind]func(tb testing.TB, instance *backends.Instance) error
+	// Damage makes a volume unwell; with it HealthReporter is checked by more than its silence.
+	Damage func(tb testing.TB, instance *backends.Instance, handle string)
+	// Write puts data on a volume that is attached to this node, in place of what is there, and Read
+	// returns it; nil when nothing was written yet. Without them the suite uses what Source describes,
+	// if that is a directory or an image file.
+	Write func(tb testing.TB, instance *backends.Instance, attachment backends.Attachment, data []byte)
+	Read  func(tb testing.TB, instance *backends.Instance, attachment backends.Attachment) []byte
+}
+
+// Modification is a change to a volume's mutable parameters.
+type Modification struct {
+	Value any // what Definition.NewMutable returned, filled in
+	// Seen tells whether the volume is as Value asks; nil when that cannot be seen.
+	Seen func(tb testing.TB, instance *backends.Instance, handle string) bool
+}
+
+// Run checks that a backend keeps the promises of the contract.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	h.check(t)
+	for _, g := range groups(h, features(t, h)) {
+		t.Run(g.name, func(t *testing.T) {
+			for _, c := range g.checks {
+				t.Run(c.name, func(t *testing.T) { c.run(newWorld(t, h)) })
+			}
+		})
+	}
+}
+
+func (h Harness) check(tb testing.TB) {
+	tb.Helper()
+	if h.Definition.Name == "" || h.Open == nil || h.Spec == nil {
+		tb.Fatal("the Harness needs at least Definition, Open and Spec")
+	}
+	if (h.Write == nil) != (h.Read == nil) {
+		tb.Fatal("the Harness needs both Write and Read, or neither")
+	}
+}
+
+// features opens the backend once to see what there is to check.
+func features(tb testing.TB, h Harness) backends.Features {
+	tb.Helper()
+	w := newWorld(tb, h)
+	if w.f.Attach != nil && len(h.Nodes) < 2 {
+		tb.Fatal("the backend is an Attacher: Harness.Nodes must name two nodes, this one first")
+	}
+	tb.Logf("backend %q offers %q", h.Definition.Name, w.f.Names())
+	return w.f
+}

@@ -1,0 +1,154 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+const (
+	// canary is in every fingerprint, and must not come out of the backend in any other way.
+	canary = "c4n4ry-that-must-not-be-shown"
+	// patience is how long something may take that ought to be prompt, on a busy machine.
+	patience = 20 * time.Second
+)
+
+// world is a backend with nothing in it, and the test that looks at it.
+type world struct {
+	testing.TB
+	h        Harness
+	instance *backends.Instance
+	c        backends.Backend
+	n        backends.NodeBackend
+	f        backends.Features
+}
+
+func newWorld(tb testing.TB, h Harness) *world {
+	tb.Helper()
+	w := &world{TB: tb, h: h}
+	w.use(h.Open(tb))
+	return w
+}
+
+// use makes the instance the one that is looked at.
+func (w *world) use(instance *backends.Instance) {
+	w.Helper()
+	if instance == nil || instance.Controller == nil || instance.Node == nil {
+		w.Fatal("the suite needs an instance that has both Controller and Node")
+	}
+	w.instance, w.c, w.n = instance, instance.Controller, instance.Node
+	w.f = backends.Resolve(w.c, w.n)
+}
+
+// ctx ends with the test, or when a call has outstayed all patience.
+func (w *world) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(w.Context(), 3*patience)
+	w.Cleanup(cancel)
+	return ctx
+}
+
+// spec returns a valid spec.
+func (w *world) spec(name string) backends.Spec {
+	spec := w.h.Spec(name)
+	spec.Name, spec.Fingerprint = name, canary+" of "+name
+	return spec
+}
+
+// volume makes a volume.
+func (w *world) volume(name string) *backends.Volume {
+	w.Helper()
+	v, err := w.c.Create(w.ctx(), w.spec(name))
+	if err != nil || v == nil {
+		w.Fatalf("Create %q: got %v, %v; want a volume", name, v, err)
+	}
+	return v
+}
+
+// get returns the volume as it is now.
+func (w *world) get(handle string) *backends.Volume {
+	w.Helper()
+	v, err := w.c.Get(w.ctx(), handle)
+	if err != nil || v == nil {
+		w.Fatalf("Get %q: got %v, %v; want the volume", handle, v, err)
+	}
+	return v
+}
+
+// must ends the test unless err is nil.
+func (w *world) must(what string, err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("%s: %v", what, err)
+	}
+}
+
+// fails checks that err is a failure of one of the kinds, made as failures are to be made. It may be
+// called from any goroutine.
+func (w *world) fails(what string, err error, kinds ...backends.Kind) {
+	w.Helper()
+	if err == nil {
+		w.Errorf("%s: succeeded, want a failure that is %v", what, kinds)
+		return
+	}
+	typed, ok := errors.AsType[*backends.Error](err)
+	if !ok {
+		w.Errorf("%s: %v is no *backends.Error, want one that is %v", what, err, kinds)
+		return
+	}
+	if !slices.Contains(kinds, typed.Kind) {
+		w.Errorf("%s: the failure is %q, want %v: %v", what, typed.Kind, kinds, err)
+	}
+	if text := err.Error(); text == "" || strings.ContainsAny(text, "\x00\n") {
+		w.Errorf("%s: the text of the failure is not one line: %q", what, text)
+	}
+	w.shown(what+": the failure", err.Error())
+}
+
+// shown checks a text that users can see.
+func (w *world) shown(what, text string) {
+	w.Helper()
+	for _, secret := range append(slices.Clone(w.h.Secrets), canary) {
+		if strings.Contains(text, secret) {
+			w.Errorf("%s shows what must not be shown: %q", what, text)
+		}
+	}
+}
+
+// settled asks until the answer is final: a backend may be busy with an earlier call.
+func (w *world) settled(what string, ask func(ctx context.Context) error) error {
+	w.Helper()
+	ctx := w.ctx()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; {
+		err := ask(ctx)
+		if !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			w.Errorf("%s: still not settled after %v", what, patience)
+			return err
+		}
+		<-tick.C
+	}
+}
+
+// promptly runs a call that has no reason to take long.
+func (w *world) promptly(what string, call func()) {
+	w.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		w.Fatalf("%s: not back after %v", what, patience)
+	}
+}

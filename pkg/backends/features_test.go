@@ -1,0 +1,136 @@
+package backends_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// whole has every optional interface, and nothing behind it: Resolve looks and does not call.
+type whole struct {
+	backends.Backend
+	backends.NodeBackend
+	backends.Attacher
+	backends.Expander
+	backends.Cloner
+	backends.Modifier
+	backends.Lister
+	backends.CapacityReporter
+	backends.HealthReporter
+	backends.Snapshotter
+	backends.SnapshotLister
+	backends.GroupSnapshotter
+	backends.Topologist
+	backends.Releaser
+	backends.Limiter
+	backends.Inspector
+	backends.Locator
+}
+
+// TestResolveFindsEachFeature builds backends with one optional interface each.
+func TestResolveFindsEachFeature(t *testing.T) {
+	type (
+		backend     = backends.Backend
+		nodeBackend = backends.NodeBackend
+	)
+	for _, row := range []struct {
+		name       string
+		controller backends.Backend
+		node       backends.NodeBackend
+	}{
+		{"attach", struct {
+			backend
+			backends.Attacher
+		}{}, nil},
+		{"expand", struct {
+			backend
+			backends.Expander
+		}{}, nil},
+		{"clone", struct {
+			backend
+			backends.Cloner
+		}{}, nil},
+		{"modify", struct {
+			backend
+			backends.Modifier
+		}{}, nil},
+		{"list", struct {
+			backend
+			backends.Lister
+		}{}, nil},
+		{"capacity", struct {
+			backend
+			backends.CapacityReporter
+		}{}, nil},
+		{"health", struct {
+			backend
+			backends.HealthReporter
+		}{}, nil},
+		{"snapshot", struct {
+			backend
+			backends.Snapshotter
+		}{}, nil},
+		{"list-snapshots", struct {
+			backend
+			backends.SnapshotLister
+		}{}, nil},
+		{"group-snapshot", struct {
+			backend
+			backends.GroupSnapshotter
+		}{}, nil},
+		{"topology", struct {
+			backend
+			backends.Topologist
+		}{}, nil},
+		{"release", nil, struct {
+			nodeBackend
+			backends.Releaser
+		}{}},
+		{"limit", nil, struct {
+			nodeBackend
+			backends.Limiter
+		}{}},
+		{"inspect", nil, struct {
+			nodeBackend
+			backends.Inspector
+		}{}},
+		{"locate", nil, struct {
+			nodeBackend
+			backends.Locator
+		}{}},
+	} {
+		if have := backends.Resolve(row.controller, row.node).Names(); !slices.Equal(have, []string{row.name}) {
+			t.Errorf("a backend with one feature resolves to %q, want %q", have, row.name)
+		}
+	}
+}
+
+func TestResolveTakesEitherSide(t *testing.T) {
+	both := backends.Resolve(whole{}, whole{}).Names()
+	controller, node := backends.Resolve(whole{}, nil).Names(), backends.Resolve(nil, whole{}).Names()
+	if len(controller) != 11 || len(node) != 4 || !slices.Equal(both, slices.Concat(controller, node)) {
+		t.Errorf("both sides resolve to %q, the controller to %q, the node to %q", both, controller, node)
+	}
+	if none := backends.Resolve(nil, nil).Names(); len(none) != 0 {
+		t.Errorf("nothing resolves to %q", none)
+	}
+}
+
+// lister lists one volume.
+type lister struct{ backends.Backend }
+
+func (lister) List(context.Context, backends.Page) ([]backends.Volume, string, error) {
+	return []backends.Volume{{Handle: "v1"}}, "", nil
+}
+
+func TestADecoratorHidesFeatures(t *testing.T) {
+	resolved := backends.Resolve(lister{}, nil)
+	if decorated := struct{ backends.Backend }{lister{}}; backends.Resolve(decorated, nil).List != nil {
+		t.Error("the decorator is a Lister: this test does not show what it should")
+	}
+	if volumes, _, err := resolved.List.List(t.Context(), backends.Page{}); len(volumes) != 1 || err != nil {
+		t.Errorf("the feature that was resolved before returns %v, %v", volumes, err)
+	}
+}

@@ -1,0 +1,114 @@
+package memory
+
+import (
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// table keeps the things of one kind. Its callers hold the lock.
+type table[T any] struct {
+	kind  string
+	rows  map[string]row[T] // by handle
+	names map[string]string // name to handle, from before the row is there
+	last  int64
+	// session tells this table's tokens from those of another table or process.
+	session string
+}
+
+// row is a thing with its place in enumerations, which is the order in which things were added.
+type row[T any] struct {
+	number int64
+	value  T
+}
+
+func newTable[T any](kind string) *table[T] {
+	return &table[T]{kind: kind, rows: map[string]row[T]{}, names: map[string]string{}, session: rand.Text()}
+}
+
+// newHandle returns a handle that nothing ever had; it is fit to be a file name.
+func (t *table[T]) newHandle() string { return t.kind + "-" + rand.Text() }
+
+// free checks that nothing has the name or is being made under it.
+func (t *table[T]) free(name string) error {
+	handle, taken := t.names[name]
+	if !taken {
+		return nil
+	}
+	if _, made := t.rows[handle]; made {
+		return backends.Errorf(backends.Exists, "there is a %s %q already", t.kind, name)
+	}
+	return backends.Errorf(backends.Busy, "%s %q is being made: ask again", t.kind, name)
+}
+
+func (t *table[T]) add(handle string, value T) {
+	t.last++
+	t.rows[handle] = row[T]{t.last, value}
+}
+
+func (t *table[T]) remove(handle, name string) {
+	delete(t.rows, handle)
+	delete(t.names, name)
+}
+
+func (t *table[T]) find(name string) (T, error) {
+	if r, ok := t.rows[t.names[name]]; ok {
+		return r.value, nil
+	}
+	var none T
+	return none, backends.Errorf(backends.NotFound, "there is no %s named %q", t.kind, name)
+}
+
+func (t *table[T]) get(handle string) (T, error) {
+	if r, ok := t.rows[handle]; ok {
+		return r.value, nil
+	}
+	var none T
+	return none, backends.Errorf(backends.NotFound, "there is no %s with the handle %q", t.kind, handle)
+}
+
+// list returns the page of those that keep accepts. Tokens are row numbers, so that a page begins in
+// the right place also when the row that it begins after is gone.
+func (t *table[T]) list(page backends.Page, keep func(T) bool) (values []T, next string, err error) {
+	after, err := t.position(page.Token)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, r := range t.sorted() {
+		if r.number <= after || !keep(r.value) {
+			continue
+		}
+		if page.Limit > 0 && len(values) == page.Limit {
+			return values, t.token(after), nil
+		}
+		values, after = append(values, r.value), r.number
+	}
+	return values, "", nil
+}
+
+func (t *table[T]) sorted() []row[T] {
+	rows := make([]row[T], 0, len(t.rows))
+	for _, r := range t.rows {
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b row[T]) int { return int(a.number - b.number) })
+	return rows
+}
+
+func (t *table[T]) token(number int64) string { return fmt.Sprintf("%s-%d", t.session, number) }
+
+// position reverses token.
+func (t *table[T]) position(token string) (int64, error) {
+	if token == "" {
+		return 0, nil
+	}
+	number, err := strconv.ParseInt(strings.TrimPrefix(token, t.session+"-"), 10, 64)
+	if err != nil || number < 1 || number > t.last || token != t.token(number) {
+		return 0, backends.Errorf(backends.Busy, "the token %q is not of this enumeration: start again without one", token)
+	}
+	return number, nil
+}

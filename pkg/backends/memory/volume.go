@@ -1,0 +1,148 @@
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Sizes in bytes.
+const (
+	step        = 1 << 20 // sizes are multiples of it, and at least one
+	defaultSize = 1 << 30
+)
+
+// backend implements every interface of the contract. Its methods are in the files that are named after
+// the interfaces.
+type backend struct {
+	zone   backends.Topology
+	nodes  []string // all that volumes can be attached to
+	node   string   // this one
+	config Config
+	files  *files
+
+	mu        sync.Mutex // guards all that follows, and what the tables hold
+	volumes   *table[*volume]
+	snapshots *table[*snapshot]
+	groups    *table[*group]
+	used      int64 // bytes of all volumes and snapshots, those that are being made included
+}
+
+type volume struct {
+	hold
+	handle, name, fingerprint, tier string
+
+	size         int64 // bytes
+	source       backends.ContentSource
+	readAheadKiB int
+	attached     map[string]attachment // by node
+	mounted      bool                  // between Source and Release
+}
+
+// lock takes the mutex unless the caller has given up.
+func (b *backend) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return backends.Errorf(backends.Unavailable, "not done, because the request has ended: %w", err)
+	}
+	b.mu.Lock()
+	return nil
+}
+
+// Create makes an empty volume.
+func (b *backend) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
+	return b.create(ctx, spec, nothing)
+}
+
+// Clone makes a volume with the data of another.
+func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) (*backends.Volume, error) {
+	return b.create(ctx, spec, func() (origin, error) { return b.volumeOrigin(source) })
+}
+
+// Find returns the volume of that name.
+func (b *backend) Find(ctx context.Context, name string) (*backends.Volume, error) {
+	if err := b.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer b.mu.Unlock()
+	v, err := b.volumes.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return b.describe(v), nil
+}
+
+// Get returns the volume with the handle.
+func (b *backend) Get(ctx context.Context, handle string) (*backends.Volume, error) {
+	if err := b.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer b.mu.Unlock()
+	v, err := b.volumes.get(handle)
+	if err != nil {
+		return nil, err
+	}
+	return b.describe(v), nil
+}
+
+// Delete removes a volume that nothing uses. It is there until its files are gone, so that its capacity
+// is not handed out too early.
+func (b *backend) Delete(ctx context.Context, handle string) error {
+	v, err := b.beginDelete(ctx, handle)
+	if err != nil {
+		return err
+	}
+	err = b.files.remove(v.handle)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil {
+		v.removing = false
+		return err
+	}
+	b.volumes.remove(v.handle, v.name)
+	b.used -= v.size
+	return nil
+}
+
+func (b *backend) beginDelete(ctx context.Context, handle string) (*volume, error) {
+	if err := b.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer b.mu.Unlock()
+	v, err := b.volumes.get(handle)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.attached) > 0 {
+		return nil, backends.Errorf(backends.InUse, "volume %q is attached to %q: detach it first", handle, slices.Sorted(maps.Keys(v.attached)))
+	}
+	if v.mounted {
+		return nil, backends.Errorf(backends.InUse, "volume %q is mounted on node %q: unmount it first", handle, b.node)
+	}
+	return v, v.beginRemoval(handle)
+}
+
+// describe makes a value that shares nothing with what the backend keeps.
+func (b *backend) describe(v *volume) *backends.Volume {
+	return &backends.Volume{
+		Handle:         v.handle,
+		Name:           v.name,
+		CapacityBytes:  v.size,
+		Fingerprint:    v.fingerprint,
+		Source:         v.source,
+		Access:         everyAccess(),
+		Topology:       []backends.Topology{maps.Clone(b.zone)},
+		PublishedNodes: slices.Sorted(maps.Keys(v.attached)),
+		Attributes:     map[string]string{"tier": v.tier},
+	}
+}
+
+func everyAccess() backends.Access {
+	return backends.Access{
+		Types: []backends.AccessType{backends.Mount, backends.Block},
+		Modes: append(backends.SingleNodeModes(),
+			backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter),
+	}
+}

@@ -1,0 +1,44 @@
+package volume
+
+import (
+	"context"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Create makes a volume, empty or filled from source, or finds the one that an earlier call made under
+// the name. Kinds: as backends.Backend.Create; Exists when the name is taken by another volume.
+func (s *Service) Create(ctx context.Context, spec backends.Spec, source backends.ContentSource) (*backends.Volume, error) {
+	made, err := observed(s, "create", spec.Name, func() (*backends.Volume, error) {
+		return s.fill(ctx, spec, source)
+	})
+	if !backends.Is(err, backends.Exists) {
+		return made, err
+	}
+	found, err := observed(s, "find", spec.Name, func() (*backends.Volume, error) {
+		return s.backend.Find(ctx, spec.Name)
+	})
+	if backends.Is(err, backends.NotFound) {
+		return nil, gone("volume", spec.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, sameVolume(found, spec, source)
+}
+
+// fill makes a volume by the way that its source asks for.
+func (s *Service) fill(ctx context.Context, spec backends.Spec, source backends.ContentSource) (*backends.Volume, error) {
+	switch {
+	case source.Snapshot != "" && s.features.Snapshot == nil:
+		return nil, backends.Errorf(backends.Invalid, "this backend cannot restore snapshots")
+	case source.Snapshot != "":
+		return s.features.Snapshot.Restore(ctx, spec, source.Snapshot)
+	case source.Volume != "" && s.features.Clone == nil:
+		return nil, backends.Errorf(backends.Invalid, "this backend cannot clone volumes")
+	case source.Volume != "":
+		return s.features.Clone.Clone(ctx, spec, source.Volume)
+	default:
+		return s.backend.Create(ctx, spec)
+	}
+}

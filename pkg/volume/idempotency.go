@@ -1,0 +1,75 @@
+package volume
+
+import (
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// sameVolume tells whether a volume is what the spec asks for. Kinds: Exists, saying what differs.
+func sameVolume(found *backends.Volume, spec backends.Spec, source backends.ContentSource) error {
+	conflict := func(format string, args ...any) error {
+		cause := backends.Errorf(backends.Exists, format, args...)
+		return &backends.Error{Kind: backends.Exists, Op: "create", Volume: spec.Name, Err: cause}
+	}
+	switch {
+	case !spec.Capacity.Contains(found.CapacityBytes):
+		return conflict("a volume of this name exists with %d bytes, not %s: use another name", found.CapacityBytes, spec.Capacity)
+	case found.Source != source:
+		return conflict("a volume of this name exists that was made from %s, not from %s: use another name",
+			describeSource(found.Source), describeSource(source))
+	case found.Fingerprint != "" && found.Fingerprint != spec.Fingerprint:
+		return conflict("a volume of this name exists that was made with other parameters or access types: use another name")
+	case !reachable(found.Topology, spec.Topology):
+		return conflict("a volume of this name exists at %v, not at any of %v: use another name", found.Topology, spec.Topology.Requisite)
+	}
+	if err := found.Access.Check(spec.Access); err != nil {
+		return conflict("a volume of this name exists, and: %w", err)
+	}
+	return nil
+}
+
+func describeSource(source backends.ContentSource) string {
+	switch {
+	case source.Snapshot != "":
+		return "snapshot " + source.Snapshot
+	case source.Volume != "":
+		return "volume " + source.Volume
+	default:
+		return "nothing"
+	}
+}
+
+func reachable(places []backends.Topology, requirement backends.TopologyRequirement) bool {
+	return len(places) == 0 || slices.ContainsFunc(places, requirement.Allows)
+}
+
+// sameSnapshot tells whether a snapshot is what the spec asks for. Kinds: Exists.
+func sameSnapshot(found *backends.Snapshot, spec backends.SnapshotSpec) error {
+	if found.Volume == spec.Volume {
+		return nil
+	}
+	return backends.Errorf(backends.Exists, "a snapshot named %q exists of volume %s, not of %s: use another name",
+		spec.Name, found.Volume, spec.Volume)
+}
+
+// sameGroup tells whether a group holds snapshots of the volumes that the spec names. Kinds: Exists.
+func sameGroup(found *backends.Group, spec backends.GroupSpec) error {
+	have := make([]string, len(found.Snapshots))
+	for i, snapshot := range found.Snapshots {
+		have[i] = snapshot.Volume
+	}
+	want := slices.Clone(spec.Volumes)
+	slices.Sort(have)
+	slices.Sort(want)
+	if slices.Equal(have, want) {
+		return nil
+	}
+	return backends.Errorf(backends.Exists, "a group snapshot named %q exists of volumes %v, not of %v: use another name",
+		spec.Name, have, want)
+}
+
+// gone reports a name that was taken a moment ago and is free now.
+func gone(what, name string) error {
+	return backends.Errorf(backends.Busy, "the %s %q was deleted while it was being created: ask again", what, name)
+}

@@ -1,0 +1,50 @@
+package volume
+
+import (
+	"context"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// List enumerates volumes. Kinds: as backends.Lister; Unsupported.
+func (s *Service) List(ctx context.Context, page backends.Page) ([]backends.Volume, string, error) {
+	if s.features.List == nil {
+		return nil, "", unsupported("list volumes")
+	}
+	return listed(s, "list", func() ([]backends.Volume, string, error) { return s.features.List.List(ctx, page) })
+}
+
+// ListHealth enumerates the volumes that are not well. Kinds: as backends.HealthReporter; Unsupported.
+func (s *Service) ListHealth(ctx context.Context, page backends.Page) ([]backends.VolumeHealth, string, error) {
+	if s.features.Health == nil {
+		return nil, "", unsupported("tell the health of volumes")
+	}
+	return listed(s, "list-health", func() ([]backends.VolumeHealth, string, error) {
+		return s.features.Health.ListHealth(ctx, page)
+	})
+}
+
+// ListSnapshots enumerates snapshots: one by its handle, those of a volume, or all. What is not there
+// is an empty list (CSI, ListSnapshots). Kinds: as backends.SnapshotLister; Unsupported.
+func (s *Service) ListSnapshots(ctx context.Context, handle, volume string, page backends.Page) ([]backends.Snapshot, string, error) {
+	if s.features.Snapshots == nil {
+		return nil, "", unsupported("list snapshots")
+	}
+	if handle != "" {
+		return s.listOne(ctx, handle, volume)
+	}
+	return listed(s, "list-snapshots", func() ([]backends.Snapshot, string, error) {
+		return s.features.Snapshots.ListSnapshots(ctx, volume, page)
+	})
+}
+
+func (s *Service) listOne(ctx context.Context, handle, volume string) ([]backends.Snapshot, string, error) {
+	found, err := s.GetSnapshot(ctx, handle)
+	if backends.Is(err, backends.NotFound) {
+		return nil, "", nil
+	}
+	if err != nil || volume != "" && found.Volume != volume {
+		return nil, "", err
+	}
+	return []backends.Snapshot{*found}, "", nil
+}

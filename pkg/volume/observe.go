@@ -1,0 +1,56 @@
+package volume
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// observed runs one backend operation, reports it to the observer, and names it in its error.
+func observed[T any](s *Service, operation, volume string, run func() (T, error)) (T, error) {
+	start := time.Now()
+	result, err := run()
+	s.observe(operation, time.Since(start), err)
+	return result, named(err, operation, volume)
+}
+
+func (s *Service) run(operation, volume string, run func() error) error {
+	_, err := observed(s, operation, volume, func() (struct{}, error) { return struct{}{}, run() })
+	return err
+}
+
+// listed is observed for operations that return a page.
+func listed[T any](s *Service, operation string, run func() ([]T, string, error)) ([]T, string, error) {
+	var next string
+	entries, err := observed(s, operation, "", func() ([]T, error) {
+		var entries []T
+		var err error
+		entries, next, err = run()
+		return entries, err
+	})
+	return entries, next, err
+}
+
+// named adds what was done to which volume, once, so that backends need not repeat it in every error.
+func named(err error, operation, volume string) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*backends.Error](err); ok && e.Op != "" {
+		return err
+	}
+	return &backends.Error{Kind: backends.KindOf(err), Op: operation, Volume: volume, Err: err}
+}
+
+// unlessGone forgives NotFound: what was to be undone is not there.
+func unlessGone(err error) error {
+	if backends.Is(err, backends.NotFound) {
+		return nil
+	}
+	return err
+}
+
+func unsupported(what string) error {
+	return backends.Errorf(backends.Unsupported, "this backend does not %s", what)
+}

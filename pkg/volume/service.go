@@ -1,0 +1,110 @@
+package volume
+
+import (
+	"context"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Observer is told of every backend operation once it has ended.
+type Observer func(operation string, took time.Duration, err error)
+
+// Service runs the controller's operations on one backend.
+type Service struct {
+	backend  backends.Backend
+	features backends.Features
+	observe  Observer
+}
+
+// New makes a Service. The features are those of the undecorated backend.
+func New(backend backends.Backend, features backends.Features, observe Observer) *Service {
+	if observe == nil {
+		observe = func(string, time.Duration, error) {}
+	}
+	return &Service{backend: backend, features: features, observe: observe}
+}
+
+// Features are the optional interfaces that the backend has.
+func (s *Service) Features() backends.Features { return s.features }
+
+// Get returns a volume. Kinds: NotFound.
+func (s *Service) Get(ctx context.Context, handle string) (*backends.Volume, error) {
+	return observed(s, "get", handle, func() (*backends.Volume, error) { return s.backend.Get(ctx, handle) })
+}
+
+// Delete removes a volume; one that is gone is deleted. Kinds: InUse.
+func (s *Service) Delete(ctx context.Context, handle string) error {
+	err := s.run("delete", handle, func() error { return s.backend.Delete(ctx, handle) })
+	return unlessGone(err)
+}
+
+// Validate tells whether a volume can be used in the ways that access lists. Kinds: NotFound for the
+// volume; Invalid, with the reason, when it cannot be used so.
+func (s *Service) Validate(ctx context.Context, handle string, access backends.Access) error {
+	found, err := s.Get(ctx, handle)
+	if err != nil {
+		return err
+	}
+	return found.Access.Check(access)
+}
+
+// Expand grows a volume. Kinds: as backends.Expander; Unsupported.
+func (s *Service) Expand(ctx context.Context, handle string, size backends.CapacityRange) (backends.Expansion, error) {
+	if s.features.Expand == nil {
+		return backends.Expansion{}, unsupported("expand volumes")
+	}
+	return observed(s, "expand", handle, func() (backends.Expansion, error) {
+		return s.features.Expand.Expand(ctx, handle, size)
+	})
+}
+
+// Modify sets mutable parameters. Kinds: as backends.Modifier; Unsupported.
+func (s *Service) Modify(ctx context.Context, handle string, mutable any) error {
+	if s.features.Modify == nil {
+		return unsupported("modify volumes")
+	}
+	return s.run("modify", handle, func() error { return s.features.Modify.Modify(ctx, handle, mutable) })
+}
+
+// Publish attaches a volume to a node. Kinds: as backends.Attacher; Invalid when the volume cannot be
+// used in the ways asked for; Unsupported.
+func (s *Service) Publish(ctx context.Context, request backends.AttachRequest) (map[string]string, error) {
+	if s.features.Attach == nil {
+		return nil, unsupported("attach volumes: its nodes reach them without")
+	}
+	if err := s.Validate(ctx, request.Handle, request.Access); err != nil {
+		return nil, err
+	}
+	return observed(s, "attach", request.Handle, func() (map[string]string, error) {
+		return s.features.Attach.Attach(ctx, request)
+	})
+}
+
+// Unpublish detaches a volume from a node, or from all with an empty node; a volume that is gone is
+// detached. Kinds: as backends.Attacher; Unsupported.
+func (s *Service) Unpublish(ctx context.Context, handle, node string) error {
+	if s.features.Attach == nil {
+		return unsupported("detach volumes: its nodes reach them without")
+	}
+	err := s.run("detach", handle, func() error { return s.features.Attach.Detach(ctx, handle, node) })
+	return unlessGone(err)
+}
+
+// Capacity tells how much more can be provisioned. Kinds: Unsupported.
+func (s *Service) Capacity(ctx context.Context, query backends.CapacityQuery) (backends.Capacity, error) {
+	if s.features.Capacity == nil {
+		return backends.Capacity{}, unsupported("tell its capacity")
+	}
+	return observed(s, "capacity", "", func() (backends.Capacity, error) { return s.features.Capacity.Capacity(ctx, query) })
+}
+
+// Health tells what is wrong with a volume. Kinds: NotFound; Unsupported.
+func (s *Service) Health(ctx context.Context, handle string) ([]backends.HealthIssue, error) {
+	if s.features.Health == nil {
+		return nil, unsupported("tell the health of volumes")
+	}
+	return observed(s, "health", handle, func() ([]backends.HealthIssue, error) {
+		return s.features.Health.Health(ctx, handle)
+	})
+}

@@ -1,0 +1,124 @@
+package volume
+
+import (
+	"context"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// CreateSnapshot takes a snapshot, or finds the one that an earlier call took under the name. Kinds: as
+// backends.Snapshotter; Exists when the name is taken by a snapshot of another volume; Unsupported.
+func (s *Service) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
+	snapshotter := s.features.Snapshot
+	if snapshotter == nil {
+		return nil, unsupported("take snapshots")
+	}
+	made, err := observed(s, "create-snapshot", spec.Name, func() (*backends.Snapshot, error) {
+		return snapshotter.CreateSnapshot(ctx, spec)
+	})
+	if !backends.Is(err, backends.Exists) {
+		return made, err
+	}
+	found, err := observed(s, "find-snapshot", spec.Name, func() (*backends.Snapshot, error) {
+		return snapshotter.FindSnapshot(ctx, spec.Name)
+	})
+	if backends.Is(err, backends.NotFound) {
+		return nil, gone("snapshot", spec.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, sameSnapshot(found, spec)
+}
+
+// GetSnapshot returns a snapshot. Kinds: NotFound; Unsupported.
+func (s *Service) GetSnapshot(ctx context.Context, handle string) (*backends.Snapshot, error) {
+	if s.features.Snapshot == nil {
+		return nil, unsupported("take snapshots")
+	}
+	return observed(s, "get-snapshot", handle, func() (*backends.Snapshot, error) {
+		return s.features.Snapshot.GetSnapshot(ctx, handle)
+	})
+}
+
+// DeleteSnapshot removes a snapshot; one that is gone is deleted. Kinds: InUse; Unsupported.
+func (s *Service) DeleteSnapshot(ctx context.Context, handle string) error {
+	if s.features.Snapshot == nil {
+		return unsupported("take snapshots")
+	}
+	err := s.run("delete-snapshot", handle, func() error { return s.features.Snapshot.DeleteSnapshot(ctx, handle) })
+	return unlessGone(err)
+}
+
+// CreateGroup takes snapshots of several volumes at one instant, or finds those that an earlier call
+// took under the name. Kinds: as backends.GroupSnapshotter; Exists when the name is taken by a group of
+// other volumes; Unsupported.
+func (s *Service) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
+	grouper := s.features.Group
+	if grouper == nil {
+		return nil, unsupported("take group snapshots")
+	}
+	made, err := observed(s, "create-group", spec.Name, func() (*backends.Group, error) {
+		return grouper.CreateGroup(ctx, spec)
+	})
+	if !backends.Is(err, backends.Exists) {
+		return made, err
+	}
+	found, err := observed(s, "find-group", spec.Name, func() (*backends.Group, error) {
+		return grouper.FindGroup(ctx, spec.Name)
+	})
+	if backends.Is(err, backends.NotFound) {
+		return nil, gone("group snapshot", spec.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, sameGroup(found, spec)
+}
+
+// GetGroup returns a group, which must consist of the named snapshots when any are named. Kinds:
+// NotFound; Invalid when the names do not fit; Unsupported.
+func (s *Service) GetGroup(ctx context.Context, handle string, snapshots []string) (*backends.Group, error) {
+	if s.features.Group == nil {
+		return nil, unsupported("take group snapshots")
+	}
+	found, err := observed(s, "get-group", handle, func() (*backends.Group, error) {
+		return s.features.Group.GetGroup(ctx, handle)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, members(found, snapshots)
+}
+
+// DeleteGroup removes a group and its snapshots; one that is gone is deleted. Kinds: Invalid when the
+// named snapshots are not the group's; Unsupported.
+func (s *Service) DeleteGroup(ctx context.Context, handle string, snapshots []string) error {
+	if _, err := s.GetGroup(ctx, handle, snapshots); err != nil {
+		return unlessGone(err)
+	}
+	err := s.run("delete-group", handle, func() error { return s.features.Group.DeleteGroup(ctx, handle) })
+	return unlessGone(err)
+}
+
+// members tells whether the handles are the group's snapshots, all of them and no others, as CSI asks
+// of a plugin that can tell. Kinds: Invalid.
+func members(group *backends.Group, handles []string) error {
+	if len(handles) == 0 {
+		return nil
+	}
+	have := make(map[string]bool, len(group.Snapshots))
+	for _, snapshot := range group.Snapshots {
+		have[snapshot.Handle] = true
+	}
+	for _, handle := range handles {
+		if !have[handle] {
+			return backends.Errorf(backends.Invalid, "snapshot %q does not belong to group snapshot %q", handle, group.Handle)
+		}
+		delete(have, handle)
+	}
+	for handle := range have {
+		return backends.Errorf(backends.Invalid, "snapshot %q of group snapshot %q is not in the list", handle, group.Handle)
+	}
+	return nil
+}
