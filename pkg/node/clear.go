@@ -1,0 +1,167 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// takeDownTime bounds the taking down of what a failed call made: the call's own time may be over.
+const takeDownTime = 15 * time.Second
+
+// takeDown removes what this call made. What cannot be removed stays recorded, so that the next call
+// or an Unstage finds it.
+func (st *staging) takeDown(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeDownTime)
+	defer cancel()
+	st.closeDevice()
+	s := st.service
+	err := s.clear(ctx, st.want)
+	if err == nil {
+		err = s.forget(ctx, st.record.WithStaging(nil))
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "what a failed staging made could not be taken down; it stays recorded", "volume", st.request.Volume, "path", st.request.StagingPath, "error", err)
+	}
+}
+
+// forget replaces the record of a volume that is no longer staged, and tells the backend.
+func (s *Service) forget(ctx context.Context, record ledger.Record) error {
+	if s.features.Release != nil && len(record.Published) == 0 {
+		if err := s.features.Release.Release(ctx, record.Volume); err != nil && !backends.Is(err, backends.NotFound) {
+			return err
+		}
+	}
+	return s.ledger.Put(record)
+}
+
+// clear unmounts a volume from its staging path and frees its device. What is gone already is no error,
+// so that it takes up what any earlier call left.
+//
+// Kinds: InUse when something still uses the volume; Unavailable when the context ends first.
+func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
+	if err := mount.Unmount(ctx, staged.Path); err != nil {
+		return err
+	}
+	// Only now: as long as a filesystem is mounted at the path, a file of that name is its user's.
+	bound, err := unbindDevice(ctx, devicePlace(staged.Path))
+	if err != nil {
+		return err
+	}
+	return freeDevice(ctx, staged, bound)
+}
+
+// unbindDevice takes down the file that shows a device, and returns the number of the device.
+func unbindDevice(ctx context.Context, place string) (rdev uint64, err error) {
+	state, err := mount.Inspect(place)
+	if err != nil || !state.Exists || state.Dir {
+		return 0, err
+	}
+	if err := mount.Unmount(ctx, place); err != nil {
+		return 0, err
+	}
+	return state.Rdev, removeEmpty(place)
+}
+
+// removeEmpty removes the directory or file that a mount was on. One that holds data was not made for
+// that, and stays: nothing is ever removed recursively. Nothing there is no error.
+//
+// Kinds: InUse for a directory with something in it or a file with data; Invalid for anything else.
+func removeEmpty(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return backends.Errorf(backends.Unavailable, "cannot look at %s: %w", path, err)
+	case info.Mode().IsRegular() && info.Size() > 0:
+		return backends.Errorf(backends.InUse, "nothing is mounted at %s and the file holds %d bytes of data: it is not removed", path, info.Size())
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return backends.Errorf(backends.Invalid, "%s is neither a directory nor a file (%s): it is not removed", path, info.Mode().Type())
+	}
+	target, err := safepath.OpenTarget(path)
+	if backends.Is(err, backends.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = target.Close() }() // opened for looking only
+	return target.Remove()
+}
+
+// freeDevice detaches the image of a volume, or sees to it that nobody else has its device mounted. bound
+// is the number of the device that was bound until now, if any.
+func freeDevice(ctx context.Context, staged ledger.Staging, bound uint64) error {
+	source := staged.Source
+	if bound == 0 && source.DevicePath != "" {
+		bound = unix.Mkdev(source.Major, source.Minor)
+	}
+	switch {
+	case source.Image:
+		return detachImage(ctx, source.Path, bound)
+	case source.Kind == ledger.Device && staged.Type == backends.Mount:
+		return checkUnclaimed(source)
+	case source.Kind == "" && strings.HasSuffix(loopFile(bound), deletedMark):
+		return device.DetachDevice(ctx, unix.Major(bound), unix.Minor(bound))
+	}
+	return nil
+}
+
+// detachImage detaches an image. The number of the loop device that it had, 0 when that is not known,
+// spares looking at all of them; alone it proves nothing, for once the loop device was free it may have
+// become another image's.
+func detachImage(ctx context.Context, image string, number uint64) error {
+	if number == 0 {
+		return device.Detach(ctx, image)
+	}
+	switch loopFile(number) {
+	case "":
+		return nil
+	case image, image + deletedMark:
+		return device.DetachDevice(ctx, unix.Major(number), unix.Minor(number))
+	}
+	return device.Detach(ctx, image)
+}
+
+// deletedMark is what the kernel puts after the path of a file that has no name any more.
+const deletedMark = " (deleted)"
+
+// loopFile returns the path of the file that a loop device holds, and an empty string when the number
+// is that of no loop device, or of one that holds nothing (sysfs(5)).
+func loopFile(number uint64) string {
+	file, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%d:%d/loop/backing_file", unix.Major(number), unix.Minor(number)))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(file), "\n")
+}
+
+// checkUnclaimed tells whether a device is still mounted somewhere, perhaps in another mount namespace: a
+// filesystem claims its device, and the kernel lets nobody else claim it then (open(2), O_EXCL).
+func checkUnclaimed(source ledger.Source) error {
+	var stat unix.Stat_t
+	if source.DevicePath == "" || unix.Stat(source.DevicePath, &stat) != nil || stat.Rdev != unix.Mkdev(source.Major, source.Minor) {
+		return nil // never opened, or gone
+	}
+	fd, err := unix.Open(source.DevicePath, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.EBUSY) {
+		return backends.Errorf(backends.InUse, "%s is still mounted somewhere else, perhaps in a container: stop what uses it", source.DevicePath)
+	}
+	if err == nil {
+		_ = unix.Close(fd) // it was a question only
+	}
+	return nil
+}

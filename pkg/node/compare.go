@@ -1,0 +1,180 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+)
+
+// compare looks at what is there already: from the ledger, and then at the place itself.
+func (st *staging) compare(ctx context.Context) error {
+	if err := st.compareRecord(ctx); err != nil {
+		return err
+	}
+	state, err := mount.Inspect(st.recipe.place)
+	switch {
+	case mount.Corrupted(err):
+		st.service.log.WarnContext(ctx, "what is mounted is corrupted and is taken down", "volume", st.request.Volume, "path", st.recipe.place, "error", err)
+		return mount.Unmount(ctx, st.recipe.place)
+	case err != nil:
+		return err
+	case state.Mounted:
+		return st.compareMount(ctx, state)
+	}
+	return st.checkDirectory()
+}
+
+// compareRecord refuses a volume that is staged elsewhere or in another way. When the ledger says that
+// and the kernel denies it, what may be left is cleared away.
+func (st *staging) compareRecord(ctx context.Context) error {
+	old := st.record.Staged
+	if old == nil || st.compatible(*old) {
+		return nil
+	}
+	place := placeOf(*old)
+	state, err := mount.Inspect(place)
+	switch {
+	case err != nil && !mount.Corrupted(err):
+		return err
+	case err == nil && state.Mounted:
+		return backends.Errorf(backends.Exists, "it is staged already at %s (type %s, read-only %t, filesystem %q): unstage it first", old.Path, old.Type, old.ReadOnly, old.Source.FSType)
+	}
+	return st.service.clear(ctx, *old)
+}
+
+// compatible tells whether a record is of what is asked for.
+func (st *staging) compatible(old ledger.Staging) bool {
+	asked := st.askedFSType()
+	return old.Path == st.want.Path && old.Type == st.want.Type && old.ReadOnly == st.want.ReadOnly &&
+		(asked == "" || old.Source.FSType == "" || asked == old.Source.FSType)
+}
+
+// placeOf is where a volume that was recorded shows.
+func placeOf(staged ledger.Staging) string {
+	if staged.Type == backends.Block {
+		return devicePlace(staged.Path)
+	}
+	return staged.Path
+}
+
+// compareMount decides whether what is mounted at the place is the volume.
+func (st *staging) compareMount(ctx context.Context, state mount.State) error {
+	right, err := st.recipe.holds(st, state)
+	switch old := st.record.Staged; {
+	case err != nil:
+		return err
+	case !right && old != nil && !old.Pending && shows(state, *old) && !st.published():
+		// It is what was staged, and the volume is elsewhere by now.
+		st.service.log.WarnContext(ctx, "what is mounted is no longer the volume and is taken down", "volume", st.request.Volume, "path", st.recipe.place)
+		return st.service.clear(ctx, *old)
+	case !right:
+		return backends.Errorf(backends.Exists, "something else is mounted at %s (device %d:%d, inode %d): unmount it, or choose another path",
+			st.recipe.place, unix.Major(state.Dev), unix.Minor(state.Dev), state.Ino)
+	}
+	if st.record.Staged == nil && state.ReadOnly != st.want.ReadOnly {
+		return backends.Errorf(backends.Exists, "it is mounted at %s already with read-only %t, and asked for with %t: unstage it first", st.recipe.place, state.ReadOnly, st.want.ReadOnly)
+	}
+	st.present = true
+	st.noteRoot(state)
+	return nil
+}
+
+// published tells whether the volume shows at a target.
+func (st *staging) published() bool {
+	_, live := livePublications(st.record)
+	return len(live) > 0
+}
+
+// checkDirectory sees to it that there is a directory to stage in, with nothing mounted on it.
+func (st *staging) checkDirectory() error {
+	state, err := mount.Inspect(st.request.StagingPath)
+	switch {
+	case err != nil:
+		return err
+	case !state.Exists || !state.Dir:
+		return backends.Errorf(backends.Invalid, "the staging path %s must be an existing directory", st.request.StagingPath)
+	case state.Mounted:
+		return backends.Errorf(backends.Exists, "something is mounted at %s: unmount it, or choose another path", st.request.StagingPath)
+	}
+	return nil
+}
+
+// noteRoot notes what shows at the place.
+func (st *staging) noteRoot(state mount.State) { st.want.Root = rootOf(state) }
+
+func rootOf(state mount.State) ledger.Root { return ledger.Root{Dev: state.Dev, Ino: state.Ino} }
+
+// holdsDirectory compares with the directory itself.
+func (st *staging) holdsDirectory(state mount.State) (bool, error) {
+	return st.want.Root == rootOf(state), nil
+}
+
+// holdsNode compares the device node that is bound with those that the source stands for.
+func (st *staging) holdsNode(state mount.State) (bool, error) {
+	numbers, err := deviceNumbers(st.want.Source)
+	return slices.Contains(numbers, state.Rdev), err
+}
+
+// holdsDevice compares the device of the mounted filesystem with those that the source stands for. A
+// btrfs has a number of its own, so that the mount table has to be asked.
+func (st *staging) holdsDevice(state mount.State) (bool, error) {
+	numbers, err := deviceNumbers(st.want.Source)
+	if err != nil || slices.Contains(numbers, state.Dev) {
+		return err == nil, err
+	}
+	for _, number := range numbers {
+		mounts, err := mount.FindByDevice(unix.Major(number), unix.Minor(number))
+		if err != nil || slices.Contains(mounts, st.recipe.place) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// deviceNumbers returns the numbers of the block devices that a recorded source stands for now.
+func deviceNumbers(source ledger.Source) ([]uint64, error) {
+	paths := []string{source.Path}
+	if source.Image {
+		loops, err := device.FindLoops(source.Path)
+		if err != nil {
+			return nil, err
+		}
+		paths = loops
+	}
+	var numbers []uint64
+	for _, path := range paths {
+		var stat unix.Stat_t
+		err := unix.Stat(path, &stat)
+		switch {
+		case errors.Is(err, unix.ENOENT):
+		case err != nil:
+			return nil, backends.Errorf(backends.Unavailable, "cannot look at device %s: %w", path, err)
+		case stat.Mode&unix.S_IFMT == unix.S_IFBLK:
+			numbers = append(numbers, stat.Rdev)
+		}
+	}
+	return numbers, nil
+}
+
+// holdsExport compares with the record. Where there is none the mount table has to be asked what was
+// mounted.
+func (st *staging) holdsExport(state mount.State) (bool, error) {
+	if old := st.record.Staged; old != nil && !old.Pending && old.Source == st.want.Source {
+		return old.Root == rootOf(state), nil
+	}
+	mounts, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(st.recipe.place))
+	if err != nil {
+		return false, backends.Errorf(backends.Unavailable, "cannot tell what is mounted at %s: %w", st.recipe.place, err)
+	}
+	return slices.ContainsFunc(mounts, func(m *mountinfo.Info) bool {
+		return m.Source == st.want.Source.Path && m.FSType == st.want.Source.FSType
+	}), nil
+}

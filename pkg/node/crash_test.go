@@ -1,0 +1,418 @@
+package node_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+)
+
+// records opens the service's ledger, to write down what a call would have written before it was killed.
+func (w *world) records() *ledger.Ledger {
+	w.Helper()
+	boot, err := ledger.BootID()
+	w.must(err)
+	l, _, err := ledger.Open(w.context(), w.path("state"), boot)
+	w.must(err)
+	return l
+}
+
+// intend records what Stage records before it mounts anything.
+func (w *world) intend(r node.StageRequest, source ledger.Source) {
+	w.Helper()
+	w.must(w.records().Put(ledger.Record{Volume: r.Volume, Staged: &ledger.Staging{
+		Path: r.StagingPath, Type: r.Use.Type, Mode: r.Use.Mode, Pending: true, Source: source,
+	}}))
+	w.restart()
+}
+
+// leftover is a state in which a killed call can have left a volume.
+type leftover struct {
+	name  string
+	block bool
+	make  func(w *world, image string, r node.StageRequest)
+}
+
+func leftovers() []leftover {
+	source := func(image string) ledger.Source {
+		return ledger.Source{Kind: ledger.Device, Path: image, Image: true}
+	}
+	return []leftover{
+		{"recorded, nothing done", false, func(w *world, image string, r node.StageRequest) {
+			w.intend(r, source(image))
+		}},
+		{"mounted, staging unfinished", false, func(w *world, image string, r node.StageRequest) {
+			w.stage(r)
+			w.intend(r, source(image))
+		}},
+		{"mounted, record lost", false, func(w *world, _ string, r node.StageRequest) {
+			w.stage(r)
+			w.amnesia()
+		}},
+		{"recorded, mount lost", false, func(w *world, _ string, r node.StageRequest) {
+			w.stage(r)
+			w.detach(r.StagingPath)
+		}},
+		{"corrupted", false, func(w *world, _ string, r node.StageRequest) {
+			w.stage(r)
+			w.detach(r.StagingPath)
+			w.corrupt(r.StagingPath)
+		}},
+		{"loop device kept", false, func(w *world, image string, r node.StageRequest) {
+			w.attach(image)
+			w.intend(r, source(image))
+		}},
+		{"recorded, nothing done", true, func(w *world, image string, r node.StageRequest) {
+			w.intend(r, source(image))
+		}},
+		{"attached, not bound", true, func(w *world, image string, r node.StageRequest) {
+			w.attach(image)
+			w.intend(r, source(image))
+		}},
+		{"attached, file made, not bound", true, func(w *world, image string, r node.StageRequest) {
+			w.attach(image)
+			w.write(filepath.Join(r.StagingPath, "device"), "")
+			w.intend(r, source(image))
+		}},
+		{"attached, record lost", true, func(w *world, image string, _ node.StageRequest) {
+			w.attach(image)
+		}},
+		{"bound, record lost", true, func(w *world, _ string, r node.StageRequest) {
+			w.stage(r)
+			w.amnesia()
+		}},
+		{"bound, staging unfinished", true, func(w *world, image string, r node.StageRequest) {
+			w.stage(r)
+			w.intend(r, source(image))
+		}},
+		{"unbound, not detached", true, func(w *world, _ string, r node.StageRequest) {
+			w.stage(r)
+			w.detach(filepath.Join(r.StagingPath, "device"))
+		}},
+		{"detached behind its back", true, func(w *world, image string, r node.StageRequest) {
+			w.stage(r)
+			w.must(device.Detach(w.context(), image))
+		}},
+	}
+}
+
+// attach attaches an image to a loop device that stays, and returns the path of that.
+func (w *world) attach(image string) string {
+	w.Helper()
+	opened, err := device.Open(w.context(), backends.Device{Path: image, Image: true}, device.Options{Persistent: true})
+	w.must(err)
+	w.must(opened.Close())
+	return opened.Path
+}
+
+// Whatever a killed call left, staging again leads to the volume, and unstaging to nothing.
+func TestLeftovers(t *testing.T) {
+	for _, left := range leftovers() {
+		kind := backends.Mount
+		if left.block {
+			kind = backends.Block
+		}
+		for _, way := range []string{"stage", "unstage"} {
+			t.Run(string(kind)+", "+left.name+", "+way, func(t *testing.T) {
+				w := newWorld(t)
+				image := w.image("v", 16)
+				staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+				staging.Use.Type, publishing.Use.Type = kind, kind
+				left.make(w, image, staging)
+				if way == "stage" {
+					for range 2 {
+						w.stage(staging)
+						w.publish(publishing)
+					}
+					if mounts, loops := w.mounts(), w.loops(); len(mounts) != 2 || len(loops) != 1 {
+						t.Errorf("mounted are %v over %v, want one staging, one target and one device", mounts, loops)
+					}
+					w.unpublish(publishing)
+				}
+				for range 2 {
+					w.unstage(staging)
+				}
+				w.wantNothingLeft()
+			})
+		}
+	}
+}
+
+func TestDirectoryAndExportLeftovers(t *testing.T) {
+	for _, form := range forms()[3:] {
+		for name, make := range map[string]func(w *world, r node.StageRequest){
+			"record lost": func(w *world, _ node.StageRequest) { w.amnesia() },
+			"mount lost":  func(w *world, r node.StageRequest) { w.detach(r.StagingPath) },
+			"corrupted": func(w *world, r node.StageRequest) {
+				w.detach(r.StagingPath)
+				w.corrupt(r.StagingPath)
+			},
+		} {
+			t.Run(form.name+", "+name, func(t *testing.T) {
+				w := newWorld(t)
+				form.make(w, "v")
+				staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+				w.stage(staging)
+				make(w, staging)
+				for range 2 {
+					w.stage(staging)
+					w.publish(publishing)
+				}
+				if len(w.mounts()) != 2 {
+					t.Errorf("mounted are %v", w.mounts())
+				}
+				w.unpublish(publishing)
+				make(w, staging)
+				w.unstage(staging)
+				w.wantNothingLeft()
+			})
+		}
+	}
+}
+
+func TestPublishLeftovers(t *testing.T) {
+	for name, make := range map[string]func(w *world, r node.PublishRequest){
+		"target made, not mounted": func(w *world, r node.PublishRequest) {
+			w.mkdir(r.TargetPath)
+		},
+		"mounted, not recorded": func(w *world, r node.PublishRequest) {
+			w.mkdir(r.TargetPath)
+			w.bind(r.StagingPath, r.TargetPath)
+		},
+		"recorded, not mounted": func(w *world, r node.PublishRequest) {
+			w.publish(r)
+			w.detach(r.TargetPath)
+		},
+		"recorded, no target": func(w *world, r node.PublishRequest) {
+			w.publish(r)
+			w.detach(r.TargetPath)
+			w.must(os.Remove(r.TargetPath))
+		},
+		"published, record lost": func(w *world, r node.PublishRequest) {
+			w.publish(r)
+			w.amnesia()
+			w.stage(w.stageRequest(r.Volume))
+		},
+		"corrupted": func(w *world, r node.PublishRequest) {
+			w.mkdir(r.TargetPath)
+			w.corrupt(r.TargetPath)
+		},
+		"published before the volume was staged anew": func(w *world, r node.PublishRequest) {
+			w.publish(r)
+			w.detach(r.StagingPath)
+			w.shelf.sources[r.Volume] = backends.Directory{Path: w.mkdir(w.path("directories", "anew"))}
+			w.stage(w.stageRequest(r.Volume))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.directory("v")
+			staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+			w.stage(staging)
+			make(w, publishing)
+			w.restart()
+			for range 2 {
+				w.publish(publishing)
+			}
+			if len(w.mounts()) != 2 || !w.inspect(publishing.TargetPath).SameRoot(w.inspect(staging.StagingPath)) {
+				t.Errorf("mounted are %v, or not the volume", w.mounts())
+			}
+			w.unpublish(publishing)
+			make(w, publishing)
+			for range 2 {
+				w.unpublish(publishing)
+			}
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
+}
+
+// Stacked mounts are taken down to the last, wherever they are.
+func TestStackedMounts(t *testing.T) {
+	w := newWorld(t)
+	w.directory("v")
+	staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+	w.stage(staging)
+	w.publish(publishing)
+	for range 3 {
+		w.stack(publishing.TargetPath)
+	}
+	w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.InUse, publishing.TargetPath)
+	w.unpublish(publishing)
+	for range 2 {
+		w.stack(staging.StagingPath)
+	}
+	w.want(w.service.Publish(w.context(), publishing), backends.InUse, "call NodeStageVolume first")
+	w.unstage(staging)
+	w.wantNothingLeft()
+}
+
+// mkfs was killed in the middle: the device is not blank, and only the intent on disk says that no data
+// is on it.
+func TestFormattingCutShort(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		intent func(image string, inode uint64) ledger.Intent
+		fails  bool
+	}{
+		{"of this volume", func(image string, inode uint64) ledger.Intent {
+			return ledger.Intent{Volume: "v", FSType: "ext4", Image: image, Identity: inodeName(inode)}
+		}, false},
+		{"of another image", func(image string, inode uint64) ledger.Intent {
+			return ledger.Intent{Volume: "v", FSType: "ext4", Image: image, Identity: inodeName(inode + 1)}
+		}, true},
+		{"as another filesystem", func(image string, inode uint64) ledger.Intent {
+			return ledger.Intent{Volume: "v", FSType: "xfs", Image: image, Identity: inodeName(inode)}
+		}, true},
+		{"of another volume", func(image string, inode uint64) ledger.Intent {
+			return ledger.Intent{Volume: "u", FSType: "ext4", Image: image, Identity: inodeName(inode)}
+		}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			image := w.image("v", 16)
+			garbage(w, image)
+			var stat unix.Stat_t
+			w.must(unix.Stat(image, &stat))
+			intents, err := ledger.OpenIntents(w.path("state"))
+			w.must(err)
+			intent := test.intent(image, stat.Ino)
+			w.must(intents.Record(intent))
+			staging := w.stageRequest("v")
+			readers := staging
+			readers.Use.Mode = backends.MultiNodeReaderOnly
+			w.want(w.service.Stage(w.context(), readers), backends.Invalid)
+			err = w.service.Stage(w.context(), staging)
+			if test.fails {
+				w.want(err, backends.Invalid, "unknown data")
+				w.must(intents.Remove(intent.Volume))
+				w.wantNothingLeft()
+				return
+			}
+			w.must(err)
+			if intents.Stands(intent) {
+				t.Error("the intent stands although the volume is mounted")
+			}
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
+}
+
+func inodeName(inode uint64) string {
+	return fmt.Sprint("inode ", inode)
+}
+
+// Formatting that fails leaves the intent, so that the next call may go on, and nothing else.
+func TestFormattingFails(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("v", 16)
+	staging := w.stageRequest("v")
+	staging.Use.FSType = "xfs"
+	w.want(w.service.Stage(w.context(), staging), backends.OutOfRange, "format", "xfs")
+	if len(w.mounts()) != 0 || !eventually(func() bool { return len(w.loops()) == 0 }) {
+		t.Errorf("left are %v and %v", w.mounts(), w.loops())
+	}
+	w.must(os.Truncate(image, 310<<20))
+	w.stage(staging)
+	w.unstage(staging)
+	w.wantNothingLeft()
+}
+
+// The filesystem of a device is still mounted somewhere that the ledger does not know.
+func TestUnstageWhileMountedElsewhere(t *testing.T) {
+	for _, name := range []string{"image", "device"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			image := w.image("v", 16)
+			elsewhere := w.mkdir(w.path("elsewhere"))
+			if name == "device" {
+				w.shelf.sources["v"] = backends.Device{Path: w.attach(image)}
+			}
+			staging := w.stageRequest("v")
+			w.stage(staging)
+			w.bind(staging.StagingPath, elsewhere)
+			for range 2 {
+				w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.InUse, "/dev/loop")
+			}
+			if len(w.shelf.released) != 0 {
+				t.Error("released while it is in use")
+			}
+			w.detach(elsewhere)
+			w.unstage(staging)
+			w.must(device.Detach(w.context(), image))
+			w.wantNothingLeft()
+		})
+	}
+}
+
+// The volume was deleted, and its image with it, before it was unstaged.
+func TestUnstageOfADeletedVolume(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		w := newWorld(t)
+		image := w.image("v", 16)
+		staging := w.stageRequest("v")
+		staging.Use.Type = backends.Block
+		w.stage(staging)
+		w.must(os.Remove(image))
+		delete(w.shelf.sources, "v")
+		if lost {
+			w.amnesia()
+		}
+		w.unstage(staging)
+		w.wantNothingLeft()
+	}
+}
+
+// A device of the node, not an image: it is never detached.
+func TestDeviceOfTheNode(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("v", 16)
+	link := w.path("by-id")
+	w.must(os.Symlink(w.attach(image), link))
+	w.shelf.sources["v"] = backends.Device{Path: link, Identity: backends.Identity{SizeBytes: 16 << 20}, ReadAheadKiB: 256}
+	for _, kind := range []backends.AccessType{backends.Mount, backends.Block} {
+		staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+		staging.Use.Type, publishing.Use.Type = kind, kind
+		for range 2 {
+			w.stage(staging)
+			w.publish(publishing)
+			w.amnesia()
+		}
+		w.unpublish(publishing)
+		w.unstage(staging)
+		if len(w.loops()) != 1 {
+			t.Errorf("after %s the device is gone", kind)
+		}
+	}
+	w.shelf.sources["v"] = backends.Device{Path: link, Identity: backends.Identity{SizeBytes: 17 << 20}}
+	w.want(w.service.Stage(w.context(), w.stageRequest("v")), backends.Unavailable, "prove", link)
+	w.must(device.Detach(w.context(), image))
+	w.want(w.service.Stage(w.context(), w.stageRequest("v")), backends.Unavailable, "prove")
+	w.wantNothingLeft()
+}
+
+// Records of another boot say nothing, and unreadable ones keep nothing from starting.
+func TestLedgerAfterARestartOfTheMachine(t *testing.T) {
+	w := newWorld(t)
+	w.directory("v")
+	l, _, err := ledger.Open(w.context(), w.path("state"), "another boot")
+	w.must(err)
+	w.must(l.Put(ledger.Record{Volume: "v", Staged: &ledger.Staging{Path: "/elsewhere", Type: backends.Mount}}))
+	w.write(w.path("state", "garbage.json"), "{")
+	w.restart()
+	staging := w.stageRequest("v")
+	w.stage(staging)
+	w.unstage(staging)
+	w.must(os.Remove(w.path("state", "garbage.json.unreadable")))
+	w.wantNothingLeft()
+}

@@ -1,0 +1,148 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Device is a block device that was proven and is held open.
+type Device struct {
+	File         *os.File // open for reading, and for writing unless ReadOnly
+	Path         string   // its node, such as /dev/loop3 or /dev/nvme1n1; never a link
+	Major, Minor uint32
+	SizeBytes    int64
+	ReadOnly     bool // the device itself refuses writes, or it was asked for read-only
+	Loop         bool // a loop device over an image that Open attached or found attached
+}
+
+// Options say how a device is to be opened.
+type Options struct {
+	// ReadOnly opens the device for reading. An image that is attached to nothing yet gets a loop device
+	// that refuses writes.
+	ReadOnly bool
+	// Persistent keeps an image's loop device until Detach; without it, the last use clears it.
+	Persistent bool
+}
+
+// Open finds the device, attaching it when it is an image, proves that it is the right one and returns
+// it open. It fails closed: an identity that cannot be read is a wrong one.
+//
+// Kinds: Invalid when the path is unusable, leads to something else than a block device or an image file,
+// or the image is smaller than it must be; NotFound for an image that is not there; Unavailable for a device
+// that is not there yet, that has another serial number or a smaller size, or whose identity cannot be
+// read: all of which may be otherwise in a moment; InUse when the image is attached in a way that does not
+// fit; Exhausted when there is no loop device to be had.
+func Open(ctx context.Context, source backends.Device, opts Options) (*Device, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "opening device %q: not begun: %w", source.Path, err)
+	}
+	open := openNode
+	if source.Image {
+		open = openImage
+	}
+	d, err := open(ctx, source, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.prove(source); err != nil {
+		_ = d.Close() // the proof's failure is what counts
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close lets go of the device. A loop device that nobody else uses is cleared by this unless it is
+// persistent.
+func (d *Device) Close() error { return d.File.Close() }
+
+// Number returns the device number as it stands in st_rdev and in the st_dev of a filesystem on it.
+func (d *Device) Number() uint64 { return unix.Mkdev(d.Major, d.Minor) }
+
+// openNode opens a device node, or what a link such as one of /dev/disk/by-id leads to.
+func openNode(_ context.Context, source backends.Device, opts Options) (*Device, error) {
+	found, err := locate(source.Path, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, backends.Errorf(backends.Unavailable, "device %q is not there (yet): %w", source.Path, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = found.Close() }() // O_PATH
+	if found.kind() != unix.S_IFBLK {
+		return nil, backends.Errorf(backends.Invalid, "%q is not a block device", source.Path)
+	}
+	file, err := found.reopen(opts.ReadOnly)
+	if err != nil {
+		return nil, backends.Errorf(openKind(err), "opening device %q: %w", source.Path, err)
+	}
+	return newDevice(file, opts)
+}
+
+// newDevice fills a Device from an open node, which it takes over.
+func newDevice(file *os.File, opts Options) (*Device, error) {
+	var stat unix.Stat_t
+	err := unix.Fstat(int(file.Fd()), &stat)
+	if err == nil {
+		d := &Device{File: file, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev), ReadOnly: opts.ReadOnly}
+		if d.Path, err = nodePath(d.Major, d.Minor); err == nil {
+			if d.SizeBytes, err = SizeOf(file); err == nil {
+				return d, nil
+			}
+		}
+	}
+	_ = file.Close() // the failure before it is what counts
+	return nil, backends.Errorf(backends.Unavailable, "looking at device %q: %w", file.Name(), err)
+}
+
+// SizeOf returns the size in bytes of an open block device (BLKGETSIZE64, ioctl_list(2)) or regular
+// file. Kinds: Invalid for anything else; Unavailable when the size cannot be read.
+func SizeOf(f *os.File) (int64, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return 0, backends.Errorf(backends.Unavailable, "looking at %q: %w", f.Name(), err)
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return stat.Size, nil
+	case unix.S_IFBLK:
+		return blockSize(f)
+	}
+	return 0, backends.Errorf(backends.Invalid, "%q is neither a block device nor a file: it has no size", f.Name())
+}
+
+// SetReadAhead sets how far the kernel reads ahead on a device, in KiB: what
+// /sys/block/*/queue/read_ahead_kb shows, by BLKRASET, which works where /sys is read-only too.
+// Kinds: Invalid for a negative number; Unavailable when the kernel refuses.
+func SetReadAhead(d *Device, kib int) error {
+	if kib < 0 || kib > maxReadAheadKiB {
+		return backends.Errorf(backends.Invalid, "a read-ahead of %d KiB is not possible: use 0 to %d", kib, maxReadAheadKiB)
+	}
+	const sectorsPerKiB = 2
+	if err := unix.IoctlSetInt(int(d.File.Fd()), unix.BLKRASET, kib*sectorsPerKiB); err != nil {
+		return backends.Errorf(backends.Unavailable, "setting the read-ahead of %s to %d KiB: %w", d.Path, kib, err)
+	}
+	return nil
+}
+
+// maxReadAheadKiB is 1 GiB, far above what any device gains from.
+const maxReadAheadKiB = 1 << 20
+
+// openKind maps what opening a device node fails with.
+func openKind(err error) backends.Kind {
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
+		return backends.Denied
+	case errors.Is(err, unix.EBUSY):
+		return backends.InUse
+	}
+	return backends.Unavailable
+}
+
+// String names the device for messages.
+func (d *Device) String() string { return fmt.Sprintf("%s (%d:%d)", d.Path, d.Major, d.Minor) }

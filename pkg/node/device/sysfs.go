@@ -1,0 +1,53 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// sysfsDir is where the kernel describes the block device of a number (sysfs(5)).
+func sysfsDir(major, minor uint32) string { return fmt.Sprintf("/sys/dev/block/%d:%d", major, minor) }
+
+// nodePath returns the node of the device, by the kernel's name for it, having checked that the node
+// has its number. Kinds: Unavailable when it is not (yet) there.
+func nodePath(major, minor uint32) (string, error) {
+	uevent, err := os.ReadFile(filepath.Join(sysfsDir(major, minor), "uevent"))
+	if err != nil {
+		return "", backends.Errorf(backends.Unavailable, "the kernel describes no block device %d:%d: %w", major, minor, err)
+	}
+	name := ""
+	for line := range strings.Lines(string(uevent)) {
+		if value, ok := strings.CutPrefix(line, "DEVNAME="); ok {
+			name = strings.TrimSpace(value)
+		}
+	}
+	path := filepath.Join("/dev", name)
+	var stat unix.Stat_t
+	if err := unix.Lstat(path, &stat); err != nil {
+		return "", backends.Errorf(backends.Unavailable, "device %d:%d has no node %s: %w", major, minor, path, err)
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFBLK || stat.Rdev != unix.Mkdev(major, minor) {
+		return "", backends.Errorf(backends.Unavailable, "%s is not the node of device %d:%d: /dev must be the host's", path, major, minor)
+	}
+	return path, nil
+}
+
+// attribute reads one sysfs attribute of a device; ok is false when the device has none of that name.
+func attribute(dir, name string) (value []byte, ok bool, err error) {
+	value, err = os.ReadFile(filepath.Join(dir, name))
+	switch {
+	case err == nil:
+		return value, true, nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODATA):
+		return nil, false, nil
+	}
+	return nil, false, err
+}

@@ -1,0 +1,54 @@
+package node
+
+import (
+	"context"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+)
+
+// Expand makes what is on a volume fill it, after the volume itself was grown, and returns the size of
+// the volume in bytes. A volume that is no device has nothing to grow, and its size is that of the
+// filesystem that it is on.
+//
+// Kinds: NotFound when the volume is not at the path; OutOfRange when an image was not grown to the size
+// that is required, and Unavailable when a device was not (yet); those of filesystem.GrowMounted.
+func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes int64, err error) {
+	at, err := s.locate(request.Volume, request.Path)
+	if err == nil {
+		sizeBytes, err = s.expand(ctx, at, request.Size)
+	}
+	return sizeBytes, failed("expand", request.Volume, err)
+}
+
+func (s *Service) expand(ctx context.Context, at shown, size backends.CapacityRange) (sizeBytes int64, err error) {
+	source := at.staged.Source
+	if source.Kind != ledger.Device {
+		measured, err := measure(at)
+		return measured.Bytes.Total, err
+	}
+	if sizeBytes, err = device.Refresh(source.DevicePath); err != nil {
+		return 0, err
+	}
+	if err := checkGrown(source, sizeBytes, size.RequiredBytes); err != nil {
+		return sizeBytes, err
+	}
+	if at.staged.Type == backends.Block || at.staged.ReadOnly {
+		return sizeBytes, nil
+	}
+	return sizeBytes, filesystem.GrowMounted(ctx, at.staged.Path, source.DevicePath, source.FSType)
+}
+
+// checkGrown tells whether the device is as large as it must be.
+func checkGrown(source ledger.Source, size, required int64) error {
+	if size >= required {
+		return nil
+	}
+	kind := backends.Unavailable
+	if source.Image {
+		kind = backends.OutOfRange
+	}
+	return backends.Errorf(kind, "%s has %d bytes and %d are required: the volume itself must be expanded first", source.DevicePath, size, required)
+}

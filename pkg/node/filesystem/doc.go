@@ -1,0 +1,13 @@
+// Package filesystem probes, checks, formats and grows what is on a block device, and never formats what
+// is not proven blank.
+//
+// Drivers have formatted good disks because a probe that failed looked like an empty disk. Here blank is
+// a statement of its own: the opened device was read over the whole of its signature areas, without one
+// error, and every byte was zero. Whatever else is found has a name, if only "unknown data", and is left
+// alone. The probe reads the device that is held open, by its own list of signatures, so that no tool that
+// is missing or times out can be misunderstood.
+//
+// mkfs, e2fsck and resize2fs are run as commands, with the block device locked (flock(2), the convention
+// of systemd's "Locking Block Device Access"): the lock is inherited by the command and outlives this
+// process, so that after a crash nothing is started beside a command that still runs.
+package filesystem

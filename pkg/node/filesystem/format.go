@@ -1,0 +1,185 @@
+package filesystem
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+)
+
+// Request says what Format is to make, and where.
+type Request struct {
+	Path    string   // the device node
+	Held    *os.File // the device itself, open for writing: the one that was proven
+	FSType  string   // one of Types
+	Options []string // further arguments for mkfs, each an element; nothing that forces it
+	// Resume says that the caller has proof that this very device was being formatted as FSType and has
+	// not been mounted since: what a cut-short mkfs left is formatted again.
+	Resume bool
+}
+
+// Types are the filesystems that Format makes; the first is the default.
+func Types() []string { return []string{"ext4", "xfs", "btrfs"} }
+
+// maker is what is special about making one type.
+type maker struct {
+	pkg       string // the Debian package of its tools
+	tools     []string
+	leastSize int64 // bytes; below that mkfs refuses, or the filesystem has no journal
+	args      []string
+	force     string
+}
+
+// makerOf returns how the type is made.
+func makerOf(fsType string) (maker, bool) {
+	const mib = 1 << 20
+	switch fsType {
+	case "ext4":
+		// No blocks are reserved for root: a volume's user is seldom root, and must get what was asked for.
+		// The inode tables are cleared by the kernel after the mount; the journal is cleared at once, for
+		// old blocks in it could be replayed.
+		return maker{"e2fsprogs", []string{"mkfs.ext4", "e2fsck", "resize2fs"}, 2 * mib,
+			[]string{"-q", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=0,nodiscard"}, "-F"}, true
+	case "xfs":
+		return maker{"xfsprogs", []string{"mkfs.xfs"}, 300 * mib, []string{"-q", "-K"}, "-f"}, true
+	case "btrfs":
+		return maker{"btrfs-progs", []string{"mkfs.btrfs"}, 109 * mib, []string{"-q", "-K"}, "-f"}, true
+	}
+	return maker{}, false
+}
+
+// Missing tells which of the tools for a type are not installed. Kinds: Unsupported, naming the Debian
+// package; Invalid for a type that is not one of Types, nor ext2 or ext3.
+func Missing(fsType string) error {
+	if isExt(fsType) {
+		fsType = "ext4"
+	}
+	m, ok := makerOf(fsType)
+	if !ok {
+		return backends.Errorf(backends.Invalid, "filesystem type %q is not supported: use %s", fsType, strings.Join(Types(), ", "))
+	}
+	for _, tool := range m.tools {
+		if _, ok := lookTool(tool); !ok {
+			return backends.Errorf(backends.Unsupported, "%s is not installed on this node: filesystem type %s needs the Debian package %s", tool, fsType, m.pkg)
+		}
+	}
+	return nil
+}
+
+// Format makes a filesystem on a device that it first proves to be blank itself. After a crash in the
+// middle the device is not blank; then Resume decides.
+//
+// Kinds: InUse when the device holds something, naming it; Invalid for a type that is not one of Types or
+// an option that would force mkfs; OutOfRange for a device that is too small; Unsupported when mkfs is not
+// installed; Busy when another tool works on the device; Unavailable when the device cannot be read, is
+// not the held one, or the context ended: mkfs is killed then, and Resume has its case; Unknown when mkfs
+// fails.
+func Format(ctx context.Context, req Request) error {
+	m, err := req.maker()
+	if err != nil {
+		return err
+	}
+	locked, err := lockDevice(req.Path)
+	if err != nil {
+		return err
+	}
+	defer locked.unlock()
+	size, err := req.size(locked)
+	if err != nil {
+		return err
+	}
+	if size < m.leastSize {
+		return backends.Errorf(backends.OutOfRange, "%s has %d bytes: filesystem %s needs at least %d", req.Path, size, req.FSType, m.leastSize)
+	}
+	found, err := Probe(ctx, req.Held, size)
+	if err != nil {
+		return err
+	}
+	force, finished, err := req.mayFormat(found)
+	if err != nil || finished {
+		return err
+	}
+	args := slices.Concat(m.args, req.Options)
+	if force {
+		args = append(args, m.force)
+	}
+	return req.mkfs(ctx, command{tool: m.tools[0], args: append(args, req.Path), device: locked}, size)
+}
+
+// maker checks what can be checked without the device.
+func (r Request) maker() (maker, error) {
+	if !slices.Contains(Types(), r.FSType) {
+		return maker{}, backends.Errorf(backends.Invalid, "filesystem type %q is not supported: use %s", r.FSType, strings.Join(Types(), ", "))
+	}
+	if err := Missing(r.FSType); err != nil {
+		return maker{}, err
+	}
+	m, _ := makerOf(r.FSType)
+	for _, option := range r.Options {
+		if option == "--force" || strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") && strings.ContainsAny(option, "fF") {
+			return maker{}, backends.Errorf(backends.Invalid, "mkfs option %q could force it over data: give options and their values as separate arguments, without that one", option)
+		}
+	}
+	return m, nil
+}
+
+// size checks that the node is still that of the held device, and returns the device's size.
+func (r Request) size(node *lockedDevice) (int64, error) {
+	var held, named unix.Stat_t
+	if err := unix.Fstat(int(r.Held.Fd()), &held); err != nil {
+		return 0, backends.Errorf(backends.Unavailable, "looking at %s: %w", r.Path, err)
+	}
+	if err := unix.Fstat(int(node.Fd()), &named); err != nil {
+		return 0, backends.Errorf(backends.Unavailable, "looking at %s: %w", r.Path, err)
+	}
+	if held.Mode&unix.S_IFMT != unix.S_IFBLK || named.Mode&unix.S_IFMT != unix.S_IFBLK || held.Rdev != named.Rdev {
+		return 0, backends.Errorf(backends.Unavailable, "%s is not the device that was proven (%d:%d, expected %d:%d)", r.Path,
+			unix.Major(named.Rdev), unix.Minor(named.Rdev), unix.Major(held.Rdev), unix.Minor(held.Rdev))
+	}
+	return device.SizeOf(r.Held)
+}
+
+// mayFormat decides whether mkfs may run over what was found, and whether it must be forced; finished
+// says that an earlier run came to its end and there is nothing left to do.
+func (r Request) mayFormat(found Found) (force, finished bool, err error) {
+	if found.Blank() {
+		return false, false, nil
+	}
+	if r.Resume {
+		same := found.Type == r.FSType || isExt(found.Type) && isExt(r.FSType)
+		switch {
+		case found.Type == UnknownData, same && (found.Incomplete || found.Unused):
+			return true, false, nil
+		case same && found.Type == r.FSType && !isExt(found.Type):
+			return false, true, nil
+		}
+	}
+	return false, false, backends.Errorf(backends.InUse, "%s holds %s: it is not formatted as %s, which is done to a blank device only", r.Path, found, r.FSType)
+}
+
+// mkfs runs the tool and looks at what it made.
+func (r Request) mkfs(ctx context.Context, c command, size int64) error {
+	result, err := run(ctx, c)
+	if err != nil {
+		return err
+	}
+	if result.code != 0 {
+		return backends.Errorf(backends.Unknown, "%s on %s failed with exit code %d: %s", c.tool, r.Path, result.code, result.words)
+	}
+	if err := r.Held.Sync(); err != nil {
+		return backends.Errorf(backends.Unavailable, "writing the new filesystem on %s to the device: %w", r.Path, err)
+	}
+	found, err := Probe(ctx, r.Held, size)
+	if err != nil {
+		return err
+	}
+	if found.Type != r.FSType || found.Incomplete {
+		return backends.Errorf(backends.Unknown, "%s succeeded, but %s holds %s", c.tool, r.Path, found)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package filesystem
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// UnknownData is the Type of a device that holds something that no known signature explains.
+const UnknownData = "unknown data"
+
+// Found is what is on a device.
+type Found struct {
+	// Type is the name that libblkid gives to what was found, such as "ext4", "LVM2_member" or "gpt";
+	// several, separated by commas, when the device can be taken for more than one thing; UnknownData; or
+	// "" when the device is proven blank.
+	Type string
+	UUID string
+	// SizeBytes is the filesystem's own size, from its superblock; 0 where it is not known. For a btrfs
+	// it is the part on this device.
+	SizeBytes int64
+	// Incomplete tells that mkfs was cut short: the filesystem is there in part and was never usable.
+	Incomplete bool
+	// Unused tells that the filesystem was never mounted, so that no data can be in it. Only ext2, 3 and
+	// 4 keep a record of that.
+	Unused bool
+	// Dirty tells that the filesystem was not unmounted cleanly or has errors. Only ext2, 3 and 4 say so
+	// in the superblock.
+	Dirty bool
+
+	grid grid
+}
+
+// Blank tells whether the device was proven to be empty.
+func (f Found) Blank() bool { return f.Type == "" }
+
+// String names what was found for messages.
+func (f Found) String() string {
+	switch {
+	case f.Blank():
+		return "nothing"
+	case f.Incomplete:
+		return "an unfinished " + f.Type
+	}
+	return f.Type
+}
+
+// Probe reads what is on an open block device or image of so many bytes. It returns once it has read or
+// the context ends. A device that cannot be read in full where signatures are is an error, never blank.
+// Kinds: Unavailable.
+func Probe(ctx context.Context, dev *os.File, size int64) (Found, error) {
+	type outcome struct {
+		found Found
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() { // a read from a dead disk does not end with the context
+		w := newWindow(dev, size)
+		found := identify(ctx, w)
+		done <- outcome{found, w.err}
+	}()
+	err := ctx.Err()
+	if err == nil {
+		select {
+		case o := <-done:
+			if o.err == nil {
+				return o.found, nil
+			}
+			err = o.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return Found{}, backends.Errorf(backends.Unavailable, "reading the signature areas of %q (%d bytes): %w", dev.Name(), size, err)
+}
+
+// identify decides what a device holds. Nothing it returns counts when w.err is set.
+func identify(ctx context.Context, w *window) Found {
+	if found, ok := decide(search(w, signatures())); ok {
+		return found
+	}
+	if found, ok := decide(search(w, lateSignatures())); ok {
+		return found
+	}
+	if w.blank(ctx) {
+		return Found{}
+	}
+	return Found{Type: UnknownData}
+}
+
+// match is one signature that was found.
+type match struct {
+	Found
+	rank   rank
+	offset int64 // where the structure is that bears the signature
+}
+
+// rank orders what signatures say. Metadata of a container (RAID, LVM, LUKS ...) outranks a
+// filesystem, which may be what is inside or what was there before; a partition table comes last, because
+// boot sectors of filesystems look like one.
+type rank int
+
+const (
+	container rank = iota
+	filesystem
+	partitions
+)
+
+// contents is where a filesystem may keep what its users write. A signature there can be a file's
+// contents, and counts only when no filesystem covers the place.
+const contents = 32 << 10
+
+func search(w *window, list []signature) []match {
+	var matches []match
+	for _, s := range list {
+		for _, offset := range s.places(w.size) {
+			if m, ok := s.look(w, offset); ok {
+				matches = append(matches, m)
+			}
+		}
+	}
+	return matches
+}
+
+// decide picks what the matches say: the highest rank among those that are not covered. Several types
+// of that rank make the device ambiguous, and nobody's to touch.
+func decide(matches []match) (Found, bool) {
+	var best []match
+	for _, m := range matches {
+		if covered(m, matches) {
+			continue
+		}
+		switch {
+		case len(best) == 0 || m.rank < best[0].rank:
+			best = []match{m}
+		case m.rank == best[0].rank && !named(best, m.Type):
+			best = append(best, m)
+		}
+	}
+	if len(best) == 0 {
+		return Found{}, false
+	}
+	if len(best) == 1 {
+		return best[0].Found, true
+	}
+	names := make([]string, len(best))
+	for i, m := range best {
+		names[i] = m.Type
+	}
+	return Found{Type: strings.Join(names, ",")}, true
+}
+
+func named(matches []match, name string) bool {
+	for _, m := range matches {
+		if m.Type == name {
+			return true
+		}
+	}
+	return false
+}
+
+// covered tells whether a match lies where another match's filesystem keeps its contents.
+func covered(m match, matches []match) bool {
+	if m.offset < contents || m.Type == "btrfs" {
+		return false
+	}
+	for _, o := range matches {
+		if o.rank == filesystem && o.offset < m.offset && m.offset < o.SizeBytes {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,139 @@
+package filesystem
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+)
+
+// Where the superblocks of ext2, 3 and 4 and of btrfs are, in bytes; that of xfs is at the start.
+const (
+	extOffset   = 1024
+	btrfsOffset = 64 << 10
+)
+
+// The features of ext filesystems that tell the kinds apart (Documentation/filesystems/ext4/super.rst).
+const (
+	extHasJournal   = 0x4  // compatible
+	extJournalDev   = 0x8  // incompatible
+	extRecover      = 0x4  // incompatible: the journal must be replayed
+	ext64Bit        = 0x80 // incompatible
+	ext3Incompat    = 0x16 // filetype, recover, meta_bg: all that ext3 knows
+	ext3ROCompat    = 0x7  // sparse_super, large_file, btree_dir: all that ext3 knows
+	extStateClean   = 0x1  // s_state: unmounted cleanly
+	extStateErrors  = 0x2  // s_state: errors were found
+	extMaxLogBlock  = 6    // blocks of 64 KiB
+	extSuperblock   = 1024 // bytes
+	extOldInodeSize = 128  // bytes, of revision 0
+)
+
+// readExt reads the superblock of ext2, ext3 and ext4.
+func readExt(w *window, offset int64) (Found, bool) {
+	sb := w.at(offset, extSuperblock)
+	if sb == nil || sb[56] != 0x53 || sb[57] != 0xef {
+		return Found{}, false
+	}
+	u32, u16 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint16
+	incompat, state := u32(sb[96:]), u16(sb[58:])
+	f := Found{
+		Type:   extType(u32(sb[92:]), incompat, u32(sb[100:])),
+		UUID:   uuidText(sb[104:120]),
+		Unused: u32(sb[44:]) == 0 && u16(sb[52:]) == 0, // s_mtime, s_mnt_count
+		Dirty:  state&extStateClean == 0 || state&extStateErrors != 0 || incompat&extRecover != 0,
+	}
+	f.Incomplete = f.Unused && state&extStateClean == 0
+	if u32(sb[24:]) > extMaxLogBlock {
+		return f, true
+	}
+	block := int64(1024) << u32(sb[24:])
+	blocks := uint64(u32(sb[4:]))
+	if incompat&ext64Bit != 0 {
+		blocks |= uint64(u32(sb[336:])) << 32
+	}
+	f.SizeBytes = product(blocks, block)
+	f.grid = extGrid(sb, block, blocks)
+	return f, true
+}
+
+func extType(compat, incompat, roCompat uint32) string {
+	switch {
+	case incompat&extJournalDev != 0:
+		return "jbd"
+	case incompat&^ext3Incompat != 0 || roCompat&^ext3ROCompat != 0:
+		return "ext4"
+	case compat&extHasJournal != 0:
+		return "ext3"
+	}
+	return "ext2"
+}
+
+// extGrid follows resize2fs(8), which gives up a last block group that has no room for its own
+// bookkeeping: bitmaps, inode table, copies of superblock and descriptors, and 50 blocks to spare.
+func extGrid(sb []byte, block int64, blocks uint64) grid {
+	u32, u16 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint16
+	inode := int64(extOldInodeSize)
+	if u32(sb[76:]) > 0 {
+		inode = int64(u16(sb[88:]))
+	}
+	step := int64(os.Getpagesize()) // mke2fs and resize2fs make whole pages only
+	perGroup := int64(u32(sb[32:]))
+	if perGroup == 0 {
+		return grid{block: block, step: step}
+	}
+	groups := int64(blocks/uint64(perGroup)) + 1
+	descriptors := groups*64/block + 1
+	tables := int64(u32(sb[40:])) * inode / block
+	reserved := int64(u16(sb[206:]))
+	return grid{block: block, group: perGroup, first: int64(u32(sb[20:])), step: step,
+		least: 2 + tables + 1 + descriptors + reserved + 50}
+}
+
+// readXFS reads the superblock of xfs (xfs_dsb in the kernel's fs/xfs/libxfs/xfs_format.h).
+func readXFS(w *window, offset int64) (Found, bool) {
+	sb := w.at(offset, 512)
+	if sb == nil || string(sb[:4]) != "XFSB" {
+		return Found{}, false
+	}
+	block := int64(binary.BigEndian.Uint32(sb[4:]))
+	const leastGroup = 64 // XFS_MIN_AG_BLOCKS
+	return Found{
+		Type:       "xfs",
+		UUID:       uuidText(sb[32:48]),
+		SizeBytes:  product(binary.BigEndian.Uint64(sb[8:]), block),
+		Incomplete: sb[126] != 0, // sb_inprogress
+		grid:       grid{block: block, group: int64(binary.BigEndian.Uint32(sb[84:])), least: leastGroup},
+	}, true
+}
+
+// btrfsLeastResize is the size in bytes below which the kernel resizes no btrfs, though it can be made.
+const btrfsLeastResize = 256 << 20
+
+// readBtrfs reads the superblock of btrfs. While mkfs.btrfs works it has another magic.
+func readBtrfs(w *window, offset int64) (Found, bool) {
+	sb := w.at(offset, 4096)
+	if sb == nil {
+		return Found{}, false
+	}
+	name := string(sb[64:72])
+	if name != "_BHRfS_M" && name != "!BHRfS_M" {
+		return Found{}, false
+	}
+	const deviceItem = 0xc9
+	total := binary.LittleEndian.Uint64(sb[deviceItem+8:])
+	return Found{
+		Type:       "btrfs",
+		UUID:       uuidText(sb[32:48]),
+		SizeBytes:  product(total, 1),
+		Incomplete: name != "_BHRfS_M",
+		grid:       grid{block: int64(binary.LittleEndian.Uint32(sb[144:])), device: btrfsLeastResize},
+	}, true
+}
+
+// product multiplies a count with a size in bytes; 0, which stands for unknown, when the result is no
+// size that a device can have.
+func product(count uint64, size int64) int64 {
+	if size <= 0 || count > math.MaxInt64/uint64(size) {
+		return 0
+	}
+	return int64(count) * size
+}

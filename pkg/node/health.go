@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+)
+
+// The reasons that Health gives.
+const (
+	reasonNotMounted = "NotMounted"
+	reasonCorrupted  = "MountCorrupted"
+	reasonReadOnly   = "FilesystemReadOnly"
+	reasonUnfinished = "StagingUnfinished"
+	reasonOther      = "OtherMount"
+)
+
+// Health tells what is wrong with a volume as it is staged and published on this node; nothing when all
+// is well. Of the paths, which may be empty, those at which the volume should be and is not are reported;
+// all those at which it is recorded are looked at. Kinds: NotFound when nothing is known of the volume here.
+func (s *Service) Health(_ context.Context, volume, publishPath, stagingPath string) ([]backends.HealthIssue, error) {
+	record := s.ledger.Get(volume)
+	if record.Empty() {
+		return nil, failed("examine", volume, backends.Errorf(backends.NotFound, "it is neither staged nor published on this node"))
+	}
+	var found findings
+	if record.Staged != nil {
+		found.examineStaging(*record.Staged)
+	}
+	for _, p := range record.Published {
+		found.examine(p.Target, record.Staged, p.ReadOnly)
+	}
+	for _, path := range []string{stagingPath, publishPath} {
+		if _, ok := placeIn(record, path); path != "" && !ok {
+			found.add(backends.Inaccessible, reasonNotMounted, fmt.Sprintf("it is neither staged nor published at %s", path))
+		}
+	}
+	return found.issues, nil
+}
+
+// findings gathers issues, of which no two may have the same status and reason (CSI, VolumeHealthEntry).
+type findings struct{ issues []backends.HealthIssue }
+
+func (f *findings) add(status backends.HealthStatus, reason, message string) {
+	for i, issue := range f.issues {
+		if issue.Status == status && issue.Reason == reason {
+			f.issues[i].Message = strings.Join([]string{issue.Message, message}, "; ")
+			return
+		}
+	}
+	f.issues = append(f.issues, backends.HealthIssue{Status: status, Reason: reason, Message: message})
+}
+
+func (f *findings) examineStaging(staged ledger.Staging) {
+	if staged.Pending {
+		f.add(backends.Degraded, reasonUnfinished, fmt.Sprintf("staging it at %s was begun and not finished", staged.Path))
+		return
+	}
+	f.examine(placeOf(staged), &staged, staged.ReadOnly)
+}
+
+// examine looks at one place at which the volume should show.
+func (f *findings) examine(place string, staged *ledger.Staging, readOnly bool) {
+	state, err := mount.Inspect(place)
+	switch {
+	case mount.Corrupted(err):
+		f.add(backends.Inaccessible, reasonCorrupted, fmt.Sprintf("its mount at %s does not answer: %v", place, err))
+	case err != nil:
+		f.add(backends.Degraded, reasonOther, fmt.Sprintf("it cannot be told whether it is mounted at %s: %v", place, err))
+	case !state.Mounted:
+		f.add(backends.Inaccessible, reasonNotMounted, fmt.Sprintf("nothing is mounted at %s", place))
+	case staged != nil && !staged.Pending && !shows(state, *staged):
+		f.add(backends.Inaccessible, reasonOther, fmt.Sprintf("what is mounted at %s is not what was staged", place))
+	case state.ReadOnly && !readOnly:
+		f.add(backends.Degraded, reasonReadOnly, fmt.Sprintf("it can only be read at %s: after an error the kernel has made its filesystem read-only", place))
+	}
+}

@@ -1,0 +1,106 @@
+package ledger
+
+import (
+	"sync"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Ledger is the records of one node. Its methods may be called from many goroutines; calls for one volume
+// come one after the other, because its callers hold the volume's lock.
+type Ledger struct {
+	store *store
+
+	mu      sync.Mutex
+	entries map[string]entry
+	owners  map[string]string // path -> volume
+}
+
+// entry is a record and the file that holds it.
+type entry struct {
+	record Record
+	file   string
+}
+
+// Get returns the record of a volume; one that is not known has an empty record.
+func (l *Ledger) Get(volume string) Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if found, ok := l.entries[volume]; ok {
+		return found.record.clone()
+	}
+	return Record{Volume: volume}
+}
+
+// Owner returns the volume that is recorded at a path, and an empty string when there is none.
+func (l *Ledger) Owner(path string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owners[path]
+}
+
+// Volumes returns how many volumes are recorded.
+func (l *Ledger) Volumes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.entries)
+}
+
+// Put replaces the record of a volume; an empty record is removed. It fails, and changes nothing, when a
+// path in the record belongs to another volume. When it fails for another reason the record is what it
+// was before or what it was to become, and the caller must take it for either.
+//
+// Kinds: InUse for a path of another volume; Unavailable when the file cannot be written.
+func (l *Ledger) Put(record Record) error {
+	record = record.clone()
+	before, err := l.claim(record)
+	if err != nil {
+		return err
+	}
+	path, err := l.store.save(record, before.file)
+	if err != nil {
+		l.exchange(record, before.record, before.file)
+		return err
+	}
+	l.exchange(before.record, record, path)
+	return nil
+}
+
+// claim makes the record's paths the volume's own, beside those that it has. It returns what there is of
+// the volume.
+func (l *Ledger) claim(record Record) (before entry, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	paths := record.Paths()
+	for _, path := range paths {
+		if owner, taken := l.owners[path]; taken && owner != record.Volume {
+			return entry{}, backends.Errorf(backends.InUse, "%s is in use by volume %q: choose another path, or take that volume down first", path, owner)
+		}
+	}
+	for _, path := range paths {
+		l.owners[path] = record.Volume
+	}
+	return l.entries[record.Volume], nil
+}
+
+// exchange gives up the paths of one record of a volume and enters another.
+func (l *Ledger) exchange(gone, record Record, path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, path := range gone.Paths() {
+		delete(l.owners, path)
+	}
+	if record.Empty() {
+		delete(l.entries, gone.Volume)
+		return
+	}
+	l.enter(record, path)
+}
+
+// enter adds a record; l.mu is held or l is not shared yet.
+func (l *Ledger) enter(record Record, path string) {
+	l.entries[record.Volume] = entry{record, path}
+	for _, path := range record.Paths() {
+		l.owners[path] = record.Volume
+	}
+}

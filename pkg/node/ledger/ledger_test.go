@@ -1,0 +1,291 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+func open(t *testing.T, dir, boot string) (*Ledger, Report) {
+	t.Helper()
+	l, report, err := Open(t.Context(), dir, boot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, report
+}
+
+func put(t *testing.T, l *Ledger, record Record) {
+	t.Helper()
+	if err := l.Put(record); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sample(volume string) Record {
+	return Record{
+		Volume: volume,
+		Staged: &Staging{
+			Path: "/staging/" + volume, Type: backends.Mount, Mode: backends.MultiNodeMultiWriter, ReadOnly: true, Pending: true, Group: "12",
+			Source: Source{Kind: Device, Path: "/images/a", Image: true, FSType: "xfs", DevicePath: "/dev/loop7", Major: 7, Minor: 7},
+			Root:   Root{Dev: 1 << 40, Ino: 64},
+		},
+		Published: []Publication{{Target: "/target/" + volume, Mode: backends.MultiNodeMultiWriter, ReadOnly: true}},
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, e := range entries {
+		found = append(found, e.Name())
+	}
+	return found
+}
+
+func TestRecordSurvivesTheProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "by", "it")
+	l, _ := open(t, dir, "boot")
+	hostile := "../../../etc/passwd\x00\n" + strings.Repeat("ü", 200)
+	for _, volume := range []string{"a", hostile} {
+		put(t, l, sample(volume))
+		again, report := open(t, dir, "boot")
+		if got := again.Get(volume); !reflect.DeepEqual(got, sample(volume)) {
+			t.Errorf("volume %q came back as %+v", volume, got)
+		}
+		if report.Loaded != again.Volumes() || report.Stale != 0 || report.SetAside != nil {
+			t.Errorf("report %+v of %d volumes", report, again.Volumes())
+		}
+	}
+	for _, volume := range []string{"a", hostile} {
+		put(t, l, Record{Volume: volume})
+		put(t, l, Record{Volume: volume})
+	}
+	if left := names(t, dir); len(left) != 0 || l.Volumes() != 0 {
+		t.Errorf("after all was removed there are %d records and files %v", l.Volumes(), left)
+	}
+}
+
+func TestOpenClearsUp(t *testing.T) {
+	dir := t.TempDir()
+	before, _ := open(t, dir, "earlier")
+	put(t, before, sample("stale"))
+	now, _ := open(t, t.TempDir(), "now")
+	put(t, now, sample("good"))
+	data, err := os.ReadFile(now.entries["good"].file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := strings.ReplaceAll(string(data), "/staging/good", "/staging/other")
+	newer := strings.Replace(string(data), `"version":1`, `"version":2`, 1)
+	path := func(volume string) string { return filepath.Join(dir, stem(volume)+".0000000000000007"+recordEnding) }
+	older := filepath.Join(dir, stem("good")+".0000000000000006"+recordEnding)
+	for file, content := range map[string]string{
+		path("good"):                           string(data),
+		older:                                  strings.ReplaceAll(string(data), "/staging/good", "/staging/before"),
+		path("half"):                           string(data[:len(data)/2]),
+		path("nothing"):                        "",
+		path("another name"):                   elsewhere,
+		path("newer"):                          newer,
+		path("says nothing"):                   `{"version":1,"boot":"now","volume":"says nothing"}`,
+		path("unfinished") + tempEnding:        string(data[:10]),
+		filepath.Join(dir, "x"+asideEnding):    "looked at by somebody",
+		filepath.Join(dir, "README"):           "not ours",
+		path("unknown field"):                  strings.Replace(string(data), `"version"`, `"surprise":1,"version"`, 1),
+		filepath.Join(dir, "short.json"):       string(data),
+		filepath.Join(dir, "binary"+".json"):   "\x00\xff",
+		filepath.Join(dir, "list"+".json"):     "[]",
+		filepath.Join(dir, "temporary"+".tmp"): "",
+	} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, report := open(t, dir, "now")
+	if got := l.Get("good"); !reflect.DeepEqual(got, sample("good")) {
+		t.Errorf("the good record came back as %+v", got)
+	}
+	if report.Loaded != 1 || report.Stale != 1 || len(report.SetAside) != 9 {
+		t.Errorf("loaded %d, stale %d, set aside %d: %v", report.Loaded, report.Stale, len(report.SetAside), report.SetAside)
+	}
+	if _, err := os.Stat(older); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the older record of a volume is left: %v", err)
+	}
+	if l.store.number.Load() != 7 {
+		t.Errorf("the last number is %d, want 7", l.store.number.Load())
+	}
+	for _, aside := range report.SetAside {
+		if _, err := os.Stat(aside.Path); err != nil || aside.Reason == nil {
+			t.Errorf("%+v: %v", aside, err)
+		}
+	}
+	if slices.ContainsFunc(names(t, dir), func(n string) bool { return filepath.Ext(n) == tempEnding }) {
+		t.Errorf("temporary files are left: %v", names(t, dir))
+	}
+	if again, report := open(t, dir, "now"); report.Loaded != 1 || report.SetAside != nil || again.Get("stale").Staged != nil {
+		t.Errorf("the second start found %+v", report)
+	}
+}
+
+// Two records of one path cannot be written by a ledger: one of them counts, the other is shown.
+func TestOpenRefusesClash(t *testing.T) {
+	dir := t.TempDir()
+	for _, volume := range []string{"a", "b"} {
+		alone, _ := open(t, t.TempDir(), "boot")
+		record := sample(volume)
+		record.Published[0].Target = "/target/both"
+		alone.store.dir = dir
+		put(t, alone, record)
+	}
+	l, report := open(t, dir, "boot")
+	if l.Volumes() != 1 || len(report.SetAside) != 1 || l.Owner("/target/both") == "" {
+		t.Errorf("%d records count, report %+v", l.Volumes(), report)
+	}
+}
+
+func TestPathBelongsToOneVolume(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, "boot")
+	put(t, l, sample("a"))
+	thief := sample("b").WithPublication(Publication{Target: "/target/a"})
+	if err := l.Put(thief); !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), `"a"`) {
+		t.Fatalf("taking another volume's path gave %v, want InUse naming it", err)
+	}
+	if l.Owner("/target/a") != "a" || l.Owner("/staging/b") != "" || !l.Get("b").Empty() || len(names(t, dir)) != 1 {
+		t.Errorf("the refused record left something: %v, %v", l.owners, names(t, dir))
+	}
+	put(t, l, l.Get("a").WithoutPublication("/target/a"))
+	put(t, l, thief)
+	if l.Owner("/target/a") != "b" || l.Owner("/staging/a") != "a" || l.Owner("/target/b") != "b" {
+		t.Errorf("owners %v", l.owners)
+	}
+}
+
+func TestFailedPutChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, "boot")
+	put(t, l, sample("a"))
+	// A directory at the next temporary file's place fails the write, for root too.
+	next := filepath.Join(dir, fmt.Sprintf("%s.%016x%s", stem("a"), l.store.number.Load()+1, recordEnding+tempEnding))
+	if err := os.MkdirAll(filepath.Join(next, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Put(sample("a").WithPublication(Publication{Target: "/more"})); !backends.Is(err, backends.Unavailable) {
+		t.Fatalf("Put gave %v, want Unavailable", err)
+	}
+	if !reflect.DeepEqual(l.Get("a"), sample("a")) || l.Owner("/more") != "" || l.Owner("/staging/a") != "a" {
+		t.Errorf("after a failed Put: %+v, owners %v", l.Get("a"), l.owners)
+	}
+	if err := os.RemoveAll(next); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := open(t, dir, "boot")
+	if !reflect.DeepEqual(again.Get("a"), sample("a")) {
+		t.Errorf("on disk: %+v", again.Get("a"))
+	}
+}
+
+func TestEachRecordHasOneFile(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, "boot")
+	for i := range 5 {
+		changed := sample("a").WithPublication(Publication{Target: fmt.Sprint("/target/", i)})
+		put(t, l, changed)
+		if files := names(t, dir); len(files) != 1 {
+			t.Fatalf("one record has the files %v", files)
+		}
+		if again, _ := open(t, dir, "boot"); !reflect.DeepEqual(again.Get("a"), changed) {
+			t.Fatalf("change %d came back as %+v", i, again.Get("a"))
+		}
+	}
+}
+
+func TestRecordsAreNotShared(t *testing.T) {
+	l, _ := open(t, t.TempDir(), "boot")
+	mine := sample("a")
+	put(t, l, mine)
+	mine.Staged.Path, mine.Published[0].Target = "changed", "changed"
+	got := l.Get("a")
+	got.Staged.Path, got.Published[0].Target = "changed", "changed"
+	if !reflect.DeepEqual(l.Get("a"), sample("a")) {
+		t.Errorf("the ledger's record was changed from outside: %+v", l.Get("a"))
+	}
+	with := sample("a").WithPublication(Publication{Target: "/target/a", Mode: backends.SingleNodeWriter})
+	if p, ok := with.Publication("/target/a"); !ok || p.Mode != backends.SingleNodeWriter || len(with.Published) != 1 {
+		t.Errorf("one target has %+v", with.Published)
+	}
+	if _, ok := with.WithoutPublication("/target/a").Publication("/target/a"); ok {
+		t.Error("a publication that was removed is there")
+	}
+	if r := with.WithStaging(nil); r.Staged != nil || len(r.Paths()) != 1 {
+		t.Errorf("without staging: %+v", r)
+	}
+}
+
+func TestVolumesInParallel(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, "boot")
+	var wait sync.WaitGroup
+	for i := range 16 {
+		wait.Go(func() {
+			volume := fmt.Sprint("volume-", i)
+			for range 20 {
+				if err := l.Put(sample(volume)); err != nil {
+					t.Error(err)
+				}
+				if err := l.Put(Record{Volume: volume}); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := l.Put(sample(volume)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if again, _ := open(t, dir, "boot"); again.Volumes() != 16 || len(again.owners) != 32 {
+		t.Errorf("%d volumes at %d paths, want 16 at 32", again.Volumes(), len(again.owners))
+	}
+}
+
+func TestOpenFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Open(t.Context(), file, "boot"); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("Open of a file gave %v, want Unavailable", err)
+	}
+}
+
+func TestBootID(t *testing.T) {
+	first, err := BootID()
+	second, _ := BootID()
+	if err != nil || first != second || len(first) != 36 {
+		t.Errorf("BootID() = %q, then %q, %v", first, second, err)
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	l, _, err := Open(b.Context(), b.TempDir(), "boot")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := l.Put(sample("a")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

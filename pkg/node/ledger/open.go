@@ -1,0 +1,122 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// bootIDPath holds a random number that the kernel makes at each start (random(4)).
+const bootIDPath = "/proc/sys/kernel/random/boot_id"
+
+// Report tells what Open found.
+type Report struct {
+	Loaded int // records that count
+	Stale  int // records of an earlier boot, removed
+	// SetAside are files that could not be read as records, with the reason. They were renamed, so that
+	// somebody can look at them; the volumes that they were of count as unknown.
+	SetAside []SetAside
+}
+
+// SetAside is a file that is no record.
+type SetAside struct {
+	Path   string // where it is now
+	Reason error
+}
+
+// BootID returns what tells this boot of the machine from all others.
+func BootID() (string, error) {
+	data, err := os.ReadFile(bootIDPath)
+	if err != nil {
+		return "", backends.Errorf(backends.Unavailable, "cannot tell this boot from others: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+// Open loads the ledger in a directory, which it makes when it is not there and which must be the
+// driver's own. Records of another boot are removed. Kinds: Unavailable when the directory cannot be used.
+func Open(ctx context.Context, dir, boot string) (*Ledger, Report, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot make the ledger's directory: %w", err)
+	}
+	files, err := list(dir)
+	if err != nil {
+		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot read the ledger's directory: %w", err)
+	}
+	l := &Ledger{store: &store{dir: dir, boot: boot}, entries: map[string]entry{}, owners: map[string]string{}}
+	var report Report
+	for _, path := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, Report{}, backends.Errorf(backends.Unavailable, "loading the ledger was cut short: %w", err)
+		}
+		if err := l.load(path, &report); err != nil {
+			return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot clear the ledger's directory up: %w", err)
+		}
+	}
+	report.Loaded = len(l.entries)
+	return l, report, nil
+}
+
+// list returns the paths in a directory, of one volume's the newest first.
+func list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(entries))
+	for i, entry := range entries {
+		paths[len(entries)-1-i] = filepath.Join(dir, entry.Name())
+	}
+	return paths, nil
+}
+
+// load takes in one file of the directory, or clears it away.
+func (l *Ledger) load(path string, report *Report) error {
+	switch filepath.Ext(path) {
+	case tempEnding:
+		return os.Remove(path)
+	case recordEnding:
+	default:
+		return nil
+	}
+	number, _ := numberOf(path)
+	l.store.number.Store(max(number, l.store.number.Load()))
+	record, err := l.store.read(path)
+	switch {
+	case errors.Is(err, errOtherBoot):
+		report.Stale++
+		return os.Remove(path)
+	case err != nil:
+		return setAside(path, err, report)
+	}
+	return l.loadRecord(path, record, report)
+}
+
+// loadRecord takes in a record, unless a newer one of the volume or another volume's is in its way.
+func (l *Ledger) loadRecord(path string, record Record, report *Report) error {
+	if _, newer := l.entries[record.Volume]; newer {
+		return os.Remove(path)
+	}
+	taken := func(path string) bool { return l.owners[path] != "" }
+	if i := slices.IndexFunc(record.Paths(), taken); i >= 0 {
+		contested := record.Paths()[i]
+		return setAside(path, fmt.Errorf("it claims %s, which volume %q claims too", contested, l.owners[contested]), report)
+	}
+	l.enter(record, path)
+	return nil
+}
+
+func setAside(path string, reason error, report *Report) error {
+	aside := path + asideEnding
+	if err := os.Rename(path, aside); err != nil {
+		return err
+	}
+	report.SetAside = append(report.SetAside, SetAside{Path: aside, Reason: reason})
+	return nil
+}

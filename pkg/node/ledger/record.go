@@ -1,0 +1,122 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Record is what is known about one volume on this node.
+type Record struct {
+	Volume    string        `json:"volume"`
+	Staged    *Staging      `json:"staged,omitempty"`
+	Published []Publication `json:"published,omitempty"`
+}
+
+// Staging is where and how a volume is staged, or was about to be.
+type Staging struct {
+	Path     string              `json:"path"`
+	Type     backends.AccessType `json:"type"`
+	Mode     backends.AccessMode `json:"mode"`
+	ReadOnly bool                `json:"readOnly,omitempty"`
+	// Pending is set while the mount is not all: something is to be done before it or after it. Then all
+	// of it, a part or nothing may be mounted or attached.
+	Pending bool `json:"pending,omitempty"`
+	// Group is the group that the files belong to, in decimal digits; empty when none was asked for.
+	Group  string `json:"group,omitempty"`
+	Source Source `json:"source"`
+	// Root is the root of what is mounted; all zero while it is not known.
+	Root Root `json:"root"`
+}
+
+// Kind says which form of backends.Source a volume has.
+type Kind string
+
+// The kinds of sources.
+const (
+	Device    Kind = "device"
+	Directory Kind = "directory"
+	Export    Kind = "export"
+)
+
+// Source is what a volume was staged from.
+type Source struct {
+	Kind   Kind   `json:"kind"`
+	Path   string `json:"path"`             // the device node, image file or directory; the remote share of an export
+	Image  bool   `json:"image,omitempty"`  // Path is an image file
+	FSType string `json:"fsType,omitempty"` // the filesystem that is mounted
+	// DevicePath, Major and Minor are the block device that is in use: Path's own, or the loop device of
+	// an image. Empty and zero while it is not known.
+	DevicePath string `json:"devicePath,omitempty"`
+	Major      uint32 `json:"major,omitempty"`
+	Minor      uint32 `json:"minor,omitempty"`
+}
+
+// Root identifies the root of a mounted filesystem or directory, or the bound device node.
+type Root struct {
+	Dev uint64 `json:"dev,omitempty"`
+	Ino uint64 `json:"ino,omitempty"`
+}
+
+// Publication is where and how a volume is published, or was about to be.
+type Publication struct {
+	Target   string              `json:"target"`
+	Mode     backends.AccessMode `json:"mode"`
+	ReadOnly bool                `json:"readOnly,omitempty"`
+}
+
+// Publication returns the publication at a target.
+func (r Record) Publication(target string) (Publication, bool) {
+	for _, p := range r.Published {
+		if p.Target == target {
+			return p, true
+		}
+	}
+	return Publication{}, false
+}
+
+// WithPublication returns a record in which the publication is the only one at its target.
+func (r Record) WithPublication(p Publication) Record {
+	r = r.WithoutPublication(p.Target)
+	r.Published = append(r.Published, p)
+	return r
+}
+
+// WithoutPublication returns a record in which nothing is published at the target.
+func (r Record) WithoutPublication(target string) Record {
+	r = r.clone()
+	r.Published = slices.DeleteFunc(r.Published, func(p Publication) bool { return p.Target == target })
+	return r
+}
+
+// WithStaging returns a record with the staging; nil for none.
+func (r Record) WithStaging(staged *Staging) Record {
+	r = r.clone()
+	r.Staged = staged
+	return r
+}
+
+// Empty tells whether the record says nothing.
+func (r Record) Empty() bool { return r.Staged == nil && len(r.Published) == 0 }
+
+// Paths are all the paths that the record claims for the volume.
+func (r Record) Paths() []string {
+	var paths []string
+	if r.Staged != nil {
+		paths = append(paths, r.Staged.Path)
+	}
+	for _, p := range r.Published {
+		paths = append(paths, p.Target)
+	}
+	return paths
+}
+
+// clone copies the record, so that nobody changes what another holds.
+func (r Record) clone() Record {
+	r.Published = slices.Clone(r.Published)
+	if r.Staged != nil {
+		staged := *r.Staged
+		r.Staged = &staged
+	}
+	return r
+}

@@ -1,0 +1,125 @@
+package mount
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// Bind makes the directory, file or device node at source appear at the target too, without what is
+// mounted below it. With readOnly it is read-only from the first instant. The mount flags of the source's
+// own mount (nodev, noexec ...) carry over.
+//
+// A read-only bind of a block device node does not keep anyone from opening the device for writing: the
+// kernel checks read-only mounts for files and directories only. The container's device rules do that.
+//
+// Kinds: NotFound when the source or the target is not there; Invalid when either is a symlink or one of
+// them is a directory and the other is not; Exists when something is mounted at the target already: binds
+// are never stacked.
+func Bind(source string, target *safepath.Target, readOnly bool) error {
+	tree, err := cloneTree(source)
+	if err != nil {
+		return err
+	}
+	defer closeFd(tree)
+	if readOnly {
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+			return backends.Errorf(kindOf(err), "making the bind mount of %q read-only: %w", source, err)
+		}
+	}
+	return attach(tree, source, target)
+}
+
+// cloneTree returns a mount of the source that is attached nowhere.
+func cloneTree(source string) (int, error) {
+	at, err := safepath.OpenTarget(source)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = at.Close() }() // O_PATH
+	file, err := at.Open()
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = file.Close() }() // O_PATH
+	tree, err := unix.OpenTree(int(file.Fd()), "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.O_CLOEXEC)
+	if err != nil {
+		return -1, backends.Errorf(kindOf(err), "cloning the mount at %q: %w", source, err)
+	}
+	return tree, nil
+}
+
+// attach moves a mount that is attached nowhere onto the target.
+func attach(mount int, what string, target *safepath.Target) error {
+	place, err := target.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = place.Close() }() // O_PATH
+	if err := checkPlace(mount, what, place); err != nil {
+		return err
+	}
+	err = unix.MoveMount(mount, "", int(place.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	if err != nil {
+		return backends.Errorf(kindOf(err), "mounting %q at %q: %w", what, place.Name(), err)
+	}
+	return nil
+}
+
+// checkPlace refuses what move_mount(2) would refuse with a bare EINVAL, and stacking.
+func checkPlace(mount int, what string, place *os.File) error {
+	below, err := inspectOpen(int(place.Fd()), place.Name())
+	if err != nil {
+		return err
+	}
+	if below.Mounted {
+		return backends.Errorf(backends.Exists, "something is mounted at %q already: %q is not mounted over it", place.Name(), what)
+	}
+	root, err := inspectOpen(mount, what)
+	if err != nil {
+		return err
+	}
+	if root.Dir != below.Dir {
+		return backends.Errorf(backends.Invalid, "%q is %s and %q is %s: one cannot be mounted on the other",
+			what, dirOrFile(root), place.Name(), dirOrFile(below))
+	}
+	return nil
+}
+
+func dirOrFile(s State) string {
+	if s.Dir {
+		return "a directory"
+	}
+	return "a file"
+}
+
+// closeFd closes a descriptor that has nothing to write back: of a mount, a tree or a context.
+func closeFd(fd int) { _ = unix.Close(fd) }
+
+// kindOf maps what the mount system calls fail with.
+func kindOf(err error) backends.Kind {
+	errno, _ := errors.AsType[unix.Errno](err)
+	switch errno {
+	case unix.ENOENT:
+		return backends.NotFound
+	case unix.EINVAL, unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG, unix.ENOTBLK:
+		return backends.Invalid
+	case unix.EBUSY:
+		return backends.InUse
+	case unix.EACCES, unix.EPERM, unix.EROFS:
+		return backends.Denied
+	case unix.ENODEV, unix.ENOSYS, unix.EOPNOTSUPP:
+		return backends.Unsupported
+	case unix.ENXIO, unix.EIO, unix.ENOMEM, unix.ENOTCONN, unix.ESTALE, unix.ETIMEDOUT,
+		unix.ECONNREFUSED, unix.ECONNRESET, unix.EHOSTUNREACH, unix.EHOSTDOWN, unix.ENETUNREACH, unix.EAGAIN:
+		return backends.Unavailable
+	case unix.ENOSPC, unix.EMFILE, unix.ENFILE:
+		return backends.Exhausted
+	}
+	return backends.Unknown
+}

@@ -1,0 +1,179 @@
+package mount
+
+import (
+	"context"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// Filesystem is a filesystem that can be mounted.
+type Filesystem struct {
+	Type     string   // the kernel's name, such as ext4 or nfs4
+	Source   string   // the device node, or what the type takes in its place
+	Options  []string // mount options, one an element; CheckOptions says which are allowed
+	ReadOnly bool
+	// Dev, unless 0, is the st_dev that the mount must have: the number of the device that was proven.
+	// A filesystem that spans devices (btrfs) has a number of its own and cannot be held to one.
+	Dev uint64
+}
+
+// Mount mounts a filesystem at the target. When the context ends first it returns without the mount,
+// which never appears at the target afterwards, even if the kernel still works on it.
+//
+// Kinds: Invalid for an option that CheckOptions or the kernel refuses, with the kernel's words;
+// Unsupported when the kernel does not know the type; NotFound when the source or the target is not there;
+// InUse when the device is; Denied when the device is read-only and fs is not; Exists when something is
+// mounted at the target already; Unavailable when the source does not answer, is another device than Dev,
+// or the context ended.
+func Mount(ctx context.Context, fs Filesystem, target *safepath.Target) error {
+	if err := CheckOptions(fs.Options); err != nil {
+		return err
+	}
+	mount, err := abandonable(ctx, func() (int, error) { return unattached(fs) })
+	if err != nil {
+		return err
+	}
+	defer closeFd(mount)
+	if err := proveDevice(mount, fs); err != nil {
+		return err
+	}
+	return attach(mount, fs.Source, target)
+}
+
+// unattached mounts the filesystem nowhere and returns the mount's descriptor.
+func unattached(fs Filesystem) (int, error) {
+	fsfd, err := unix.Fsopen(fs.Type, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, backends.Errorf(kindOf(err), "filesystem type %q cannot be mounted here: %w", fs.Type, err)
+	}
+	defer closeFd(fsfd)
+	fc := fscontext{fd: fsfd, fs: fs}
+	attributes, err := fc.configure()
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.FsconfigCreate(fsfd); err != nil {
+		return -1, fc.failure(err)
+	}
+	mount, err := unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, attributes)
+	if err != nil {
+		return -1, fc.failure(err)
+	}
+	return mount, nil
+}
+
+// fscontext is a filesystem context (fsopen(2)) that is being filled.
+type fscontext struct {
+	fd int
+	fs Filesystem
+}
+
+// configure hands source and options to the kernel and returns the mount's own attributes.
+func (c *fscontext) configure() (attributes int, err error) {
+	if err := unix.FsconfigSetString(c.fd, "source", c.fs.Source); err != nil {
+		return 0, c.failure(err)
+	}
+	readOnly := c.fs.ReadOnly
+	for _, option := range c.fs.Options {
+		set, reset, ok := attribute(option)
+		switch {
+		case ok:
+			attributes = attributes&^reset | set
+		case option == "ro":
+			readOnly = true
+		case option == "rw":
+			readOnly = c.fs.ReadOnly
+		case ignored(option):
+		default:
+			if err := c.set(option); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if readOnly {
+		attributes |= unix.MOUNT_ATTR_RDONLY
+		return attributes, c.set("ro")
+	}
+	return attributes, nil
+}
+
+// set hands one option to the filesystem.
+func (c *fscontext) set(option string) error {
+	var err error
+	if name, value, pair := strings.Cut(option, "="); pair {
+		err = unix.FsconfigSetString(c.fd, name, valueOf(option, value))
+	} else {
+		err = unix.FsconfigSetFlag(c.fd, name)
+	}
+	if err == nil {
+		return nil
+	}
+	return backends.Errorf(backends.Invalid, "filesystem %s refuses mount option %q: %w%s", c.fs.Type, option, err, c.words())
+}
+
+func (c *fscontext) failure(err error) error {
+	return backends.Errorf(c.failureKind(err), "mounting %q as %s%s: %w%s", c.fs.Source, c.fs.Type, c.withOptions(), err, c.words())
+}
+
+func (c *fscontext) withOptions() string {
+	if len(c.fs.Options) == 0 {
+		return ""
+	}
+	return " with options " + strings.Join(c.fs.Options, ",")
+}
+
+// failureKind is kindOf for the step that reads the superblock: there ENODEV is a device that has gone,
+// and EINVAL speaks of what is on the device unless there were options that it can be about.
+func (c *fscontext) failureKind(err error) backends.Kind {
+	kind := kindOf(err)
+	switch {
+	case kind == backends.Unsupported:
+		return backends.Unavailable
+	case kind == backends.Invalid && len(c.fs.Options) == 0:
+		return backends.Unknown
+	}
+	return kind
+}
+
+// logWords bounds how many messages are taken over into an error.
+const logWords = 8
+
+// words reads the messages that the kernel left in the context (fsopen(2), "Retrieving status"), each
+// prefixed by its level: "e ", "w " or "i ".
+func (c *fscontext) words() string {
+	var b strings.Builder
+	buf := make([]byte, 1024)
+	for range logWords {
+		n, err := unix.Read(c.fd, buf)
+		if err != nil || n <= 0 {
+			break
+		}
+		message := strings.TrimSpace(string(buf[:n]))
+		if len(message) > 2 && message[1] == ' ' {
+			message = message[2:]
+		}
+		b.WriteString("; the kernel says: ")
+		b.WriteString(message)
+	}
+	return b.String()
+}
+
+// proveDevice checks that what was mounted is on the device that it should be on.
+func proveDevice(mount int, fs Filesystem) error {
+	if fs.Dev == 0 {
+		return nil
+	}
+	root, err := inspectOpen(mount, fs.Source)
+	if err != nil {
+		return err
+	}
+	if root.Dev != fs.Dev {
+		return backends.Errorf(backends.Unavailable, "%q is not the device that was proven: its filesystem is on %d:%d, expected %d:%d",
+			fs.Source, unix.Major(root.Dev), unix.Minor(root.Dev), unix.Major(fs.Dev), unix.Minor(fs.Dev))
+	}
+	return nil
+}

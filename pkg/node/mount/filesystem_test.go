@@ -1,0 +1,186 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+)
+
+func TestMount(t *testing.T) {
+	dir := folder(t, "target")
+	d := disk(t)
+	fs := ext4(d)
+	fs.Options = []string{"noatime", "nodev", "nosuid", "noexec", "nosymfollow", "defaults", "data=ordered", "nodiscard", "sync"}
+	must(t, Mount(t.Context(), fs, target(t, dir+"/target")))
+	s := look(t, dir+"/target")
+	if !s.Mounted || s.ReadOnly || s.Dev != d.Number() {
+		t.Errorf("mounted: %+v", s)
+	}
+	var stat unix.Statfs_t
+	must(t, unix.Statfs(dir+"/target", &stat))
+	const want = unix.MS_NOATIME | unix.MS_NODEV | unix.MS_NOSUID | unix.MS_NOEXEC | unix.MS_SYNCHRONOUS
+	if stat.Flags&want != want {
+		t.Errorf("the flags are %#x, want %#x among them", stat.Flags, want)
+	}
+	wantKind(t, Mount(t.Context(), fs, target(t, dir+"/target")), backends.Exists)
+}
+
+func TestMountReadOnly(t *testing.T) {
+	for name, fs := range map[string]Filesystem{
+		"field":      {ReadOnly: true},
+		"option":     {Options: []string{"ro"}},
+		"field wins": {ReadOnly: true, Options: []string{"rw"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, "target")
+			fs.Type, fs.Source = "ext4", disk(t).Path
+			must(t, Mount(t.Context(), fs, target(t, dir+"/target")))
+			if s := look(t, dir+"/target"); !s.Mounted || !s.ReadOnly {
+				t.Errorf("mounted: %+v", s)
+			}
+			if err := os.WriteFile(dir+"/target/x", nil, 0o600); !errors.Is(err, unix.EROFS) {
+				t.Errorf("writing: %v", err)
+			}
+		})
+	}
+}
+
+func TestMountRefuses(t *testing.T) {
+	dir := folder(t, "target", "file")
+	d := disk(t)
+	blank := filepath.Join(t.TempDir(), "blank.img")
+	must(t, os.WriteFile(blank, nil, 0o600), os.Truncate(blank, 1<<20))
+	empty, err := device.Open(t.Context(), backends.Device{Path: blank, Image: true}, device.Options{})
+	must(t, err)
+	defer empty.Close()
+	for name, test := range map[string]struct {
+		fs    Filesystem
+		place string
+		want  backends.Kind
+		words string
+	}{
+		"unknown option":    {Filesystem{Type: "ext4", Source: d.Path, Options: []string{"no-such-option"}}, "target", backends.Invalid, "no-such-option"},
+		"bad value":         {Filesystem{Type: "ext4", Source: d.Path, Options: []string{"commit=many"}}, "target", backends.Invalid, "commit=many"},
+		"forbidden option":  {Filesystem{Type: "ext4", Source: d.Path, Options: []string{"bind"}}, "target", backends.Invalid, "bind"},
+		"unknown type":      {Filesystem{Type: "no-such-type", Source: d.Path}, "target", backends.Unsupported, "no-such-type"},
+		"missing source":    {Filesystem{Type: "ext4", Source: "/dev/no-such"}, "target", backends.NotFound, "/dev/no-such"},
+		"source is no disk": {Filesystem{Type: "ext4", Source: dir}, "target", backends.Unknown, dir},
+		"nothing on it":     {Filesystem{Type: "ext4", Source: empty.Path}, "target", backends.Unknown, empty.Path},
+		"another type":      {Filesystem{Type: "xfs", Source: d.Path}, "target", backends.Unknown, d.Path},
+		"another device":    {Filesystem{Type: "ext4", Source: d.Path, Dev: unix.Mkdev(7, 4000)}, "target", backends.Unavailable, "7:4000"},
+		"missing target":    {Filesystem{Type: "ext4", Source: d.Path}, "none", backends.NotFound, "none"},
+		"target is a file":  {Filesystem{Type: "ext4", Source: d.Path}, "file", backends.Invalid, "file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Mount(t.Context(), test.fs, target(t, dir+"/"+test.place))
+			wantKind(t, err, test.want)
+			if err != nil && !strings.Contains(err.Error(), test.words) {
+				t.Errorf("the error does not name %q: %v", test.words, err)
+			}
+			t.Log(err)
+		})
+	}
+	if look(t, dir+"/target").Mounted {
+		t.Error("a refused mount is mounted")
+	}
+}
+
+// The kernel's own words are in the error.
+func TestMountRepeatsKernel(t *testing.T) {
+	dir := folder(t, "target")
+	err := Mount(t.Context(), Filesystem{Type: "tmpfs", Source: "tmpfs", Options: []string{"no-such-option"}}, target(t, dir+"/target"))
+	wantKind(t, err, backends.Invalid)
+	if err == nil || !strings.Contains(err.Error(), "Unknown parameter") {
+		t.Errorf("the kernel's words are not in the error: %v", err)
+	}
+}
+
+func TestMountAfterContext(t *testing.T) {
+	dir := folder(t, "target")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantKind(t, Mount(ctx, Filesystem{Type: "tmpfs", Source: "tmpfs"}, target(t, dir+"/target")), backends.Unavailable)
+	if look(t, dir+"/target").Mounted {
+		t.Error("mounted after the context's end")
+	}
+}
+
+// A call that hangs is given up at the deadline, and what it yields later is closed.
+func TestAbandonable(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	release := make(chan struct{})
+	pipe := make([]int, 2)
+	must(t, unix.Pipe2(pipe, unix.O_CLOEXEC))
+	_, err := abandonable(ctx, func() (int, error) { <-release; return pipe[1], nil })
+	wantKind(t, err, backends.Unavailable)
+	close(release)
+	if n, err := unix.Read(pipe[0], make([]byte, 1)); n != 0 || err != nil { // the end of the file
+		t.Errorf("reading what nobody writes to any more: %d, %v", n, err)
+	}
+	must(t, unix.Close(pipe[0]))
+}
+
+func TestMountOtherTypes(t *testing.T) {
+	for fsType, size := range map[string]int64{"xfs": 300 << 20, "btrfs": 300 << 20} {
+		t.Run(fsType, func(t *testing.T) {
+			if err := filesystem.Missing(fsType); err != nil {
+				t.Skipf("SKIPPED: %v", err)
+			}
+			dir := folder(t, "target")
+			path := filepath.Join(t.TempDir(), "volume.img")
+			must(t, os.WriteFile(path, nil, 0o600), os.Truncate(path, size))
+			d, err := device.Open(t.Context(), backends.Device{Path: path, Image: true}, device.Options{})
+			must(t, err)
+			must(t, filesystem.Format(t.Context(), filesystem.Request{Path: d.Path, Held: d.File, FSType: fsType}))
+			must(t, Mount(t.Context(), Filesystem{Type: fsType, Source: d.Path, Options: []string{"noatime"}}, target(t, dir+"/target")))
+			must(t, d.Close())
+			if got, err := FindByDevice(d.Major, d.Minor); err != nil || len(got) != 1 || got[0] != dir+"/target" {
+				t.Errorf("FindByDevice = %v, %v", got, err)
+			}
+			must(t, os.WriteFile(dir+"/target/data", nil, 0o600), Unmount(t.Context(), dir+"/target"))
+			// The loop device went with the mount.
+			if loops, err := device.FindLoops(path); err != nil || len(loops) != 0 {
+				t.Errorf("attached still: %v, %v", loops, err)
+			}
+		})
+	}
+}
+
+func TestCheckOptions(t *testing.T) {
+	for _, good := range [][]string{
+		nil, {"ro"}, {"noatime", "discard"}, {"data=journal"}, {"uid=1000"}, {"vers=4.1", "hard"}, {"logdev=/dev/x"}, {"defaults", "_netdev"},
+		{`context="system_u:object_r:container_file_t:s0:c1,c2"`},
+	} {
+		if err := CheckOptions(good); err != nil {
+			t.Errorf("CheckOptions(%q) = %v", good, err)
+		}
+	}
+	for _, bad := range []string{
+		"", "=x", "ro,rw", "a=b,c", "a\x00b", "a\nb", "bind", "rbind", "remount", "move", "loop", "loop=/dev/loop0", "offset=1",
+		"x-systemd.automount", "X-mount.mkdir", "user", "user=root", "users", "owner", "shared", "rshared", "private", "source=/dev/sda",
+		"helper=x", "context,bind", strings.Repeat("o", 256),
+	} {
+		err := CheckOptions([]string{"ro", bad})
+		wantKind(t, err, backends.Invalid)
+	}
+}
+
+func TestSecurityLabelLosesItsQuotes(t *testing.T) {
+	if got := valueOf(`context="a:b:s0:c1,c2"`, `"a:b:s0:c1,c2"`); got != "a:b:s0:c1,c2" {
+		t.Errorf("the kernel is given %q", got)
+	}
+	if got := valueOf(`subvol="x"`, `"x"`); got != `"x"` {
+		t.Errorf("the kernel is given %q", got)
+	}
+}

@@ -1,0 +1,16 @@
+// Package ownership gives the files of a volume to a group, as the kubelet does for a pod's fsGroup.
+//
+// The rules are the kubelet's (kubernetes pkg/volume/volume_linux.go), so that it makes no difference to
+// a pod who applied them: every entry's group is set, symlinks' own too; everything but symlinks becomes
+// readable and writable for the group; directories also get the group's execute bit and setgid, so that
+// new files inherit the group. Bits are only ever added. An entry that cannot be changed (immutable, or
+// squashed by a file server) is passed over. The root comes last, so that a root that looks right stands
+// for a walk that ended.
+//
+// What differs is how. Entries are reached by descriptors, never by paths, so that nothing that is
+// renamed or replaced meanwhile can lead the walk astray, and what is mounted inside the volume is left
+// alone. Entries that are right are only looked at. Several workers share the walk, and a directory is
+// read in pieces, so that memory does not grow with it. An extended attribute on the root (xattr(7),
+// "trusted") says which group was begun or completed: a walk that was cut short is known to have been,
+// also where the root looks right.
+package ownership

@@ -1,0 +1,453 @@
+package ownership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+const (
+	group     = 4711
+	immutable = 0x10 // FS_IMMUTABLE_FL, linux/fs.h
+)
+
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: giving files to a group needs root")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func apply(t *testing.T, request Request) Result {
+	t.Helper()
+	result, err := Apply(t.Context(), request)
+	must(t, err)
+	return result
+}
+
+func look(t *testing.T, path string) unix.Stat_t {
+	t.Helper()
+	var stat unix.Stat_t
+	must(t, unix.Lstat(path, &stat))
+	return stat
+}
+
+// The table is made from the kubelet's documented rules: Configure a Security Context for a Pod, and
+// kubernetes pkg/volume/volume_linux.go.
+func TestRules(t *testing.T) {
+	needRoot(t)
+	for _, test := range []struct {
+		name              string
+		make              func(path string) error
+		before            uint32
+		readOnly          bool
+		after             uint32
+		ownerUID, groupID uint32
+	}{
+		{"private file", file, 0o600, false, 0o660, 0, 0},
+		{"file without rights", file, 0, false, 0o660, 0, 0},
+		{"program keeps its bits", file, 0o755, false, 0o775, 0, 0},
+		{"setuid survives the new group", file, 0o4711, false, 0o4771, 12, 0},
+		{"setgid survives the new group", file, 0o2755, false, 0o2775, 12, 34},
+		{"sticky file", file, 0o1644, false, 0o1664, 0, 0},
+		{"file in the group already", file, 0o600, false, 0o660, 0, group},
+		{"file all right already", file, 0o664, false, 0o664, 12, group},
+		{"read-only file", file, 0o600, true, 0o640, 0, 0},
+		{"read-only file without rights", file, 0, true, 0o440, 0, 0},
+		{"directory", folder, 0o700, false, 0o2770, 0, 0},
+		{"directory without rights", folder, 0, false, 0o2770, 12, 34},
+		{"sticky directory", folder, 0o1777, false, 0o3777, 0, 0},
+		{"read-only directory", folder, 0o700, true, 0o2750, 0, 0},
+		{"FIFO", fifo, 0o600, false, 0o660, 0, 0},
+		{"device node", device, 0o600, false, 0o660, 0, 0},
+		{"symlink", symlink, 0o777, false, 0o777, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			root := t.TempDir()
+			path := filepath.Join(root, "entry")
+			must(t, test.make(path))
+			must(t, unix.Lchown(path, int(test.ownerUID), int(test.groupID)))
+			if look(t, path).Mode&unix.S_IFMT != unix.S_IFLNK {
+				must(t, unix.Chmod(path, test.before))
+			}
+			apply(t, Request{Path: root, GID: group, ReadOnly: test.readOnly})
+			got := look(t, path)
+			if got.Gid != group || got.Uid != test.ownerUID || got.Mode&everything != test.after {
+				t.Errorf("mode %04o, owner %d:%d; want %04o, %d:%d", got.Mode&everything, got.Uid, got.Gid, test.after, test.ownerUID, group)
+			}
+		})
+	}
+}
+
+func file(path string) error    { return os.WriteFile(path, []byte("x"), 0o600) }
+func folder(path string) error  { return os.Mkdir(path, 0o700) }
+func fifo(path string) error    { return unix.Mkfifo(path, 0o600) }
+func device(path string) error  { return unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(7, 250))) }
+func symlink(path string) error { return os.Symlink("/etc/hostname", path) }
+
+// kubelet is the kubelet's method, as the baseline for results and for speed: one path after the other.
+func kubelet(root string, gid int) error {
+	return filepath.Walk(root, func(path string, info fs.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := os.Lchown(path, -1, gid); err != nil || info.Mode()&fs.ModeSymlink != 0 {
+			return err
+		}
+		mode := info.Mode() | 0o660
+		if info.IsDir() {
+			mode |= 0o110 | fs.ModeSetgid
+		}
+		return os.Chmod(path, mode)
+	})
+}
+
+// populate makes a tree of directories with files in them, of all modes.
+func populate(t testing.TB, root string, directories, files int) {
+	t.Helper()
+	for d := range directories {
+		dir := filepath.Join(root, fmt.Sprint("d", d%7), fmt.Sprint("d", d))
+		must(t, os.MkdirAll(dir, 0o700))
+		for f := range files {
+			path := filepath.Join(dir, fmt.Sprint("f", f))
+			must(t, os.WriteFile(path, nil, 0o600))
+			must(t, os.Chmod(path, fs.FileMode((d*files+f)%0o1000)|fs.FileMode(f%8)<<20&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)))
+		}
+		must(t, os.Symlink("f0", filepath.Join(dir, "link")))
+		must(t, os.Symlink("/nowhere", filepath.Join(dir, "dangling")))
+		if files > 0 {
+			must(t, os.Link(filepath.Join(dir, "f0"), filepath.Join(dir, "hard")))
+		}
+	}
+}
+
+func listing(t *testing.T, root string) string {
+	t.Helper()
+	var b strings.Builder
+	must(t, filepath.Walk(root, func(path string, _ fs.FileInfo, err error) error {
+		stat := look(t, path)
+		rest, _ := strings.CutPrefix(path, root)
+		fmt.Fprintf(&b, "%s %o %d:%d\n", rest, stat.Mode, stat.Uid, stat.Gid)
+		return err
+	}))
+	return b.String()
+}
+
+func TestSameAsTheKubelet(t *testing.T) {
+	needRoot(t)
+	ours, theirs := t.TempDir(), t.TempDir()
+	for _, root := range []string{ours, theirs} {
+		populate(t, root, 30, 25)
+	}
+	must(t, kubelet(theirs, group))
+	want := listing(t, theirs)
+	result := apply(t, Request{Path: ours, GID: group})
+	if got := listing(t, ours); got != want {
+		t.Errorf("the trees differ:\n%s", firstDifference(got, want))
+	}
+	if lines := int64(strings.Count(want, "\n")); result.Entries != lines || result.Denied != 0 {
+		t.Errorf("%+v, want %d entries", result, lines)
+	}
+	if again := apply(t, Request{Path: ours, GID: group}); again.Changed != 0 || again.Entries != result.Entries {
+		t.Errorf("a second run changed something: %+v", again)
+	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Sprintf("got  %s\nwant %s", g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("got %d lines, want %d", len(g), len(w))
+}
+
+func TestWorkersAndPieces(t *testing.T) {
+	needRoot(t)
+	root := t.TempDir()
+	for i := range 3*batch + 7 {
+		must(t, file(filepath.Join(root, fmt.Sprint(i))))
+	}
+	for workers := 1; workers <= 5; workers += 2 {
+		result := apply(t, Request{Path: root, GID: uint32(group + workers), Workers: workers})
+		if want := int64(3*batch + 8); result.Entries != want || result.Changed != want {
+			t.Errorf("%d workers: %+v, want %d entries, all changed", workers, result, want)
+		}
+	}
+}
+
+func TestSymlinksAreNotFollowed(t *testing.T) {
+	needRoot(t)
+	root, outside := t.TempDir(), t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	must(t, file(secret))
+	must(t, os.Symlink(secret, filepath.Join(root, "file")))
+	must(t, os.Symlink(outside, filepath.Join(root, "directory")))
+	apply(t, Request{Path: root, GID: group})
+	for _, path := range []string{secret, outside} {
+		if stat := look(t, path); stat.Gid == group {
+			t.Errorf("%s was given to the group through a symlink", path)
+		}
+	}
+	link := filepath.Join(outside, "root")
+	must(t, os.Symlink(root, link))
+	for _, path := range []string{link, secret} {
+		if _, err := Apply(t.Context(), Request{Path: path, GID: group}); !backends.Is(err, backends.Invalid) {
+			t.Errorf("Apply(%s) gave %v, want Invalid", path, err)
+		}
+	}
+}
+
+func TestMountsInsideAreLeftAlone(t *testing.T) {
+	needRoot(t)
+	root, outside := t.TempDir(), t.TempDir()
+	must(t, file(filepath.Join(outside, "file")))
+	for name, source := range map[string]string{"directory": outside, "file": filepath.Join(outside, "file")} {
+		path := filepath.Join(root, name)
+		if name == "file" {
+			must(t, file(path))
+		} else {
+			must(t, folder(path))
+		}
+		must(t, unix.Mount(source, path, "", unix.MS_BIND, ""))
+		t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
+	}
+	must(t, file(filepath.Join(root, "own")))
+	apply(t, Request{Path: root, GID: group})
+	for _, path := range []string{outside, filepath.Join(outside, "file")} {
+		if look(t, path).Gid == group {
+			t.Errorf("%s was given to the group through a mount", path)
+		}
+	}
+	if look(t, filepath.Join(root, "own")).Gid != group {
+		t.Error("the volume's own file was not given to the group")
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	needRoot(t)
+	root := t.TempDir()
+	below := filepath.Join(root, "below")
+	must(t, file(below))
+	dir, err := os.Open(root)
+	must(t, err)
+	t.Cleanup(func() { _ = dir.Close() })
+	mismatch := Request{Path: root, GID: group, Policy: OnRootMismatch}
+	// Each step changes something, then says whether a run has to walk.
+	for _, step := range []struct {
+		name   string
+		change func() error
+		walks  bool
+	}{
+		{"first run", func() error { return nil }, true},
+		{"second run", func() error { return nil }, false},
+		{"only a file differs", func() error { return os.Chown(below, 0, 0) }, false},
+		{"the root's group differs", func() error { return os.Chown(root, 0, 0) }, true},
+		{"the root lacks setgid", func() error { return unix.Chmod(root, 0o770) }, true},
+		{"the root lacks group write", func() error { return unix.Chmod(root, 0o2750) }, true},
+		{"the root has more than needed", func() error { return unix.Chmod(root, 0o2777) }, false},
+		{"a walk was cut short", func() error { return writeMark(dir, mark{begun, group}) }, true},
+		{"another group was begun", func() error { return writeMark(dir, mark{begun, 1}) }, true},
+		{"another group was completed", func() error { return writeMark(dir, mark{complete, 1}) }, true},
+		{"the mark is garbage", func() error { return unix.Setxattr(root, markName, []byte("garbage"), 0) }, true},
+		{"the mark is huge", func() error { return unix.Setxattr(root, markName, make([]byte, 1000), 0) }, true},
+		{"somebody else did it", func() error { return unix.Removexattr(root, markName) }, false},
+	} {
+		must(t, step.change())
+		if result := apply(t, mismatch); result.Skipped == step.walks {
+			t.Fatalf("%s: %+v, want a walk: %v", step.name, result, step.walks)
+		}
+	}
+	for _, policy := range []Policy{Always, ""} {
+		if result := apply(t, Request{Path: root, GID: group, Policy: policy}); result.Skipped || result.Entries != 2 {
+			t.Errorf("policy %q: %+v, want a walk", policy, result)
+		}
+	}
+	if _, err := Apply(t.Context(), Request{Path: root, GID: group, Policy: "Sometimes"}); !backends.Is(err, backends.Invalid) {
+		t.Errorf("an unknown policy gave %v, want Invalid", err)
+	}
+}
+
+// A walk that was cut short has marked the root, and the next one makes up for it.
+func TestCutShort(t *testing.T) {
+	needRoot(t)
+	root := t.TempDir()
+	populate(t, root, 5, 20)
+	apply(t, Request{Path: root, GID: group})
+	file := filepath.Join(root, "d0", "d0", "f3")
+	must(t, os.Chown(file, 0, 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Apply(ctx, Request{Path: root, GID: group}); !backends.Is(err, backends.Unavailable) || !errors.Is(err, context.Canceled) {
+		t.Fatalf("a cancelled run gave %v, want Unavailable", err)
+	}
+	if result := apply(t, Request{Path: root, GID: group, Policy: OnRootMismatch}); result.Skipped || result.Changed != 1 {
+		t.Errorf("the run after it: %+v, want one change", result)
+	}
+	if look(t, file).Gid != group {
+		t.Error("the file was not given to the group")
+	}
+}
+
+// On a filesystem without such attributes the root alone tells, as with the kubelet.
+func TestWithoutAttributes(t *testing.T) {
+	needRoot(t)
+	root := t.TempDir()
+	must(t, unix.Mount("ownership", root, "ramfs", 0, ""))
+	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
+	if err := unix.Setxattr(root, markName, []byte("x"), 0); !errors.Is(err, unix.EOPNOTSUPP) {
+		t.Fatalf("this test needs a filesystem without attributes: ramfs gave %v", err)
+	}
+	must(t, file(filepath.Join(root, "file")))
+	for i, walks := range []bool{true, false} {
+		if result := apply(t, Request{Path: root, GID: group, Policy: OnRootMismatch}); result.Skipped == walks {
+			t.Errorf("run %d: %+v, want a walk: %v", i, result, walks)
+		}
+	}
+}
+
+func TestReadOnlyMountIsLeftAlone(t *testing.T) {
+	needRoot(t)
+	root := t.TempDir()
+	must(t, unix.Mount("ownership", root, "tmpfs", unix.MS_RDONLY, ""))
+	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
+	if result := apply(t, Request{Path: root, GID: group}); !result.Skipped {
+		t.Errorf("%+v, want no walk", result)
+	}
+}
+
+func TestImmutableIsPassedOver(t *testing.T) {
+	needRoot(t)
+	root := t.TempDir()
+	fixed, other := filepath.Join(root, "fixed"), filepath.Join(root, "other")
+	must(t, file(fixed))
+	must(t, file(other))
+	handle, err := os.Open(fixed)
+	must(t, err)
+	t.Cleanup(func() { _ = handle.Close() })
+	must(t, unix.IoctlSetPointerInt(int(handle.Fd()), unix.FS_IOC_SETFLAGS, immutable))
+	t.Cleanup(func() { must(t, unix.IoctlSetPointerInt(int(handle.Fd()), unix.FS_IOC_SETFLAGS, 0)) })
+	request := Request{Path: root, GID: group, Policy: OnRootMismatch}
+	for range 2 { // a walk that passed something over is not complete
+		if result := apply(t, request); result.Denied != 1 || result.Skipped {
+			t.Errorf("%+v, want a walk with one entry passed over", result)
+		}
+	}
+	if look(t, other).Gid != group || look(t, root).Gid != group {
+		t.Error("what can be changed was not")
+	}
+}
+
+// Entries come, go and turn into symlinks under the walk.
+func TestChangesMeanwhile(t *testing.T) {
+	needRoot(t)
+	root, outside := t.TempDir(), t.TempDir()
+	must(t, file(filepath.Join(outside, "secret")))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				churn(root, outside, i%50)
+			}
+		}
+	}()
+	for i := range 40 {
+		if _, err := Apply(t.Context(), Request{Path: root, GID: uint32(group + i)}); err != nil {
+			t.Errorf("run %d: %v", i, err)
+		}
+	}
+	close(stop)
+	<-stopped
+	for _, path := range []string{outside, filepath.Join(outside, "secret")} {
+		if look(t, path).Gid != 0 {
+			t.Errorf("%s outside of the volume was changed", path)
+		}
+	}
+}
+
+// churn swaps one entry from file to directory to symlinks; its failures only mean less churn.
+func churn(root, outside string, i int) {
+	path := filepath.Join(root, fmt.Sprint(i))
+	_ = file(path)
+	_ = os.Remove(path)
+	_ = os.Mkdir(path, 0o700)
+	_ = file(filepath.Join(path, "inner"))
+	_ = os.RemoveAll(path)
+	_ = os.Symlink(outside, path)
+	_ = os.Remove(path)
+	_ = os.Symlink(filepath.Join(outside, "secret"), path)
+	_ = os.Remove(path)
+}
+
+func TestParseGID(t *testing.T) {
+	for text, want := range map[string]uint32{"0": 0, "4711": 4711, "4294967294": 4294967294} {
+		if gid, err := ParseGID(text); gid != want || err != nil {
+			t.Errorf("ParseGID(%q) = %d, %v", text, gid, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "4294967295", "1e3", " 1", "wheel", "0x10", "99999999999999999999"} {
+		if gid, err := ParseGID(text); !backends.Is(err, backends.Invalid) {
+			t.Errorf("ParseGID(%q) = %d, %v; want Invalid", text, gid, err)
+		}
+	}
+}
+
+func TestDeepTree(t *testing.T) {
+	needRoot(t)
+	root := t.TempDir()
+	fd, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY, 0)
+	must(t, err)
+	for range maxDepth - 1 {
+		must(t, unix.Mkdirat(fd, "d", 0o700))
+		next, err := unix.Openat(fd, "d", unix.O_PATH|unix.O_DIRECTORY, 0)
+		must(t, err)
+		must(t, unix.Close(fd))
+		fd = next
+	}
+	must(t, unix.Close(fd))
+	if result := apply(t, Request{Path: root, GID: group}); result.Changed != maxDepth {
+		t.Errorf("%+v, want %d changed", result, maxDepth)
+	}
+}
+
+func BenchmarkWalk(b *testing.B) {
+	needRoot(b)
+	root := b.TempDir()
+	populate(b, root, 200, 100)
+	gid := uint32(group)
+	b.Run("ours", func(b *testing.B) {
+		for b.Loop() {
+			gid++
+			if _, err := Apply(b.Context(), Request{Path: root, GID: gid}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("kubelet", func(b *testing.B) {
+		for b.Loop() {
+			gid++
+			must(b, kubelet(root, int(gid)))
+		}
+	})
+}

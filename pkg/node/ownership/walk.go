@@ -1,0 +1,115 @@
+package ownership
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+const (
+	// batch is how many names of a directory are in memory at a time for each worker.
+	batch = 512
+	// maxDepth bounds the directories that a worker holds open, each within the other. The kubelet, which
+	// works with paths, ends at the same depth, where a path becomes too long (PATH_MAX / 2).
+	maxDepth = 2048
+)
+
+// walker is one walk.
+type walker struct {
+	want    wanted
+	workers *errgroup.Group
+
+	entries, changed, denied atomic.Int64
+}
+
+// walk works on everything below the root and then on the root.
+func walk(ctx context.Context, root *os.File, want wanted, workers int) (Result, error) {
+	if workers <= 0 {
+		workers = 2 * runtime.GOMAXPROCS(0)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	w := &walker{want: want, workers: group}
+	group.Go(func() error { return w.list(ctx, hold(root, false), 0) })
+	err := group.Wait()
+	if err == nil {
+		err = w.settle(int(root.Fd()))
+	}
+	return Result{Entries: w.entries.Load(), Changed: w.changed.Load(), Denied: w.denied.Load()}, err
+}
+
+// list works on what is in a directory, piece by piece, and lets go of the directory.
+func (w *walker) list(ctx context.Context, dir *held, depth int) error {
+	defer dir.release()
+	if depth > maxDepth {
+		return backends.Errorf(backends.Invalid, "directories lie within each other more than %d deep", maxDepth)
+	}
+	for {
+		names, err := dir.Readdirnames(batch)
+		if len(names) > 0 {
+			if err := w.share(ctx, dir, names, depth); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && !changedMeanwhile(err):
+			return err
+		case err != nil:
+			return nil
+		}
+	}
+}
+
+// share hands a piece to a worker that is free, and works on it here when none is: so nobody waits for
+// another, and no more is open or in memory than the workers can hold.
+func (w *walker) share(ctx context.Context, dir *held, names []string, depth int) error {
+	dir.retain()
+	if w.workers.TryGo(func() error { return w.all(ctx, dir, names, depth) }) {
+		return nil
+	}
+	return w.all(ctx, dir, names, depth)
+}
+
+// all works on some entries of a directory, and lets go of the directory.
+func (w *walker) all(ctx context.Context, dir *held, names []string, depth int) error {
+	defer dir.release()
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := w.entry(ctx, dir, name, depth); err != nil && !changedMeanwhile(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// held is a directory that several workers use, closed when the last of them is done with it.
+type held struct {
+	*os.File
+	users atomic.Int32
+	owned bool
+}
+
+func hold(dir *os.File, owned bool) *held {
+	h := &held{File: dir, owned: owned}
+	h.users.Store(1)
+	return h
+}
+
+func (h *held) retain() { h.users.Add(1) }
+
+func (h *held) release() {
+	if h.users.Add(-1) == 0 && h.owned {
+		_ = h.Close() // a directory has nothing to write back
+	}
+}

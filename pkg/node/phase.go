@@ -1,0 +1,46 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// phase is one step of an operation, with the name that stands in its errors.
+type phase[T any] struct {
+	name string
+	run  func(operation T, ctx context.Context) error
+}
+
+// runPhases runs the phases in their order until one fails or the context ends.
+func runPhases[T any](ctx context.Context, operation T, phases []phase[T]) error {
+	for _, p := range phases {
+		err := ctx.Err()
+		if err == nil {
+			err = p.run(operation, ctx)
+		}
+		if err != nil {
+			return backends.Errorf(kindOf(err), "%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// failed gives an error the operation and the volume that it is about.
+func failed(operation, volume string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &backends.Error{Kind: kindOf(err), Op: operation, Volume: volume, Err: err}
+}
+
+// kindOf is backends.KindOf, and Unavailable for an operation that ran out of time: it may go on or be
+// done by now.
+func kindOf(err error) backends.Kind {
+	kind := backends.KindOf(err)
+	if kind == backends.Unknown && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return backends.Unavailable
+	}
+	return kind
+}

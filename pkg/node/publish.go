@@ -1,0 +1,196 @@
+package node
+
+import (
+	"context"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// publishing is one call of Publish on its way through the phases.
+type publishing struct {
+	service *Service
+	request PublishRequest
+	record  ledger.Record
+	want    ledger.Publication
+	place   string      // where the volume shows in the staging path
+	staged  mount.State // what shows there
+	done    bool        // it is published already
+}
+
+// publishPhases is the order of publishing.
+func publishPhases() []phase[*publishing] {
+	return []phase[*publishing]{
+		{"request", (*publishing).check},
+		{"staged", (*publishing).checkStaged},
+		{"compare", (*publishing).compare},
+		{"share", (*publishing).checkExclusive},
+		{"record", (*publishing).put},
+		{"bind", (*publishing).bind},
+	}
+}
+
+// Publish shows a staged volume at the target path, whose parent exists. Publishing again in the same
+// way succeeds without work. After a failure the target is not left behind by this call.
+//
+// Kinds: Invalid for a request that cannot be met, also when the target is a symlink; InUse when the volume
+// is not staged at the staging path or not in this way, and when it may be published once only and is
+// published elsewhere (CSI, NodePublishVolume, second table); Exists when it is published at the target in
+// another way, or something else is mounted there.
+func (s *Service) Publish(ctx context.Context, request PublishRequest) error {
+	p := &publishing{service: s, request: request, record: s.ledger.Get(request.Volume)}
+	return failed("publish", request.Volume, runPhases(ctx, p, publishPhases()))
+}
+
+// check looks at the request alone.
+func (p *publishing) check(context.Context) error {
+	r := &p.request
+	target, err := safepath.Absolute(r.TargetPath)
+	if err != nil {
+		return err
+	}
+	if r.StagingPath == "" {
+		return backends.Errorf(backends.InUse, "the staging path is missing: call NodeStageVolume first and say where")
+	}
+	if r.StagingPath, err = safepath.Absolute(r.StagingPath); err != nil {
+		return err
+	}
+	r.TargetPath = target
+	p.want = ledger.Publication{Target: target, Mode: r.Use.Mode, ReadOnly: r.ReadOnly || readOnly(r.Use.Mode, r.MountOptions)}
+	return mount.CheckOptions(r.MountOptions)
+}
+
+// checkStaged sees to it that the volume is staged, and in a way that allows what is asked for.
+func (p *publishing) checkStaged(context.Context) error {
+	r, staged := p.request, p.record.Staged
+	if staged == nil || staged.Path != r.StagingPath || staged.Pending {
+		return p.notStaged()
+	}
+	if staged.Type != r.Use.Type {
+		return backends.Errorf(backends.InUse, "it is staged at %s with access type %s: it cannot be published with %s", staged.Path, staged.Type, r.Use.Type)
+	}
+	if staged.ReadOnly && !p.want.ReadOnly {
+		return backends.Errorf(backends.InUse, "it is staged at %s for reading only: it cannot be published for writing", staged.Path)
+	}
+	p.place = placeOf(*staged)
+	state, err := mount.Inspect(p.place)
+	switch {
+	case mount.Corrupted(err):
+		return backends.Errorf(backends.InUse, "its mount at %s is corrupted: call NodeStageVolume again: %w", p.place, err)
+	case err != nil:
+		return err
+	case !shows(state, *staged):
+		return p.notStaged()
+	}
+	p.staged = state
+	return nil
+}
+
+func (p *publishing) notStaged() error {
+	return backends.Errorf(backends.InUse, "volume %q is not staged at %s: call NodeStageVolume first", p.request.Volume, p.request.StagingPath)
+}
+
+// compare looks at what is at the target already.
+func (p *publishing) compare(ctx context.Context) error {
+	target := p.request.TargetPath
+	before, recorded := p.record.Publication(target)
+	state, err := mount.Inspect(target)
+	switch {
+	case mount.Corrupted(err):
+		return mount.Unmount(ctx, target)
+	case err != nil || !state.Mounted:
+		return err
+	case !state.SameRoot(p.staged) && recorded:
+		// The volume was staged anew since, and the target shows what it was before.
+		return mount.Unmount(ctx, target)
+	case !state.SameRoot(p.staged):
+		return backends.Errorf(backends.Exists, "something else is mounted at %s: unmount it, or choose another path", target)
+	case !recorded:
+		before = ledger.Publication{Target: target, Mode: p.want.Mode, ReadOnly: state.ReadOnly}
+	}
+	if before != p.want {
+		return backends.Errorf(backends.Exists, "it is published at %s already with mode %s and read-only %t, and asked for with %s and %t: unpublish it first",
+			target, before.Mode, before.ReadOnly, p.want.Mode, p.want.ReadOnly)
+	}
+	p.done = true
+	return nil
+}
+
+// checkExclusive refuses a second target for a volume that may have one only.
+func (p *publishing) checkExclusive(context.Context) error {
+	record, targets := livePublications(p.record.WithoutPublication(p.want.Target))
+	for _, target := range targets {
+		other, _ := record.Publication(target)
+		if exclusive(other.Mode) || exclusive(p.want.Mode) {
+			return backends.Errorf(backends.InUse, "it is published at %s already, and with mode %s at one target only", strings.Join(targets, ", "), other.Mode)
+		}
+	}
+	return nil
+}
+
+// exclusive tells whether a volume in the mode has one target at most: all modes of a single node but
+// the one for many writers (CSI, NodePublishVolume, second table).
+func exclusive(mode backends.AccessMode) bool {
+	switch mode {
+	case backends.SingleNodeWriter, backends.SingleNodeReaderOnly, backends.SingleNodeSingleWriter:
+		return true
+	case backends.SingleNodeMultiWriter, backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter:
+	}
+	return false
+}
+
+// put records the publication, before it is made.
+func (p *publishing) put(context.Context) error {
+	if before, ok := p.record.Publication(p.want.Target); ok && before == p.want {
+		return nil
+	}
+	p.record = p.record.WithPublication(p.want)
+	return p.service.ledger.Put(p.record)
+}
+
+// bind makes the target and shows the volume there. What it made goes again if that fails.
+func (p *publishing) bind(context.Context) error {
+	if p.done {
+		return nil
+	}
+	created, err := p.show()
+	if err == nil {
+		return nil
+	}
+	if created {
+		err = withCleanup(err, removeEmpty(p.want.Target))
+	}
+	return withCleanup(err, p.service.ledger.Put(p.record.WithoutPublication(p.want.Target)))
+}
+
+func (p *publishing) show() (created bool, err error) {
+	target, err := safepath.OpenTarget(p.want.Target)
+	if backends.Is(err, backends.NotFound) {
+		// NotFound would say that there is no such volume.
+		return false, backends.Errorf(backends.Invalid, "the parent directory of the target must exist: %w", err)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = target.Close() }() // opened for looking only
+	if p.request.Use.Type == backends.Block {
+		created, err = target.MakeFile(0o640)
+	} else {
+		created, err = target.MakeDir(0o750)
+	}
+	if err != nil {
+		return created, err
+	}
+	return created, mount.Bind(p.place, target, p.want.ReadOnly)
+}
+
+// withCleanup adds what went wrong in cleaning up to the error that made it necessary.
+func withCleanup(err, cleanup error) error {
+	if cleanup == nil {
+		return err
+	}
+	return backends.Errorf(kindOf(err), "%w (and afterwards: %w)", err, cleanup)
+}

@@ -1,0 +1,65 @@
+package node
+
+import "github.com/stowage-csi/stowage/pkg/backends"
+
+// Settings are the StorageClass parameters that the node obeys, whatever the backend. They travel to
+// the node in the volume context.
+type Settings struct {
+	FSType string `param:"csi.storage.k8s.io/fstype" enum:"ext4|xfs|btrfs" doc:"Filesystem to make on a new volume, when the volume capability names none."`
+	// FSGroupChangePolicy stands in for the pod's field of that name, which CSI does not tell a driver.
+	FSGroupChangePolicy string `param:"fsGroupChangePolicy" enum:"Always|OnRootMismatch" default:"Always" doc:"With --delegate-fsgroup: apply the pod's fsGroup on each stage that did work, or only when the volume's root does not have it yet."`
+}
+
+// StageRequest asks for a volume to be made ready on this node (CSI NodeStageVolume).
+type StageRequest struct {
+	Volume       string // the volume's handle
+	StagingPath  string // an existing directory
+	Use          Use
+	Attributes   map[string]string // backends.Attachment.Attributes
+	Settings     Settings
+	MountOptions []string
+	MountGroup   string // a group ID in decimal digits; empty for none
+}
+
+// PublishRequest asks for a staged volume to appear at a path (CSI NodePublishVolume).
+type PublishRequest struct {
+	Volume       string
+	StagingPath  string
+	TargetPath   string // its parent exists
+	Use          Use
+	ReadOnly     bool
+	MountOptions []string
+}
+
+// Use is one way of using a volume, as a node sees it.
+type Use struct {
+	Type   backends.AccessType
+	Mode   backends.AccessMode
+	FSType string // what the capability names; empty for the Settings' or the default
+}
+
+// ExpandRequest asks for what is on a volume to fill it (CSI NodeExpandVolume).
+type ExpandRequest struct {
+	Volume string
+	Path   string // where the volume is staged or published
+	Size   backends.CapacityRange
+}
+
+// Stats is how full a published volume is. A raw block volume has a total of bytes only.
+type Stats struct {
+	Bytes  Usage
+	Inodes Usage // all zero where the filesystem counts none
+	Block  bool
+}
+
+// Usage counts bytes or inodes.
+type Usage struct {
+	Total, Used, Available int64
+}
+
+// Info describes this node (CSI NodeGetInfo).
+type Info struct {
+	NodeID     string
+	MaxVolumes int64 // 0 for no known limit
+	Topology   backends.Topology
+}

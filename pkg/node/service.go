@@ -1,0 +1,98 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+)
+
+// Config says what a Service works with.
+type Config struct {
+	Backend  backends.NodeBackend
+	Features backends.Features // of the undecorated backend
+	NodeID   string
+	// StateDir is a directory of the Service's own, which it makes. It must last as long as the mounts.
+	StateDir string
+	// DelegateFSGroup says that the orchestrator leaves it to the driver to give the files to a group.
+	DelegateFSGroup bool
+	Log             *slog.Logger
+}
+
+// Service runs the node's operations on one backend.
+type Service struct {
+	backend   backends.NodeBackend
+	features  backends.Features
+	nodeID    string
+	boot      string // tells this boot of the machine from all others
+	ownGroups bool
+	ledger    *ledger.Ledger
+	intents   *ledger.Intents
+	log       *slog.Logger
+}
+
+// New makes a Service. It loads the ledger and drops what a restart of the machine made stale.
+// Kinds: Unavailable when the state directory cannot be used.
+func New(ctx context.Context, config Config) (*Service, error) {
+	log := config.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	boot, err := ledger.BootID()
+	if err != nil {
+		return nil, err
+	}
+	records, report, err := ledger.Open(ctx, config.StateDir, boot)
+	if err != nil {
+		return nil, err
+	}
+	intents, err := ledger.OpenIntents(config.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	tell(ctx, log, report)
+	return &Service{
+		backend: config.Backend, features: config.Features, nodeID: config.NodeID, boot: boot, ownGroups: config.DelegateFSGroup,
+		ledger: records, intents: intents, log: log,
+	}, nil
+}
+
+// tell reports what the ledger held.
+func tell(ctx context.Context, log *slog.Logger, report ledger.Report) {
+	for _, aside := range report.SetAside {
+		log.WarnContext(ctx, "a record of a volume cannot be read and was set aside; what is left of the volume is found again when it is next staged or unstaged",
+			"path", aside.Path, "reason", aside.Reason)
+	}
+	log.InfoContext(ctx, "loaded the records of volumes on this node", "volumes", report.Loaded, "stale", report.Stale, "unreadable", len(report.SetAside))
+}
+
+// Info describes this node. Kinds: as backends.Limiter and backends.Locator.
+func (s *Service) Info(ctx context.Context) (Info, error) {
+	info := Info{NodeID: s.nodeID}
+	if s.features.Limit != nil {
+		limit, err := s.features.Limit.Limit(ctx)
+		if err != nil {
+			return Info{}, failed("limit", "", err)
+		}
+		info.MaxVolumes = limit
+	}
+	if s.features.Locate != nil {
+		topology, err := s.features.Locate.Topology(ctx)
+		if err != nil {
+			return Info{}, failed("locate", "", err)
+		}
+		info.Topology = topology
+	}
+	return info, nil
+}
+
+// StorageHealth tells what is wrong with the storage as seen from this node; nothing when all is well
+// or the backend cannot tell. Kinds: as backends.Inspector.
+func (s *Service) StorageHealth(ctx context.Context) ([]backends.StorageIssue, error) {
+	if s.features.Inspect == nil {
+		return nil, nil
+	}
+	issues, err := s.features.Inspect.Inspect(ctx)
+	return issues, failed("inspect", "", err)
+}

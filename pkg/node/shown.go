@@ -1,0 +1,53 @@
+package node
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+)
+
+// shown is a place where a volume was seen to show.
+type shown struct {
+	place  string // the path itself, or the device's file in it
+	staged ledger.Staging
+}
+
+// shows tells whether what is at a place is what was staged.
+func shows(state mount.State, staged ledger.Staging) bool {
+	if !state.Mounted || rootOf(state) != staged.Root {
+		return false
+	}
+	return staged.Type != backends.Block || state.Rdev == unix.Mkdev(staged.Source.Major, staged.Source.Minor)
+}
+
+// locate finds a volume at a path at which it was staged or published, and asks the kernel whether it
+// is there. Kinds: NotFound when it is not; Unavailable when its mount is corrupted.
+func (s *Service) locate(volume, path string) (shown, error) {
+	record := s.ledger.Get(volume)
+	place, ok := placeIn(record, path)
+	if !ok {
+		return shown{}, backends.Errorf(backends.NotFound, "it is neither staged nor published at %s", path)
+	}
+	state, err := mount.Inspect(place)
+	switch {
+	case err != nil:
+		return shown{}, backends.Errorf(backends.Unavailable, "its mount at %s does not answer: %w", place, err)
+	case !shows(state, *record.Staged):
+		return shown{}, backends.Errorf(backends.NotFound, "it is not mounted at %s (any more)", place)
+	}
+	return shown{place, *record.Staged}, nil
+}
+
+// placeIn returns where the volume shows for a path that its record has.
+func placeIn(record ledger.Record, path string) (place string, ok bool) {
+	if record.Staged == nil {
+		return "", false
+	}
+	if record.Staged.Path == path {
+		return placeOf(*record.Staged), true
+	}
+	_, ok = record.Publication(path)
+	return path, ok
+}

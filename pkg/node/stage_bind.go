@@ -1,0 +1,58 @@
+package node
+
+import (
+	"context"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// bindDevice shows the device's node in a file of the staging directory, for publishing to bind from.
+func (st *staging) bindDevice(context.Context) error {
+	if st.present {
+		return nil
+	}
+	target, err := safepath.OpenTarget(st.recipe.place)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = target.Close() }() // opened for looking only
+	if _, err := target.MakeFile(0o600); err != nil {
+		return err
+	}
+	if err := mount.Bind(st.device.Path, target, st.want.ReadOnly); err != nil {
+		return err
+	}
+	return st.arrived()
+}
+
+// bindDirectory shows the directory at the staging path.
+func (st *staging) bindDirectory(context.Context) error {
+	if st.present {
+		return nil
+	}
+	target, err := safepath.OpenTarget(st.recipe.place)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = target.Close() }() // opened for looking only
+	if err := mount.Bind(st.want.Source.Path, target, st.want.ReadOnly); err != nil {
+		return err
+	}
+	st.present = true
+	return nil
+}
+
+// mountExport mounts the export at the staging path.
+func (st *staging) mountExport(ctx context.Context) error {
+	if st.present {
+		return nil
+	}
+	source, ok := st.source.(backends.Export)
+	if !ok {
+		return backends.Errorf(backends.Unknown, "the volume is not an export: %T", st.source)
+	}
+	options := append(append([]string{}, source.Options...), st.request.MountOptions...)
+	return st.mount(ctx, mount.Filesystem{Type: source.FSType, Source: source.Source, Options: options, ReadOnly: st.want.ReadOnly})
+}

@@ -1,0 +1,145 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// proveDevice finds the device, proves that it is the right one and holds it open, so that what was
+// proven is what the later phases work on.
+func (st *staging) proveDevice(ctx context.Context) error {
+	source, ok := st.source.(backends.Device)
+	if !ok {
+		return backends.Errorf(backends.Unknown, "the volume is not a device: %T", st.source)
+	}
+	opened, err := device.Open(ctx, source, device.Options{ReadOnly: st.want.ReadOnly, Persistent: st.request.Use.Type == backends.Block})
+	if err != nil {
+		return err
+	}
+	st.device = opened
+	st.want.Source.DevicePath, st.want.Source.Major, st.want.Source.Minor = opened.Path, opened.Major, opened.Minor
+	if source.ReadAheadKiB == 0 {
+		return nil
+	}
+	return device.SetReadAhead(opened, source.ReadAheadKiB)
+}
+
+// probe finds out what is on the device and decides which filesystem the volume has or gets.
+func (st *staging) probe(ctx context.Context) (err error) {
+	if st.found, err = filesystem.Probe(ctx, st.device.File, st.device.SizeBytes); err != nil {
+		return err
+	}
+	asked := st.askedFSType()
+	if asked == "" {
+		asked = st.found.Type
+		if byDefault := filesystem.Types()[0]; st.found.Blank() || st.halfMade(byDefault) {
+			asked = byDefault
+		}
+	}
+	st.want.Source.FSType = asked
+	st.formatDue = st.found.Blank() || st.halfMade(asked)
+	return st.checkFound()
+}
+
+// checkFound refuses what is on the device if it is not what was asked for.
+func (st *staging) checkFound() error {
+	asked, path := st.want.Source.FSType, st.device.Path
+	known := slices.Contains(filesystem.Types(), asked)
+	switch {
+	case st.formatDue && st.want.ReadOnly:
+		return backends.Errorf(backends.Invalid, "%s holds no filesystem yet, and none is made for reading only: stage it once in a mode that writes", path)
+	case !known && asked == st.found.Type:
+		return backends.Errorf(backends.Invalid, "%s holds %s: it can be neither mounted nor formatted; the filesystems are %s", path, st.found, strings.Join(filesystem.Types(), ", "))
+	case !known:
+		return backends.Errorf(backends.Invalid, "filesystem %q is not supported: use %s", asked, strings.Join(filesystem.Types(), ", "))
+	case !st.formatDue && st.found.Type != asked:
+		return backends.Errorf(backends.Invalid, "%s holds %s and %s is asked for: it is not formatted, because only a blank device is", path, st.found, asked)
+	}
+	return nil
+}
+
+// checkFilesystem repairs what can be repaired without loss.
+func (st *staging) checkFilesystem(ctx context.Context) error {
+	if st.present || st.formatDue || st.want.ReadOnly {
+		return nil
+	}
+	return filesystem.Check(ctx, st.device.Path, st.found.Type)
+}
+
+// growOffline grows a filesystem that is smaller than its device, if it is of a kind that does that
+// while it is not mounted.
+func (st *staging) growOffline(ctx context.Context) error {
+	if st.present || st.want.ReadOnly || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
+		return nil
+	}
+	return filesystem.GrowOffline(ctx, st.device.Path, st.found.Type)
+}
+
+// mountDevice mounts the filesystem. No intent to format may stand from here on: what is mounted may
+// hold data.
+func (st *staging) mountDevice(ctx context.Context) error {
+	if st.present {
+		return nil
+	}
+	if err := st.service.intents.Remove(st.request.Volume); err != nil {
+		return err
+	}
+	fs := mount.Filesystem{
+		Type: st.want.Source.FSType, Source: st.device.Path, ReadOnly: st.want.ReadOnly,
+		Options: st.mountOptions(), Dev: st.device.Number(),
+	}
+	if fs.Type == "btrfs" {
+		fs.Dev = 0
+	}
+	return st.mount(ctx, fs)
+}
+
+// mountOptions are those that were asked for, and those that the filesystem needs: a clone of an xfs has
+// the UUID of its original, and is mounted beside it only if the kernel does not insist on its being unique.
+func (st *staging) mountOptions() []string {
+	options := st.request.MountOptions
+	if st.want.Source.FSType == "xfs" && !slices.Contains(options, "nouuid") {
+		return append(slices.Clone(options), "nouuid")
+	}
+	return options
+}
+
+// mount mounts a filesystem at the staging path.
+func (st *staging) mount(ctx context.Context, fs mount.Filesystem) error {
+	target, err := safepath.OpenTarget(st.recipe.place)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = target.Close() }() // opened for looking only
+	if err := mount.Mount(ctx, fs, target); err != nil {
+		return err
+	}
+	return st.arrived()
+}
+
+// arrived notes that the volume is at its place now.
+func (st *staging) arrived() error {
+	state, err := mount.Inspect(st.recipe.place)
+	if err != nil {
+		return err
+	}
+	st.present = true
+	st.noteRoot(state)
+	return nil
+}
+
+// growMounted grows a filesystem that grows only while it is mounted.
+func (st *staging) growMounted(ctx context.Context) error {
+	offline := strings.HasPrefix(st.want.Source.FSType, "ext")
+	if offline || st.want.ReadOnly || st.formatDue || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
+		return nil
+	}
+	return filesystem.GrowMounted(ctx, st.recipe.place, st.device.Path, st.want.Source.FSType)
+}

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+	"github.com/stowage-csi/stowage/pkg/node/ownership"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// staging is one call of Stage on its way through the phases.
+type staging struct {
+	service *Service
+	request StageRequest
+	record  ledger.Record // as it stood when the call came
+	source  backends.Source
+	recipe  recipe
+	want    ledger.Staging // what is to be recorded; it fills up on the way
+	// present tells that the volume is at its place, from before or by this call.
+	present bool
+	// begun tells that this call makes the volume, so that it takes it down again if it fails.
+	begun  bool
+	device *device.Device   // proven and held open; nil before
+	found  filesystem.Found // what is on it
+	// formatDue tells that the device is blank, or that a call that was cut short was formatting it.
+	formatDue bool
+}
+
+// check looks at the request alone.
+func (st *staging) check(context.Context) error {
+	r := &st.request
+	path, err := safepath.Absolute(r.StagingPath)
+	if err != nil {
+		return err
+	}
+	r.StagingPath = path
+	if err := mount.CheckOptions(r.MountOptions); err != nil {
+		return err
+	}
+	if named, set := r.Use.FSType, r.Settings.FSType; named != "" && set != "" && named != set {
+		return backends.Errorf(backends.Invalid, "the volume capability asks for filesystem %s and the class for %s: name one, or the same twice", named, set)
+	}
+	st.want = ledger.Staging{Path: path, Type: r.Use.Type, Mode: r.Use.Mode, ReadOnly: readOnly(r.Use.Mode, r.MountOptions)}
+	if r.Use.Type == backends.Mount && st.service.ownGroups && r.MountGroup != "" {
+		st.want.Group = r.MountGroup
+		_, err = ownership.ParseGID(r.MountGroup)
+	}
+	return err
+}
+
+// find asks the backend where the volume is.
+func (st *staging) find(ctx context.Context) (err error) {
+	r := st.request
+	st.source, err = st.service.backend.Source(ctx, backends.Attachment{Handle: r.Volume, Type: r.Use.Type, Attributes: r.Attributes})
+	if err != nil {
+		return err
+	}
+	if st.want.Source, err = recordedSource(st.source); err != nil {
+		return err
+	}
+	if st.recipe, err = recipeFor(st.source, r); err != nil {
+		return err
+	}
+	if st.want.Source.Kind == ledger.Device {
+		return nil
+	}
+	if asked := st.askedFSType(); asked != "" && asked != st.want.Source.FSType {
+		return backends.Errorf(backends.Invalid, "filesystem %s is asked for, but the volume is a %s and no device that one could be made on: name none", asked, st.want.Source.Kind)
+	}
+	if st.want.Source.Kind == ledger.Directory {
+		return st.findDirectory()
+	}
+	return nil
+}
+
+// findDirectory looks at the directory that the backend names. Its root is known before it is mounted.
+func (st *staging) findDirectory() error {
+	state, err := mount.Inspect(st.want.Source.Path)
+	switch {
+	case err != nil:
+		return err
+	case !state.Exists || !state.Dir:
+		return backends.Errorf(backends.Unavailable, "the volume's directory %s is not there", st.want.Source.Path)
+	}
+	st.noteRoot(state)
+	return onlyReadWrite(st.request.MountOptions)
+}
+
+// askedFSType is the filesystem that was asked for; empty when any will do.
+func (st *staging) askedFSType() string {
+	if st.request.Use.FSType != "" {
+		return st.request.Use.FSType
+	}
+	return st.request.Settings.FSType
+}
+
+// recordedSource is a source as the ledger knows it.
+func recordedSource(source backends.Source) (ledger.Source, error) {
+	switch source := source.(type) {
+	case backends.Device:
+		return ledger.Source{Kind: ledger.Device, Path: source.Path, Image: source.Image}, nil
+	case backends.Directory:
+		return ledger.Source{Kind: ledger.Directory, Path: source.Path}, nil
+	case backends.Export:
+		return ledger.Source{Kind: ledger.Export, Path: source.Source, FSType: source.FSType}, nil
+	}
+	return ledger.Source{}, backends.Errorf(backends.Unsupported, "the backend describes the volume as %T: use a device, a directory or an export", source)
+}
+
+// readOnly tells whether a volume is to be used for reading only. Of the options ro and rw the last one
+// counts (mount(8)), but none makes a mode for readers one for writers.
+func readOnly(mode backends.AccessMode, options []string) bool {
+	if mode == backends.SingleNodeReaderOnly || mode == backends.MultiNodeReaderOnly {
+		return true
+	}
+	return slices.Index(options, "ro") >= 0 && lastIndex(options, "ro") > lastIndex(options, "rw")
+}
+
+func lastIndex(list []string, value string) int {
+	for i, v := range slices.Backward(list) {
+		if v == value {
+			return i
+		}
+	}
+	return -1
+}
+
+// onlyReadWrite refuses mount options that a bind mount cannot have.
+func onlyReadWrite(options []string) error {
+	other := slices.DeleteFunc(slices.Clone(options), func(o string) bool { return o == "ro" || o == "rw" })
+	if len(other) == 0 {
+		return nil
+	}
+	return backends.Errorf(backends.Invalid, "the volume is a directory and cannot be mounted with %s: only ro and rw are possible", strings.Join(other, ","))
+}
+
+// own gives the files to the group.
+func (st *staging) own(ctx context.Context) error {
+	if st.want.Group == "" {
+		return nil
+	}
+	gid, err := ownership.ParseGID(st.want.Group)
+	if err != nil {
+		return err
+	}
+	result, err := ownership.Apply(ctx, ownership.Request{
+		Path: st.request.StagingPath, GID: gid, Policy: ownership.Policy(st.request.Settings.FSGroupChangePolicy),
+	})
+	if err != nil {
+		return err
+	}
+	st.service.log.InfoContext(ctx, "gave the files to the group", "volume", st.request.Volume, "group", gid,
+		"skipped", result.Skipped, "entries", result.Entries, "changed", result.Changed, "denied", result.Denied)
+	return nil
+}
+
+// closeDevice lets go of the device. A loop device for a filesystem lives on in its mount, or ends here.
+func (st *staging) closeDevice() {
+	if st.device == nil {
+		return
+	}
+	_ = st.device.Close() // what was written to it was synced by those who wrote
+	st.device = nil
+}

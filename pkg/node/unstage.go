@@ -1,0 +1,108 @@
+package node
+
+import (
+	"context"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// unstaging is one call of Unstage on its way through the phases.
+type unstaging struct {
+	service *Service
+	path    string
+	record  ledger.Record
+	staged  ledger.Staging // what is to be taken down
+}
+
+// unstagePhases is the order of unstaging.
+func unstagePhases() []phase[*unstaging] {
+	return []phase[*unstaging]{
+		{"published", (*unstaging).checkUnpublished},
+		{"find", (*unstaging).find},
+		{"clear", (*unstaging).clear},
+		{"release", (*unstaging).release},
+	}
+}
+
+// Unstage undoes Stage. A volume that is not staged at the path is unstaged: no error; but what a call
+// that was cut short left there is taken down.
+//
+// Kinds: Invalid for a path that is not absolute; InUse, naming the targets, while the volume is published,
+// and while something else uses it; Unavailable when the context ended.
+func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error {
+	path, err := safepath.Absolute(stagingPath)
+	if err != nil {
+		return failed("unstage", volume, err)
+	}
+	if owner := s.ledger.Owner(path); owner != "" && owner != volume {
+		s.log.WarnContext(ctx, "not staged here: the path is in use by another volume", "volume", volume, "path", path, "owner", owner)
+		return nil
+	}
+	un := &unstaging{service: s, path: path, record: s.ledger.Get(volume)}
+	return failed("unstage", volume, runPhases(ctx, un, unstagePhases()))
+}
+
+// checkUnpublished refuses while the volume is published, and drops what is not mounted from the record.
+func (un *unstaging) checkUnpublished(context.Context) error {
+	record, live := livePublications(un.record)
+	if len(live) > 0 {
+		return backends.Errorf(backends.InUse, "it is still published at %s: unpublish it first", strings.Join(live, ", "))
+	}
+	un.record = record
+	return nil
+}
+
+// livePublications returns the record without the publications that the kernel knows nothing of, and
+// the targets of the others.
+func livePublications(record ledger.Record) (ledger.Record, []string) {
+	var live []string
+	for _, p := range record.Published {
+		state, err := mount.Inspect(p.Target)
+		if err == nil && !state.Mounted {
+			record = record.WithoutPublication(p.Target)
+			continue
+		}
+		live = append(live, p.Target)
+	}
+	return record, live
+}
+
+// find settles what is to be taken down: what is recorded at the path, or else what a call could have
+// left there whose record is lost.
+func (un *unstaging) find(ctx context.Context) error {
+	switch staged := un.record.Staged; {
+	case staged != nil && staged.Path == un.path:
+		un.staged = *staged
+		return nil
+	case staged != nil:
+		un.staged = ledger.Staging{Path: un.path, Source: ledger.Source{Kind: ledger.Directory}}
+		return nil
+	}
+	un.staged = ledger.Staging{Path: un.path}
+	source, err := un.service.backend.Source(ctx, backends.Attachment{Handle: un.record.Volume, Type: backends.Block})
+	switch kind := kindOf(err); {
+	case err == nil:
+		un.staged.Source, err = recordedSource(source)
+		return err
+	case kind == backends.Busy || kind == backends.Unavailable:
+		return err
+	}
+	// Any other answer is as good as none: there is no such volume, or it cannot be told without the
+	// attributes that only Stage gets.
+	return nil
+}
+
+// clear unmounts the volume and frees its device.
+func (un *unstaging) clear(ctx context.Context) error { return un.service.clear(ctx, un.staged) }
+
+// release forgets the staging and tells the backend, unless the volume is staged elsewhere.
+func (un *unstaging) release(ctx context.Context) error {
+	if un.record.Staged != nil && un.record.Staged.Path != un.path {
+		return nil
+	}
+	return un.service.forget(ctx, un.record.WithStaging(nil))
+}

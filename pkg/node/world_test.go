@@ -1,0 +1,334 @@
+package node_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// shelf is a node backend that knows the volumes that a test put there.
+type shelf struct {
+	mu       sync.Mutex
+	sources  map[string]backends.Source
+	failure  error
+	released []string
+}
+
+func (s *shelf) Source(_ context.Context, a backends.Attachment) (backends.Source, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	source, ok := s.sources[a.Handle]
+	if !ok {
+		return nil, backends.Errorf(backends.NotFound, "there is no volume %q", a.Handle)
+	}
+	return source, nil
+}
+
+func (s *shelf) Release(_ context.Context, handle string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released = append(s.released, handle)
+	return nil
+}
+
+func (s *shelf) Limit(context.Context) (int64, error) { return 7, s.failure }
+
+func (s *shelf) Topology(context.Context) (backends.Topology, error) {
+	return backends.Topology{"zone": "a"}, s.failure
+}
+
+func (s *shelf) Inspect(context.Context) ([]backends.StorageIssue, error) {
+	return []backends.StorageIssue{{Reason: "PoolDegraded"}}, s.failure
+}
+
+// world is a node with volumes, all of it below one directory.
+type world struct {
+	testing.TB
+	dir     string
+	shelf   *shelf
+	service *node.Service
+	groups  bool
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: mounting needs root")
+	}
+	w := &world{TB: t, dir: t.TempDir(), shelf: &shelf{sources: map[string]backends.Source{}}}
+	t.Cleanup(w.sweep)
+	w.restart()
+	return w
+}
+
+// restart makes a new service, as after a kill.
+func (w *world) restart() {
+	w.Helper()
+	service, err := node.New(w.context(), node.Config{
+		Backend: w.shelf, Features: backends.Resolve(nil, w.shelf), NodeID: "node-1",
+		StateDir: w.path("state"), DelegateFSGroup: w.groups,
+	})
+	w.must(err)
+	w.service = service
+}
+
+// amnesia is a restart without the ledger.
+func (w *world) amnesia() {
+	w.Helper()
+	w.must(os.RemoveAll(w.path("state")))
+	w.restart()
+}
+
+// context is the test's own, which is still valid while the test cleans up.
+func (w *world) context() context.Context { return context.WithoutCancel(w.Context()) }
+
+func (w *world) path(elements ...string) string {
+	return filepath.Join(append([]string{w.dir}, elements...)...)
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// want checks that err is of the Kind and that its text has the words.
+func (w *world) want(err error, kind backends.Kind, words ...string) {
+	w.Helper()
+	if !backends.Is(err, kind) {
+		w.Errorf("got %v (Kind %s), want Kind %s", err, backends.KindOf(err), kind)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			w.Errorf("the error %q does not say %q", err, word)
+		}
+	}
+}
+
+func (w *world) mkdir(path string) string {
+	w.Helper()
+	w.must(os.MkdirAll(path, 0o755))
+	return path
+}
+
+// image puts a volume on the shelf that is a sparse file of that many MiB.
+func (w *world) image(name string, mib int64) string {
+	w.Helper()
+	path := w.path("images", name)
+	w.mkdir(filepath.Dir(path))
+	w.must(os.WriteFile(path, nil, 0o600))
+	w.must(os.Truncate(path, mib<<20))
+	w.shelf.sources[name] = backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: mib << 20}}
+	return path
+}
+
+// directory puts a volume on the shelf that is a directory.
+func (w *world) directory(name string) string {
+	w.Helper()
+	path := w.mkdir(w.path("directories", name))
+	w.shelf.sources[name] = backends.Directory{Path: path}
+	return path
+}
+
+// export puts a volume on the shelf that stands for a network filesystem: a tmpfs has neither a device
+// nor a directory either.
+func (w *world) export(name string) {
+	w.shelf.sources[name] = backends.Export{FSType: "tmpfs", Source: "share-of-" + name, Options: []string{"size=4m"}}
+}
+
+// stageRequest asks for the volume in a mode for many writers.
+func (w *world) stageRequest(name string) node.StageRequest {
+	w.Helper()
+	return node.StageRequest{
+		Volume: name, StagingPath: w.mkdir(w.path("staging", name)),
+		Use: node.Use{Type: backends.Mount, Mode: backends.SingleNodeMultiWriter},
+	}
+}
+
+func (w *world) publishRequest(name string) node.PublishRequest {
+	w.Helper()
+	return node.PublishRequest{
+		Volume: name, StagingPath: w.path("staging", name), TargetPath: filepath.Join(w.mkdir(w.path("pods")), name),
+		Use: node.Use{Type: backends.Mount, Mode: backends.SingleNodeMultiWriter},
+	}
+}
+
+func (w *world) stage(r node.StageRequest) {
+	w.Helper()
+	w.must(w.service.Stage(w.context(), r))
+}
+
+func (w *world) publish(r node.PublishRequest) {
+	w.Helper()
+	w.must(w.service.Publish(w.context(), r))
+}
+
+func (w *world) unpublish(r node.PublishRequest) {
+	w.Helper()
+	w.must(w.service.Unpublish(w.context(), r.Volume, r.TargetPath))
+}
+
+func (w *world) unstage(r node.StageRequest) {
+	w.Helper()
+	w.must(w.service.Unstage(w.context(), r.Volume, r.StagingPath))
+}
+
+func (w *world) inspect(path string) mount.State {
+	w.Helper()
+	state, err := mount.Inspect(path)
+	w.must(err)
+	return state
+}
+
+// bind mounts a directory or file somewhere else, behind the service's back.
+func (w *world) bind(source, path string) {
+	w.Helper()
+	target, err := safepath.OpenTarget(path)
+	w.must(err)
+	defer func() { _ = target.Close() }()
+	w.must(mount.Bind(source, target, false))
+}
+
+// stack mounts a tmpfs over a path, whatever is there, behind the service's back.
+func (w *world) stack(path string) {
+	w.Helper()
+	w.must(unix.Mount("stacked", path, "tmpfs", 0, ""))
+}
+
+// corrupt mounts a filesystem at a path whose server is dead, behind the service's back.
+func (w *world) corrupt(path string) {
+	w.Helper()
+	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	w.must(err)
+	w.must(unix.Mount("dead", path, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse.Fd())))
+	w.must(fuse.Close())
+}
+
+func (w *world) write(path, content string) {
+	w.Helper()
+	w.must(os.WriteFile(path, []byte(content), 0o600))
+}
+
+func (w *world) wantContent(path, content string) {
+	w.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil || string(data) != content {
+		w.Errorf("%s holds %q (%v), want %q", path, data, err, content)
+	}
+}
+
+// mounts lists what is mounted below the world's directory.
+func (w *world) mounts() []string {
+	infos, err := mountinfo.GetMounts(mountinfo.PrefixFilter(w.dir))
+	if err != nil {
+		w.Error(err)
+	}
+	var paths []string
+	for _, info := range infos {
+		paths = append(paths, info.Mountpoint)
+	}
+	return paths
+}
+
+// loops lists the loop devices over files below the world's directory, as "/dev/loop3 /path".
+func (w *world) loops() []string {
+	dirs, _ := filepath.Glob("/sys/block/loop[0-9]*")
+	var found []string
+	for _, dir := range dirs {
+		file, err := os.ReadFile(filepath.Join(dir, "loop/backing_file"))
+		if err == nil && strings.HasPrefix(string(file), w.dir) {
+			found = append(found, "/dev/"+filepath.Base(dir)+" "+strings.TrimSpace(string(file)))
+		}
+	}
+	return found
+}
+
+// eventually tries until the condition holds: udev and its like look at loop devices for an instant.
+func eventually(condition func() bool) bool {
+	for deadline := time.Now().Add(3 * time.Second); ; {
+		if condition() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// wantNothingLeft checks that no mount, loop device, record or target is left.
+func (w *world) wantNothingLeft() {
+	w.Helper()
+	if mounts := w.mounts(); len(mounts) != 0 {
+		w.Errorf("mounts are left: %v", mounts)
+	}
+	if !eventually(func() bool { return len(w.loops()) == 0 }) {
+		w.Errorf("loop devices are left: %v", w.loops())
+	}
+	for _, pattern := range []string{"state/*.json*", "state/formatting/*", "pods/*", "staging/*/*"} {
+		if left, _ := filepath.Glob(w.path(pattern)); len(left) != 0 {
+			w.Errorf("files are left: %v", left)
+		}
+	}
+}
+
+// sweep takes down what a test that failed left.
+func (w *world) sweep() {
+	for range 3 {
+		for _, path := range slices.Backward(w.mounts()) {
+			_ = unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		}
+	}
+	for _, loop := range w.loops() {
+		_, file, _ := strings.Cut(loop, " ")
+		_ = device.Detach(w.context(), strings.TrimSuffix(file, " (deleted)"))
+	}
+}
+
+// detach takes a mount away behind the service's back.
+func (w *world) detach(path string) {
+	w.Helper()
+	w.must(unix.Unmount(path, unix.MNT_DETACH))
+}
+
+// fsTypeAt is what the kernel calls the filesystem that is mounted at a path.
+func (w *world) fsTypeAt(path string) string {
+	w.Helper()
+	infos, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(path))
+	w.must(err)
+	if len(infos) == 0 {
+		return "nothing"
+	}
+	return infos[0].FSType
+}
+
+// checksum is of a whole image.
+func checksum(t *testing.T, path string) [sha256.Size]byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(data)
+}

@@ -1,0 +1,70 @@
+package safepath
+
+import (
+	"path"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// The kernel's limits in bytes (limits.h: NAME_MAX and PATH_MAX, the latter with its closing NUL).
+const (
+	maxName = 255
+	maxPath = 4095
+)
+
+// Name checks that a string may be one element of a path: it names something directly inside its
+// directory and nothing else. Kinds: Invalid.
+func Name(s string) error {
+	switch {
+	case s == "":
+		return backends.Errorf(backends.Invalid, "the empty string is not a file name")
+	case s == "." || s == "..":
+		return backends.Errorf(backends.Invalid, "%q is not a file name: it names a directory relative to others", s)
+	case len(s) > maxName:
+		return backends.Errorf(backends.Invalid, "file name %q... is %d bytes long: at most %d are allowed", s[:32], len(s), maxName)
+	case strings.ContainsAny(s, "/\x00"):
+		return backends.Errorf(backends.Invalid, "%q is not a file name: it contains a slash or a NUL byte", s)
+	}
+	return nil
+}
+
+// Absolute checks a path that came from outside and returns it without a trailing slash. The path must
+// be absolute and in its plain form: no ".", no "..", no doubled slash and no NUL byte, so that what is
+// read in it is what the kernel resolves, symlinks aside. Kinds: Invalid.
+func Absolute(s string) (string, error) {
+	switch {
+	case s == "":
+		return "", backends.Errorf(backends.Invalid, "the path is empty: an absolute path is needed")
+	case len(s) > maxPath:
+		return "", backends.Errorf(backends.Invalid, "path %q... is %d bytes long: at most %d are allowed", s[:32], len(s), maxPath)
+	case s[0] != '/':
+		return "", backends.Errorf(backends.Invalid, "path %q is not absolute: it must begin with a slash", s)
+	case strings.ContainsRune(s, 0):
+		return "", backends.Errorf(backends.Invalid, "path %q contains a NUL byte", s)
+	}
+	plain := s
+	if len(s) > 1 {
+		plain = strings.TrimSuffix(s, "/")
+	}
+	if path.Clean(plain) != plain || strings.Contains(s, "//") {
+		return "", backends.Errorf(backends.Invalid, `path %q is not in its plain form: "." and ".." elements and doubled slashes are not allowed`, s)
+	}
+	return plain, nil
+}
+
+// Within tells whether path is root or lies below it, element by element: /mnt/disks2 is not within
+// /mnt/disks. Both are cleaned first; it looks at the text only and resolves no symlinks.
+func Within(root, p string) bool {
+	root, p = path.Clean(root), path.Clean(p)
+	if path.IsAbs(root) != path.IsAbs(p) {
+		return false
+	}
+	switch {
+	case root == p || root == "/":
+		return true
+	case root == ".":
+		return p != ".." && !strings.HasPrefix(p, "../")
+	}
+	return strings.HasPrefix(p, root+"/")
+}
