@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// options are the flags of `stowage standalone`.
+type options struct {
+	backend, endpoint, dataDir, nodeID, config, httpEndpoint, logFormat string
+	verbosity                                                           int
+	delegateFSGroup                                                     bool
+	grace                                                               time.Duration
+}
+
+func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.backend, "backend", "local", "the kind of storage: "+strings.Join(registry.Names(), " or "))
+	flags.StringVar(&o.endpoint, "endpoint", "unix:///run/stowage/csi.sock", "the socket to serve CSI on: unix:///path or a bare path")
+	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage", "the directory that holds everything the driver keeps; it is made if need be")
+	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name)")
+	flags.StringVar(&o.config, "config", "", "a YAML file that configures the backend, such as its pools")
+	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "an address such as 127.0.0.1:9808 for /metrics and /healthz (default: none)")
+	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 4 shows each request, 5 its message without secrets")
+	flags.BoolVar(&o.delegateFSGroup, "delegate-fsgroup", false, "apply a pod's fsGroup in the driver (VOLUME_MOUNT_GROUP) instead of the kubelet")
+	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second, "how long requests under way may take to finish at the end")
+}
+
+// complete checks the flags and fills in what follows from the machine.
+func (o *options) complete() error {
+	clean, err := safepath.Absolute(o.dataDir)
+	if err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	o.dataDir = clean
+	if o.logFormat != "text" && o.logFormat != "json" {
+		return fmt.Errorf("--log-format is %q: use text or json", o.logFormat)
+	}
+	if o.nodeID == "" {
+		if o.nodeID, err = os.Hostname(); err != nil {
+			return fmt.Errorf("--node-id is not given and the host's name cannot be read: %w", err)
+		}
+	}
+	if len(o.nodeID) > 256 {
+		return fmt.Errorf("--node-id has %d bytes: CSI allows 256 at most", len(o.nodeID))
+	}
+	return nil
+}
+
+// load reads the backend's configuration strictly: an unknown key is an error.
+func (o *options) load(definition backends.Definition) (any, error) {
+	if definition.NewConfig == nil {
+		if o.config != "" {
+			return nil, fmt.Errorf("--config is given, and the backend %s has nothing to configure", definition.Name)
+		}
+		return nil, nil //nolint:nilnil // backends.Options.Config is nil without a configuration
+	}
+	value := definition.NewConfig()
+	if o.config == "" {
+		return value, nil
+	}
+	text, err := os.ReadFile(o.config)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	if err := yaml.UnmarshalStrict(text, value); err != nil {
+		return nil, fmt.Errorf("--config: %s: %w", o.config, err)
+	}
+	return value, nil
+}

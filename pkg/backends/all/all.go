@@ -1,0 +1,15 @@
+package all
+
+import (
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local"
+	"github.com/stowage-csi/stowage/pkg/backends/memory"
+)
+
+// Registry returns every backend, in the order in which they are shown.
+func Registry() backends.Registry {
+	return backends.Registry{
+		local.Definition(),
+		memory.Definition(),
+	}
+}

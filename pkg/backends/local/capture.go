@@ -1,0 +1,177 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/filecopy"
+	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
+)
+
+// imageCopy is the copy of one image. The data is not yet on disk when it is made.
+type imageCopy struct {
+	from   string
+	volume *volume // whose image it is; nil for a snapshot's. The caller owns it.
+	to     string
+	size   int64
+	blocks filecopy.Blocks
+}
+
+// instant tells whether the copy takes no time, because blocks are shared.
+func (c imageCopy) instant() bool {
+	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink && within(c.to, c.volume.pool.path)
+}
+
+// copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules
+// that out.
+func (e *engine) copyImages(ctx context.Context, copies []imageCopy) error {
+	uses, err := findUses(ctx, copies)
+	if err != nil {
+		return err
+	}
+	if err := e.checkUses(copies, uses); err != nil {
+		return err
+	}
+	if len(copies) == 1 && copies[0].instant() {
+		if err := uses[0].Flush(ctx); err != nil {
+			return err
+		}
+		return copies[0].run(ctx)
+	}
+	return e.copyFrozen(ctx, copies, uses)
+}
+
+// findUses finds how each image is used. It is costly, and not done for one that is not staged.
+func findUses(ctx context.Context, copies []imageCopy) ([]freeze.Use, error) {
+	uses := make([]freeze.Use, len(copies))
+	for i, c := range copies {
+		if c.volume == nil || !c.volume.inUse.Load() {
+			continue
+		}
+		use, err := freeze.Find(ctx, c.from)
+		if err != nil {
+			return nil, err
+		}
+		// It is staged: who will write to it is on the way.
+		use.Raw = use.Raw || len(use.Loops) == 0
+		uses[i] = use
+	}
+	return uses, nil
+}
+
+// checkUses refuses what cannot be brought to rest. A raw device can only be copied at an instant of its own, which is the
+// instant of all only if nothing else moves.
+func (e *engine) checkUses(copies []imageCopy, uses []freeze.Use) error {
+	raw := 0
+	for i, c := range copies {
+		if !uses[i].Raw {
+			continue
+		}
+		raw++
+		handle := c.volume.record.Load().Handle
+		if !c.instant() {
+			return backends.Errorf(backends.InUse,
+				"volume %s is in use on node %q as a raw device, which cannot be brought to rest: stop what uses it, or keep it in a pool on xfs or btrfs", handle, e.node)
+		}
+		if raw > 1 {
+			return backends.Errorf(backends.InUse,
+				"volume %s is in use on node %q as a raw device, and so is another of the group: stop what uses one of them, or take the snapshots one by one", handle, e.node)
+		}
+	}
+	return nil
+}
+
+// copyFrozen copies while the filesystems on the images are frozen. Nothing is logged meanwhile: the log may be on
+// one of them. Nor is anything else written but the copies.
+func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []freeze.Use) error {
+	var filesystems []freeze.Filesystem
+	var dirs []string
+	for i, use := range uses {
+		if len(use.Filesystems) > 0 {
+			filesystems = append(filesystems, use.Filesystems...)
+			dirs = append(dirs, copies[i].volume.dir)
+		}
+	}
+	if err := e.checkNotOurs(filesystems); err != nil {
+		return err
+	}
+	if err := e.noteFrozen(dirs); err != nil {
+		return err
+	}
+	err := freeze.During(ctx, filesystems, e.freezeLimit, func(ctx context.Context) error {
+		for _, c := range copies {
+			if err := c.run(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, freeze.ErrLimit) {
+		err = backends.Errorf(backends.InUse, "the copy took longer than the %v for which a filesystem may be kept frozen: stop what uses it, "+
+			"raise freezeLimit, or keep the volume in a pool on xfs or btrfs: %w", e.freezeLimit, err)
+	}
+	if errors.Is(err, freeze.ErrStillFrozen) { // The notes stay: the next start tries again.
+		return err
+	}
+	return errors.Join(err, clearFrozen(dirs))
+}
+
+// checkNotOurs refuses to freeze what the backend itself writes to. Kinds: InUse.
+func (e *engine) checkNotOurs(filesystems []freeze.Filesystem) error {
+	if len(filesystems) == 0 {
+		return nil
+	}
+	for _, path := range e.ownPaths() {
+		on, err := freeze.On(path, filesystems)
+		if err != nil {
+			return err
+		}
+		if on {
+			return backends.Errorf(backends.InUse, "%s is on the volume that would have to be frozen: keep pools and data directory elsewhere", path)
+		}
+	}
+	return nil
+}
+
+func (e *engine) ownPaths() []string {
+	paths := []string{e.dataDir}
+	for _, p := range e.pools {
+		paths = append(paths, p.path)
+	}
+	return paths
+}
+
+// noteFrozen notes which volumes are about to be frozen, for the case that the process is killed.
+func (e *engine) noteFrozen(dirs []string) error {
+	for _, dir := range dirs {
+		if err := frozenNote.set(dir, e.boot); err != nil {
+			return errors.Join(err, clearFrozen(dirs))
+		}
+	}
+	return nil
+}
+
+func clearFrozen(dirs []string) error {
+	var errs []error
+	for _, dir := range dirs {
+		errs = append(errs, frozenNote.clear(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// run copies.
+func (c imageCopy) run(ctx context.Context) error {
+	src, err := os.Open(c.from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }() // It was only read.
+	dst, err := os.OpenFile(c.to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = filecopy.Duplicate(ctx, dst, src, c.size, c.blocks)
+	return errors.Join(err, dst.Close())
+}

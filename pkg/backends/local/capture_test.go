@@ -1,0 +1,340 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
+	"github.com/stowage-csi/stowage/pkg/backends/local/internal/testfs"
+)
+
+// newPoolOn opens a backend with two pools of type image on a filesystem of the type.
+func newPoolOn(t *testing.T, fsType string) *fixture {
+	t.Helper()
+	dir := testfs.New(t, fsType, 1024)
+	f := newFixture(t,
+		PoolConfig{Name: "image", Type: "image", Path: filepath.Join(dir, "one"), Capacity: "100Gi"},
+		PoolConfig{Name: "other", Type: "image", Path: filepath.Join(dir, "two"), Capacity: "100Gi"})
+	if want := fsType != "ext4"; f.in("image").reflink != want {
+		t.Fatalf("a pool on %s has reflinks: %t, want %t", fsType, f.in("image").reflink, want)
+	}
+	return f
+}
+
+// mountedVolume makes a volume with a filesystem on it that is mounted, as the node would have it.
+func (f *fixture) mountedVolume(t *testing.T, name string) (v *backends.Volume, dir string) {
+	t.Helper()
+	spec := specIn("image", name)
+	spec.Capacity.RequiredBytes = 32 << 20
+	v, err := f.Create(t.Context(), spec)
+	must(t, err)
+	path := f.use(v.Handle)
+	testfs.Format(t, "ext4", path)
+	return v, testfs.Mount(t, testfs.Attach(t, path))
+}
+
+// readFrom mounts a volume and reads a file of it.
+func (f *fixture) readFrom(t *testing.T, handle, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	device := testfs.Attach(t, f.data(handle))
+	testfs.Run(t, "mount", "-o", "ro", device, dir)
+	defer func() { must(t, unix.Unmount(dir, 0)) }()
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	must(t, err)
+	return string(data)
+}
+
+func isFrozen(t *testing.T, dir string) bool {
+	t.Helper()
+	file, err := os.Open(dir)
+	must(t, err)
+	defer file.Close()
+	const fiFreeze, fiThaw = 0xc0045877, 0xc0045878
+	err = unix.IoctlSetInt(int(file.Fd()), fiFreeze, 0)
+	if errors.Is(err, unix.EBUSY) {
+		return true
+	}
+	must(t, err)
+	must(t, unix.IoctlSetInt(int(file.Fd()), fiThaw, 0))
+	return false
+}
+
+func TestSnapshotsOfMountedVolumes(t *testing.T) {
+	for _, fsType := range []string{"ext4", "xfs", "btrfs"} {
+		t.Run(fsType, func(t *testing.T) {
+			f := newPoolOn(t, fsType)
+			v, dir := f.mountedVolume(t, "source")
+			must(t, writeFile(filepath.Join(dir, "file"), "first")) // Not synced by anybody.
+			s := f.snapshot("snapshot", v.Handle)
+			must(t, writeFile(filepath.Join(dir, "file"), "second"))
+			clone, err := f.Clone(t.Context(), specIn("image", "clone"), v.Handle)
+			must(t, err)
+			elsewhere, err := f.Clone(t.Context(), specIn("other", "clone in another pool"), v.Handle)
+			must(t, err)
+			must(t, writeFile(filepath.Join(dir, "file"), "third"))
+			restored, err := f.Restore(t.Context(), specIn("image", "restored"), s.Handle)
+			must(t, err)
+			for handle, want := range map[string]string{restored.Handle: "first", clone.Handle: "second", elsewhere.Handle: "second"} {
+				if have := f.readFrom(t, handle, "file"); have != want {
+					t.Errorf("volume %s has %q, want %q", handle, have, want)
+				}
+			}
+			if isFrozen(t, dir) {
+				t.Error("the filesystem is still frozen")
+			}
+			if held, err := frozenNote.holds(f.dir(v.Handle), f.boot); err != nil || held {
+				t.Errorf("the note of freezing is still there: %t, %v", held, err)
+			}
+			if restored.CapacityBytes != 32<<20 || clone.CapacityBytes != 32<<20 {
+				t.Errorf("the copies have %d and %d bytes, want the source's", restored.CapacityBytes, clone.CapacityBytes)
+			}
+			must(t, f.Release(t.Context(), v.Handle))
+		})
+	}
+}
+
+func TestRawVolumesInUse(t *testing.T) {
+	for fsType, reflink := range map[string]bool{"ext4": false, "xfs": true} {
+		t.Run(fsType, func(t *testing.T) {
+			f := newPoolOn(t, fsType)
+			var handles []string
+			for _, name := range []string{"one", "two", "idle"} {
+				v := f.create("image", name)
+				handles = append(handles, v.Handle)
+				if name == "idle" {
+					continue
+				}
+				device := testfs.Attach(t, f.use(v.Handle))
+				must(t, os.WriteFile(device, []byte("written to the device of "+name), 0o600)) // Not synced by anybody.
+			}
+			s, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: handles[0]})
+			if !reflink {
+				hasKind(t, "CreateSnapshot", err, backends.InUse, "xfs", handles[0])
+				_, err = f.Clone(t.Context(), specIn("image", "c"), handles[0])
+				hasKind(t, "Clone", err, backends.InUse)
+				_, err = f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: handles})
+				hasKind(t, "CreateGroup", err, backends.InUse)
+				return
+			}
+			must(t, err)
+			restored, err := f.Restore(t.Context(), specIn("image", "restored"), s.Handle)
+			must(t, err)
+			data, err := os.ReadFile(f.data(restored.Handle))
+			must(t, err)
+			if !bytes.HasPrefix(data, []byte("written to the device of one")) {
+				t.Errorf("the snapshot begins with %q", data[:64])
+			}
+			_, err = f.Clone(t.Context(), specIn("other", "in another pool"), handles[0])
+			hasKind(t, "Clone into another pool, which is a copy", err, backends.InUse)
+			_, err = f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: handles})
+			hasKind(t, "CreateGroup of two raw volumes in use", err, backends.InUse, "one by one")
+			if _, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{handles[2], handles[0]}}); err != nil {
+				t.Errorf("CreateGroup of one raw volume in use: %v", err)
+			}
+		})
+	}
+}
+
+func TestVolumesThatAreAboutToBeAttached(t *testing.T) {
+	f := newPoolOn(t, "ext4")
+	v := f.create("image", "one")
+	f.use(v.Handle)
+	_, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	hasKind(t, "CreateSnapshot", err, backends.InUse)
+	must(t, f.Release(t.Context(), v.Handle))
+	f.snapshot("s", v.Handle)
+}
+
+// TestGroupsAreOfOneInstant takes groups of two mounted volumes while somebody writes each number first to the one
+// and then to the other.
+func TestGroupsAreOfOneInstant(t *testing.T) {
+	for _, fsType := range []string{"ext4", "xfs"} {
+		t.Run(fsType, func(t *testing.T) {
+			f := newPoolOn(t, fsType)
+			first, firstDir := f.mountedVolume(t, "first")
+			second, secondDir := f.mountedVolume(t, "second")
+			done, ended := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(ended)
+				for n := byte('a'); ; n = 'a' + (n-'a'+1)%26 {
+					for _, dir := range []string{firstDir, secondDir} {
+						if err := overwrite(filepath.Join(dir, "file"), n); err != nil {
+							t.Errorf("the writer: %v", err)
+							return
+						}
+					}
+					select {
+					case <-done:
+						return
+					default:
+					}
+				}
+			}()
+			for _, name := range []string{"g1", "g2", "g3"} {
+				g, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: name, Volumes: []string{second.Handle, first.Handle}})
+				must(t, err)
+				var have [2]byte
+				for i, s := range g.Snapshots {
+					v, err := f.Restore(t.Context(), specIn("image", name+s.Handle), s.Handle)
+					must(t, err)
+					if text := f.readFrom(t, v.Handle, "file"); text != "" {
+						have[i] = text[0]
+					}
+				}
+				if behind := (have[1] + 26 - have[0]) % 26; have[0] != 0 && behind > 1 {
+					t.Errorf("group %s: the second has %q and the first %q", name, have[0], have[1])
+				}
+			}
+			close(done)
+			<-ended
+		})
+	}
+}
+
+// overwrite writes one byte and makes it durable, so that writes are seen in their order.
+func overwrite(path string, text byte) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt([]byte{text}, 0)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+func TestFreezingIsBounded(t *testing.T) {
+	f := newPoolOn(t, "ext4")
+	f.freezeLimit = time.Nanosecond
+	v, dir := f.mountedVolume(t, "source")
+	_, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	hasKind(t, "CreateSnapshot", err, backends.InUse, "freezeLimit")
+	if isFrozen(t, dir) {
+		t.Error("the filesystem is still frozen")
+	}
+	f.holdsOnly("volumes/" + v.Handle)
+	f.promised(32 << 20)
+}
+
+func TestWhatTheBackendWritesToIsNotFrozen(t *testing.T) {
+	f := newPoolOn(t, "ext4")
+	v, dir := f.mountedVolume(t, "source")
+	inner := newFixture(t, PoolConfig{Name: "image", Type: "image", Path: filepath.Join(dir, "pool")})
+	f.pools = append(f.pools, inner.pools...)
+	defer func() { f.pools = f.pools[:2] }()
+	_, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	hasKind(t, "CreateSnapshot", err, backends.InUse, dir)
+	inner.shut()
+}
+
+func TestFullImagesShareNoBlocks(t *testing.T) {
+	f := newPoolOn(t, "xfs")
+	source := f.create("image", "source")
+	must(t, os.WriteFile(f.data(source.Handle), bytes.Repeat([]byte("data"), 1<<20), 0o600))
+	spec := specIn("image", "full clone")
+	spec.Parameters = &Parameters{Allocation: full}
+	spec.Capacity.RequiredBytes = 8 << 20
+	clone, err := f.Clone(t.Context(), spec, source.Handle)
+	must(t, err)
+	one, err := os.ReadFile(f.data(source.Handle))
+	must(t, err)
+	other, err := os.ReadFile(f.data(clone.Handle))
+	must(t, err)
+	var stat unix.Stat_t
+	must(t, unix.Stat(f.data(clone.Handle), &stat))
+	if !bytes.Equal(one, other[:4<<20]) || len(other) != 8<<20 || stat.Blocks*512 < 8<<20 {
+		t.Errorf("the clone has %d bytes, takes %d, and has the source's data: %t", len(other), stat.Blocks*512, bytes.Equal(one, other[:4<<20]))
+	}
+	if out := testfs.Run(t, "filefrag", "-v", f.data(clone.Handle)); bytes.Contains([]byte(out), []byte("shared")) {
+		t.Errorf("the clone shares blocks:\n%s", out)
+	}
+}
+
+func TestDirectoriesInUse(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("directory", "one")
+	must(t, writeFile(filepath.Join(f.use(v.Handle), "file"), "text"))
+	_, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	hasKind(t, "CreateSnapshot", err, backends.InUse, "inUse=copy", "node-1")
+	_, err = f.Clone(t.Context(), specIn("directory", "c"), v.Handle)
+	hasKind(t, "Clone", err, backends.InUse)
+	s, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle, Parameters: &SnapshotParameters{InUse: copyInUse}})
+	must(t, err)
+	restored, err := f.Restore(t.Context(), specIn("directory", "r"), s.Handle)
+	must(t, err)
+	if data, err := os.ReadFile(filepath.Join(f.data(restored.Handle), "file")); err != nil || string(data) != "text" {
+		t.Errorf("the restored volume has %q, %v", data, err)
+	}
+}
+
+func TestSourcesOfAnotherType(t *testing.T) {
+	f := newFixture(t)
+	d, i := f.create("directory", "d"), f.create("image", "i")
+	_, err := f.Clone(t.Context(), specIn("image", "c"), d.Handle)
+	hasKind(t, "Clone of a directory as an image", err, backends.Invalid, "directory")
+	_, err = f.Restore(t.Context(), specIn("directory", "c"), f.snapshot("s", i.Handle).Handle)
+	hasKind(t, "Restore of an image as a directory", err, backends.Invalid, "directory")
+	_, err = f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{d.Handle}})
+	hasKind(t, "CreateGroup of a directory", err, backends.Invalid, "directory")
+}
+
+func TestGroupsAcrossPools(t *testing.T) {
+	f := newPoolOn(t, "ext4")
+	one, two := f.create("image", "one"), f.create("other", "two")
+	_, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{one.Handle, two.Handle}})
+	hasKind(t, "CreateGroup across pools", err, backends.Invalid, "other")
+}
+
+func TestCopiesThatFailLeaveNothing(t *testing.T) {
+	f := newFixture(t)
+	i, d := f.create("image", "i"), f.create("directory", "d")
+	must(t, os.Mkdir(filepath.Join(f.data(d.Handle), "mounted"), 0o700))
+	testfs.Bind(t, t.TempDir(), filepath.Join(f.data(d.Handle), "mounted"))
+	must(t, os.Remove(f.data(i.Handle)))
+	_, imageErr := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: i.Handle})
+	hasKind(t, "a snapshot of an image that is gone", imageErr, backends.Unavailable)
+	_, groupErr := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "s", Volumes: []string{i.Handle}})
+	hasKind(t, "a group of an image that is gone", groupErr, backends.Unavailable)
+	_, treeErr := f.Clone(t.Context(), specIn("directory", "c"), d.Handle)
+	hasKind(t, "a clone of a directory with a mount inside", treeErr, backends.InUse)
+	f.holdsOnly("volumes/"+i.Handle, "volumes/"+d.Handle)
+	f.promised(8 << 20)
+	for _, err := range []error{
+		second(f.FindSnapshot(t.Context(), "s")), second(f.FindGroup(t.Context(), "s")), second(f.Find(t.Context(), "c")),
+	} {
+		hasKind(t, "finding it", err, backends.NotFound)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestCopyThatIsCancelled ends the context in the middle of a copy, which it takes from a fifo that never ends.
+func TestCopyThatIsCancelled(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("image", "one")
+	held, err := f.volumes.get(v.Handle)
+	must(t, err)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	must(t, unix.Mkfifo(fifo, 0o600))
+	keeper, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	must(t, err)
+	defer keeper.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	to := filepath.Join(t.TempDir(), "copy")
+	err = f.copyFrozen(ctx, []imageCopy{{from: fifo, volume: held, to: to, size: 4096}}, []freeze.Use{{}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	if info, err := os.Stat(to); err == nil && info.Size() != 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the copy is %v, %v", info, err)
+	}
+}

@@ -1,0 +1,57 @@
+package local
+
+import (
+	"context"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Clone makes a volume with the contents of another. Kinds: as backends.Cloner says; InUse when the source's
+// present use rules out a consistent copy.
+func (e *engine) Clone(ctx context.Context, spec backends.Spec, source string) (result *backends.Volume, err error) {
+	defer annotate(&err, "clone volume", spec.Name)
+	return e.provision(ctx, spec, func(ctx context.Context) (*origin, error) { return e.fromVolume(ctx, source, false) })
+}
+
+// fromVolume holds a volume whose contents are to be copied. A directory in use is InUse, because its copy would not
+// be of one instant, unless torn is acceptable.
+func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*origin, error) {
+	v, err := e.volumes.get(handle)
+	if err != nil {
+		return nil, backends.Errorf(classify(err), "the source %q: %w", handle, err)
+	}
+	release, err := v.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if v.pool.kind == directory && v.inUse.Load() && !torn {
+		release()
+		return nil, backends.Errorf(backends.InUse, "volume %s is a directory in use on node %q, whose copy would not be of one instant: "+
+			"stop what uses it, or take a snapshot with the parameter inUse=copy and restore that", handle, e.node)
+	}
+	return &origin{
+		kind: v.pool.kind, size: v.record.Load().size(), source: backends.ContentSource{Volume: handle},
+		data: v.data(), volume: v, release: release,
+	}, nil
+}
+
+// Restore makes a volume with the contents of a snapshot. Kinds: as backends.Snapshotter says.
+func (e *engine) Restore(ctx context.Context, spec backends.Spec, handle string) (result *backends.Volume, err error) {
+	defer annotate(&err, "restore volume", spec.Name)
+	return e.provision(ctx, spec, func(ctx context.Context) (*origin, error) { return e.fromSnapshot(ctx, handle) })
+}
+
+func (e *engine) fromSnapshot(ctx context.Context, handle string) (*origin, error) {
+	s, err := e.snapshots.get(handle)
+	if err != nil {
+		return nil, backends.Errorf(classify(err), "the source %q: %w", handle, err)
+	}
+	release, err := s.share(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &origin{
+		kind: s.pool.kind, size: s.record.SizeBytes, source: backends.ContentSource{Snapshot: handle},
+		data: s.data(), release: release,
+	}, nil
+}

@@ -1,0 +1,142 @@
+package local
+
+import (
+	"cmp"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/params"
+)
+
+// Config is the backend's configuration, as --config holds it in YAML.
+type Config struct {
+	// Pools are those of this node. Without any there are two, "directory" and "image", each of the type
+	// that it is named after.
+	Pools []PoolConfig `json:"pools,omitempty"`
+	// FreezeLimit bounds how long a mounted filesystem is kept frozen for a snapshot by copy, in the form
+	// of time.ParseDuration; default "30s".
+	FreezeLimit string `json:"freezeLimit,omitempty"`
+}
+
+// PoolConfig describes a pool.
+type PoolConfig struct {
+	// Name is what the class parameter "pool" says: at most 63 of a-z, 0-9, "-" and ".", with a
+	// letter or digit at both ends.
+	Name string `json:"name"`
+	// Type is "directory" or "image".
+	Type string `json:"type"`
+	// Path is an absolute path, made when it is missing; default "pools/<name>" in the data directory.
+	Path string `json:"path,omitempty"`
+	// Capacity bounds the sum of the sizes of all volumes and snapshots, such as "100Gi"; by default it is the size
+	// of the filesystem.
+	Capacity string `json:"capacity,omitempty"`
+}
+
+// defaultFreezeLimit is Config.FreezeLimit where nothing is configured.
+const defaultFreezeLimit = 30 * time.Second
+
+// settings are a Config that has been checked and completed.
+type settings struct {
+	pools       []poolSettings
+	freezeLimit time.Duration
+}
+
+// poolSettings are a PoolConfig that has been checked and completed.
+type poolSettings struct {
+	name     string
+	kind     poolType
+	path     string
+	capacity int64 // 0 for the filesystem's size
+}
+
+// resolve checks the configuration and completes it. Kinds: Invalid.
+func (c *Config) resolve(dataDir string) (settings, error) {
+	var s settings
+	limit, err := time.ParseDuration(cmp.Or(c.FreezeLimit, defaultFreezeLimit.String()))
+	if err != nil || limit <= 0 {
+		return s, backends.Errorf(backends.Invalid, "freezeLimit is %q: use a time such as 30s", c.FreezeLimit)
+	}
+	s.freezeLimit = limit
+	pools := c.Pools
+	if len(pools) == 0 {
+		pools = []PoolConfig{{Name: "directory", Type: string(directory)}, {Name: "image", Type: string(image)}}
+	}
+	for _, p := range pools {
+		resolved, err := p.resolve(dataDir)
+		if err != nil {
+			return s, err
+		}
+		s.pools = append(s.pools, resolved)
+	}
+	return s, checkTogether(s.pools, dataDir)
+}
+
+func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
+	s := poolSettings{name: p.Name, kind: poolType(p.Type), path: p.Path}
+	if !isPoolName(p.Name) {
+		return s, backends.Errorf(backends.Invalid,
+			"a pool's name is %q: use at most 63 of a-z, 0-9, \"-\" and \".\", with a letter or digit at both ends", p.Name)
+	}
+	if s.kind != directory && s.kind != image {
+		return s, backends.Errorf(backends.Invalid, "the type of pool %q is %q: use directory or image", p.Name, p.Type)
+	}
+	if s.path == "" {
+		s.path = filepath.Join(dataDir, poolsFolder, p.Name)
+	}
+	if err := checkPath(s.path); err != nil {
+		return s, backends.Errorf(backends.Invalid, "the path of pool %q is wrong: %w", p.Name, err)
+	}
+	if p.Capacity == "" {
+		return s, nil
+	}
+	size, err := params.ParseSize(p.Capacity)
+	if err != nil || size <= 0 {
+		return s, backends.Errorf(backends.Invalid, "the capacity of pool %q is %q: use a size such as 100Gi", p.Name, p.Capacity)
+	}
+	s.capacity = int64(size)
+	return s, nil
+}
+
+func isPoolName(name string) bool {
+	return len(name) <= 63 && regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`).MatchString(name)
+}
+
+// checkPath refuses what is not the one spelling of an absolute path.
+func checkPath(path string) error {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" || strings.ContainsRune(path, 0) {
+		return backends.Errorf(backends.Invalid,
+			"%q is not a clean path: use an absolute path below /, without \"..\", \"//\" or a \"/\" at its end", path)
+	}
+	return nil
+}
+
+// checkTogether refuses pools that would get into each other's way, or into the backend's own.
+func checkTogether(pools []poolSettings, dataDir string) error {
+	for i, p := range pools {
+		if dup := slices.IndexFunc(pools[:i], func(o poolSettings) bool { return o.name == p.name }); dup >= 0 {
+			return backends.Errorf(backends.Invalid, "two pools are named %q: give each a name of its own", p.name)
+		}
+		for _, other := range pools[:i] {
+			if within(p.path, other.path) || within(other.path, p.path) {
+				return backends.Errorf(backends.Invalid, "pools %q and %q are one in the other (%s and %s): keep them apart",
+					other.name, p.name, other.path, p.path)
+			}
+		}
+		home := filepath.Join(dataDir, poolsFolder)
+		if within(dataDir, p.path) || within(home, p.path) || within(p.path, dataDir) && !within(p.path, home) {
+			return backends.Errorf(backends.Invalid,
+				"the path of pool %q is %s, which the backend keeps for itself: use one below %s or outside the data directory",
+				p.name, p.path, home)
+		}
+	}
+	return nil
+}
+
+// within tells whether path is base or below it. Both are clean.
+func within(path, base string) bool {
+	return path == base || strings.HasPrefix(path, strings.TrimSuffix(base, "/")+"/")
+}

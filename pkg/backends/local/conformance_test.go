@@ -1,0 +1,54 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
+)
+
+func TestConformance(t *testing.T) {
+	for _, test := range []struct {
+		kind poolType
+		as   backends.AccessType
+	}{{directory, backends.Mount}, {image, backends.Mount}, {image, backends.Block}} {
+		t.Run(string(test.kind)+" as "+string(test.as), func(t *testing.T) {
+			backendtest.Run(t, conformanceHarness(test.kind, test.as))
+		})
+	}
+}
+
+// conformanceHarness is that of a backend with one pool.
+func conformanceHarness(kind poolType, as backends.AccessType) backendtest.Harness {
+	harness := backendtest.Over(Definition(), func(_ testing.TB, o *backends.Options) {
+		o.Config.(*Config).Pools = []PoolConfig{{Name: "tested", Type: string(kind), Capacity: "4Gi"}}
+	})
+	harness.Nodes = []string{"node-a"}
+	harness.Reserves = true
+	harness.Spec = func(name string) backends.Spec {
+		return backends.Spec{
+			Name:       name,
+			Capacity:   backends.CapacityRange{RequiredBytes: 2 << 20},
+			Parameters: &Parameters{Pool: "tested"},
+			Access:     backends.Access{Types: []backends.AccessType{as}, Modes: backends.SingleNodeModes()},
+		}
+	}
+	harness.SnapshotParameters = &SnapshotParameters{}
+	retain := retainData
+	harness.Modifications = []backendtest.Modification{{Value: &Mutable{OnDelete: &retain}}}
+	harness.Damage = func(tb testing.TB, instance *backends.Instance, handle string) {
+		if err := os.RemoveAll(filepath.Join(engineOf(instance).pools[0].folder(volumesFolder), handle, kind.dataName())); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return harness
+}
+
+func engineOf(instance *backends.Instance) *engine {
+	if g, ok := instance.Controller.(*grouping); ok {
+		return g.engine
+	}
+	return instance.Controller.(*engine)
+}

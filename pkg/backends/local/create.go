@@ -1,0 +1,185 @@
+package local
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/tree"
+)
+
+// The sizes of volumes in bytes. An image is a whole number of pages, so that any block size of a loop device
+// fits; the size of a directory is only a label.
+const (
+	defaultSize   = 1 << 30
+	leastImage    = 1 << 20
+	imageStep     = 4096
+	directoryStep = 1
+)
+
+// Create makes an empty volume. Kinds: as backends.Backend says.
+func (e *engine) Create(ctx context.Context, spec backends.Spec) (result *backends.Volume, err error) {
+	defer annotate(&err, "create volume", spec.Name)
+	return e.provision(ctx, spec, func(context.Context) (*origin, error) { return nothing(), nil })
+}
+
+// origin is what a new volume is filled with.
+type origin struct {
+	kind    poolType // empty for nothing
+	size    int64    // the least size of the volume in bytes
+	source  backends.ContentSource
+	data    string  // the directory or image
+	volume  *volume // whose the data is, if it may be in use
+	release func()  // lets it go
+}
+
+func nothing() *origin { return &origin{release: func() {}} }
+
+// provision makes a volume. The name is reserved before anything else is looked at: a name that is taken
+// is Exists, whatever else is wrong with the request.
+func (e *engine) provision(ctx context.Context, spec backends.Spec, from func(context.Context) (*origin, error)) (*backends.Volume, error) {
+	handle := handleOf(volumePrefix, spec.Name)
+	if err := e.volumes.reserve(handle); err != nil {
+		return nil, err
+	}
+	v, err := e.makeFrom(ctx, spec, from)
+	if err != nil {
+		e.volumes.abandon(handle)
+		return nil, err
+	}
+	e.volumes.settle(handle, v)
+	return e.describe(v), nil
+}
+
+func (e *engine) makeFrom(ctx context.Context, spec backends.Spec, from func(context.Context) (*origin, error)) (*volume, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	o, err := from(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer o.release()
+	p, record, err := e.plan(spec, o)
+	if err != nil {
+		return nil, err
+	}
+	return e.make(ctx, p, record, o)
+}
+
+// plan decides what the volume will be. Kinds: Invalid, OutOfRange, and Exhausted for a place that is not here, as CSI's CreateVolume
+// has it for a topology that cannot be met.
+func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, error) {
+	parameters, err := parametersOf(spec.Parameters)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := e.pool(parameters.Pool)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkName(spec.Name); err != nil {
+		return nil, nil, err
+	}
+	if err := p.kind.access().Check(spec.Access); err != nil {
+		return nil, nil, err
+	}
+	if !spec.Topology.Allows(e.place) {
+		return nil, nil, backends.Errorf(backends.Exhausted, "it must be reachable from %v, and volumes here are on %v only", spec.Topology.Requisite, e.place)
+	}
+	if o.kind != "" && o.kind != p.kind {
+		return nil, nil, backends.Errorf(backends.Invalid, "the source is of type %q and pool %q of type %q: use a pool of the source's type", o.kind, p.name, p.kind)
+	}
+	size, err := p.kind.size(spec.Capacity, o.size)
+	if err != nil {
+		return nil, nil, err
+	}
+	record, err := e.newRecord(spec, parameters, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	record.Type, record.SizeBytes = p.kind, size
+	return p, record, record.checkParameters()
+}
+
+// size picks the size of a volume whose contents take at least so many bytes. Kinds: OutOfRange.
+func (k poolType) size(wanted backends.CapacityRange, least int64) (int64, error) {
+	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
+		return 0, backends.Errorf(backends.OutOfRange, "the contents take %d bytes, which is more than the limit of %d: raise the limit",
+			least, wanted.LimitBytes)
+	}
+	wanted.RequiredBytes = max(wanted.RequiredBytes, least)
+	if k == image {
+		return wanted.Round(defaultSize, leastImage, imageStep)
+	}
+	return wanted.Round(defaultSize, 1, directoryStep)
+}
+
+func (e *engine) newRecord(spec backends.Spec, p Parameters, o *origin) (*volumeRecord, error) {
+	r := &volumeRecord{
+		Version:        recordVersion,
+		Handle:         handleOf(volumePrefix, spec.Name),
+		Name:           spec.Name,
+		CreatedAt:      e.now().UTC().Round(0),
+		Allocation:     p.Allocation,
+		OnDelete:       p.OnDelete,
+		Fingerprint:    spec.Fingerprint,
+		SourceSnapshot: o.source.Snapshot,
+		SourceVolume:   o.source.Volume,
+	}
+	if p.ReadAheadKiB != nil {
+		r.ReadAheadKiB = *p.ReadAheadKiB
+	}
+	mutable, err := mutableOf(spec.Mutable)
+	if err != nil {
+		return nil, err
+	}
+	mutable.applyTo(r)
+	return r, nil
+}
+
+// make builds the volume in staging/ and puts it in its place. When it fails, nothing is left but trash.
+func (e *engine) make(ctx context.Context, p *pool, record *volumeRecord, o *origin) (*volume, error) {
+	if err := p.take(ctx, record.SizeBytes); err != nil {
+		return nil, err
+	}
+	d, err := p.newDraft(record.Handle)
+	if err != nil {
+		p.ledger.give(record.SizeBytes)
+		return nil, err
+	}
+	path, err := e.build(ctx, d, record, o)
+	if err != nil {
+		d.discard(record.SizeBytes)
+		return nil, err
+	}
+	return newVolume(p, path, record), nil
+}
+
+func (e *engine) build(ctx context.Context, d *draft, record *volumeRecord, o *origin) (string, error) {
+	data := filepath.Join(d.path, record.Type.dataName())
+	if err := e.fill(ctx, data, record, o); err != nil {
+		return "", err
+	}
+	return d.publish(ctx, volumesFolder, record)
+}
+
+// fill makes the data of a new volume.
+func (e *engine) fill(ctx context.Context, data string, record *volumeRecord, o *origin) error {
+	switch {
+	case record.Type == image:
+		return e.fillImage(ctx, data, record, o)
+	case o.kind == "":
+		return makeDirectory(data)
+	}
+	return tree.Copy(ctx, data, o.data)
+}
+
+// makeDirectory makes the root of a directory volume. Its mode does not depend on the process's umask.
+func makeDirectory(path string) error {
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}

@@ -1,0 +1,48 @@
+package local
+
+import (
+	"context"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// retainedTime is how the time is written in the name of a retained volume: it sorts, and is fit for a file name.
+const retainedTime = "20060102T150405.000000000Z"
+
+// Delete removes the volume and its data, or moves it to retained/ when the class says so. Snapshots and clones are
+// copies, so that nothing depends on it. Kinds: NotFound; InUse, naming the node; Busy.
+func (e *engine) Delete(ctx context.Context, handle string) (err error) {
+	defer annotate(&err, "delete volume", handle)
+	v, err := e.volumes.get(handle)
+	if err != nil {
+		return err
+	}
+	release, err := v.own(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if v.inUse.Load() {
+		return backends.Errorf(backends.InUse, "it is in use on node %q: unstage it there first", e.node)
+	}
+	if err := e.deleteOrRetain(v); err != nil {
+		return err
+	}
+	v.gone.Store(true)
+	e.volumes.remove(handle)
+	return nil
+}
+
+func (e *engine) deleteOrRetain(v *volume) error {
+	r := v.record.Load()
+	if r.OnDelete == deleteData {
+		return v.pool.delete(v.dir, r.SizeBytes)
+	}
+	name := e.now().UTC().Format(retainedTime) + "-" + r.Handle
+	if err := v.pool.retain(v.dir, name); err != nil {
+		return err
+	}
+	v.pool.ledger.give(r.SizeBytes)
+	e.log.Info("a deleted volume is retained", "pool", v.pool.name, "volume", r.Handle, "folder", retainedFolder+"/"+name)
+	return nil
+}

@@ -1,0 +1,42 @@
+// Package local keeps volumes on this node's own filesystems.
+//
+// It is the backend of people who have disks and no storage system: one process, no cluster, no other daemon.
+// A pool is a directory of some filesystem and has one of two types:
+//
+//   - directory: a volume is a directory, mounted into a pod as it is. Its size is a label that counts against
+//     the pool's capacity; nothing stops a pod from writing more. The volume's root belongs to root
+//     with mode 0755, as that of a new filesystem does; the kubelet applies a pod's fsGroup. A snapshot
+//     or clone is a copy of the tree, which is not of one instant while pods write to it: while the volume is in
+//     use it is refused, unless the snapshot's parameters accept such a copy (inUse=copy). For the same reason
+//     there are no group snapshots of directories.
+//   - image: a volume is a file that the node attaches as a loop device. Its size is enforced by nature, it can be a raw
+//     block device, and a snapshot is of one instant: by reflink where the filesystem can (xfs, btrfs), else by
+//     a copy while the filesystem on the image is frozen.
+//
+// # On disk
+//
+// Everything of a pool is in its directory, under the data directory or wherever the configuration says:
+//
+//	pool.json            what the pool is
+//	lock                 keeps a second process out
+//	volumes/<handle>/    record.json with data/ or image, and the notes in-use and frozen
+//	snapshots/<handle>/  record.json with data/ or image
+//	groups/<handle>/     record.json with <n>/image for each member
+//	staging/             what is being made
+//	trash/               what is being removed
+//	retained/            deleted volumes with onDelete=retain, for an operator to find
+//	quarantine/          what start-up could not make sense of
+//
+// A handle is made from a hash of the name, so that no text from outside ever becomes a part of a path; and a
+// handle that comes in is looked up in memory, never on disk.
+//
+// # Crashes
+//
+// Nothing is rewritten in place, and there is no log to replay. What is made is made in staging/ and moved
+// into its place whole; what is deleted is moved into trash/ whole; a record that changes is replaced by a
+// rename. Each of these is one atomic step that is durable before it is acknowledged. The one change with two
+// steps, growing an image, is recorded before it begins. So start-up empties staging/ and trash/, finishes what was
+// growing, thaws what was left frozen, and reports.
+//
+// It needs Linux 5.12.
+package local

@@ -1,0 +1,68 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+)
+
+// draft is a folder in staging/ that is to become a volume, a snapshot or a group.
+type draft struct {
+	pool   *pool
+	handle string
+	path   string
+}
+
+func (p *pool) newDraft(handle string) (*draft, error) {
+	path := filepath.Join(p.folder(stagingFolder), unique(handle))
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, p.explain(err)
+	}
+	return &draft{pool: p, handle: handle, path: path}, nil
+}
+
+// discard removes the draft in the background, and then gives back what the ledger took for it.
+func (d *draft) discard(size int64) {
+	if err := d.pool.discard(d.path, size); err != nil {
+		d.pool.log.Warn("a draft could not be removed: the next start removes it", "path", d.path, "error", err)
+		d.pool.ledger.give(size)
+	}
+}
+
+// publish makes the draft what it was to become, in one step, and returns its new path.
+//
+// Three syncs, each for something that the others do not promise: the record's bytes; the names in the draft,
+// without which the volume could be there and its record not; and the new name in the folder, without which
+// what was acknowledged could be gone. A filesystem with a journal does the second at next to no cost, because the
+// first has just committed what it asks for.
+//
+// A context that has ended stops it before the step. Kinds: Unavailable when the step could not be made durable.
+func (d *draft) publish(ctx context.Context, folder string, record any) (string, error) {
+	data, err := encode(record)
+	if err != nil {
+		return "", err
+	}
+	if err := durable.WriteNew(filepath.Join(d.path, recordFile), data); err != nil {
+		return "", err
+	}
+	if err := durable.SyncDir(d.path); err != nil {
+		return "", err
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	path := filepath.Join(d.pool.folder(folder), d.handle)
+	if err := durable.MoveNew(d.path, path); errors.Is(err, os.ErrExist) {
+		return "", backends.Errorf(backends.Unavailable, "something that start-up did not know is at %s: start again, so that it is looked at", path)
+	} else if err != nil {
+		return "", d.pool.explain(err)
+	}
+	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
+		return "", backends.Errorf(backends.Unavailable, "it may or may not be kept: %w", errors.Join(err, durable.MoveNew(path, d.path)))
+	}
+	return path, nil
+}

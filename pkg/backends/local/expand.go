@@ -1,0 +1,101 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Expand grows a volume, also while it is in use. The node must grow the loop device and what is on it.
+// Kinds: NotFound; OutOfRange; Exhausted; Busy.
+func (e *engine) Expand(ctx context.Context, handle string, wanted backends.CapacityRange) (result backends.Expansion, err error) {
+	defer annotate(&err, "expand volume", handle)
+	v, err := e.volumes.get(handle)
+	if err != nil {
+		return result, err
+	}
+	release, err := v.own(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer release()
+	size, err := v.expand(ctx, wanted)
+	if err != nil {
+		return result, err
+	}
+	return backends.Expansion{CapacityBytes: size, NodeExpansion: v.pool.kind == image}, nil
+}
+
+// expand grows the volume and returns its size. The caller owns it.
+func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int64, error) {
+	r := v.record.Load()
+	if wanted.LimitBytes != 0 && wanted.LimitBytes < r.SizeBytes {
+		return 0, backends.Errorf(backends.OutOfRange, "it has %d bytes, which is more than the limit of %d, and cannot shrink", r.SizeBytes, wanted.LimitBytes)
+	}
+	if wanted.RequiredBytes <= r.size() && r.ExpandingFromBytes == 0 {
+		return r.SizeBytes, nil
+	}
+	size, err := v.pool.kind.size(wanted, r.SizeBytes)
+	if err != nil {
+		return 0, err
+	}
+	added := size - r.SizeBytes
+	if err := v.pool.take(ctx, added); err != nil {
+		return 0, err
+	}
+	if err := v.grow(ctx, size); err != nil {
+		// Should taking it back fail too, the intent stays in the record, and its promise on the ledger.
+		if undo := v.shrinkBack(r); undo != nil {
+			return 0, backends.Errorf(backends.Unavailable, "growing it was interrupted: %w", errors.Join(err, undo))
+		}
+		v.pool.ledger.give(added)
+		return 0, err
+	}
+	return size, nil
+}
+
+// grow gives the volume a size. For an image the record says first what is about to happen, and then that it has.
+func (v *volume) grow(ctx context.Context, size int64) error {
+	r := *v.record.Load()
+	if v.pool.kind == directory {
+		r.SizeBytes = size
+		return v.replaceRecord(&r)
+	}
+	r.ExpandingFromBytes, r.SizeBytes = r.size(), size
+	if err := v.replaceRecord(&r); err != nil {
+		return err
+	}
+	return v.finishGrowing(ctx)
+}
+
+// finishGrowing does what the record says is being done. It is also called at start-up.
+func (v *volume) finishGrowing(ctx context.Context) error {
+	r := *v.record.Load()
+	info, err := os.Stat(v.data())
+	if err != nil {
+		return err
+	}
+	if info.Size() < r.ExpandingFromBytes {
+		return backends.Errorf(backends.Unavailable, "the image has %d bytes and should have %d: its data is damaged", info.Size(), r.ExpandingFromBytes)
+	}
+	if err := growImage(ctx, v.data(), r.SizeBytes, r.Allocation); err != nil {
+		return err
+	}
+	r.ExpandingFromBytes = 0
+	return v.replaceRecord(&r)
+}
+
+// shrinkBack undoes an expansion that failed. The node has not been told of it, so that nobody uses the end of the image.
+func (v *volume) shrinkBack(before *volumeRecord) error {
+	if v.pool.kind == image && before.ExpandingFromBytes == 0 {
+		if info, err := os.Stat(v.data()); err == nil && info.Size() > before.SizeBytes {
+			if err := os.Truncate(v.data(), before.SizeBytes); err != nil {
+				return err
+			}
+		}
+	}
+	record := *before
+	return v.replaceRecord(&record)
+}

@@ -1,0 +1,91 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Health looks at the pool and at the volume's directory or image. Kinds: NotFound; Busy.
+func (e *engine) Health(ctx context.Context, handle string) (issues []backends.HealthIssue, err error) {
+	defer annotate(&err, "check volume", handle)
+	v, err := e.volumes.get(handle)
+	if err != nil {
+		return nil, err
+	}
+	return v.health(ctx)
+}
+
+// ListHealth returns the volumes that are not well, in the order of their handles. Kinds: Busy for a token that is not ListHealth's.
+func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []backends.VolumeHealth, next string, err error) {
+	defer annotate(&err, "check volumes", "")
+	after, err := startOf(ctx, volumePrefix, page)
+	if err != nil {
+		return nil, "", err
+	}
+	var found []entry[backends.VolumeHealth]
+	for _, v := range e.volumes.after(after) {
+		issues, err := v.item.health(ctx)
+		if backends.Is(err, backends.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		if len(issues) == 0 {
+			continue
+		}
+		found = append(found, entry[backends.VolumeHealth]{v.handle, backends.VolumeHealth{Handle: v.handle, Issues: issues}})
+		if page.Limit > 0 && len(found) > page.Limit { // One more than asked for: so there is a next page.
+			break
+		}
+	}
+	found, next = cut(found, page.Limit)
+	for _, entry := range found {
+		unwell = append(unwell, entry.item)
+	}
+	return unwell, next, nil
+}
+
+// health looks without a lock, and believes that something is wrong only when it still is while nobody
+// changes the volume: one that is just being deleted is not damaged.
+func (v *volume) health(ctx context.Context) ([]backends.HealthIssue, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(v.look()) == 0 {
+		return nil, nil
+	}
+	release, err := v.share(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return v.look(), nil
+}
+
+func (v *volume) look() []backends.HealthIssue {
+	if problem := v.pool.problem(); problem != nil {
+		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: problem.reason, Message: problem.message}}
+	}
+	size := v.record.Load().size() // Read before the image is looked at, which may be growing.
+	info, err := os.Lstat(v.data())
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return lost("DataMissing", fmt.Sprintf("%s is gone: restore it from a backup", v.data()))
+	case err != nil:
+		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "DataUnreadable", Message: err.Error()}}
+	case v.pool.kind == directory && !info.IsDir(), v.pool.kind == image && !info.Mode().IsRegular():
+		return lost("DataReplaced", fmt.Sprintf("%s is %s: restore it from a backup", v.data(), info.Mode()))
+	case v.pool.kind == image && info.Size() < size:
+		return lost("ImageTruncated", fmt.Sprintf("the image has %d bytes and should have %d: restore it from a backup", info.Size(), size))
+	}
+	return nil
+}
+
+func lost(reason, message string) []backends.HealthIssue {
+	return []backends.HealthIssue{{Status: backends.DataLoss, Reason: reason, Message: message}}
+}

@@ -1,0 +1,106 @@
+package local
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+)
+
+// The names in the data directory, and that of the file which makes a directory a pool.
+const (
+	poolsFolder = "pools" // pools without a path of their own
+	knownFolder = "known" // the identity of each pool that was ever opened, by name
+	lockFile    = "lock"
+	poolFile    = "pool.json"
+)
+
+// poolRecord is a pool's identity, as pool.json and, the same, in the data directory.
+type poolRecord struct {
+	Version int      `json:"version"`
+	ID      string   `json:"id"`
+	Type    poolType `json:"type"`
+}
+
+// identify makes sure that it is the one that was there before. A pool whose filesystem is
+// not mounted looks like an empty directory; to start with that would be to tell the orchestrator that every
+// volume has been deleted. Kinds: Unavailable; Invalid when its type has changed.
+func (p *pool) identify(dataDir string) error {
+	known := filepath.Join(dataDir, knownFolder, p.name)
+	before, err := readPoolRecord(known)
+	if err != nil {
+		return err
+	}
+	own := filepath.Join(p.path, poolFile)
+	record, err := readPoolRecord(own)
+	if err != nil {
+		return err
+	}
+	switch {
+	case record == nil && before != nil:
+		return backends.Errorf(backends.Unavailable,
+			"%s is empty, and was pool %q before: mount its filesystem, or remove %s to start with an empty pool", p.path, p.name, known)
+	case record == nil:
+		record = &poolRecord{Version: recordVersion, ID: rand.Text(), Type: p.kind}
+	case before != nil && before.ID != record.ID:
+		return backends.Errorf(backends.Unavailable,
+			"%s is another pool than %q was before: mount the right filesystem, or remove %s to take this one", p.path, p.name, known)
+	}
+	if record.Type != p.kind {
+		return backends.Errorf(backends.Invalid, "pool %q in %s has type %q, and the configuration says %q: correct the configuration",
+			p.name, p.path, record.Type, p.kind)
+	}
+	return errors.Join(writePoolRecord(own, record), writePoolRecord(known, record))
+}
+
+// readPoolRecord returns nil when there is none.
+func readPoolRecord(path string) (*poolRecord, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	record := new(poolRecord)
+	if err := decode(data, record); err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "%s is damaged; restore it: %w", path, err)
+	}
+	return record, nil
+}
+
+// writePoolRecord writes the record unless it is there already.
+func writePoolRecord(path string, record *poolRecord) error {
+	data, err := encode(record)
+	if err != nil {
+		return err
+	}
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	return durable.Replace(path, path+"~", data) // No pool's name has a "~" in it.
+}
+
+// lockPath opens a file, making it if need be, and locks it against other processes until it is closed (flock(2)).
+// The lock goes with the process, however that ends. Kinds: Busy when another process has it.
+func lockPath(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = backends.Errorf(backends.Busy, "another process uses %s: stop it, or use another directory", filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s could not be locked: %w", path, err), file.Close())
+	}
+	return file, nil
+}

@@ -1,0 +1,85 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/filecopy"
+)
+
+// allocationStep is how many bytes are allocated between two looks at the context.
+const allocationStep = 1 << 30
+
+// fillImage makes the image of a new volume, durably.
+func (e *engine) fillImage(ctx context.Context, path string, record *volumeRecord, o *origin) error {
+	if o.kind == "" {
+		if err := makeImage(path); err != nil {
+			return err
+		}
+		return growImage(ctx, path, record.SizeBytes, record.Allocation)
+	}
+	blocks := filecopy.Shared
+	if record.Allocation == full {
+		blocks = filecopy.Own
+	}
+	copies := []imageCopy{{from: o.data, volume: o.volume, to: path, size: o.size, blocks: blocks}}
+	if err := e.copyImages(ctx, copies); err != nil {
+		return err
+	}
+	return growImage(ctx, path, record.SizeBytes, record.Allocation)
+}
+
+func makeImage(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// growImage gives an image at least the size, with all its blocks when its allocation is full, durably. It may be
+// in use: what is in it is not touched. A failure leaves it with some size from the old to the new one.
+func growImage(ctx context.Context, path string, size int64, allocation string) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	err = resizeImage(ctx, file, size, allocation)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
+func resizeImage(ctx context.Context, file *os.File, size int64, allocation string) error {
+	if allocation == full {
+		return allocateImage(ctx, file, size)
+	}
+	info, err := file.Stat()
+	if err != nil || info.Size() >= size {
+		return err
+	}
+	return file.Truncate(size)
+}
+
+// allocateImage has the filesystem set aside every block of the image that it does not have yet (fallocate(2)).
+func allocateImage(ctx context.Context, file *os.File, size int64) error {
+	for offset := int64(0); offset < size; offset += allocationStep {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := unix.Fallocate(int(file.Fd()), 0, offset, min(allocationStep, size-offset))
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			return backends.Errorf(backends.Unsupported, "the pool's filesystem cannot set space aside: use allocation=sparse")
+		}
+		if err != nil {
+			return fmt.Errorf("the image's blocks could not be set aside: %w", &os.PathError{Op: "fallocate", Path: file.Name(), Err: err})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// Package testfs gives tests real loop devices and filesystems of their own, and takes them away again.
+//
+// What local does with reflinks and frozen filesystems cannot be tested without: a fake would only repeat what we
+// believe of the kernel.
+package testfs
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// NeedRoot skips a test that mounts when it cannot.
+func NeedRoot(tb testing.TB) {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		tb.Skip("NOT RUN: loop devices and mounts need root")
+	}
+}
+
+// Run runs a command and returns its output. The test is skipped when the command is not installed, and fails with it.
+func Run(tb testing.TB, name string, args ...string) string {
+	tb.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		tb.Skipf("NOT RUN: %s is not installed", name)
+	}
+	output, err := exec.CommandContext(tb.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		tb.Fatalf("%s %q: %v\n%s", name, args, err, output)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// undo runs a command at the end of the test, when its context has ended.
+func undo(tb testing.TB, name string, args ...string) {
+	tb.Cleanup(func() {
+		if output, err := exec.CommandContext(context.Background(), name, args...).CombinedOutput(); err != nil {
+			tb.Errorf("cleaning up: %s %q: %v\n%s", name, args, err, output)
+		}
+	})
+}
+
+// New mounts a new filesystem of the type and returns where.
+func New(tb testing.TB, fsType string, sizeMiB int64) string {
+	tb.Helper()
+	NeedRoot(tb)
+	file := filepath.Join(tb.TempDir(), "filesystem")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.Truncate(file, sizeMiB<<20); err != nil {
+		tb.Fatal(err)
+	}
+	Format(tb, fsType, file)
+	return Mount(tb, Attach(tb, file))
+}
+
+// Format makes a filesystem on an image or device.
+func Format(tb testing.TB, fsType, path string) {
+	tb.Helper()
+	force := "-f"
+	if fsType == "ext4" {
+		force = "-F"
+	}
+	Run(tb, "mkfs."+fsType, "-q", force, path)
+}
+
+// Attach makes a loop device of an image and returns its path. It is detached at the end of the test.
+func Attach(tb testing.TB, image string) string {
+	tb.Helper()
+	NeedRoot(tb)
+	device := Run(tb, "losetup", "--find", "--show", image)
+	undo(tb, "losetup", "--detach", device)
+	return device
+}
+
+// Mount mounts a device, in a directory of its own, and returns where. It is unmounted at the end of the test.
+func Mount(tb testing.TB, device string) string {
+	tb.Helper()
+	NeedRoot(tb)
+	dir := tb.TempDir()
+	Run(tb, "mount", device, dir)
+	undo(tb, "umount", dir)
+	return dir
+}
+
+// Bind mounts one directory or file at another until the end of the test.
+func Bind(tb testing.TB, from, to string) {
+	tb.Helper()
+	NeedRoot(tb)
+	Run(tb, "mount", "--bind", from, to)
+	undo(tb, "umount", to)
+}

@@ -1,0 +1,107 @@
+package local
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends/local/tree"
+)
+
+// closeGrace is how long Close lets the janitor finish. What it does not finish is done by the next start.
+const closeGrace = 10 * time.Second
+
+// reclaimTime is how long a request waits for the space of what is being removed.
+const reclaimTime = 2 * time.Second
+
+// waste is something in trash/ that is to be removed.
+type waste struct {
+	path string
+	size int64 // to be given back to the ledger when it is gone
+}
+
+// janitor removes a pool's trash in the background, one thing at a time, so that a deletion takes no longer
+// than a rename however much there is to remove.
+type janitor struct {
+	log    *slog.Logger
+	ledger *ledger
+	ctx    context.Context // the lifetime of the work in the background, which is no request's
+	stop   context.CancelFunc
+
+	mu    sync.Mutex
+	queue []waste
+	idle  chan struct{} // nil while there is no work, else closed at its end
+}
+
+func newJanitor(log *slog.Logger, l *ledger) *janitor {
+	ctx, stop := context.WithCancel(context.Background())
+	return &janitor{log: log, ledger: l, ctx: ctx, stop: stop}
+}
+
+// add has something removed.
+func (j *janitor) add(w waste) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.queue = append(j.queue, w)
+	if j.idle == nil {
+		j.idle = make(chan struct{})
+		go j.work()
+	}
+}
+
+// work removes until nothing is left to remove.
+func (j *janitor) work() {
+	for {
+		w, ok := j.next()
+		if !ok {
+			return
+		}
+		if err := tree.Remove(j.ctx, w.path); err == nil {
+			j.ledger.give(w.size)
+		} else if j.ctx.Err() == nil {
+			j.log.Warn("trash could not be removed: its space stays taken, and the next start tries again",
+				"path", w.path, "error", err)
+		}
+	}
+}
+
+func (j *janitor) next() (waste, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.queue) == 0 || j.ctx.Err() != nil {
+		close(j.idle)
+		j.idle = nil
+		return waste{}, false
+	}
+	w := j.queue[0]
+	j.queue = j.queue[1:]
+	return w, true
+}
+
+// wait returns when nothing is being removed any more, which it tells, or when the context or the time ends.
+func (j *janitor) wait(ctx context.Context, limit time.Duration) bool {
+	j.mu.Lock()
+	idle := j.idle
+	j.mu.Unlock()
+	if idle == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case <-idle:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// close waits for the work to end, and ends it after the grace: between two files it looks whether it should.
+func (j *janitor) close(grace time.Duration) {
+	finished := j.wait(context.Background(), grace)
+	j.stop()
+	if !finished {
+		j.wait(context.Background(), closeGrace)
+	}
+}

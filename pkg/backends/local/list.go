@@ -1,0 +1,48 @@
+package local
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// List returns volumes in the order of their handles. Kinds: Busy for a token that is not List's.
+func (e *engine) List(ctx context.Context, page backends.Page) (volumes []backends.Volume, next string, err error) {
+	defer annotate(&err, "list volumes", "")
+	after, err := startOf(ctx, volumePrefix, page)
+	if err != nil {
+		return nil, "", err
+	}
+	entries, next := cut(e.volumes.after(after), page.Limit)
+	for _, entry := range entries {
+		volumes = append(volumes, *e.describe(entry.item))
+	}
+	return volumes, next, nil
+}
+
+// ListSnapshots returns snapshots, of one volume or of all, in the order of their handles. Kinds: as List.
+func (e *engine) ListSnapshots(ctx context.Context, volume string, page backends.Page) (snapshots []backends.Snapshot, next string, err error) {
+	defer annotate(&err, "list snapshots", volume)
+	after, err := startOf(ctx, snapshotPrefix, page)
+	if err != nil {
+		return nil, "", err
+	}
+	entries := e.snapshots.after(after)
+	if volume != "" {
+		entries = slices.DeleteFunc(entries, func(s entry[*snapshot]) bool { return s.item.record.Volume != volume })
+	}
+	entries, next = cut(entries, page.Limit)
+	for _, entry := range entries {
+		snapshots = append(snapshots, *e.describeSnapshot(entry.item))
+	}
+	return snapshots, next, nil
+}
+
+// startOf is the handle after which a page begins.
+func startOf(ctx context.Context, prefix string, page backends.Page) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	return parseToken(prefix, page.Token)
+}

@@ -1,0 +1,267 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/params"
+)
+
+const testDriver = "local.test.stowage.dev"
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// hasKind checks that err is of the Kind and that its text mentions what it should.
+func hasKind(tb testing.TB, what string, err error, kind backends.Kind, mentions ...string) {
+	tb.Helper()
+	if !backends.Is(err, kind) {
+		tb.Errorf("%s: got %v, want a failure that is %q", what, err, kind)
+		return
+	}
+	for _, text := range mentions {
+		if !strings.Contains(err.Error(), text) {
+			tb.Errorf("%s: the failure does not mention %q: %v", what, text, err)
+		}
+	}
+}
+
+// logBuffer keeps a log for a test to look at.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// fixture is a backend that can be closed and opened again.
+type fixture struct {
+	testing.TB
+	*grouping
+	options backends.Options
+	log     *logBuffer
+	close   func() error
+}
+
+// newFixture opens a backend with nothing in it.
+func newFixture(tb testing.TB, pools ...PoolConfig) *fixture {
+	tb.Helper()
+	log := &logBuffer{}
+	f := &fixture{TB: tb, log: log, options: backends.Options{
+		Driver: testDriver, NodeID: "node-1", DataDir: filepath.Join(tb.TempDir(), "data"),
+		Config: &Config{Pools: pools}, Log: slog.New(slog.NewTextHandler(log, nil)),
+	}}
+	f.open()
+	tb.Cleanup(func() { f.shut() })
+	return f
+}
+
+func (f *fixture) open() {
+	f.Helper()
+	instance, err := open(context.Background(), f.options)
+	must(f, err)
+	f.grouping = &grouping{engineOf(instance)}
+	f.close = instance.Close
+}
+
+func (f *fixture) shut() {
+	f.Helper()
+	if f.close != nil {
+		if err := f.close(); err != nil {
+			f.Errorf("Close: %v", err)
+		}
+	}
+	f.close = nil
+}
+
+func (f *fixture) reopen() {
+	f.Helper()
+	f.shut()
+	f.open()
+}
+
+// in is the pool of that name.
+func (f *fixture) in(name string) *pool {
+	f.Helper()
+	p, err := f.pool(name)
+	must(f, err)
+	return p
+}
+
+// specIn asks for a small volume of a pool.
+func specIn(pool, name string) backends.Spec {
+	return backends.Spec{
+		Name: name, Capacity: backends.CapacityRange{RequiredBytes: 4 << 20}, Parameters: &Parameters{Pool: pool},
+		Access: backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes()},
+	}
+}
+
+func (f *fixture) create(pool, name string) *backends.Volume {
+	f.Helper()
+	v, err := f.Create(context.Background(), specIn(pool, name))
+	must(f, err)
+	return v
+}
+
+func (f *fixture) snapshot(name, volume string) *backends.Snapshot {
+	f.Helper()
+	s, err := f.CreateSnapshot(context.Background(), backends.SnapshotSpec{Name: name, Volume: volume})
+	must(f, err)
+	return s
+}
+
+// data is the path of a volume's directory or image, without using it.
+func (f *fixture) data(handle string) string {
+	f.Helper()
+	v, err := f.volumes.get(handle)
+	must(f, err)
+	return v.data()
+}
+
+// dir is a volume's folder.
+func (f *fixture) dir(handle string) string { return filepath.Dir(f.data(handle)) }
+
+// use puts a volume in use and returns where it is.
+func (f *fixture) use(handle string) string {
+	f.Helper()
+	source, err := f.Source(context.Background(), backends.Attachment{Handle: handle})
+	must(f, err)
+	switch s := source.(type) {
+	case backends.Directory:
+		return s.Path
+	case backends.Device:
+		return s.Path
+	}
+	f.Fatalf("Source returned %T", source)
+	return ""
+}
+
+// settle waits until no trash is being removed.
+func (f *fixture) settle() {
+	f.Helper()
+	for _, p := range f.pools {
+		if !p.janitor.wait(context.Background(), closeGrace) {
+			f.Fatalf("pool %q still has trash after %v", p.name, closeGrace)
+		}
+	}
+}
+
+// holdsOnly checks that there is nothing in the folders of the pools but these entries, once trash is removed.
+func (f *fixture) holdsOnly(entries ...string) {
+	f.Helper()
+	f.settle()
+	var have []string
+	for _, p := range f.pools {
+		for _, folder := range folders() {
+			list, err := os.ReadDir(p.folder(folder))
+			must(f, err)
+			for _, entry := range list {
+				have = append(have, folder+"/"+entry.Name())
+			}
+		}
+	}
+	slices.Sort(have)
+	slices.Sort(entries)
+	if !slices.Equal(have, entries) {
+		f.Errorf("the pools have\n%q\nwant\n%q", have, entries)
+	}
+}
+
+// promised checks what the ledgers have promised together.
+func (f *fixture) promised(want int64) {
+	f.Helper()
+	f.settle()
+	var have int64
+	for _, p := range f.pools {
+		p.ledger.mu.Lock()
+		have += p.ledger.promised
+		p.ledger.mu.Unlock()
+	}
+	if have != want {
+		f.Errorf("the ledgers have promised %d bytes, want %d", have, want)
+	}
+}
+
+func TestDefinition(t *testing.T) {
+	d := Definition()
+	if d.Name != "local" || d.Summary == "" {
+		t.Errorf("the definition is %+v", d)
+	}
+	for _, target := range []any{d.NewParameters(), d.NewMutable(), d.NewSnapshotParameters()} {
+		if err := params.Check(target); err != nil {
+			t.Error(err)
+		}
+	}
+	p := d.NewParameters().(*Parameters)
+	must(t, params.Decode(map[string]string{}, p))
+	if want, err := parametersOf(&Parameters{}); err != nil || *p != want {
+		t.Errorf("the defaults are %+v when decoded and %+v without, %v", *p, want, err)
+	}
+}
+
+func TestDefaultPools(t *testing.T) {
+	f := newFixture(t)
+	for _, kind := range []poolType{directory, image} {
+		p := f.in(string(kind))
+		if want := filepath.Join(f.dataDir, "pools", string(kind)); p.kind != kind || p.path != want {
+			t.Errorf("pool %q is a %q in %s, want one in %s", p.name, p.kind, p.path, want)
+		}
+	}
+	v, err := f.Create(t.Context(), backends.Spec{Name: "without parameters"})
+	must(t, err)
+	if info, err := os.Stat(f.data(v.Handle)); err != nil || info.Size() != defaultSize || v.CapacityBytes != defaultSize {
+		t.Errorf("the volume is %+v, %v; want an image of %d bytes", v, err, defaultSize)
+	}
+}
+
+func TestOnlyEnginesWithImagesOfferGroups(t *testing.T) {
+	for kind, want := range map[poolType]bool{directory: false, image: true} {
+		options := newFixture(t, PoolConfig{Name: "other", Type: "image"}).options
+		options.DataDir = filepath.Join(t.TempDir(), "data")
+		options.Config = &Config{Pools: []PoolConfig{{Name: "only", Type: string(kind)}}}
+		instance, err := open(t.Context(), options)
+		must(t, err)
+		if have := backends.Resolve(instance.Controller, instance.Node).Group != nil; have != want {
+			t.Errorf("a %s pool offers groups: %t, want %t", kind, have, want)
+		}
+		must(t, instance.Close())
+	}
+}
+
+// everything lists all paths below a directory.
+func everything(tb testing.TB, dir string) []string {
+	tb.Helper()
+	var paths []string
+	must(tb, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		paths = append(paths, fmt.Sprintf("%s %s", path, entry.Type()))
+		return nil
+	}))
+	return paths
+}

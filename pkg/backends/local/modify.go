@@ -1,0 +1,31 @@
+package local
+
+import "context"
+
+// Modify changes a volume's mutable parameters; read-ahead takes effect when the volume is staged next.
+// Kinds: NotFound; Invalid when the pool's type does not have the parameter; Busy.
+func (e *engine) Modify(ctx context.Context, handle string, mutable any) (err error) {
+	defer annotate(&err, "modify volume", handle)
+	change, err := mutableOf(mutable)
+	if err != nil {
+		return err
+	}
+	v, err := e.volumes.get(handle)
+	if err != nil {
+		return err
+	}
+	release, err := v.own(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	record := *v.record.Load()
+	change.applyTo(&record)
+	if err := record.checkParameters(); err != nil {
+		return err
+	}
+	if record == *v.record.Load() {
+		return nil
+	}
+	return v.replaceRecord(&record)
+}

@@ -1,0 +1,53 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// note is a mark on a volume that holds until it is cleared or the machine is started anew. It is a symbolic
+// link whose target is the ID of the boot: making one is a single system call, so that there is never half a
+// note, and no sync is needed, because what it tells of ends with the boot as well.
+type note string
+
+const (
+	inUseNote  note = "in-use" // the volume is staged
+	frozenNote note = "frozen" // the filesystem on the image is being frozen
+)
+
+// set makes the note in a volume's folder, unless it is there. Notes of earlier boots went at start-up.
+func (n note) set(dir, boot string) error {
+	err := os.Symlink(boot, filepath.Join(dir, string(n)))
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// holds tells whether there is a note of this boot.
+func (n note) holds(dir, boot string) (bool, error) {
+	target, err := os.Readlink(filepath.Join(dir, string(n)))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EINVAL) { // EINVAL: it is not a link, so not a note.
+		return false, nil
+	}
+	return err == nil && target == boot, err
+}
+
+// clear removes the note; it is no error when there is none.
+func (n note) clear(dir string) error {
+	err := os.Remove(filepath.Join(dir, string(n)))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// bootID tells this boot from all others (proc(5), /proc/sys/kernel/random/boot_id).
+func bootID() (string, error) {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(data)), err
+}

@@ -1,0 +1,90 @@
+package local
+
+import (
+	"cmp"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// The values of the parameters allocation and onDelete.
+const (
+	sparse = "sparse"
+	full   = "full"
+
+	deleteData = "delete"
+	retainData = "retain"
+)
+
+// copyInUse is the value of inUse with which a directory is copied while pods write to it.
+const copyInUse = "copy"
+
+// defaultPool is the pool of a class that names none.
+const defaultPool = "image"
+
+// Parameters are those of a StorageClass.
+type Parameters struct {
+	Pool         string `param:"pool" default:"image" doc:"Pool of the node's configuration that the volume is taken from."`
+	Allocation   string `param:"allocation" enum:"sparse|full" default:"sparse" doc:"Whether an image takes its space as it is written, or all of it at once. Pools of type image only."`
+	OnDelete     string `param:"onDelete" enum:"delete|retain" default:"delete" doc:"What becomes of a deleted volume: it is removed, or moved to the pool's folder retained, where an operator finds it."`
+	ReadAheadKiB *int   `param:"readAheadKiB" min:"0" max:"1048576" doc:"Read-ahead of the volume's device in KiB; 0 for the kernel's default. Pools of type image only."`
+}
+
+// Mutable are the parameters of a VolumeAttributesClass.
+type Mutable struct {
+	OnDelete     *string `param:"onDelete" enum:"delete|retain" doc:"What becomes of a deleted volume: it is removed, or moved to the pool's folder retained, where an operator finds it."`
+	ReadAheadKiB *int    `param:"readAheadKiB" min:"0" max:"1048576" doc:"Read-ahead of the volume's device in KiB, from the next time it is staged; 0 for the kernel's default. Pools of type image only."`
+}
+
+// SnapshotParameters are those of a VolumeSnapshotClass or VolumeGroupSnapshotClass.
+type SnapshotParameters struct {
+	InUse string `param:"inUse" enum:"refuse|copy" default:"refuse" doc:"What becomes of the snapshot of a directory that is in use: it is refused, or made of a copy that is not of one instant. Snapshots of images are always of one instant."`
+}
+
+// parametersOf returns the parameters with their defaults. Kinds: Invalid for a value of another type,
+// which only a mistake in the program can bring.
+func parametersOf(value any) (Parameters, error) {
+	var p Parameters
+	switch given := value.(type) {
+	case nil:
+	case *Parameters:
+		p = *given
+	default:
+		return p, backends.Errorf(backends.Invalid, "the parameters are a %T: they must be a *local.Parameters", value)
+	}
+	p.Pool = cmp.Or(p.Pool, defaultPool)
+	p.Allocation = cmp.Or(p.Allocation, sparse)
+	p.OnDelete = cmp.Or(p.OnDelete, deleteData)
+	return p, nil
+}
+
+// mutableOf returns the mutable parameters; all nil for none. Kinds: Invalid as for parametersOf.
+func mutableOf(value any) (Mutable, error) {
+	switch given := value.(type) {
+	case nil:
+		return Mutable{}, nil
+	case *Mutable:
+		return *given, nil
+	}
+	return Mutable{}, backends.Errorf(backends.Invalid, "the mutable parameters are a %T: they must be a *local.Mutable", value)
+}
+
+// snapshotParametersOf returns the parameters of a snapshot. Kinds: Invalid as for parametersOf.
+func snapshotParametersOf(value any) (SnapshotParameters, error) {
+	switch given := value.(type) {
+	case nil:
+		return SnapshotParameters{}, nil
+	case *SnapshotParameters:
+		return *given, nil
+	}
+	return SnapshotParameters{}, backends.Errorf(backends.Invalid, "the snapshot's parameters are a %T: they must be a *local.SnapshotParameters", value)
+}
+
+// applyTo sets what is given in a record, which is to be checked afterwards.
+func (m Mutable) applyTo(r *volumeRecord) {
+	if m.OnDelete != nil {
+		r.OnDelete = *m.OnDelete
+	}
+	if m.ReadAheadKiB != nil {
+		r.ReadAheadKiB = *m.ReadAheadKiB
+	}
+}

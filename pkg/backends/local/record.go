@@ -1,0 +1,178 @@
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// recordVersion is the version of all records that this package writes.
+const recordVersion = 1
+
+// errNewer says that a record was written by a newer version of the driver. It is kept apart from what cannot be read:
+// nothing is wrong with it.
+var errNewer = errors.New("it was written by a newer version of this driver: use that version again")
+
+// volumeRecord is what is kept about a volume, as record.json.
+type volumeRecord struct {
+	Version   int       `json:"version"`
+	Handle    string    `json:"handle"`
+	Name      string    `json:"name"`
+	Type      poolType  `json:"type"`
+	SizeBytes int64     `json:"sizeBytes"`
+	CreatedAt time.Time `json:"createdAt"`
+	// ExpandingFromBytes is the size of an image that is being grown to SizeBytes; 0 when none is.
+	ExpandingFromBytes int64  `json:"expandingFromBytes,omitempty"`
+	Allocation         string `json:"allocation"`
+	OnDelete           string `json:"onDelete"`
+	ReadAheadKiB       int    `json:"readAheadKiB,omitempty"`
+	Fingerprint        string `json:"fingerprint,omitempty"`
+	SourceSnapshot     string `json:"sourceSnapshot,omitempty"`
+	SourceVolume       string `json:"sourceVolume,omitempty"`
+}
+
+// snapshotRecord is what is kept about a snapshot, as record.json or in its group's.
+type snapshotRecord struct {
+	Version   int       `json:"version"`
+	Handle    string    `json:"handle"`
+	Name      string    `json:"name"`
+	Type      poolType  `json:"type"`
+	SizeBytes int64     `json:"sizeBytes"`
+	CreatedAt time.Time `json:"createdAt"`
+	Volume    string    `json:"volume"`
+}
+
+// groupRecord is what is kept about a group of snapshots, as record.json.
+type groupRecord struct {
+	Version   int              `json:"version"`
+	Handle    string           `json:"handle"`
+	Name      string           `json:"name"`
+	CreatedAt time.Time        `json:"createdAt"`
+	Members   []snapshotRecord `json:"members"`
+}
+
+// encode renders a record for people to read as well.
+func encode(record any) ([]byte, error) {
+	data, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("the record could not be encoded: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// decode reads a record and refuses whatever encode would not have written. It fails with errNewer for one of a later version.
+func decode(data []byte, record any) error {
+	var header struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &header); err != nil {
+		return fmt.Errorf("the record is not JSON: %w", err)
+	}
+	if header.Version > recordVersion {
+		return fmt.Errorf("the record has version %d: %w", header.Version, errNewer)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(record); err != nil {
+		return fmt.Errorf("the record is not as it was written: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something follows the record")
+	}
+	return nil
+}
+
+// check tells whether the record can be that of the volume with the handle, in a pool of the type.
+func (r *volumeRecord) check(handle string, kind poolType) error {
+	if err := checkRecord(r.Version, r.Handle, handle, handleOf(volumePrefix, r.Name)); err != nil {
+		return err
+	}
+	if r.Type != kind || r.SizeBytes <= 0 || r.ExpandingFromBytes < 0 || r.ExpandingFromBytes > r.SizeBytes {
+		return fmt.Errorf("the record says type %q and size %d, which is wrong in a pool of type %q", r.Type, r.SizeBytes, kind)
+	}
+	return r.checkParameters()
+}
+
+// checkParameters tells whether such a volume can have its parameters. Kinds: Invalid.
+func (r *volumeRecord) checkParameters() error {
+	if r.Allocation != sparse && r.Allocation != full {
+		return backends.Errorf(backends.Invalid, "allocation is %q: use sparse or full", r.Allocation)
+	}
+	if r.OnDelete != deleteData && r.OnDelete != retainData {
+		return backends.Errorf(backends.Invalid, "onDelete is %q: use delete or retain", r.OnDelete)
+	}
+	if r.ReadAheadKiB < 0 {
+		return backends.Errorf(backends.Invalid, "readAheadKiB is %d: use 0 or more", r.ReadAheadKiB)
+	}
+	if r.Type == image {
+		return nil
+	}
+	if r.Allocation == full {
+		return backends.Errorf(backends.Invalid, "allocation is \"full\" in a pool of type directory: leave it out, or use a pool of type image")
+	}
+	if r.ReadAheadKiB != 0 {
+		return backends.Errorf(backends.Invalid, "readAheadKiB is set in a pool of type directory: leave it out, or use a pool of type image")
+	}
+	return nil
+}
+
+// check tells whether the record can be that of the snapshot with the handle.
+func (r *snapshotRecord) check(handle string, kind poolType) error {
+	if err := checkRecord(r.Version, r.Handle, handle, handleOf(snapshotPrefix, r.Name)); err != nil {
+		return err
+	}
+	return r.checkContents(kind)
+}
+
+func (r *snapshotRecord) checkContents(kind poolType) error {
+	if r.Type != kind || r.SizeBytes <= 0 || !isHandle(volumePrefix, r.Volume) {
+		return fmt.Errorf("the record says type %q, size %d and volume %q, which is wrong in a pool of type %q",
+			r.Type, r.SizeBytes, r.Volume, kind)
+	}
+	return nil
+}
+
+// check tells whether the record can be that of the group with the handle.
+func (r *groupRecord) check(handle string, kind poolType) error {
+	if err := checkRecord(r.Version, r.Handle, handle, handleOf(groupPrefix, r.Name)); err != nil {
+		return err
+	}
+	if len(r.Members) == 0 {
+		return errors.New("the record names no members")
+	}
+	for i := range r.Members {
+		m := &r.Members[i]
+		if err := checkRecord(m.Version, m.Handle, memberHandle(handle, i), m.Handle); err != nil {
+			return err
+		}
+		if err := m.checkContents(kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRecord compares what a record says it is with where it was found and what its name makes it.
+func checkRecord(version int, says, found, derived string) error {
+	if version != recordVersion {
+		return fmt.Errorf("the record has version %d: there is only version %d", version, recordVersion)
+	}
+	if says != found || says != derived {
+		return fmt.Errorf("the record is that of %q, and was found as %q", says, found)
+	}
+	return nil
+}
+
+// checkName refuses names that a record cannot hold. Kinds: Invalid.
+func checkName(name string) error {
+	if name == "" || !utf8.ValidString(name) {
+		return backends.Errorf(backends.Invalid, "the name is %q: use UTF-8 text that is not empty", name)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
+)
+
+// repairVolumes finishes what was begun with each volume of the pool, and reads its notes.
+func (e *engine) repairVolumes(ctx context.Context, p *pool, r *report) error {
+	for _, entry := range e.volumes.after("") {
+		v := entry.item
+		if v.pool != p {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := e.readNotes(ctx, v, r); err != nil {
+			p.log.Warn("a volume's notes could not be read", "volume", entry.handle, "error", err)
+		}
+		if v.record.Load().ExpandingFromBytes == 0 {
+			continue
+		}
+		if err := v.finishGrowing(ctx); err != nil {
+			p.log.Warn("a volume could not be grown as was begun: it has its old size, and can be expanded again", "volume", entry.handle, "error", err)
+			continue
+		}
+		r.grown++
+	}
+	return nil
+}
+
+// readNotes takes up the notes of this boot and removes those of earlier ones.
+func (e *engine) readNotes(ctx context.Context, v *volume, r *report) error {
+	inUse, err := inUseNote.holds(v.dir, e.boot)
+	if err != nil {
+		return err
+	}
+	v.inUse.Store(inUse)
+	if !inUse {
+		if err := inUseNote.clear(v.dir); err != nil {
+			return err
+		}
+	}
+	frozen, err := frozenNote.holds(v.dir, e.boot)
+	if err != nil {
+		return err
+	}
+	if frozen {
+		if err := e.thaw(ctx, v, r); err != nil {
+			return err
+		}
+	}
+	return frozenNote.clear(v.dir)
+}
+
+// thaw thaws the filesystem on an image that the process froze before it was killed.
+func (e *engine) thaw(ctx context.Context, v *volume, r *report) error {
+	use, err := freeze.Find(ctx, v.data())
+	if err != nil {
+		return err
+	}
+	thawed, err := use.Thaw(ctx)
+	if thawed {
+		r.thawed++
+		v.pool.log.Warn("a filesystem that was left frozen was thawed", "volume", v.record.Load().Handle)
+	}
+	return err
+}
+
+// costOfTrash is what something in the trash took from the ledger, as far as its record tells. It stays taken until it is gone.
+func (p *pool) costOfTrash(path string) int64 {
+	data, err := os.ReadFile(filepath.Join(path, recordFile))
+	if err != nil {
+		return 0 // A draft, or half removed.
+	}
+	var record struct {
+		SizeBytes int64         `json:"sizeBytes"`
+		Members   []groupMember `json:"members"`
+	}
+	if json.Unmarshal(data, &record) != nil {
+		return 0
+	}
+	if p.kind == directory && strings.HasPrefix(filepath.Base(path), snapshotPrefix) {
+		return 0
+	}
+	size := max(0, record.SizeBytes)
+	for _, m := range record.Members {
+		size += max(0, m.SizeBytes)
+	}
+	return size
+}
+
+// groupMember is as much of a snapshotRecord as tells its size.
+type groupMember struct {
+	SizeBytes int64 `json:"sizeBytes"`
+}

@@ -1,0 +1,91 @@
+package local
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// shelf is the index of all volumes, snapshots or groups by handle. It is the only way from a handle that
+// came from outside to anything on disk. Its mutex is held for a look or a note, never for I/O.
+type shelf[T any] struct {
+	what string // for messages
+
+	mu     sync.Mutex
+	items  map[string]T
+	making map[string]struct{} // handles that are reserved
+}
+
+func newShelf[T any](what string) *shelf[T] {
+	return &shelf[T]{what: what, items: map[string]T{}, making: map[string]struct{}{}}
+}
+
+// reserve takes the handle for something that is to be made; settle or abandon must follow. Kinds: Exists
+// when there is one; Busy while one is being made.
+func (s *shelf[T]) reserve(handle string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.items[handle]; ok {
+		return backends.Errorf(backends.Exists, "there is a %s of that name: it is %s", s.what, handle)
+	}
+	if _, ok := s.making[handle]; ok {
+		return backends.Errorf(backends.Busy, "a %s of that name is being made: ask again", s.what)
+	}
+	s.making[handle] = struct{}{}
+	return nil
+}
+
+// settle puts what was made under the handle.
+func (s *shelf[T]) settle(handle string, item T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.making, handle)
+	s.items[handle] = item
+}
+
+// abandon gives a reserved handle back.
+func (s *shelf[T]) abandon(handle string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.making, handle)
+}
+
+// remove takes what is deleted out.
+func (s *shelf[T]) remove(handle string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.items, handle)
+}
+
+// get looks for a handle. Kinds: NotFound.
+func (s *shelf[T]) get(handle string) (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	item, ok := s.items[handle]
+	if !ok {
+		return item, backends.Errorf(backends.NotFound, "there is no such %s", s.what)
+	}
+	return item, nil
+}
+
+// entry is an item with its handle.
+type entry[T any] struct {
+	handle string
+	item   T
+}
+
+// after returns the items whose handle sorts after the one given, in the order of their handles.
+func (s *shelf[T]) after(handle string) []entry[T] {
+	s.mu.Lock()
+	entries := make([]entry[T], 0, len(s.items))
+	for h, item := range s.items {
+		if h > handle {
+			entries = append(entries, entry[T]{h, item})
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(entries, func(a, b entry[T]) int { return cmp.Compare(a.handle, b.handle) })
+	return entries
+}

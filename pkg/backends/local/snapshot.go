@@ -1,0 +1,175 @@
+package local
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+	"github.com/stowage-csi/stowage/pkg/backends/local/tree"
+)
+
+// snapshot is a snapshot that exists, on its own or in a group. It never changes.
+type snapshot struct {
+	*guard
+	pool   *pool
+	dir    string // its folder
+	record *snapshotRecord
+	group  string // the handle of its group
+}
+
+func newSnapshot(p *pool, dir string, record *snapshotRecord, group string) *snapshot {
+	return &snapshot{guard: newGuard(), pool: p, dir: dir, record: record, group: group}
+}
+
+func (s *snapshot) data() string { return filepath.Join(s.dir, s.pool.kind.dataName()) }
+
+// cost is what a snapshot of so many bytes takes from the ledger. How much the copy of a directory takes is only
+// known to the filesystem, whose free space bounds it.
+func (k poolType) cost(size int64) int64 {
+	if k == image {
+		return size
+	}
+	return 0
+}
+
+func (e *engine) describeSnapshot(s *snapshot) *backends.Snapshot {
+	return &backends.Snapshot{
+		Handle:    s.record.Handle,
+		Name:      s.record.Name,
+		Volume:    s.record.Volume,
+		Group:     s.group,
+		SizeBytes: s.record.SizeBytes,
+		CreatedAt: s.record.CreatedAt,
+		Ready:     true,
+		Topology:  []backends.Topology{maps.Clone(e.place)},
+	}
+}
+
+// CreateSnapshot copies a volume, sharing blocks where the filesystem can. That of an image shows one instant,
+// also while it is in use; that of a directory in use does not, and is refused unless the parameters ask for
+// it. Kinds: Exists; NotFound; InUse; Exhausted; Busy.
+func (e *engine) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
+	defer annotate(&err, "create snapshot", spec.Name)
+	handle := handleOf(snapshotPrefix, spec.Name)
+	if err := e.snapshots.reserve(handle); err != nil {
+		return nil, err
+	}
+	s, err := e.makeSnapshot(ctx, handle, spec)
+	if err != nil {
+		e.snapshots.abandon(handle)
+		return nil, err
+	}
+	e.snapshots.settle(handle, s)
+	return e.describeSnapshot(s), nil
+}
+
+func (e *engine) makeSnapshot(ctx context.Context, handle string, spec backends.SnapshotSpec) (*snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := checkName(spec.Name); err != nil {
+		return nil, err
+	}
+	if !spec.Topology.Allows(e.place) {
+		return nil, backends.Errorf(backends.Exhausted, "it must be usable from %v, and snapshots here are on %v only", spec.Topology.Requisite, e.place)
+	}
+	parameters, err := snapshotParametersOf(spec.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	o, err := e.fromVolume(ctx, spec.Volume, parameters.InUse == copyInUse)
+	if err != nil {
+		return nil, err
+	}
+	defer o.release()
+	record := e.newSnapshotRecord(handle, spec.Name, o.volume)
+	p := o.volume.pool
+	cost := p.kind.cost(record.SizeBytes)
+	if err := p.take(ctx, cost); err != nil {
+		return nil, err
+	}
+	d, err := p.newDraft(handle)
+	if err != nil {
+		p.ledger.give(cost)
+		return nil, err
+	}
+	path, err := e.buildSnapshot(ctx, d, record, o)
+	if err != nil {
+		d.discard(cost)
+		return nil, err
+	}
+	return newSnapshot(p, path, record, ""), nil
+}
+
+func (e *engine) newSnapshotRecord(handle, name string, v *volume) *snapshotRecord {
+	r := v.record.Load()
+	return &snapshotRecord{
+		Version: recordVersion, Handle: handle, Name: name, Type: r.Type, SizeBytes: r.size(),
+		CreatedAt: e.now().UTC().Round(0), Volume: r.Handle,
+	}
+}
+
+func (e *engine) buildSnapshot(ctx context.Context, d *draft, record *snapshotRecord, o *origin) (string, error) {
+	data := filepath.Join(d.path, record.Type.dataName())
+	if err := e.capture(ctx, data, record, o); err != nil {
+		return "", err
+	}
+	return d.publish(ctx, snapshotsFolder, record)
+}
+
+// capture makes a snapshot's data, durably.
+func (e *engine) capture(ctx context.Context, data string, record *snapshotRecord, o *origin) error {
+	if record.Type == directory {
+		return tree.Copy(ctx, data, o.data)
+	}
+	err := e.copyImages(ctx, []imageCopy{{from: o.data, volume: o.volume, to: data, size: record.SizeBytes}})
+	if err != nil {
+		return err
+	}
+	return durable.SyncFile(data)
+}
+
+// FindSnapshot returns the snapshot of that name. Kinds: NotFound.
+func (e *engine) FindSnapshot(_ context.Context, name string) (result *backends.Snapshot, err error) {
+	defer annotate(&err, "find snapshot", name)
+	s, err := e.snapshots.get(handleOf(snapshotPrefix, name))
+	if err != nil {
+		return nil, err
+	}
+	return e.describeSnapshot(s), nil
+}
+
+// GetSnapshot returns the snapshot with the handle. Kinds: NotFound.
+func (e *engine) GetSnapshot(_ context.Context, handle string) (result *backends.Snapshot, err error) {
+	defer annotate(&err, "get snapshot", handle)
+	s, err := e.snapshots.get(handle)
+	if err != nil {
+		return nil, err
+	}
+	return e.describeSnapshot(s), nil
+}
+
+// DeleteSnapshot removes a snapshot. Kinds: NotFound; InUse for a member of a group; Busy.
+func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) {
+	defer annotate(&err, "delete snapshot", handle)
+	s, err := e.snapshots.get(handle)
+	if err != nil {
+		return err
+	}
+	if s.group != "" {
+		return backends.Errorf(backends.InUse, "it belongs to group %s: delete the group", s.group)
+	}
+	release, err := s.own(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := s.pool.delete(s.dir, s.pool.kind.cost(s.record.SizeBytes)); err != nil {
+		return err
+	}
+	s.gone.Store(true)
+	e.snapshots.remove(handle)
+	return nil
+}

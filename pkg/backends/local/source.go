@@ -1,0 +1,96 @@
+package local
+
+import (
+	"context"
+	"os"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Source tells where the volume's directory or image is, and notes that it is in use from now on. Kinds: NotFound; Invalid for a
+// directory that is wanted as a device; Unavailable when the data is not there; Busy while it is being copied.
+func (e *engine) Source(ctx context.Context, a backends.Attachment) (result backends.Source, err error) {
+	defer annotate(&err, "find the source of volume", a.Handle)
+	v, err := e.volumes.get(a.Handle)
+	if err != nil {
+		return nil, err
+	}
+	want := backends.Access{}
+	if a.Type != "" {
+		want.Types = []backends.AccessType{a.Type}
+	}
+	if err := v.pool.kind.access().Check(want); err != nil {
+		return nil, err
+	}
+	release, err := v.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	source := v.source()
+	if _, err := os.Lstat(v.data()); err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "its data cannot be reached: %w", v.pool.explain(err))
+	}
+	if err := inUseNote.set(v.dir, e.boot); err != nil {
+		return nil, v.pool.explain(err)
+	}
+	v.inUse.Store(true)
+	return source, nil
+}
+
+// use is held while the volume comes into use: nobody copies it then. When it is in use already nothing changes.
+func (v *volume) use(ctx context.Context) (release func(), err error) {
+	release, err = v.share(ctx)
+	if err != nil || v.inUse.Load() {
+		return release, err
+	}
+	release()
+	return v.own(ctx)
+}
+
+// leave is held while the volume goes out of use. Nobody has to wait for a copy of a directory, which is not of one instant
+// while the volume is in use.
+func (v *volume) leave(ctx context.Context) (release func(), err error) {
+	if v.pool.kind == directory {
+		return v.share(ctx)
+	}
+	return v.own(ctx)
+}
+
+func (v *volume) source() backends.Source {
+	if v.pool.kind == directory {
+		return backends.Directory{Path: v.data()}
+	}
+	r := v.record.Load()
+	return backends.Device{
+		Path:         v.data(),
+		Image:        true,
+		Identity:     backends.Identity{SizeBytes: r.size()},
+		ReadAheadKiB: r.ReadAheadKiB,
+	}
+}
+
+// Release notes that the volume is no longer in use. Kinds: Busy while it is being copied.
+func (e *engine) Release(ctx context.Context, handle string) (err error) {
+	defer annotate(&err, "release volume", handle)
+	v, err := e.volumes.get(handle)
+	if backends.Is(err, backends.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	release, err := v.leave(ctx)
+	if backends.Is(err, backends.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := inUseNote.clear(v.dir); err != nil {
+		return v.pool.explain(err)
+	}
+	v.inUse.Store(false)
+	return nil
+}

@@ -1,0 +1,20 @@
+package local
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// topologyKey is the one segment there is: the node.
+func topologyKey(driver string) string { return driver + "/node" }
+
+// TopologyKeys are the keys of Topology.
+func (e *engine) TopologyKeys() []string { return slices.Collect(maps.Keys(e.place)) }
+
+// Topology is this node: volumes cannot be reached from another.
+func (e *engine) Topology(context.Context) (backends.Topology, error) {
+	return maps.Clone(e.place), nil
+}

@@ -1,0 +1,96 @@
+package local
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+)
+
+// volume is a volume that exists.
+type volume struct {
+	*guard
+	pool   *pool
+	dir    string                       // its folder
+	record atomic.Pointer[volumeRecord] // replaced whole, by an owner of the guard
+	inUse  atomic.Bool                  // as the note in its folder says
+}
+
+func newVolume(p *pool, dir string, record *volumeRecord) *volume {
+	v := &volume{guard: newGuard(), pool: p, dir: dir}
+	v.record.Store(record)
+	return v
+}
+
+// data is the path of the directory or image.
+func (v *volume) data() string { return filepath.Join(v.dir, v.pool.kind.dataName()) }
+
+// hold keeps the volume from coming into use while it is copied. Who copies an image in use must be alone,
+// because it may have to be frozen.
+func (v *volume) hold(ctx context.Context) (release func(), err error) {
+	release, err = v.share(ctx)
+	if err != nil || v.pool.kind != image || !v.inUse.Load() {
+		return release, err
+	}
+	release()
+	return v.own(ctx)
+}
+
+// replaceRecord keeps a changed record, durably. The caller owns the volume.
+func (v *volume) replaceRecord(record *volumeRecord) error {
+	data, err := encode(record)
+	if err != nil {
+		return err
+	}
+	draft := filepath.Join(v.pool.folder(stagingFolder), unique(record.Handle))
+	if err := durable.Replace(filepath.Join(v.dir, recordFile), draft, data); err != nil {
+		return v.pool.explain(err)
+	}
+	v.record.Store(record)
+	return nil
+}
+
+// describe is the volume as the contract has it.
+func (e *engine) describe(v *volume) *backends.Volume {
+	r := v.record.Load()
+	return &backends.Volume{
+		Handle:        r.Handle,
+		Name:          r.Name,
+		CapacityBytes: r.size(),
+		Fingerprint:   r.Fingerprint,
+		Source:        backends.ContentSource{Snapshot: r.SourceSnapshot, Volume: r.SourceVolume},
+		Access:        v.pool.kind.access(),
+		Topology:      []backends.Topology{maps.Clone(e.place)},
+	}
+}
+
+// size is the size that the volume has for sure: while it is being grown, the old one.
+func (r *volumeRecord) size() int64 {
+	if r.ExpandingFromBytes != 0 {
+		return r.ExpandingFromBytes
+	}
+	return r.SizeBytes
+}
+
+// Find returns the volume of that name. Kinds: NotFound.
+func (e *engine) Find(_ context.Context, name string) (result *backends.Volume, err error) {
+	defer annotate(&err, "find volume", name)
+	v, err := e.volumes.get(handleOf(volumePrefix, name))
+	if err != nil {
+		return nil, err
+	}
+	return e.describe(v), nil
+}
+
+// Get returns the volume with the handle. Kinds: NotFound.
+func (e *engine) Get(_ context.Context, handle string) (result *backends.Volume, err error) {
+	defer annotate(&err, "get volume", handle)
+	v, err := e.volumes.get(handle)
+	if err != nil {
+		return nil, err
+	}
+	return e.describe(v), nil
+}

@@ -1,0 +1,160 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// maxField is CSI's size limit of a string field in bytes (spec, "Size Limits").
+const maxField = 128
+
+// name checks the name that the orchestrator gave something.
+func name(value string) error {
+	switch {
+	case value == "":
+		return backends.Errorf(backends.Invalid, "the name is missing")
+	case len(value) > maxField:
+		return backends.Errorf(backends.Invalid, "the name has %d bytes: at most %d are allowed", len(value), maxField)
+	case !utf8.ValidString(value):
+		return backends.Errorf(backends.Invalid, "the name %q is not UTF-8", value)
+	case strings.ContainsFunc(value, banned):
+		return backends.Errorf(backends.Invalid, "the name %q holds a control character", value)
+	}
+	return nil
+}
+
+// banned are the characters that CSI bans from names: controls other than common white space.
+func banned(r rune) bool {
+	return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r'
+}
+
+// id checks that an ID is there. Whether there is something of that ID is the backend's to say.
+func id(field, value string) error {
+	switch {
+	case value == "":
+		return backends.Errorf(backends.Invalid, "%s is missing", field)
+	case len(value) > maxField:
+		return backends.Errorf(backends.Invalid, "%s has %d bytes: at most %d are allowed", field, len(value), maxField)
+	}
+	return nil
+}
+
+// path checks a path that the orchestrator chose, and returns it clean.
+func path(field, value string) (string, error) {
+	if value == "" {
+		return "", backends.Errorf(backends.Invalid, "%s is missing", field)
+	}
+	clean, err := safepath.Absolute(value)
+	if err != nil {
+		return "", backends.Errorf(backends.Invalid, "%s: %w", field, err)
+	}
+	return clean, nil
+}
+
+// optionalPath is path for a field that may be empty.
+func optionalPath(field, value string) (string, error) {
+	if value == "" {
+		return "", nil
+	}
+	return path(field, value)
+}
+
+// capacity checks a range of sizes.
+func capacity(r *csi.CapacityRange) (backends.CapacityRange, error) {
+	required, limit := r.GetRequiredBytes(), r.GetLimitBytes()
+	switch {
+	case required < 0 || limit < 0:
+		return backends.CapacityRange{}, backends.Errorf(backends.Invalid,
+			"the capacity range holds a negative size: required_bytes %d, limit_bytes %d", required, limit)
+	case limit != 0 && required > limit:
+		return backends.CapacityRange{}, backends.Errorf(backends.Invalid,
+			"the capacity range is empty: required_bytes %d is more than limit_bytes %d", required, limit)
+	}
+	return backends.CapacityRange{RequiredBytes: required, LimitBytes: limit}, nil
+}
+
+// page checks where an enumeration is to go on.
+func page(limit int32, token string) (backends.Page, error) {
+	if limit < 0 {
+		return backends.Page{}, backends.Errorf(backends.Invalid, "max_entries is %d: it must not be negative", limit)
+	}
+	return backends.Page{Limit: int(limit), Token: token}, nil
+}
+
+// accessMode translates CSI's enumeration; ok is false for one that this driver does not know.
+func accessMode(mode csi.VolumeCapability_AccessMode_Mode) (backends.AccessMode, bool) {
+	known := backends.AccessMode(mode.String())
+	all := append(backends.SingleNodeModes(),
+		backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter)
+	return known, slices.Contains(all, known)
+}
+
+// capability checks one volume capability.
+func capability(c *csi.VolumeCapability) (backends.AccessType, backends.AccessMode, error) {
+	mode, ok := accessMode(c.GetAccessMode().GetMode())
+	if !ok {
+		return "", "", backends.Errorf(backends.Invalid, "the volume capability's access mode %s is missing or unknown", c.GetAccessMode().GetMode())
+	}
+	switch {
+	case c.GetBlock() != nil:
+		return backends.Block, mode, nil
+	case c.GetMount() != nil:
+		return backends.Mount, mode, nil
+	}
+	return "", "", backends.Errorf(backends.Invalid, "the volume capability has neither access type: set mount or block")
+}
+
+// access gathers volume capabilities into the set of ways that they ask for.
+func access(capabilities []*csi.VolumeCapability) (backends.Access, error) {
+	var all backends.Access
+	if len(capabilities) == 0 {
+		return all, backends.Errorf(backends.Invalid, "the volume capabilities are missing")
+	}
+	for _, c := range capabilities {
+		kind, mode, err := capability(c)
+		if err != nil {
+			return all, err
+		}
+		if !slices.Contains(all.Types, kind) {
+			all.Types = append(all.Types, kind)
+		}
+		if !slices.Contains(all.Modes, mode) {
+			all.Modes = append(all.Modes, mode)
+		}
+	}
+	return all, nil
+}
+
+// topology checks the places of a requirement against the keys that the backend understands.
+func topology(r *csi.TopologyRequirement, f backends.Features) (backends.TopologyRequirement, error) {
+	requirement := backends.TopologyRequirement{Requisite: places(r.GetRequisite()), Preferred: places(r.GetPreferred())}
+	if f.Topologist == nil {
+		return backends.TopologyRequirement{}, nil
+	}
+	keys := f.Topologist.TopologyKeys()
+	for _, place := range slices.Concat(requirement.Requisite, requirement.Preferred) {
+		for key := range place {
+			if !slices.Contains(keys, key) {
+				return requirement, backends.Errorf(backends.Invalid,
+					"the topology key %q is not known: this driver understands %s", key, strings.Join(keys, ", "))
+			}
+		}
+	}
+	return requirement, nil
+}
+
+func places(list []*csi.Topology) []backends.Topology {
+	var all []backends.Topology
+	for _, t := range list {
+		all = append(all, backends.Topology(maps.Clone(t.GetSegments())))
+	}
+	return all
+}

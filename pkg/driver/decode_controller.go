@@ -1,0 +1,204 @@
+package driver
+
+import (
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/params"
+)
+
+// creation is a decoded CreateVolumeRequest.
+type creation struct {
+	spec     backends.Spec
+	source   backends.ContentSource
+	settings node.Settings
+}
+
+// decoder turns CSI messages into typed values for one backend.
+type decoder struct {
+	definition backends.Definition
+	features   backends.Features
+}
+
+func (d decoder) createVolume(r *csi.CreateVolumeRequest) (creation, error) {
+	var c creation
+	steps := []func() error{
+		func() error { return name(r.GetName()) },
+		func() (err error) { c.spec.Access, err = access(r.GetVolumeCapabilities()); return err },
+		func() (err error) { c.spec.Capacity, err = capacity(r.GetCapacityRange()); return err },
+		func() error { return d.createParameters(r, &c) },
+		func() (err error) { c.spec.Mutable, err = d.mutable(r.GetMutableParameters()); return err },
+		func() (err error) { c.source, err = contentSource(r.GetVolumeContentSource()); return err },
+		func() (err error) {
+			c.spec.Topology, err = topology(r.GetAccessibilityRequirements(), d.features)
+			return err
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return creation{}, err
+		}
+	}
+	c.spec.Name = r.GetName()
+	return c, nil
+}
+
+// createParameters decodes the StorageClass's parameters: the backend's own, those that the node obeys,
+// and what csi-provisioner adds.
+func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error {
+	var metadata params.Metadata
+	own := d.definition.NewParameters()
+	if err := params.Decode(r.GetParameters(), own, &c.settings, &metadata); err != nil {
+		return err
+	}
+	if err := sameFSType(r.GetVolumeCapabilities(), c.settings.FSType); err != nil {
+		return err
+	}
+	types := accessTypes{Types: slices.Sorted(slices.Values(texts(c.spec.Access.Types)))}
+	c.spec.Parameters = own
+	c.spec.Fingerprint = params.Fingerprint(own, &c.settings, &types)
+	c.spec.Claim = backends.Claim{Namespace: metadata.PVCNamespace, Name: metadata.PVCName, Volume: metadata.PVName}
+	return nil
+}
+
+// accessTypes makes the access types a part of the fingerprint: a volume that was made to be a raw
+// device must not be handed out as a filesystem under the same name.
+type accessTypes struct {
+	Types []string `param:"accessTypes"`
+}
+
+func texts[T ~string](list []T) []string {
+	var all []string
+	for _, v := range list {
+		all = append(all, string(v))
+	}
+	return all
+}
+
+// sameFSType refuses a class and a capability that name different filesystems.
+func sameFSType(capabilities []*csi.VolumeCapability, class string) error {
+	for _, c := range capabilities {
+		asked := c.GetMount().GetFsType()
+		if asked != "" && class != "" && asked != class {
+			return backends.Errorf(backends.Invalid,
+				"the volume capability asks for the filesystem %q and the class parameter csi.storage.k8s.io/fstype for %q: name one", asked, class)
+		}
+	}
+	return nil
+}
+
+// mutable decodes a VolumeAttributesClass's parameters; nil when there are none.
+func (d decoder) mutable(values map[string]string) (any, error) {
+	if len(values) == 0 {
+		return nil, nil //nolint:nilnil // Spec.Mutable is nil when nothing mutable was asked
+	}
+	if d.definition.NewMutable == nil {
+		return nil, backends.Errorf(backends.Invalid, "this backend has no mutable parameters, and some were given")
+	}
+	value := d.definition.NewMutable()
+	return value, params.Decode(values, value)
+}
+
+func contentSource(s *csi.VolumeContentSource) (backends.ContentSource, error) {
+	switch {
+	case s == nil:
+		return backends.ContentSource{}, nil
+	case s.GetSnapshot() != nil:
+		return backends.ContentSource{Snapshot: s.GetSnapshot().GetSnapshotId()}, id("the content source's snapshot_id", s.GetSnapshot().GetSnapshotId())
+	case s.GetVolume() != nil:
+		return backends.ContentSource{Volume: s.GetVolume().GetVolumeId()}, id("the content source's volume_id", s.GetVolume().GetVolumeId())
+	}
+	return backends.ContentSource{}, backends.Errorf(backends.Invalid, "the volume content source names neither a snapshot nor a volume")
+}
+
+func (d decoder) publishVolume(r *csi.ControllerPublishVolumeRequest) (backends.AttachRequest, error) {
+	request := backends.AttachRequest{Handle: r.GetVolumeId(), Node: r.GetNodeId(), ReadOnly: r.GetReadonly()}
+	if err := id("volume_id", r.GetVolumeId()); err != nil {
+		return request, err
+	}
+	if r.GetNodeId() == "" {
+		return request, backends.Errorf(backends.Invalid, "node_id is missing")
+	}
+	if r.GetVolumeCapability() == nil {
+		return request, backends.Errorf(backends.Invalid, "volume_capability is missing")
+	}
+	var err error
+	request.Access, err = access([]*csi.VolumeCapability{r.GetVolumeCapability()})
+	return request, err
+}
+
+func (d decoder) expandVolume(r *csi.ControllerExpandVolumeRequest) (backends.CapacityRange, error) {
+	if err := id("volume_id", r.GetVolumeId()); err != nil {
+		return backends.CapacityRange{}, err
+	}
+	if r.GetCapacityRange() == nil {
+		return backends.CapacityRange{}, backends.Errorf(backends.Invalid, "capacity_range is missing")
+	}
+	return capacity(r.GetCapacityRange())
+}
+
+func (d decoder) capacityQuery(r *csi.GetCapacityRequest) (backends.CapacityQuery, error) {
+	var query backends.CapacityQuery
+	var settings node.Settings
+	var metadata params.Metadata
+	own := d.definition.NewParameters()
+	if err := params.Decode(r.GetParameters(), own, &settings, &metadata); err != nil {
+		return query, err
+	}
+	query.Parameters = own
+	query.Topology = r.GetAccessibleTopology().GetSegments()
+	if len(r.GetVolumeCapabilities()) == 0 {
+		return query, nil
+	}
+	var err error
+	query.Access, err = access(r.GetVolumeCapabilities())
+	return query, err
+}
+
+func (d decoder) createSnapshot(r *csi.CreateSnapshotRequest) (backends.SnapshotSpec, error) {
+	spec := backends.SnapshotSpec{Name: r.GetName(), Volume: r.GetSourceVolumeId()}
+	if err := name(r.GetName()); err != nil {
+		return spec, err
+	}
+	if err := id("source_volume_id", r.GetSourceVolumeId()); err != nil {
+		return spec, err
+	}
+	requirement, err := topology(r.GetAccessibilityRequirements(), d.features)
+	if err != nil {
+		return spec, err
+	}
+	spec.Topology = requirement
+	spec.Parameters, err = d.snapshotParameters(r.GetParameters())
+	return spec, err
+}
+
+func (d decoder) createGroup(r *csi.CreateVolumeGroupSnapshotRequest) (backends.GroupSpec, error) {
+	spec := backends.GroupSpec{Name: r.GetName(), Volumes: r.GetSourceVolumeIds()}
+	if err := name(r.GetName()); err != nil {
+		return spec, err
+	}
+	if len(spec.Volumes) == 0 {
+		return spec, backends.Errorf(backends.Invalid, "source_volume_ids is empty: name the volumes to snapshot")
+	}
+	for _, volume := range spec.Volumes {
+		if err := id("a source volume's ID", volume); err != nil {
+			return spec, err
+		}
+	}
+	var err error
+	spec.Parameters, err = d.snapshotParameters(r.GetParameters())
+	return spec, err
+}
+
+// snapshotParameters decodes a VolumeSnapshotClass's parameters.
+func (d decoder) snapshotParameters(values map[string]string) (any, error) {
+	var metadata params.SnapshotMetadata
+	if d.definition.NewSnapshotParameters == nil {
+		return nil, params.Decode(values, &metadata)
+	}
+	value := d.definition.NewSnapshotParameters()
+	return value, params.Decode(values, value, &metadata)
+}

@@ -1,0 +1,136 @@
+package driver
+
+import (
+	"strconv"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/params"
+	"github.com/stowage-csi/stowage/pkg/volume"
+)
+
+func (d decoder) stageVolume(r *csi.NodeStageVolumeRequest) (node.StageRequest, error) {
+	request := node.StageRequest{Volume: r.GetVolumeId(), MountOptions: r.GetVolumeCapability().GetMount().GetMountFlags()}
+	if err := id("volume_id", r.GetVolumeId()); err != nil {
+		return request, err
+	}
+	var err error
+	if request.StagingPath, err = path("staging_target_path", r.GetStagingTargetPath()); err != nil {
+		return request, err
+	}
+	if request.Use, err = use(r.GetVolumeCapability()); err != nil {
+		return request, err
+	}
+	if request.MountGroup, err = mountGroup(r.GetVolumeCapability()); err != nil {
+		return request, err
+	}
+	request.Settings, request.Attributes, err = contexts(r.GetVolumeContext(), r.GetPublishContext())
+	return request, err
+}
+
+func (d decoder) publishToTarget(r *csi.NodePublishVolumeRequest) (node.PublishRequest, error) {
+	request := node.PublishRequest{
+		Volume: r.GetVolumeId(), ReadOnly: r.GetReadonly(),
+		MountOptions: r.GetVolumeCapability().GetMount().GetMountFlags(),
+	}
+	if err := id("volume_id", r.GetVolumeId()); err != nil {
+		return request, err
+	}
+	var err error
+	if request.TargetPath, err = path("target_path", r.GetTargetPath()); err != nil {
+		return request, err
+	}
+	if request.StagingPath, err = path("staging_target_path", r.GetStagingTargetPath()); err != nil {
+		return request, err
+	}
+	request.Use, err = use(r.GetVolumeCapability())
+	return request, err
+}
+
+func (d decoder) expandOnNode(r *csi.NodeExpandVolumeRequest) (node.ExpandRequest, error) {
+	request := node.ExpandRequest{Volume: r.GetVolumeId()}
+	if err := id("volume_id", r.GetVolumeId()); err != nil {
+		return request, err
+	}
+	var err error
+	if request.Path, err = placeOf(r.GetVolumeId(), r.GetVolumePath()); err != nil {
+		return request, err
+	}
+	if _, err = optionalPath("staging_target_path", r.GetStagingTargetPath()); err != nil {
+		return request, err
+	}
+	request.Size, err = capacity(r.GetCapacityRange())
+	return request, err
+}
+
+// volumeAt decodes a volume's ID and a path at which it is.
+func volumeAt(volumeID, field, value string) (string, error) {
+	if err := id("volume_id", volumeID); err != nil {
+		return "", err
+	}
+	return path(field, value)
+}
+
+// placeOf decodes the path of a volume that is asked about. A path at which no volume can be is not
+// malformed: the volume is not there, which is what CSI wants to hear (NOT_FOUND).
+func placeOf(volumeID, value string) (string, error) {
+	if err := id("volume_id", volumeID); err != nil {
+		return "", err
+	}
+	if value == "" {
+		return "", backends.Errorf(backends.Invalid, "volume_path is missing")
+	}
+	clean, err := path("volume_path", value)
+	if err != nil {
+		return "", backends.Errorf(backends.NotFound, "volume %q is not at %q: %w", volumeID, value, err)
+	}
+	return clean, nil
+}
+
+func use(c *csi.VolumeCapability) (node.Use, error) {
+	if c == nil {
+		return node.Use{}, backends.Errorf(backends.Invalid, "volume_capability is missing")
+	}
+	kind, mode, err := capability(c)
+	return node.Use{Type: kind, Mode: mode, FSType: c.GetMount().GetFsType()}, err
+}
+
+// mountGroup checks VolumeCapability.MountVolume.volume_mount_group: a group's ID in decimal digits.
+func mountGroup(c *csi.VolumeCapability) (string, error) {
+	group := c.GetMount().GetVolumeMountGroup()
+	if group == "" {
+		return "", nil
+	}
+	gid, err := strconv.ParseUint(group, 10, 31)
+	if err == nil && strconv.FormatUint(gid, 10) == group {
+		return group, nil
+	}
+	return "", backends.Errorf(backends.Invalid, "volume_mount_group is %q: it must be a group ID in decimal digits", group)
+}
+
+// contexts decodes what the controller wrote for the node, the publish context over the volume context.
+func contexts(volumeContext, publishContext map[string]string) (node.Settings, map[string]string, error) {
+	var settings node.Settings
+	own, attributes, err := volume.DecodeContext(volumeContext, settingKeys())
+	if err != nil {
+		return settings, nil, err
+	}
+	if err := params.Decode(own, &settings); err != nil {
+		return settings, nil, err
+	}
+	_, attached, err := volume.DecodeContext(publishContext, nil)
+	for key, value := range attached {
+		attributes[key] = value
+	}
+	return settings, attributes, err
+}
+
+func settingKeys() []string {
+	var keys []string
+	for _, field := range params.Describe(&node.Settings{}) {
+		keys = append(keys, field.Key)
+	}
+	return keys
+}

@@ -1,0 +1,188 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/volume"
+	"github.com/stowage-csi/stowage/tests/secrets"
+)
+
+type testParameters struct {
+	Pool string `param:"pool" default:"image" enum:"image|directory"`
+}
+
+type testMutable struct {
+	IOPS *int `param:"iops" min:"1"`
+}
+
+func testDecoder() decoder {
+	return decoder{definition: backends.Definition{
+		Name:          "test",
+		NewParameters: func() any { return &testParameters{} },
+		NewMutable:    func() any { return &testMutable{} },
+	}}
+}
+
+func mountCapability(mode csi.VolumeCapability_AccessMode_Mode, fsType string) *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: mode},
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: fsType}},
+	}
+}
+
+func goodCreate() *csi.CreateVolumeRequest {
+	return &csi.CreateVolumeRequest{
+		Name:               "pvc-1",
+		VolumeCapabilities: []*csi.VolumeCapability{mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "ext4")},
+		CapacityRange:      &csi.CapacityRange{RequiredBytes: 1 << 30},
+		Parameters: map[string]string{
+			"pool": "directory", "csi.storage.k8s.io/pvc/name": "data", "csi.storage.k8s.io/pvc/namespace": "shop",
+			"csi.storage.k8s.io/pv/name": "pvc-1",
+		},
+		MutableParameters: map[string]string{"iops": "7"},
+	}
+}
+
+func TestCreateVolumeIsDecoded(t *testing.T) {
+	got, err := testDecoder().createVolume(goodCreate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := got.spec.Parameters.(*testParameters); p.Pool != "directory" {
+		t.Errorf("pool is %q", p.Pool)
+	}
+	if m := got.spec.Mutable.(*testMutable); *m.IOPS != 7 {
+		t.Errorf("iops is %d", *m.IOPS)
+	}
+	if want := (backends.Claim{Namespace: "shop", Name: "data", Volume: "pvc-1"}); got.spec.Claim != want {
+		t.Errorf("claim is %+v", got.spec.Claim)
+	}
+	if got.spec.Name != "pvc-1" || got.spec.Capacity.RequiredBytes != 1<<30 || got.spec.Access.Types[0] != backends.Mount {
+		t.Errorf("spec is %+v", got.spec)
+	}
+}
+
+// The fingerprint tells what differs in the class or the access type, and not who the claim is.
+func TestFingerprint(t *testing.T) {
+	fingerprint := func(change func(*csi.CreateVolumeRequest)) string {
+		request := goodCreate()
+		change(request)
+		got, err := testDecoder().createVolume(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.spec.Fingerprint
+	}
+	base := fingerprint(func(*csi.CreateVolumeRequest) {})
+	same := fingerprint(func(r *csi.CreateVolumeRequest) { r.Parameters["csi.storage.k8s.io/pvc/name"] = "other" })
+	if same != base {
+		t.Error("the claim's name changes the fingerprint")
+	}
+	for what, change := range map[string]func(*csi.CreateVolumeRequest){
+		"the pool":       func(r *csi.CreateVolumeRequest) { r.Parameters["pool"] = "image" },
+		"the filesystem": func(r *csi.CreateVolumeRequest) { r.Parameters["csi.storage.k8s.io/fstype"] = "ext4" },
+		"the access type": func(r *csi.CreateVolumeRequest) {
+			r.VolumeCapabilities[0].AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+		},
+	} {
+		if fingerprint(change) == base {
+			t.Errorf("%s does not change the fingerprint", what)
+		}
+	}
+}
+
+func TestCreateVolumeIsRefused(t *testing.T) {
+	for what, test := range map[string]struct {
+		change func(*csi.CreateVolumeRequest)
+		want   []string
+	}{
+		"no name":           {func(r *csi.CreateVolumeRequest) { r.Name = "" }, []string{"name", "missing"}},
+		"long name":         {func(r *csi.CreateVolumeRequest) { r.Name = strings.Repeat("x", 129) }, []string{"129", "128"}},
+		"control character": {func(r *csi.CreateVolumeRequest) { r.Name = "a\x00b" }, []string{"control", `\x00`}},
+		"not UTF-8":         {func(r *csi.CreateVolumeRequest) { r.Name = "a\xff" }, []string{"UTF-8"}},
+		"no capability":     {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities = nil }, []string{"capabilities", "missing"}},
+		"no access type":    {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessType = nil }, []string{"mount or block"}},
+		"no access mode":    {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode = nil }, []string{"UNKNOWN"}},
+		"unknown mode":      {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode.Mode = 99 }, []string{"99"}},
+		"negative size":     {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = -1 }, []string{"-1", "negative"}},
+		"empty range":       {func(r *csi.CreateVolumeRequest) { r.CapacityRange.LimitBytes = 5 }, []string{"limit_bytes 5"}},
+		"unknown parameter": {func(r *csi.CreateVolumeRequest) { r.Parameters["pol"] = "x" }, []string{"pol", "pool"}},
+		"wrong value":       {func(r *csi.CreateVolumeRequest) { r.Parameters["pool"] = "tape" }, []string{"pool", "tape", "image"}},
+		"unknown mutable":   {func(r *csi.CreateVolumeRequest) { r.MutableParameters["iop"] = "1" }, []string{"iop", "iops"}},
+		"two filesystems":   {func(r *csi.CreateVolumeRequest) { r.Parameters["csi.storage.k8s.io/fstype"] = "xfs" }, []string{"ext4", "xfs"}},
+		"empty source":      {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }, []string{"neither"}},
+		"source without ID": {func(r *csi.CreateVolumeRequest) {
+			r.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{}}}
+		}, []string{"volume_id", "missing"}},
+	} {
+		request := goodCreate()
+		test.change(request)
+		_, err := testDecoder().createVolume(request)
+		if !backends.Is(err, backends.Invalid) {
+			t.Errorf("%s: got %v, want Invalid", what, err)
+			continue
+		}
+		for _, part := range test.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not mention %q", what, err, part)
+			}
+		}
+	}
+}
+
+func TestMutableParametersNeedABackendThatHasThem(t *testing.T) {
+	d := testDecoder()
+	d.definition.NewMutable = nil
+	if _, err := d.createVolume(goodCreate()); !backends.Is(err, backends.Invalid) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStageVolumeIsDecoded(t *testing.T) {
+	capability := mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "xfs")
+	capability.GetMount().VolumeMountGroup = "4321"
+	request := &csi.NodeStageVolumeRequest{
+		VolumeId: "v", StagingTargetPath: "/staging/", VolumeCapability: capability,
+		VolumeContext:  volume.EncodeContext(map[string]string{"fsGroupChangePolicy": "OnRootMismatch"}, map[string]string{"bus": "nvme", "serial": "1"}),
+		PublishContext: volume.EncodeContext(nil, map[string]string{"serial": "2"}),
+	}
+	request.VolumeContext["csi.storage.k8s.io/serviceAccount.tokens"] = secrets.Canary
+	got, err := testDecoder().stageVolume(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.StagingPath != "/staging" || got.MountGroup != "4321" || got.Use.FSType != "xfs" || got.Settings.FSGroupChangePolicy != "OnRootMismatch" {
+		t.Errorf("got %+v", got)
+	}
+	if len(got.Attributes) != 2 || got.Attributes["bus"] != "nvme" || got.Attributes["serial"] != "2" {
+		t.Errorf("attributes are %v", got.Attributes)
+	}
+}
+
+func TestMountGroup(t *testing.T) {
+	for group, ok := range map[string]bool{
+		"": true, "0": true, "65534": true, "2147483647": true,
+		"-1": false, "01": false, "+1": false, "staff": false, "4294967296": false, " 1": false,
+	} {
+		capability := mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "")
+		capability.GetMount().VolumeMountGroup = group
+		if _, err := mountGroup(capability); (err == nil) != ok {
+			t.Errorf("%q: %v", group, err)
+		}
+	}
+}
+
+func TestPathsAreChecked(t *testing.T) {
+	for _, bad := range []string{"", "relative", "/a/../b", "/a/./b", "/a\x00b", "/" + strings.Repeat("x", 5000)} {
+		if _, err := volumeAt("v", "target_path", bad); !backends.Is(err, backends.Invalid) {
+			t.Errorf("%.20q: got %v", bad, err)
+		}
+	}
+	if _, err := volumeAt("", "target_path", "/a"); !backends.Is(err, backends.Invalid) {
+		t.Errorf("an empty ID: got %v", err)
+	}
+}

@@ -1,0 +1,82 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// maxSocketPath is the longest path of a unix socket (unix(7): sun_path has 108 bytes with its NUL).
+const maxSocketPath = 107
+
+// socketPath reads an endpoint: unix:///path, unix:/path or a bare absolute path. A CSI driver serves a
+// unix socket only: its caller is told apart by the right to open the socket's file.
+func socketPath(endpoint string) (string, error) {
+	text := endpoint
+	if rest, ok := strings.CutPrefix(endpoint, "unix:"); ok {
+		text = strings.TrimPrefix(rest, "//")
+	}
+	clean, err := safepath.Absolute(text)
+	if err != nil {
+		return "", backends.Errorf(backends.Invalid, "the endpoint %q is not usable: give unix:///absolute/path (%w)", endpoint, err)
+	}
+	if len(clean) > maxSocketPath {
+		return "", backends.Errorf(backends.Invalid, "the endpoint %q has %d bytes: a socket's path has at most %d", endpoint, len(clean), maxSocketPath)
+	}
+	return clean, nil
+}
+
+// Listen opens the socket that an endpoint names. A socket that a killed process left behind is
+// replaced; one that is being served is not. Closing the listener removes it.
+//
+// Kinds: Invalid for the endpoint; InUse when something else is there.
+func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
+	socket, err := socketPath(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if err := clearStale(ctx, socket); err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	if err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "the endpoint %q cannot be opened: %w", endpoint, err)
+	}
+	// Group access lets a sidecar of another user in the same pod in (fsGroup), and nobody else.
+	if err := os.Chmod(socket, 0o660); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// clearStale removes the socket of a process that is gone.
+func clearStale(ctx context.Context, socket string) error {
+	info, err := os.Lstat(socket)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "the endpoint %q cannot be looked at: %w", socket, err)
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return backends.Errorf(backends.InUse, "the endpoint %q is there and is not a socket: remove it or choose another", socket)
+	}
+	dialer := net.Dialer{Timeout: time.Second}
+	connection, err := dialer.DialContext(ctx, "unix", socket)
+	if err == nil {
+		return errors.Join(connection.Close(),
+			backends.Errorf(backends.InUse, "another process serves the endpoint %q: stop it or choose another", socket))
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return backends.Errorf(backends.InUse, "the endpoint %q may be in use: %w", socket, err)
+	}
+	return os.Remove(socket)
+}

@@ -1,0 +1,72 @@
+package driver
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+func TestSocketPath(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"unix:///run/csi.sock": "/run/csi.sock", "unix:/run/csi.sock": "/run/csi.sock", "/run/csi.sock": "/run/csi.sock",
+	} {
+		if got, err := socketPath(endpoint); err != nil || got != want {
+			t.Errorf("socketPath(%q) = %q, %v", endpoint, got, err)
+		}
+	}
+	for _, endpoint := range []string{
+		"", "unix://", "csi.sock", "tcp://127.0.0.1:1", "/run/../etc/x", "unix://run/x", "/a\x00b", "/" + strings.Repeat("a", 200),
+	} {
+		if got, err := socketPath(endpoint); !backends.Is(err, backends.Invalid) {
+			t.Errorf("socketPath(%q) = %q, %v; want Invalid", endpoint, got, err)
+		}
+	}
+}
+
+func TestListenReplacesOnlyAStaleSocket(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	// What a killed process leaves behind: the file of a socket that nobody serves.
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	if err := left.Close(); err != nil {
+		t.Fatal(err)
+	}
+	first, err := Listen(t.Context(), socket)
+	if err != nil {
+		t.Fatalf("a stale socket stands in the way: %v", err)
+	}
+	if _, err := Listen(t.Context(), socket); !backends.Is(err, backends.InUse) {
+		t.Errorf("a socket that is served was taken over: %v", err)
+	}
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("the socket's mode is %v, %v", info.Mode(), err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+func TestListenKeepsOtherFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(file, []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(t.Context(), file); !backends.Is(err, backends.InUse) {
+		t.Errorf("got %v", err)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "data" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+}

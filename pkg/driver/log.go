@@ -1,0 +1,68 @@
+package driver
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Levels below slog's Debug follow klog: -v=4 shows requests, -v=5 their messages.
+const (
+	levelRequests = slog.Level(-4)
+	levelMessages = slog.Level(-5)
+)
+
+type contextKey struct{}
+
+// call is what a request carries with it.
+type call struct {
+	id  string
+	log *slog.Logger
+}
+
+// identify gives each request an ID, and a logger that bears it.
+func identify(log *slog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		id := uuid.NewString()
+		this := call{id: id, log: log.With("request", id, "method", info.FullMethod)}
+		return handler(context.WithValue(ctx, contextKey{}, this), request)
+	}
+}
+
+func logger(ctx context.Context) *slog.Logger {
+	if this, ok := ctx.Value(contextKey{}).(call); ok {
+		return this.log
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+func requestID(ctx context.Context) string {
+	this, _ := ctx.Value(contextKey{}).(call)
+	return this.id
+}
+
+// record logs a request and its outcome. Messages are redacted, and rendered only when they are shown.
+func record() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		log, start := logger(ctx), time.Now()
+		log.Log(ctx, levelMessages, "request", "message", redacted{request})
+		response, err := handler(ctx, request)
+		took := slog.Duration("took", time.Since(start))
+		code, reason := status.Code(err).String(), status.Convert(err).Message()
+		switch status.Code(err) {
+		case codes.OK:
+			log.Log(ctx, levelRequests, "answered", took)
+			log.Log(ctx, levelMessages, "response", "message", redacted{response})
+		case codes.Internal, codes.Unknown:
+			log.Error("failed", "code", code, "error", reason, took)
+		default:
+			log.Info("refused", "code", code, "error", reason, took)
+		}
+		return response, err
+	}
+}

@@ -1,0 +1,71 @@
+package driver
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Metrics are what the driver counts, for --http-endpoint's /metrics.
+type Metrics struct {
+	Registry   *prometheus.Registry
+	requests   *prometheus.HistogramVec
+	inFlight   *prometheus.GaugeVec
+	operations *prometheus.HistogramVec
+}
+
+// NewMetrics makes the metrics in a registry of their own.
+func NewMetrics(driver, version string) *Metrics {
+	// From a stat of a mount to an attach that a cloud takes minutes for.
+	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
+	labels := prometheus.Labels{"driver": driver}
+	m := &Metrics{
+		Registry: prometheus.NewRegistry(),
+		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "stowage_rpc_duration_seconds", Help: "Time that a CSI call took, by method and gRPC code.",
+			ConstLabels: labels, Buckets: buckets,
+		}, []string{"method", "code"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "stowage_rpc_in_flight", Help: "CSI calls under way, by method.", ConstLabels: labels,
+		}, []string{"method"}),
+		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "stowage_backend_operation_duration_seconds", Help: "Time that a backend operation took, by operation and outcome.",
+			ConstLabels: labels, Buckets: buckets,
+		}, []string{"operation", "outcome"}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "stowage_build_info", Help: "Always 1; the version is a label.",
+		ConstLabels: prometheus.Labels{"driver": driver, "version": version},
+	})
+	build.Set(1)
+	m.Registry.MustRegister(m.requests, m.inFlight, m.operations, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Operation counts one backend operation; it is volume.Observer.
+func (m *Metrics) Operation(operation string, took time.Duration, err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = backends.KindOf(err).String()
+	}
+	m.operations.WithLabelValues(operation, outcome).Observe(took.Seconds())
+}
+
+func (m *Metrics) measure() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		flying := m.inFlight.WithLabelValues(info.FullMethod)
+		flying.Inc()
+		defer flying.Dec()
+		start := time.Now()
+		response, err := handler(ctx, request)
+		m.requests.WithLabelValues(info.FullMethod, status.Code(err).String()).Observe(time.Since(start).Seconds())
+		return response, err
+	}
+}

@@ -1,0 +1,104 @@
+package driver
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/keylock"
+	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/volume"
+)
+
+// Config is what a Server serves.
+type Config struct {
+	Name       string // the driver's name, such as local.csi.stowage.dev
+	Version    string
+	Definition backends.Definition
+	// Instance is the backend at work; a side that is nil is not offered by this process.
+	Instance *backends.Instance
+	NodeID   string
+	StateDir string // what the node keeps
+	// DelegateFSGroup advertises VOLUME_MOUNT_GROUP: the driver applies fsGroup, not the kubelet.
+	DelegateFSGroup bool
+	Metrics         *Metrics
+	Log             *slog.Logger
+}
+
+// Server is the gRPC server of one driver.
+type Server struct {
+	grpc     *grpc.Server
+	features backends.Features
+	stop     context.CancelFunc
+	log      *slog.Logger
+}
+
+// NewServer wires the services to the backend and registers those that there are.
+func NewServer(ctx context.Context, config Config) (*Server, error) {
+	features := backends.Resolve(config.Instance.Controller, config.Instance.Node)
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Server{features: features, stop: stop, log: config.Log}
+	s.grpc = grpc.NewServer(grpc.ChainUnaryInterceptor(
+		identify(config.Log), record(), config.Metrics.measure(), translate(), rescue(), bound(life), lock(keylock.New()),
+	))
+	decode := decoder{definition: config.Definition, features: features}
+	csi.RegisterIdentityServer(s.grpc, &identity{config: config, features: features})
+	s.registerController(config, decode)
+	if err := s.registerNode(ctx, config, decode); err != nil {
+		stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Features are what the backend can do.
+func (s *Server) Features() backends.Features { return s.features }
+
+func (s *Server) registerController(config Config, decode decoder) {
+	if config.Instance.Controller == nil {
+		return
+	}
+	volumes := volume.New(config.Instance.Controller, s.features, config.Metrics.Operation)
+	csi.RegisterControllerServer(s.grpc, &controller{decode: decode, volumes: volumes})
+	if s.features.Group != nil {
+		csi.RegisterGroupControllerServer(s.grpc, &group{decode: decode, volumes: volumes})
+	}
+}
+
+func (s *Server) registerNode(ctx context.Context, config Config, decode decoder) error {
+	if config.Instance.Node == nil {
+		return nil
+	}
+	volumes, err := node.New(ctx, node.Config{
+		Backend: config.Instance.Node, Features: s.features, NodeID: config.NodeID,
+		StateDir: config.StateDir, DelegateFSGroup: config.DelegateFSGroup, Log: config.Log,
+	})
+	if err != nil {
+		return err
+	}
+	csi.RegisterNodeServer(s.grpc, &nodeServer{decode: decode, volumes: volumes, delegate: config.DelegateFSGroup})
+	return nil
+}
+
+// Serve answers calls until the context ends. Then it takes no more, gives those under way the grace
+// to finish, cancels the rest, waits for them, and removes the socket.
+func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
+	defer s.stop()
+	done := make(chan error, 1)
+	go func() { done <- s.grpc.Serve(listener) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	s.log.Info("stopping: waiting for the requests under way", "grace", grace)
+	cancel := time.AfterFunc(grace, s.stop)
+	defer cancel.Stop()
+	s.grpc.GracefulStop()
+	return <-done
+}
