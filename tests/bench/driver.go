@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+)
+
+// stopTimeout bounds how long the driver may take to end after SIGTERM.
+const stopTimeout = 30 * time.Second
+
+// driver is the driver as a child process, and a connection to it.
+type driver struct {
+	command *exec.Cmd
+	log     *os.File
+	conn    *grpc.ClientConn
+	exited  chan struct{} // closed when the process has ended
+	err     error         // how it ended; read after exited is closed
+}
+
+// startDriver starts the binary with its data and its socket in dir, and waits until it is ready. The
+// process is not tied to ctx: it is told to stop in order, also when the run is interrupted.
+func startDriver(ctx context.Context, binary, dir string) (*driver, error) {
+	log, err := os.Create(filepath.Join(dir, "driver.log"))
+	if err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(dir, "csi.sock")
+	command := exec.CommandContext(context.WithoutCancel(ctx), binary, "standalone",
+		"--backend=local", "--endpoint=unix://"+socket, "--data-dir="+filepath.Join(dir, "data"))
+	command.Stdout, command.Stderr = log, log
+	// A group of its own, so that Ctrl-C reaches this process only; and no life after this process.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
+	if err := command.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the driver (is it built? make build): %w", err), log.Close())
+	}
+	d := &driver{command: command, log: log, exited: make(chan struct{})}
+	go func() {
+		d.err = command.Wait()
+		close(d.exited)
+	}()
+	if d.conn, err = dial(socket); err == nil {
+		err = d.waitReady(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(d.explain(fmt.Errorf("the driver does not start: %w", err)), d.stop())
+	}
+	return d, nil
+}
+
+func (d *driver) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-d.exited:
+			cancel(fmt.Errorf("it ended (%s)", d.command.ProcessState))
+		case <-ctx.Done():
+		}
+	}()
+	return waitReady(ctx, csi.NewIdentityClient(d.conn))
+}
+
+func (d *driver) pid() int { return d.command.Process.Pid }
+
+// stop ends the driver and tells whether it ended as it should. It may be called once.
+func (d *driver) stop() error {
+	if d.conn != nil {
+		_ = d.conn.Close() // The process ends next, whatever becomes of the connection.
+	}
+	_ = d.command.Process.Signal(unix.SIGTERM) // It may have ended already; the wait below tells.
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	var err error
+	select {
+	case <-d.exited:
+		err = d.err
+	case <-timer.C:
+		_ = d.command.Process.Kill() // Nothing but a process that has ended can refuse it.
+		<-d.exited
+		err = fmt.Errorf("it did not end within %s after SIGTERM", stopTimeout)
+	}
+	if err != nil {
+		err = fmt.Errorf("stopping the driver: %w", err)
+	}
+	return errors.Join(err, d.log.Close())
+}
+
+// explain adds the end of the driver's log to an error.
+func (d *driver) explain(err error) error {
+	const tail = 2048
+	text, errRead := os.ReadFile(d.log.Name())
+	if errRead != nil {
+		return errors.Join(err, errRead)
+	}
+	return fmt.Errorf("%w\nThe driver's log ends with:\n%s", err, text[max(0, len(text)-tail):])
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/all"
+	pkgdriver "github.com/stowage-csi/stowage/pkg/driver"
+)
+
+// TestMain lets the test's binary be each of the processes that a run starts: the floor's server, and the
+// driver, which then is the real one without its command line.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "-floor-server":
+			os.Exit(start())
+		case "standalone":
+			os.Exit(standalone(os.Args[2:]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func standalone(args []string) int {
+	flags := flag.NewFlagSet("standalone", flag.ContinueOnError)
+	backend := flags.String("backend", "", "")
+	endpoint := flags.String("endpoint", "", "")
+	dataDir := flags.String("data-dir", "", "")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	if err := serveDriver(ctx, *backend, *endpoint, *dataDir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func serveDriver(ctx context.Context, backend, endpoint, dataDir string) (err error) {
+	definition, err := all.Registry().Lookup(backend)
+	if err != nil {
+		return err
+	}
+	name, log := backend+".csi.stowage.dev", slog.New(slog.DiscardHandler)
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return err
+	}
+	instance, err := definition.Open(ctx, backends.Options{
+		Driver: name, DataDir: dataDir, NodeID: "node-1", Config: definition.NewConfig(), Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	if instance.Close != nil {
+		defer func() { err = errors.Join(err, instance.Close()) }()
+	}
+	server, err := pkgdriver.NewServer(ctx, pkgdriver.Config{
+		Name: name, Version: "test", Definition: definition, Instance: instance, NodeID: "node-1",
+		StateDir: filepath.Join(dataDir, "node"), Metrics: pkgdriver.NewMetrics(name, "test"), Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := pkgdriver.Listen(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	return server.Serve(ctx, listener, 5*time.Second)
+}
+
+// needRoot skips, loudly, where mounts are not allowed.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if unix.Geteuid() != 0 {
+		t.Skip("SKIPPED: this test mounts and needs root")
+	}
+}

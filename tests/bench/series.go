@@ -1,0 +1,36 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// series is how long one thing took, again and again.
+type series struct {
+	name string
+	took []time.Duration
+}
+
+// time runs f and keeps how long it took, unless it failed.
+func (s *series) time(f func() error) error {
+	begin := time.Now()
+	if err := f(); err != nil {
+		return err
+	}
+	s.took = append(s.took, time.Since(begin))
+	return nil
+}
+
+// percentile is the nearest-rank percentile: the least duration that p percent of all do not exceed. It is 0
+// for an empty series.
+func (s *series) percentile(p float64) time.Duration {
+	if len(s.took) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s.took))
+	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
+	return sorted[max(rank, 1)-1]
+}
+
+func (s *series) median() time.Duration { return s.percentile(50) }

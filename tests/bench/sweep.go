@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// sweep unmounts all below dir, detaches the loop devices of files below it, and removes it. It returns what
+// it found mounted or attached. Nothing is removed while something is still mounted there.
+func sweep(dir string) (found []string, err error) {
+	mounts, errMounts := unmountBelow(dir)
+	loops, errLoops := detachBelow(dir)
+	found = append(mounts, loops...)
+	if err := errors.Join(errMounts, errLoops); err != nil {
+		return found, err
+	}
+	return found, os.RemoveAll(dir)
+}
+
+func unmountBelow(dir string) (found []string, err error) {
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(mounts) // What was mounted last is on top.
+	for _, mount := range mounts {
+		found = append(found, "a mount at "+mount.Mountpoint)
+		if e := unix.Unmount(mount.Mountpoint, unix.UMOUNT_NOFOLLOW); e != nil {
+			err = errors.Join(err, fmt.Errorf("unmounting %s: %w", mount.Mountpoint, e))
+		}
+	}
+	return found, err
+}
+
+// detachBelow finds loop devices by their backing file (Documentation/ABI/testing/sysfs-block-loop).
+func detachBelow(dir string) (found []string, err error) {
+	names, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		file, e := os.ReadFile(name)
+		if e != nil || !strings.HasPrefix(string(file), dir+"/") {
+			continue // Detached since, or somebody else's.
+		}
+		device := "/dev/" + strings.Split(name, "/")[3]
+		found = append(found, fmt.Sprintf("%s with %s", device, strings.TrimSpace(string(file))))
+		err = errors.Join(err, detach(device))
+	}
+	return found, err
+}
+
+// detach frees a loop device; one that is free already is as it should be.
+func detach(device string) error {
+	file, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	err = unix.IoctlSetInt(int(file.Fd()), unix.LOOP_CLR_FD, 0)
+	if errors.Is(err, unix.ENXIO) {
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("detaching %s: %w", device, err)
+	}
+	return errors.Join(err, file.Close())
+}

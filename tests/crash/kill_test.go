@@ -1,0 +1,105 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// plan is one kill to come.
+type plan struct {
+	after    time.Duration // since the driver answered, or was started
+	starting bool          // counts from the start: the driver dies while it repairs what the last kill left
+	children bool          // what it has started dies with it, as in a container; else it runs on, as on a host
+}
+
+func nextPlan(rng *rand.Rand) plan {
+	p := plan{children: rng.IntN(2) == 0, after: between(rng, 50*time.Millisecond, 500*time.Millisecond)}
+	if rng.IntN(6) == 0 {
+		p.starting = true
+		p.after = between(rng, 0, 40*time.Millisecond)
+	}
+	return p
+}
+
+func between(rng *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(rng.Int64N(int64(to-from)))
+}
+
+func (p plan) String() string {
+	since, who := "its first answer", "alone"
+	if p.starting {
+		since = "its start"
+	}
+	if p.children {
+		who = "with its children"
+	}
+	return fmt.Sprintf("%s after %s, %s", p.after.Round(time.Millisecond), since, who)
+}
+
+// killAgainAndAgain kills the driver, each time to start it at once, until there were enough kills or a
+// violation. The driver runs when it is called and when it returns.
+func (r *run) killAgainAndAgain() {
+	rng := rand.New(rand.NewPCG(r.seed, 1<<32))
+	for n := 1; n <= *kills && r.life.Err() == nil; n++ {
+		p := nextPlan(rng)
+		if err := r.killOnce(n, p); err != nil {
+			r.violated(nil, err)
+			return
+		}
+	}
+}
+
+func (r *run) killOnce(n int, p plan) error {
+	if p.starting {
+		// The driver that runs is killed too, or there would be nothing to start.
+		if err := r.driver.Kill(p.children); err != nil {
+			return err
+		}
+		if err := r.driver.Spawn(r.life); err != nil {
+			return err
+		}
+	}
+	pause(r.life, p.after)
+	if err := r.driver.Kill(p.children); err != nil {
+		return err
+	}
+	r.tally.kill(p)
+	r.history.add("kill %d of %d, %s", n, *kills, p)
+	took, err := r.start()
+	if err != nil {
+		return err
+	}
+	r.history.add("the driver answers again after %s", took.Round(time.Millisecond))
+	return nil
+}
+
+// start starts the driver and notes how long it took to answer.
+func (r *run) start() (time.Duration, error) {
+	took, err := r.driver.Start(context.WithoutCancel(r.life))
+	if err == nil {
+		r.tally.started(took)
+	}
+	return took, err
+}
+
+func (r *run) stop(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.life), 30*time.Second)
+	defer cancel()
+	if err := r.driver.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// pause waits, or less when the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

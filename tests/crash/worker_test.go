@@ -1,0 +1,149 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/stowage-csi/stowage/tests/orchestrator"
+)
+
+// errHalted ends a worker's lifecycle where it is, once the last kill has happened.
+var errHalted = errors.New("halted")
+
+// worker takes volumes through their lives and knows what must be true.
+type worker struct {
+	id     int
+	run    *run
+	rng    *rand.Rand
+	client *orchestrator.Client
+
+	made       int  // how many names it has given
+	finishing  bool // it goes on although there was a halt
+	volumes    []*volume
+	snapshots  []*snapshot
+	lifecycles int
+	history    history
+
+	mu   sync.Mutex
+	step string // what it is at; empty when it does nothing
+}
+
+// volume is a volume that the driver acknowledged, and what must be in it.
+type volume struct {
+	*orchestrator.Volume
+	kind      kind
+	staged    bool
+	published bool
+	data      contents
+}
+
+// snapshot is a snapshot that the driver acknowledged, and what must be in it.
+type snapshot struct {
+	*orchestrator.Snapshot
+	kind kind
+	data contents
+}
+
+// work lives one volume's life after another until the halt.
+func (w *worker) work() {
+	for {
+		err := w.lifecycle()
+		switch {
+		case err == nil:
+			w.lifecycles++
+		case errors.Is(err, errHalted):
+			return
+		default:
+			w.run.violated(w, err)
+			return
+		}
+	}
+}
+
+// do takes one step, unless there was a halt.
+func (w *worker) do(what, name string, f func(ctx context.Context) error) error {
+	select {
+	case <-w.run.halt:
+		if !w.finishing {
+			return errHalted
+		}
+	case <-w.run.life.Done():
+		return errHalted
+	default:
+	}
+	w.enter(what + " " + name)
+	defer w.enter("")
+	start := time.Now()
+	err := f(w.run.life)
+	if err != nil && w.run.life.Err() != nil {
+		return errHalted // Another worker's violation has ended everything.
+	}
+	took := time.Since(start).Round(time.Millisecond)
+	if err != nil {
+		w.history.add("worker %d: %s %s: FAILED after %s: %v", w.id, what, name, took, err)
+		return fmt.Errorf("worker %d: %s %s: %w", w.id, what, name, err)
+	}
+	w.history.add("worker %d: %s %s: done after %s", w.id, what, name, took)
+	w.run.tally.step(what)
+	return nil
+}
+
+// call takes a step that may be taken again, and now and then takes it again: an orchestrator that was
+// itself restarted does.
+func (w *worker) call(what, name string, f func(ctx context.Context) error) error {
+	if err := w.do(what, name, f); err != nil || !w.chance(15) {
+		return err
+	}
+	err := w.do(what+" again", name, f)
+	if errors.Is(err, errHalted) {
+		return nil // The first time counts.
+	}
+	return err
+}
+
+func (w *worker) enter(step string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.step = step
+}
+
+// under tells what the worker is at.
+func (w *worker) under() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.step
+}
+
+// chance is true so many times out of a hundred.
+func (w *worker) chance(percent int) bool { return w.rng.IntN(100) < percent }
+
+// name is a new name.
+func (w *worker) name(what string) string {
+	w.made++
+	return fmt.Sprintf("w%d-%d-%s", w.id, w.made, what)
+}
+
+// observe notes an attempt that was not the end of a call.
+func (w *worker) observe(a orchestrator.Attempt) {
+	w.run.tally.attempt(a)
+	if a.Err != nil {
+		w.history.add("worker %d: %s ended with %s (no answer: %t) after %s: %v",
+			w.id, path.Base(a.Method), a.Code, a.Broken, a.Took.Round(time.Millisecond), a.Err)
+	}
+}
+
+// ids are those of what exists.
+func (w *worker) ids() (volumes, snapshots []string) {
+	for _, v := range w.volumes {
+		volumes = append(volumes, v.ID)
+	}
+	for _, s := range w.snapshots {
+		snapshots = append(snapshots, s.ID)
+	}
+	return volumes, snapshots
+}

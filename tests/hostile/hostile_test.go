@@ -1,0 +1,168 @@
+package hostile
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// answers are the codes that a request can deserve. INTERNAL, UNKNOWN and UNAVAILABLE would say that the
+// driver did not understand what happened, or invite the caller to send the same again for ever.
+func answers() []codes.Code {
+	return []codes.Code{
+		codes.OK, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.OutOfRange,
+		codes.FailedPrecondition, codes.Aborted, codes.Unimplemented, codes.ResourceExhausted,
+	}
+}
+
+func TestHostileText(t *testing.T) {
+	for _, backend := range []string{"memory", "local"} {
+		t.Run(backend, func(t *testing.T) {
+			root := t.TempDir()
+			beside := filepath.Join(root, "beside")
+			plantPrecious(t, beside)
+			before := picture(t, beside)
+			w := newWorld(t, backend, root)
+			calls := 0
+			for _, method := range methods() {
+				for _, request := range w.requests(method.Input().Name()) {
+					calls += w.mutate(t, method, request, values(beside))
+				}
+			}
+			if after := picture(t, beside); !maps.Equal(before, after) {
+				t.Errorf("files beside the data directory changed:\nbefore %v\nafter  %v", before, after)
+			}
+			t.Logf("%d calls", calls)
+			if calls < 1000 {
+				t.Errorf("only %d calls were made: the walk is broken", calls)
+			}
+		})
+	}
+}
+
+func plantPrecious(t *testing.T, beside string) {
+	t.Helper()
+	for path, text := range map[string]string{"precious": "the only copy", "full/of": "data", "full/deep/er": "data"} {
+		path = filepath.Join(beside, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// picture is all that there is to know of a tree: what is where, of which mode, owner and contents.
+func picture(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		all[path] = info.Mode().String()
+		if entry.Type().IsRegular() {
+			data, err := os.ReadFile(path)
+			all[path] += fmt.Sprintf(" %x", sha256.Sum256(data))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// methods are all methods of the services that the driver offers.
+func methods() []protoreflect.MethodDescriptor {
+	var list []protoreflect.MethodDescriptor
+	services := csi.File_csi_proto.Services()
+	for _, name := range []protoreflect.Name{"Identity", "Controller", "GroupController", "Node"} {
+		service := services.ByName(name)
+		for i := range service.Methods().Len() {
+			list = append(list, service.Methods().Get(i))
+		}
+	}
+	return list
+}
+
+// mutate sends the request once with each hostile value in each of its text fields.
+func (w *world) mutate(t *testing.T, method protoreflect.MethodDescriptor, request proto.Message, hostile []string) int {
+	t.Helper()
+	calls := 0
+	for _, field := range textFields(request.ProtoReflect().Descriptor()) {
+		for _, value := range hostile {
+			changed := proto.Clone(request)
+			set(changed.ProtoReflect(), field, value)
+			w.call(t, method, changed, fmt.Sprintf("%s %s=%.60q", method.Name(), field.Name(), value))
+			calls++
+		}
+	}
+	return calls
+}
+
+// textFields are the fields of a message that hold text: alone, in a list, or as a map's values.
+func textFields(message protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
+	var list []protoreflect.FieldDescriptor
+	for i := range message.Fields().Len() {
+		field := message.Fields().Get(i)
+		if field.Kind() == protoreflect.StringKind || field.IsMap() && field.MapValue().Kind() == protoreflect.StringKind {
+			list = append(list, field)
+		}
+	}
+	return list
+}
+
+func set(m protoreflect.Message, field protoreflect.FieldDescriptor, text string) {
+	value := protoreflect.ValueOfString(text)
+	switch {
+	case field.IsMap():
+		entries := m.Mutable(field).Map()
+		entries.Set(value.MapKey(), value)
+		entries.Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
+			entries.Set(key, value)
+			return true
+		})
+	case field.IsList():
+		m.Mutable(field).List().Append(value)
+	default:
+		m.Set(field, value)
+	}
+}
+
+func (w *world) call(t *testing.T, method protoreflect.MethodDescriptor, request proto.Message, what string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	response := dynamicpb.NewMessage(method.Output())
+	err := w.driver.Conn.Invoke(ctx, fmt.Sprintf("/%s/%s", method.Parent().FullName(), method.Name()), request, response, grpc.WaitForReady(true))
+	if code := status.Code(err); !slices.Contains(answers(), code) {
+		if _, marshal := proto.Marshal(request); marshal == nil {
+			t.Errorf("%s: %s: %v", what, code, err)
+		}
+	}
+	if err == nil {
+		w.undo(t, request, response)
+	}
+}

@@ -1,0 +1,128 @@
+package inprocess
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/all"
+	"github.com/stowage-csi/stowage/pkg/driver"
+)
+
+// Options say how a driver is started; the zero value is a good start.
+type Options struct {
+	Backend string
+	Config  string // YAML
+	DataDir string // default: a directory of the test
+	NodeID  string // default: node-1
+	// DelegateFSGroup is --delegate-fsgroup.
+	DelegateFSGroup bool
+	Log             io.Writer  // default: nowhere
+	Level           slog.Level // of Log
+}
+
+// Driver is a driver that serves.
+type Driver struct {
+	Endpoint string // unix:///…
+	DataDir  string
+	Instance *backends.Instance
+	Metrics  *driver.Metrics
+	Conn     *grpc.ClientConn
+	stop     context.CancelFunc
+	done     chan error
+}
+
+// Start starts a driver and stops it at the end of the test.
+func Start(t testing.TB, options Options) *Driver {
+	t.Helper()
+	if options.DataDir == "" {
+		options.DataDir = t.TempDir()
+	}
+	if options.NodeID == "" {
+		options.NodeID = "node-1"
+	}
+	if options.Log == nil {
+		options.Log = io.Discard
+	}
+	log := slog.New(slog.NewTextHandler(options.Log, &slog.HandlerOptions{Level: options.Level}))
+	ctx, stop := context.WithCancel(context.Background())
+	d := &Driver{DataDir: options.DataDir, stop: stop, done: make(chan error, 1)}
+	definition := d.open(ctx, t, options, log)
+	d.serve(ctx, t, definition, options, log)
+	t.Cleanup(func() { d.Stop(t) })
+	return d
+}
+
+func (d *Driver) open(ctx context.Context, t testing.TB, options Options, log *slog.Logger) backends.Definition {
+	t.Helper()
+	definition, err := all.Registry().Lookup(options.Backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := backends.Options{
+		Driver: definition.Name + ".csi.stowage.dev", DataDir: options.DataDir, NodeID: options.NodeID, Log: log,
+	}
+	if definition.NewConfig != nil {
+		open.Config = definition.NewConfig()
+		if err := yaml.UnmarshalStrict([]byte(options.Config), open.Config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.Instance, err = definition.Open(ctx, open); err != nil {
+		t.Fatal(err)
+	}
+	return definition
+}
+
+func (d *Driver) serve(ctx context.Context, t testing.TB, definition backends.Definition, options Options, log *slog.Logger) {
+	t.Helper()
+	d.Metrics = driver.NewMetrics(definition.Name+".csi.stowage.dev", "test")
+	server, err := driver.NewServer(ctx, driver.Config{
+		Name: definition.Name + ".csi.stowage.dev", Version: "test", Definition: definition, Instance: d.Instance,
+		NodeID: options.NodeID, StateDir: filepath.Join(options.DataDir, "node"),
+		DelegateFSGroup: options.DelegateFSGroup, Metrics: d.Metrics, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A test's own directory can be too long for a socket's path.
+	d.Endpoint = "unix://" + filepath.Join(shortDir(t), "csi.sock")
+	listener, err := driver.Listen(ctx, d.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { d.done <- server.Serve(ctx, listener, 5*time.Second) }()
+	d.Conn, err = grpc.NewClient(d.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop stops the driver; again is no harm.
+func (d *Driver) Stop(t testing.TB) {
+	t.Helper()
+	if d.done == nil {
+		return
+	}
+	d.stop()
+	if err := <-d.done; err != nil {
+		t.Errorf("the server ended with: %v", err)
+	}
+	d.done = nil
+	if err := d.Conn.Close(); err != nil {
+		t.Error(err)
+	}
+	if d.Instance.Close != nil {
+		if err := d.Instance.Close(); err != nil {
+			t.Errorf("closing the backend: %v", err)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Leaks lists what is left of volumes, snapshots and their use when all of them are deleted: mounts, loop
+// devices, files of the driver's data directory, and staging and target directories. Everything is named
+// that the driver does not keep while it has no volumes; what it keeps is in skeleton. A leaked
+// directory stands for all that is in it.
+//
+// Another mount namespace is not looked at; a mount that is kept there shows as the loop device below it.
+func Leaks(dataDir, mountDir string) ([]string, error) {
+	dirs := []string{dataDir, mountDir}
+	loops, loopErr := loopsOf(dirs)
+	mounts, mountErr := mountsOf(dirs, loops)
+	var leaks []string
+	for _, m := range mounts {
+		leaks = append(leaks, fmt.Sprintf("mount %s (%s from %s, root %s)", m.Mountpoint, m.FSType, m.Source, m.Root))
+	}
+	for _, l := range loops {
+		leaks = append(leaks, fmt.Sprintf("loop device %s over %s", l.name, l.backing))
+	}
+	files, fileErr := unexpected(dataDir, skeleton())
+	places, placeErr := unexpected(mountDir, []string{"staging/", "pods/"})
+	return append(append(leaks, files...), places...), errors.Join(loopErr, mountErr, fileErr, placeErr)
+}
+
+// skeleton is what the driver with the local backend keeps in its data directory while it has no volumes:
+// patterns of path.Match, those of directories with a slash at the end.
+func skeleton() []string {
+	list := []string{
+		"lock", "known/", "known/*", "node/", "node/formatting/",
+		"pools/", "pools/*/", "pools/*/lock", "pools/*/pool.json",
+	}
+	for _, folder := range []string{"volumes", "snapshots", "groups", "staging", "trash", "retained", "quarantine"} {
+		list = append(list, "pools/*/"+folder+"/")
+	}
+	return list
+}
+
+// unexpected lists the entries below dir that match none of the patterns; one that is a directory stands
+// for all that is in it.
+func unexpected(dir string, patterns []string) ([]string, error) {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var found []string
+	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == dir {
+			return err
+		}
+		relative, err := filepath.Rel(dir, name)
+		if err != nil || expected(relative, entry, patterns) {
+			return err
+		}
+		found = append(found, describe(name, entry))
+		if entry.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return found, err
+}
+
+func expected(relative string, entry fs.DirEntry, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		plain, dir := strings.CutSuffix(pattern, "/")
+		ok, _ := path.Match(plain, relative) // Only a malformed pattern fails, and ours are fixed.
+		return ok && entry.IsDir() == dir
+	})
+}
+
+func describe(name string, entry fs.DirEntry) string {
+	kind := "file"
+	if entry.IsDir() {
+		kind = "directory"
+	}
+	return kind + " " + name
+}

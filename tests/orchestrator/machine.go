@@ -1,0 +1,91 @@
+package orchestrator
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Missing says what this machine lacks for the local backend, each with how to get it; nothing when it has
+// all.
+func Missing() []string {
+	var missing []string
+	for _, check := range []func() []string{missingRoot, missingKernel, missingLoops, missingTools} {
+		missing = append(missing, check()...)
+	}
+	return missing
+}
+
+func missingRoot() []string {
+	if os.Getuid() == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("root: this runs as user %d and must mount; run it with sudo", os.Getuid())}
+}
+
+// missingKernel asks for Linux 5.12, which the driver needs for mount_setattr(2) and its kin.
+func missingKernel() []string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return []string{fmt.Sprintf("the kernel's version: %v", err)}
+	}
+	var major, minor int
+	release := unix.ByteSliceToString(name.Release[:])
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err == nil && (major > 5 || major == 5 && minor >= 12) {
+		return nil
+	}
+	return []string{"Linux 5.12 or newer: this is " + release}
+}
+
+func missingLoops() []string {
+	const control = "/dev/loop-control"
+	file, err := os.OpenFile(control, os.O_RDWR, 0)
+	if err != nil {
+		return []string{fmt.Sprintf("loop devices (%v): run modprobe loop, or in a container give it %s and /dev/loop* (--privileged)", err, control)}
+	}
+	defer file.Close() //nolint:errcheck // it was only asked
+	if _, err := unix.IoctlRetInt(int(file.Fd()), unix.LOOP_CTL_GET_FREE); err != nil {
+		return []string{fmt.Sprintf("the right to use loop devices (LOOP_CTL_GET_FREE: %v): the process needs CAP_SYS_ADMIN", err)}
+	}
+	return nil
+}
+
+// missingTools looks for the programs that the driver runs, where Debian's root finds them.
+func missingTools() []string {
+	var missing []string
+	for _, tool := range []struct{ name, pkg string }{
+		{"mkfs.ext4", "e2fsprogs"}, {"e2fsck", "e2fsprogs"}, {"resize2fs", "e2fsprogs"},
+		{"mkfs.xfs", "xfsprogs"}, {"xfs_growfs", "xfsprogs"}, {"xfs_repair", "xfsprogs"},
+	} {
+		if !installed(tool.name) {
+			missing = append(missing, fmt.Sprintf("the program %s: apt-get install %s", tool.name, tool.pkg))
+		}
+	}
+	return missing
+}
+
+func installed(name string) bool {
+	if _, err := exec.LookPath(name); err == nil {
+		return true
+	}
+	for _, dir := range []string{"/usr/sbin", "/sbin"} {
+		if _, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// GrowsExt4Online tells whether this process may grow a mounted ext4 (ext4's resize ioctl asks for
+// CAP_SYS_RESOURCE). The driver, its child, may what it may.
+func GrowsExt4Online() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false
+	}
+	return data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+}

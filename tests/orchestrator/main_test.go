@@ -1,0 +1,8 @@
+package orchestrator
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) { os.Exit(Isolate(m.Run)) }

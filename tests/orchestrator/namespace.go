@@ -1,0 +1,87 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// Isolate runs this program again in a mount namespace of its own and returns its exit code; there, it
+// calls run and returns what that returns. It is for TestMain.
+//
+// A test that runs beside this one and copies the mount namespace would copy this one's mounts too, and so
+// keep volumes in use that were unmounted here. For the same reason the new namespace lets go of what
+// belongs to others. It ends with the process, and so do all mounts in it.
+func Isolate(run func() int) int {
+	if os.Geteuid() != 0 {
+		return run()
+	}
+	isolated, err := isolated()
+	switch {
+	case err == nil && isolated:
+		if err = letGoOfOthers(); err == nil {
+			return run()
+		}
+	case err == nil:
+		var code int
+		if code, err = runIsolated(); err == nil {
+			return code
+		}
+	}
+	fmt.Fprintln(os.Stderr, "no mount namespace of its own:", err)
+	return 1
+}
+
+// isolated tells whether this process has another mount namespace than its parent.
+func isolated() (bool, error) {
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return false, err
+	}
+	parents, err := os.Readlink("/proc/" + strconv.Itoa(os.Getppid()) + "/ns/mnt")
+	return own != parents, err
+}
+
+func runIsolated() (int, error) {
+	// The child is killed when the thread that started it ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(context.Background(), "/proc/self/exe", os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// letGoOfOthers takes down, in this namespace only, what is mounted from loop devices and below the
+// directory for temporary files.
+func letGoOfOthers() error {
+	mounts, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return err
+	}
+	for _, m := range slices.Backward(mounts) {
+		if !strings.HasPrefix(m.Source, "/dev/loop") && (m.Mountpoint == os.TempDir() || !under(m.Mountpoint, os.TempDir())) {
+			continue
+		}
+		err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		// It may have gone with the one that it was on.
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("let go of %s: %w", m.Mountpoint, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package orchestrator
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// startLimit is how long a driver may take from its start to its first answer.
+const startLimit = 30 * time.Second
+
+// Driver is the driver's binary, which runs as a child of this process or not at all.
+type Driver struct {
+	Binary    string
+	Workspace *Workspace
+	Backend   string   // --backend
+	Args      []string // more flags
+
+	process *process
+}
+
+// process is one run of the binary.
+type process struct {
+	cmd     *exec.Cmd
+	started time.Time
+	done    chan struct{} // closed once the process is gone
+	err     error         // how it ended; set before done is closed
+}
+
+// Endpoint is the driver's --endpoint.
+func (d *Driver) Endpoint() string { return "unix://" + d.Workspace.Socket() }
+
+// Start runs the driver until it answers, and returns how long that took.
+func (d *Driver) Start(ctx context.Context) (time.Duration, error) {
+	if err := d.Spawn(ctx); err != nil {
+		return 0, err
+	}
+	return d.Ready(ctx)
+}
+
+// Spawn runs the driver and does not wait for it to answer.
+func (d *Driver) Spawn(ctx context.Context) error {
+	if d.process != nil {
+		return errors.New("the driver runs already")
+	}
+	log, err := os.OpenFile(d.Workspace.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"standalone", "--backend=" + d.Backend, "--endpoint=" + d.Endpoint(), "--data-dir=" + d.Workspace.Data()}, d.Args...)
+	// The driver's life is its own: it ends by Kill and Stop, not with a request's context.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), d.Binary, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	// In a process group of its own, a Ctrl-C at the terminal reaches this process only. Should this process
+	// die, the kernel kills the driver.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	begun := make(chan error, 1)
+	go p.run(begun)
+	if err := errors.Join(<-begun, log.Close()); err != nil {
+		return fmt.Errorf("start %s: %w", d.Binary, err)
+	}
+	d.process = p
+	return nil
+}
+
+// run starts the process and waits for its end, on one thread: the kernel takes the death of the thread that
+// started a child for its parent's (prctl(2), PR_SET_PDEATHSIG).
+func (p *process) run(begun chan<- error) {
+	runtime.LockOSThread()
+	defer close(p.done)
+	p.started = time.Now()
+	if p.err = p.cmd.Start(); p.err != nil {
+		begun <- p.err
+		return
+	}
+	begun <- nil
+	p.err = p.cmd.Wait()
+}
+
+// Ready waits until the driver answers Probe, and returns how long it took from its start.
+func (d *Driver) Ready(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	go func() {
+		select {
+		case <-d.process.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	connection, err := connect(d.Endpoint(), time.Millisecond)
+	if err != nil {
+		return 0, err
+	}
+	response, err := csi.NewIdentityClient(connection).Probe(ctx, &csi.ProbeRequest{}, grpc.WaitForReady(true))
+	took := time.Since(d.process.started)
+	if err == nil && response.GetReady() != nil && !response.GetReady().GetValue() {
+		err = errors.New("it says that it is not ready")
+	}
+	if err = errors.Join(err, connection.Close()); err != nil {
+		return 0, fmt.Errorf("the driver does not answer after %s: %w", took.Round(time.Millisecond), err)
+	}
+	return took, nil
+}
+
+// connect makes a connection that is quick to try again, the first time after the delay.
+func connect(endpoint string, delay time.Duration, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	return grpc.NewClient(endpoint, append(options,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: delay, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 10 * delay},
+			MinConnectTimeout: time.Second,
+		}))...)
+}
+
+// Running tells whether the process is there.
+func (d *Driver) Running() bool {
+	if d.process == nil {
+		return false
+	}
+	select {
+	case <-d.process.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Kill ends the driver by SIGKILL, with its child processes or leaving them to run on, and returns once it
+// is gone.
+func (d *Driver) Kill(children bool) error {
+	if d.process == nil {
+		return nil
+	}
+	pid := d.process.cmd.Process.Pid
+	if children {
+		pid = -pid
+	}
+	err := syscall.Kill(pid, syscall.SIGKILL)
+	if errors.Is(err, syscall.ESRCH) {
+		err = nil
+	}
+	<-d.process.done
+	ended := d.process.err
+	d.process = nil
+	if !killed(ended) {
+		err = errors.Join(err, fmt.Errorf("the driver had ended by itself: %w", cmp.Or(ended, errors.New("exit status 0"))))
+	}
+	return err
+}
+
+// killed tells whether a process ended by SIGKILL.
+func killed(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signal() == syscall.SIGKILL
+}
+
+// Stop ends the driver by SIGTERM, waits for its end, and fails when it did not end well or left its socket.
+func (d *Driver) Stop(ctx context.Context) error {
+	if d.process == nil {
+		return errors.New("the driver does not run")
+	}
+	if err := d.process.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-d.process.done:
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("the driver did not stop: %w", ctx.Err()), d.Kill(true))
+	}
+	err := d.process.err
+	d.process = nil
+	if err != nil {
+		return fmt.Errorf("the driver's end: %w", err)
+	}
+	if _, err := os.Lstat(d.Workspace.Socket()); !errors.Is(err, os.ErrNotExist) {
+		return errors.Join(fmt.Errorf("the driver left its socket %s", d.Workspace.Socket()), err)
+	}
+	return nil
+}
+
+// Tail returns the last lines of the driver's log.
+func (d *Driver) Tail(lines int) string {
+	text, err := os.ReadFile(d.Workspace.Log())
+	if err != nil {
+		return err.Error()
+	}
+	all := bytes.Split(bytes.TrimRight(text, "\n"), []byte("\n"))
+	from := max(0, len(all)-lines)
+	return fmt.Sprintf("%s, the last %d of %d lines:\n  %s", filepath.Base(d.Workspace.Log()), len(all)-from, len(all),
+		strings.ReplaceAll(string(bytes.Join(all[from:], []byte("\n"))), "\n", "\n  "))
+}

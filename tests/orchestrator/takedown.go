@@ -1,0 +1,59 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// fithaw is FITHAW, _IOWR('X', 120, int) (ioctl_fs(2)).
+const fithaw = 0xc0045878
+
+// takeDown removes a directory with everything in the kernel that stands on it: mounts, the last first, and
+// loop devices.
+func takeDown(dir string) error {
+	var problems []error
+	loops, err := loopsOf([]string{dir})
+	problems = append(problems, err)
+	mounts, err := mountsOf([]string{dir}, loops)
+	problems = append(problems, err)
+	for _, m := range slices.Backward(mounts) {
+		thaw(m.Mountpoint)
+		if err := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); err != nil {
+			problems = append(problems, fmt.Errorf("unmount %s: %w", m.Mountpoint, err))
+		}
+	}
+	for _, l := range loops {
+		problems = append(problems, l.detach())
+	}
+	// With something still mounted, removing would empty the volume instead of the directory.
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// thaw lets a filesystem go on that was frozen for a snapshot when the driver was killed: until then all who
+// write to it hang, and so does the unmount. Nearly always there is nothing to thaw, and that is an error.
+func thaw(mountpoint string) {
+	dir, err := os.Open(mountpoint)
+	if err != nil {
+		return
+	}
+	_ = unix.IoctlSetInt(int(dir.Fd()), fithaw, 0)
+	_ = dir.Close()
+}
+
+// Thaw thaws every filesystem that is mounted below the workspace.
+func (w *Workspace) Thaw() {
+	mounts, err := mountsOf([]string{w.Dir}, nil)
+	if err != nil {
+		return
+	}
+	for _, m := range mounts {
+		thaw(m.Mountpoint)
+	}
+}

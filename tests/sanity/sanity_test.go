@@ -1,0 +1,129 @@
+package sanity
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/onsi/gomega"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stowage-csi/stowage/tests/inprocess"
+)
+
+const gib = 1 << 30
+
+// setup is one backend as csi-sanity meets it.
+type setup struct {
+	name       string
+	backend    string
+	config     string
+	access     string
+	parameters map[string]string
+	mutable    map[string]string
+	// skips are the specs that cannot run, by a part of their text, each with its reason.
+	skips map[string]string
+}
+
+func setups() []setup {
+	noAttach := map[string]string{
+		"ControllerPublishVolume":      "local volumes need no attach step",
+		"ControllerUnpublishVolume":    "local volumes need no attach step",
+		"volume lifecycle":             "local volumes need no attach step",
+		"node max attach limit":        "local volumes have no attach limit",
+		"already published but is inc": "local volumes need no attach step",
+	}
+	memory := "maxVolumesPerNode: 16\n"
+	return []setup{
+		{name: "memory mount", backend: "memory", config: memory, access: "mount", mutable: map[string]string{"readAheadKiB": "512"}},
+		{name: "memory block", backend: "memory", config: memory, access: "block", mutable: map[string]string{"readAheadKiB": "512"}},
+		{
+			// An ext4 that is mounted grows only with CAP_SYS_RESOURCE, which not every machine grants.
+			name: "local image mount", backend: "local", access: "mount", skips: noAttach,
+			parameters: map[string]string{"pool": "image", "csi.storage.k8s.io/fstype": "xfs"},
+			mutable:    map[string]string{"readAheadKiB": "512"},
+		},
+		{
+			name: "local image block", backend: "local", access: "block", skips: noAttach,
+			parameters: map[string]string{"pool": "image"}, mutable: map[string]string{"readAheadKiB": "512"},
+		},
+		{
+			name: "local directory mount", backend: "local", access: "mount", skips: noAttach,
+			parameters: map[string]string{"pool": "directory"}, mutable: map[string]string{"onDelete": "delete"},
+		},
+	}
+}
+
+func TestSanity(t *testing.T) {
+	for _, s := range setups() {
+		config := s.start(t)
+		ginkgo.Describe(s.name, func() { sanity.GinkgoTest(config) })
+	}
+	ginkgo.ReportAfterSuite("table", func(report ginkgo.Report) { table(t, report) })
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	ginkgo.RunSpecs(t, "csi-sanity")
+}
+
+func (s setup) start(t *testing.T) *sanity.TestConfig {
+	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Config: s.config})
+	config := sanity.NewTestConfig()
+	dir := t.TempDir()
+	config.Address = driver.Endpoint
+	config.TargetPath = filepath.Join(dir, "target")
+	config.StagingPath = filepath.Join(dir, "staging")
+	config.TestVolumeSize = gib
+	config.TestVolumeAccessType = s.access
+	config.TestVolumeParameters = s.parameters
+	config.TestVolumeMutableParameters = s.mutable
+	config.TestNodeVolumeAttachLimit = true
+	config.DialOptions = append(config.DialOptions, grpc.WithUnaryInterceptor(sizeTopologies))
+	config.ControllerDialOptions = config.DialOptions
+	return &config
+}
+
+// sizeTopologies makes up for a defect of csi-sanity 5.6.0: it compares a snapshot's topology with the
+// node's as Go structs, and the node's has been sent by then, which leaves its size in a private field.
+// So no driver that reports where its snapshots are could pass. The contents are not touched.
+func sizeTopologies(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := invoke(ctx, method, request, response, conn, options...)
+	if made, ok := response.(*csi.CreateSnapshotResponse); ok && err == nil {
+		proto.Size(made)
+	}
+	return err
+}
+
+// table prints the outcome for each setup, and fails for a spec that was skipped without a reason.
+func table(t *testing.T, report types.Report) {
+	fmt.Printf("\n%-24s %6s %6s %8s %8s\n", "csi-sanity over", "passed", "failed", "skipped", "pending")
+	for _, s := range setups() {
+		counts := map[types.SpecState]int{}
+		for _, spec := range report.SpecReports {
+			if len(spec.ContainerHierarchyTexts) == 0 || spec.ContainerHierarchyTexts[0] != s.name {
+				continue
+			}
+			counts[spec.State]++
+			if spec.State == types.SpecStateSkipped && s.reason(spec.FullText()) == "" {
+				t.Errorf("%s was skipped without a reason: %s", spec.FullText(), spec.Failure.Message)
+			}
+		}
+		failed := counts[types.SpecStateFailed] + counts[types.SpecStatePanicked] + counts[types.SpecStateTimedout] + counts[types.SpecStateInterrupted]
+		fmt.Printf("%-24s %6d %6d %8d %8d\n", s.name, counts[types.SpecStatePassed], failed,
+			counts[types.SpecStateSkipped], counts[types.SpecStatePending])
+	}
+}
+
+func (s setup) reason(text string) string {
+	for part, reason := range s.skips {
+		if strings.Contains(text, part) {
+			return reason
+		}
+	}
+	return ""
+}
