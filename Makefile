@@ -1,0 +1,121 @@
+# What can be done here: make help
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+BINARY := bin/stowage
+IMAGE ?= stowage:dev
+
+KILLS ?= 10
+FUZZTIME ?= 10s
+FLOOR ?= 85
+TESTFLAGS ?=
+BENCHFLAGS ?=
+
+# Tools are built once for each list of their versions, outside the tree.
+CACHE := $(or $(XDG_CACHE_HOME),$(or $(HOME),/tmp)/.cache)/stowage
+TOOLS = $(CACHE)/tools/$(shell { $(GO) env GOVERSION GOARCH; cat tools/go.sum; } | sha256sum | cut -c1-16)
+LINTER = $(TOOLS)/golangci-lint
+
+# Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
+SUM := $(GO) run ./hack/testsum -skips hack/skips
+GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
+# The crash test has a target of its own: it kills, and takes as long as it is told to.
+PACKAGES = $$($(GO) list ./... | grep -v /tests/crash$$)
+
+##@ Use
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## Build bin/stowage, a static binary.
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o $(BINARY) ./cmd/driver
+
+.PHONY: demo
+demo: deps build ## Serve local volumes end to end on this machine and prove that nothing is left (root).
+	$(GO) run ./tests/demo -binary $(BINARY)
+
+.PHONY: image
+image: ## Build the container image with buildah; make image IMAGE=name:tag.
+	@hack/deps image
+	hack/image $(IMAGE) $(VERSION)
+
+##@ Test
+
+.PHONY: test
+test: deps ## Run the unit, conformance and sanity tests (root; installs the filesystem tools).
+	$(GOTEST) $(PACKAGES) | $(SUM)
+
+.PHONY: sanity
+sanity: deps ## Run csi-sanity over every backend with real mounts.
+	$(GOTEST) -count=1 ./tests/sanity/... | $(SUM) -v
+
+.PHONY: race
+race: deps ## Run the tests under the race detector.
+	@hack/deps race
+	CGO_ENABLED=1 $(GOTEST) -race $(PACKAGES) | $(SUM)
+
+.PHONY: crash
+crash: deps build ## Kill the driver under load and check that nothing is lost; make crash KILLS=100.
+	$(GO) test -json -timeout 120m -count=1 ./tests/crash -kills $(KILLS) -binary $(CURDIR)/$(BINARY) | $(SUM) -v
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a while; make fuzz FUZZTIME=10m.
+	GO=$(GO) hack/fuzz $(FUZZTIME)
+
+.PHONY: cover
+cover: deps ## Print the coverage of each package; fail below FLOOR percent.
+	@mkdir -p bin
+	$(GOTEST) -covermode=atomic -coverpkg=./pkg/... -coverprofile=bin/cover.out ./pkg/... ./tests/sanity/... | $(SUM)
+	$(GO) run ./hack/coverfloor -floor $(FLOOR) -exclude pkg/backends/backendtest bin/cover.out \
+	  pkg/driver pkg/volume pkg/params pkg/backends/...
+
+.PHONY: bench
+bench: deps build ## Measure volume lifecycles beside the floor of this machine.
+	$(GO) run ./tests/bench -binary $(BINARY) $(BENCHFLAGS)
+
+##@ Check
+
+.PHONY: lint
+lint: $(LINTER) ## Check the rules of the house.
+	$(LINTER) run ./...
+	$(GO) run ./hack/houserules pkg cmd
+
+.PHONY: generate
+generate: ## Write the files that are generated from the code.
+	$(GO) run ./hack/paramdoc > docs/parameters.md.new
+	mv docs/parameters.md.new docs/parameters.md
+
+.PHONY: verify
+verify: lint ## Check all that needs no test: lint, formatting, generated files, go.mod.
+	$(LINTER) config verify
+	$(LINTER) fmt --diff ./...
+	$(GO) run ./hack/paramdoc | diff -u docs/parameters.md -
+	$(GO) mod tidy -diff
+	cd tools && $(GO) mod tidy -diff
+	$(GO) mod verify
+
+##@ Housekeeping
+
+.PHONY: deps
+deps: ## Install the Debian packages that the tests need, where they are missing.
+	@hack/deps run
+
+.PHONY: tools
+tools: $(LINTER) ## Build the tools that tools/go.mod pins.
+
+$(TOOLS)/%:
+	@mkdir -p $(TOOLS)
+	cd tools && CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -o $@.new $$($(GO) list -f '{{.ImportPath}}' tool | grep '/$*$$')
+	mv $@.new $@
+
+.PHONY: clean
+clean: ## Remove what was built here (the caches outside the tree stay).
+	rm -rf bin

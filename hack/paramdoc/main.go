@@ -1,0 +1,51 @@
+// Command paramdoc writes docs/parameters.md from the parameter structs of every backend, so that the
+// page cannot say anything that the decoder does not do.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/all"
+	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/params"
+	"github.com/stowage-csi/stowage/pkg/params/paramdoc"
+)
+
+func main() {
+	if err := paramdoc.Render(os.Stdout, sections(all.Registry())); err != nil {
+		fmt.Fprintln(os.Stderr, "paramdoc:", err)
+		os.Exit(1)
+	}
+}
+
+func sections(registry backends.Registry) []paramdoc.Section {
+	list := []paramdoc.Section{{
+		Title:  "Every backend: StorageClass",
+		Intro:  "What the node obeys, whatever the backend.",
+		Target: &node.Settings{},
+	}}
+	for _, definition := range registry {
+		list = append(list, sectionsOf(definition)...)
+	}
+	return list
+}
+
+func sectionsOf(definition backends.Definition) []paramdoc.Section {
+	var list []paramdoc.Section
+	for _, part := range []struct {
+		kind, intro string
+		target      func() any
+	}{
+		{"StorageClass", definition.Summary, definition.NewParameters},
+		{"VolumeAttributesClass", "What can be changed while a volume is in use.", definition.NewMutable},
+		{"VolumeSnapshotClass", "", definition.NewSnapshotParameters},
+	} {
+		if part.target == nil || len(params.Describe(part.target())) == 0 {
+			continue
+		}
+		list = append(list, paramdoc.Section{Title: definition.Name + ": " + part.kind, Intro: part.intro, Target: part.target()})
+	}
+	return list
+}

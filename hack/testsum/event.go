@@ -1,0 +1,45 @@
+package main
+
+import (
+	"regexp"
+	"strconv"
+)
+
+// event is one line of `go test -json` (go doc test2json; the build actions: go help buildjson).
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of build actions, instead of Package
+	Test        string
+	Elapsed     float64 // seconds
+	Output      string
+	FailedBuild string
+}
+
+// counts are outcomes.
+type counts struct{ passed, failed, skipped int }
+
+func (c *counts) add(o counts) {
+	c.passed += o.passed
+	c.failed += o.failed
+	c.skipped += o.skipped
+}
+
+// specs reads the last line that a Ginkgo suite prints; ok tells whether the text is such a line.
+// A pending spec is one that its authors switched off: it counts as neither.
+func specs(output string) (c counts, ok bool) {
+	ansi := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	summary := regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed \| \d+ Pending \| (\d+) Skipped`)
+	m := summary.FindStringSubmatch(ansi.ReplaceAllString(output, ""))
+	if m == nil {
+		return counts{}, false
+	}
+	for i, n := range []*int{&c.passed, &c.failed, &c.skipped} {
+		value, err := strconv.Atoi(m[i+1])
+		if err != nil {
+			return counts{}, false
+		}
+		*n = value
+	}
+	return c, true
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// summary gathers the outcome of a run and prints it as it comes.
+type summary struct {
+	out     io.Writer
+	allowed []allowance
+	verbose bool
+	begun   time.Time
+
+	running map[test]*strings.Builder // what has not ended yet, with its output
+	current map[string]*counts        // of the packages that have not ended yet
+	total   counts
+	skips   []string // every skip, as a line to print
+	refused int      // how many of them are not allowed
+	broken  int      // packages that failed as a whole: build, panic, TestMain
+	builds  strings.Builder
+}
+
+// test names a test; a package as a whole has no name.
+type test struct{ pkg, name string }
+
+func newSummary(out io.Writer, allowed []allowance) *summary {
+	return &summary{
+		out: out, allowed: allowed, begun: time.Now(),
+		running: map[test]*strings.Builder{}, current: map[string]*counts{},
+	}
+}
+
+func (s *summary) add(e event) {
+	id := test{e.Package, e.Test}
+	switch e.Action {
+	case "start", "run":
+		s.start(id)
+	case "output":
+		s.output(id, e.Output)
+	case "build-output":
+		s.builds.WriteString(e.Output)
+	case "stray":
+		fmt.Fprint(s.out, e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			s.endPackage(e)
+		} else {
+			s.endTest(id, e.Action)
+		}
+	}
+}
+
+func (s *summary) start(id test) *strings.Builder {
+	if s.running[id] == nil {
+		s.running[id] = &strings.Builder{}
+	}
+	if s.current[id.pkg] == nil {
+		s.current[id.pkg] = &counts{}
+	}
+	return s.running[id]
+}
+
+func (s *summary) output(id test, text string) {
+	s.start(id).WriteString(text)
+	if s.verbose && !strings.HasPrefix(text, "=== ") {
+		fmt.Fprint(s.out, text)
+	}
+	if c, ok := specs(text); ok {
+		s.current[id.pkg].add(c)
+		if c.skipped > 0 {
+			s.skip(id, c.skipped)
+		}
+	}
+}
+
+func (s *summary) endTest(id test, action string) {
+	text := s.start(id)
+	defer delete(s.running, id)
+	c := s.current[id.pkg]
+	switch action {
+	case "pass":
+		c.passed++
+	case "skip":
+		c.skipped++
+		s.skip(id, 0)
+	case "fail":
+		c.failed++
+		s.dump(id, text)
+	}
+}
+
+// dump prints what a failed test printed, unless that was printed as it came.
+func (s *summary) dump(id test, text *strings.Builder) {
+	if !s.verbose {
+		fmt.Fprintf(s.out, "--- %s %s\n%s", id.pkg, id.name, text)
+	}
+}
+
+// skip notes a skipped test, or so many skipped specs of one.
+func (s *summary) skip(id test, specs int) {
+	what := id.pkg + " " + id.name
+	if specs > 0 {
+		what = fmt.Sprintf("%s (%d specs)", what, specs)
+	}
+	for _, a := range s.allowed {
+		if a.covers(id.pkg, id.name, specs) {
+			s.skips = append(s.skips, fmt.Sprintf("allowed  %s: %s", what, a.reason))
+			return
+		}
+	}
+	s.refused++
+	line := "REFUSED  " + what
+	if text := s.running[id]; specs == 0 && text != nil {
+		line += "\n" + text.String()
+	}
+	s.skips = append(s.skips, line)
+}
+
+func (s *summary) endPackage(e event) {
+	s.start(test{pkg: e.Package})
+	c := *s.current[e.Package]
+	verdict := map[string]string{"pass": "ok", "fail": "FAIL", "skip": "-"}[e.Action]
+	if e.Action == "fail" {
+		c.failed += s.unfinished(e.Package)
+		if c.failed == 0 {
+			s.broken++
+		}
+		fmt.Fprint(s.out, s.builds.String())
+		s.builds.Reset()
+	}
+	s.total.add(c)
+	s.forget(e.Package)
+	if e.Action == "skip" {
+		return // it has no tests
+	}
+	fmt.Fprintf(s.out, "%-4s %6.1fs %5d passed %3d failed %3d skipped  %s\n",
+		verdict, e.Elapsed, c.passed, c.failed, c.skipped, e.Package)
+}
+
+// unfinished prints the output of the tests that a failed package left running, as a panic or a timeout
+// does, and counts them.
+func (s *summary) unfinished(pkg string) int {
+	n := 0
+	for _, id := range s.ids() {
+		if id.pkg != pkg {
+			continue
+		}
+		if id.name != "" {
+			n++
+		}
+		s.dump(id, s.running[id])
+	}
+	return n
+}
+
+func (s *summary) forget(pkg string) {
+	delete(s.current, pkg)
+	maps.DeleteFunc(s.running, func(id test, _ *strings.Builder) bool { return id.pkg == pkg })
+}
+
+// ids are the tests that are running, in order.
+func (s *summary) ids() []test {
+	return slices.SortedFunc(maps.Keys(s.running), func(a, b test) int {
+		return strings.Compare(a.pkg+" "+a.name, b.pkg+" "+b.name)
+	})
+}
+
+// progress tells what is running: of each package the tests that have no running subtest.
+func (s *summary) progress() {
+	var names []string
+	ids := s.ids()
+	for i, id := range ids {
+		parent := i+1 < len(ids) && ids[i+1].pkg == id.pkg &&
+			(id.name == "" || strings.HasPrefix(ids[i+1].name, id.name+"/"))
+		if !parent {
+			names = append(names, strings.TrimSpace(id.pkg+" "+id.name))
+		}
+	}
+	fmt.Fprintf(s.out, "...  %6.1fs running: %s\n", time.Since(s.begun).Seconds(), strings.Join(names, ", "))
+}
+
+// finish prints the skips and the totals, and fails when the run did.
+func (s *summary) finish() error {
+	for _, id := range s.ids() {
+		if id.name == "" {
+			s.broken++ // its end was never heard of: go test was cut off
+			fmt.Fprintf(s.out, "FAIL %s did not end\n", id.pkg)
+		}
+	}
+	if len(s.skips) > 0 {
+		fmt.Fprintf(s.out, "skipped:\n  %s\n", strings.Join(s.skips, "\n  "))
+	}
+	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.total.passed, s.total.failed, s.total.skipped)
+	return s.verdict()
+}
+
+func (s *summary) verdict() error {
+	switch {
+	case s.total.failed > 0:
+		return fmt.Errorf("%d tests failed", s.total.failed)
+	case s.broken > 0:
+		return fmt.Errorf("%d packages failed outside their tests", s.broken)
+	case s.refused > 0:
+		return fmt.Errorf("%d skips are not on the list of those allowed", s.refused)
+	case s.total.passed == 0:
+		return errors.New("no test passed")
+	}
+	return nil
+}
