@@ -25,6 +25,13 @@ func sections(registry backends.Registry) []paramdoc.Section {
 		Title:  "Every backend: StorageClass",
 		Intro:  "What the node obeys, whatever the backend.",
 		Target: &node.Settings{},
+	}, {
+		Title:  "Every backend: what the sidecars add",
+		Intro:  "With `--extra-create-metadata` and the like. A class need not name them.",
+		Target: &params.Metadata{},
+	}, {
+		Title:  "Every backend: what csi-snapshotter adds",
+		Target: &params.SnapshotMetadata{},
 	}}
 	for _, definition := range registry {
 		list = append(list, sectionsOf(definition)...)

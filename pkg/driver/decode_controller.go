@@ -98,8 +98,9 @@ func (d decoder) mutable(values map[string]string) (any, error) {
 	if d.definition.NewMutable == nil {
 		return nil, backends.Errorf(backends.Invalid, "this backend has no mutable parameters, and some were given")
 	}
+	// csi-resizer adds the names of claim and volume with --extra-modify-metadata.
 	value := d.definition.NewMutable()
-	return value, params.Decode(values, value)
+	return value, params.Decode(values, value, &params.Metadata{})
 }
 
 func contentSource(s *csi.VolumeContentSource) (backends.ContentSource, error) {

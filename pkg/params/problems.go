@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // quoteBytes is how much of a key or a value an error message repeats.
@@ -26,7 +27,7 @@ func (l *problems) add(format string, args ...any) {
 
 func (l *problems) badValue(key, value string, p *parameter) {
 	shown := "is " + quote(value)
-	if secret(key) || secret(p.key) {
+	if secret.Named(key) || secret.Named(p.key) {
 		shown = "has a value that is not allowed, and that is not shown"
 	}
 	l.add("parameter %s %s: use %s", quote(key), shown, p.advice())
@@ -85,12 +86,4 @@ func quote(text string) string {
 		cut--
 	}
 	return fmt.Sprintf("%s... (%d bytes)", strconv.Quote(text[:cut]), len(text))
-}
-
-// secret tells whether the value of a key may be, or lead to, a secret.
-func secret(key string) bool {
-	key = strings.ToLower(key)
-	return slices.ContainsFunc(
-		[]string{"secret", "password", "passphrase", "credential", "token"},
-		func(word string) bool { return strings.Contains(key, word) })
 }

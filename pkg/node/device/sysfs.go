@@ -46,7 +46,8 @@ func attribute(dir, name string) (value []byte, ok bool, err error) {
 	switch {
 	case err == nil:
 		return value, true, nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODATA):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EINVAL),
+		errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENODEV): // ENODEV: the device went between open and read
 		return nil, false, nil
 	}
 	return nil, false, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // Filesystem is a filesystem that can be mounted.
@@ -112,7 +113,7 @@ func (c *fscontext) set(option string) error {
 	if err == nil {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid, "filesystem %s refuses mount option %q: %w%s", c.fs.Type, option, err, c.words())
+	return backends.Errorf(backends.Invalid, "filesystem %s refuses mount option %q: %w%s", c.fs.Type, secret.Option(option), err, c.words())
 }
 
 func (c *fscontext) failure(err error) error {
@@ -123,7 +124,7 @@ func (c *fscontext) withOptions() string {
 	if len(c.fs.Options) == 0 {
 		return ""
 	}
-	return " with options " + strings.Join(c.fs.Options, ",")
+	return " with options " + secret.Options(c.fs.Options)
 }
 
 // failureKind is kindOf for the step that reads the superblock: there ENODEV is a device that has gone,

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // attribute knows the options that belong to a mount, not to its filesystem (mount_setattr(2)). Each
@@ -90,20 +91,21 @@ func CheckOptions(options []string) error {
 }
 
 func checkOption(option string) error {
+	shown := secret.Option(option)
 	switch {
 	case option == "":
 		return backends.Errorf(backends.Invalid, "a mount option is empty: leave it out")
 	case strings.HasPrefix(option, "="):
-		return backends.Errorf(backends.Invalid, "mount option %q has no name", option)
+		return backends.Errorf(backends.Invalid, "mount option %q has no name", shown)
 	case strings.ContainsAny(option, "\x00\n"):
-		return backends.Errorf(backends.Invalid, "mount option %q contains a NUL byte or a line break", option)
+		return backends.Errorf(backends.Invalid, "mount option %q contains a NUL byte or a line break", shown)
 	case strings.ContainsRune(option, ',') && !securityLabel(option):
-		return backends.Errorf(backends.Invalid, "mount option %q contains a comma: give each option as an entry of its own", option)
+		return backends.Errorf(backends.Invalid, "mount option %q contains a comma: give each option as an entry of its own", shown)
 	case len(option) > maxOption:
-		return backends.Errorf(backends.Invalid, "mount option %q... is %d bytes long: at most %d are allowed", option[:32], len(option), maxOption)
+		return backends.Errorf(backends.Invalid, "mount option %.32q... is %d bytes long: at most %d are allowed", shown, len(option), maxOption)
 	}
 	if why := refusal(option); why != "" {
-		return backends.Errorf(backends.Invalid, "mount option %q is not allowed: %s", option, why)
+		return backends.Errorf(backends.Invalid, "mount option %q is not allowed: %s", shown, why)
 	}
 	return nil
 }
