@@ -8,7 +8,8 @@ type Backend interface {
 	// changes nothing and fails with Exists: comparing it with the Spec is the caller's work.
 	//
 	// Kinds: Exists; Invalid for a Spec that can never be met; OutOfRange when the capacity range cannot
-	// be met; Exhausted when there is no room now; NotFound when something that the Spec names is not there.
+	// be met; Exhausted when there is no room now, or no place that the topology allows; NotFound when
+	// something that the Spec names is not there. Exists comes before all of them.
 	Create(ctx context.Context, spec Spec) (*Volume, error)
 
 	// Find returns the volume that Create made under the name. Kinds: NotFound.
@@ -62,8 +63,9 @@ type Cloner interface {
 	// Clone is Create with the data that the source volume holds at some instant between call and
 	// return. The clone is independent: the source may be deleted afterwards.
 	//
-	// Kinds: as Create; NotFound when the source is not there; OutOfRange when the clone would be
-	// smaller than the source.
+	// The clone is at least as large as its source, whatever less is required. Kinds: as Create; NotFound
+	// when the source is not there; OutOfRange when the range's limit is below the source's size; InUse when
+	// the source's present use rules out a consistent copy.
 	Clone(ctx context.Context, spec Spec, source string) (*Volume, error)
 }
 

@@ -23,7 +23,7 @@
 // # What a backend promises
 //
 //   - Every method may be called at any time from many goroutines, also for the same volume.
-//   - Every method honours its context: it returns soon after the context ends.
+//   - Every method honours its context: it returns soon after the context ends, with Busy or Unavailable.
 //   - A failure is an *Error whose Kind is the most specific that is true. A failure after which the
 //     volume may or may not exist is Busy or Unavailable, never another Kind: anything else tells the
 //     orchestrator that nothing was made, and the volume would leak.

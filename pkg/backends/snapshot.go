@@ -24,9 +24,9 @@ type Snapshotter interface {
 	// for a member of a group, which goes with its group only.
 	DeleteSnapshot(ctx context.Context, handle string) error
 
-	// Restore is Create with the contents of a snapshot. Kinds: as Create; NotFound when the snapshot is
-	// not there; OutOfRange when the volume would be smaller than the snapshot; Unavailable while the
-	// snapshot is not ready.
+	// Restore is Create with the contents of a snapshot. The volume is at least as large as the snapshot,
+	// whatever less is required. Kinds: as Create; NotFound when the snapshot is not there; OutOfRange when
+	// the range's limit is below the snapshot's size; Unavailable while the snapshot is not ready.
 	Restore(ctx context.Context, spec Spec, snapshot string) (*Volume, error)
 }
 

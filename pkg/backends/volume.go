@@ -81,7 +81,7 @@ func (r CapacityRange) Round(preferred, least, step int64) (int64, error) {
 	if size == 0 {
 		size = preferred
 		if r.LimitBytes != 0 {
-			size = min(size, r.LimitBytes)
+			size = min(size, r.LimitBytes-r.LimitBytes%step)
 		}
 	}
 	size = max(size, least)

@@ -61,6 +61,7 @@ func TestCapacityRangeRound(t *testing.T) {
 		{"less than the least", backends.CapacityRange{RequiredBytes: 1}, 20},
 		{"less than the least, limited", backends.CapacityRange{RequiredBytes: 1, LimitBytes: 19}, impossible},
 		{"a limit under the preferred size", backends.CapacityRange{LimitBytes: 60}, 60},
+		{"a limit that is no multiple", backends.CapacityRange{LimitBytes: 65}, 60},
 		{"a limit over the preferred size", backends.CapacityRange{LimitBytes: 200}, 100},
 		{"a limit under the least", backends.CapacityRange{LimitBytes: 19}, impossible},
 		{"a limit under what is required", backends.CapacityRange{RequiredBytes: 50, LimitBytes: 40}, impossible},

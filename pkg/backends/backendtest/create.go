@@ -62,6 +62,7 @@ func capacityRanges(w *world) {
 		{"anything", backends.CapacityRange{}, none},
 		{"exactly a size that there is", backends.CapacityRange{RequiredBytes: usual, LimitBytes: usual}, none},
 		{"at most a size that there is", backends.CapacityRange{LimitBytes: usual}, none},
+		{"at most a little more", backends.CapacityRange{LimitBytes: usual + 1}, none},
 		{"at most less than what is required", backends.CapacityRange{RequiredBytes: usual, LimitBytes: usual - 1}, []backends.Kind{backends.OutOfRange}},
 		{"more than can be counted", backends.CapacityRange{RequiredBytes: math.MaxInt64}, []backends.Kind{backends.OutOfRange, backends.Exhausted}},
 		{"nearly more than can be counted", backends.CapacityRange{RequiredBytes: math.MaxInt64 - 4096}, []backends.Kind{backends.OutOfRange, backends.Exhausted}},
