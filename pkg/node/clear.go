@@ -139,12 +139,15 @@ func detachImage(ctx context.Context, image string, number uint64) error {
 // deletedMark is what the kernel puts after the path of a file that has no name any more.
 const deletedMark = " (deleted)"
 
-// loopFile returns the path of the file that a loop device holds, and an empty string when the number
-// is that of no loop device, or of one that holds nothing (sysfs(5)).
+// loopFile returns the path of the file that a loop device holds (sysfs(5)): an empty string when the
+// number is that of no loop device, or of one that holds nothing, and "?" when that cannot be told.
 func loopFile(number uint64) string {
 	file, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%d:%d/loop/backing_file", unix.Major(number), unix.Minor(number)))
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO):
 		return ""
+	case err != nil:
+		return "?"
 	}
 	return strings.TrimSuffix(string(file), "\n")
 }

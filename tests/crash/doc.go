@@ -3,6 +3,7 @@
 //	go test -v ./tests/crash                             a dozen kills
 //	go test -v ./tests/crash -kills 100                  the long form
 //	go test -v ./tests/crash -kills 100 -seed 4711       the plan of an earlier run
+//	go test -v ./tests/crash -hasty 0                    kills only: no call is given up early
 //
 // Eight workers each take one volume after another through its life, as an orchestrator does, while the driver's
 // process dies by SIGKILL at random instants, with its child processes or without them, also while it starts.

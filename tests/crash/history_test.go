@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -77,7 +78,9 @@ func (r *run) complain(t *testing.T) {
 	if r.violator != nil {
 		histories = append(histories, &r.violator.history)
 	}
-	t.Errorf("VIOLATION with seed %d: %v\nhistory of it:\n%s%s", r.seed, r.violation, merge(60, histories...), r.driver.Tail(40))
+	notable := r.log(t).notable
+	t.Errorf("VIOLATION with seed %d: %v\nhistory of it:\n%sthe driver's log, the last lines of level info and above:\n%s",
+		r.seed, r.violation, merge(60, histories...), bytes.Join(notable[max(0, len(notable)-30):], nil))
 }
 
 // keepLogs saves the whole log and the whole history.

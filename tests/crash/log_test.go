@@ -16,6 +16,7 @@ type driverLog struct {
 	refusals map[string]int // of requests, by code
 	mended   map[string]int // what each start found and put right, added up
 	errors   []string       // messages of level error on its own account
+	notable  [][]byte       // the lines of level info and above
 }
 
 // log reads the driver's log.
@@ -39,8 +40,11 @@ func (d *driverLog) add(line []byte) {
 		d.errors = append(d.errors, "not a line of JSON: "+string(line))
 		return
 	}
+	if level < slog.LevelInfo {
+		return
+	}
+	d.notable = append(d.notable, line)
 	switch request := entry["request"]; {
-	case level < slog.LevelInfo:
 	case request != nil && entry["code"] != nil:
 		d.refusals[fmt.Sprint(entry["code"])]++
 	case request == nil && level >= slog.LevelError:

@@ -131,9 +131,12 @@ func (w *worker) name(what string) string {
 // observe notes an attempt that was not the end of a call.
 func (w *worker) observe(a orchestrator.Attempt) {
 	w.run.tally.attempt(a)
-	if a.Err != nil {
-		w.history.add("worker %d: %s ended with %s (no answer: %t) after %s: %v",
-			w.id, path.Base(a.Method), a.Code, a.Broken, a.Took.Round(time.Millisecond), a.Err)
+	method, took := path.Base(a.Method), a.Took.Round(time.Millisecond)
+	switch {
+	case a.Broken:
+		w.history.add("worker %d: %s had no answer after %s (%s)", w.id, method, took, a.Code)
+	case a.Err != nil:
+		w.history.add("worker %d: %s was answered after %s: %v", w.id, method, took, a.Err)
 	}
 }
 

@@ -79,6 +79,7 @@ func show(ctx context.Context, out io.Writer, binary string, workspace *orchestr
 	table.total(err)
 	switch {
 	case ctx.Err() != nil:
+		fmt.Fprintln(out, "demo: interrupted, and cleaned up")
 		return 130
 	case err != nil:
 		fmt.Fprintln(out, "demo:", err)

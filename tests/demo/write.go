@@ -92,7 +92,9 @@ func workload(ctx context.Context, s *step, path string, size int, group uint32)
 	last := ""
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		last = lines.Text()
-		s.progress("written %s of %d MiB", last, size)
+		if _, err := strconv.Atoi(last); err == nil {
+			s.progress("written %s of %d MiB", last, size)
+		}
 	}
 	if err := cmd.Wait(); err != nil {
 		if cmd.ProcessState.ExitCode() == denied {

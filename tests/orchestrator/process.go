@@ -112,7 +112,10 @@ func (d *Driver) Ready(ctx context.Context) (time.Duration, error) {
 	if err == nil && response.GetReady() != nil && !response.GetReady().GetValue() {
 		err = errors.New("it says that it is not ready")
 	}
-	if err = errors.Join(err, connection.Close()); err != nil {
+	if err = errors.Join(err, connection.Close()); err != nil && !d.Running() {
+		return 0, fmt.Errorf("the driver ended before it answered: %w", cmp.Or(d.process.err, errors.New("exit status 0")))
+	}
+	if err != nil {
 		return 0, fmt.Errorf("the driver does not answer after %s: %w", took.Round(time.Millisecond), err)
 	}
 	return took, nil

@@ -61,8 +61,8 @@ func findUses(ctx context.Context, copies []imageCopy) ([]freeze.Use, error) {
 	return uses, nil
 }
 
-// checkUses refuses what cannot be brought to rest. A raw device can only be copied at an instant of its own, which is the
-// instant of all only if nothing else moves.
+// checkUses refuses what cannot be brought to rest. A raw device can only be copied at an instant of its own,
+// which is the instant of all only if nothing else moves.
 func (e *engine) checkUses(copies []imageCopy, uses []freeze.Use) error {
 	raw := 0
 	for i, c := range copies {
@@ -83,8 +83,8 @@ func (e *engine) checkUses(copies []imageCopy, uses []freeze.Use) error {
 	return nil
 }
 
-// copyFrozen copies while the filesystems on the images are frozen. Nothing is logged meanwhile: the log may be on
-// one of them. Nor is anything else written but the copies.
+// copyFrozen copies while the filesystems on the images are frozen. Nothing is logged meanwhile: the log may
+// be on one of them. Nor is anything else written but the copies.
 func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []freeze.Use) error {
 	var filesystems []freeze.Filesystem
 	var dirs []string

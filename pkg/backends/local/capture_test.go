@@ -155,8 +155,8 @@ func TestVolumesThatAreAboutToBeAttached(t *testing.T) {
 	f.snapshot("s", v.Handle)
 }
 
-// TestGroupsAreOfOneInstant takes groups of two mounted volumes while somebody writes each number first to the one
-// and then to the other.
+// TestGroupsAreOfOneInstant takes groups of two mounted volumes while somebody writes each number first to
+// the one and then to the other.
 func TestGroupsAreOfOneInstant(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) {
@@ -316,7 +316,8 @@ func TestCopiesThatFailLeaveNothing(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestCopyThatIsCancelled ends the context in the middle of a copy, which it takes from a fifo that never ends.
+// TestCopyThatIsCancelled ends the context in the middle of a copy, which it takes from a fifo that never
+// ends.
 func TestCopyThatIsCancelled(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")

@@ -13,8 +13,8 @@ func (e *engine) Clone(ctx context.Context, spec backends.Spec, source string) (
 	return e.provision(ctx, spec, func(ctx context.Context) (*origin, error) { return e.fromVolume(ctx, source, false) })
 }
 
-// fromVolume holds a volume whose contents are to be copied. A directory in use is InUse, because its copy would not
-// be of one instant, unless torn is acceptable.
+// fromVolume holds a volume whose contents are to be copied. A directory in use is InUse, because its copy
+// would not be of one instant, unless torn is acceptable.
 func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*origin, error) {
 	v, err := e.volumes.get(handle)
 	if err != nil {

@@ -31,8 +31,8 @@ type PoolConfig struct {
 	Type string `json:"type"`
 	// Path is an absolute path, made when it is missing; default "pools/<name>" in the data directory.
 	Path string `json:"path,omitempty"`
-	// Capacity bounds the sum of the sizes of all volumes and snapshots, such as "100Gi"; by default it is the size
-	// of the filesystem.
+	// Capacity bounds the sum of the sizes of all volumes and snapshots, such as "100Gi"; by default it is
+	// the size of the filesystem.
 	Capacity string `json:"capacity,omitempty"`
 }
 

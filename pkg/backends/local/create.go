@@ -68,8 +68,8 @@ func (e *engine) makeFrom(ctx context.Context, spec backends.Spec, from func(con
 	return e.make(ctx, p, record, o)
 }
 
-// plan decides what the volume will be. Kinds: Invalid, OutOfRange, and Exhausted for a place that is not here, as CSI's CreateVolume
-// has it for a topology that cannot be met.
+// plan decides what the volume will be. Kinds: Invalid, OutOfRange, and Exhausted for a place that is not
+// here, as CSI's CreateVolume has it for a topology that cannot be met.
 func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, error) {
 	parameters, err := parametersOf(spec.Parameters)
 	if err != nil {

@@ -6,11 +6,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// retainedTime is how the time is written in the name of a retained volume: it sorts, and is fit for a file name.
+// retainedTime is how the time is written in the name of a retained volume: it sorts, and is fit for a file
+// name.
 const retainedTime = "20060102T150405.000000000Z"
 
-// Delete removes the volume and its data, or moves it to retained/ when the class says so. Snapshots and clones are
-// copies, so that nothing depends on it. Kinds: NotFound; InUse, naming the node; Busy.
+// Delete removes the volume and its data, or moves it to retained/ when the class says so. Snapshots and
+// clones are copies, so that nothing depends on it. Kinds: NotFound; InUse, naming the node; Busy.
 func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete volume", handle)
 	v, err := e.volumes.get(handle)

@@ -35,8 +35,8 @@
 // Nothing is rewritten in place, and there is no log to replay. What is made is made in staging/ and moved
 // into its place whole; what is deleted is moved into trash/ whole; a record that changes is replaced by a
 // rename. Each of these is one atomic step that is durable before it is acknowledged. The one change with two
-// steps, growing an image, is recorded before it begins. So start-up empties staging/ and trash/, finishes what was
-// growing, thaws what was left frozen, and reports.
+// steps, growing an image, is recorded before it begins. So start-up empties staging/ and trash/, finishes
+// what was growing, thaws what was left frozen, and reports.
 //
 // It needs Linux 5.12.
 package local

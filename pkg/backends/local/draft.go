@@ -37,10 +37,11 @@ func (d *draft) discard(size int64) {
 //
 // Three syncs, each for something that the others do not promise: the record's bytes; the names in the draft,
 // without which the volume could be there and its record not; and the new name in the folder, without which
-// what was acknowledged could be gone. A filesystem with a journal does the second at next to no cost, because the
-// first has just committed what it asks for.
+// what was acknowledged could be gone. A filesystem with a journal does the second at next to no cost,
+// because the first has just committed what it asks for.
 //
-// A context that has ended stops it before the step. Kinds: Unavailable when the step could not be made durable.
+// A context that has ended stops it before the step. Kinds: Unavailable when the step could not be made
+// durable.
 func (d *draft) publish(ctx context.Context, folder string, record any) (string, error) {
 	data, err := encode(record)
 	if err != nil {

@@ -56,7 +56,8 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 	return size, nil
 }
 
-// grow gives the volume a size. For an image the record says first what is about to happen, and then that it has.
+// grow gives the volume a size. For an image the record says first what is about to happen, and then that it
+// has.
 func (v *volume) grow(ctx context.Context, size int64) error {
 	r := *v.record.Load()
 	if v.pool.kind == directory {
@@ -87,7 +88,8 @@ func (v *volume) finishGrowing(ctx context.Context) error {
 	return v.replaceRecord(&r)
 }
 
-// shrinkBack undoes an expansion that failed. The node has not been told of it, so that nobody uses the end of the image.
+// shrinkBack undoes an expansion that failed. The node has not been told of it, so that nobody uses the end
+// of the image.
 func (v *volume) shrinkBack(before *volumeRecord) error {
 	if v.pool.kind == image && before.ExpandingFromBytes == 0 {
 		if info, err := os.Stat(v.data()); err == nil && info.Size() > before.SizeBytes {

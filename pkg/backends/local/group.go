@@ -56,9 +56,10 @@ func (e *engine) shelve(g *group) {
 	e.groups.settle(g.record.Handle, g)
 }
 
-// CreateGroup takes snapshots of several images of one pool at one instant. Kinds: Exists; NotFound; InUse when the use
-// of an image rules that out; Invalid for volumes that are directories, which have no such instant, that are in
-// different pools, which have no single step in which all snapshots come to be, or that are named twice; Exhausted; Busy.
+// CreateGroup takes snapshots of several images of one pool at one instant. Kinds: Exists; NotFound; InUse
+// when the use of an image rules that out; Invalid for volumes that are directories, which have no such
+// instant, that are in different pools, which have no single step in which all snapshots come to be, or that
+// are named twice; Exhausted; Busy.
 func (e *grouping) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
 	defer annotate(&err, "create group", spec.Name)
 	handle := handleOf(groupPrefix, spec.Name)

@@ -21,7 +21,8 @@ type guard struct {
 
 func newGuard() *guard { return &guard{tokens: semaphore.NewWeighted(everyone)} }
 
-// share keeps owners out until release is called. Kinds: NotFound when it was deleted; Busy when the context ends first.
+// share keeps owners out until release is called. Kinds: NotFound when it was deleted; Busy when the context
+// ends first.
 func (g *guard) share(ctx context.Context) (release func(), err error) { return g.take(ctx, 1) }
 
 // own keeps everybody else out until release is called. Kinds: as share.

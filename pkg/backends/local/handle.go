@@ -14,8 +14,8 @@ const (
 	groupPrefix    = "lg-"
 )
 
-// handleOf makes the handle of what has the name. The same name always has the same handle, so that
-// reserving a handle reserves the name, across restarts too; and it is fit for a file name whatever the name is.
+// handleOf makes the handle of what has the name. The same name always has the same handle, so that reserving
+// a handle reserves the name, across restarts too; and it is fit for a file name whatever the name is.
 func handleOf(prefix, name string) string { return prefix + digest(prefix, name) }
 
 // memberHandle makes the handle of a group's n-th snapshot. No name of a snapshot leads to it.

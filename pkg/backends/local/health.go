@@ -19,7 +19,8 @@ func (e *engine) Health(ctx context.Context, handle string) (issues []backends.H
 	return v.health(ctx)
 }
 
-// ListHealth returns the volumes that are not well, in the order of their handles. Kinds: Busy for a token that is not ListHealth's.
+// ListHealth returns the volumes that are not well, in the order of their handles. Kinds: Busy for a token
+// that is not ListHealth's.
 func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []backends.VolumeHealth, next string, err error) {
 	defer annotate(&err, "check volumes", "")
 	after, err := startOf(ctx, volumePrefix, page)

@@ -88,10 +88,10 @@ func writePoolRecord(path string, record *poolRecord) error {
 	return durable.Replace(path, path+"~", data) // No pool's name has a "~" in it.
 }
 
-// lockPath opens a file, making it if need be, and locks it against other processes until it is closed (flock(2)).
-// The lock goes with the process, however that ends. Kinds: Busy when another process has it.
+// lockPath opens a file, making it if need be, and locks it against other processes until it is closed
+// (flock(2)). The lock goes with the process, however that ends. Kinds: Busy when another process has it.
 func lockPath(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600) // Not for writing, so that the filesystem can become read-only.
 	if err != nil {
 		return nil, err
 	}

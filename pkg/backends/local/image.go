@@ -42,8 +42,9 @@ func makeImage(path string) error {
 	return file.Close()
 }
 
-// growImage gives an image at least the size, with all its blocks when its allocation is full, durably. It may be
-// in use: what is in it is not touched. A failure leaves it with some size from the old to the new one.
+// growImage gives an image at least the size, with all its blocks when its allocation is full, durably. It
+// may be in use: what is in it is not touched. A failure leaves it with some size from the old to the new
+// one.
 func growImage(ctx context.Context, path string, size int64, allocation string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -67,7 +68,8 @@ func resizeImage(ctx context.Context, file *os.File, size int64, allocation stri
 	return file.Truncate(size)
 }
 
-// allocateImage has the filesystem set aside every block of the image that it does not have yet (fallocate(2)).
+// allocateImage has the filesystem set aside every block of the image that it does not have yet
+// (fallocate(2)).
 func allocateImage(ctx context.Context, file *os.File, size int64) error {
 	for offset := int64(0); offset < size; offset += allocationStep {
 		if err := ctx.Err(); err != nil {

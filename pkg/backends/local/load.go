@@ -16,8 +16,8 @@ type report struct {
 	trash, drafts, quarantined, grown, thawed int
 }
 
-// load reads all that a pool has, repairs what a crash left behind, and reports it. Kinds: Unavailable for a pool
-// that a newer version has written to: everything in it is left as it is.
+// load reads all that a pool has, repairs what a crash left behind, and reports it. Kinds: Unavailable for a
+// pool that a newer version has written to: everything in it is left as it is.
 func (e *engine) load(ctx context.Context, p *pool) error {
 	var r report
 	for _, step := range []func(context.Context, *pool, *report) error{

@@ -170,7 +170,8 @@ func (f *fixture) settle() {
 	}
 }
 
-// holdsOnly checks that there is nothing in the folders of the pools but these entries, once trash is removed.
+// holdsOnly checks that there is nothing in the folders of the pools but these entries, once trash is
+// removed.
 func (f *fixture) holdsOnly(entries ...string) {
 	f.Helper()
 	f.settle()

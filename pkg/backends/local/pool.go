@@ -118,8 +118,8 @@ func (k poolType) access() backends.Access {
 	return backends.Access{Types: types, Modes: backends.SingleNodeModes()}
 }
 
-// take promises so many bytes of the pool. Before it says that there is no room, it waits a little for what is being
-// removed. Kinds: Exhausted.
+// take promises so many bytes of the pool. Before it says that there is no room, it waits a little for what
+// is being removed. Kinds: Exhausted.
 func (p *pool) take(ctx context.Context, size int64) error {
 	err := p.ledger.take(size, p.name)
 	if !backends.Is(err, backends.Exhausted) {
@@ -129,8 +129,8 @@ func (p *pool) take(ctx context.Context, size int64) error {
 	return p.ledger.take(size, p.name)
 }
 
-// discard moves a folder of the pool into the trash, whose name nobody looks up. The size is given back when it is gone.
-// The move is not made durable: what a crash undoes is for the caller or the next start.
+// discard moves a folder of the pool into the trash, whose name nobody looks up. The size is given back when
+// it is gone. The move is not made durable: what a crash undoes is for the caller or the next start.
 func (p *pool) discard(path string, size int64) error {
 	target := filepath.Join(p.folder(trashFolder), unique(filepath.Base(path)))
 	if err := durable.MoveNew(path, target); err != nil {
@@ -140,8 +140,9 @@ func (p *pool) discard(path string, size int64) error {
 	return nil
 }
 
-// delete moves what has been acknowledged into the trash, durably. One sync is enough: the move is one change of
-// the filesystem, and should a crash separate its halves, the half that matters is that the old name is gone.
+// delete moves what has been acknowledged into the trash, durably. One sync is enough: the move is one change
+// of the filesystem, and should a crash separate its halves, the half that matters is that the old name is
+// gone.
 func (p *pool) delete(path string, size int64) error {
 	target := filepath.Join(p.folder(trashFolder), unique(filepath.Base(path)))
 	err := p.move(path, target, filepath.Dir(path))
@@ -156,8 +157,8 @@ func (p *pool) delete(path string, size int64) error {
 	return nil
 }
 
-// isGone tells whether something could not be moved because somebody has removed it by hand, in a pool that is well
-// otherwise. Then it is deleted; else nobody could ever delete it.
+// isGone tells whether something could not be moved because somebody has removed it by hand, in a pool that
+// is well otherwise. Then it is deleted; else nobody could ever delete it.
 func (p *pool) isGone(path string, err error) bool {
 	if !errors.Is(err, os.ErrNotExist) || p.problem() != nil {
 		return false
@@ -179,7 +180,8 @@ func (p *pool) retain(path, name string) error {
 	return err
 }
 
-// move moves something and syncs the folders. When they cannot be synced, it moves it back: it is not known to be moved.
+// move moves something and syncs the folders. When they cannot be synced, it moves it back: it is not known
+// to be moved.
 func (p *pool) move(from, to string, folders ...string) error {
 	if err := durable.MoveNew(from, to); err != nil {
 		return p.explain(err)

@@ -301,7 +301,14 @@ func TestTrashThatCannotBeRemovedStays(t *testing.T) {
 	must(t, os.Mkdir(inside, 0o700))
 	outside := t.TempDir()
 	must(t, writeFile(filepath.Join(outside, "kept"), "text"))
+	testfs.NeedRoot(t)
 	testfs.Run(t, "mount", "--bind", outside, inside)
+	t.Cleanup(func() { // Where the mount has gone, if the test has failed.
+		left, _ := filepath.Glob(f.in("directory").folder(trashFolder) + "/*/data/mounted")
+		for _, path := range left {
+			_ = unix.Unmount(path, 0)
+		}
+	})
 	must(t, f.Delete(t.Context(), v.Handle))
 	f.promised(4 << 20) // Its space is still taken.
 	if !strings.Contains(f.log.String(), "trash could not be removed") {

@@ -15,8 +15,8 @@ import (
 // recordVersion is the version of all records that this package writes.
 const recordVersion = 1
 
-// errNewer says that a record was written by a newer version of the driver. It is kept apart from what cannot be read:
-// nothing is wrong with it.
+// errNewer says that a record was written by a newer version of the driver. It is kept apart from what cannot
+// be read: nothing is wrong with it.
 var errNewer = errors.New("it was written by a newer version of this driver: use that version again")
 
 // volumeRecord is what is kept about a volume, as record.json.
@@ -66,7 +66,8 @@ func encode(record any) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// decode reads a record and refuses whatever encode would not have written. It fails with errNewer for one of a later version.
+// decode reads a record and refuses whatever encode would not have written. It fails with errNewer for one of
+// a later version.
 func decode(data []byte, record any) error {
 	var header struct {
 		Version int `json:"version"`

@@ -25,8 +25,8 @@ func newSnapshot(p *pool, dir string, record *snapshotRecord, group string) *sna
 
 func (s *snapshot) data() string { return filepath.Join(s.dir, s.pool.kind.dataName()) }
 
-// cost is what a snapshot of so many bytes takes from the ledger. How much the copy of a directory takes is only
-// known to the filesystem, whose free space bounds it.
+// cost is what a snapshot of so many bytes takes from the ledger. How much the copy of a directory takes is
+// only known to the filesystem, whose free space bounds it.
 func (k poolType) cost(size int64) int64 {
 	if k == image {
 		return size
@@ -47,9 +47,9 @@ func (e *engine) describeSnapshot(s *snapshot) *backends.Snapshot {
 	}
 }
 
-// CreateSnapshot copies a volume, sharing blocks where the filesystem can. That of an image shows one instant,
-// also while it is in use; that of a directory in use does not, and is refused unless the parameters ask for
-// it. Kinds: Exists; NotFound; InUse; Exhausted; Busy.
+// CreateSnapshot copies a volume, sharing blocks where the filesystem can. That of an image shows one
+// instant, also while it is in use; that of a directory in use does not, and is refused unless the parameters
+// ask for it. Kinds: Exists; NotFound; InUse; Exhausted; Busy.
 func (e *engine) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "create snapshot", spec.Name)
 	handle := handleOf(snapshotPrefix, spec.Name)

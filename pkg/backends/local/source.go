@@ -7,8 +7,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Source tells where the volume's directory or image is, and notes that it is in use from now on. Kinds: NotFound; Invalid for a
-// directory that is wanted as a device; Unavailable when the data is not there; Busy while it is being copied.
+// Source tells where the volume's directory or image is, and notes that it is in use from now on. Kinds:
+// NotFound; Invalid for a directory that is wanted as a device; Unavailable when the data is not there; Busy
+// while it is being copied.
 func (e *engine) Source(ctx context.Context, a backends.Attachment) (result backends.Source, err error) {
 	defer annotate(&err, "find the source of volume", a.Handle)
 	v, err := e.volumes.get(a.Handle)
@@ -38,7 +39,8 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 	return source, nil
 }
 
-// use is held while the volume comes into use: nobody copies it then. When it is in use already nothing changes.
+// use is held while the volume comes into use: nobody copies it then. When it is in use already nothing
+// changes.
 func (v *volume) use(ctx context.Context) (release func(), err error) {
 	release, err = v.share(ctx)
 	if err != nil || v.inUse.Load() {
@@ -48,8 +50,8 @@ func (v *volume) use(ctx context.Context) (release func(), err error) {
 	return v.own(ctx)
 }
 
-// leave is held while the volume goes out of use. Nobody has to wait for a copy of a directory, which is not of one instant
-// while the volume is in use.
+// leave is held while the volume goes out of use. Nobody has to wait for a copy of a directory, which is not
+// of one instant while the volume is in use.
 func (v *volume) leave(ctx context.Context) (release func(), err error) {
 	if v.pool.kind == directory {
 		return v.share(ctx)

@@ -9,17 +9,17 @@ import (
 // Ledger is the records of one node. Its methods may be called from many goroutines; calls for one volume
 // come one after the other, because its callers hold the volume's lock.
 type Ledger struct {
-	store *store
+	store store
 
 	mu      sync.Mutex
 	entries map[string]entry
 	owners  map[string]string // path -> volume
 }
 
-// entry is a record and the file that holds it.
+// entry is a record and the length of the file that holds it.
 type entry struct {
 	record Record
-	file   string
+	length int64
 }
 
 // Get returns the record of a volume; one that is not known has an empty record.
@@ -57,12 +57,12 @@ func (l *Ledger) Put(record Record) error {
 	if err != nil {
 		return err
 	}
-	path, err := l.store.save(record, before.file)
+	length, err := l.store.save(record, before.length)
 	if err != nil {
-		l.exchange(record, before.record, before.file)
+		l.exchange(record, before.record, length)
 		return err
 	}
-	l.exchange(before.record, record, path)
+	l.exchange(before.record, record, length)
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (l *Ledger) claim(record Record) (before entry, err error) {
 }
 
 // exchange gives up the paths of one record of a volume and enters another.
-func (l *Ledger) exchange(gone, record Record, path string) {
+func (l *Ledger) exchange(gone, record Record, length int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, path := range gone.Paths() {
@@ -94,12 +94,12 @@ func (l *Ledger) exchange(gone, record Record, path string) {
 		delete(l.entries, gone.Volume)
 		return
 	}
-	l.enter(record, path)
+	l.enter(record, length)
 }
 
 // enter adds a record; l.mu is held or l is not shared yet.
-func (l *Ledger) enter(record Record, path string) {
-	l.entries[record.Volume] = entry{record, path}
+func (l *Ledger) enter(record Record, length int64) {
+	l.entries[record.Volume] = entry{record, length}
 	for _, path := range record.Paths() {
 		l.owners[path] = record.Volume
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -49,7 +48,7 @@ func Open(ctx context.Context, dir, boot string) (*Ledger, Report, error) {
 	if err != nil {
 		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot read the ledger's directory: %w", err)
 	}
-	l := &Ledger{store: &store{dir: dir, boot: boot}, entries: map[string]entry{}, owners: map[string]string{}}
+	l := &Ledger{store: store{dir: dir, boot: boot}, entries: map[string]entry{}, owners: map[string]string{}}
 	var report Report
 	for _, path := range files {
 		if err := ctx.Err(); err != nil {
@@ -63,7 +62,7 @@ func Open(ctx context.Context, dir, boot string) (*Ledger, Report, error) {
 	return l, report, nil
 }
 
-// list returns the paths in a directory, of one volume's the newest first.
+// list returns the paths in a directory.
 func list(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -71,7 +70,7 @@ func list(dir string) ([]string, error) {
 	}
 	paths := make([]string, len(entries))
 	for i, entry := range entries {
-		paths[len(entries)-1-i] = filepath.Join(dir, entry.Name())
+		paths[i] = filepath.Join(dir, entry.Name())
 	}
 	return paths, nil
 }
@@ -85,9 +84,10 @@ func (l *Ledger) load(path string, report *Report) error {
 	default:
 		return nil
 	}
-	number, _ := numberOf(path)
-	l.store.number.Store(max(number, l.store.number.Load()))
-	record, err := l.store.read(path)
+	record, length, err := l.store.read(path)
+	if err == nil {
+		err = l.clash(record)
+	}
 	switch {
 	case errors.Is(err, errOtherBoot):
 		report.Stale++
@@ -95,20 +95,17 @@ func (l *Ledger) load(path string, report *Report) error {
 	case err != nil:
 		return setAside(path, err, report)
 	}
-	return l.loadRecord(path, record, report)
+	l.enter(record, length)
+	return nil
 }
 
-// loadRecord takes in a record, unless a newer one of the volume or another volume's is in its way.
-func (l *Ledger) loadRecord(path string, record Record, report *Report) error {
-	if _, newer := l.entries[record.Volume]; newer {
-		return os.Remove(path)
+// clash tells whether another record has a path of this one, which no ledger writes.
+func (l *Ledger) clash(record Record) error {
+	for _, path := range record.Paths() {
+		if owner := l.owners[path]; owner != "" {
+			return fmt.Errorf("it claims %s, which volume %q claims too", path, owner)
+		}
 	}
-	taken := func(path string) bool { return l.owners[path] != "" }
-	if i := slices.IndexFunc(record.Paths(), taken); i >= 0 {
-		contested := record.Paths()[i]
-		return setAside(path, fmt.Errorf("it claims %s, which volume %q claims too", contested, l.owners[contested]), report)
-	}
-	l.enter(record, path)
 	return nil
 }
 

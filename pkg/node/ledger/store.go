@@ -10,8 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -36,15 +34,17 @@ type file struct {
 // errOtherBoot marks a record that was written before the machine started.
 var errOtherBoot = errors.New("written before the machine last started")
 
-// store keeps records in a directory. A file is named after the hash of the volume's handle, because a
-// handle is any text and a file name is not, and after a number that only grows: each record gets a new
-// name, and the highest number counts. That renaming never replaces a file matters: ext4 writes the data
-// out at once when it does (ext4(5), auto_da_alloc), which takes ten times as long and is of no use here.
+// store keeps records in a directory, one file a volume, named after the hash of the volume's handle,
+// because a handle is any text and a file name is not. Each line of a file is a record, and the last whole
+// line counts. So a change costs one write; nothing that was written is ever overwritten, and whoever is
+// killed in the middle of a line leaves the one before it to count.
 type store struct {
-	dir    string
-	boot   string
-	number atomic.Uint64 // the last one used
+	dir  string
+	boot string
 }
+
+// longest is how long a file may grow, in bytes, before it is written anew with its last record only.
+const longest = 64 << 10
 
 // stem is the part of a file's name that tells the volume.
 func stem(volume string) string {
@@ -52,54 +52,79 @@ func stem(volume string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (s *store) next(volume string) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%s.%016x%s", stem(volume), s.number.Add(1), recordEnding))
-}
+func (s store) path(volume string) string { return filepath.Join(s.dir, stem(volume)+recordEnding) }
 
-// save writes a record down whole or not at all, then removes the file of the one before; an empty
-// record has no file. It returns the path of the new file.
-func (s *store) save(record Record, before string) (path string, err error) {
-	if !record.Empty() {
-		if path, err = s.write(record); err != nil {
-			return "", backends.Errorf(backends.Unavailable, "cannot write the record of volume %q: %w", record.Volume, err)
+// save writes a record down whole or not at all; an empty record has no file. It takes the length of the
+// volume's file in bytes, 0 when there is none, and returns the new length.
+func (s store) save(record Record, length int64) (int64, error) {
+	path := s.path(record.Volume)
+	if record.Empty() {
+		if err := removeIfThere(path); err != nil {
+			return length, backends.Errorf(backends.Unavailable, "cannot remove the record of volume %q: %w", record.Volume, err)
 		}
+		return 0, nil
 	}
-	if before == "" {
-		return path, nil
+	line, err := json.Marshal(file{Version: version, Boot: s.boot, Record: record})
+	if err != nil {
+		return length, backends.Errorf(backends.Unknown, "cannot encode the record of volume %q: %w", record.Volume, err)
 	}
-	// With a newer file in place the old one counts no more, and the next start removes it.
-	if err := os.Remove(before); err != nil && path == "" && !errors.Is(err, fs.ErrNotExist) {
-		return "", backends.Errorf(backends.Unavailable, "cannot remove the record of volume %q: %w", record.Volume, err)
+	line = append(line, '\n')
+	if length > 0 && length < longest && extend(path, line) == nil {
+		return length + int64(len(line)), nil
 	}
-	return path, nil
+	// There is no file yet, or it is long enough, or a part of a line may have got into it.
+	if err := replace(path, line); err != nil {
+		return longest, backends.Errorf(backends.Unavailable, "cannot write the record of volume %q: %w", record.Volume, err)
+	}
+	return int64(len(line)), nil
 }
 
-// write writes beside the file and renames: whoever is killed here leaves no record or a whole one, and
-// perhaps a temporary file, which the next start removes.
-func (s *store) write(record Record) (path string, err error) {
-	data, err := json.Marshal(file{Version: version, Boot: s.boot, Record: record})
+// extend adds a line to a file that is there.
+func extend(path string, line []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return "", err
+		return err
 	}
-	path = s.next(record.Volume)
+	_, err = file.Write(line)
+	return errors.Join(err, file.Close())
+}
+
+// replace writes beside the file and renames over it: whoever is killed here leaves the old file or the
+// new one, and perhaps a temporary file, which the next start removes.
+func replace(path string, line []byte) error {
 	temp := path + tempEnding
-	if err := os.WriteFile(temp, data, 0o600); err != nil {
-		return "", errors.Join(err, removeIfThere(temp))
+	if err := os.WriteFile(temp, line, 0o600); err != nil {
+		return errors.Join(err, removeIfThere(temp))
 	}
 	if err := os.Rename(temp, path); err != nil {
-		return "", errors.Join(err, removeIfThere(temp))
+		return errors.Join(err, removeIfThere(temp))
 	}
-	return path, nil
+	return nil
 }
 
-// read reads one file. A failure other than errOtherBoot means that the file cannot be used.
-func (s *store) read(path string) (Record, error) {
+// read reads one file and returns its record, and its length for save. A failure other than errOtherBoot
+// means that the file cannot be used.
+func (s store) read(path string) (Record, int64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return Record{}, err
+		return Record{}, 0, err
 	}
+	length := int64(len(data))
+	lines := bytes.SplitAfter(data, []byte{'\n'})
+	if torn := lines[len(lines)-1]; len(torn) > 0 {
+		length = longest // nothing may be written after a part of a line
+	}
+	if len(lines) < 2 {
+		return Record{}, 0, errors.New("it holds no whole line")
+	}
+	record, err := s.decode(path, lines[len(lines)-2])
+	return record, length, err
+}
+
+// decode reads one line of a file.
+func (s store) decode(path string, line []byte) (Record, error) {
 	var found file
-	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&found); err != nil {
 		return Record{}, fmt.Errorf("not a record: %w", err)
@@ -107,7 +132,7 @@ func (s *store) read(path string) (Record, error) {
 	switch {
 	case found.Version != version:
 		return Record{}, fmt.Errorf("its version is %d: only %d is known", found.Version, version)
-	case !strings.HasPrefix(filepath.Base(path), stem(found.Volume)+"."):
+	case s.path(found.Volume) != path:
 		return Record{}, fmt.Errorf("it is of volume %q, whose record has another name", found.Volume)
 	case found.Boot != s.boot:
 		return Record{}, errOtherBoot
@@ -115,12 +140,6 @@ func (s *store) read(path string) (Record, error) {
 		return Record{}, errors.New("it says nothing")
 	}
 	return found.Record, nil
-}
-
-// numberOf returns the number in a file's name.
-func numberOf(path string) (number uint64, ok bool) {
-	_, err := fmt.Sscanf(filepath.Ext(strings.TrimSuffix(path, recordEnding)), ".%016x", &number)
-	return number, err == nil
 }
 
 func removeIfThere(path string) error {

@@ -415,10 +415,22 @@ func TestParseGID(t *testing.T) {
 
 func TestDeepTree(t *testing.T) {
 	needRoot(t)
+	root := deep(t, maxDepth)
+	if result := apply(t, Request{Path: root, GID: group}); result.Changed != maxDepth+1 {
+		t.Errorf("%+v, want %d changed", result, maxDepth+1)
+	}
+	if _, err := Apply(t.Context(), Request{Path: deep(t, maxDepth+1), GID: group}); !backends.Is(err, backends.Invalid) {
+		t.Errorf("a tree that is too deep gave %v, want Invalid", err)
+	}
+}
+
+// deep makes so many directories, each within the other.
+func deep(t *testing.T, depth int) string {
+	t.Helper()
 	root := t.TempDir()
 	fd, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY, 0)
 	must(t, err)
-	for range maxDepth - 1 {
+	for range depth {
 		must(t, unix.Mkdirat(fd, "d", 0o700))
 		next, err := unix.Openat(fd, "d", unix.O_PATH|unix.O_DIRECTORY, 0)
 		must(t, err)
@@ -426,9 +438,7 @@ func TestDeepTree(t *testing.T) {
 		fd = next
 	}
 	must(t, unix.Close(fd))
-	if result := apply(t, Request{Path: root, GID: group}); result.Changed != maxDepth {
-		t.Errorf("%+v, want %d changed", result, maxDepth)
-	}
+	return root
 }
 
 func BenchmarkWalk(b *testing.B) {

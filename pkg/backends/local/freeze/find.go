@@ -133,7 +133,8 @@ func filesystemsOn(l loop, mounts []*mountinfo.Info) []Filesystem {
 	return found
 }
 
-// mountedFrom tells whether a mount's source is the device. It is needed for btrfs, whose device numbers are its own.
+// mountedFrom tells whether a mount's source is the device. It is needed for btrfs, whose device numbers are
+// its own.
 func mountedFrom(source string, device uint64) bool {
 	if !strings.HasPrefix(source, "/dev/") {
 		return false

@@ -149,7 +149,8 @@ func TestDuringMakesTheImageWhole(t *testing.T) {
 		testfs.Run(t, "cp", "--sparse=always", image, duplicate)
 		return nil
 	}))
-	// Without "nouuid" the original must be gone first; a read-only mount with norecovery shows that no log has to be replayed.
+	// Without "nouuid" the original must be gone first; a read-only mount with norecovery shows that no log
+	// has to be replayed.
 	other := t.TempDir()
 	device := testfs.Attach(t, duplicate)
 	testfs.Run(t, "mount", "-o", "ro,norecovery,nouuid", device, other)

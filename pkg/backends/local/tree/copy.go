@@ -28,9 +28,9 @@ type copier struct {
 	links *os.File // holds one name for each file with several: see hardLink
 }
 
-// Copy makes dst, which must not exist, a copy of the directory src, and returns when the copy is on disk. Both paths
-// must be the caller's own down to their last name. A directory dst.links exists meanwhile. After a failure,
-// which may be that of the context, both may be left half made.
+// Copy makes dst, which must not exist, a copy of the directory src, and returns when the copy is on disk.
+// Both paths must be the caller's own down to their last name. A directory dst.links exists meanwhile. After
+// a failure, which may be that of the context, both may be left half made.
 //
 // It fails with ErrMount, ErrTooDeep, or an error that wraps the kernel's.
 func Copy(ctx context.Context, dst, src string) error {
@@ -119,8 +119,8 @@ func (c *copier) entries(ctx context.Context, dst, src *os.File, depth int) erro
 	}
 }
 
-// entry copies one entry. One that has gone meanwhile is not there; one that appears twice, because its directory was
-// changed while it was read, is copied once.
+// entry copies one entry. One that has gone meanwhile is not there; one that appears twice, because its
+// directory was changed while it was read, is copied once.
 func (c *copier) entry(ctx context.Context, dst, src *os.File, name string, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (c *copier) node(ctx context.Context, dst *os.File, n *node, depth int) err
 	return c.leaf(ctx, dst, n)
 }
 
-// hardLink copies a file that has several names. The first copy gets one more name, among the links and made from its
-// inode number; later ones are linked to it. So the file can be found again in any number of files
+// hardLink copies a file that has several names. The first copy gets one more name, among the links and made
+// from its inode number; later ones are linked to it. So the file can be found again in any number of files
 // without memory, and by a short path however deep the first one is.
 func (c *copier) hardLink(ctx context.Context, dst *os.File, n *node) error {
 	key := fmt.Sprintf("%x-%x", n.stat.Dev, n.stat.Ino)

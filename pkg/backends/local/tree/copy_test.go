@@ -275,8 +275,8 @@ func TestCopyDeepTrees(t *testing.T) {
 	}
 }
 
-// TestCopyWhileLinksAreSwapped copies while somebody keeps exchanging a directory for a link that leads out, and a
-// file for one, as a hostile pod would. What is outside must not come in.
+// TestCopyWhileLinksAreSwapped copies while somebody keeps exchanging a directory for a link that leads out,
+// and a file for one, as a hostile pod would. What is outside must not come in.
 func TestCopyWhileLinksAreSwapped(t *testing.T) {
 	outside := t.TempDir()
 	const secret = "must not be copied"

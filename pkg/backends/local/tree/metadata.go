@@ -15,8 +15,8 @@ type metadata struct {
 	xattrs map[string][]byte
 }
 
-// metadataOf reads a node's metadata. For a directory that is done before its entries are read, so that a mark
-// on it which says "all below is done" is never newer than what was copied from below.
+// metadataOf reads a node's metadata. For a directory that is done before its entries are read, so that a
+// mark on it which says "all below is done" is never newer than what was copied from below.
 func metadataOf(n *node) (*metadata, error) {
 	names, err := listXattrs(n.path())
 	if err != nil {

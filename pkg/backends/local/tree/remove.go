@@ -23,8 +23,8 @@ type remover struct {
 	moved   int
 }
 
-// Remove removes a file or a directory tree, and is content when there is none. The path must be the
-// caller's own down to its last name. It may move parts of a deep tree beside path, under path's name with a number
+// Remove removes a file or a directory tree, and is content when there is none. The path must be the caller's
+// own down to its last name. It may move parts of a deep tree beside path, under path's name with a number
 // added: where a crash leaves them, they are to be removed too.
 //
 // It stops at what is mounted inside, with ErrMount: behind it is somebody else's data.

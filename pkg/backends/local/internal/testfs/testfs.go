@@ -1,7 +1,7 @@
 // Package testfs gives tests real loop devices and filesystems of their own, and takes them away again.
 //
-// What local does with reflinks and frozen filesystems cannot be tested without: a fake would only repeat what we
-// believe of the kernel.
+// What local does with reflinks and frozen filesystems cannot be tested without: a fake would only repeat
+// what we believe of the kernel.
 package testfs
 
 import (
@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // NeedRoot skips a test that mounts when it cannot.
@@ -21,7 +22,8 @@ func NeedRoot(tb testing.TB) {
 	}
 }
 
-// Run runs a command and returns its output. The test is skipped when the command is not installed, and fails with it.
+// Run runs a command and returns its output. The test is skipped when the command is not installed, and fails
+// with it.
 func Run(tb testing.TB, name string, args ...string) string {
 	tb.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -34,11 +36,25 @@ func Run(tb testing.TB, name string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// undo runs a command at the end of the test, when its context has ended.
+// undo runs a command at the end of the test, when its context has ended. It is patient: somebody who looks
+// at all loop devices may hold one open for a moment, which keeps it and the filesystem that its file is on.
 func undo(tb testing.TB, name string, args ...string) {
 	tb.Cleanup(func() {
-		if output, err := exec.CommandContext(context.Background(), name, args...).CombinedOutput(); err != nil {
-			tb.Errorf("cleaning up: %s %q: %v\n%s", name, args, err, output)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			output, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+			if err == nil {
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				tb.Errorf("cleaning up: %s %q: %v\n%s", name, args, err, output)
+				return
+			}
 		}
 	})
 }
@@ -77,7 +93,8 @@ func Attach(tb testing.TB, image string) string {
 	return device
 }
 
-// Mount mounts a device, in a directory of its own, and returns where. It is unmounted at the end of the test.
+// Mount mounts a device, in a directory of its own, and returns where. It is unmounted at the end of the
+// test.
 func Mount(tb testing.TB, device string) string {
 	tb.Helper()
 	NeedRoot(tb)

@@ -1,0 +1,317 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
+	"github.com/stowage-csi/stowage/pkg/backends/local/internal/testfs"
+)
+
+// TestMain runs the tests, or, when arguments follow the flags, the child that a crash test kills.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	switch flag.Arg(0) {
+	case "load":
+		childUnderLoad(flag.Arg(1), os.Stdout)
+	case "freeze":
+		childThatFreezes(flag.Arg(1), flag.Arg(2), os.Stdout)
+	default:
+		m.Run()
+	}
+}
+
+// child starts this test binary again, as one of the children above.
+func child(t *testing.T, args ...string) (kill func(), lines <-chan string) {
+	t.Helper()
+	binary, err := os.Executable()
+	must(t, err)
+	command := exec.CommandContext(context.Background(), binary, append([]string{"-test.run=^$", "--"}, args...)...)
+	command.Stderr = os.Stderr
+	output, err := command.StdoutPipe()
+	must(t, err)
+	must(t, command.Start())
+	said := make(chan string, 1<<16)
+	go func() {
+		defer close(said)
+		for scanner := bufio.NewScanner(output); scanner.Scan(); {
+			said <- scanner.Text()
+		}
+	}()
+	kill = func() { _ = command.Process.Kill() } // SIGKILL; it may have ended by itself, which shows in what it said.
+	t.Cleanup(func() {
+		kill()
+		_ = command.Wait() // It was killed.
+	})
+	return kill, said
+}
+
+func openChild(dataDir string) *grouping {
+	instance, err := open(context.Background(), backends.Options{Driver: testDriver, NodeID: "node-1", DataDir: dataDir})
+	if err != nil {
+		panic(err)
+	}
+	return instance.Controller.(*grouping)
+}
+
+// childUnderLoad makes, grows, copies and deletes volumes until it is killed, and says what has been
+// acknowledged.
+func childUnderLoad(dataDir string, out io.Writer) {
+	e := openChild(dataDir)
+	say := func(format string, args ...any) {
+		if _, err := out.Write(fmt.Appendf(nil, format+"\n", args...)); err != nil { // One write, so one line.
+			panic(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				pool := []string{"directory", "image"}[(worker+n)%2]
+				lifecycle(e, pool, fmt.Sprintf("%s-%d-%d-%d", pool, os.Getpid(), worker, n), n%3 == 0, say)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// lifecycle says "made", "grown" and "gone" after, and "deleting" before the fact.
+func lifecycle(e *grouping, pool, name string, keep bool, say func(string, ...any)) {
+	ctx := context.Background()
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	v, err := e.Create(ctx, specIn(pool, name))
+	check(err)
+	say("made volume %s %d", name, v.CapacityBytes)
+	_, err = e.CreateSnapshot(ctx, backends.SnapshotSpec{Name: name, Volume: v.Handle})
+	check(err)
+	say("made snapshot %s 0", name)
+	if pool == "image" {
+		_, err = e.CreateGroup(ctx, backends.GroupSpec{Name: name, Volumes: []string{v.Handle}})
+		check(err)
+		say("made group %s 0", name)
+	}
+	grown, err := e.Expand(ctx, v.Handle, backends.CapacityRange{RequiredBytes: 2 * v.CapacityBytes})
+	check(err)
+	say("grown volume %s %d", name, grown.CapacityBytes)
+	_, err = e.Source(ctx, backends.Attachment{Handle: v.Handle})
+	check(err)
+	check(e.Release(ctx, v.Handle))
+	if keep {
+		return
+	}
+	say("deleting volume %s 0", name)
+	check(e.Delete(ctx, v.Handle))
+	say("gone volume %s 0", name)
+	say("deleting snapshot %s 0", name)
+	check(e.DeleteSnapshot(ctx, handleOf(snapshotPrefix, name)))
+	say("gone snapshot %s 0", name)
+	if pool == "image" {
+		say("deleting group %s 0", name)
+		check(e.DeleteGroup(ctx, handleOf(groupPrefix, name)))
+		say("gone group %s 0", name)
+	}
+}
+
+// known is what the children have acknowledged about one thing.
+type known struct {
+	state string
+	size  int64
+}
+
+// TestKilledUnderLoad kills a process at random instants, again and again over the same data, and looks at
+// whether what it has acknowledged is there, what is there is whole, and nothing else is left.
+func TestKilledUnderLoad(t *testing.T) {
+	f := newFixture(t)
+	f.options.Config = nil
+	acknowledged := map[string]known{}
+	for round := range 12 {
+		f.shut()
+		kill, lines := child(t, "load", f.dataDir)
+		read(t, lines, acknowledged, true) // So that it is at work.
+		timer := time.NewTimer(time.Duration(rand.IntN(150)) * time.Millisecond)
+		<-timer.C
+		kill()
+		read(t, lines, acknowledged, false)
+		f.open()
+		f.agrees(t, round, acknowledged)
+	}
+	if len(acknowledged) < 12 {
+		t.Errorf("only %d things were made: nothing was tested", len(acknowledged))
+	}
+}
+
+// read takes in what a child says: one line, or all until its end.
+func read(t *testing.T, lines <-chan string, into map[string]known, one bool) {
+	t.Helper()
+	for line := range lines {
+		fields := strings.Fields(line)
+		if len(fields) != 4 {
+			continue // Cut off by the kill.
+		}
+		size, err := strconv.ParseInt(fields[3], 10, 64)
+		must(t, err)
+		into[fields[1]+" "+fields[2]] = known{fields[0], size}
+		if one {
+			return
+		}
+	}
+	if one {
+		t.Fatal("the child ended by itself")
+	}
+}
+
+func (f *fixture) agrees(t *testing.T, round int, acknowledged map[string]known) {
+	t.Helper()
+	ctx := t.Context()
+	for what, k := range acknowledged {
+		kind, name, _ := strings.Cut(what, " ")
+		var err error
+		size := k.size
+		switch kind {
+		case "volume":
+			var v *backends.Volume
+			if v, err = f.Find(ctx, name); err == nil {
+				size = v.CapacityBytes
+			}
+		case "snapshot":
+			_, err = f.FindSnapshot(ctx, name)
+		case "group":
+			_, err = f.FindGroup(ctx, name)
+		}
+		switch {
+		case k.state == "gone" && !backends.Is(err, backends.NotFound):
+			t.Errorf("round %d: %s was deleted and is there: %v", round, what, err)
+		case (k.state == "made" || k.state == "grown") && err != nil:
+			t.Errorf("round %d: %s was %s and is not there: %v", round, what, k.state, err)
+		case k.state == "made" && size < k.size, k.state == "grown" && size != k.size:
+			t.Errorf("round %d: %s has %d bytes, and had %d", round, what, size, k.size)
+		}
+	}
+	unwell, _, err := f.ListHealth(ctx, backends.Page{})
+	if err != nil || len(unwell) > 0 {
+		t.Errorf("round %d: not well are %+v, %v", round, unwell, err)
+	}
+	f.everythingIsKnown(t)
+}
+
+// everythingIsKnown checks that the disk has what the index has and nothing else, and the ledgers their sum.
+func (f *fixture) everythingIsKnown(t *testing.T) {
+	t.Helper()
+	var want []string
+	var sum int64
+	for _, v := range f.volumes.after("") {
+		want = append(want, volumesFolder+"/"+v.handle)
+		r := v.item.record.Load()
+		sum += r.SizeBytes
+		if r.ExpandingFromBytes != 0 {
+			t.Errorf("volume %s is still being grown", v.handle)
+		}
+	}
+	for _, s := range f.snapshots.after("") {
+		if s.item.group == "" {
+			want = append(want, snapshotsFolder+"/"+s.handle)
+		}
+		sum += s.item.pool.kind.cost(s.item.record.SizeBytes)
+		if _, err := os.Stat(s.item.data()); err != nil {
+			t.Errorf("snapshot %s is not whole: %v", s.handle, err)
+		}
+	}
+	for _, g := range f.groups.after("") {
+		want = append(want, groupsFolder+"/"+g.handle)
+	}
+	f.holdsOnly(want...)
+	f.promised(sum)
+}
+
+// childThatFreezes makes a copy that never ends of a volume that is mounted.
+func childThatFreezes(dataDir, handle string, out io.Writer) {
+	e := openChild(dataDir)
+	v, err := e.volumes.get(handle)
+	if err != nil {
+		panic(err)
+	}
+	use, err := freeze.Find(context.Background(), v.data())
+	if err != nil {
+		panic(err)
+	}
+	if _, err := fmt.Fprintln(out, "freezing"); err != nil {
+		panic(err)
+	}
+	e.freezeLimit = time.Hour
+	fifo := filepath.Join(dataDir, "fifo") // Opening it waits for a writer.
+	err = e.copyFrozen(context.Background(), []imageCopy{{from: fifo, volume: v, to: fifo + ".copy", size: 1}}, []freeze.Use{use})
+	panic(err)
+}
+
+// waitUntilFrozen writes to the filesystem until a write does not come back. To ask by freezing it would be
+// in the child's way.
+func waitUntilFrozen(t *testing.T, dir string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		wrote := make(chan error, 1)
+		go func() { wrote <- overwrite(filepath.Join(dir, "probe"), 'x') }()
+		select {
+		case err := <-wrote:
+			must(t, err)
+		case <-time.After(2 * time.Second):
+			return
+		}
+	}
+	t.Fatal("the filesystem was not frozen")
+}
+
+func TestKilledWhileFrozen(t *testing.T) {
+	f := newFixture(t)
+	f.options.Config = nil
+	v, dir := f.mountedVolume(t, "source")
+	must(t, writeFile(filepath.Join(dir, "file"), "text"))
+	must(t, unix.Mkfifo(filepath.Join(f.dataDir, "fifo"), 0o600))
+	f.shut()
+	kill, lines := child(t, "freeze", f.dataDir, v.Handle)
+	if line := <-lines; line != "freezing" {
+		t.Fatalf("the child said %q", line)
+	}
+	t.Cleanup(func() { // Whatever happens, nothing stays frozen.
+		if use, err := freeze.Find(context.Background(), f.data(v.Handle)); err == nil {
+			_, _ = use.Thaw(context.Background())
+		}
+	})
+	waitUntilFrozen(t, dir)
+	kill()
+	for range lines { // Its end.
+	}
+	if !isFrozen(t, dir) {
+		t.Fatal("the kill thawed the filesystem, so that nothing is tested")
+	}
+	f.open()
+	if isFrozen(t, dir) {
+		t.Error("the filesystem is still frozen")
+	}
+	if !strings.Contains(f.log.String(), "left frozen was thawed") {
+		t.Errorf("the log says nothing of it:\n%s", f.log)
+	}
+	must(t, writeFile(filepath.Join(dir, "file"), "more"))
+	if held, err := frozenNote.holds(f.dir(v.Handle), f.boot); err != nil || held {
+		t.Errorf("the note is still there: %t, %v", held, err)
+	}
+	testfs.Run(t, "sync", "-f", dir)
+}

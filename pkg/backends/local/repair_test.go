@@ -1,0 +1,264 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// TestEveryStepOfCreate constructs what a crash after each step of making something leaves.
+func TestEveryStepOfCreate(t *testing.T) {
+	f := newFixture(t)
+	kept := f.create("directory", "kept")
+	staging := f.in("directory").folder(stagingFolder)
+	f.shut()
+	draft := filepath.Join(staging, unique(handleOf(volumePrefix, "one")))
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"the draft's folder", func() error { return os.Mkdir(draft, 0o700) }},
+		{"the data", func() error { return os.Mkdir(filepath.Join(draft, "data"), 0o755) }},
+		{"half a copy", func() error { return os.MkdirAll(filepath.Join(draft, "data.links", "a", "b"), 0o700) }},
+		{"an empty record", func() error { return os.WriteFile(filepath.Join(draft, recordFile), nil, 0o600) }},
+		{"a record", func() error {
+			data, err := encode(&volumeRecord{Version: 1, Handle: handleOf(volumePrefix, "one"), Name: "one", Type: directory, SizeBytes: 4 << 20})
+			return errors.Join(err, os.WriteFile(filepath.Join(draft, recordFile), data, 0o600))
+		}},
+		{"a record that was to replace another", func() error { return writeFile(filepath.Join(staging, "record"), "{") }},
+	} {
+		must(t, os.MkdirAll(filepath.Dir(draft), 0o700))
+		if step.name != "the draft's folder" {
+			must(t, os.MkdirAll(draft, 0o700))
+		}
+		must(t, step.do())
+		f.open()
+		f.holdsOnly("volumes/" + kept.Handle)
+		f.promised(4 << 20)
+		f.shut()
+	}
+}
+
+// TestEveryStepOfDelete constructs what a crash after each step of a deletion leaves.
+func TestEveryStepOfDelete(t *testing.T) {
+	f := newFixture(t)
+	for name, half := range map[string]func(trash string) error{
+		"moved":        func(string) error { return nil },
+		"half removed": func(trash string) error { return os.Remove(filepath.Join(trash, recordFile)) },
+		"flattened":    func(trash string) error { return os.Rename(filepath.Join(trash, "data"), trash+".1") },
+	} {
+		v := f.create("directory", name)
+		must(t, os.MkdirAll(filepath.Join(f.data(v.Handle), "some", "tree"), 0o700))
+		dir, p := f.dir(v.Handle), f.in("directory")
+		f.shut()
+		trash := filepath.Join(p.folder(trashFolder), unique(v.Handle))
+		must(t, os.Rename(dir, trash))
+		must(t, half(trash))
+		f.open()
+		_, err := f.Get(t.Context(), v.Handle)
+		hasKind(t, name, err, backends.NotFound)
+		f.holdsOnly()
+		f.promised(0)
+	}
+}
+
+func TestTrashKeepsItsSpaceUntilItIsGone(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("image", "one")
+	s := f.snapshot("s", v.Handle)
+	g, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{v.Handle}})
+	must(t, err)
+	p := f.in("image")
+	for handle, folder := range map[string]string{v.Handle: volumesFolder, s.Handle: snapshotsFolder, g.Handle: groupsFolder} {
+		if cost := p.costOfTrash(filepath.Join(p.folder(folder), handle)); cost != 4<<20 {
+			t.Errorf("what is in %s costs %d, want %d", folder, cost, 4<<20)
+		}
+	}
+	d := f.create("directory", "two")
+	ds := f.snapshot("ds", d.Handle)
+	q := f.in("directory")
+	if cost := q.costOfTrash(filepath.Join(q.folder(snapshotsFolder), ds.Handle)); cost != 0 {
+		t.Errorf("the snapshot of a directory costs %d, want 0", cost)
+	}
+	must(t, writeFile(filepath.Join(q.folder(stagingFolder), recordFile), "{"))
+	if cost := q.costOfTrash(q.folder(stagingFolder)); cost != 0 {
+		t.Errorf("what has no record costs %d, want 0", cost)
+	}
+}
+
+// TestEveryStepOfExpand constructs what a crash after each step of growing an image leaves.
+func TestEveryStepOfExpand(t *testing.T) {
+	f := newFixture(t)
+	for _, allocation := range []string{sparse, full} {
+		for name, image := range map[string]int64{"intent": 4 << 20, "half": 6 << 20, "grown": 8 << 20} {
+			spec := specIn("image", allocation+name)
+			spec.Parameters = &Parameters{Allocation: allocation}
+			v, err := f.Create(t.Context(), spec)
+			must(t, err)
+			record := *f.volumesRecord(v.Handle)
+			record.SizeBytes, record.ExpandingFromBytes = 8<<20, 4<<20
+			held, err := f.volumes.get(v.Handle)
+			must(t, err)
+			must(t, held.replaceRecord(&record))
+			must(t, os.Truncate(held.data(), image))
+			f.reopen()
+			got, err := f.Get(t.Context(), v.Handle)
+			must(t, err)
+			info, err := os.Stat(f.data(v.Handle))
+			must(t, err)
+			if got.CapacityBytes != 8<<20 || info.Size() != 8<<20 || f.volumesRecord(v.Handle).ExpandingFromBytes != 0 {
+				t.Errorf("%s, %s: the volume has %d bytes and its image %d, want %d", allocation, name, got.CapacityBytes, info.Size(), 8<<20)
+			}
+			must(t, f.Delete(t.Context(), v.Handle))
+			f.promised(0)
+		}
+	}
+}
+
+func TestGrowingDoesNotHideLostData(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("image", "one")
+	record := *f.volumesRecord(v.Handle)
+	record.SizeBytes, record.ExpandingFromBytes = 8<<20, 4<<20
+	held, err := f.volumes.get(v.Handle)
+	must(t, err)
+	must(t, held.replaceRecord(&record))
+	must(t, os.Truncate(held.data(), 4096))
+	f.reopen()
+	if !strings.Contains(f.log.String(), "could not be grown") {
+		t.Errorf("the log says nothing:\n%s", f.log)
+	}
+	f.hasHealth(v.Handle, backends.DataLoss, "ImageTruncated")
+	_, err = f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 8 << 20})
+	hasKind(t, "Expand", err, backends.Unavailable, "damaged")
+	if r := f.volumesRecord(v.Handle); r.ExpandingFromBytes != 4<<20 || r.SizeBytes != 8<<20 {
+		t.Errorf("the record is %+v", r)
+	}
+	must(t, os.Truncate(f.data(v.Handle), 4<<20)) // Somebody has restored it.
+	if e, err := f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 8 << 20}); err != nil || e.CapacityBytes != 8<<20 {
+		t.Errorf("the next expansion: %+v, %v", e, err)
+	}
+	f.promised(8 << 20)
+}
+
+func TestWhatCannotBeUnderstoodIsSetAside(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"no record":        func(dir string) error { return os.Remove(filepath.Join(dir, recordFile)) },
+		"an empty record":  func(dir string) error { return os.Truncate(filepath.Join(dir, recordFile), 0) },
+		"half a record":    func(dir string) error { return os.Truncate(filepath.Join(dir, recordFile), 40) },
+		"another's record": func(dir string) error { return os.Rename(dir, dir[:len(dir)-4]+"0000") },
+		"a foreign folder": func(dir string) error { return os.Rename(dir, filepath.Join(filepath.Dir(dir), "backup of monday")) },
+		"a file":           func(dir string) error { return errors.Join(os.RemoveAll(dir), writeFile(dir, "x")) },
+		"a link out of it": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Symlink("/etc", dir)) },
+		"a record's folder": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, recordFile)), os.Mkdir(filepath.Join(dir, recordFile), 0o700))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, PoolConfig{Name: "image", Type: "image"})
+			v := f.create("image", "one")
+			s := f.snapshot("one", v.Handle)
+			g, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "one", Volumes: []string{v.Handle}})
+			must(t, err)
+			p := f.in("image")
+			f.shut()
+			for folder, handle := range map[string]string{volumesFolder: v.Handle, snapshotsFolder: s.Handle, groupsFolder: g.Handle} {
+				must(t, spoil(filepath.Join(p.folder(folder), handle)))
+			}
+			f.open()
+			aside, err := os.ReadDir(p.folder(quarantineFolder))
+			must(t, err)
+			if len(aside) != 3 || strings.Count(f.log.String(), "was set aside") != 3 {
+				t.Errorf("set aside are %v, want three, and the log is\n%s", aside, f.log)
+			}
+			f.promised(0)
+			for _, err := range []error{
+				second(f.Find(t.Context(), "one")), second(f.FindSnapshot(t.Context(), "one")), second(f.FindGroup(t.Context(), "one")),
+			} {
+				hasKind(t, "finding it", err, backends.NotFound)
+			}
+			f.create("image", "one")
+			if _, err := os.Stat("/etc/passwd"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRecordsOfANewerVersion(t *testing.T) {
+	for _, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
+		f := newFixture(t)
+		p := f.in("image")
+		f.shut()
+		dir := filepath.Join(p.folder(folder), "whatever")
+		must(t, os.Mkdir(dir, 0o700))
+		must(t, writeFile(filepath.Join(dir, recordFile), `{"version":2}`))
+		f.opens(backends.Unavailable, dir, "newer version")
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("it was touched: %v", err)
+		}
+	}
+}
+
+func TestOneNameInTwoPools(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("image", "one")
+	dir, p := f.dir(v.Handle), f.in("directory")
+	f.shut()
+	other := filepath.Join(p.folder(volumesFolder), v.Handle)
+	must(t, os.Mkdir(other, 0o700))
+	record := volumeRecord{Version: 1, Handle: v.Handle, Name: "one", Type: directory, SizeBytes: 1, Allocation: sparse, OnDelete: deleteData}
+	data, err := encode(record)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(other, recordFile), data, 0o600))
+	f.open()
+	// The pools are read in their order, so that it is the image that is set aside.
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the second volume of that name is still there: %v", err)
+	}
+	if got, err := f.Find(t.Context(), "one"); err != nil || got.CapacityBytes != 1 {
+		t.Errorf("got %+v, %v; want the first one", got, err)
+	}
+}
+
+func TestWhatAppearsBehindTheBack(t *testing.T) {
+	f := newFixture(t)
+	handle := handleOf(volumePrefix, "one")
+	foreign := filepath.Join(f.in("image").folder(volumesFolder), handle)
+	must(t, os.Mkdir(foreign, 0o700))
+	_, err := f.Create(t.Context(), specIn("image", "one"))
+	hasKind(t, "Create over what is there", err, backends.Unavailable, foreign)
+	f.holdsOnly("volumes/" + handle)
+	f.promised(0)
+}
+
+func TestOpenStopsWithItsContext(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("image", "one")
+	f.shut()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := open(ctx, f.options)
+	hasKind(t, "Open", err, backends.Unavailable)
+	f.open()
+	f.holdsOnly("volumes/" + v.Handle)
+}
+
+func TestOpenReports(t *testing.T) {
+	f := newFixture(t)
+	f.create("image", "one")
+	must(t, os.Mkdir(filepath.Join(f.in("image").folder(stagingFolder), "draft"), 0o700))
+	f.reopen()
+	log := f.log.String()
+	for _, text := range []string{"pool is open", "pool=image", "volumes=1", "drafts=1", "type=directory"} {
+		if !strings.Contains(log, text) {
+			t.Errorf("the log lacks %q:\n%s", text, log)
+		}
+	}
+}
