@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -181,10 +182,26 @@ func (p *publishing) show() (created bool, err error) {
 	} else {
 		created, err = target.MakeDir(0o750)
 	}
+	if err == nil && !created {
+		err = checkHidesNothing(p.want.Target)
+	}
 	if err != nil {
 		return created, err
 	}
 	return created, mount.Bind(p.place, target, p.want.ReadOnly)
+}
+
+// checkHidesNothing refuses a target that was there before and holds data: a mount over it would hide the
+// data, and Unpublish could not remove the target. Kinds: InUse.
+func checkHidesNothing(target string) error {
+	entries, err := os.ReadDir(target)
+	switch info, look := os.Lstat(target); {
+	case err == nil && len(entries) > 0:
+		return backends.Errorf(backends.InUse, "the target %s holds %q and more: a mount would hide it; empty it or choose another path", target, entries[0].Name())
+	case look == nil && info.Mode().IsRegular() && info.Size() > 0:
+		return backends.Errorf(backends.InUse, "the target %s is a file with data: a mount would hide it; choose another path", target)
+	}
+	return nil
 }
 
 // withCleanup adds what went wrong in cleaning up to the error that made it necessary.

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
@@ -22,14 +24,15 @@ type Config struct {
 
 // Service runs the node's operations on one backend.
 type Service struct {
-	backend   backends.NodeBackend
-	features  backends.Features
-	nodeID    string
-	boot      string // tells this boot of the machine from all others
-	ownGroups bool
-	ledger    *ledger.Ledger
-	intents   *ledger.Intents
-	log       *slog.Logger
+	backend    backends.NodeBackend
+	features   backends.Features
+	nodeID     string
+	boot       string // tells this boot of the machine from all others
+	ownGroups  bool
+	growingDir string // of intents to grow a filesystem
+	ledger     *ledger.Ledger
+	intents    *ledger.Intents
+	log        *slog.Logger
 }
 
 // New makes a Service. It loads the ledger and drops what a restart of the machine made stale.
@@ -51,10 +54,14 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	growingDir := filepath.Join(config.StateDir, "growing")
+	if err := os.MkdirAll(growingDir, 0o700); err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "cannot make the directory for intents to grow: %w", err)
+	}
 	tell(ctx, log, report)
 	return &Service{
 		backend: config.Backend, features: config.Features, nodeID: config.NodeID, boot: boot, ownGroups: config.DelegateFSGroup,
-		ledger: records, intents: intents, log: log,
+		growingDir: growingDir, ledger: records, intents: intents, log: log,
 	}, nil
 }
 

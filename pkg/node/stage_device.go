@@ -2,6 +2,9 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -33,6 +36,11 @@ func (st *staging) proveDevice(ctx context.Context) error {
 
 // probe finds out what is on the device and decides which filesystem the volume has or gets.
 func (st *staging) probe(ctx context.Context) (err error) {
+	if !st.present && !st.want.ReadOnly {
+		if err := filesystem.Recover(ctx, st.device.Path, st.growingBase()); err != nil {
+			return err
+		}
+	}
 	if st.found, err = filesystem.Probe(ctx, st.device.File, st.device.SizeBytes); err != nil {
 		return err
 	}
@@ -79,7 +87,13 @@ func (st *staging) growOffline(ctx context.Context) error {
 	if st.present || st.want.ReadOnly || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
 		return nil
 	}
-	return filesystem.GrowOffline(ctx, st.device.Path, st.found.Type)
+	return filesystem.GrowOffline(ctx, st.device.Path, st.found.Type, st.growingBase())
+}
+
+// growingBase is where the intent to grow this volume's filesystem is recorded.
+func (st *staging) growingBase() string {
+	hash := sha256.Sum256([]byte(st.request.Volume))
+	return filepath.Join(st.service.growingDir, hex.EncodeToString(hash[:16]))
 }
 
 // mountDevice mounts the filesystem. No intent to format may stand from here on: what is mounted may

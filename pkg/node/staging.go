@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
@@ -12,6 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // staging is one call of Stage on its way through the phases.
@@ -137,7 +137,7 @@ func onlyReadWrite(options []string) error {
 	if len(other) == 0 {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid, "the volume is a directory and cannot be mounted with %s: only ro and rw are possible", strings.Join(other, ","))
+	return backends.Errorf(backends.Invalid, "the volume is a directory and cannot be mounted with %s: only ro and rw are possible", secret.Options(other))
 }
 
 // own gives the files to the group.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stowage-csi/stowage/tests/mountns"
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
@@ -31,7 +32,7 @@ const prefix = "stowage-crash"
 // file that hangs takes so long.
 const hangLimit = 2 * time.Minute
 
-func TestMain(m *testing.M) { os.Exit(orchestrator.Isolate(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
 
 func TestCrash(t *testing.T) {
 	if missing := orchestrator.Missing(); len(missing) > 0 {

@@ -3,6 +3,8 @@ package orchestrator
 import (
 	"os"
 	"testing"
+
+	"github.com/stowage-csi/stowage/tests/mountns"
 )
 
-func TestMain(m *testing.M) { os.Exit(Isolate(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }

@@ -73,11 +73,13 @@ func (e *engine) checkUses(copies []imageCopy, uses []freeze.Use) error {
 		handle := c.volume.record.Load().Handle
 		if !c.instant() {
 			return backends.Errorf(backends.InUse,
-				"volume %s is in use on node %q as a raw device, which cannot be brought to rest: stop what uses it, or keep it in a pool on xfs or btrfs", handle, e.node)
+				"volume %s is in use on node %q as a raw device, which cannot be brought to rest: "+
+					"stop what uses it, or keep it in a pool on xfs or btrfs", handle, e.node)
 		}
 		if raw > 1 {
 			return backends.Errorf(backends.InUse,
-				"volume %s is in use on node %q as a raw device, and so is another of the group: stop what uses one of them, or take the snapshots one by one", handle, e.node)
+				"volume %s is in use on node %q as a raw device, and so is another of the group: "+
+					"stop what uses one of them, or take the snapshots one by one", handle, e.node)
 		}
 	}
 	return nil
@@ -109,8 +111,8 @@ func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []free
 		return nil
 	})
 	if errors.Is(err, freeze.ErrLimit) {
-		err = backends.Errorf(backends.InUse, "the copy took longer than the %v for which a filesystem may be kept frozen: stop what uses it, "+
-			"raise freezeLimit, or keep the volume in a pool on xfs or btrfs: %w", e.freezeLimit, err)
+		err = backends.Errorf(backends.InUse, "the copy took longer than the %v for which a filesystem may be kept frozen: "+
+			"stop what uses it, raise freezeLimit, or keep the volume in a pool on xfs or btrfs: %w", e.freezeLimit, err)
 	}
 	if errors.Is(err, freeze.ErrStillFrozen) { // The notes stay: the next start tries again.
 		return err
@@ -129,7 +131,8 @@ func (e *engine) checkNotOurs(filesystems []freeze.Filesystem) error {
 			return err
 		}
 		if on {
-			return backends.Errorf(backends.InUse, "%s is on the volume that would have to be frozen: keep pools and data directory elsewhere", path)
+			return backends.Errorf(backends.InUse,
+				"%s is on the volume that would have to be frozen: keep pools and data directory elsewhere", path)
 		}
 	}
 	return nil

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -211,6 +213,45 @@ func overwrite(path string, text byte) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
+// TestSnapshotsOfOneMountedVolumeAtOnce would find the filesystem frozen by the other if they did not wait.
+func TestSnapshotsOfOneMountedVolumeAtOnce(t *testing.T) {
+	f := newPoolOn(t, "ext4")
+	v, dir := f.mountedVolume(t, "source")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if _, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: fmt.Sprint(i), Volume: v.Handle}); err != nil {
+				t.Errorf("CreateSnapshot %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if isFrozen(t, dir) {
+		t.Error("the filesystem is still frozen")
+	}
+}
+
+// TestNobodyBeginsToUseWhatIsBeingCopied holds volumes as a copy does.
+func TestNobodyBeginsToUseWhatIsBeingCopied(t *testing.T) {
+	f := newFixture(t)
+	for _, pool := range []string{"directory", "image"} {
+		v := f.create(pool, "in "+pool)
+		held, err := f.volumes.get(v.Handle)
+		must(t, err)
+		one, err := held.hold(t.Context())
+		must(t, err)
+		two, err := held.hold(t.Context()) // Many may copy what is not in use.
+		must(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, err = f.Source(ctx, backends.Attachment{Handle: v.Handle})
+		cancel()
+		hasKind(t, "Source", err, backends.Busy)
+		one()
+		two()
+		f.use(v.Handle)
+	}
+}
+
 func TestFreezingIsBounded(t *testing.T) {
 	f := newPoolOn(t, "ext4")
 	f.freezeLimit = time.Nanosecond
@@ -315,6 +356,19 @@ func TestCopiesThatFailLeaveNothing(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func TestWhatIsLateIsNotPublished(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	d, err := f.in("image").newDraft(handleOf(volumePrefix, "late"))
+	must(t, err)
+	cancel()
+	if _, err := d.publish(ctx, volumesFolder, goodVolumeRecord()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	d.discard(0)
+	f.holdsOnly()
+}
 
 // TestCopyThatIsCancelled ends the context in the middle of a copy, which it takes from a fifo that never
 // ends.

@@ -21,6 +21,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
 	"github.com/stowage-csi/stowage/pkg/backends/local/internal/testfs"
+	"github.com/stowage-csi/stowage/tests/mountns"
 )
 
 // TestMain runs the tests, or, when arguments follow the flags, the child that a crash test kills.
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	case "freeze":
 		childThatFreezes(flag.Arg(1), flag.Arg(2), os.Stdout)
 	default:
-		m.Run()
+		os.Exit(mountns.Isolate(m.Run))
 	}
 }
 
@@ -154,8 +155,9 @@ func TestKilledUnderLoad(t *testing.T) {
 		f.open()
 		f.agrees(t, round, acknowledged)
 	}
-	if len(acknowledged) < 12 {
-		t.Errorf("only %d things were made: nothing was tested", len(acknowledged))
+	t.Logf("%d things were acknowledged", len(acknowledged))
+	if len(acknowledged) < 100 {
+		t.Errorf("only %d things were made: next to nothing was tested", len(acknowledged))
 	}
 }
 
@@ -304,7 +306,7 @@ func TestKilledWhileFrozen(t *testing.T) {
 	}
 	f.open()
 	if isFrozen(t, dir) {
-		t.Error("the filesystem is still frozen")
+		t.Fatal("the filesystem is still frozen") // What follows would hang.
 	}
 	if !strings.Contains(f.log.String(), "left frozen was thawed") {
 		t.Errorf("the log says nothing of it:\n%s", f.log)

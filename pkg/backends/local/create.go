@@ -34,11 +34,14 @@ type origin struct {
 	release func()  // lets it go
 }
 
+// opener looks for an origin and holds it.
+type opener func(ctx context.Context) (*origin, error)
+
 func nothing() *origin { return &origin{release: func() {}} }
 
 // provision makes a volume. The name is reserved before anything else is looked at: a name that is taken
 // is Exists, whatever else is wrong with the request.
-func (e *engine) provision(ctx context.Context, spec backends.Spec, from func(context.Context) (*origin, error)) (*backends.Volume, error) {
+func (e *engine) provision(ctx context.Context, spec backends.Spec, from opener) (*backends.Volume, error) {
 	handle := handleOf(volumePrefix, spec.Name)
 	if err := e.volumes.reserve(handle); err != nil {
 		return nil, err
@@ -52,7 +55,7 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, from func(co
 	return e.describe(v), nil
 }
 
-func (e *engine) makeFrom(ctx context.Context, spec backends.Spec, from func(context.Context) (*origin, error)) (*volume, error) {
+func (e *engine) makeFrom(ctx context.Context, spec backends.Spec, from opener) (*volume, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -86,10 +89,12 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 		return nil, nil, err
 	}
 	if !spec.Topology.Allows(e.place) {
-		return nil, nil, backends.Errorf(backends.Exhausted, "it must be reachable from %v, and volumes here are on %v only", spec.Topology.Requisite, e.place)
+		return nil, nil, backends.Errorf(backends.Exhausted, "it must be reachable from %v, and volumes here are on %v only",
+			spec.Topology.Requisite, e.place)
 	}
 	if o.kind != "" && o.kind != p.kind {
-		return nil, nil, backends.Errorf(backends.Invalid, "the source is of type %q and pool %q of type %q: use a pool of the source's type", o.kind, p.name, p.kind)
+		return nil, nil, backends.Errorf(backends.Invalid,
+			"the source is of type %q and pool %q of type %q: use a pool of the source's type", o.kind, p.name, p.kind)
 	}
 	size, err := p.kind.size(spec.Capacity, o.size)
 	if err != nil {

@@ -3,15 +3,16 @@
 // It is the backend of people who have disks and no storage system: one process, no cluster, no other daemon.
 // A pool is a directory of some filesystem and has one of two types:
 //
-//   - directory: a volume is a directory, mounted into a pod as it is. Its size is a label that counts against
-//     the pool's capacity; nothing stops a pod from writing more. The volume's root belongs to root
-//     with mode 0755, as that of a new filesystem does; the kubelet applies a pod's fsGroup. A snapshot
-//     or clone is a copy of the tree, which is not of one instant while pods write to it: while the volume is in
+//   - directory: a volume is a directory, mounted into a pod as it is. Its size is a label that counts
+//     against the pool's capacity; nothing stops a pod from writing more. The volume's root belongs to root
+//     with mode 0755, as that of a new filesystem does; the kubelet applies a pod's fsGroup. A snapshot or
+//     clone is a copy of the tree, which is not of one instant while pods write to it: while the volume is in
 //     use it is refused, unless the snapshot's parameters accept such a copy (inUse=copy). For the same reason
 //     there are no group snapshots of directories.
-//   - image: a volume is a file that the node attaches as a loop device. Its size is enforced by nature, it can be a raw
-//     block device, and a snapshot is of one instant: by reflink where the filesystem can (xfs, btrfs), else by
-//     a copy while the filesystem on the image is frozen.
+//   - image: a volume is a file that the node attaches as a loop device. Its size is enforced by nature, it can
+//     be a raw block device, and a snapshot is of one instant: by reflink where the filesystem can (xfs,
+//     btrfs), else by a copy while the filesystem on the image is frozen. On a reflink a full image shares its
+//     blocks with its snapshot, and then needs new space for what is overwritten.
 //
 // # On disk
 //

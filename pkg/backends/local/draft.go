@@ -58,12 +58,14 @@ func (d *draft) publish(ctx context.Context, folder string, record any) (string,
 	}
 	path := filepath.Join(d.pool.folder(folder), d.handle)
 	if err := durable.MoveNew(d.path, path); errors.Is(err, os.ErrExist) {
-		return "", backends.Errorf(backends.Unavailable, "something that start-up did not know is at %s: start again, so that it is looked at", path)
+		return "", backends.Errorf(backends.Unavailable,
+			"something that start-up did not know is at %s: start again, so that it is looked at", path)
 	} else if err != nil {
 		return "", d.pool.explain(err)
 	}
 	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
-		return "", backends.Errorf(backends.Unavailable, "it may or may not be kept: %w", errors.Join(err, durable.MoveNew(path, d.path)))
+		err = errors.Join(err, durable.MoveNew(path, d.path))
+		return "", backends.Errorf(backends.Unavailable, "it may or may not be kept: %w", err)
 	}
 	return path, nil
 }

@@ -32,7 +32,8 @@ func (e *engine) Expand(ctx context.Context, handle string, wanted backends.Capa
 func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int64, error) {
 	r := v.record.Load()
 	if wanted.LimitBytes != 0 && wanted.LimitBytes < r.SizeBytes {
-		return 0, backends.Errorf(backends.OutOfRange, "it has %d bytes, which is more than the limit of %d, and cannot shrink", r.SizeBytes, wanted.LimitBytes)
+		return 0, backends.Errorf(backends.OutOfRange, "it has %d bytes, which is more than the limit of %d, and cannot shrink",
+			r.SizeBytes, wanted.LimitBytes)
 	}
 	if wanted.RequiredBytes <= r.size() && r.ExpandingFromBytes == 0 {
 		return r.SizeBytes, nil
@@ -79,7 +80,8 @@ func (v *volume) finishGrowing(ctx context.Context) error {
 		return err
 	}
 	if info.Size() < r.ExpandingFromBytes {
-		return backends.Errorf(backends.Unavailable, "the image has %d bytes and should have %d: its data is damaged", info.Size(), r.ExpandingFromBytes)
+		return backends.Errorf(backends.Unavailable, "the image has %d bytes and should have %d: its data is damaged",
+			info.Size(), r.ExpandingFromBytes)
 	}
 	if err := growImage(ctx, v.data(), r.SizeBytes, r.Allocation); err != nil {
 		return err

@@ -2,14 +2,10 @@ package local
 
 import (
 	"context"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
 )
 
 // group is a group of snapshots that exists. It never changes.
@@ -54,143 +50,6 @@ func (e *engine) shelve(g *group) {
 		e.snapshots.settle(m.record.Handle, m)
 	}
 	e.groups.settle(g.record.Handle, g)
-}
-
-// CreateGroup takes snapshots of several images of one pool at one instant. Kinds: Exists; NotFound; InUse
-// when the use of an image rules that out; Invalid for volumes that are directories, which have no such
-// instant, that are in different pools, which have no single step in which all snapshots come to be, or that
-// are named twice; Exhausted; Busy.
-func (e *grouping) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
-	defer annotate(&err, "create group", spec.Name)
-	handle := handleOf(groupPrefix, spec.Name)
-	if err := e.groups.reserve(handle); err != nil {
-		return nil, err
-	}
-	g, err := e.makeGroup(ctx, handle, spec)
-	if err != nil {
-		e.groups.abandon(handle)
-		return nil, err
-	}
-	e.shelve(g)
-	return e.describeGroup(g), nil
-}
-
-func (e *grouping) makeGroup(ctx context.Context, handle string, spec backends.GroupSpec) (*group, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if err := checkName(spec.Name); err != nil {
-		return nil, err
-	}
-	volumes, err := e.groupVolumes(spec.Volumes)
-	if err != nil {
-		return nil, err
-	}
-	release, err := holdAll(ctx, volumes)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	record := e.newGroupRecord(handle, spec.Name, volumes)
-	p := volumes[0].pool
-	if err := p.take(ctx, record.cost()); err != nil {
-		return nil, err
-	}
-	d, err := p.newDraft(handle)
-	if err != nil {
-		p.ledger.give(record.cost())
-		return nil, err
-	}
-	path, err := e.buildGroup(ctx, d, record, volumes)
-	if err != nil {
-		d.discard(record.cost())
-		return nil, err
-	}
-	return newGroup(p, path, record), nil
-}
-
-// groupVolumes looks the volumes up and refuses those that cannot be in a group together.
-func (e *grouping) groupVolumes(handles []string) ([]*volume, error) {
-	if len(handles) == 0 {
-		return nil, backends.Errorf(backends.Invalid, "the group names no volume: name at least one")
-	}
-	var volumes []*volume
-	for i, handle := range handles {
-		if slices.Contains(handles[:i], handle) {
-			return nil, backends.Errorf(backends.Invalid, "volume %q is named twice: name it once", handle)
-		}
-		v, err := e.volumes.get(handle)
-		if err != nil {
-			return nil, backends.Errorf(classify(err), "volume %q: %w", handle, err)
-		}
-		if v.pool.kind != image {
-			return nil, backends.Errorf(backends.Invalid,
-				"volume %s is a directory, whose copy is not of one instant: only volumes of pools of type image can be in a group", handle)
-		}
-		volumes = append(volumes, v)
-		if first := volumes[0]; v.pool != first.pool {
-			return nil, backends.Errorf(backends.Invalid, "volumes %s and %s are in the pools %q and %q: a group must be of one pool",
-				handles[0], handle, first.pool.name, v.pool.name)
-		}
-	}
-	return volumes, nil
-}
-
-// holdAll holds all volumes, in the order of their handles: two groups never wait for each other.
-func holdAll(ctx context.Context, volumes []*volume) (release func(), err error) {
-	var releases []func()
-	release = func() {
-		for _, r := range releases {
-			r()
-		}
-	}
-	ordered := slices.Clone(volumes)
-	slices.SortFunc(ordered, func(a, b *volume) int {
-		return strings.Compare(a.record.Load().Handle, b.record.Load().Handle)
-	})
-	for _, v := range ordered {
-		r, err := v.hold(ctx)
-		if err != nil {
-			release()
-			return nil, err
-		}
-		releases = append(releases, r)
-	}
-	return release, nil
-}
-
-func (e *grouping) newGroupRecord(handle, name string, volumes []*volume) *groupRecord {
-	record := &groupRecord{Version: recordVersion, Handle: handle, Name: name, CreatedAt: e.now().UTC().Round(0)}
-	for i, v := range volumes {
-		member := e.newSnapshotRecord(memberHandle(handle, i), name+"/"+strconv.Itoa(i), v)
-		member.CreatedAt = record.CreatedAt
-		record.Members = append(record.Members, *member)
-	}
-	return record
-}
-
-func (e *grouping) buildGroup(ctx context.Context, d *draft, record *groupRecord, volumes []*volume) (string, error) {
-	var copies []imageCopy
-	for i, v := range volumes {
-		dir := filepath.Join(d.path, strconv.Itoa(i))
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return "", err
-		}
-		to := filepath.Join(dir, image.dataName())
-		copies = append(copies, imageCopy{from: v.data(), volume: v, to: to, size: record.Members[i].SizeBytes})
-	}
-	if err := e.copyImages(ctx, copies); err != nil {
-		return "", err
-	}
-	for _, c := range copies {
-		if err := durable.SyncFile(c.to); err != nil {
-			return "", err
-		}
-		if err := durable.SyncDir(filepath.Dir(c.to)); err != nil {
-			return "", err
-		}
-	}
-	return d.publish(ctx, groupsFolder, record)
 }
 
 // FindGroup returns the group of that name. Kinds: NotFound.

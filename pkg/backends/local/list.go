@@ -22,7 +22,9 @@ func (e *engine) List(ctx context.Context, page backends.Page) (volumes []backen
 }
 
 // ListSnapshots returns snapshots, of one volume or of all, in the order of their handles. Kinds: as List.
-func (e *engine) ListSnapshots(ctx context.Context, volume string, page backends.Page) (snapshots []backends.Snapshot, next string, err error) {
+func (e *engine) ListSnapshots(
+	ctx context.Context, volume string, page backends.Page,
+) (snapshots []backends.Snapshot, next string, err error) {
 	defer annotate(&err, "list snapshots", volume)
 	after, err := startOf(ctx, snapshotPrefix, page)
 	if err != nil {

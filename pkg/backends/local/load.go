@@ -33,9 +33,11 @@ func (e *engine) load(ctx context.Context, p *pool) error {
 	return nil
 }
 
-// loadFolder reads the records of one folder, and puts what cannot be read into quarantine. The function read
-// gets an entry's name and folder and what its record holds.
-func (e *engine) loadFolder(ctx context.Context, p *pool, folder string, r *report, read func(handle, dir string, data []byte) error) error {
+// reader takes in an entry of a folder: its name, its path, and what its record holds.
+type reader func(handle, dir string, data []byte) error
+
+// loadFolder reads the records of one folder, and puts what cannot be understood into quarantine.
+func (e *engine) loadFolder(ctx context.Context, p *pool, folder string, r *report, read reader) error {
 	entries, err := os.ReadDir(p.folder(folder))
 	if err != nil {
 		return err
@@ -57,7 +59,7 @@ func (e *engine) loadFolder(ctx context.Context, p *pool, folder string, r *repo
 	return nil
 }
 
-func readEntry(entry os.DirEntry, dir string, read func(handle, dir string, data []byte) error) error {
+func readEntry(entry os.DirEntry, dir string, read reader) error {
 	if !entry.IsDir() {
 		return errors.New("it is not a directory")
 	}

@@ -34,7 +34,8 @@ func open(ctx context.Context, options backends.Options) (instance *backends.Ins
 // newEngine checks the options and takes the data directory.
 func newEngine(options backends.Options) (*engine, error) {
 	if options.Driver == "" || options.NodeID == "" {
-		return nil, backends.Errorf(backends.Invalid, "driver is %q and node ID %q: the local backend needs both, because it serves volumes where it runs",
+		return nil, backends.Errorf(backends.Invalid,
+			"driver is %q and node ID %q: the local backend needs both, because it serves volumes where it runs",
 			options.Driver, options.NodeID)
 	}
 	if err := checkPath(options.DataDir); err != nil {

@@ -76,7 +76,8 @@ func snapshotParametersOf(value any) (SnapshotParameters, error) {
 	case *SnapshotParameters:
 		return *given, nil
 	}
-	return SnapshotParameters{}, backends.Errorf(backends.Invalid, "the snapshot's parameters are a %T: they must be a *local.SnapshotParameters", value)
+	return SnapshotParameters{}, backends.Errorf(backends.Invalid,
+		"the snapshot's parameters are a %T: they must be a *local.SnapshotParameters", value)
 }
 
 // applyTo sets what is given in a record, which is to be checked afterwards.

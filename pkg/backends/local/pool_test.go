@@ -28,6 +28,10 @@ func (f *fixture) opens(kind backends.Kind, mentions ...string) {
 func TestOneProcessAtATime(t *testing.T) {
 	f := newFixture(t)
 	f.opens(backends.Busy, f.dataDir)
+	pools := f.options.Config
+	f.options.Config = &Config{Pools: []PoolConfig{{Name: "a", Type: "image", Path: filepath.Join(t.TempDir(), "elsewhere")}}}
+	f.opens(backends.Busy, f.dataDir)
+	f.options.Config = pools
 	shared := filepath.Join(t.TempDir(), "shared")
 	one := newFixture(t, PoolConfig{Name: "a", Type: "image", Path: shared})
 	two := newFixture(t)

@@ -115,10 +115,12 @@ func (r *volumeRecord) checkParameters() error {
 		return nil
 	}
 	if r.Allocation == full {
-		return backends.Errorf(backends.Invalid, "allocation is \"full\" in a pool of type directory: leave it out, or use a pool of type image")
+		return backends.Errorf(backends.Invalid,
+			"allocation is \"full\" in a pool of type directory: leave it out, or use a pool of type image")
 	}
 	if r.ReadAheadKiB != 0 {
-		return backends.Errorf(backends.Invalid, "readAheadKiB is set in a pool of type directory: leave it out, or use a pool of type image")
+		return backends.Errorf(backends.Invalid,
+			"readAheadKiB is set in a pool of type directory: leave it out, or use a pool of type image")
 	}
 	return nil
 }

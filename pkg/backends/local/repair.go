@@ -27,7 +27,8 @@ func (e *engine) repairVolumes(ctx context.Context, p *pool, r *report) error {
 			continue
 		}
 		if err := v.finishGrowing(ctx); err != nil {
-			p.log.Warn("a volume could not be grown as was begun: it has its old size, and can be expanded again", "volume", entry.handle, "error", err)
+			p.log.Warn("a volume could not be grown as was begun: it has its old size, and can be expanded again",
+				"volume", entry.handle, "error", err)
 			continue
 		}
 		r.grown++

@@ -73,7 +73,8 @@ func (e *engine) makeSnapshot(ctx context.Context, handle string, spec backends.
 		return nil, err
 	}
 	if !spec.Topology.Allows(e.place) {
-		return nil, backends.Errorf(backends.Exhausted, "it must be usable from %v, and snapshots here are on %v only", spec.Topology.Requisite, e.place)
+		return nil, backends.Errorf(backends.Exhausted, "it must be usable from %v, and snapshots here are on %v only",
+			spec.Topology.Requisite, e.place)
 	}
 	parameters, err := snapshotParametersOf(spec.Parameters)
 	if err != nil {

@@ -55,14 +55,14 @@ const (
 // detach frees the loop device. While others have it open the kernel only promises to free it with
 // their last close (LOOP_CLR_FD, loop(4)): such a promise is taken back.
 func (l loopDevice) detach(ctx context.Context) error {
-	before, err := l.clear()
-	if err != nil || before == nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, detachPatience)
 	defer cancel()
 	tick := time.NewTicker(detachPoll)
 	defer tick.Stop()
+	before, err := l.clearOnceFree(ctx, tick.C)
+	if err != nil || before == nil {
+		return err
+	}
 	for {
 		gone, err := l.gone(before)
 		if err != nil || gone {
@@ -72,6 +72,23 @@ func (l loopDevice) detach(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return l.restore(before)
+		}
+	}
+}
+
+// clearOnceFree is clear that waits while the device is claimed. A mount that was taken down is out of
+// everybody's sight before the kernel has written its filesystem back and let go of the device; so it is
+// after an unmount that was given up at its deadline and goes on.
+func (l loopDevice) clearOnceFree(ctx context.Context, tick <-chan time.Time) (*unix.LoopInfo64, error) {
+	for {
+		before, err := l.clear()
+		if !errors.Is(err, unix.EBUSY) {
+			return before, err
+		}
+		select {
+		case <-tick:
+		case <-ctx.Done():
+			return nil, err
 		}
 	}
 }

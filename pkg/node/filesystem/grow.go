@@ -71,11 +71,12 @@ func isExt(fsType string) bool { return fsType == "ext2" || fsType == "ext3" || 
 // GrowOffline makes an unmounted filesystem fill its device. Only ext filesystems grow without being
 // mounted; for the others it does nothing, and GrowMounted does it after the mount.
 //
-// The resize itself is never killed, because a filesystem that is half moved may not be readable: at the
-// context's end it goes on, holding the device's lock, and the error is Busy. So a later call finds it done.
+// The resize is not stopped at the context's end: it goes on, holding the device's lock, and the error is
+// Busy. So a later call finds it done. Should it be killed all the same, Recover repairs what it left; the
+// intent to grow is a file whose path begins with intentBase.
 //
 // Kinds: as Check; Busy; Unknown with resize2fs's words when it fails.
-func GrowOffline(ctx context.Context, path, fsType string) error {
+func GrowOffline(ctx context.Context, path, fsType, intentBase string) error {
 	if !isExt(fsType) {
 		return nil
 	}
@@ -91,6 +92,17 @@ func GrowOffline(ctx context.Context, path, fsType string) error {
 	if err := checkExt(ctx, device, path, "-f", "-p"); err != nil {
 		return err
 	}
+	return resize(ctx, device, path, intentBase)
+}
+
+func resize(ctx context.Context, device *lockedDevice, path, intentBase string) error {
+	g, err := growingOf(intentBase, device.File)
+	if err != nil {
+		return err
+	}
+	if err := g.record(); err != nil {
+		return err
+	}
 	result, err := run(ctx, command{tool: "resize2fs", args: []string{path}, device: device, mustEnd: true})
 	if err != nil {
 		return err
@@ -98,5 +110,5 @@ func GrowOffline(ctx context.Context, path, fsType string) error {
 	if result.code != 0 {
 		return backends.Errorf(backends.Unknown, "growing the filesystem on %s: resize2fs failed with exit code %d: %s", path, result.code, result.words)
 	}
-	return nil
+	return g.settle(device)
 }

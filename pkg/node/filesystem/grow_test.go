@@ -33,7 +33,7 @@ func TestGrowOffline(t *testing.T) {
 	if !NeedsGrow(before, 200*mib) {
 		t.Fatalf("a filesystem of %d bytes is not to grow to 200 MiB", before.SizeBytes)
 	}
-	if err := GrowOffline(t.Context(), d.Path, "ext4"); err != nil {
+	if err := GrowOffline(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
 		t.Fatal(err)
 	}
 	after := probe(t, d.File)
@@ -44,7 +44,7 @@ func TestGrowOffline(t *testing.T) {
 	if data, err := os.ReadFile(dir + "/data"); err != nil || string(data) != "data" {
 		t.Errorf("the data is %q, %v after growing", data, err)
 	}
-	if err := GrowOffline(t.Context(), d.Path, "xfs"); err != nil {
+	if err := GrowOffline(t.Context(), d.Path, "xfs", intentBase(t)); err != nil {
 		t.Errorf("growing an unmounted xfs, which is done later: %v", err)
 	}
 }
@@ -57,7 +57,7 @@ func TestGrowOfflineOddSizes(t *testing.T) {
 	for _, size := range []int64{100*mib + 4096, 128*mib + 8*4096, 129 * mib, 256*mib + 40960, 257*mib + 512} {
 		enlarge(t, f, d, size)
 		if NeedsGrow(probe(t, d.File), size) {
-			if err := GrowOffline(t.Context(), d.Path, "ext4"); err != nil {
+			if err := GrowOffline(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
 				t.Fatal(err)
 			}
 		}

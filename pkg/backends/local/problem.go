@@ -1,0 +1,51 @@
+package local
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// explain turns an error into a better one when the pool itself is what is wrong.
+func (p *pool) explain(err error) error {
+	if problem := p.problem(); problem != nil {
+		return backends.Errorf(backends.Unavailable, "%s: %w", problem.message, err)
+	}
+	return err
+}
+
+// problem is what is wrong with a pool; nil when all is well.
+type problem struct {
+	reason  string // one CamelCase word
+	message string // a sentence
+	// readable tells whether what is there can still be read.
+	readable bool
+}
+
+// problem looks at the pool's directory.
+func (p *pool) problem() *problem {
+	now, err := os.Stat(p.path)
+	if err != nil {
+		return &problem{
+			reason:  "PoolMissing",
+			message: fmt.Sprintf("the directory %s of pool %q is gone: is its filesystem mounted? (%v)", p.path, p.name, err),
+		}
+	}
+	if !os.SameFile(now, p.self) {
+		return &problem{
+			reason: "PoolReplaced",
+			message: fmt.Sprintf("the directory %s of pool %q is not the one that it was at start: is its filesystem mounted?",
+				p.path, p.name),
+		}
+	}
+	if err := unix.Access(p.folder(volumesFolder), unix.W_OK); err != nil {
+		return &problem{
+			reason: "PoolNotWritable", readable: true,
+			message: fmt.Sprintf("the directory %s of pool %q cannot be written to: %v", p.path, p.name, err),
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package filesystem
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func intentBase(t *testing.T) string { return filepath.Join(t.TempDir(), "growing") }
+
+// A resize that is killed, with the driver, at any instant leaves a filesystem that the next stage grows,
+// with all its data.
+func TestRecoverOfAKilledResize(t *testing.T) {
+	const kills = 40
+	f := image(t, 64*mib)
+	d := attach(t, f)
+	format(t, d, "ext4")
+	data := bytes.Repeat([]byte("precious"), mib)
+	dir := mounted(t, d, "ext4")
+	if err := os.WriteFile(filepath.Join(dir, "big"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Unmount(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	base := intentBase(t)
+	cut := 0
+	for i := range kills {
+		size := int64(64+32*(i+1)) * mib
+		enlarge(t, f, d, size)
+		cut += killedResize(t, d.Path, d.File, base)
+		if err := Recover(t.Context(), d.Path, base); err != nil {
+			t.Fatalf("kill %d: %v", i, err)
+		}
+		wantNoIntent(t, base)
+		if !NeedsGrow(probe(t, d.File), size) {
+			continue // it had ended before the kill
+		}
+		if err := GrowOffline(t.Context(), d.Path, "ext4", base); err != nil {
+			t.Fatalf("kill %d: %v", i, err)
+		}
+		wantNoIntent(t, base)
+	}
+	t.Logf("%d of %d resizes were cut short", cut, kills)
+	if cut == 0 {
+		t.Error("no resize was cut short: the test proves nothing")
+	}
+	if got, err := os.ReadFile(filepath.Join(mounted(t, d, "ext4"), "big")); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("the data has changed: %d bytes, %v", len(got), err)
+	}
+}
+
+// killedResize runs the resize as GrowOffline does and kills it after a while; it returns 1 if that was
+// before its end.
+func killedResize(t *testing.T, path string, device *os.File, base string) int {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "/sbin/e2fsck", "-f", "-p", path).CombinedOutput(); err != nil {
+		t.Logf("e2fsck: %v: %s", err, out)
+	}
+	g, err := growingOf(base, device)
+	if err == nil {
+		err = g.record()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/sbin/resize2fs", path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Duration(rand.IntN(12000)) * time.Microsecond) // the instant of the kill is the point
+	_ = cmd.Process.Kill()                                         // it may have ended
+	if cmd.Wait() == nil {
+		return 0
+	}
+	return 1
+}
+
+func wantNoIntent(t *testing.T, base string) {
+	t.Helper()
+	if left, err := filepath.Glob(base + "*"); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+// An intent of an earlier time says nothing about a filesystem that was mounted since: errors on it are
+// for a person.
+func TestStaleIntentToGrow(t *testing.T) {
+	d := attach(t, image(t, 64*mib))
+	format(t, d, "ext4")
+	base := intentBase(t)
+	g, err := growingOf(base, d.File)
+	if err == nil {
+		err = g.record()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mountOnce(t, d, "ext4")
+	before := sum(t, d.File)
+	if err := Recover(t.Context(), d.Path, base); err != nil {
+		t.Error(err)
+	}
+	if sum(t, d.File) != before {
+		t.Error("the device was changed")
+	}
+	wantNoIntent(t, base)
+}
