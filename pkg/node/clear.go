@@ -156,15 +156,18 @@ func loopFile(number uint64) string {
 // filesystem claims its device, and the kernel lets nobody else claim it then (open(2), O_EXCL).
 func checkUnclaimed(source ledger.Source) error {
 	var stat unix.Stat_t
-	if source.DevicePath == "" || unix.Stat(source.DevicePath, &stat) != nil || stat.Rdev != unix.Mkdev(source.Major, source.Minor) {
-		return nil // never opened, or gone
+	if source.DevicePath == "" {
+		return nil // never opened
+	}
+	if err := unix.Stat(source.DevicePath, &stat); err == nil && stat.Rdev != unix.Mkdev(source.Major, source.Minor) {
+		return nil // gone, and its name is another's
 	}
 	fd, err := unix.Open(source.DevicePath, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.EBUSY) {
+	switch {
+	case err == nil:
+		_ = unix.Close(fd) // it was a question only
+	case errors.Is(err, unix.EBUSY):
 		return backends.Errorf(backends.InUse, "%s is still mounted somewhere else, perhaps in a container: stop what uses it", source.DevicePath)
 	}
-	if err == nil {
-		_ = unix.Close(fd) // it was a question only
-	}
-	return nil
+	return nil // another error says nothing about mounts
 }

@@ -148,7 +148,7 @@ func TestLeftovers(t *testing.T) {
 
 func TestDirectoryAndExportLeftovers(t *testing.T) {
 	for _, form := range forms()[3:] {
-		for name, make := range map[string]func(w *world, r node.StageRequest){
+		for name, leave := range map[string]func(w *world, r node.StageRequest){
 			"record lost": func(w *world, _ node.StageRequest) { w.amnesia() },
 			"mount lost":  func(w *world, r node.StageRequest) { w.detach(r.StagingPath) },
 			"corrupted": func(w *world, r node.StageRequest) {
@@ -161,7 +161,7 @@ func TestDirectoryAndExportLeftovers(t *testing.T) {
 				form.make(w, "v")
 				staging, publishing := w.stageRequest("v"), w.publishRequest("v")
 				w.stage(staging)
-				make(w, staging)
+				leave(w, staging)
 				for range 2 {
 					w.stage(staging)
 					w.publish(publishing)
@@ -170,7 +170,7 @@ func TestDirectoryAndExportLeftovers(t *testing.T) {
 					t.Errorf("mounted are %v", w.mounts())
 				}
 				w.unpublish(publishing)
-				make(w, staging)
+				leave(w, staging)
 				w.unstage(staging)
 				w.wantNothingLeft()
 			})
@@ -179,7 +179,7 @@ func TestDirectoryAndExportLeftovers(t *testing.T) {
 }
 
 func TestPublishLeftovers(t *testing.T) {
-	for name, make := range map[string]func(w *world, r node.PublishRequest){
+	for name, leave := range map[string]func(w *world, r node.PublishRequest){
 		"target made, not mounted": func(w *world, r node.PublishRequest) {
 			w.mkdir(r.TargetPath)
 		},
@@ -217,7 +217,7 @@ func TestPublishLeftovers(t *testing.T) {
 			w.directory("v")
 			staging, publishing := w.stageRequest("v"), w.publishRequest("v")
 			w.stage(staging)
-			make(w, publishing)
+			leave(w, publishing)
 			w.restart()
 			for range 2 {
 				w.publish(publishing)
@@ -226,7 +226,7 @@ func TestPublishLeftovers(t *testing.T) {
 				t.Errorf("mounted are %v, or not the volume", w.mounts())
 			}
 			w.unpublish(publishing)
-			make(w, publishing)
+			leave(w, publishing)
 			for range 2 {
 				w.unpublish(publishing)
 			}

@@ -135,7 +135,7 @@ func (w *world) kill(after time.Duration) string {
 	victim := exec.CommandContext(w.context(), binary, "-test.run=^TestVictim$")
 	victim.Dir, victim.Stderr = w.dir, &words
 	w.must(victim.Start())
-	time.Sleep(after) // not to wait for something: to be at an instant that nobody chose
+	<-time.After(after) // not to wait for something: to be at an instant that nobody chose
 	w.must(victim.Process.Signal(syscall.SIGKILL))
 	if err := victim.Wait(); err == nil {
 		w.Error("the victim ended by itself")

@@ -144,11 +144,10 @@ func (w *world) image(name string, mib int64) string {
 }
 
 // directory puts a volume on the shelf that is a directory.
-func (w *world) directory(name string) string {
+func (w *world) directory(name string) {
 	w.Helper()
 	path := w.mkdir(w.path("directories", name))
 	w.shelf.sources[name] = backends.Directory{Path: path}
-	return path
 }
 
 // export puts a volume on the shelf that stands for a network filesystem: a tmpfs has neither a device
@@ -273,7 +272,7 @@ func eventually(condition func() bool) bool {
 		if time.Now().After(deadline) {
 			return false
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
 

@@ -60,10 +60,10 @@ func Within(root, p string) bool {
 	if path.IsAbs(root) != path.IsAbs(p) {
 		return false
 	}
-	switch {
-	case root == p || root == "/":
+	switch root {
+	case p, "/":
 		return true
-	case root == ".":
+	case ".":
 		return p != ".." && !strings.HasPrefix(p, "../")
 	}
 	return strings.HasPrefix(p, root+"/")

@@ -166,6 +166,10 @@ func TestGroupsAreOfOneInstant(t *testing.T) {
 			first, firstDir := f.mountedVolume(t, "first")
 			second, secondDir := f.mountedVolume(t, "second")
 			done, ended := make(chan struct{}), make(chan struct{})
+			t.Cleanup(func() { // Before the filesystems are unmounted.
+				close(done)
+				<-ended
+			})
 			go func() {
 				defer close(ended)
 				for n := byte('a'); ; n = 'a' + (n-'a'+1)%26 {
@@ -197,8 +201,6 @@ func TestGroupsAreOfOneInstant(t *testing.T) {
 					t.Errorf("group %s: the second has %q and the first %q", name, have[0], have[1])
 				}
 			}
-			close(done)
-			<-ended
 		})
 	}
 }

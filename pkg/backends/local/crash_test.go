@@ -289,8 +289,13 @@ func TestKilledWhileFrozen(t *testing.T) {
 	must(t, unix.Mkfifo(filepath.Join(f.dataDir, "fifo"), 0o600))
 	f.shut()
 	kill, lines := child(t, "freeze", f.dataDir, v.Handle)
-	if line := <-lines; line != "freezing" {
-		t.Fatalf("the child said %q", line)
+	select {
+	case line := <-lines:
+		if line != "freezing" {
+			t.Fatalf("the child said %q", line)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the child says nothing")
 	}
 	t.Cleanup(func() { // Whatever happens, nothing stays frozen.
 		if use, err := freeze.Find(context.Background(), f.data(v.Handle)); err == nil {

@@ -57,7 +57,7 @@ func locateImage(path string) (*located, error) {
 // attachOnce returns the image's one loop device, open and set up as the options ask.
 func attachOnce(ctx context.Context, image *located, guard *os.File, opts Options) (*os.File, error) {
 	if !unopened(guard) {
-		loops, err := attached(image.holds)
+		loops, err := image.attached()
 		if err != nil {
 			return nil, err
 		}

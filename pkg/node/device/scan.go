@@ -47,20 +47,41 @@ func (l *located) holds(info *unix.LoopInfo64) bool {
 	return info.Device == l.stat.Dev && info.Inode == l.stat.Ino
 }
 
-// attached returns the loop devices whose status the function accepts.
-func attached(accept func(*unix.LoopInfo64) bool) ([]loopDevice, error) {
+// attached returns the loop devices that hold the image. Those are asked first whose file has the image's
+// name, in a directory of the same name: the kernel makes that name of what it knows, and follows renames, while
+// the answer to LOOP_GET_STATUS64 comes from the filesystem that the file is on, and somebody else's may be a
+// server that does not answer. What is above the directory depends on the mount namespace of who looks. Only
+// when none of them holds the image, which has another name then, are the others asked too.
+func (l *located) attached() ([]loopDevice, error) {
+	alike, err := l.attachedWhere(func(file string) bool { return lastTwo(file) == lastTwo(l.Name()) })
+	if err != nil || len(alike) > 0 {
+		return alike, err
+	}
+	return l.attachedWhere(func(file string) bool { return lastTwo(file) != lastTwo(l.Name()) })
+}
+
+// attachedWhere asks the loop devices whose file's path is accepted.
+func (l *located) attachedWhere(accept func(file string) bool) ([]loopDevice, error) {
 	var found []loopDevice
-	err := eachLoop(func(loop loopDevice, _ string) error {
+	err := eachLoop(func(loop loopDevice, file string) error {
+		if !accept(file) {
+			return nil
+		}
 		node, info, err := loop.open(true)
 		if err != nil || node == nil {
 			return err
 		}
-		if accept(info) {
+		if l.holds(info) {
 			found = append(found, loop)
 		}
 		return node.Close()
 	})
 	return found, err
+}
+
+// lastTwo is the end of a path: a file and its directory.
+func lastTwo(path string) string {
+	return filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
 }
 
 // eachLoop visits the loop devices that hold a file, with the file's path as the kernel sees it now.
@@ -117,7 +138,7 @@ func loopsOf(imagePath string) ([]loopDevice, error) {
 	if unopened(file) {
 		return nil, nil
 	}
-	return attached(image.holds)
+	return image.attached()
 }
 
 // deletedLoops finds loop devices whose file is gone. The kernel marks its name, as it was without

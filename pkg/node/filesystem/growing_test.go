@@ -74,8 +74,8 @@ func killedResize(t *testing.T, path string, device *os.File, base string) int {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Duration(rand.IntN(12000)) * time.Microsecond) // the instant of the kill is the point
-	_ = cmd.Process.Kill()                                         // it may have ended
+	<-time.After(time.Duration(rand.IntN(12000)) * time.Microsecond) // the instant of the kill is the point
+	_ = cmd.Process.Kill()                                           // it may have ended
 	if cmd.Wait() == nil {
 		return 0
 	}

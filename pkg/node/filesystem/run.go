@@ -72,7 +72,7 @@ func run(ctx context.Context, c command) (result, error) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	err, ended := await(ctx, done)
+	ended, err := await(ctx, done)
 	switch {
 	case !ended:
 		c.device.inherited = true
@@ -95,19 +95,19 @@ func (c command) context(ctx context.Context) context.Context {
 }
 
 // await waits for the end of a tool and, from the end of the context on, a little longer.
-func await(ctx context.Context, done <-chan error) (err error, ended bool) {
+func await(ctx context.Context, done <-chan error) (ended bool, err error) {
 	select {
 	case err := <-done:
-		return err, true
+		return true, err
 	case <-ctx.Done():
 	}
 	grace := time.NewTimer(afterKill)
 	defer grace.Stop()
 	select {
 	case err := <-done:
-		return err, true
+		return true, err
 	case <-grace.C:
-		return nil, false
+		return false, nil
 	}
 }
 

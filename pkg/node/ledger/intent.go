@@ -55,8 +55,8 @@ func (i *Intents) clear(path string) error {
 	if filepath.Ext(path) == tempEnding {
 		return os.Remove(path)
 	}
-	intent, err := readIntent(path)
-	if err != nil || intent.Image == "" {
+	intent, _ := readIntent(path)
+	if intent.Image == "" {
 		return nil
 	}
 	if _, err := os.Lstat(intent.Image); errors.Is(err, fs.ErrNotExist) {

@@ -26,23 +26,21 @@ type mark struct {
 	gid      uint32
 }
 
-// none stands for no mark, and for a filesystem or a process that can have none.
-var none mark
-
-// readMark returns the root's mark. One that cannot be understood is not that of a completed walk.
+// readMark returns the root's mark; the zero mark where there is none, or can be none. One that cannot be
+// understood is not that of a completed walk.
 func readMark(root *os.File) (mark, error) {
 	value := make([]byte, 64)
 	n, err := unix.Fgetxattr(int(root.Fd()), markName, value)
 	switch {
 	case errors.Is(err, unix.ENODATA) || impossible(err):
-		return none, nil
+		return mark{}, nil
 	case errors.Is(err, unix.ERANGE):
 		return mark{progress: begun}, nil
 	case err != nil:
-		return none, os.NewSyscallError("fgetxattr", err)
+		return mark{}, os.NewSyscallError("fgetxattr", err)
 	}
 	var found mark
-	if _, err := fmt.Sscanf(string(value[:n]), "%s %d", &found.progress, &found.gid); err != nil {
+	if fields, _ := fmt.Sscanf(string(value[:n]), "%s %d", &found.progress, &found.gid); fields != 2 {
 		return mark{progress: begun}, nil
 	}
 	return found, nil

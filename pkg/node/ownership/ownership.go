@@ -113,7 +113,7 @@ func isDue(root *os.File, policy Policy, want wanted) (bool, error) {
 		return false, os.NewSyscallError("fstat", err)
 	}
 	found, err := readMark(root)
-	return !want.met(stat) || found != none && found != mark{complete, want.gid}, err
+	return !want.met(stat) || found != (mark{}) && found != (mark{complete, want.gid}), err
 }
 
 // failure gives an error that has no Kind the only one that it can have here.

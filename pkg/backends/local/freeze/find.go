@@ -35,14 +35,14 @@ type mount struct {
 	path string
 }
 
-// Find looks for loop devices whose backing file is the image itself, whatever it is called now, and for
-// what is mounted from them.
+// Find looks for loop devices whose backing file is the image itself, and for what is mounted from them. It
+// does not find a device that was attached by another name of the image, such as a hard link or a bind mount.
 func Find(ctx context.Context, image string) (Use, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat(image, &stat); err != nil {
 		return Use{}, &os.PathError{Op: "stat", Path: image, Err: err}
 	}
-	loops, err := loopsOver(ctx, &stat)
+	loops, err := loopsOver(ctx, image, &stat)
 	if err != nil || len(loops) == 0 {
 		return Use{}, err
 	}
@@ -66,7 +66,9 @@ type loop struct {
 	device uint64
 }
 
-func loopsOver(ctx context.Context, image *unix.Stat_t) ([]loop, error) {
+// loopsOver asks only those loop devices for their backing file that may be the image's: the answer comes from
+// the filesystem that the file is on, and somebody else's may be a server that does not answer.
+func loopsOver(ctx context.Context, image string, stat *unix.Stat_t) ([]loop, error) {
 	bound, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	if err != nil {
 		return nil, err
@@ -76,8 +78,11 @@ func loopsOver(ctx context.Context, image *unix.Stat_t) ([]loop, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		if !mayBe(entry, image) {
+			continue
+		}
 		name := filepath.Base(filepath.Dir(filepath.Dir(entry)))
-		found, over, err := backedBy("/dev/"+name, image)
+		found, over, err := backedBy("/dev/"+name, stat)
 		if err != nil {
 			return nil, err
 		}
@@ -86,6 +91,21 @@ func loopsOver(ctx context.Context, image *unix.Stat_t) ([]loop, error) {
 		}
 	}
 	return loops, nil
+}
+
+// mayBe tells whether a device's backing file is named as the image is, in a directory of the same name. The
+// kernel makes the name of what it knows (d_path), without asking a filesystem, and follows renames; the
+// directories above it depend on the mount namespace of who looks.
+func mayBe(entry, image string) bool {
+	name, err := os.ReadFile(entry)
+	if err != nil { // It was detached in between.
+		return false
+	}
+	return lastTwo(strings.TrimSuffix(string(name), "\n")) == lastTwo(image)
+}
+
+func lastTwo(path string) string {
+	return filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
 }
 
 // backedBy asks a loop device for the inode of its backing file (loop(4), LOOP_GET_STATUS64). A device that

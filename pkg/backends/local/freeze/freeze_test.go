@@ -79,7 +79,10 @@ func TestFind(t *testing.T) {
 		t.Errorf("an image that nobody uses has %+v", use)
 	}
 	device := testfs.Attach(t, image)
-	testfs.Attach(t, newImage(t, "")) // Somebody else's.
+	stranger := newImage(t, "")
+	must(t, os.Rename(stranger, filepath.Dir(stranger)+"/another"))
+	testfs.Attach(t, filepath.Dir(stranger)+"/another")
+	testfs.Attach(t, newImage(t, "")) // Somebody else's, of the same name.
 	if use := find(t, image); len(use.Loops) != 1 || use.Loops[0] != device || !use.Raw {
 		t.Errorf("an image that is attached to %s has %+v", device, use)
 	}
