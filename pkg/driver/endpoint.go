@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -34,7 +35,7 @@ func socketPath(endpoint string) (string, error) {
 	return clean, nil
 }
 
-// Listen opens the socket that an endpoint names. A socket that a killed process left behind is
+// Listen opens the socket that an endpoint names, in a directory that it makes if need be. A socket that a killed process left behind is
 // replaced; one that is being served is not. Closing the listener removes it.
 //
 // Kinds: Invalid for the endpoint; InUse when something else is there.
@@ -42,6 +43,9 @@ func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
 	socket, err := socketPath(endpoint)
 	if err != nil {
 		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(socket), 0o750); err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "the directory of the endpoint %q cannot be made: %w", endpoint, err)
 	}
 	if err := clearStale(ctx, socket); err != nil {
 		return nil, err

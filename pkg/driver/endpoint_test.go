@@ -70,3 +70,13 @@ func TestListenKeepsOtherFiles(t *testing.T) {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 }
+
+func TestListenMakesTheDirectory(t *testing.T) {
+	listener, err := Listen(t.Context(), filepath.Join(t.TempDir(), "run", "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Error(err)
+	}
+}
