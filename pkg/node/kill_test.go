@@ -132,12 +132,12 @@ func (w *world) kill(after time.Duration) string {
 	binary, err := os.Executable()
 	w.must(err)
 	var words strings.Builder
-	victim := exec.CommandContext(w.context(), binary, "-test.run=^TestVictim$")
-	victim.Dir, victim.Stderr = w.dir, &words
-	w.must(victim.Start())
+	command := exec.CommandContext(w.context(), binary, victim)
+	command.Dir, command.Stderr = w.dir, &words
+	w.must(command.Start())
 	<-time.After(after) // not to wait for something: to be at an instant that nobody chose
-	w.must(victim.Process.Signal(syscall.SIGKILL))
-	if err := victim.Wait(); err == nil {
+	w.must(command.Process.Signal(syscall.SIGKILL))
+	if err := command.Wait(); err == nil {
 		w.Error("the victim ended by itself")
 	}
 	return words.String()

@@ -17,6 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/all"
 	pkgdriver "github.com/stowage-csi/stowage/pkg/driver"
+	"github.com/stowage-csi/stowage/tests/mountns"
 )
 
 // TestMain lets the test's binary be each of the processes that a run starts: the floor's server, and the
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 			os.Exit(standalone(os.Args[2:]))
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(mountns.Isolate(m.Run))
 }
 
 func standalone(args []string) int {

@@ -258,7 +258,11 @@ func TestWhatIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, taken, member := b.volumes.rows[handle].value, b.snapshots.rows[s.Handle].value, b.groups.rows[g.Handle].value.members[0]
-	for state, h := range map[string]hold{"copied": {readers: 1}, "removed": {removing: true}} {
+	for _, busy := range []struct {
+		state string
+		hold  hold
+	}{{"copied", hold{readers: 1}}, {"removed", hold{removing: true}}} { // what follows is about the last
+		state, h := busy.state, busy.hold
 		v.hold, taken.hold, member.hold = h, h, h
 		_, err = b.Source(t.Context(), backends.Attachment{Handle: handle, Type: backends.Mount})
 		wants(t, "Source while it is being "+state, err, backends.Busy)

@@ -86,11 +86,17 @@ func lastTwo(path string) string {
 
 // eachLoop visits the loop devices that hold a file, with the file's path as the kernel sees it now.
 func eachLoop(visit func(loop loopDevice, file string) error) error {
-	dirs, err := filepath.Glob("/sys/block/loop[0-9]*")
+	// filepath.Glob would not do: it takes a directory that cannot be read for an empty one, and an image that
+	// seems to be attached to nothing is attached once more.
+	entries, err := os.ReadDir("/sys/block")
 	if err != nil {
-		return backends.Errorf(backends.Unknown, "listing loop devices: %w", err)
+		return backends.Errorf(backends.Unavailable, "listing loop devices: %w", err)
 	}
-	for _, dir := range dirs {
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), "loop") {
+			continue
+		}
+		dir := filepath.Join("/sys/block", entry.Name())
 		file, ok, err := attribute(dir, "loop/backing_file")
 		if err != nil {
 			return backends.Errorf(backends.Unavailable, "looking at loop devices: %w", err)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -38,7 +39,7 @@ func growingOf(base string, device *os.File) (growing, error) {
 //
 // Kinds: Busy when the resize goes on; Unavailable when it cannot be repaired (yet).
 func Recover(ctx context.Context, path, intentBase string) error {
-	if left, err := filepath.Glob(intentBase + "-*"); err != nil || len(left) == 0 {
+	if left, err := intentsOf(intentBase); err != nil || len(left) == 0 {
 		return err
 	}
 	device, err := lockDevice(path)
@@ -77,7 +78,7 @@ func (g growing) settle(device *lockedDevice) error {
 	if err := device.Sync(); err != nil {
 		return backends.Errorf(backends.Unavailable, "writing back %s: %w", device.Name(), err)
 	}
-	left, err := filepath.Glob(g.base + "-*")
+	left, err := intentsOf(g.base)
 	for _, path := range left {
 		if gone := os.Remove(path); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
@@ -87,6 +88,22 @@ func (g growing) settle(device *lockedDevice) error {
 		return backends.Errorf(backends.Unavailable, "removing the record that a filesystem is growing: %w", err)
 	}
 	return nil
+}
+
+// intentsOf returns the paths of the intents of all times. A directory that cannot be read is not an empty one.
+// Kinds: Unavailable.
+func intentsOf(base string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(base))
+	if err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "looking for records that a filesystem is growing: %w", err)
+	}
+	var paths []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), filepath.Base(base)+"-") {
+			paths = append(paths, filepath.Join(filepath.Dir(base), entry.Name()))
+		}
+	}
+	return paths, nil
 }
 
 // syncNames makes the names in a directory durable (fsync(2)).

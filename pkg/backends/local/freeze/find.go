@@ -69,19 +69,20 @@ type loop struct {
 // loopsOver asks only those loop devices for their backing file that may be the image's: the answer comes from
 // the filesystem that the file is on, and somebody else's may be a server that does not answer.
 func loopsOver(ctx context.Context, image string, stat *unix.Stat_t) ([]loop, error) {
-	bound, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	// filepath.Glob would not do: it takes a directory that cannot be read for an empty one.
+	devices, err := os.ReadDir("/sys/block")
 	if err != nil {
 		return nil, err
 	}
 	var loops []loop
-	for _, entry := range bound {
+	for _, entry := range devices {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !mayBe(entry, image) {
+		name := entry.Name()
+		if !strings.HasPrefix(name, "loop") || !mayBe("/sys/block/"+name+"/loop/backing_file", image) {
 			continue
 		}
-		name := filepath.Base(filepath.Dir(filepath.Dir(entry)))
 		found, over, err := backedBy("/dev/"+name, stat)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,19 @@
+package node_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stowage-csi/stowage/tests/mountns"
+)
+
+// victim makes the test's binary the process that TestKilled kills: it works in its parent's namespace.
+const victim = "-test.run=^TestVictim$"
+
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, victim) {
+		os.Exit(m.Run())
+	}
+	os.Exit(mountns.Isolate(m.Run))
+}
