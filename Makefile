@@ -11,6 +11,8 @@ BINARY := bin/stowage
 IMAGE ?= stowage:dev
 
 KILLS ?= 10
+CHAOSFLAGS ?=
+POWERFLAGS ?=
 FUZZTIME ?= 10s
 FLOOR ?= 85
 TESTFLAGS ?=
@@ -24,8 +26,8 @@ LINTER = $(TOOLS)/golangci-lint
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
 SUM := $(GO) run ./hack/testsum -skips hack/skips
 GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
-# The crash test has a target of its own: it kills, and takes as long as it is told to.
-PACKAGES = $$($(GO) list ./... | grep -v /tests/crash$$)
+# What kills, faults and cuts the power has targets of its own, and takes as long as it is told to.
+PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss)$$')
 
 ##@ Use
 
@@ -76,6 +78,14 @@ cover: deps ## Print the coverage of each package; fail below FLOOR percent.
 	$(GOTEST) -covermode=atomic -coverpkg=./pkg/... -coverprofile=bin/cover.out ./pkg/... ./tests/sanity/... | $(SUM)
 	$(GO) run ./hack/coverfloor -floor $(FLOOR) -exclude pkg/backends/backendtest bin/cover.out \
 	  pkg/driver pkg/volume pkg/params pkg/backends/...
+
+.PHONY: chaos
+chaos: deps ## Fail or kill the node pipeline at every system call; make chaos CHAOSFLAGS=-full.
+	$(GO) test -json -timeout 120m -count=1 -parallel 2 ./tests/chaos $(CHAOSFLAGS) | $(SUM) -v
+
+.PHONY: powerloss
+powerloss: deps ## Cut the power between the writes of the local backend; make powerloss POWERFLAGS=-full.
+	$(GO) test -json -timeout 120m -count=1 ./tests/powerloss $(POWERFLAGS) | $(SUM) -v
 
 .PHONY: bench
 bench: deps build ## Measure volume lifecycles beside the floor of this machine.

@@ -24,15 +24,15 @@ type Config struct {
 
 // Service runs the node's operations on one backend.
 type Service struct {
-	backend    backends.NodeBackend
-	features   backends.Features
-	nodeID     string
-	boot       string // tells this boot of the machine from all others
-	ownGroups  bool
-	growingDir string // of intents to grow a filesystem
-	ledger     *ledger.Ledger
-	intents    *ledger.Intents
-	log        *slog.Logger
+	backend   backends.NodeBackend
+	features  backends.Features
+	nodeID    string
+	boot      string // tells this boot of the machine from all others
+	ownGroups bool
+	repairDir string // of intents to repair or grow a filesystem
+	ledger    *ledger.Ledger
+	intents   *ledger.Intents
+	log       *slog.Logger
 }
 
 // New makes a Service. It loads the ledger and drops what a restart of the machine made stale.
@@ -54,14 +54,14 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	growingDir := filepath.Join(config.StateDir, "growing")
-	if err := os.MkdirAll(growingDir, 0o700); err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "cannot make the directory for intents to grow: %w", err)
+	repairDir := filepath.Join(config.StateDir, "repairing")
+	if err := os.MkdirAll(repairDir, 0o700); err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "cannot make the directory for intents to repair: %w", err)
 	}
 	tell(ctx, log, report)
 	return &Service{
 		backend: config.Backend, features: config.Features, nodeID: config.NodeID, boot: boot, ownGroups: config.DelegateFSGroup,
-		growingDir: growingDir, ledger: records, intents: intents, log: log,
+		repairDir: repairDir, ledger: records, intents: intents, log: log,
 	}, nil
 }
 

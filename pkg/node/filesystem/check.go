@@ -16,12 +16,14 @@ const (
 	fsckCancelled   = 32
 )
 
-// Check repairs an unmounted ext filesystem as far as that loses nothing (e2fsck -p), and leaves one
-// alone that was unmounted cleanly. An xfs or btrfs is not checked: its log is replayed by the mount.
+// Check repairs an unmounted ext filesystem as far as that loses nothing (e2fsck -p), if its superblock
+// says that errors were found or, without a journal, that it was not unmounted. A journal is not replayed
+// here: the mount does that, as it does for xfs and btrfs, and can be cut short at any point, which e2fsck
+// cannot. Should e2fsck be killed, Recover finds what it needs under intentBase.
 //
 // Kinds: Unknown when there are errors whose repair may lose data: that is for a person to decide;
 // Busy when another tool works on the device; Unavailable when the check could not be made.
-func Check(ctx context.Context, path, fsType string) error {
+func Check(ctx context.Context, path, fsType, intentBase string) error {
 	if !isExt(fsType) {
 		return nil
 	}
@@ -36,7 +38,17 @@ func Check(ctx context.Context, path, fsType string) error {
 	if err := Missing(fsType); err != nil {
 		return err
 	}
-	return checkExt(ctx, device, path, "-p")
+	r, err := repairOf(intentBase, device.File)
+	if err == nil {
+		err = r.record(repairCheck, device.File)
+	}
+	if err != nil {
+		return err
+	}
+	if err := checkExt(ctx, device, path, "-p"); err != nil {
+		return err
+	}
+	return r.settle(device)
 }
 
 // clean tells whether the superblock says that there is nothing to check. One that cannot be read says

@@ -155,7 +155,7 @@ func TestResumeSparesWhatIsFinished(t *testing.T) {
 	}
 	d := attach(t, image(t, leastSize("ext4")))
 	format(t, d, "ext4")
-	mountOnce(t, d, "ext4")
+	mountOnce(t, d)
 	err := Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: "ext4", Resume: true})
 	wantKind(t, err, backends.InUse)
 }
@@ -184,9 +184,9 @@ func TestMissing(t *testing.T) {
 }
 
 // mountOnce mounts the filesystem and unmounts it, in the mount namespace of the test.
-func mountOnce(t *testing.T, d *device.Device, fsType string) {
+func mountOnce(t *testing.T, d *device.Device) {
 	t.Helper()
-	dir := mounted(t, d, fsType)
+	dir := mounted(t, d, "ext4")
 	if err := os.WriteFile(dir+"/data", []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}

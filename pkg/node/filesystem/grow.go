@@ -88,19 +88,22 @@ func GrowOffline(ctx context.Context, path, fsType, intentBase string) error {
 		return err
 	}
 	defer device.unlock()
+	r, err := repairOf(intentBase, device.File)
+	if err == nil {
+		err = r.record(repairCheck, device.File)
+	}
+	if err != nil {
+		return err
+	}
 	// resize2fs refuses a filesystem that was not checked since it was last mounted.
 	if err := checkExt(ctx, device, path, "-f", "-p"); err != nil {
 		return err
 	}
-	return resize(ctx, device, path, intentBase)
+	return resize(ctx, device, path, r)
 }
 
-func resize(ctx context.Context, device *lockedDevice, path, intentBase string) error {
-	g, err := growingOf(intentBase, device.File)
-	if err != nil {
-		return err
-	}
-	if err := g.record(); err != nil {
+func resize(ctx context.Context, device *lockedDevice, path string, r repair) error {
+	if err := r.record(repairGrow, device.File); err != nil {
 		return err
 	}
 	result, err := run(ctx, command{tool: "resize2fs", args: []string{path}, device: device, mustEnd: true})
@@ -110,5 +113,5 @@ func resize(ctx context.Context, device *lockedDevice, path, intentBase string) 
 	if result.code != 0 {
 		return backends.Errorf(backends.Unknown, "growing the filesystem on %s: resize2fs failed with exit code %d: %s", path, result.code, result.words)
 	}
-	return g.settle(device)
+	return r.settle(device)
 }

@@ -27,7 +27,7 @@ func TestGrowOffline(t *testing.T) {
 	f := image(t, 16*mib)
 	d := attach(t, f)
 	format(t, d, "ext4")
-	mountOnce(t, d, "ext4")
+	mountOnce(t, d)
 	enlarge(t, f, d, 200*mib)
 	before := probe(t, d.File)
 	if !NeedsGrow(before, 200*mib) {
@@ -152,10 +152,10 @@ func TestCheck(t *testing.T) {
 	f := image(t, 16*mib)
 	d := attach(t, f)
 	format(t, d, "ext4")
-	if err := Check(t.Context(), d.Path, "ext4"); err != nil {
+	if err := Check(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
 		t.Errorf("a clean filesystem: %v", err)
 	}
-	if err := Check(t.Context(), d.Path, "xfs"); err != nil {
+	if err := Check(t.Context(), d.Path, "xfs", intentBase(t)); err != nil {
 		t.Errorf("xfs, which is not checked: %v", err)
 	}
 	if !tool(t, "debugfs", "-w", "-R", "set_super_value state 0", d.Path) {
@@ -164,7 +164,7 @@ func TestCheck(t *testing.T) {
 	if !probe(t, d.File).Dirty {
 		t.Fatal("the filesystem is not dirty: the test is wrong")
 	}
-	if err := Check(t.Context(), d.Path, "ext4"); err != nil {
+	if err := Check(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
 		t.Errorf("a dirty filesystem: %v", err)
 	}
 	if probe(t, d.File).Dirty {
@@ -181,11 +181,11 @@ func TestCheckCannotRepair(t *testing.T) {
 		!tool(t, "debugfs", "-w", "-R", "set_super_value state 2", d.Path) {
 		t.Skip("SKIPPED: debugfs is not installed")
 	}
-	wantKind(t, Check(t.Context(), d.Path, "ext4"), backends.Unknown)
+	wantKind(t, Check(t.Context(), d.Path, "ext4", intentBase(t)), backends.Unknown)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	wantKind(t, Check(ctx, d.Path, "ext4"), backends.Unavailable)
-	wantKind(t, Check(t.Context(), "/dev/none", "ext4"), backends.Unavailable)
+	wantKind(t, Check(ctx, d.Path, "ext4", intentBase(t)), backends.Unavailable)
+	wantKind(t, Check(t.Context(), "/dev/none", "ext4", intentBase(t)), backends.Unavailable)
 }
 
 func TestNeedsGrow(t *testing.T) {

@@ -16,7 +16,6 @@ const (
 const (
 	extHasJournal   = 0x4  // compatible
 	extJournalDev   = 0x8  // incompatible
-	extRecover      = 0x4  // incompatible: the journal must be replayed
 	ext64Bit        = 0x80 // incompatible
 	ext3Incompat    = 0x16 // filetype, recover, meta_bg: all that ext3 knows
 	ext3ROCompat    = 0x7  // sparse_super, large_file, btree_dir: all that ext3 knows
@@ -39,7 +38,7 @@ func readExt(w *window, offset int64) (Found, bool) {
 		Type:   extType(u32(sb[92:]), incompat, u32(sb[100:])),
 		UUID:   uuidText(sb[104:120]),
 		Unused: u32(sb[44:]) == 0 && u16(sb[52:]) == 0, // s_mtime, s_mnt_count
-		Dirty:  state&extStateClean == 0 || state&extStateErrors != 0 || incompat&extRecover != 0,
+		Dirty:  state&extStateClean == 0 || state&extStateErrors != 0,
 	}
 	f.Incomplete = f.Unused && state&extStateClean == 0
 	if u32(sb[24:]) > extMaxLogBlock {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func intentBase(t *testing.T) string { return filepath.Join(t.TempDir(), "growing") }
+func intentBase(t *testing.T) string { return filepath.Join(t.TempDir(), "repairing") }
 
 // A resize that is killed, with the driver, at any instant leaves a filesystem that the next stage grows,
 // with all its data.
@@ -63,9 +63,9 @@ func killedResize(t *testing.T, path string, device *os.File, base string) int {
 	if out, err := exec.CommandContext(t.Context(), "/sbin/e2fsck", "-f", "-p", path).CombinedOutput(); err != nil {
 		t.Logf("e2fsck: %v: %s", err, out)
 	}
-	g, err := growingOf(base, device)
+	r, err := repairOf(base, device)
 	if err == nil {
-		err = g.record()
+		err = r.record(repairGrow, device)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -95,20 +95,47 @@ func TestStaleIntentToGrow(t *testing.T) {
 	d := attach(t, image(t, 64*mib))
 	format(t, d, "ext4")
 	base := intentBase(t)
-	g, err := growingOf(base, d.File)
+	r, err := repairOf(base, d.File)
 	if err == nil {
-		err = g.record()
+		err = r.record(repairGrow, d.File)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	mountOnce(t, d, "ext4")
+	mountOnce(t, d)
 	before := sum(t, d.File)
 	if err := Recover(t.Context(), d.Path, base); err != nil {
 		t.Error(err)
 	}
 	if sum(t, d.File) != before {
 		t.Error("the device was changed")
+	}
+	wantNoIntent(t, base)
+}
+
+// A superblock that was written in part only is put back, and nothing else is touched.
+func TestRecoverOfATornSuperblock(t *testing.T) {
+	d := attach(t, image(t, 64*mib))
+	format(t, d, "ext4")
+	mountOnce(t, d)
+	base := intentBase(t)
+	r, err := repairOf(base, d.File)
+	if err == nil {
+		err = r.record(repairCheck, d.File)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := sum(t, d.File)
+	put(t, d.File, extOffset+0x30, "half") // s_wtime
+	if sb, err := superblockOf(d.File); err != nil || !torn(sb) {
+		t.Fatalf("the superblock is whole, %v: the test is wrong", err)
+	}
+	if err := Recover(t.Context(), d.Path, base); err != nil {
+		t.Error(err)
+	}
+	if sum(t, d.File) != before {
+		t.Error("the device is not what it was")
 	}
 	wantNoIntent(t, base)
 }

@@ -1,0 +1,136 @@
+package chaos
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	full       = flag.Bool("full", false, "all points with all faults")
+	only       = flag.Int("only", 0, "the number of the only point to disturb, with all faults")
+	seed       = flag.Uint64("seed", 1, "what the short form chooses by")
+	listPoints = flag.Bool("list", false, "list the points and disturb nothing")
+	most       = flag.Int("most", 24, "how many faults of each scenario the short form has about")
+)
+
+// A worker and a victim are this program again.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case workerMode:
+			os.Exit(runWorker(os.Args[2], os.Stdout))
+		case victimMode:
+			os.Exit(runVictim(os.Args[2], os.Args[3], os.Args[4]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// Whatever goes wrong at whatever step, repeating the call leads to where it would have led, and nothing is
+// lost or left.
+func TestChaos(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: mounting and tracing need root")
+	}
+	if err := sweepDead(); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var tallies []*tally
+	t.Run("scenarios", func(t *testing.T) {
+		for _, s := range scenarios() {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				tally := runScenario(t, order{Scenario: s.name, Full: *full, Only: *only, Most: *most, Seed: *seed, List: *listPoints})
+				mu.Lock()
+				defer mu.Unlock()
+				tallies = append(tallies, tally)
+			})
+		}
+	})
+	var table bytes.Buffer
+	report(&table, tallies)
+	if !mayResize() {
+		fmt.Fprintln(&table, "NOT RUN: the growing of a mounted ext4: CAP_SYS_RESOURCE is missing here")
+	}
+	t.Logf("seed %d\n%s", *seed, table.String())
+}
+
+// runScenario runs a scenario and checks what came of it.
+func runScenario(t *testing.T, o order) *tally {
+	t.Helper()
+	tally := startWorker(t, o)
+	if tally.Failure != "" {
+		t.Errorf("%s cannot be run: %s", o.Scenario, tally.Failure)
+	}
+	for _, v := range tally.Violations {
+		t.Errorf("VIOLATION: %s", v)
+	}
+	if tally.Missed*20 > tally.Recovered+tally.Missed {
+		t.Errorf("%s: %d of %d faults did not come about", o.Scenario, tally.Missed, tally.Recovered)
+	}
+	return tally
+}
+
+// startWorker runs a scenario in a process with a mount namespace of its own.
+func startWorker(t *testing.T, o order) *tally {
+	t.Helper()
+	o.Root = t.TempDir()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, words bytes.Buffer
+	// A worker that is told to stop takes down what it made.
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", workerMode, string(text))
+	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
+	cmd.Stdout, cmd.Stderr = &out, &words
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	// The worker is killed when the thread that started it ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("the worker of %q: %v\n%s", o.Scenario, err, words.String())
+	}
+	result := &tally{}
+	if err := json.Unmarshal(out.Bytes(), result); err != nil {
+		t.Fatalf("the worker of %q said %q: %v", o.Scenario, out.String(), err)
+	}
+	return result
+}
+
+// The harness finds defects that are put there for it.
+func TestPlanted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: mounting and tracing need root")
+	}
+	for _, planted := range []struct{ plant, scenario, words string }{
+		{forgetsLoop, "raw, unstage", "loop device"},
+		{formatsTwice, "ext4, formatted, stage", "no such file"},
+		{stacksMounts, "directory, publish", "too much: mount ~/pods/target"},
+		{forgetsGroup, "directory, group, stage", "missing: state file"},
+		{claimsSuccess, "directory, unpublish", "it said that it had succeeded"},
+	} {
+		t.Run(planted.plant, func(t *testing.T) {
+			t.Parallel()
+			tally := startWorker(t, order{Scenario: planted.scenario, Plant: planted.plant, Full: true, Enough: 1})
+			if tally.Failure != "" {
+				t.Fatal(tally.Failure)
+			}
+			if len(tally.Violations) == 0 || !strings.Contains(tally.Violations[0], planted.words) {
+				t.Errorf("the violations are %q, want one that says %q", tally.Violations, planted.words)
+			}
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// bench is where a scenario is run again and again.
+type bench struct {
+	*world
+	want     map[operation][]string // what is to be seen after each operation
+	origin   []string               // what is to be seen before the disturbed one
+	pristine []string               // what is to be seen when nothing is left
+}
+
+// outcome is what came of one fault.
+type outcome struct {
+	met       bool // the fault happened
+	overran   bool // the operation did not end when its time was over
+	violation string
+	reply     *reply
+}
+
+// undisturbed runs the scenario without a fault, and returns the points.
+func (b *bench) undisturbed(ctx context.Context) ([]point, error) {
+	if err := b.reset(ctx); err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	b.origin = b.observe()
+	if b.torn {
+		b.origin = b.pristine
+	}
+	var l listing
+	t, err := b.victim(l.plan)
+	if err == nil {
+		err = t.run()
+	}
+	if err == nil {
+		err = t.drain()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r := b.readReply(); r == nil || !r.OK {
+		output, _ := os.ReadFile(b.path(outputFile))
+		return nil, fmt.Errorf("the undisturbed operation failed: %+v; %s", r, output)
+	}
+	b.want = map[operation][]string{b.op: b.observe()}
+	for _, op := range b.after() {
+		if err := b.call(ctx, op); err != nil {
+			return nil, fmt.Errorf("%s: %w", op, err)
+		}
+		b.want[op] = b.observe()
+	}
+	if left := difference(b.pristine, b.want[unstage]); left != "" {
+		return nil, fmt.Errorf("the undisturbed run leaves something:%s", left)
+	}
+	return l.points, b.sound(ctx)
+}
+
+// disturb runs the scenario with one fault and leads the volume through the rest of its life.
+func (b *bench) disturb(ctx context.Context, f fault, giveUp bool) (o outcome, err error) {
+	if err := b.reset(ctx); err != nil {
+		return o, fmt.Errorf("prepare: %w", err)
+	}
+	snare := &trap{fault: f}
+	t, err := b.victim(snare.plan)
+	if err != nil {
+		return o, err
+	}
+	watchdog := time.AfterFunc(victimTime, t.killAll)
+	defer watchdog.Stop()
+	if err := t.run(); err != nil {
+		return o, err
+	}
+	o.met, o.overran, o.reply = snare.met, t.overran, b.readReply()
+	r := &recovery{bench: b, tried: make(chan struct{}), drained: make(chan struct{})}
+	done := make(chan string)
+	survivors := len(t.tasks) > 0
+	if !survivors {
+		close(r.drained)
+	}
+	go func() { done <- r.run(ctx, o.reply, giveUp) }()
+	if survivors {
+		<-r.tried
+		if err := t.drain(); err != nil {
+			return o, err
+		}
+		close(r.drained)
+	}
+	o.violation = <-done
+	if o.violation == "" && !watchdog.Stop() {
+		o.violation = "the operation, or a command of it, hung and had to be killed"
+	}
+	return o, nil
+}
+
+// victimTime bounds a disturbed operation and what it leaves running.
+const victimTime = 40 * time.Second
+
+// killAll ends everything that is traced. Another thread than the tracer's may do that.
+func (t *tracer) killAll() {
+	_ = unix.Kill(t.victim, unix.SIGKILL) // it may be gone
+	for _, group := range t.groups() {
+		_ = unix.Kill(group, unix.SIGKILL) // it may be gone
+	}
+}
+
+// recovery is what an orchestrator does after a call that failed.
+type recovery struct {
+	*bench
+	calls   int
+	tried   chan struct{} // closed after the first call
+	drained chan struct{} // closed when what survived the victim has ended
+}
+
+// run returns what is wrong, and nothing when all is well.
+func (r *recovery) run(ctx context.Context, answer *reply, giveUp bool) string {
+	defer func() {
+		if r.calls == 0 {
+			close(r.tried)
+		}
+	}()
+	if answer != nil && answer.OK {
+		if diff := difference(r.want[r.op], r.observe()); diff != "" {
+			return "it said that it had succeeded, but:" + diff
+		}
+	}
+	if err := r.finish(ctx, giveUp && r.undo() != ""); err != nil {
+		return err.Error()
+	}
+	if err := r.sound(ctx); err != nil {
+		return err.Error()
+	}
+	if children := children(); children != "" {
+		return "processes are left: " + children
+	}
+	return ""
+}
+
+// children lists the children of this process, which are those of the calls of the recovery: the victim's own
+// have ended when the tracer has drained them (proc_pid_stat(5)).
+func children() string {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	parent := fmt.Sprintf(" %d ", os.Getpid())
+	var all []string
+	for _, file := range files {
+		stat, err := os.ReadFile(file)
+		if err != nil {
+			continue // gone
+		}
+		// pid (name) state ppid
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if len(rest) > 1 && strings.HasPrefix(rest[1:], parent) {
+			all = append(all, string(stat[:min(len(stat), 40)]))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// finish takes the volume through the rest of its life.
+func (r *recovery) finish(ctx context.Context, giveUp bool) error {
+	if giveUp {
+		if err := r.repeat(ctx, r.undo()); err != nil {
+			return fmt.Errorf("taken back: %w", err)
+		}
+		if diff := difference(r.origin, r.withoutIntent(r.observe())); diff != "" {
+			return fmt.Errorf("after it was taken back:%s", diff)
+		}
+	}
+	for _, op := range append([]operation{r.op}, r.after()...) {
+		if err := r.repeat(ctx, op); err != nil {
+			return err
+		}
+		if diff := difference(r.want[op], r.observe()); diff != "" {
+			return fmt.Errorf("after %s was repeated:%s", op, diff)
+		}
+	}
+	return nil
+}
+
+// withoutIntent leaves out the record that the volume was being formatted or grown. It outlives the taking
+// back: what was half done is on the device, and nothing else would tell.
+func (r *recovery) withoutIntent(lines []string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool {
+		return r.blank && strings.HasPrefix(line, "state file ~/state/formatting/") ||
+			r.grownMiB > 0 && strings.HasPrefix(line, "state file ~/state/growing/")
+	})
+}
+
+// How often an orchestrator must ask again at most: a call that says that it is busy or that storage does not
+// answer may take more, for it says that waiting helps.
+const (
+	tries     = 3
+	waitTries = 100
+	waitPause = 20 * time.Millisecond
+)
+
+// repeat makes a call until it succeeds.
+func (r *recovery) repeat(ctx context.Context, op operation) error {
+	for firm, waits := 0, 0; ; {
+		err := r.call(ctx, op)
+		r.afterCall()
+		if err == nil {
+			return nil
+		}
+		if kind := backends.KindOf(err); kind == backends.Busy || kind == backends.Unavailable {
+			waits++
+		} else {
+			firm++
+		}
+		if firm >= tries || waits >= waitTries {
+			return fmt.Errorf("%s still fails after %d tries: %w", op, firm+waits, err)
+		}
+		<-time.After(waitPause)
+	}
+}
+
+// afterCall lets what survived the victim go on after the first call has met it.
+func (r *recovery) afterCall() {
+	if r.calls++; r.calls == 1 {
+		close(r.tried)
+		<-r.drained
+	}
+}
+
+// sound has the tools of the filesystem look for damage, without repairing any.
+func (b *bench) sound(ctx context.Context) error {
+	if b.form != image {
+		return nil
+	}
+	argv := map[string][]string{
+		"ext4":  {"e2fsck", "-fn", b.data()},
+		"xfs":   {"xfs_repair", "-nf", b.data()},
+		"btrfs": {"btrfs", "check", "--readonly", b.data()},
+	}[b.fsType]
+	output, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the filesystem is damaged: %s: %w: %s", strings.Join(argv, " "), err, output)
+	}
+	return nil
+}
+
+// sweep takes down what a violation left.
+func (b *bench) sweep(ctx context.Context) error {
+	for range 3 {
+		for _, m := range b.mountPoints() {
+			_ = unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) // gone with another
+		}
+	}
+	for _, dir := range b.loopDirs() {
+		_ = free(filepath.Base(dir)) // free by now
+	}
+	for _, path := range []string{b.path("pool"), b.path("volumes")} {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

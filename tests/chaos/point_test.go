@@ -1,0 +1,190 @@
+package chaos
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// point is a call at which something can go wrong.
+type point struct {
+	number int // from 1, in the order of an undisturbed run
+	call
+	nth int // how many points of the same label come before
+}
+
+func (p point) String() string {
+	return fmt.Sprintf("#%d %s, occurrence %d", p.number, p.label(), p.nth+1)
+}
+
+// listing collects the points of an undisturbed run.
+type listing struct {
+	points []point
+	seen   map[string]int
+}
+
+func (l *listing) plan(c call) action {
+	if l.seen == nil {
+		l.seen = map[string]int{}
+	}
+	l.points = append(l.points, point{number: len(l.points) + 1, call: c, nth: l.seen[c.label()]})
+	l.seen[c.label()]++
+	return action{}
+}
+
+// labels are what two undisturbed runs must have in common.
+func labels(points []point) []string {
+	list := make([]string, len(points))
+	for i, p := range points {
+		list[i] = p.label()
+	}
+	return list
+}
+
+// thin keeps all points of the driver, and of each command its start, its end and so many of its writes,
+// evenly spaced.
+func thin(points []point, most int) []point {
+	writes := map[int]int{}
+	for _, p := range points {
+		if p.command != "" && p.write {
+			writes[p.group]++
+		}
+	}
+	var kept []point
+	seen := map[int]int{}
+	for _, p := range points {
+		if p.command != "" && p.write {
+			n, total := seen[p.group], writes[p.group]
+			seen[p.group]++
+			if total > most && n*most/total == (n-1)*most/total && n > 0 {
+				continue
+			}
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+// faultKind is what goes wrong.
+type faultKind string
+
+const (
+	killDriver  faultKind = "kill of the driver"
+	killBoth    faultKind = "kill of driver and command"
+	killCommand faultKind = "kill of the command"
+	failure     faultKind = "error"
+	timeout     faultKind = "time-out"
+)
+
+// fault is something that goes wrong at a point.
+type fault struct {
+	point point
+	kind  faultKind
+	errno unix.Errno
+}
+
+func (f fault) String() string {
+	if f.kind == failure {
+		return fmt.Sprintf("%s: %s", f.point, unix.ErrnoName(f.errno))
+	}
+	return fmt.Sprintf("%s: %s", f.point, f.kind)
+}
+
+// hash spreads choices evenly and in the same way in each run.
+func (f fault) hash(seed uint64) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, seed, f.String()) // a hash takes everything
+	return h.Sum64()
+}
+
+// faultsAt lists all that can go wrong at a point.
+func faultsAt(p point) []fault {
+	kinds := []faultKind{killDriver}
+	if p.command != "" {
+		kinds = append(kinds, killBoth, killCommand)
+	}
+	if p.mayHang() {
+		kinds = append(kinds, timeout)
+	}
+	var faults []fault
+	for _, kind := range kinds {
+		faults = append(faults, fault{point: p, kind: kind})
+	}
+	for _, errno := range p.errnos() {
+		faults = append(faults, fault{point: p, kind: failure, errno: errno})
+	}
+	return faults
+}
+
+// errnos are those that a call can be made to fail with. Waiting for a child of one's own fails with EINTR
+// only, and neither a program's end nor the giving back of a lease that one has can fail at all.
+func (p point) errnos() []unix.Errno {
+	switch p.name {
+	case "exit_group", "kill", "pidfd_send_signal":
+		return nil
+	case "fcntl":
+		if strings.HasSuffix(p.args, leaseReturned) {
+			return nil
+		}
+	case "wait4", "waitid":
+		return []unix.Errno{unix.EINTR}
+	}
+	return []unix.Errno{unix.EIO, unix.ENOSPC, unix.EBUSY, unix.EINTR, unix.ETIMEDOUT}
+}
+
+// Arguments by which calls that may hang are told from others that do not.
+const (
+	fsconfigCreate = ", 0x6, " // FSCONFIG_CMD_CREATE
+	loopRequest    = ", 0x4c"  // LOOP_*
+	leaseReturned  = ", 0x2"   // F_SETLEASE, F_UNLCK
+)
+
+// mayHang tells whether the kernel can take as long as it likes over a call.
+func (p point) mayHang() bool {
+	switch p.name {
+	case "fsconfig":
+		return strings.Contains(p.args, fsconfigCreate)
+	case "ioctl":
+		return p.command == "" && strings.Contains(p.args, loopRequest)
+	case "umount2", "fsync", "execve":
+		return true
+	}
+	return false
+}
+
+// action is what the tracer does about a fault.
+func (f fault) action() action {
+	switch f.kind {
+	case killDriver:
+		return action{kill: []target{theVictim}}
+	case killBoth:
+		return action{kill: []target{theVictim, theCommand}}
+	case killCommand:
+		return action{kill: []target{theCommand}}
+	case timeout:
+		return action{hold: true}
+	case failure:
+	}
+	return action{errno: f.errno}
+}
+
+// trap is the plan that has one fault happen.
+type trap struct {
+	fault
+	seen int
+	met  bool
+}
+
+func (t *trap) plan(c call) action {
+	if t.met || c.label() != t.point.label() {
+		return action{}
+	}
+	t.seen++
+	if t.seen <= t.point.nth {
+		return action{}
+	}
+	t.met = true
+	return t.action()
+}
