@@ -1,0 +1,88 @@
+package powerloss
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// filesystem is one on which the pools are.
+type filesystem struct {
+	name    string
+	sizeMiB int64    // of the drive
+	mkfs    []string // arguments for its mkfs: without background work, which would only add writes of no interest
+	options string   // for mount(2)
+	alone   bool     // whether two drives with the same filesystem cannot be mounted at a time
+	// superblocks are the pages of its superblocks, which it writes in place although they have several sectors, and which are not
+	// torn here. See doc.go for what is known of that.
+	superblocks []int64
+}
+
+func filesystems() []filesystem {
+	return []filesystem{
+		{
+			name: "ext4", sizeMiB: 128, options: "errors=remount-ro", superblocks: []int64{0},
+			mkfs: []string{"-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"},
+		},
+		{name: "xfs", sizeMiB: 320, options: "nouuid", mkfs: []string{"-q", "-f", "-K", "-m", "reflink=1"}},
+		{
+			name: "btrfs", sizeMiB: 256, options: "nodiscard", alone: true, superblocks: []int64{64 << 10 / pageSize, 64 * mib / pageSize},
+			mkfs: []string{"-q", "-f", "-K"},
+		},
+	}
+}
+
+// tears tells whether the write may be made in part.
+func (f filesystem) tears(e entry) bool {
+	return !slices.ContainsFunc(f.superblocks, func(n int64) bool {
+		return e.offset < (n+1)*pageSize && n*pageSize < e.offset+e.length
+	})
+}
+
+// format makes the filesystem and returns what is on the drive then.
+func (f filesystem) format(t *testing.T) image {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "new.img")
+	must(t, os.WriteFile(path, nil, 0o600))
+	must(t, os.Truncate(path, f.sizeMiB*mib))
+	output, err := exec.CommandContext(t.Context(), "mkfs."+f.name, append(f.mkfs, path)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("mkfs.%s: %v\n%s", f.name, err, output)
+	}
+	m, err := loadImage(path)
+	must(t, err)
+	return m
+}
+
+// loadImage reads a file without its holes.
+func loadImage(path string) (image, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	m := make(image, info.Size()/pageSize)
+	for offset := int64(0); ; {
+		if offset, err = unix.Seek(int(file.Fd()), offset, unix.SEEK_DATA); errors.Is(err, unix.ENXIO) {
+			return m, nil
+		} else if err != nil {
+			return nil, err
+		}
+		p := new(page)
+		if _, err := file.ReadAt(p[:], offset/pageSize*pageSize); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		m[offset/pageSize] = p
+		offset = (offset/pageSize + 1) * pageSize
+	}
+}
