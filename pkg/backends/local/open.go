@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
 )
 
 // open starts the backend. Kinds: Invalid for options or a configuration that are wrong; Busy while another
@@ -41,7 +41,7 @@ func newEngine(options backends.Options) (*engine, error) {
 	if err := checkPath(options.DataDir); err != nil {
 		return nil, backends.Errorf(backends.Invalid, "the data directory is wrong: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Join(options.DataDir, knownFolder), 0o700); err != nil {
+	if err := durable.MakeAll(filepath.Join(options.DataDir, knownFolder), 0o700); err != nil {
 		return nil, err
 	}
 	dataDir, err := filepath.EvalSymlinks(options.DataDir)

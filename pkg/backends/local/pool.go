@@ -49,7 +49,7 @@ type pool struct {
 
 // newPool takes a pool's directory and makes what is missing in it.
 func newPool(s poolSettings, dataDir string, log *slog.Logger) (*pool, error) {
-	if err := os.MkdirAll(s.path, 0o700); err != nil {
+	if err := durable.MakeAll(s.path, 0o700); err != nil {
 		return nil, err
 	}
 	path, err := filepath.EvalSymlinks(s.path)

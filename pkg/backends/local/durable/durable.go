@@ -76,3 +76,24 @@ func SyncFile(path string) error {
 	}
 	return errors.Join(file.Sync(), file.Close())
 }
+
+// MakeAll makes a directory and what is missing above it, all of which a loss of power keeps once it
+// returns.
+func MakeAll(path string, mode os.FileMode) error {
+	var missing []string
+	for at := filepath.Clean(path); at != filepath.Dir(at); at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		missing = append(missing, at)
+	}
+	if err := os.MkdirAll(path, mode); err != nil {
+		return err
+	}
+	for _, made := range missing {
+		if err := SyncDir(filepath.Dir(made)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

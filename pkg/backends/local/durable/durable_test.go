@@ -121,3 +121,22 @@ func TestSync(t *testing.T) {
 		t.Errorf("a sync made what was missing: %v", err)
 	}
 }
+
+func TestMakeAll(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b", "c")
+	for range 2 {
+		if err := MakeAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		t.Errorf("got %v, %v", info, err)
+	}
+	file := filepath.Join(path, "file")
+	if err := WriteNew(file, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := MakeAll(filepath.Join(file, "d"), 0o700); err == nil {
+		t.Error("a directory was made below a file")
+	}
+}
