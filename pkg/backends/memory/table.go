@@ -16,8 +16,8 @@ type table[T any] struct {
 	rows  map[string]row[T] // by handle
 	names map[string]string // name to handle, from before the row is there
 	last  int64
-	// session tells this table's tokens from those of another table or process.
-	session string
+	// epoch tells this table's tokens from those of another table or process.
+	epoch string
 }
 
 // row is a thing with its place in enumerations, which is the order in which things were added.
@@ -27,7 +27,7 @@ type row[T any] struct {
 }
 
 func newTable[T any](kind string) *table[T] {
-	return &table[T]{kind: kind, rows: map[string]row[T]{}, names: map[string]string{}, session: rand.Text()}
+	return &table[T]{kind: kind, rows: map[string]row[T]{}, names: map[string]string{}, epoch: rand.Text()}
 }
 
 // newHandle returns a handle that nothing ever had; it is fit to be a file name.
@@ -99,14 +99,14 @@ func (t *table[T]) sorted() []row[T] {
 	return rows
 }
 
-func (t *table[T]) token(number int64) string { return fmt.Sprintf("%s-%d", t.session, number) }
+func (t *table[T]) token(number int64) string { return fmt.Sprintf("%s-%d", t.epoch, number) }
 
 // position reverses token.
 func (t *table[T]) position(token string) (int64, error) {
 	if token == "" {
 		return 0, nil
 	}
-	number, err := strconv.ParseInt(strings.TrimPrefix(token, t.session+"-"), 10, 64)
+	number, err := strconv.ParseInt(strings.TrimPrefix(token, t.epoch+"-"), 10, 64)
 	if err != nil || number < 1 || number > t.last || token != t.token(number) {
 		return 0, backends.Errorf(backends.Busy, "the token %q is not of this enumeration: start again without one", token)
 	}
