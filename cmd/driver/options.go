@@ -62,7 +62,7 @@ func (o *options) load(definition backends.Definition) (any, error) {
 		if o.config != "" {
 			return nil, fmt.Errorf("--config is given, and the backend %s has nothing to configure", definition.Name)
 		}
-		return nil, nil //nolint:nilnil // backends.Options.Config is nil without a configuration
+		return nil, nil // backends.Options.Config is nil without a configuration
 	}
 	value := definition.NewConfig()
 	if o.config == "" {

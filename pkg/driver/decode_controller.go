@@ -93,7 +93,7 @@ func sameFSType(capabilities []*csi.VolumeCapability, class string) error {
 // mutable decodes a VolumeAttributesClass's parameters; nil when there are none.
 func (d decoder) mutable(values map[string]string) (any, error) {
 	if len(values) == 0 {
-		return nil, nil //nolint:nilnil // Spec.Mutable is nil when nothing mutable was asked
+		return nil, nil // Spec.Mutable is nil when nothing mutable was asked
 	}
 	if d.definition.NewMutable == nil {
 		return nil, backends.Errorf(backends.Invalid, "this backend has no mutable parameters, and some were given")

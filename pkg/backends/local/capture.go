@@ -8,6 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/filecopy"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
+	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 // imageCopy is the copy of one image. The data is not yet on disk when it is made.
@@ -21,7 +22,7 @@ type imageCopy struct {
 
 // instant tells whether the copy takes no time, because blocks are shared.
 func (c imageCopy) instant() bool {
-	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink && within(c.to, c.volume.pool.path)
+	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink && safepath.Within(c.volume.pool.path, c.to)
 }
 
 // copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules

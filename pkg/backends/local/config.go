@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/params"
+	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 // Config is the backend's configuration, as --config holds it in YAML.
@@ -121,22 +122,17 @@ func checkTogether(pools []poolSettings, dataDir string) error {
 			return backends.Errorf(backends.Invalid, "two pools are named %q: give each a name of its own", p.name)
 		}
 		for _, other := range pools[:i] {
-			if within(p.path, other.path) || within(other.path, p.path) {
+			if safepath.Within(other.path, p.path) || safepath.Within(p.path, other.path) {
 				return backends.Errorf(backends.Invalid, "pools %q and %q are one in the other (%s and %s): keep them apart",
 					other.name, p.name, other.path, p.path)
 			}
 		}
 		home := filepath.Join(dataDir, poolsFolder)
-		if within(dataDir, p.path) || within(home, p.path) || within(p.path, dataDir) && !within(p.path, home) {
+		if safepath.Within(p.path, dataDir) || safepath.Within(p.path, home) || safepath.Within(dataDir, p.path) && !safepath.Within(home, p.path) {
 			return backends.Errorf(backends.Invalid,
 				"the path of pool %q is %s, which the backend keeps for itself: use one below %s or outside the data directory",
 				p.name, p.path, home)
 		}
 	}
 	return nil
-}
-
-// within tells whether path is base or below it. Both are clean.
-func within(path, base string) bool {
-	return path == base || strings.HasPrefix(path, strings.TrimSuffix(base, "/")+"/")
 }
