@@ -1,0 +1,129 @@
+package deadline
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Call says what is called.
+type Call struct {
+	// Name says what is done, with what: "opening image \"/pool/a\"". It stands in errors.
+	Name string
+	// On is what no two calls may be on at a time; empty for the Name. A second one waits for the first,
+	// and is refused once that was given up.
+	On string
+	// Grace is how long Do waits after the end of the context: for calls that heed the context themselves
+	// and tell more than Do can.
+	Grace time.Duration
+}
+
+func (c Call) on() string {
+	if c.On != "" {
+		return c.On
+	}
+	return c.Name
+}
+
+// outcome is how a call ended.
+type outcome[T any] struct {
+	value T
+	err   error
+	panic string // with its stack
+}
+
+// Do makes the call and returns when it ends or the context does, whichever is first. A call that is given
+// up and succeeds later is undone; undo may be nil where there is nothing to undo. Only after that another
+// call on the same thing may begin.
+//
+// The call gets the context, and must not touch, once it may have been given up, what its caller goes on
+// to use. A panic in it is passed on to who waits, and ends the program when nobody does any more.
+//
+// Kinds: Unavailable when the context ended, or an earlier call on the same thing has not come back; else
+// the call's own.
+func Do[T any](ctx context.Context, call Call, work func(context.Context) (T, error), undo func(T)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, backends.Errorf(backends.Unavailable, "%s: not begun: %w", call.Name, err)
+	}
+	calls := from(ctx)
+	r, err := calls.begin(ctx, call)
+	if err != nil {
+		return none, err
+	}
+	done, nobody := make(chan outcome[T]), make(chan struct{})
+	go func() {
+		result := outcome[T]{panic: "it has ended its goroutine (runtime.Goexit)"}
+		defer func() {
+			select {
+			case done <- result:
+			case <-nobody:
+				defer calls.end(call.on(), r)
+				result.drop(undo)
+			}
+		}()
+		result = guarded(ctx, work)
+	}()
+	if o, ok := await(ctx, call.Grace, done); ok {
+		calls.end(call.on(), r)
+		return o.unpack()
+	}
+	calls.giveUp(r)
+	close(nobody)
+	return none, backends.Errorf(backends.Unavailable, "%s: given up, it has not ended yet: %w", call.Name, ctx.Err())
+}
+
+// Run is Do for a call that yields nothing.
+func Run(ctx context.Context, call Call, work func(context.Context) error) error {
+	_, err := Do(ctx, call, func(ctx context.Context) (struct{}, error) { return struct{}{}, work(ctx) }, nil)
+	return err
+}
+
+// await waits for the outcome, until the end of the context and the grace after it.
+func await[T any](ctx context.Context, grace time.Duration, done <-chan outcome[T]) (o outcome[T], ok bool) {
+	select {
+	case o = <-done:
+		return o, true
+	case <-ctx.Done():
+	}
+	patience := time.NewTimer(grace)
+	defer patience.Stop()
+	select {
+	case o = <-done:
+		return o, true
+	case <-patience.C:
+		return o, false
+	}
+}
+
+// guarded makes the call and catches its panic.
+func guarded[T any](ctx context.Context, work func(context.Context) (T, error)) (o outcome[T]) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			o.panic = fmt.Sprintf("%v\n%s", cause, debug.Stack())
+		}
+	}()
+	o.value, o.err = work(ctx)
+	return o
+}
+
+// unpack hands the outcome to who waited for it.
+func (o outcome[T]) unpack() (T, error) {
+	if o.panic != "" {
+		panic(o.panic)
+	}
+	return o.value, o.err
+}
+
+// drop deals with an outcome that nobody waited for.
+func (o outcome[T]) drop(undo func(T)) {
+	if o.panic != "" {
+		panic(o.panic)
+	}
+	if o.err == nil && undo != nil {
+		undo(o.value)
+	}
+}
