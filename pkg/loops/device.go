@@ -1,0 +1,79 @@
+package loops
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Device is a loop device that holds a file.
+type Device struct {
+	Path string // its node
+	// File is the path of the file as the kernel makes it up of what it knows (d_path), without asking a
+	// filesystem. It follows renames and ends in Deleted when the file has no name any more. What is above
+	// the last directories depends on the mount namespace of who looks.
+	File string
+}
+
+// Deleted is what the kernel puts after the path of a file that has no name any more.
+const Deleted = " (deleted)"
+
+// Attached lists the loop devices that hold a file. It asks no filesystem but sysfs.
+// Kinds: Unavailable when they cannot be listed.
+func Attached() ([]Device, error) {
+	// filepath.Glob would not do: it takes a directory that cannot be read for an empty one, and an image that
+	// seems to be attached to nothing is attached once more.
+	entries, err := os.ReadDir("/sys/block")
+	if err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "listing loop devices: %w", err)
+	}
+	var devices []Device
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), "loop") {
+			continue
+		}
+		file, err := os.ReadFile(filepath.Join("/sys/block", entry.Name(), "loop/backing_file"))
+		switch {
+		case err == nil:
+			devices = append(devices, Device{"/dev/" + entry.Name(), strings.TrimSuffix(string(file), "\n")})
+		case !holdsNothing(err):
+			return nil, backends.Errorf(backends.Unavailable, "looking at loop devices: %w", err)
+		}
+	}
+	return devices, nil
+}
+
+// holdsNothing tells whether reading the file's name failed because there is none, or the device went
+// between open and read.
+func holdsNothing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EINVAL)
+}
+
+// inode is what tells a file from all others.
+type inode struct{ dev, ino uint64 }
+
+// held asks the device which file it holds; ok is false when it holds none any more.
+func (d Device) held() (file inode, ok bool, err error) {
+	fd, err := unix.Open(d.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENXIO) {
+		return inode{}, false, nil
+	}
+	if err != nil {
+		return inode{}, false, backends.Errorf(backends.Unavailable, "opening %s: %w", d.Path, err)
+	}
+	defer func() { _ = unix.Close(fd) }() // only looked at
+	info, err := unix.IoctlLoopGetStatus64(fd)
+	switch {
+	case err == nil:
+		return inode{info.Device, info.Inode}, true, nil
+	case errors.Is(err, unix.ENXIO):
+		return inode{}, false, nil
+	}
+	return inode{}, false, backends.Errorf(backends.Unavailable, "asking %s what it holds: %w", d.Path, err)
+}

@@ -1,0 +1,88 @@
+package loops
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
+)
+
+// judge decides about the devices that did not answer. One is passed over if two things hold, each of which
+// speaks against its holding the file:
+//
+//   - The file's own filesystem answers now, after the device did not. The device would have asked that
+//     filesystem for the attributes of that file, and got them as we do.
+//   - What the device holds is named by a path on another filesystem. That alone would not do: the path may
+//     be one of another mount namespace. So a path that cannot be placed proves nothing, and neither does one
+//     on the file's own filesystem.
+//
+// The second is not needed where the device did answer, with an error that says that the server of what it holds is
+// gone: then the file's own filesystem, which answers, is another.
+//
+// In all other cases the search fails: a volume that waits for an administrator is a nuisance, and one that is
+// attached twice is destroyed.
+func (s *search) judge(ctx context.Context) error {
+	if len(s.silent) == 0 || len(s.found) > 0 {
+		return nil
+	}
+	if err := s.fileAnswers(ctx); err != nil {
+		return err
+	}
+	mounts, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "cannot tell where the files of loop devices are: %w", err)
+	}
+	own, known := filesystemOf(s.path, mounts)
+	for _, d := range s.silent {
+		if serverGone(d.err) {
+			continue
+		}
+		if other, ok := filesystemOf(d.File, mounts); !known || !ok || other == own {
+			return backends.Errorf(backends.Unavailable, "%s, which holds %q, does not say whether that is %q under another name: %w", d.Path, d.File, s.path, d.err)
+		}
+	}
+	return nil
+}
+
+// serverGone tells whether an error is that of a network or FUSE filesystem whose other end is gone, for good.
+func serverGone(err error) bool {
+	return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED) || errors.Is(err, unix.ESTALE)
+}
+
+// fileAnswers asks the file's filesystem, and not what the kernel remembers of it, for what a device that holds
+// the file would have asked.
+func (s *search) fileAnswers(ctx context.Context) error {
+	return deadline.Run(ctx, deadline.Call{Name: "looking at " + s.path}, func(context.Context) error {
+		var x unix.Statx_t
+		err := unix.Statx(unix.AT_FDCWD, s.path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &x)
+		if err != nil {
+			return backends.Errorf(backends.Unavailable, "looking at %q: %w", s.path, err)
+		}
+		if now := (inode{unix.Mkdev(x.Dev_major, x.Dev_minor), x.Ino}); now != s.file {
+			return backends.Errorf(backends.Unavailable, "%q has become another file", s.path)
+		}
+		return nil
+	})
+}
+
+// filesystemOf returns the number that the mount table has for the filesystem that a path is on. Looking at the
+// path would ask the server that does not answer; and st_dev would not do, for a btrfs has one for each subvolume.
+func filesystemOf(path string, mounts []*mountinfo.Info) (dev uint64, ok bool) {
+	path = strings.TrimSuffix(path, Deleted)
+	longest := -1
+	for _, m := range mounts {
+		if len(m.Mountpoint) >= longest && within(m.Mountpoint, path) { // of several at one place the last is on top
+			longest, dev, ok = len(m.Mountpoint), unix.Mkdev(uint32(m.Major), uint32(m.Minor)), true
+		}
+	}
+	return dev, ok
+}
+
+func within(dir, path string) bool {
+	return dir == "/" && strings.HasPrefix(path, "/") || dir == path || strings.HasPrefix(path, dir+"/")
+}

@@ -1,0 +1,190 @@
+package loops_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/loops"
+	"github.com/stowage-csi/stowage/tests/stall"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newImage(t *testing.T, elements ...string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: loop devices need root")
+	}
+	path := filepath.Join(elements...)
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, nil, 0o600))
+	must(t, os.Truncate(path, 1<<20))
+	return path
+}
+
+// attach attaches a file until the end of the test and returns the loop device's node.
+func attach(t *testing.T, path string) string {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), "losetup", "--find", "--show", path).Output()
+	must(t, err)
+	device := strings.TrimSpace(string(output))
+	t.Cleanup(func() {
+		if err := exec.CommandContext(context.WithoutCancel(t.Context()), "losetup", "-d", device).Run(); err != nil {
+			t.Errorf("detaching %s: %v", device, err)
+		}
+	})
+	return device
+}
+
+// holding is Holding with a deadline, which it keeps.
+func holding(t *testing.T, calls *deadline.Calls, path string, limit time.Duration) ([]loops.Device, error) {
+	t.Helper()
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	must(t, err)
+	defer func() { _ = unix.Close(fd) }()
+	ctx, cancel := context.WithTimeout(calls.With(t.Context()), limit)
+	defer cancel()
+	begun := time.Now()
+	found, err := loops.Holding(ctx, fd, path)
+	if took := time.Since(begun); took > limit+500*time.Millisecond {
+		t.Errorf("it took %s of %s", took, limit)
+	}
+	return found, err
+}
+
+func wantOne(t *testing.T, found []loops.Device, err error, device string) {
+	t.Helper()
+	if err != nil || len(found) != 1 || found[0].Path != device {
+		t.Errorf("found %v (%v), want %s", found, err, device)
+	}
+}
+
+func TestHolding(t *testing.T) {
+	var calls deadline.Calls
+	dir := t.TempDir()
+	image, link := newImage(t, dir, "a", "volume"), filepath.Join(dir, "b", "other")
+	attach(t, newImage(t, dir, "c", "a", "volume")) // of the same name
+	if found, err := holding(t, &calls, image, 10*time.Second); err != nil || len(found) != 0 {
+		t.Errorf("what is not attached is held by %v (%v)", found, err)
+	}
+	must(t, os.Mkdir(filepath.Dir(link), 0o700))
+	must(t, os.Link(image, link))
+	byLink := attach(t, link)
+	found, err := holding(t, &calls, image, 10*time.Second)
+	wantOne(t, found, err, byLink)
+	must(t, os.Remove(link)) // its name ends in " (deleted)" now
+	found, err = holding(t, &calls, image, 10*time.Second)
+	wantOne(t, found, err, byLink)
+	byName := attach(t, image)
+	found, err = holding(t, &calls, image, 10*time.Second)
+	wantOne(t, found, err, byName)
+}
+
+// Somebody else's device on a server that does not answer holds up nobody for long, and hides nothing.
+func TestStrangerHangs(t *testing.T) {
+	var calls deadline.Calls
+	server := stall.Serve(t)
+	for _, name := range []string{"one", "two", "three"} {
+		newImage(t, server.Real, name)
+		attach(t, filepath.Join(server.Dir, name))
+	}
+	dir := t.TempDir()
+	image, link := newImage(t, dir, "a", "volume"), filepath.Join(dir, "a", "link")
+	server.Stop(t)
+	t.Cleanup(func() { server.Continue(t) }) // or nothing could be detached
+	begun := time.Now()
+	if found, err := holding(t, &calls, image, time.Minute); err != nil || len(found) != 0 {
+		t.Errorf("what is not attached is held by %v (%v)", found, err)
+	}
+	if took := time.Since(begun); took > 4*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if n := calls.GivenUp(); n != 3 {
+		t.Errorf("%d questions were given up, want 3", n)
+	}
+	must(t, os.Link(image, link))
+	device := attach(t, link)
+	begun = time.Now()
+	found, err := holding(t, &calls, image, time.Minute)
+	wantOne(t, found, err, device)
+	if took := time.Since(begun); took > time.Second || calls.GivenUp() != 3 {
+		t.Errorf("what has not answered is asked again: it took %s, and %d calls hang", took, calls.GivenUp())
+	}
+	server.Continue(t)
+	for calls.GivenUp() != 0 {
+		<-time.After(time.Millisecond)
+	}
+}
+
+// A device that may hold the image, and does not say so, is never passed over.
+func TestOwnHangs(t *testing.T) {
+	var calls deadline.Calls
+	server, dir := stall.Serve(t), t.TempDir()
+	newImage(t, server.Real, "image")
+	must(t, os.Link(filepath.Join(server.Real, "image"), filepath.Join(server.Real, "link")))
+	device := attach(t, filepath.Join(server.Dir, "link"))
+	image, elsewhere := filepath.Join(server.Dir, "image"), filepath.Join(dir, "elsewhere")
+	// The path by which it is known is on another filesystem, as far as this mount namespace can tell.
+	must(t, os.WriteFile(elsewhere, nil, 0o600))
+	must(t, unix.Mount(image, elsewhere, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(elsewhere, unix.MNT_DETACH)) })
+	for _, path := range []string{image, elsewhere} {
+		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		must(t, err)
+		server.Stop(t)
+		ctx, cancel := context.WithTimeout(calls.With(t.Context()), time.Second)
+		var found []loops.Device
+		err = deadline.Run(ctx, deadline.Call{Name: "finding " + path}, func(ctx context.Context) (err error) {
+			found, err = loops.Holding(ctx, fd, path)
+			return err
+		})
+		cancel()
+		if !backends.Is(err, backends.Unavailable) {
+			t.Errorf("%s on a server that does not answer: %v (%v), want Unavailable", path, found, err)
+		}
+		server.Continue(t)
+		for calls.GivenUp() != 0 {
+			<-time.After(time.Millisecond)
+		}
+		must(t, unix.Close(fd))
+		found, err = holding(t, &calls, path, 10*time.Second)
+		wantOne(t, found, err, device)
+	}
+}
+
+// A server that is gone for good leaves a device that answers with that, and holds nothing of ours.
+func TestStrangerGone(t *testing.T) {
+	var calls deadline.Calls
+	dir := t.TempDir()
+	image := newImage(t, dir, "a", "volume")
+	server := stall.Serve(t)
+	newImage(t, server.Real, "image")
+	device := attach(t, filepath.Join(server.Dir, "image"))
+	must(t, server.Kill())
+	must(t, unix.Unmount(server.Dir, unix.MNT_DETACH)) // its path is "/image" now, as if it were on our own filesystem
+	all, err := loops.Attached()
+	must(t, err)
+	for _, d := range all {
+		if d.Path == device && d.File != "/image" {
+			t.Errorf("%s holds %q", d.Path, d.File)
+		}
+	}
+	if found, err := holding(t, &calls, image, 10*time.Second); err != nil || len(found) != 0 {
+		t.Errorf("what is not attached is held by %v (%v)", found, err)
+	}
+	must(t, unix.Mount("none", server.Dir, "tmpfs", 0, "")) // for the server's own cleaning up
+}

@@ -1,0 +1,14 @@
+package stall_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/stall"
+)
+
+func TestMain(m *testing.M) {
+	stall.Main()
+	os.Exit(mountns.Isolate(m.Run))
+}

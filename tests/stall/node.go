@@ -1,0 +1,106 @@
+package stall
+
+import (
+	"context"
+	"sync"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Request is a sort of request that the kernel sends.
+type Request string
+
+// The requests at which a server can stop.
+const (
+	Lookup    Request = "LOOKUP"
+	Attribute Request = "GETATTR"
+	Usage     Request = "STATFS"
+	Open      Request = "OPEN"
+	Read      Request = "READ"
+	Write     Request = "WRITE"
+	Sync      Request = "FSYNC"
+)
+
+// trap stops this process at a request.
+type trap struct {
+	mu      sync.Mutex
+	request Request
+	left    int
+}
+
+func (t *trap) set(request Request, number int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.request, t.left = request, number
+}
+
+// pass counts a request, and stops the process before it answers the one that was asked for.
+func (t *trap) pass(request Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.request != request || t.left <= 0 {
+		return
+	}
+	if t.left--; t.left == 0 {
+		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // a process may always signal itself
+	}
+}
+
+// node is a file or directory whose requests pass the trap.
+type node struct {
+	fs.LoopbackNode
+	trap *trap
+}
+
+// WrapChild makes what is below pass the trap too.
+func (n *node) WrapChild(context.Context, fs.InodeEmbedder) fs.InodeEmbedder {
+	return &node{fs.LoopbackNode{RootData: n.RootData}, n.trap}
+}
+
+func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	n.trap.pass(Lookup)
+	return n.LoopbackNode.Lookup(ctx, name, out)
+}
+
+func (n *node) Getattr(ctx context.Context, f fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	n.trap.pass(Attribute)
+	return n.LoopbackNode.Getattr(ctx, f, out)
+}
+
+func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
+	n.trap.pass(Usage)
+	return n.LoopbackNode.Statfs(ctx, out)
+}
+
+func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	n.trap.pass(Open)
+	f, _, errno := n.LoopbackNode.Open(ctx, flags)
+	return f, fuse.FOPEN_DIRECT_IO, errno
+}
+
+func (n *node) Read(ctx context.Context, f fs.FileHandle, buffer []byte, offset int64) (fuse.ReadResult, syscall.Errno) {
+	n.trap.pass(Read)
+	if r, ok := f.(fs.FileReader); ok {
+		return r.Read(ctx, buffer, offset)
+	}
+	return nil, syscall.EBADF
+}
+
+func (n *node) Write(ctx context.Context, f fs.FileHandle, data []byte, offset int64) (uint32, syscall.Errno) {
+	n.trap.pass(Write)
+	if w, ok := f.(fs.FileWriter); ok {
+		return w.Write(ctx, data, offset)
+	}
+	return 0, syscall.EBADF
+}
+
+func (n *node) Fsync(ctx context.Context, f fs.FileHandle, flags uint32) syscall.Errno {
+	n.trap.pass(Sync)
+	if s, ok := f.(fs.FileFsyncer); ok {
+		return s.Fsync(ctx, flags)
+	}
+	return 0
+}

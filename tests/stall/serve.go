@@ -1,0 +1,51 @@
+package stall
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// serveWord is the argument that makes of a test program a server; the directory and the place follow.
+const serveWord = "serve-a-directory-that-stalls"
+
+// Main serves, and does not return, if this program was started as a server.
+func Main() {
+	at := slices.Index(os.Args, serveWord)
+	if at < 0 {
+		return
+	}
+	if err := serve(os.Args[at+1], os.Args[at+2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// serve serves until its input ends, and obeys the orders in it: a request and its number, a line each.
+func serve(dir, place string) error {
+	t := &trap{}
+	root := &fs.LoopbackRoot{Path: dir}
+	top := &node{fs.LoopbackNode{RootData: root}, t}
+	root.RootNode = top
+	// Nothing is remembered by the kernel: it asks each time.
+	server, err := fs.Mount(place, top, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, AllowOther: true, FsName: "stall", Name: "stall"}})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, "serving")
+	for orders := bufio.NewScanner(os.Stdin); orders.Scan(); {
+		var request Request
+		var number int
+		if _, err := fmt.Sscan(orders.Text(), &request, &number); err != nil {
+			return err
+		}
+		t.set(request, number)
+		fmt.Fprintln(os.Stdout, "set")
+	}
+	return server.Unmount()
+}

@@ -1,0 +1,134 @@
+package stall
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Server is a filesystem that can be stalled.
+type Server struct {
+	Dir  string // where it is mounted
+	Real string // what it serves
+
+	cmd     *exec.Cmd
+	orders  io.WriteCloser
+	answers *bufio.Scanner
+}
+
+// Serve starts a server until the end of the test. It must be called before anything that uses it is set up, so
+// that it is killed after that was taken down.
+func Serve(t testing.TB) *Server {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: mounting needs root")
+	}
+	s := &Server{Dir: t.TempDir(), Real: t.TempDir()}
+	started, stop, ended := make(chan error), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // The server is killed when this thread ends, which waits for nothing in the kernel.
+		defer runtime.UnlockOSThread()
+		err := s.start()
+		started <- err
+		if err == nil {
+			<-stop
+			_ = s.cmd.Process.Kill() // it may have ended
+			_ = s.cmd.Wait()         // by a signal
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		close(stop)
+		<-ended
+		if err := unix.Unmount(s.Dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			t.Errorf("unmounting what was served: %v", err)
+		}
+	})
+	return s
+}
+
+func (s *Server) start() (err error) {
+	s.cmd = exec.CommandContext(context.Background(), "/proc/self/exe", serveWord, s.Real, s.Dir)
+	s.cmd.Stderr = os.Stderr
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if s.orders, err = s.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	answers, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	s.answers = bufio.NewScanner(answers)
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	return s.hear("serving")
+}
+
+func (s *Server) hear(word string) error {
+	if !s.answers.Scan() || s.answers.Text() != word {
+		return fmt.Errorf("the server says %q, want %q (%w)", s.answers.Text(), word, s.answers.Err())
+	}
+	return nil
+}
+
+// StopAt makes the server stop before it answers the n-th request from now.
+func (s *Server) StopAt(t testing.TB, request Request, n int) {
+	t.Helper()
+	if _, err := fmt.Fprintln(s.orders, request, n); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.hear("set"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop makes the server stop at once.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(10 * time.Second); !s.Stopped(t); {
+		if time.Now().After(until) {
+			t.Fatal("the server does not stop")
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// Stopped tells whether the server has stopped.
+func (s *Server) Stopped(t testing.TB) bool {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(stat) // pid (name) state ...
+	return strings.HasPrefix(text[strings.LastIndexByte(text, ')')+1:], " T")
+}
+
+// Kill ends the server for good: whatever hangs fails.
+func (s *Server) Kill() error { return s.cmd.Process.Kill() }
+
+// Continue makes the server answer again, and all that it has not answered yet.
+func (s *Server) Continue(t testing.TB) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.StopAt(t, Lookup, 0)
+}
