@@ -33,6 +33,8 @@ func codecOf(t reflect.Type) (codec, bool) {
 		return integerCodec{}, true
 	case t == reflect.TypeFor[Size]():
 		return sizeCodec{}, true
+	case t == reflect.TypeFor[Duration]():
+		return durationCodec{}, true
 	case t == reflect.TypeFor[[]string]():
 		return listCodec{}, true
 	}

@@ -19,7 +19,7 @@
 //   - default is the value of a key that is not given; without it that is the type's zero value, which
 //     then need not be in enum or between min and max. Pointers have no default.
 //   - enum lists the allowed values, separated by "|"; for a list, those of its entries. Not for bool.
-//   - min and max bound a number or a Size, both included.
+//   - min and max bound a number, a Size or a Duration, both included.
 //   - alias lists older spellings of the key, separated by "|".
 //   - doc is a sentence for the documentation.
 //
@@ -31,6 +31,7 @@
 //   - int and int64: decimal digits with an optional "-". Leading zeros are refused, because half of the
 //     readers take them for octal.
 //   - Size: bytes, see ParseSize.
+//   - Duration: hours, minutes and seconds, such as "24h" or "1h30m".
 //   - []string: entries separated by commas, with spaces around an entry dropped and empty entries
 //     refused. The empty text is the empty list, which is nil.
 //   - a pointer to one of these: nil when the key is not given. It is the form of a mutable parameter,
