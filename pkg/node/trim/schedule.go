@@ -1,0 +1,190 @@
+package trim
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Volume is one that is to be trimmed every so often.
+type Volume struct {
+	Name       string
+	Filesystem Filesystem
+	Interval   time.Duration
+}
+
+// Schedule trims volumes when they are due, one at a time: trimming loads the storage that they share.
+type Schedule struct {
+	marks   marks
+	log     *slog.Logger
+	trimmed func(bytes uint64)
+
+	mu      sync.Mutex
+	volumes map[string]*entry
+	paused  map[string]int // how often
+	running string         // the volume that is being trimmed
+	cancel  context.CancelFunc
+	done    chan struct{} // is closed when it is no longer
+}
+
+// entry is what is known of a volume.
+type entry struct {
+	Volume
+	due    time.Time
+	unable bool // to be trimmed
+}
+
+// retry is how long after a failure a volume is due again, at most.
+const retry = time.Hour
+
+// NewSchedule makes an empty schedule that notes in a directory when volumes were trimmed, so that it goes on
+// after a restart. The function, unless nil, is told of each trimming.
+func NewSchedule(dir string, log *slog.Logger, trimmed func(bytes uint64)) *Schedule {
+	if trimmed == nil {
+		trimmed = func(uint64) {}
+	}
+	return &Schedule{marks: marks{dir}, log: log, trimmed: trimmed, volumes: map[string]*entry{}, paused: map[string]int{}}
+}
+
+// Set puts a volume on the schedule, or changes what is known of it. One that was never trimmed is due at a
+// time of its own within the interval, so that volumes that come at once are not due at once.
+func (s *Schedule) Set(v Volume, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.volumes[v.Name]; ok && known.Volume == v {
+		return
+	}
+	last, ok := s.marks.read(v.Name)
+	if !ok || last.After(now) {
+		last = now.Add(spread(v.Name, v.Interval) - v.Interval)
+		s.note(v.Name, last)
+	}
+	s.volumes[v.Name] = &entry{Volume: v, due: last.Add(v.Interval)}
+}
+
+// Drop takes a volume from the schedule. When it was trimmed last stays noted.
+func (s *Schedule) Drop(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.volumes, name)
+}
+
+// Pause keeps a volume from being trimmed until the function that it returns is called, and returns once
+// nothing is open on it. Kinds: Unavailable when the context ended first.
+func (s *Schedule) Pause(ctx context.Context, name string) (resume func(), err error) {
+	s.mu.Lock()
+	s.paused[name]++
+	var done chan struct{}
+	if s.running == name {
+		s.cancel()
+		done = s.done
+	}
+	s.mu.Unlock()
+	resume = sync.OnceFunc(func() { s.resume(name) })
+	if done == nil {
+		return resume, nil
+	}
+	select {
+	case <-done:
+		return resume, nil
+	case <-ctx.Done():
+		resume()
+		return nil, backends.Errorf(backends.Unavailable, "its filesystem is being trimmed, and the device has not answered yet: %w", ctx.Err())
+	}
+}
+
+func (s *Schedule) resume(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.paused[name]--; s.paused[name] == 0 {
+		delete(s.paused, name)
+	}
+}
+
+// Run trims what is due at each tick, until the context ends.
+func (s *Schedule) Run(ctx context.Context, ticks <-chan time.Time) {
+	for {
+		select {
+		case now := <-ticks:
+			s.Due(ctx, now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Due trims the volumes that are due, one after the other. It is not called twice at the same time.
+func (s *Schedule) Due(ctx context.Context, now time.Time) {
+	for ctx.Err() == nil {
+		v, ctx, end, ok := s.begin(ctx, now)
+		if !ok {
+			return
+		}
+		bytes, err := Mounted(ctx, v.Filesystem)
+		end()
+		s.ended(ctx, v, now, bytes, err)
+	}
+}
+
+// begin takes the volume that has been due for longest. The context ends with a pause.
+func (s *Schedule) begin(ctx context.Context, now time.Time) (v Volume, running context.Context, end func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var next *entry
+	for name, e := range s.volumes {
+		if !e.unable && !e.due.After(now) && s.paused[name] == 0 && (next == nil || e.due.Before(next.due)) {
+			next = e
+		}
+	}
+	if next == nil {
+		return v, ctx, nil, false
+	}
+	next.due = now.Add(min(next.Interval, retry)) // unless it succeeds
+	ctx, s.cancel = context.WithCancel(ctx)
+	s.running, s.done = next.Name, make(chan struct{})
+	return next.Volume, ctx, s.end, true
+}
+
+// end says that nothing is open any more.
+func (s *Schedule) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancel()
+	close(s.done)
+	s.running = ""
+}
+
+// ended notes and tells how a trimming ended.
+func (s *Schedule) ended(ctx context.Context, v Volume, now time.Time, bytes uint64, err error) {
+	log := s.log.With("volume", v.Name, "path", v.Filesystem.Path, "bytes", bytes)
+	s.trimmed(bytes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.volumes[v.Name]
+	switch {
+	case e == nil || e.Volume != v:
+		log.InfoContext(ctx, "trimming ended with the volume", "error", err)
+	case err == nil:
+		e.due = now.Add(v.Interval)
+		s.note(v.Name, now)
+		log.InfoContext(ctx, "trimmed", "next", e.due)
+	case backends.Is(err, backends.Unsupported):
+		e.unable = true
+		log.WarnContext(ctx, "the class asks for trimming, and the filesystem or its device cannot be trimmed: it is not tried again until the volume is staged anew", "error", err)
+	case s.paused[v.Name] > 0:
+		e.due = now
+		log.InfoContext(ctx, "trimming was interrupted, to be taken up again", "error", err)
+	default:
+		log.WarnContext(ctx, "trimming failed", "error", err, "next", e.due)
+	}
+}
+
+// note writes down when a volume was trimmed. Without that it is trimmed again too early, no more.
+func (s *Schedule) note(name string, at time.Time) {
+	if err := s.marks.write(name, at); err != nil {
+		s.log.Warn("cannot note when a volume was trimmed", "volume", name, "error", err)
+	}
+}
