@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -18,6 +19,7 @@ type options struct {
 	backend, endpoint, dataDir, nodeID, config, httpEndpoint, logFormat string
 	verbosity                                                           int
 	delegateFSGroup                                                     bool
+	maxFormats                                                          int
 	grace                                                               time.Duration
 }
 
@@ -32,6 +34,8 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 4 shows each request, 5 its message without secrets")
 	flags.BoolVar(&o.delegateFSGroup, "delegate-fsgroup", false, "apply a pod's fsGroup in the driver (VOLUME_MOUNT_GROUP) instead of the kubelet")
+	flags.IntVar(&o.maxFormats, "max-concurrent-formats", node.DefaultMaxFormats,
+		"how many filesystems may be made, checked or repaired at the same time on this node; each takes memory in proportion to its disk")
 	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second, "how long requests under way may take to finish at the end")
 }
 
@@ -49,6 +53,9 @@ func (o *options) complete() error {
 		if o.nodeID, err = os.Hostname(); err != nil {
 			return fmt.Errorf("--node-id is not given and the host's name cannot be read: %w", err)
 		}
+	}
+	if o.maxFormats < 1 {
+		return fmt.Errorf("--max-concurrent-formats is %d: it must be 1 at least", o.maxFormats)
 	}
 	if len(o.nodeID) > 256 {
 		return fmt.Errorf("--node-id has %d bytes: CSI allows 256 at most", len(o.nodeID))

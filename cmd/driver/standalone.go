@@ -80,7 +80,8 @@ func (o *options) serve(ctx context.Context, definition backends.Definition, ins
 	server, err := driver.NewServer(ctx, driver.Config{
 		Name: driverName(definition), Version: version, Definition: definition, Instance: instance,
 		NodeID: o.nodeID, StateDir: filepath.Join(o.dataDir, "node"), DelegateFSGroup: o.delegateFSGroup,
-		Metrics: metrics, Log: log,
+		MaxFormats: o.maxFormats,
+		Metrics:    metrics, Log: log,
 	})
 	if err != nil {
 		return err

@@ -15,9 +15,12 @@ import (
 // Metrics are what the driver counts, for --http-endpoint's /metrics.
 type Metrics struct {
 	Registry   *prometheus.Registry
+	labels     prometheus.Labels // of every metric
 	requests   *prometheus.HistogramVec
 	inFlight   *prometheus.GaugeVec
 	operations *prometheus.HistogramVec
+	trimmed    prometheus.Counter
+	ownership  *ownershipMetrics
 }
 
 // NewMetrics makes the metrics in a registry of their own.
@@ -26,6 +29,7 @@ func NewMetrics(driver, version string) *Metrics {
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 	labels := prometheus.Labels{"driver": driver}
 	m := &Metrics{
+		labels:   labels,
 		Registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "stowage_rpc_duration_seconds", Help: "Time that a CSI call took, by method and gRPC code.",
@@ -39,12 +43,16 @@ func NewMetrics(driver, version string) *Metrics {
 			ConstLabels: labels, Buckets: buckets,
 		}, []string{"operation", "outcome"}),
 	}
+	m.trimmed = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "stowage_trimmed_bytes_total", Help: "Bytes that devices were told to be free by periodic fstrim.", ConstLabels: labels,
+	})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "stowage_build_info", Help: "Always 1; the version is a label.",
 		ConstLabels: prometheus.Labels{"driver": driver, "version": version},
 	})
 	build.Set(1)
-	m.Registry.MustRegister(m.requests, m.inFlight, m.operations, build,
+	m.ownership = newOwnershipMetrics(labels, m.Registry)
+	m.Registry.MustRegister(m.requests, m.inFlight, m.operations, m.trimmed, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -57,6 +65,17 @@ func (m *Metrics) Operation(operation string, took time.Duration, err error) {
 	}
 	m.operations.WithLabelValues(operation, outcome).Observe(took.Seconds())
 }
+
+// watchGivenUp exports how many calls into the kernel have not come back.
+func (m *Metrics) watchGivenUp(count func() int) {
+	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "stowage_node_calls_given_up", ConstLabels: m.labels,
+		Help: "Calls into the kernel that were given up at the end of their request and have not come back: storage that does not answer.",
+	}, func() float64 { return float64(count()) }))
+}
+
+// Trimmed counts what a trimming freed; it is node.Config.Trimmed.
+func (m *Metrics) Trimmed(bytes uint64) { m.trimmed.Add(float64(bytes)) }
 
 func (m *Metrics) measure() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

@@ -26,6 +26,7 @@ type Config struct {
 	StateDir string // what the node keeps
 	// DelegateFSGroup advertises VOLUME_MOUNT_GROUP: the driver applies fsGroup, not the kubelet.
 	DelegateFSGroup bool
+	MaxFormats      int // as node.Config.MaxFormats
 	Metrics         *Metrics
 	Log             *slog.Logger
 }
@@ -34,7 +35,9 @@ type Config struct {
 type Server struct {
 	grpc     *grpc.Server
 	features backends.Features
+	life     context.Context
 	stop     context.CancelFunc
+	chores   []func(context.Context) // what goes on between requests
 	log      *slog.Logger
 }
 
@@ -42,7 +45,7 @@ type Server struct {
 func NewServer(ctx context.Context, config Config) (*Server, error) {
 	features := backends.Resolve(config.Instance.Controller, config.Instance.Node)
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Server{features: features, stop: stop, log: config.Log}
+	s := &Server{features: features, life: life, stop: stop, log: config.Log}
 	s.grpc = grpc.NewServer(grpc.ChainUnaryInterceptor(
 		identify(config.Log), record(), config.Metrics.measure(), translate(), rescue(), bound(life), lock(keylock.New()),
 	))
@@ -76,11 +79,14 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 	}
 	volumes, err := node.New(ctx, node.Config{
 		Backend: config.Instance.Node, Features: s.features, NodeID: config.NodeID,
-		StateDir: config.StateDir, DelegateFSGroup: config.DelegateFSGroup, Log: config.Log,
+		StateDir: config.StateDir, DelegateFSGroup: config.DelegateFSGroup, MaxFormats: config.MaxFormats,
+		Trimmed: config.Metrics.Trimmed, Ownership: config.Metrics.ownership, Log: config.Log,
 	})
 	if err != nil {
 		return err
 	}
+	config.Metrics.watchGivenUp(volumes.GivenUp)
+	s.chores = append(s.chores, volumes.Run)
 	csi.RegisterNodeServer(s.grpc, &nodeServer{decode: decode, volumes: volumes, delegate: config.DelegateFSGroup})
 	return nil
 }
@@ -89,6 +95,9 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 // to finish, cancels the rest, waits for them, and removes the socket.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
 	defer s.stop()
+	for _, chore := range s.chores {
+		go chore(s.life) // not waited for: what hangs in the kernel must not hold up the end
+	}
 	done := make(chan error, 1)
 	go func() { done <- s.grpc.Serve(listener) }()
 	select {

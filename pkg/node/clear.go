@@ -13,6 +13,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/holders"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/safepath"
@@ -53,24 +54,28 @@ func (s *Service) forget(ctx context.Context, record ledger.Record) error {
 // Kinds: InUse when something still uses the volume; Unavailable when the context ends first.
 func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
 	if err := mount.Unmount(ctx, staged.Path); err != nil {
-		return err
+		return namingHoldersOf(ctx, err, staged.Path)
 	}
 	// Only now: as long as a filesystem is mounted at the path, a file of that name is its user's.
 	bound, err := unbindDevice(ctx, devicePlace(staged.Path))
 	if err != nil {
 		return err
 	}
-	return freeDevice(ctx, staged, bound)
+	if err := freeDevice(ctx, staged, bound); err != nil {
+		return err
+	}
+	unprotect(staged)
+	return nil
 }
 
 // unbindDevice takes down the file that shows a device, and returns the number of the device.
 func unbindDevice(ctx context.Context, place string) (rdev uint64, err error) {
-	state, err := mount.Inspect(place)
+	state, err := mount.Inspect(ctx, place)
 	if err != nil || !state.Exists || state.Dir {
 		return 0, err
 	}
 	if err := mount.Unmount(ctx, place); err != nil {
-		return 0, err
+		return 0, namingHoldersOf(ctx, err, place)
 	}
 	return state.Rdev, removeEmpty(place)
 }
@@ -109,15 +114,16 @@ func freeDevice(ctx context.Context, staged ledger.Staging, bound uint64) error 
 	if bound == 0 && source.DevicePath != "" {
 		bound = unix.Mkdev(source.Major, source.Minor)
 	}
+	var err error
 	switch {
 	case source.Image:
-		return detachImage(ctx, source.Path, bound)
+		err = detachImage(ctx, source.Path, bound)
 	case source.Kind == ledger.Device && staged.Type == backends.Mount:
-		return checkUnclaimed(source)
+		err = checkUnclaimed(source)
 	case source.Kind == "" && strings.HasSuffix(loopFile(bound), deletedMark):
-		return device.DetachDevice(ctx, unix.Major(bound), unix.Minor(bound))
+		err = device.DetachDevice(ctx, unix.Major(bound), unix.Minor(bound))
 	}
-	return nil
+	return namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
 }
 
 // detachImage detaches an image. The number of the loop device that it had, 0 when that is not known,
@@ -131,7 +137,7 @@ func detachImage(ctx context.Context, image string, number uint64) error {
 	case "":
 		return nil
 	case image, image + deletedMark:
-		return device.DetachDevice(ctx, unix.Major(number), unix.Minor(number))
+		return device.DetachFrom(ctx, image, unix.Major(number), unix.Minor(number))
 	}
 	return device.Detach(ctx, image)
 }

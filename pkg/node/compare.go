@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/moby/sys/mountinfo"
@@ -19,7 +20,7 @@ func (st *staging) compare(ctx context.Context) error {
 	if err := st.compareRecord(ctx); err != nil {
 		return err
 	}
-	state, err := mount.Inspect(st.recipe.place)
+	state, err := mount.Inspect(ctx, st.recipe.place)
 	switch {
 	case mount.Corrupted(err):
 		st.service.log.WarnContext(ctx, "what is mounted is corrupted and is taken down", "volume", st.request.Volume, "path", st.recipe.place, "error", err)
@@ -29,7 +30,7 @@ func (st *staging) compare(ctx context.Context) error {
 	case state.Mounted:
 		return st.compareMount(ctx, state)
 	}
-	return st.checkDirectory()
+	return st.checkDirectory(ctx)
 }
 
 // compareRecord refuses a volume that is staged elsewhere or in another way. When the ledger says that
@@ -40,12 +41,12 @@ func (st *staging) compareRecord(ctx context.Context) error {
 		return nil
 	}
 	place := placeOf(*old)
-	state, err := mount.Inspect(place)
+	state, err := mount.Inspect(ctx, place)
 	switch {
 	case err != nil && !mount.Corrupted(err):
 		return err
 	case err == nil && state.Mounted:
-		return backends.Errorf(backends.Exists, "it is staged already at %s (type %s, read-only %t, filesystem %q): unstage it first", old.Path, old.Type, old.ReadOnly, old.Source.FSType)
+		return backends.Errorf(backends.Exists, "it is staged already at %s (type %s, read-only %t, filesystem %q%s): unstage it first", old.Path, old.Type, old.ReadOnly, old.Source.FSType, otherLabels(old.Labels, st.want.Labels))
 	}
 	return st.service.clear(ctx, *old)
 }
@@ -53,11 +54,19 @@ func (st *staging) compareRecord(ctx context.Context) error {
 // compatible tells whether a record is of what is asked for.
 func (st *staging) compatible(old ledger.Staging) bool {
 	asked := st.askedFSType()
-	return old.Path == st.want.Path && old.Type == st.want.Type && old.ReadOnly == st.want.ReadOnly &&
+	return old.Path == st.want.Path && old.Type == st.want.Type && old.ReadOnly == st.want.ReadOnly && old.Labels == st.want.Labels &&
 		(asked == "" || old.Source.FSType == "" || asked == old.Source.FSType)
 }
 
 // placeOf is where a volume that was recorded shows.
+// otherLabels says with which SELinux labels a volume is staged and asked for, if these differ.
+func otherLabels(staged, asked string) string {
+	if staged == asked {
+		return ""
+	}
+	return fmt.Sprintf(", SELinux labels %q, asked for with %q", staged, asked)
+}
+
 func placeOf(staged ledger.Staging) string {
 	if staged.Type == backends.Block {
 		return devicePlace(staged.Path)
@@ -67,11 +76,11 @@ func placeOf(staged ledger.Staging) string {
 
 // compareMount decides whether what is mounted at the place is the volume.
 func (st *staging) compareMount(ctx context.Context, state mount.State) error {
-	right, err := st.recipe.holds(st, state)
+	right, err := st.recipe.holds(st, ctx, state)
 	switch old := st.record.Staged; {
 	case err != nil:
 		return err
-	case !right && old != nil && !old.Pending && shows(state, *old) && !st.published():
+	case !right && old != nil && !old.Pending && shows(state, *old) && !st.published(ctx):
 		// It is what was staged, and the volume is elsewhere by now.
 		st.service.log.WarnContext(ctx, "what is mounted is no longer the volume and is taken down", "volume", st.request.Volume, "path", st.recipe.place)
 		return st.service.clear(ctx, *old)
@@ -82,20 +91,25 @@ func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 	if st.record.Staged == nil && state.ReadOnly != st.want.ReadOnly {
 		return backends.Errorf(backends.Exists, "it is mounted at %s already with read-only %t, and asked for with %t: unstage it first", st.recipe.place, state.ReadOnly, st.want.ReadOnly)
 	}
+	if st.request.Use.Type == backends.Mount {
+		if err := compareOptions(st.recipe.place, st.request.MountOptions); err != nil {
+			return err
+		}
+	}
 	st.present = true
 	st.noteRoot(state)
 	return nil
 }
 
 // published tells whether the volume shows at a target.
-func (st *staging) published() bool {
-	_, live := livePublications(st.record)
+func (st *staging) published(ctx context.Context) bool {
+	_, live := livePublications(ctx, st.record)
 	return len(live) > 0
 }
 
 // checkDirectory sees to it that there is a directory to stage in, with nothing mounted on it.
-func (st *staging) checkDirectory() error {
-	state, err := mount.Inspect(st.request.StagingPath)
+func (st *staging) checkDirectory(ctx context.Context) error {
+	state, err := mount.Inspect(ctx, st.request.StagingPath)
 	switch {
 	case err != nil:
 		return err
@@ -113,20 +127,20 @@ func (st *staging) noteRoot(state mount.State) { st.want.Root = rootOf(state) }
 func rootOf(state mount.State) ledger.Root { return ledger.Root{Dev: state.Dev, Ino: state.Ino} }
 
 // holdsDirectory compares with the directory itself.
-func (st *staging) holdsDirectory(state mount.State) (bool, error) {
+func (st *staging) holdsDirectory(_ context.Context, state mount.State) (bool, error) {
 	return st.want.Root == rootOf(state), nil
 }
 
 // holdsNode compares the device node that is bound with those that the source stands for.
-func (st *staging) holdsNode(state mount.State) (bool, error) {
-	numbers, err := deviceNumbers(st.want.Source)
+func (st *staging) holdsNode(ctx context.Context, state mount.State) (bool, error) {
+	numbers, err := deviceNumbers(ctx, st.want.Source)
 	return slices.Contains(numbers, state.Rdev), err
 }
 
 // holdsDevice compares the device of the mounted filesystem with those that the source stands for. A
 // btrfs has a number of its own, so that the mount table has to be asked.
-func (st *staging) holdsDevice(state mount.State) (bool, error) {
-	numbers, err := deviceNumbers(st.want.Source)
+func (st *staging) holdsDevice(ctx context.Context, state mount.State) (bool, error) {
+	numbers, err := deviceNumbers(ctx, st.want.Source)
 	if err != nil || slices.Contains(numbers, state.Dev) {
 		return err == nil, err
 	}
@@ -140,10 +154,10 @@ func (st *staging) holdsDevice(state mount.State) (bool, error) {
 }
 
 // deviceNumbers returns the numbers of the block devices that a recorded source stands for now.
-func deviceNumbers(source ledger.Source) ([]uint64, error) {
+func deviceNumbers(ctx context.Context, source ledger.Source) ([]uint64, error) {
 	paths := []string{source.Path}
 	if source.Image {
-		loops, err := device.FindLoops(source.Path)
+		loops, err := device.FindLoops(ctx, source.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +180,7 @@ func deviceNumbers(source ledger.Source) ([]uint64, error) {
 
 // holdsExport compares with the record. Where there is none the mount table has to be asked what was
 // mounted.
-func (st *staging) holdsExport(state mount.State) (bool, error) {
+func (st *staging) holdsExport(_ context.Context, state mount.State) (bool, error) {
 	if old := st.record.Staged; old != nil && !old.Pending && old.Source == st.want.Source {
 		return old.Root == rootOf(state), nil
 	}

@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -256,60 +255,61 @@ func TestStackedMounts(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// mkfs was killed in the middle: the device is not blank, and only the intent on disk says that no data
-// is on it.
+// mkfs was killed in the middle: the device is not blank, and only the mark on it says that no data is.
+// The node that takes over knows nothing of it but what the device says.
 func TestFormattingCutShort(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		intent func(image string, inode uint64) ledger.Intent
-		fails  bool
+		name, volume, fsType string
+		says                 string // what the failure says; nothing when it succeeds
 	}{
-		{"of this volume", func(image string, inode uint64) ledger.Intent {
-			return ledger.Intent{Volume: "v", FSType: "ext4", Image: image, Identity: inodeName(inode)}
-		}, false},
-		{"of another image", func(image string, inode uint64) ledger.Intent {
-			return ledger.Intent{Volume: "v", FSType: "ext4", Image: image, Identity: inodeName(inode + 1)}
-		}, true},
-		{"as another filesystem", func(image string, inode uint64) ledger.Intent {
-			return ledger.Intent{Volume: "v", FSType: "xfs", Image: image, Identity: inodeName(inode)}
-		}, true},
-		{"of another volume", func(image string, inode uint64) ledger.Intent {
-			return ledger.Intent{Volume: "u", FSType: "ext4", Image: image, Identity: inodeName(inode)}
-		}, true},
+		{"the same volume", "v", "ext4", ""},
+		{"the same volume, any filesystem", "v", "", ""},
+		{"as another filesystem", "v", "xfs", "as ext4 for volume"},
+		{"another volume, with a copy", "u", "ext4", "for volume \"v\""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
-			image := w.image("v", 16)
-			garbage(w, image)
-			var stat unix.Stat_t
-			w.must(unix.Stat(image, &stat))
-			intents, err := ledger.OpenIntents(w.path("state"))
-			w.must(err)
-			intent := test.intent(image, stat.Ino)
-			w.must(intents.Record(intent))
-			staging := w.stageRequest("v")
+			image := w.image("v", 310)
+			dying(w)
+			w.want(w.service.Stage(w.context(), w.stageRequest("v")), backends.Unknown, "format", "mkfs.ext4")
+			w.must(unix.Unmount(mkfsPath(w), unix.MNT_DETACH))
+			w.amnesia()
+			if test.volume != "v" {
+				w.must(os.Rename(image, w.image(test.volume, 310)))
+			}
+			staging := w.stageRequest(test.volume)
+			staging.Use.FSType = test.fsType
 			readers := staging
 			readers.Use.Mode = backends.MultiNodeReaderOnly
 			w.want(w.service.Stage(w.context(), readers), backends.Invalid)
-			err = w.service.Stage(w.context(), staging)
-			if test.fails {
-				w.want(err, backends.Invalid, "unknown data")
-				w.must(intents.Remove(intent.Volume))
+			err := w.service.Stage(w.context(), staging)
+			if test.says != "" {
+				w.want(err, backends.Invalid, "unknown data", test.says)
 				w.wantNothingLeft()
 				return
 			}
 			w.must(err)
-			if intents.Stands(intent) {
-				t.Error("the intent stands although the volume is mounted")
-			}
 			w.unstage(staging)
 			w.wantNothingLeft()
 		})
 	}
 }
 
-func inodeName(inode uint64) string {
-	return fmt.Sprint("inode ", inode)
+// mkfsPath is the program behind mkfs.ext4.
+func mkfsPath(w *world) string {
+	w.Helper()
+	path, err := filepath.EvalSymlinks("/usr/sbin/mkfs.ext4")
+	w.must(err)
+	return path
+}
+
+// dying puts a program in the place of mkfs.ext4 that writes something to the device and is killed then.
+func dying(w *world) {
+	w.Helper()
+	script := w.path("dying")
+	w.must(os.WriteFile(script, []byte("#!/bin/sh\nfor device; do :; done\nyes half | dd bs=4k count=9 conv=notrunc iflag=fullblock of=$device status=none\nkill -9 $$\n"), 0o700))
+	w.bind(script, mkfsPath(w))
+	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w), unix.MNT_DETACH) }) // most tests have done so
 }
 
 // Formatting that fails leaves the intent, so that the next call may go on, and nothing else.
@@ -342,7 +342,7 @@ func TestUnstageWhileMountedElsewhere(t *testing.T) {
 			w.stage(staging)
 			w.bind(staging.StagingPath, elsewhere)
 			for range 2 {
-				w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.InUse, "/dev/loop")
+				w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.InUse, "/dev/loop", "it is mounted at "+elsewhere)
 			}
 			if len(w.shelf.released) != 0 {
 				t.Error("released while it is in use")

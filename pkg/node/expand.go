@@ -16,20 +16,22 @@ import (
 // Kinds: NotFound when the volume is not at the path; OutOfRange when an image was not grown to the size
 // that is required, and Unavailable when a device was not (yet); those of filesystem.GrowMounted.
 func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes int64, err error) {
-	at, err := s.locate(request.Volume, request.Path)
-	if err == nil {
-		sizeBytes, err = s.expand(ctx, at, request.Size)
-	}
-	return sizeBytes, failed("expand", request.Volume, err)
+	return change(ctx, s, "expand", request.Volume, func(ctx context.Context) (int64, error) {
+		at, err := s.locate(ctx, request.Volume, request.Path)
+		if err != nil {
+			return 0, err
+		}
+		return s.expand(ctx, at, request.Size)
+	})
 }
 
 func (s *Service) expand(ctx context.Context, at shown, size backends.CapacityRange) (sizeBytes int64, err error) {
 	source := at.staged.Source
 	if source.Kind != ledger.Device {
-		measured, err := measure(at)
+		measured, err := measure(ctx, at)
 		return measured.Bytes.Total, err
 	}
-	if sizeBytes, err = device.Refresh(source.DevicePath); err != nil {
+	if sizeBytes, err = device.Refresh(ctx, source.DevicePath); err != nil {
 		return 0, err
 	}
 	if err := checkGrown(source, sizeBytes, size.RequiredBytes); err != nil {

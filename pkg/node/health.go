@@ -22,17 +22,23 @@ const (
 // Health tells what is wrong with a volume as it is staged and published on this node; nothing when all
 // is well. Of the paths, which may be empty, those at which the volume should be and is not are reported;
 // all those at which it is recorded are looked at. Kinds: NotFound when nothing is known of the volume here.
-func (s *Service) Health(_ context.Context, volume, publishPath, stagingPath string) ([]backends.HealthIssue, error) {
+func (s *Service) Health(ctx context.Context, volume, publishPath, stagingPath string) ([]backends.HealthIssue, error) {
+	return look(ctx, s, "examine", volume, publishPath, func(ctx context.Context) ([]backends.HealthIssue, error) {
+		return s.examine(ctx, volume, publishPath, stagingPath)
+	})
+}
+
+func (s *Service) examine(ctx context.Context, volume, publishPath, stagingPath string) ([]backends.HealthIssue, error) {
 	record := s.ledger.Get(volume)
 	if record.Empty() {
-		return nil, failed("examine", volume, backends.Errorf(backends.NotFound, "it is neither staged nor published on this node"))
+		return nil, backends.Errorf(backends.NotFound, "it is neither staged nor published on this node")
 	}
 	var found findings
 	if record.Staged != nil {
-		found.examineStaging(*record.Staged)
+		found.examineStaging(ctx, *record.Staged)
 	}
 	for _, p := range record.Published {
-		found.examine(p.Target, record.Staged, p.ReadOnly)
+		found.examine(ctx, p.Target, record.Staged, p.ReadOnly)
 	}
 	for _, path := range []string{stagingPath, publishPath} {
 		if _, ok := placeIn(record, path); path != "" && !ok {
@@ -55,17 +61,17 @@ func (f *findings) add(status backends.HealthStatus, reason, message string) {
 	f.issues = append(f.issues, backends.HealthIssue{Status: status, Reason: reason, Message: message})
 }
 
-func (f *findings) examineStaging(staged ledger.Staging) {
+func (f *findings) examineStaging(ctx context.Context, staged ledger.Staging) {
 	if staged.Pending {
 		f.add(backends.Degraded, reasonUnfinished, fmt.Sprintf("staging it at %s was begun and not finished", staged.Path))
 		return
 	}
-	f.examine(placeOf(staged), &staged, staged.ReadOnly)
+	f.examine(ctx, placeOf(staged), &staged, staged.ReadOnly)
 }
 
 // examine looks at one place at which the volume should show.
-func (f *findings) examine(place string, staged *ledger.Staging, readOnly bool) {
-	state, err := mount.Inspect(place)
+func (f *findings) examine(ctx context.Context, place string, staged *ledger.Staging, readOnly bool) {
+	state, err := mount.Inspect(ctx, place)
 	switch {
 	case mount.Corrupted(err):
 		f.add(backends.Inaccessible, reasonCorrupted, fmt.Sprintf("its mount at %s does not answer: %v", place, err))

@@ -178,8 +178,8 @@ func TestMountOptions(t *testing.T) {
 	w.want(w.service.Stage(w.context(), staging), backends.Invalid, "noatime,bind")
 	w.directory("d")
 	directory := w.stageRequest("d")
-	directory.MountOptions = []string{"rw", "noexec"}
-	w.want(w.service.Stage(w.context(), directory), backends.Invalid, "noexec")
+	directory.MountOptions = []string{"rw", "noexec", "commit=5"}
+	w.want(w.service.Stage(w.context(), directory), backends.Invalid, "commit=5")
 	directory.MountOptions = []string{"rw", "ro"}
 	w.stage(directory)
 	if !w.inspect(directory.StagingPath).ReadOnly {

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 // victim makes the test's binary the process that TestKilled kills: it works in its parent's namespace.
 const victim = "-test.run=^TestVictim$"
 
 func TestMain(m *testing.M) {
+	stall.Main()
 	if slices.Contains(os.Args, victim) {
 		os.Exit(m.Run())
 	}

@@ -42,8 +42,10 @@ func publishPhases() []phase[*publishing] {
 // published elsewhere (CSI, NodePublishVolume, second table); Exists when it is published at the target in
 // another way, or something else is mounted there.
 func (s *Service) Publish(ctx context.Context, request PublishRequest) error {
-	p := &publishing{service: s, request: request, record: s.ledger.Get(request.Volume)}
-	return failed("publish", request.Volume, runPhases(ctx, p, publishPhases()))
+	return s.act(ctx, "publish", request.Volume, func(ctx context.Context) error {
+		p := &publishing{service: s, request: request, record: s.ledger.Get(request.Volume)}
+		return runPhases(ctx, p, publishPhases())
+	})
 }
 
 // check looks at the request alone.
@@ -65,7 +67,7 @@ func (p *publishing) check(context.Context) error {
 }
 
 // checkStaged sees to it that the volume is staged, and in a way that allows what is asked for.
-func (p *publishing) checkStaged(context.Context) error {
+func (p *publishing) checkStaged(ctx context.Context) error {
 	r, staged := p.request, p.record.Staged
 	if staged == nil || staged.Path != r.StagingPath || staged.Pending {
 		return p.notStaged()
@@ -76,8 +78,11 @@ func (p *publishing) checkStaged(context.Context) error {
 	if staged.ReadOnly && !p.want.ReadOnly {
 		return backends.Errorf(backends.InUse, "it is staged at %s for reading only: it cannot be published for writing", staged.Path)
 	}
+	if err := p.checkOptions(*staged); err != nil {
+		return err
+	}
 	p.place = placeOf(*staged)
-	state, err := mount.Inspect(p.place)
+	state, err := mount.Inspect(ctx, p.place)
 	switch {
 	case mount.Corrupted(err):
 		return backends.Errorf(backends.InUse, "its mount at %s is corrupted: call NodeStageVolume again: %w", p.place, err)
@@ -90,6 +95,18 @@ func (p *publishing) checkStaged(context.Context) error {
 	return nil
 }
 
+// checkOptions refuses options that a bind mount cannot have and that the staged volume has not. Of the
+// options of a filesystem the labels are known; the others were given when it was staged, and are not asked for again.
+func (p *publishing) checkOptions(staged ledger.Staging) error {
+	if staged.Source.Kind == ledger.Directory {
+		return onlyBindOptions(p.request.MountOptions)
+	}
+	if labels := mount.SecurityLabels(p.request.MountOptions); labels != "" && labels != staged.Labels {
+		return backends.Errorf(backends.InUse, "it is staged at %s with the SELinux labels %q: it cannot be published with %q", staged.Path, staged.Labels, labels)
+	}
+	return nil
+}
+
 func (p *publishing) notStaged() error {
 	return backends.Errorf(backends.InUse, "volume %q is not staged at %s: call NodeStageVolume first", p.request.Volume, p.request.StagingPath)
 }
@@ -98,7 +115,7 @@ func (p *publishing) notStaged() error {
 func (p *publishing) compare(ctx context.Context) error {
 	target := p.request.TargetPath
 	before, recorded := p.record.Publication(target)
-	state, err := mount.Inspect(target)
+	state, err := mount.Inspect(ctx, target)
 	switch {
 	case mount.Corrupted(err):
 		return mount.Unmount(ctx, target)
@@ -117,12 +134,12 @@ func (p *publishing) compare(ctx context.Context) error {
 			target, before.Mode, before.ReadOnly, p.want.Mode, p.want.ReadOnly)
 	}
 	p.done = true
-	return nil
+	return compareOptions(target, p.request.MountOptions)
 }
 
 // checkExclusive refuses a second target for a volume that may have one only.
-func (p *publishing) checkExclusive(context.Context) error {
-	record, targets := livePublications(p.record.WithoutPublication(p.want.Target))
+func (p *publishing) checkExclusive(ctx context.Context) error {
+	record, targets := livePublications(ctx, p.record.WithoutPublication(p.want.Target))
 	for _, target := range targets {
 		other, _ := record.Publication(target)
 		if exclusive(other.Mode) || exclusive(p.want.Mode) {
@@ -188,7 +205,7 @@ func (p *publishing) show() (created bool, err error) {
 	if err != nil {
 		return created, err
 	}
-	return created, mount.Bind(p.place, target, p.want.ReadOnly)
+	return created, mount.Bind(p.place, target, p.want.ReadOnly, p.request.MountOptions...)
 }
 
 // checkHidesNothing refuses a target that was there before and holds data: a mount over it would hide the

@@ -1,6 +1,9 @@
 package node
 
-import "github.com/stowage-csi/stowage/pkg/backends"
+import (
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/params"
+)
 
 // Settings are the StorageClass parameters that the node obeys, whatever the backend. They travel to
 // the node in the volume context.
@@ -8,6 +11,8 @@ type Settings struct {
 	FSType string `param:"csi.storage.k8s.io/fstype" enum:"ext4|xfs|btrfs" doc:"Filesystem to make on a new volume, when the volume capability names none."`
 	// FSGroupChangePolicy stands in for the pod's field of that name, which CSI does not tell a driver.
 	FSGroupChangePolicy string `param:"fsGroupChangePolicy" enum:"Always|OnRootMismatch" default:"Always" doc:"With --delegate-fsgroup: apply the pod's fsGroup on each stage that did work, or only when the volume's root does not have it yet."`
+	// FSTrimInterval is 0 for never.
+	FSTrimInterval params.Duration `param:"fstrimInterval" min:"1h" max:"2160h" doc:"How often a mounted filesystem that is on a device of its own is trimmed (fstrim), so that thin storage gets back what was deleted: 24h, or 168h for a week; never without it. Raw block volumes and directories need none. An image with allocation full loses what was allocated beforehand."`
 }
 
 // StageRequest asks for a volume to be made ready on this node (CSI NodeStageVolume).

@@ -1,13 +1,18 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/trim"
 )
 
 // Config says what a Service works with.
@@ -19,19 +24,35 @@ type Config struct {
 	StateDir string
 	// DelegateFSGroup says that the orchestrator leaves it to the driver to give the files to a group.
 	DelegateFSGroup bool
-	Log             *slog.Logger
+	// Ownership, unless nil, is told of the walks that give files to a group.
+	Ownership OwnershipObserver
+	// MaxFormats is how many filesystems may be made, checked or repaired at the same time: mkfs and e2fsck
+	// need memory in proportion to the size of the disk. 0 stands for DefaultMaxFormats.
+	MaxFormats int
+	// Trimmed, unless nil, is told how many bytes each trimming of a volume freed.
+	Trimmed func(bytes uint64)
+	// Now is the clock that says when a volume is due to be trimmed; nil for time.Now.
+	Now func() time.Time
+	Log *slog.Logger
 }
+
+// DefaultMaxFormats is how many filesystems are made, checked or repaired at the same time. An e2fsck of a
+// disk of 1 TiB can take a gigabyte of memory.
+const DefaultMaxFormats = 2
 
 // Service runs the node's operations on one backend.
 type Service struct {
 	backend   backends.NodeBackend
 	features  backends.Features
 	nodeID    string
-	boot      string // tells this boot of the machine from all others
 	ownGroups bool
+	ownership OwnershipObserver
 	repairDir string // of intents to repair or grow a filesystem
+	turns     *filesystem.Turns
+	trims     *trim.Schedule
+	now       func() time.Time
 	ledger    *ledger.Ledger
-	intents   *ledger.Intents
+	calls     *deadline.Calls // what was given up and still runs
 	log       *slog.Logger
 }
 
@@ -50,20 +71,24 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	intents, err := ledger.OpenIntents(config.StateDir)
-	if err != nil {
-		return nil, err
-	}
 	repairDir := filepath.Join(config.StateDir, "repairing")
 	if err := os.MkdirAll(repairDir, 0o700); err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "cannot make the directory for intents to repair: %w", err)
 	}
 	tell(ctx, log, report)
-	return &Service{
-		backend: config.Backend, features: config.Features, nodeID: config.NodeID, boot: boot, ownGroups: config.DelegateFSGroup,
-		repairDir: repairDir, ledger: records, intents: intents, log: log,
-	}, nil
+	s := &Service{
+		backend: config.Backend, features: config.Features, nodeID: config.NodeID,
+		ownGroups: config.DelegateFSGroup, ownership: config.Ownership,
+		repairDir: repairDir, turns: filesystem.NewTurns(cmp.Or(config.MaxFormats, DefaultMaxFormats)),
+		trims: trim.NewSchedule(filepath.Join(config.StateDir, "trimmed"), log, config.Trimmed), now: config.Now,
+		ledger: records, log: log, calls: &deadline.Calls{},
+	}
+	s.resumeTrims()
+	return s, nil
 }
+
+// GivenUp returns how many calls into the kernel were given up at the end of their time and have not come back.
+func (s *Service) GivenUp() int { return s.calls.GivenUp() }
 
 // tell reports what the ledger held.
 func tell(ctx context.Context, log *slog.Logger, report ledger.Report) {

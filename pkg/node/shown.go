@@ -1,6 +1,8 @@
 package node
 
 import (
+	"context"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -24,13 +26,13 @@ func shows(state mount.State, staged ledger.Staging) bool {
 
 // locate finds a volume at a path at which it was staged or published, and asks the kernel whether it
 // is there. Kinds: NotFound when it is not; Unavailable when its mount is corrupted.
-func (s *Service) locate(volume, path string) (shown, error) {
+func (s *Service) locate(ctx context.Context, volume, path string) (shown, error) {
 	record := s.ledger.Get(volume)
 	place, ok := placeIn(record, path)
 	if !ok {
 		return shown{}, backends.Errorf(backends.NotFound, "it is neither staged nor published at %s", path)
 	}
-	state, err := mount.Inspect(place)
+	state, err := mount.Inspect(ctx, place)
 	switch {
 	case err != nil:
 		return shown{}, backends.Errorf(backends.Unavailable, "its mount at %s does not answer: %w", place, err)

@@ -2,9 +2,12 @@ package node
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/node/setup"
@@ -25,7 +28,7 @@ type recipe struct {
 	// place is where what is staged shows.
 	place string
 	// holds tells whether what is mounted at the place is the volume.
-	holds func(*staging, mount.State) (bool, error)
+	holds func(*staging, context.Context, mount.State) (bool, error)
 	// phases lead from nothing to the volume at its place. Each also stands it when the volume is at its
 	// place already, left by a call that was cut short. What follows them, for all, is own.
 	phases []phase[*staging]
@@ -77,15 +80,29 @@ func devicePlace(stagingPath string) string { return filepath.Join(stagingPath, 
 // device holds another filesystem than asked for, or none and may not be written to; Exists when the volume
 // is staged elsewhere or in another way, or something else is mounted at the path; InUse; Busy when a tool
 // of an earlier call still works on the device; Unavailable when the device is not (yet) the right one, or
-// the context ended.
+// the context ended. When that is so, the taking down may go on for a while in the background, and so may what
+// hangs; calls for the volume fail with Unavailable until it has ended.
 func (s *Service) Stage(ctx context.Context, request StageRequest) error {
-	st := &staging{service: s, request: request, record: s.ledger.Get(request.Volume)}
-	err := st.run(ctx)
-	if err != nil && st.begun {
-		st.takeDown(ctx)
+	var cause atomic.Pointer[error] // known before what was made is taken down, which may take longer than there is time
+	err := s.act(filesystem.WithTurns(ctx, s.turns), "stage", request.Volume, func(ctx context.Context) error {
+		resume, err := s.pauseTrim(ctx, request.Volume)
+		if err != nil {
+			return err
+		}
+		defer resume()
+		st := &staging{service: s, request: request, record: s.ledger.Get(request.Volume)}
+		err = st.run(ctx)
+		cause.Store(&err)
+		if err != nil && st.begun {
+			st.takeDown(ctx)
+		}
+		st.closeDevice()
+		return err
+	})
+	if why := cause.Load(); why != nil && *why != nil && !errors.Is(err, *why) {
+		return failed("stage", request.Volume, backends.Errorf(kindOf(*why), "%w; what it made is still being taken down", *why))
 	}
-	st.closeDevice()
-	return failed("stage", request.Volume, err)
+	return err
 }
 
 // run goes through all phases: the preparation, those of the recipe unless the volume is at its place,

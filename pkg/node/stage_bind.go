@@ -9,7 +9,7 @@ import (
 )
 
 // bindDevice shows the device's node in a file of the staging directory, for publishing to bind from.
-func (st *staging) bindDevice(context.Context) error {
+func (st *staging) bindDevice(ctx context.Context) error {
 	if st.present {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (st *staging) bindDevice(context.Context) error {
 	if err := mount.Bind(st.device.Path, target, st.want.ReadOnly); err != nil {
 		return err
 	}
-	return st.arrived()
+	return st.arrived(ctx)
 }
 
 // bindDirectory shows the directory at the staging path.
@@ -37,7 +37,7 @@ func (st *staging) bindDirectory(context.Context) error {
 		return err
 	}
 	defer func() { _ = target.Close() }() // opened for looking only
-	if err := mount.Bind(st.want.Source.Path, target, st.want.ReadOnly); err != nil {
+	if err := mount.Bind(st.want.Source.Path, target, st.want.ReadOnly, st.request.MountOptions...); err != nil {
 		return err
 	}
 	st.present = true

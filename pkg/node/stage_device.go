@@ -22,7 +22,7 @@ func (st *staging) proveDevice(ctx context.Context) error {
 	if !ok {
 		return backends.Errorf(backends.Unknown, "the volume is not a device: %T", st.source)
 	}
-	opened, err := device.Open(ctx, source, device.Options{ReadOnly: st.want.ReadOnly, Persistent: st.request.Use.Type == backends.Block})
+	opened, err := st.openDevice(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -46,10 +46,7 @@ func (st *staging) probe(ctx context.Context) (err error) {
 	}
 	asked := st.askedFSType()
 	if asked == "" {
-		asked = st.found.Type
-		if byDefault := filesystem.Types()[0]; st.found.Blank() || st.halfMade(byDefault) {
-			asked = byDefault
-		}
+		asked = st.presentType()
 	}
 	st.want.Source.FSType = asked
 	st.formatDue = st.found.Blank() || st.halfMade(asked)
@@ -67,6 +64,9 @@ func (st *staging) checkFound() error {
 		return backends.Errorf(backends.Invalid, "%s holds %s: it can be neither mounted nor formatted; the filesystems are %s", path, st.found, strings.Join(filesystem.Types(), ", "))
 	case !known:
 		return backends.Errorf(backends.Invalid, "filesystem %q is not supported: use %s", asked, strings.Join(filesystem.Types(), ", "))
+	case !st.formatDue && st.found.Incomplete:
+		return backends.Errorf(backends.Invalid, "%s holds %s, whose making was cut short and was not ours: it can be neither mounted nor formatted; "+
+			"if nothing on it is needed, wipe it (wipefs -a)", path, st.found)
 	case !st.formatDue && st.found.Type != asked:
 		return backends.Errorf(backends.Invalid, "%s holds %s and %s is asked for: it is not formatted, because only a blank device is", path, st.found, asked)
 	}
@@ -96,33 +96,20 @@ func (st *staging) repairBase() string {
 	return filepath.Join(st.service.repairDir, hex.EncodeToString(hash[:16]))
 }
 
-// mountDevice mounts the filesystem. No intent to format may stand from here on: what is mounted may
-// hold data.
+// mountDevice mounts the filesystem.
 func (st *staging) mountDevice(ctx context.Context) error {
 	if st.present {
 		return nil
 	}
-	if err := st.service.intents.Remove(st.request.Volume); err != nil {
-		return err
-	}
 	fs := mount.Filesystem{
 		Type: st.want.Source.FSType, Source: st.device.Path, ReadOnly: st.want.ReadOnly,
-		Options: st.mountOptions(), Dev: st.device.Number(),
+		Options: st.mountOptions(), Needs: st.neededOptions(), Dev: st.device.Number(),
 	}
 	if fs.Type == "btrfs" {
 		fs.Dev = 0
 	}
+	st.tellUnreplayed(ctx)
 	return st.mount(ctx, fs)
-}
-
-// mountOptions are those that were asked for, and those that the filesystem needs: a clone of an xfs has
-// the UUID of its original, and is mounted beside it only if the kernel does not insist on its being unique.
-func (st *staging) mountOptions() []string {
-	options := st.request.MountOptions
-	if st.want.Source.FSType == "xfs" && !slices.Contains(options, "nouuid") {
-		return append(slices.Clone(options), "nouuid")
-	}
-	return options
 }
 
 // mount mounts a filesystem at the staging path.
@@ -135,12 +122,12 @@ func (st *staging) mount(ctx context.Context, fs mount.Filesystem) error {
 	if err := mount.Mount(ctx, fs, target); err != nil {
 		return err
 	}
-	return st.arrived()
+	return st.arrived(ctx)
 }
 
 // arrived notes that the volume is at its place now.
-func (st *staging) arrived() error {
-	state, err := mount.Inspect(st.recipe.place)
+func (st *staging) arrived(ctx context.Context) error {
+	state, err := mount.Inspect(ctx, st.recipe.place)
 	if err != nil {
 		return err
 	}
@@ -152,7 +139,7 @@ func (st *staging) arrived() error {
 // growMounted grows a filesystem that grows only while it is mounted.
 func (st *staging) growMounted(ctx context.Context) error {
 	offline := strings.HasPrefix(st.want.Source.FSType, "ext")
-	if offline || st.want.ReadOnly || st.formatDue || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
+	if offline || st.want.ReadOnly || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
 		return nil
 	}
 	return filesystem.GrowMounted(ctx, st.recipe.place, st.device.Path, st.want.Source.FSType)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
@@ -47,6 +48,8 @@ func (st *staging) check(context.Context) error {
 		return backends.Errorf(backends.Invalid, "the volume capability asks for filesystem %s and the class for %s: name one, or the same twice", named, set)
 	}
 	st.want = ledger.Staging{Path: path, Type: r.Use.Type, Mode: r.Use.Mode, ReadOnly: readOnly(r.Use.Mode, r.MountOptions)}
+	st.want.Labels = mount.SecurityLabels(r.MountOptions)
+	st.want.TrimInterval = time.Duration(r.Settings.FSTrimInterval)
 	if r.Use.Type == backends.Mount && st.service.ownGroups && r.MountGroup != "" {
 		st.want.Group = r.MountGroup
 		_, err = ownership.ParseGID(r.MountGroup)
@@ -74,14 +77,14 @@ func (st *staging) find(ctx context.Context) (err error) {
 		return backends.Errorf(backends.Invalid, "filesystem %s is asked for, but the volume is a %s and no device that one could be made on: name none", asked, st.want.Source.Kind)
 	}
 	if st.want.Source.Kind == ledger.Directory {
-		return st.findDirectory()
+		return st.findDirectory(ctx)
 	}
 	return nil
 }
 
 // findDirectory looks at the directory that the backend names. Its root is known before it is mounted.
-func (st *staging) findDirectory() error {
-	state, err := mount.Inspect(st.want.Source.Path)
+func (st *staging) findDirectory(ctx context.Context) error {
+	state, err := mount.Inspect(ctx, st.want.Source.Path)
 	switch {
 	case err != nil:
 		return err
@@ -89,7 +92,7 @@ func (st *staging) findDirectory() error {
 		return backends.Errorf(backends.Unavailable, "the volume's directory %s is not there", st.want.Source.Path)
 	}
 	st.noteRoot(state)
-	return onlyReadWrite(st.request.MountOptions)
+	return onlyBindOptions(st.request.MountOptions)
 }
 
 // askedFSType is the filesystem that was asked for; empty when any will do.
@@ -131,33 +134,14 @@ func lastIndex(list []string, value string) int {
 	return -1
 }
 
-// onlyReadWrite refuses mount options that a bind mount cannot have.
-func onlyReadWrite(options []string) error {
-	other := slices.DeleteFunc(slices.Clone(options), func(o string) bool { return o == "ro" || o == "rw" })
+// onlyBindOptions refuses mount options that a bind mount cannot have.
+func onlyBindOptions(options []string) error {
+	other := mount.FilesystemOptions(options)
 	if len(other) == 0 {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid, "the volume is a directory and cannot be mounted with %s: only ro and rw are possible", secret.Options(other))
-}
-
-// own gives the files to the group.
-func (st *staging) own(ctx context.Context) error {
-	if st.want.Group == "" {
-		return nil
-	}
-	gid, err := ownership.ParseGID(st.want.Group)
-	if err != nil {
-		return err
-	}
-	result, err := ownership.Apply(ctx, ownership.Request{
-		Path: st.request.StagingPath, GID: gid, Policy: ownership.Policy(st.request.Settings.FSGroupChangePolicy),
-	})
-	if err != nil {
-		return err
-	}
-	st.service.log.InfoContext(ctx, "gave the files to the group", "volume", st.request.Volume, "group", gid,
-		"skipped", result.Skipped, "entries", result.Entries, "changed", result.Changed, "denied", result.Denied)
-	return nil
+	return backends.Errorf(backends.Invalid, "the volume is a directory and cannot be mounted with %s, which only a filesystem can: "+
+		"possible are ro, nosuid, nodev, noexec, nosymfollow, noatime, nodiratime, relatime, strictatime and their opposites", secret.Options(other))
 }
 
 // closeDevice lets go of the device. A loop device for a filesystem lives on in its mount, or ends here.

@@ -9,20 +9,21 @@ import (
 
 // Stats measures a volume at a path at which it is staged or published. Kinds: NotFound when it is not
 // there; Unavailable when its filesystem or device does not answer.
-func (s *Service) Stats(_ context.Context, volume, path string) (Stats, error) {
-	at, err := s.locate(volume, path)
-	if err != nil {
-		return Stats{}, failed("measure", volume, err)
-	}
-	measured, err := measure(at)
-	return measured, failed("measure", volume, err)
+func (s *Service) Stats(ctx context.Context, volume, path string) (Stats, error) {
+	return look(ctx, s, "measure", volume, path, func(ctx context.Context) (Stats, error) {
+		at, err := s.locate(ctx, volume, path)
+		if err != nil {
+			return Stats{}, err
+		}
+		return measure(ctx, at)
+	})
 }
 
-func measure(at shown) (Stats, error) {
+func measure(ctx context.Context, at shown) (Stats, error) {
 	if at.staged.Type == backends.Block {
-		size, err := stats.Device(at.place)
+		size, err := stats.Device(ctx, at.place)
 		return Stats{Bytes: Usage{Total: size}, Block: true}, err
 	}
-	bytes, inodes, err := stats.Filesystem(at.place)
+	bytes, inodes, err := stats.Filesystem(ctx, at.place)
 	return Stats{Bytes: Usage(bytes), Inodes: Usage(inodes)}, err
 }

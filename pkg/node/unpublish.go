@@ -15,7 +15,7 @@ import (
 // Kinds: Invalid for a path that is not absolute or is neither directory nor file; InUse when something is
 // open on the target's mount, or data is in the target itself; Unavailable when the context ended.
 func (s *Service) Unpublish(ctx context.Context, volume, targetPath string) error {
-	return failed("unpublish", volume, s.unpublish(ctx, volume, targetPath))
+	return s.act(ctx, "unpublish", volume, func(ctx context.Context) error { return s.unpublish(ctx, volume, targetPath) })
 }
 
 func (s *Service) unpublish(ctx context.Context, volume, targetPath string) error {
@@ -28,7 +28,7 @@ func (s *Service) unpublish(ctx context.Context, volume, targetPath string) erro
 		return nil
 	}
 	if err := mount.Unmount(ctx, target); err != nil {
-		return err
+		return namingHoldersOf(ctx, err, target)
 	}
 	if err := removeEmpty(target); err != nil {
 		return err

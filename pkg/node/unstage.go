@@ -42,13 +42,20 @@ func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error
 		s.log.WarnContext(ctx, "not staged here: the path is in use by another volume", "volume", volume, "path", path, "owner", owner)
 		return nil
 	}
-	un := &unstaging{service: s, path: path, record: s.ledger.Get(volume)}
-	return failed("unstage", volume, runPhases(ctx, un, unstagePhases()))
+	return s.act(ctx, "unstage", volume, func(ctx context.Context) error {
+		resume, err := s.pauseTrim(ctx, volume)
+		if err != nil {
+			return err
+		}
+		defer resume()
+		un := &unstaging{service: s, path: path, record: s.ledger.Get(volume)}
+		return runPhases(ctx, un, unstagePhases())
+	})
 }
 
 // checkUnpublished refuses while the volume is published, and drops what is not mounted from the record.
-func (un *unstaging) checkUnpublished(context.Context) error {
-	record, live := livePublications(un.record)
+func (un *unstaging) checkUnpublished(ctx context.Context) error {
+	record, live := livePublications(ctx, un.record)
 	if len(live) > 0 {
 		return backends.Errorf(backends.InUse, "it is still published at %s: unpublish it first", strings.Join(live, ", "))
 	}
@@ -58,11 +65,11 @@ func (un *unstaging) checkUnpublished(context.Context) error {
 
 // livePublications returns the record without the publications that the kernel knows nothing of, and
 // the targets of the others.
-func livePublications(record ledger.Record) (ledger.Record, []string) {
+func livePublications(ctx context.Context, record ledger.Record) (ledger.Record, []string) {
 	var live []string
 	for _, p := range record.Published {
-		state, err := mount.Inspect(p.Target)
-		if err == nil && !state.Mounted {
+		mounted, err := mount.Mounted(ctx, p.Target)
+		if err == nil && !mounted {
 			record = record.WithoutPublication(p.Target)
 			continue
 		}

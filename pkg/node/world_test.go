@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,9 @@ type world struct {
 	shelf   *shelf
 	service *node.Service
 	groups  bool
+	formats int // node.Config.MaxFormats
+	clock   *clock
+	log     *slog.Logger
 }
 
 func newWorld(t testing.TB) *world {
@@ -85,10 +89,18 @@ func (w *world) restart() {
 	w.Helper()
 	service, err := node.New(w.context(), node.Config{
 		Backend: w.shelf, Features: backends.Resolve(nil, w.shelf), NodeID: "node-1",
-		StateDir: w.path("state"), DelegateFSGroup: w.groups,
+		StateDir: w.path("state"), DelegateFSGroup: w.groups, MaxFormats: w.formats, Log: w.log, Now: w.now(),
 	})
 	w.must(err)
 	w.service = service
+}
+
+// now is the clock of the service.
+func (w *world) now() func() time.Time {
+	if w.clock == nil {
+		return nil
+	}
+	return w.clock.read
 }
 
 // amnesia is a restart without the ledger.
@@ -195,7 +207,7 @@ func (w *world) unstage(r node.StageRequest) {
 
 func (w *world) inspect(path string) mount.State {
 	w.Helper()
-	state, err := mount.Inspect(path)
+	state, err := mount.Inspect(w.context(), path)
 	w.must(err)
 	return state
 }

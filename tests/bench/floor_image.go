@@ -43,7 +43,7 @@ func (f *floor) measureImage(ctx context.Context, target string) error {
 
 func (f *floor) measureLoop(ctx context.Context, image *os.File, target string) error {
 	var device *os.File
-	attached, err := timed(func() (err error) { device, err = attachLoop(image); return err })
+	attached, err := timed(func() (err error) { device, err = attachLoop(image, 0); return err })
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func createImage(path string, size int64) (*os.File, error) {
 // attachLoop makes the file a loop device that goes away by itself when nobody has it open, also when this
 // process is killed. Somebody else may take the free device first: then the kernel names another
 // (loop(4), LOOP_CTL_GET_FREE, LOOP_CONFIGURE).
-func attachLoop(image *os.File) (*os.File, error) {
+func attachLoop(image *os.File, flags uint32) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func attachLoop(image *os.File) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		config := unix.LoopConfig{Fd: uint32(image.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
+		config := unix.LoopConfig{Fd: uint32(image.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR | flags}}
 		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
 		if err == nil {
 			return device, nil

@@ -53,11 +53,12 @@ func (p *phase) lifecycle() series {
 	return s
 }
 
-// load starts a driver and measures every pool with every number of volumes in flight.
-func load(ctx context.Context, opts options, dir string, log io.Writer) (phases []*phase, err error) {
+// load starts a driver and measures every pool with every number of volumes in flight, and at last how
+// volumes are staged again.
+func load(ctx context.Context, opts options, dir string, log io.Writer) (phases []*phase, again *restaging, err error) {
 	d, err := startDriver(ctx, opts.binary, dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
 	for _, pool := range opts.pools {
@@ -68,12 +69,19 @@ func load(ctx context.Context, opts options, dir string, log io.Writer) (phases 
 				p.floor = newFloor(opts, pool, dir)
 			}
 			if err := p.measure(ctx, opts, d, filepath.Join(dir, "pods")); err != nil {
-				return nil, d.explain(fmt.Errorf("pool %s, %d in flight: %w", pool, inflight, err))
+				return nil, nil, d.explain(fmt.Errorf("pool %s, %d in flight: %w", pool, inflight, err))
 			}
 			phases = append(phases, p)
 		}
 	}
-	return phases, nil
+	again = newRestaging(opts.fsType)
+	if slices.Contains(opts.pools, imagePool) {
+		fmt.Fprintf(log, "pool %s, staged again: %d rounds\n", imagePool, restageRounds)
+		if err := again.measure(ctx, opts, d, filepath.Join(dir, "pods")); err != nil {
+			return nil, nil, d.explain(fmt.Errorf("pool %s, staged again: %w", imagePool, err))
+		}
+	}
+	return phases, again, nil
 }
 
 // measure runs the phase.

@@ -49,12 +49,16 @@ func run(ctx context.Context, opts options, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = space.close(err) }()
-	phases, err := load(ctx, opts, space.dir, log)
+	phases, again, err := load(ctx, opts, space.dir, log)
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // Whatever failed then failed because of it.
 	}
 	if err != nil {
 		return err
 	}
-	return report(out, opts, phases)
+	if err := report(out, opts, phases); err != nil {
+		return err
+	}
+	again.report(out)
+	return nil
 }

@@ -74,7 +74,7 @@ func TestRunMeasuresEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustBeEmpty(t, opts.dir)
-	wanted := []string{"lifecycles/s", "CPU ms/volume", "Pool directory, 4 in flight", "Pool image, 1 in flight", "measured/floor = "}
+	wanted := []string{"lifecycles/s", "CPU ms/volume", "Pool directory, 4 in flight", "Pool image, 1 in flight", "measured/floor = ", "NodeStageVolume and NodePublishVolume take"}
 	for _, name := range rpcNames() {
 		wanted = append(wanted, name)
 	}
@@ -90,7 +90,7 @@ func TestRunStopsWhenTheDriverDoesNotStart(t *testing.T) {
 	needRoot(t)
 	for binary, want := range map[string]string{"/bin/false": "it ended (exit status 1)", "/nonexistent": "no such file"} {
 		opts := small(t, binary)
-		_, err := load(t.Context(), opts, t.TempDir(), io.Discard)
+		_, _, err := load(t.Context(), opts, t.TempDir(), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("with %s: error is %v, want %s", binary, err, want)
 		}
@@ -144,7 +144,7 @@ func TestRunFailsOnAnyRPCError(t *testing.T) {
 	opts := small(t, testBinary(t))
 	opts.fsType = "ext5"
 	dir := shortDir(t)
-	_, err := load(t.Context(), opts, dir, io.Discard)
+	_, _, err := load(t.Context(), opts, dir, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "of volume bench-image-1-0 failed") || !strings.Contains(err.Error(), "ext5") {
 		t.Errorf("error is %v, want one that names the RPC, the volume and the reason", err)
 	}

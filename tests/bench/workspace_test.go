@@ -38,7 +38,7 @@ func mess(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	device, err := attachLoop(image)
+	device, err := attachLoop(image, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -189,12 +189,11 @@ func (r *recovery) finish(ctx context.Context, giveUp bool) error {
 	return nil
 }
 
-// withoutIntent leaves out the record that the volume was being formatted, repaired or grown. It outlives the taking
+// withoutIntent leaves out the record that the volume was being repaired or grown. It outlives the taking
 // back: what was half done is on the device, and nothing else would tell.
 func (r *recovery) withoutIntent(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
-		return r.blank && strings.HasPrefix(line, "state file ~/state/formatting/") ||
-			(r.grownMiB > 0 || r.dirty) && strings.HasPrefix(line, "state file ~/state/repairing/")
+		return (r.grownMiB > 0 || r.dirty) && strings.HasPrefix(line, "state file ~/state/repairing/")
 	})
 }
 

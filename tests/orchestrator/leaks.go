@@ -37,8 +37,8 @@ func Leaks(dataDir, mountDir string) ([]string, error) {
 // patterns of path.Match, those of directories with a slash at the end.
 func skeleton() []string {
 	list := []string{
-		"lock", "known/", "known/*", "node/", "node/formatting/", "node/repairing/",
-		"pools/", "pools/*/", "pools/*/lock", "pools/*/pool.json",
+		"known/", "known/*", "node/", "node/repairing/",
+		"pools/", "pools/*/", "pools/*/pool.json",
 	}
 	for _, folder := range []string{"volumes", "snapshots", "groups", "staging", "trash", "retained", "quarantine"} {
 		list = append(list, "pools/*/"+folder+"/")

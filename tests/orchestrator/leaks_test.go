@@ -35,12 +35,10 @@ func workspace(t *testing.T) *Workspace {
 			mkdir(t, filepath.Join(w.Data(), "pools", pool, folder))
 		}
 		write(t, filepath.Join(w.Data(), "pools", pool, "pool.json"))
-		write(t, filepath.Join(w.Data(), "pools", pool, "lock"))
 		mkdir(t, filepath.Join(w.Data(), "known"))
 		write(t, filepath.Join(w.Data(), "known", pool))
 	}
-	write(t, filepath.Join(w.Data(), "lock"))
-	mkdir(t, filepath.Join(w.Data(), "node", "formatting"))
+	mkdir(t, filepath.Join(w.Data(), "node", "repairing"))
 	return w
 }
 

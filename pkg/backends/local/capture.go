@@ -28,7 +28,7 @@ func (c imageCopy) instant() bool {
 // copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules
 // that out.
 func (e *engine) copyImages(ctx context.Context, copies []imageCopy) error {
-	uses, err := findUses(ctx, copies)
+	uses, err := findUses(e.calls.With(ctx), copies)
 	if err != nil {
 		return err
 	}

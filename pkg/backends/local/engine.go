@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // engine is the backend at work, controller and node in one. It keeps no state but what is on disk too.
@@ -24,6 +25,7 @@ type engine struct {
 	snapshots   *shelf[*snapshot] // those of groups too
 	groups      *shelf[*group]    //
 	now         func() time.Time  // for the time of creation
+	calls       deadline.Calls    // what was given up and still runs
 }
 
 // grouping is an engine that has pools of type image, and so can take snapshots of groups. An engine

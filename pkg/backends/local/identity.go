@@ -18,7 +18,6 @@ import (
 const (
 	poolsFolder = "pools" // pools without a path of their own
 	knownFolder = "known" // the identity of each pool that was ever opened, by name
-	lockFile    = "lock"
 	poolFile    = "pool.json"
 )
 
@@ -88,19 +87,21 @@ func writePoolRecord(path string, record *poolRecord) error {
 	return durable.Replace(path, path+"~", data) // No pool's name has a "~" in it.
 }
 
-// lockPath opens a file, making it if need be, and locks it against other processes until it is closed
-// (flock(2)). The lock goes with the process, however that ends. Kinds: Busy when another process has it.
-func lockPath(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600) // Not for writing, so that the filesystem can become read-only.
+// lockDir locks a directory against other processes until it is closed (flock(2)). The lock goes with the process,
+// however that ends. A file in it would not do as well: to close one, as each start of a tool does with its
+// copy, waits for the server of some filesystems, which may not answer (design/007). Kinds: Busy when another
+// process has it.
+func lockDir(path string) (*os.File, error) {
+	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = backends.Errorf(backends.Busy, "another process uses %s: stop it, or use another directory", filepath.Dir(path))
+		err = backends.Errorf(backends.Busy, "another process uses %s: stop it, or use another directory", path)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s could not be locked: %w", path, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("%s could not be locked: %w", path, err), dir.Close())
 	}
-	return file, nil
+	return dir, nil
 }

@@ -52,7 +52,7 @@ func newEngine(options backends.Options) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockPath(filepath.Join(dataDir, lockFile))
+	lock, err := lockDir(dataDir)
 	if err != nil {
 		return nil, err
 	}

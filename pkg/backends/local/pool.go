@@ -57,7 +57,7 @@ func newPool(s poolSettings, dataDir string, log *slog.Logger) (*pool, error) {
 		return nil, err
 	}
 	p := &pool{name: s.name, kind: s.kind, path: path, log: log.With("pool", s.name)}
-	if p.lock, err = lockPath(filepath.Join(path, lockFile)); err != nil {
+	if p.lock, err = lockDir(path); err != nil {
 		return nil, err
 	}
 	if err := p.open(dataDir); err != nil {

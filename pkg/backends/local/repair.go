@@ -62,7 +62,7 @@ func (e *engine) readNotes(ctx context.Context, v *volume, r *report) error {
 
 // thaw thaws the filesystem on an image that the process froze before it was killed.
 func (e *engine) thaw(ctx context.Context, v *volume, r *report) error {
-	use, err := freeze.Find(ctx, v.data())
+	use, err := freeze.Find(e.calls.With(ctx), v.data())
 	if err != nil {
 		return err
 	}

@@ -125,9 +125,9 @@ func TestDetachDevice(t *testing.T) {
 
 func TestRefreshRefuses(t *testing.T) {
 	path := image(t, mib)
-	_, err := Refresh(path)
+	_, err := Refresh(t.Context(), path)
 	wantKind(t, err, backends.Invalid)
-	_, err = Refresh(path + "x")
+	_, err = Refresh(t.Context(), path+"x")
 	wantKind(t, err, backends.NotFound)
 }
 

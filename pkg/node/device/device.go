@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // Device is a block device that was proven and is held open.
@@ -37,24 +39,64 @@ type Options struct {
 // or the image is smaller than it must be; NotFound for an image that is not there; Unavailable for a device
 // that is not there yet, that has another serial number or a smaller size, or whose identity cannot be
 // read: all of which may be otherwise in a moment; InUse when the image is attached in a way that does not
-// fit; Exhausted when there is no loop device to be had.
+// fit; Exhausted when there is no loop device to be had; Busy while somebody else attaches the image.
+//
+// It returns by the end of the context, with Unavailable. Should what hangs then come to its end after all, what
+// it attached is detached.
 func Open(ctx context.Context, source backends.Device, opts Options) (*Device, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "opening device %q: not begun: %w", source.Path, err)
-	}
-	open := openNode
-	if source.Image {
-		open = openImage
-	}
-	d, err := open(ctx, source, opts)
+	call := deadline.Call{Name: fmt.Sprintf("opening device %q", source.Path), On: onImage(source.Path), Grace: lastWords}
+	o, err := deadline.Do(ctx, call, func(ctx context.Context) (*opened, error) { return openProven(ctx, source, opts) }, (*opened).undo)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.prove(source); err != nil {
-		_ = d.Close() // the proof's failure is what counts
+	o.unlock()
+	return o.Device, nil
+}
+
+// lastWords is how long, from the end of the context on, a call may take to say itself what it was waiting for.
+const lastWords = 100 * time.Millisecond
+
+// opened is a device that was opened, on its way to who asked for it.
+type opened struct {
+	*Device
+	guard *os.File // holds the lock of an image; nil for another device
+	made  bool     // the image was not attached before
+}
+
+// openProven is Open, however long it takes.
+func openProven(ctx context.Context, source backends.Device, opts Options) (*opened, error) {
+	find := openNode
+	if source.Image {
+		find = openImage
+	}
+	o, err := find(ctx, source, opts)
+	if err != nil {
 		return nil, err
 	}
-	return d, nil
+	if err := o.prove(source); err != nil {
+		o.undo()
+		return nil, err
+	}
+	return o, nil
+}
+
+// undo closes the device and leaves no loop device behind that was made for it. The image stays locked until
+// then, so that nobody finds the loop device and relies on its lasting.
+func (o *opened) undo() {
+	if o.made {
+		if info, err := unix.IoctlLoopGetStatus64(int(o.File.Fd())); err == nil {
+			_ = setAutoclear(o.File, info, true) // a failure leaves what a kill would, and Detach finds it
+		}
+	}
+	_ = o.Close() // nothing was written
+	o.unlock()
+}
+
+// unlock gives back the lock of an image.
+func (o *opened) unlock() {
+	if o.guard != nil {
+		unlockImage(o.guard)
+	}
 }
 
 // Close lets go of the device. A loop device that nobody else uses is cleared by this unless it is
@@ -65,7 +107,7 @@ func (d *Device) Close() error { return d.File.Close() }
 func (d *Device) Number() uint64 { return unix.Mkdev(d.Major, d.Minor) }
 
 // openNode opens a device node, or what a link such as one of /dev/disk/by-id leads to.
-func openNode(_ context.Context, source backends.Device, opts Options) (*Device, error) {
+func openNode(_ context.Context, source backends.Device, opts Options) (*opened, error) {
 	found, err := locate(source.Path, 0)
 	if errors.Is(err, unix.ENOENT) {
 		return nil, backends.Errorf(backends.Unavailable, "device %q is not there (yet): %w", source.Path, err)
@@ -81,7 +123,8 @@ func openNode(_ context.Context, source backends.Device, opts Options) (*Device,
 	if err != nil {
 		return nil, backends.Errorf(openKind(err), "opening device %q: %w", source.Path, err)
 	}
-	return newDevice(file, opts)
+	d, err := newDevice(file, opts)
+	return &opened{Device: d}, err
 }
 
 // newDevice fills a Device from an open node, which it takes over.

@@ -56,6 +56,15 @@ func open(t *testing.T, path string, size int64, opts Options) *Device {
 	return d
 }
 
+func isUnopened(t *testing.T, file *os.File) bool {
+	t.Helper()
+	free, err := unopened(file)
+	if err != nil {
+		t.Error(err)
+	}
+	return free
+}
+
 func wantKind(t *testing.T, err error, kind backends.Kind) {
 	t.Helper()
 	if !backends.Is(err, kind) {
@@ -65,7 +74,7 @@ func wantKind(t *testing.T, err error, kind backends.Kind) {
 
 func wantLoops(t *testing.T, path string, want ...string) {
 	t.Helper()
-	got, err := FindLoops(path)
+	got, err := FindLoops(t.Context(), path)
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("FindLoops(%s) = %v, %v, want %v", path, got, err, want)
 	}
@@ -235,7 +244,7 @@ func TestUnopened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer guard.Close()
-	if !unopened(guard) {
+	if !isUnopened(t, guard) {
 		t.Error("an image that nobody has open is not known to be so")
 	}
 	other, err := os.Open(path)
@@ -243,7 +252,7 @@ func TestUnopened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if unopened(guard) {
+	if isUnopened(t, guard) {
 		t.Error("an image that is open is taken for one that is not")
 	}
 }
@@ -278,7 +287,7 @@ func TestLeaseAgainstOpen(t *testing.T) {
 	// then until they have met.
 	granted, tries := 0, 0
 	for deadline := time.Now().Add(30 * time.Second); tries < 20_000 || granted%tries == 0 && time.Now().Before(deadline); tries++ {
-		if unopened(f) {
+		if isUnopened(t, f) {
 			granted++
 		}
 	}
@@ -303,7 +312,7 @@ func TestGrownImageIsTakenOver(t *testing.T) {
 	if err := os.Truncate(path, 5*mib); err != nil {
 		t.Fatal(err)
 	}
-	if size, err := Refresh(d.Path); err != nil || size != 5*mib {
+	if size, err := Refresh(t.Context(), d.Path); err != nil || size != 5*mib {
 		t.Errorf("Refresh = %d, %v, want 5 MiB", size, err)
 	}
 	if size, err := SizeOf(d.File); err != nil || size != 5*mib {

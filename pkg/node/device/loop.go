@@ -18,8 +18,9 @@ const loopMajor = 7
 // filesystem made with one sector size cannot be mounted on a device with a larger one.
 const logicalBlock = 512
 
-// openImage attaches an image file, or finds it attached, and opens its loop device.
-func openImage(ctx context.Context, source backends.Device, opts Options) (*Device, error) {
+// openImage attaches an image file, or finds it attached, and opens its loop device. The image's lock is part
+// of what it returns: until it is let go of nobody else attaches the image or adjusts its loop device.
+func openImage(ctx context.Context, source backends.Device, opts Options) (*opened, error) {
 	image, err := locateImage(source.Path)
 	if err != nil {
 		return nil, err
@@ -29,16 +30,18 @@ func openImage(ctx context.Context, source backends.Device, opts Options) (*Devi
 	if err != nil {
 		return nil, err
 	}
-	defer unlockImage(guard)
-	node, err := attachOnce(ctx, image, guard, opts)
+	node, made, err := attachOnce(ctx, image, guard, opts)
 	if err != nil {
+		unlockImage(guard)
 		return nil, err
 	}
 	d, err := newDevice(node, opts)
-	if err == nil {
-		d.Loop = true
+	if err != nil {
+		unlockImage(guard)
+		return nil, err
 	}
-	return d, err
+	d.Loop = true
+	return &opened{Device: d, guard: guard, made: made}, nil
 }
 
 // locateImage finds an image file. Kinds: NotFound; Invalid for a symlink or anything but a regular file.
@@ -54,21 +57,30 @@ func locateImage(path string) (*located, error) {
 	return image, nil
 }
 
-// attachOnce returns the image's one loop device, open and set up as the options ask.
-func attachOnce(ctx context.Context, image *located, guard *os.File, opts Options) (*os.File, error) {
-	if !unopened(guard) {
-		loops, err := image.attached()
+// attachOnce returns the image's one loop device, open and set up as the options ask; made tells that it was
+// attached just now.
+func attachOnce(ctx context.Context, image *located, guard *os.File, opts Options) (node *os.File, made bool, err error) {
+	free, err := unopened(guard)
+	if err != nil {
+		return nil, false, err
+	}
+	if !free {
+		found, err := image.attached(ctx)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		for _, loop := range loops {
+		for _, loop := range found {
 			node, err := reuse(loop, image, opts)
 			if err != nil || node != nil {
-				return node, err
+				return node, false, err
 			}
 		}
 	}
-	return attach(ctx, image, opts)
+	if err := ctx.Err(); err != nil {
+		return nil, false, backends.Errorf(backends.Unavailable, "attaching %q: not begun: %w", image.Name(), err)
+	}
+	node, err = attach(ctx, image, opts)
+	return node, err == nil, err
 }
 
 // reuse opens a loop device that the image was seen attached to and adjusts it; nil when it is not

@@ -3,15 +3,17 @@ package device
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/loops"
 )
 
 // loopDevice is a loop device that has a file attached, by its node's path.
@@ -47,87 +49,35 @@ func (l *located) holds(info *unix.LoopInfo64) bool {
 	return info.Device == l.stat.Dev && info.Inode == l.stat.Ino
 }
 
-// attached returns the loop devices that hold the image. Those are asked first whose file has the image's
-// name, in a directory of the same name: the kernel makes that name of what it knows, and follows renames, while
-// the answer to LOOP_GET_STATUS64 comes from the filesystem that the file is on, and somebody else's may be a
-// server that does not answer. What is above the directory depends on the mount namespace of who looks. Only
-// when none of them holds the image, which has another name then, are the others asked too.
-func (l *located) attached() ([]loopDevice, error) {
-	alike, err := l.attachedWhere(func(file string) bool { return lastTwo(file) == lastTwo(l.Name()) })
-	if err != nil || len(alike) > 0 {
-		return alike, err
+// attached returns the loop devices that hold the image.
+func (l *located) attached(ctx context.Context) ([]loopDevice, error) {
+	found, err := loops.Holding(ctx, int(l.Fd()), l.Name())
+	devices := make([]loopDevice, len(found))
+	for i, d := range found {
+		devices[i] = loopDevice{d.Path}
 	}
-	return l.attachedWhere(func(file string) bool { return lastTwo(file) != lastTwo(l.Name()) })
-}
-
-// attachedWhere asks the loop devices whose file's path is accepted.
-func (l *located) attachedWhere(accept func(file string) bool) ([]loopDevice, error) {
-	var found []loopDevice
-	err := eachLoop(func(loop loopDevice, file string) error {
-		if !accept(file) {
-			return nil
-		}
-		node, info, err := loop.open(true)
-		if err != nil || node == nil {
-			return err
-		}
-		if l.holds(info) {
-			found = append(found, loop)
-		}
-		return node.Close()
-	})
-	return found, err
-}
-
-// lastTwo is the end of a path: a file and its directory.
-func lastTwo(path string) string {
-	return filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
-}
-
-// eachLoop visits the loop devices that hold a file, with the file's path as the kernel sees it now.
-func eachLoop(visit func(loop loopDevice, file string) error) error {
-	// filepath.Glob would not do: it takes a directory that cannot be read for an empty one, and an image that
-	// seems to be attached to nothing is attached once more.
-	entries, err := os.ReadDir("/sys/block")
-	if err != nil {
-		return backends.Errorf(backends.Unavailable, "listing loop devices: %w", err)
-	}
-	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), "loop") {
-			continue
-		}
-		dir := filepath.Join("/sys/block", entry.Name())
-		file, ok, err := attribute(dir, "loop/backing_file")
-		if err != nil {
-			return backends.Errorf(backends.Unavailable, "looking at loop devices: %w", err)
-		}
-		if !ok {
-			continue
-		}
-		if err := visit(loopDevice{"/dev/" + filepath.Base(dir)}, strings.TrimSuffix(string(file), "\n")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return devices, err
 }
 
 // FindLoops returns the nodes of all loop devices that hold the image, one more than none only when
 // somebody else attached it too. An image that was deleted is looked for under the name it had.
-// Kinds: Invalid for a path that is no plain path or that leads to no regular file.
-func FindLoops(imagePath string) ([]string, error) {
-	loops, err := loopsOf(imagePath)
+// Kinds: Invalid for a path that is no plain path or that leads to no regular file;
+// Unavailable when a device that may hold it does not answer, or the context ends first.
+func FindLoops(ctx context.Context, imagePath string) ([]string, error) {
+	call := deadline.Call{Name: fmt.Sprintf("looking for the loop devices of %q", imagePath)}
+	found, err := deadline.Do(ctx, call, func(ctx context.Context) ([]loopDevice, error) { return loopsOf(ctx, imagePath) }, nil)
 	if err != nil {
 		return nil, err
 	}
-	paths := make([]string, len(loops))
-	for i, loop := range loops {
+	paths := make([]string, len(found))
+	for i, loop := range found {
 		paths[i] = loop.path
 	}
 	slices.Sort(paths)
 	return paths, nil
 }
 
-func loopsOf(imagePath string) ([]loopDevice, error) {
+func loopsOf(ctx context.Context, imagePath string) ([]loopDevice, error) {
 	image, err := locateImage(imagePath)
 	if backends.Is(err, backends.NotFound) {
 		return deletedLoops(imagePath)
@@ -141,10 +91,11 @@ func loopsOf(imagePath string) ([]loopDevice, error) {
 		return nil, backends.Errorf(openKind(err), "opening image %q: %w", imagePath, err)
 	}
 	defer func() { _ = file.Close() }() // open for reading only
-	if unopened(file) {
-		return nil, nil
+	free, err := unopened(file)
+	if err != nil || free {
+		return nil, err
 	}
-	return image.attached()
+	return image.attached(ctx)
 }
 
 // deletedLoops finds loop devices whose file is gone. The kernel marks its name, as it was without
@@ -154,15 +105,18 @@ func deletedLoops(imagePath string) ([]loopDevice, error) {
 	if err != nil {
 		dir = filepath.Dir(imagePath)
 	}
-	gone := filepath.Join(dir, filepath.Base(imagePath)) + " (deleted)"
+	gone := filepath.Join(dir, filepath.Base(imagePath)) + loops.Deleted
+	all, err := loops.Attached()
+	if err != nil {
+		return nil, err
+	}
 	var found []loopDevice
-	err = eachLoop(func(loop loopDevice, file string) error {
-		if file == gone {
-			found = append(found, loop)
+	for _, d := range all {
+		if d.File == gone {
+			found = append(found, loopDevice{d.Path})
 		}
-		return nil
-	})
-	return found, err
+	}
+	return found, nil
 }
 
 // lockPoll is how often a lock that is taken is tried again.
@@ -204,12 +158,19 @@ func unlockImage(guard *os.File) {
 
 // unopened tells for certain that the file is the only one by which the image is open, loop devices
 // included: then there is no need to ask them all. The kernel grants a write lease only then (fcntl(2),
-// F_SETLEASE). Who opens the image in that instant waits until the lease is given back, in the next call.
-func unopened(file *os.File) bool {
+// F_SETLEASE). Who opens the image in that instant waits until the lease is given back, in the next call, or,
+// should that fail, when the file is closed, which it is then, and the answer does not count: a lease that
+// stays would hold up everybody who opens the image.
+//
+// Kinds: Unavailable when the lease was not given back.
+func unopened(file *os.File) (bool, error) {
 	fd := file.Fd()
 	if _, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_WRLCK); err != nil {
-		return false
+		return false, nil //nolint:nilerr // no lease: the image is open elsewhere, or its filesystem grants none
 	}
-	_, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK)
-	return err == nil
+	if _, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK); err != nil {
+		_ = file.Close() // the lease goes with it
+		return false, backends.Errorf(backends.Unavailable, "giving back the lease on image %q: %w", file.Name(), err)
+	}
+	return true, nil
 }

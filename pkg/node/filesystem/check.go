@@ -38,6 +38,10 @@ func Check(ctx context.Context, path, fsType, intentBase string) error {
 	if err := Missing(fsType); err != nil {
 		return err
 	}
+	if device.turn, err = takeTurn(ctx, path); err != nil {
+		return err
+	}
+	defer device.turn.release()
 	r, err := repairOf(intentBase, device.File)
 	if err == nil {
 		err = r.record(repairCheck, device.File)

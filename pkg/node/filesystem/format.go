@@ -17,11 +17,12 @@ type Request struct {
 	Path    string   // the device node
 	Held    *os.File // the device itself, open for writing: the one that was proven
 	FSType  string   // one of Types
+	Volume  string   // the handle of the volume that the device is
 	Options []string // further arguments for mkfs, each an element; nothing that forces it
-	// Resume says that the caller has proof that this very device was being formatted as FSType and has
-	// not been mounted since: what a cut-short mkfs left is formatted again.
-	Resume bool
 }
+
+// mark is what is noted on the device meanwhile.
+func (r Request) mark() Mark { return Mark{r.Volume, r.FSType} }
 
 // Types are the filesystems that Format makes; the first is the default.
 func Types() []string { return []string{"ext4", "xfs", "btrfs"} }
@@ -71,38 +72,46 @@ func Missing(fsType string) error {
 	return nil
 }
 
-// Format makes a filesystem on a device that it first proves to be blank itself. After a crash in the
-// middle the device is not blank; then Resume decides.
+// Format makes a filesystem on a device that it first proves to be blank itself, and returns what is on the
+// device then. Its Mark is on the device meanwhile: what a call that was cut short left is formatted again,
+// or when it was finished only lacks that the mark is taken away.
 //
 // Kinds: InUse when the device holds something, naming it; Invalid for a type that is not one of Types or
 // an option that would force mkfs; OutOfRange for a device that is too small; Unsupported when mkfs is not
-// installed; Busy when another tool works on the device; Unavailable when the device cannot be read, is
-// not the held one, or the context ended: mkfs is killed then, and Resume has its case; Unknown when mkfs
-// fails.
-func Format(ctx context.Context, req Request) error {
+// installed; Busy when another tool works on the device; Unavailable when the device cannot be read or
+// written, is not the held one, or the context ended: mkfs is killed then; Unknown when mkfs fails.
+func Format(ctx context.Context, req Request) (Found, error) {
 	m, err := req.maker()
 	if err != nil {
-		return err
+		return Found{}, err
 	}
 	locked, err := lockDevice(req.Path)
 	if err != nil {
-		return err
+		return Found{}, err
 	}
 	defer locked.unlock()
 	size, err := req.size(locked)
 	if err != nil {
-		return err
+		return Found{}, err
 	}
 	if size < m.leastSize {
-		return backends.Errorf(backends.OutOfRange, "%s has %d bytes: filesystem %s needs at least %d", req.Path, size, req.FSType, m.leastSize)
+		return Found{}, backends.Errorf(backends.OutOfRange, "%s has %d bytes: filesystem %s needs at least %d", req.Path, size, req.FSType, m.leastSize)
 	}
+	if locked.turn, err = takeTurn(ctx, req.Path); err != nil {
+		return Found{}, err
+	}
+	defer locked.turn.release()
 	found, err := Probe(ctx, req.Held, size)
 	if err != nil {
-		return err
+		return Found{}, err
 	}
 	force, finished, err := req.mayFormat(found)
-	if err != nil || finished {
-		return err
+	switch {
+	case err != nil:
+		return Found{}, err
+	case finished:
+		found.Mark = Mark{}
+		return found, eraseMark(ctx, req.Held, size)
 	}
 	args := slices.Concat(m.args, req.Options)
 	if force {
@@ -150,36 +159,39 @@ func (r Request) mayFormat(found Found) (force, finished bool, err error) {
 	if found.Blank() {
 		return false, false, nil
 	}
-	if r.Resume {
+	if found.Mark == r.mark() {
 		same := found.Type == r.FSType || isExt(found.Type) && isExt(r.FSType)
 		switch {
 		case found.Type == UnknownData, same && (found.Incomplete || found.Unused):
 			return true, false, nil
-		case same && found.Type == r.FSType && !isExt(found.Type):
+		case found.Type == r.FSType:
 			return false, true, nil
 		}
 	}
 	return false, false, backends.Errorf(backends.InUse, "%s holds %s: it is not formatted as %s, which is done to a blank device only", r.Path, found, r.FSType)
 }
 
-// mkfs runs the tool and looks at what it made.
-func (r Request) mkfs(ctx context.Context, c command, size int64) error {
+// mkfs notes on the device what it does, runs the tool and looks at what it made.
+func (r Request) mkfs(ctx context.Context, c command, size int64) (Found, error) {
+	if err := r.mark().write(ctx, r.Held, size); err != nil {
+		return Found{}, err
+	}
 	result, err := run(ctx, c)
 	if err != nil {
-		return err
+		return Found{}, err
 	}
 	if result.code != 0 {
-		return backends.Errorf(backends.Unknown, "%s on %s failed with exit code %d: %s", c.tool, r.Path, result.code, result.words)
+		return Found{}, backends.Errorf(backends.Unknown, "%s on %s failed with exit code %d: %s", c.tool, r.Path, result.code, result.words)
 	}
-	if err := r.Held.Sync(); err != nil {
-		return backends.Errorf(backends.Unavailable, "writing the new filesystem on %s to the device: %w", r.Path, err)
+	if err := eraseMark(ctx, r.Held, size); err != nil {
+		return Found{}, err
 	}
 	found, err := Probe(ctx, r.Held, size)
 	if err != nil {
-		return err
+		return Found{}, err
 	}
 	if found.Type != r.FSType || found.Incomplete {
-		return backends.Errorf(backends.Unknown, "%s succeeded, but %s holds %s", c.tool, r.Path, found)
+		return Found{}, backends.Errorf(backends.Unknown, "%s succeeded, but %s holds %s", c.tool, r.Path, found)
 	}
-	return nil
+	return found, nil
 }

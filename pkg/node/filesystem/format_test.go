@@ -3,7 +3,6 @@ package filesystem
 import (
 	"context"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +22,20 @@ func leastSize(fsType string) int64 {
 func format(t *testing.T, d *device.Device, fsType string) {
 	t.Helper()
 	needTools(t, fsType)
-	if err := Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: fsType}); err != nil {
+	if _, err := Format(t.Context(), request(d, fsType)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// request asks for a filesystem on the device of volume v.
+func request(d *device.Device, fsType string, options ...string) Request {
+	return Request{Path: d.Path, Held: d.File, FSType: fsType, Volume: "v", Options: options}
+}
+
+// on notes on a device that it is being formatted.
+func (m Mark) on(t *testing.T, d *device.Device) {
+	t.Helper()
+	if err := m.write(t.Context(), d.File, d.SizeBytes); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -40,7 +52,7 @@ func TestFormat(t *testing.T) {
 			if NeedsGrow(found, d.SizeBytes) {
 				t.Errorf("a new filesystem of %d bytes is to grow on a device of %d", found.SizeBytes, d.SizeBytes)
 			}
-			err := Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: fsType})
+			_, err := Format(t.Context(), request(d, fsType))
 			wantKind(t, err, backends.InUse)
 		})
 	}
@@ -74,20 +86,23 @@ func TestFormatRefuses(t *testing.T) {
 		req  Request
 		want backends.Kind
 	}{
-		"unknown type":  {Request{Path: d.Path, Held: d.File, FSType: "ext3"}, backends.Invalid},
-		"forced":        {Request{Path: d.Path, Held: d.File, FSType: "ext4", Options: []string{"-F"}}, backends.Invalid},
-		"forced, mixed": {Request{Path: d.Path, Held: d.File, FSType: "ext4", Options: []string{"-qF"}}, backends.Invalid},
-		"forced, long":  {Request{Path: d.Path, Held: d.File, FSType: "btrfs", Options: []string{"--force"}}, backends.Invalid},
-		"too small":     {Request{Path: small.Path, Held: small.File, FSType: "ext4"}, backends.OutOfRange},
-		"another node":  {Request{Path: other.Path, Held: d.File, FSType: "ext4"}, backends.Unavailable},
-		"no node":       {Request{Path: "/dev/none-such", Held: d.File, FSType: "ext4"}, backends.Unavailable},
-		"bad option":    {Request{Path: d.Path, Held: d.File, FSType: "ext4", Options: []string{"-O", "none-such"}}, backends.Unknown},
+		"unknown type":  {request(d, "ext3"), backends.Invalid},
+		"forced":        {request(d, "ext4", "-F"), backends.Invalid},
+		"forced, mixed": {request(d, "ext4", "-qF"), backends.Invalid},
+		"forced, long":  {request(d, "btrfs", "--force"), backends.Invalid},
+		"too small":     {request(small, "ext4"), backends.OutOfRange},
+		"another node":  {Request{Path: other.Path, Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
+		"no node":       {Request{Path: "/dev/none-such", Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
+		"long handle":   {Request{Path: d.Path, Held: d.File, FSType: "ext4", Volume: strings.Repeat("v", markSize)}, backends.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantKind(t, Format(t.Context(), test.req), test.want)
+			_, err := Format(t.Context(), test.req)
+			wantKind(t, err, test.want)
 		})
 	}
-	for _, d := range []*device.Device{d, other, small} {
+	_, err := Format(t.Context(), request(other, "ext4", "-O", "none-such"))
+	wantKind(t, err, backends.Unknown)
+	for _, d := range []*device.Device{d, small} {
 		if found := probe(t, d.File); !found.Blank() {
 			t.Errorf("%s holds %s", d, found)
 		}
@@ -97,77 +112,11 @@ func TestFormatRefuses(t *testing.T) {
 func TestFormatWithOptions(t *testing.T) {
 	needTools(t, "ext4")
 	d := attach(t, image(t, 16*mib))
-	if err := Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: "ext4", Options: []string{"-b", "4096"}}); err != nil {
+	if _, err := Format(t.Context(), request(d, "ext4", "-b", "4096")); err != nil {
 		t.Fatal(err)
 	}
 	if found := probe(t, d.File); found.grid.block != 4096 {
 		t.Errorf("blocks of %d bytes, want 4096", found.grid.block)
-	}
-}
-
-// Killed at any moment, mkfs leaves something that Resume finishes, and that nothing else formats.
-func TestFormatResumesAfterKill(t *testing.T) {
-	for _, fsType := range Types() {
-		t.Run(fsType, func(t *testing.T) {
-			needTools(t, fsType)
-			m, _ := makerOf(fsType)
-			path, _ := lookTool(m.tools[0])
-			cut := 0
-			for pause := time.Duration(0); pause < 24*time.Millisecond; pause += 2 * time.Millisecond {
-				d := attach(t, image(t, leastSize(fsType)))
-				cmd := exec.CommandContext(t.Context(), path, append(append([]string{}, m.args...), d.Path)...)
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				timer := time.AfterFunc(pause, func() { _ = cmd.Process.Kill() })
-				if err := cmd.Wait(); err != nil {
-					cut++
-				}
-				timer.Stop()
-				before := probe(t, d.File)
-				err := Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: fsType})
-				if before.Blank() != (err == nil) {
-					t.Errorf("killed after %s: it held %s and formatting it without proof ended with %v", pause, before, err)
-				}
-				err = Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: fsType, Resume: true})
-				if found := probe(t, d.File); err != nil || found.Type != fsType || found.Incomplete {
-					t.Errorf("killed after %s: it held %s, resuming ended with %v and left %s", pause, before, err, found)
-				}
-				_ = d.Close() // the device frees itself
-			}
-			t.Logf("cut short %d times of 12", cut)
-		})
-	}
-}
-
-// Resume never touches a filesystem that may have been used, whatever the proof.
-func TestResumeSparesWhatIsFinished(t *testing.T) {
-	for _, fsType := range []string{"xfs", "btrfs"} {
-		d := attach(t, image(t, leastSize(fsType)))
-		format(t, d, fsType)
-		before := probe(t, d.File)
-		if err := Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: fsType, Resume: true}); err != nil {
-			t.Errorf("%s: %v", fsType, err)
-		}
-		if after := probe(t, d.File); after.UUID != before.UUID {
-			t.Errorf("a finished %s was formatted again", fsType)
-		}
-	}
-	d := attach(t, image(t, leastSize("ext4")))
-	format(t, d, "ext4")
-	mountOnce(t, d)
-	err := Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: "ext4", Resume: true})
-	wantKind(t, err, backends.InUse)
-}
-
-// A device that was being formatted as one type is not formatted as another.
-func TestResumeAsAnotherType(t *testing.T) {
-	d := attach(t, image(t, leastSize("xfs")))
-	format(t, d, "xfs")
-	err := Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: "ext4", Resume: true})
-	wantKind(t, err, backends.InUse)
-	if err != nil && (!strings.Contains(err.Error(), "xfs") || !strings.Contains(err.Error(), "ext4")) {
-		t.Errorf("the error does not name both types: %v", err)
 	}
 }
 
@@ -239,7 +188,8 @@ func TestToolKeepsLock(t *testing.T) {
 	locked.unlock()
 	_, err = lockDevice(d.Path)
 	wantKind(t, err, backends.Busy)
-	wantKind(t, Format(t.Context(), Request{Path: d.Path, Held: d.File, FSType: "ext4"}), backends.Busy)
+	_, err = Format(t.Context(), request(d, "ext4"))
+	wantKind(t, err, backends.Busy)
 	fd, err := unix.Open(d.Path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)

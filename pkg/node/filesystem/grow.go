@@ -88,6 +88,10 @@ func GrowOffline(ctx context.Context, path, fsType, intentBase string) error {
 		return err
 	}
 	defer device.unlock()
+	if device.turn, err = takeTurn(ctx, path); err != nil {
+		return err
+	}
+	defer device.turn.release()
 	r, err := repairOf(intentBase, device.File)
 	if err == nil {
 		err = r.record(repairCheck, device.File)

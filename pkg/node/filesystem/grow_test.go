@@ -18,7 +18,7 @@ func enlarge(t *testing.T, f *os.File, d *device.Device, size int64) {
 	if err := f.Truncate(size); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := device.Refresh(d.Path); err != nil || got != size {
+	if got, err := device.Refresh(t.Context(), d.Path); err != nil || got != size {
 		t.Fatalf("the device has %d bytes, %v, want %d", got, err, size)
 	}
 }

@@ -12,7 +12,8 @@ import (
 // lockedDevice is a block device that is locked against other tools, in this process or another.
 type lockedDevice struct {
 	*os.File
-	inherited bool // a tool that still runs has the lock now
+	inherited bool  // a tool that still runs has the lock now
+	turn      *turn // nil unless turns are bounded
 }
 
 // lockDevice opens and locks a block device. Kinds: Busy when somebody has the lock; Unavailable when the

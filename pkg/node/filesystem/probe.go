@@ -2,10 +2,12 @@ package filesystem
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // UnknownData is the Type of a device that holds something that no known signature explains.
@@ -29,6 +31,11 @@ type Found struct {
 	// Dirty tells that the filesystem was not unmounted cleanly or has errors. Only ext2, 3 and 4 say so
 	// in the superblock.
 	Dirty bool
+	// Unreplayed tells that there is something in the journal that is not where it belongs yet. Of an xfs it is
+	// not known.
+	Unreplayed bool
+	// Mark is what is noted on the device of its being formatted; zero where nothing is.
+	Mark Mark
 
 	grid grid
 }
@@ -41,6 +48,8 @@ func (f Found) String() string {
 	switch {
 	case f.Blank():
 		return "nothing"
+	case f.Mark != Mark{}:
+		return fmt.Sprintf("an unfinished %s (noted on the device: being formatted as %s for volume %q)", f.Type, f.Mark.FSType, f.Mark.Volume)
 	case f.Incomplete:
 		return "an unfinished " + f.Type
 	}
@@ -51,43 +60,31 @@ func (f Found) String() string {
 // the context ends. A device that cannot be read in full where signatures are is an error, never blank.
 // Kinds: Unavailable.
 func Probe(ctx context.Context, dev *os.File, size int64) (Found, error) {
-	type outcome struct {
-		found Found
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() { // a read from a dead disk does not end with the context
+	call := deadline.Call{Name: fmt.Sprintf("reading what is on %q", dev.Name())}
+	return deadline.Do(ctx, call, func(ctx context.Context) (Found, error) {
 		w := newWindow(dev, size)
 		found := identify(ctx, w)
-		done <- outcome{found, w.err}
-	}()
-	err := ctx.Err()
-	if err == nil {
-		select {
-		case o := <-done:
-			if o.err == nil {
-				return o.found, nil
-			}
-			err = o.err
-		case <-ctx.Done():
-			err = ctx.Err()
+		if w.err != nil {
+			return Found{}, backends.Errorf(backends.Unavailable, "reading the signature areas of %q (%d bytes): %w", dev.Name(), size, w.err)
 		}
-	}
-	return Found{}, backends.Errorf(backends.Unavailable, "reading the signature areas of %q (%d bytes): %w", dev.Name(), size, err)
+		return found, nil
+	}, nil)
 }
 
 // identify decides what a device holds. Nothing it returns counts when w.err is set.
 func identify(ctx context.Context, w *window) Found {
-	if found, ok := decide(search(w, signatures())); ok {
-		return found
+	found, known := decide(search(w, signatures()))
+	if !known {
+		found, known = decide(search(w, lateSignatures()))
 	}
-	if found, ok := decide(search(w, lateSignatures())); ok {
-		return found
-	}
-	if w.blank(ctx) {
+	if !known && w.blank(ctx) {
 		return Found{}
 	}
-	return Found{Type: UnknownData}
+	if !known {
+		found.Type = UnknownData
+	}
+	found.Mark = w.mark()
+	return found
 }
 
 // match is one signature that was found.

@@ -80,6 +80,10 @@ func Recover(ctx context.Context, path, intentBase string) error {
 		return err
 	}
 	if kept[0] == repairGrow {
+		if device.turn, err = takeTurn(ctx, path); err != nil {
+			return err
+		}
+		defer device.turn.release()
 		if err := checkExt(ctx, device, path, "-f", "-y"); err != nil {
 			return backends.Errorf(backends.KindOf(err), "repairing after a resize that was cut short: %w", err)
 		}

@@ -71,10 +71,15 @@ func run(ctx context.Context, c command) (result, error) {
 		return result{}, backends.Errorf(backends.Unavailable, "starting %s: %w", path, err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	ended, err := await(ctx, done)
+	ended := c.device.turn.keep() // a tool that outlives its request counts until it ends
+	go func() {
+		err := cmd.Wait()
+		ended()
+		done <- err
+	}()
+	over, err := await(ctx, done)
 	switch {
-	case !ended:
+	case !over:
 		c.device.inherited = true
 		return result{}, backends.Errorf(backends.Busy, "%s still works on %s: %w", c.tool, c.device.Name(), ctx.Err())
 	case ctx.Err() != nil && cmd.ProcessState.ExitCode() != 0:

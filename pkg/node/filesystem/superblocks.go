@@ -16,6 +16,7 @@ const (
 const (
 	extHasJournal   = 0x4  // compatible
 	extJournalDev   = 0x8  // incompatible
+	extRecover      = 0x4  // incompatible: the journal is to be replayed
 	ext64Bit        = 0x80 // incompatible
 	ext3Incompat    = 0x16 // filetype, recover, meta_bg: all that ext3 knows
 	ext3ROCompat    = 0x7  // sparse_super, large_file, btree_dir: all that ext3 knows
@@ -39,6 +40,8 @@ func readExt(w *window, offset int64) (Found, bool) {
 		UUID:   uuidText(sb[104:120]),
 		Unused: u32(sb[44:]) == 0 && u16(sb[52:]) == 0, // s_mtime, s_mnt_count
 		Dirty:  state&extStateClean == 0 || state&extStateErrors != 0,
+
+		Unreplayed: incompat&extRecover != 0,
 	}
 	f.Incomplete = f.Unused && state&extStateClean == 0
 	if u32(sb[24:]) > extMaxLogBlock {
@@ -124,6 +127,7 @@ func readBtrfs(w *window, offset int64) (Found, bool) {
 		UUID:       uuidText(sb[32:48]),
 		SizeBytes:  product(total, 1),
 		Incomplete: name != "_BHRfS_M",
+		Unreplayed: binary.LittleEndian.Uint64(sb[96:]) != 0, // log_root
 		grid:       grid{block: int64(binary.LittleEndian.Uint32(sb[144:])), device: btrfsLeastResize},
 	}, true
 }

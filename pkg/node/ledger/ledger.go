@@ -39,6 +39,17 @@ func (l *Ledger) Owner(path string) string {
 	return l.owners[path]
 }
 
+// Records returns the records of all volumes, in no order.
+func (l *Ledger) Records() []Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	records := make([]Record, 0, len(l.entries))
+	for _, e := range l.entries {
+		records = append(records, e.record.clone())
+	}
+	return records
+}
+
 // Volumes returns how many volumes are recorded.
 func (l *Ledger) Volumes() int {
 	l.mu.Lock()

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -23,7 +24,11 @@ type Staging struct {
 	// of it, a part or nothing may be mounted or attached.
 	Pending bool `json:"pending,omitempty"`
 	// Group is the group that the files belong to, in decimal digits; empty when none was asked for.
-	Group  string `json:"group,omitempty"`
+	Group string `json:"group,omitempty"`
+	// TrimInterval is how often the filesystem is trimmed, in nanoseconds; 0 for never.
+	TrimInterval time.Duration `json:"trimInterval,omitempty"`
+	// Labels are the SELinux labels that it is mounted with, as mount options; empty for none.
+	Labels string `json:"labels,omitempty"`
 	Source Source `json:"source"`
 	// Root is the root of what is mounted; all zero while it is not known.
 	Root Root `json:"root"`

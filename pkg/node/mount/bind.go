@@ -8,11 +8,13 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // Bind makes the directory, file or device node at source appear at the target too, without what is
 // mounted below it. With readOnly it is read-only from the first instant. The mount flags of the source's
-// own mount (nodev, noexec ...) carry over.
+// own mount (nodev, noexec ...) carry over, and the options change them; those that FilesystemOptions returns
+// mean nothing here and are passed over.
 //
 // A read-only bind of a block device node does not keep anyone from opening the device for writing: the
 // kernel checks read-only mounts for files and directories only. The container's device rules do that.
@@ -20,17 +22,15 @@ import (
 // Kinds: NotFound when the source or the target is not there; Invalid when either is a symlink or one of
 // them is a directory and the other is not; Exists when something is mounted at the target already: binds
 // are never stacked.
-func Bind(source string, target *safepath.Target, readOnly bool) error {
+func Bind(source string, target *safepath.Target, readOnly bool, options ...string) error {
 	tree, err := cloneTree(source)
 	if err != nil {
 		return err
 	}
 	defer closeFd(tree)
-	if readOnly {
-		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-		if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-			return backends.Errorf(kindOf(err), "making the bind mount of %q read-only: %w", source, err)
-		}
+	asked, _ := attributesOf(options)
+	if err := asked.apply(tree, readOnly); err != nil {
+		return backends.Errorf(kindOf(err), "setting the options of the bind mount of %q (read-only %t%s): %w", source, readOnly, listed(options), err)
 	}
 	return attach(tree, source, target)
 }
@@ -73,14 +73,14 @@ func attach(mount int, what string, target *safepath.Target) error {
 
 // checkPlace refuses what move_mount(2) would refuse with a bare EINVAL, and stacking.
 func checkPlace(mount int, what string, place *os.File) error {
-	below, err := inspectOpen(int(place.Fd()), place.Name())
+	below, err := glanceOpen(int(place.Fd()), place.Name())
 	if err != nil {
 		return err
 	}
 	if below.Mounted {
 		return backends.Errorf(backends.Exists, "something is mounted at %q already: %q is not mounted over it", place.Name(), what)
 	}
-	root, err := inspectOpen(mount, what)
+	root, err := glanceOpen(mount, what)
 	if err != nil {
 		return err
 	}
@@ -89,6 +89,14 @@ func checkPlace(mount int, what string, place *os.File) error {
 			what, dirOrFile(root), place.Name(), dirOrFile(below))
 	}
 	return nil
+}
+
+// listed shows options in a message.
+func listed(options []string) string {
+	if len(options) == 0 {
+		return ""
+	}
+	return ", " + secret.Options(options)
 }
 
 func dirOrFile(s State) string {
@@ -120,6 +128,8 @@ func kindOf(err error) backends.Kind {
 		return backends.Unavailable
 	case unix.ENOSPC, unix.EMFILE, unix.ENFILE:
 		return backends.Exhausted
+	case unix.EBADMSG, unix.EUCLEAN:
+		return backends.Unknown // damaged
 	}
 	return backends.Unknown
 }

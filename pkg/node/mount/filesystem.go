@@ -2,6 +2,7 @@ package mount
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +16,8 @@ import (
 type Filesystem struct {
 	Type     string   // the kernel's name, such as ext4 or nfs4
 	Source   string   // the device node, or what the type takes in its place
-	Options  []string // mount options, one an element; CheckOptions says which are allowed
+	Options  []string // mount options that were asked for, one an element; CheckOptions says which are allowed
+	Needs    []string // options that the filesystem needs besides
 	ReadOnly bool
 	// Dev, unless 0, is the st_dev that the mount must have: the number of the device that was proven.
 	// A filesystem that spans devices (btrfs) has a number of its own and cannot be held to one.
@@ -34,7 +36,7 @@ func Mount(ctx context.Context, fs Filesystem, target *safepath.Target) error {
 	if err := CheckOptions(fs.Options); err != nil {
 		return err
 	}
-	mount, err := abandonable(ctx, func() (int, error) { return unattached(fs) })
+	mount, err := unattachedBy(ctx, fs, target)
 	if err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func (c *fscontext) configure() (attributes int, err error) {
 		return 0, c.failure(err)
 	}
 	readOnly := c.fs.ReadOnly
-	for _, option := range c.fs.Options {
+	for _, option := range slices.Concat(c.fs.Options, c.fs.Needs) {
 		set, reset, ok := attribute(option)
 		switch {
 		case ok:
@@ -113,22 +115,28 @@ func (c *fscontext) set(option string) error {
 	if err == nil {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid, "filesystem %s refuses mount option %q: %w%s", c.fs.Type, secret.Option(option), err, c.words())
+	why := c.words()
+	if securityLabel(option) && !selinux() {
+		why += "; SELinux is not enabled in this node's kernel: leave the option out, or set seLinuxMount: false in the CSIDriver"
+	}
+	return backends.Errorf(backends.Invalid, "filesystem %s refuses mount option %q: %w%s", c.fs.Type, secret.Option(option), err, why)
 }
 
 func (c *fscontext) failure(err error) error {
-	return backends.Errorf(c.failureKind(err), "mounting %q as %s%s: %w%s", c.fs.Source, c.fs.Type, c.withOptions(), err, c.words())
+	return backends.Errorf(c.failureKind(err), "mounting %q as %s%s: %w%s%s", c.fs.Source, c.fs.Type, c.withOptions(), err, c.words(), c.advice(err))
 }
 
 func (c *fscontext) withOptions() string {
-	if len(c.fs.Options) == 0 {
+	options := slices.Concat(c.fs.Options, c.fs.Needs)
+	if len(options) == 0 {
 		return ""
 	}
-	return " with options " + secret.Options(c.fs.Options)
+	return " with options " + secret.Options(options)
 }
 
 // failureKind is kindOf for the step that reads the superblock: there ENODEV is a device that has gone,
-// and EINVAL speaks of what is on the device unless there were options that it can be about.
+// and EINVAL speaks of what is on the device unless there were options that it can be about. A filesystem that
+// is damaged (EBADMSG, EUCLEAN) is Unknown: to repair it is for a person, for a repair may lose data.
 func (c *fscontext) failureKind(err error) backends.Kind {
 	kind := kindOf(err)
 	switch {
@@ -168,7 +176,7 @@ func proveDevice(mount int, fs Filesystem) error {
 	if fs.Dev == 0 {
 		return nil
 	}
-	root, err := inspectOpen(mount, fs.Source)
+	root, err := glanceOpen(mount, fs.Source)
 	if err != nil {
 		return err
 	}

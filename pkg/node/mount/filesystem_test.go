@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -115,22 +114,6 @@ func TestMountAfterContext(t *testing.T) {
 	}
 }
 
-// A call that hangs is given up at the deadline, and what it yields later is closed.
-func TestAbandonable(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	release := make(chan struct{})
-	pipe := make([]int, 2)
-	must(t, unix.Pipe2(pipe, unix.O_CLOEXEC))
-	_, err := abandonable(ctx, func() (int, error) { <-release; return pipe[1], nil })
-	wantKind(t, err, backends.Unavailable)
-	close(release)
-	if n, err := unix.Read(pipe[0], make([]byte, 1)); n != 0 || err != nil { // the end of the file
-		t.Errorf("reading what nobody writes to any more: %d, %v", n, err)
-	}
-	must(t, unix.Close(pipe[0]))
-}
-
 func TestMountOtherTypes(t *testing.T) {
 	for fsType, size := range map[string]int64{"xfs": 300 << 20, "btrfs": 300 << 20} {
 		t.Run(fsType, func(t *testing.T) {
@@ -142,7 +125,7 @@ func TestMountOtherTypes(t *testing.T) {
 			must(t, os.WriteFile(path, nil, 0o600), os.Truncate(path, size))
 			d, err := device.Open(t.Context(), backends.Device{Path: path, Image: true}, device.Options{})
 			must(t, err)
-			must(t, filesystem.Format(t.Context(), filesystem.Request{Path: d.Path, Held: d.File, FSType: fsType}))
+			format(t, d, fsType)
 			must(t, Mount(t.Context(), Filesystem{Type: fsType, Source: d.Path, Options: []string{"noatime"}}, target(t, dir+"/target")))
 			must(t, d.Close())
 			if got, err := FindByDevice(d.Major, d.Minor); err != nil || len(got) != 1 || got[0] != dir+"/target" {
@@ -150,7 +133,7 @@ func TestMountOtherTypes(t *testing.T) {
 			}
 			must(t, os.WriteFile(dir+"/target/data", nil, 0o600), Unmount(t.Context(), dir+"/target"))
 			// The loop device went with the mount.
-			if loops, err := device.FindLoops(path); err != nil || len(loops) != 0 {
+			if loops, err := device.FindLoops(t.Context(), path); err != nil || len(loops) != 0 {
 				t.Errorf("attached still: %v, %v", loops, err)
 			}
 		})

@@ -1,12 +1,15 @@
 package mount
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 	mountutils "k8s.io/mount-utils"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -20,6 +23,8 @@ type State struct {
 	Ino      uint64
 	Rdev     uint64 // st_rdev: which device, when it is a device node
 	MountID  uint64 // the mount that the path is on
+
+	link bool
 }
 
 // SameRoot tells whether both show the same directory or file of the same filesystem, as a bind mount
@@ -30,38 +35,62 @@ func (s State) SameRoot(o State) bool {
 
 // Inspect looks at a path, following no symlink in its last element and setting off no automount. A
 // path that is not there is no error: Exists is false. An error for which Corrupted is true says that a
-// mount is there and that its filesystem is gone.
+// mount is there and that its filesystem is gone. A filesystem whose server does not answer is given up at
+// the end of the context.
 //
 // Kinds: Invalid for a path that is not absolute; Unavailable when it cannot be looked at; Unsupported
 // on a kernel that does not tell mounts (before Linux 5.8).
-func Inspect(path string) (State, error) {
+func Inspect(ctx context.Context, path string) (State, error) {
+	call := deadline.Call{Name: fmt.Sprintf("looking at %q", path)}
+	return deadline.Do(ctx, call, func(context.Context) (State, error) { return inspect(path) }, nil)
+}
+
+// Mounted tells whether something is mounted at a path. Of a filesystem that was looked at before that is known
+// without asking it, so that one whose server does not answer does not hold the call up. Kinds: as Inspect.
+func Mounted(ctx context.Context, path string) (bool, error) {
+	call := deadline.Call{Name: fmt.Sprintf("looking for a mount at %q", path)}
+	state, err := deadline.Do(ctx, call, func(context.Context) (State, error) { return glance(path, unix.AT_STATX_DONT_SYNC) }, nil)
+	return state.Mounted, err
+}
+
+func inspect(path string) (State, error) {
+	state, err := glance(path, 0)
+	if err != nil || !state.Exists || state.link {
+		return state, err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return State{}, backends.Errorf(backends.Unavailable, "looking at the filesystem of %q: %w", path, err)
+	}
+	state.ReadOnly = fs.Flags&unix.ST_RDONLY != 0
+	return state, nil
+}
+
+// glance is inspect without ReadOnly, which only the filesystem can tell. With AT_STATX_DONT_SYNC among the
+// flags a filesystem whose server is dead is not asked either, if it has what it was last told: all but what
+// the kernel itself knows, such as Mounted, may be out of date then.
+func glance(path string, flags int) (State, error) {
 	plain, err := safepath.Absolute(path)
 	if err != nil {
 		return State{}, err
 	}
-	x, err := statx(unix.AT_FDCWD, plain, unix.AT_SYMLINK_NOFOLLOW)
+	x, err := statx(unix.AT_FDCWD, plain, unix.AT_SYMLINK_NOFOLLOW|flags)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return State{}, nil
 	}
 	if err != nil {
 		return State{}, backends.Errorf(backends.Unavailable, "looking at %q: %w", plain, err)
 	}
-	var fs unix.Statfs_t
-	if x.Mode&unix.S_IFMT != unix.S_IFLNK { // statfs would follow it
-		err = unix.Statfs(plain, &fs)
-	}
-	return stateOf(plain, x, fs, err)
+	return stateOf(plain, x)
 }
 
-// inspectOpen is Inspect of an open file.
-func inspectOpen(fd int, path string) (State, error) {
-	x, err := statx(fd, "", unix.AT_EMPTY_PATH)
+// glanceOpen is glance at an open file.
+func glanceOpen(fd int, path string) (State, error) {
+	x, err := statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC)
 	if err != nil {
 		return State{}, backends.Errorf(backends.Unavailable, "looking at %q: %w", path, err)
 	}
-	var fs unix.Statfs_t
-	err = unix.Fstatfs(fd, &fs)
-	return stateOf(path, x, fs, err)
+	return stateOf(path, x)
 }
 
 func statx(dir int, path string, flags int) (unix.Statx_t, error) {
@@ -70,23 +99,20 @@ func statx(dir int, path string, flags int) (unix.Statx_t, error) {
 	return x, err
 }
 
-// stateOf puts together what statx and statfs said; err is how statfs ended.
-func stateOf(path string, x unix.Statx_t, fs unix.Statfs_t, err error) (State, error) {
-	if err != nil {
-		return State{}, backends.Errorf(backends.Unavailable, "looking at the filesystem of %q: %w", path, err)
-	}
+// stateOf reads what statx said.
+func stateOf(path string, x unix.Statx_t) (State, error) {
 	if x.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 {
 		return State{}, backends.Errorf(backends.Unsupported, "this kernel does not tell whether something is mounted at %q: Linux 5.12 or newer is needed", path)
 	}
 	return State{
-		Exists:   true,
-		Mounted:  x.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0,
-		ReadOnly: fs.Flags&unix.ST_RDONLY != 0,
-		Dir:      x.Mode&unix.S_IFMT == unix.S_IFDIR,
-		Dev:      unix.Mkdev(x.Dev_major, x.Dev_minor),
-		Ino:      x.Ino,
-		Rdev:     unix.Mkdev(x.Rdev_major, x.Rdev_minor),
-		MountID:  x.Mnt_id,
+		Exists:  true,
+		Mounted: x.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0,
+		Dir:     x.Mode&unix.S_IFMT == unix.S_IFDIR,
+		Dev:     unix.Mkdev(x.Dev_major, x.Dev_minor),
+		Ino:     x.Ino,
+		Rdev:    unix.Mkdev(x.Rdev_major, x.Rdev_minor),
+		MountID: x.Mnt_id,
+		link:    x.Mode&unix.S_IFMT == unix.S_IFLNK, // statfs would follow it
 	}, nil
 }
 

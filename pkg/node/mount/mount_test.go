@@ -71,7 +71,7 @@ func target(t *testing.T, path string) *safepath.Target {
 
 func look(t *testing.T, path string) State {
 	t.Helper()
-	state, err := Inspect(path)
+	state, err := Inspect(t.Context(), path)
 	must(t, err)
 	return state
 }
@@ -88,8 +88,14 @@ func disk(t *testing.T) *device.Device {
 	d, err := device.Open(t.Context(), backends.Device{Path: path, Image: true}, device.Options{})
 	must(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	must(t, filesystem.Format(t.Context(), filesystem.Request{Path: d.Path, Held: d.File, FSType: "ext4"}))
+	format(t, d, "ext4")
 	return d
+}
+
+func format(t *testing.T, d *device.Device, fsType string) {
+	t.Helper()
+	_, err := filesystem.Format(t.Context(), filesystem.Request{Path: d.Path, Held: d.File, FSType: fsType})
+	must(t, err)
 }
 
 func ext4(d *device.Device) Filesystem {
@@ -117,7 +123,7 @@ func TestInspect(t *testing.T) {
 	if s := look(t, "/proc"); !s.Mounted || !s.Dir {
 		t.Errorf("/proc: %+v", s)
 	}
-	_, err := Inspect("relative")
+	_, err := Inspect(t.Context(), "relative")
 	wantKind(t, err, backends.Invalid)
 }
 
@@ -267,7 +273,7 @@ func TestServerGone(t *testing.T) {
 	must(t, unix.Mount("fuse", dir+"/target", "fuse", 0, options))
 	held, err := unix.Open(dir+"/target", unix.O_PATH|unix.O_CLOEXEC, 0) // keeps it busy
 	must(t, err, server.Close())
-	if _, err := Inspect(dir + "/target"); !Corrupted(err) {
+	if _, err := Inspect(t.Context(), dir+"/target"); !Corrupted(err) {
 		t.Errorf("Inspect = %v, which is not recognised as corrupted", err)
 	}
 	if _, err := target(t, dir+"/target").MakeDir(0o700); !Corrupted(err) {

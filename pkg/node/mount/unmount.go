@@ -3,11 +3,13 @@ package mount
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -22,11 +24,13 @@ import (
 // below it; Unavailable when the context ends first: the layer that was being taken down may still go, and
 // no other.
 func Unmount(ctx context.Context, path string) error {
-	_, err := abandonable(ctx, func() (int, error) { return -1, unmountAll(ctx, path) })
-	if err != nil {
-		return backends.Errorf(backends.KindOf(err), "unmounting %q: %w", path, err)
-	}
-	return nil
+	call := deadline.Call{Name: fmt.Sprintf("unmounting %q", path)}
+	return deadline.Run(ctx, call, func(ctx context.Context) error {
+		if err := unmountAll(ctx, path); err != nil {
+			return backends.Errorf(backends.KindOf(err), "unmounting %q: %w", path, err)
+		}
+		return nil
+	})
 }
 
 // unmountAll goes through the parent directory that it opened at the start, so that all layers are
@@ -46,7 +50,7 @@ func unmountAll(ctx context.Context, path string) error {
 		if ctx.Err() != nil {
 			return backends.Errorf(backends.Unavailable, "given up: %w", ctx.Err())
 		}
-		more, err := unmountLayer(target.Pinned())
+		more, err := unmountLayer(ctx, target)
 		switch {
 		case backends.Is(err, backends.InUse) && !expired(patience, busyPoll):
 		case err != nil || !more:
@@ -72,9 +76,15 @@ func expired(timer *time.Timer, moment time.Duration) bool {
 	}
 }
 
-// unmountLayer takes down the topmost mount at a path; more is false when there was none.
-func unmountLayer(path string) (more bool, err error) {
-	state, err := Inspect(path)
+// unmountLayer takes down the topmost mount at a path; more is false when there was none. Whether there is one
+// the kernel knows: a filesystem whose server does not answer is not asked, and can be taken down.
+func unmountLayer(ctx context.Context, target *safepath.Target) (more bool, err error) {
+	path := target.Pinned()
+	state, err := glance(path, unix.AT_STATX_DONT_SYNC)
+	if late := ctx.Err(); late != nil {
+		// It took its time, and what is mounted by now may have been mounted after the call was given up.
+		return false, backends.Errorf(backends.Unavailable, "given up: %w", late)
+	}
 	switch {
 	case serverGone(err):
 		return true, unmountFailure(path, force(path))
@@ -83,8 +93,23 @@ func unmountLayer(path string) (more bool, err error) {
 	case err == nil && !state.Mounted:
 		return false, nil
 	}
-	return true, unmountFailure(path, unix.Unmount(path, unix.UMOUNT_NOFOLLOW))
+	err = unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
+	if errors.Is(err, unix.EBUSY) && missing(ctx, target.Path()) && ctx.Err() == nil {
+		err = force(path)
+	}
+	return true, unmountFailure(path, err)
 }
+
+// missing asks a filesystem that is in use whether its server is gone. One that does not answer is not gone.
+func missing(ctx context.Context, path string) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	_, err := Inspect(ctx, path)
+	return serverGone(err)
+}
+
+// answerTime is how long missing waits.
+const answerTime = 500 * time.Millisecond
 
 // serverGone tells whether an error says that the other end of a network or FUSE filesystem is gone.
 func serverGone(err error) bool {
@@ -108,7 +133,7 @@ func unmountFailure(path string, err error) error {
 	case errors.Is(err, unix.EBUSY):
 		return backends.Errorf(backends.InUse, "it is in use: stop what has files open there, or unmount what is mounted below it: %w", err)
 	case errors.Is(err, unix.EINVAL):
-		if state, look := Inspect(path); look == nil && !state.Mounted {
+		if state, look := glance(path, unix.AT_STATX_DONT_SYNC); look == nil && !state.Mounted {
 			return nil
 		}
 		return backends.Errorf(backends.Denied, "the mount belongs to another mount namespace and is locked here: %w", err)

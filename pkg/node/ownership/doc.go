@@ -7,10 +7,12 @@
 // squashed by a file server) is passed over. The root comes last, so that a root that looks right stands
 // for a walk that ended.
 //
-// What differs is how. Entries are reached by descriptors, never by paths, so that nothing that is
-// renamed or replaced meanwhile can lead the walk astray, and what is mounted inside the volume is left
-// alone. Entries that are right are only looked at. Several workers share the walk, and a directory is
-// read in pieces, so that memory does not grow with it. An extended attribute on the root (xattr(7),
-// "trusted") says which group was begun or completed: a walk that was cut short is known to have been,
-// also where the root looks right.
+// What differs is how. Directories are reached by descriptors and what is in them by bare names, never by
+// paths, and no symlink is followed: nothing that is renamed or replaced meanwhile leads the walk out of the
+// volume, and what is mounted inside it is left alone. Where others may change the files at the same
+// time, each file is held by a descriptor from the look at it to its change. Entries that are right are
+// only looked at. Several workers share the walk, and a directory is read in pieces, so that memory does
+// not grow with it. An extended attribute on the root (xattr(7), "trusted") says which group was begun or
+// completed: a walk that was cut short is known to have been, also where the root looks right. docs/design/009
+// has the numbers.
 package ownership

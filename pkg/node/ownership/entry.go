@@ -11,17 +11,38 @@ import (
 
 // entry works on one entry of a directory, and on what is below it.
 func (w *walker) entry(ctx context.Context, dir *held, name string, depth int) error {
-	var stat unix.Stat_t
-	if err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT); err != nil {
-		return os.NewSyscallError("fstatat", err)
+	stat, err := inspect(dir, name)
+	if err != nil {
+		return err
 	}
 	switch {
 	case isType(stat, unix.S_IFDIR):
 		return w.directory(ctx, dir, name, depth)
 	case w.want.met(stat):
-		w.entries.Add(1)
+		w.right.Add(1)
 		return nil
+	case w.exclusive:
+		err := give(int(dir.Fd()), name, unix.AT_SYMLINK_NOFOLLOW, stat, w.want)
+		if !errors.Is(err, unix.EOPNOTSUPP) {
+			return w.count(err)
+		}
 	}
+	return w.reached(dir, name)
+}
+
+// inspect looks at an entry by its name. What is mounted there is none of the volume's: EXDEV.
+func inspect(dir *held, name string) (unix.Stat_t, error) {
+	var found unix.Statx_t
+	const flags, mask = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_GID
+	err := unix.Statx(int(dir.Fd()), name, flags, mask, &found)
+	if err == nil && found.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		err = unix.EXDEV
+	}
+	return unix.Stat_t{Mode: uint32(found.Mode), Gid: found.Gid}, os.NewSyscallError("statx", err)
+}
+
+// reached makes an entry that is no directory as it is wanted, by a descriptor.
+func (w *walker) reached(dir *held, name string) error {
 	fd, err := openBelow(dir, name, unix.O_PATH)
 	if err != nil {
 		return err
@@ -56,15 +77,24 @@ func openBelow(dir *held, name string, flags uint64) (int, error) {
 // settle makes an open entry as it is wanted. What is changed is what was looked at, whatever has
 // become of its name.
 func (w *walker) settle(fd int) error {
-	w.entries.Add(1)
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return os.NewSyscallError("fstat", err)
 	}
 	if w.want.met(stat) {
+		w.right.Add(1)
 		return nil
 	}
-	err := give(fd, stat, w.want)
+	err := give(fd, "", unix.AT_EMPTY_PATH, stat, w.want)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		// Before Linux 6.6 there is no fchmodat2, and no other way by an O_PATH descriptor.
+		err = os.NewSyscallError("chmod", unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), w.want.mode(stat)))
+	}
+	return w.count(err)
+}
+
+// count counts what became of an entry that was not as wanted. One that may not be changed is no failure.
+func (w *walker) count(err error) error {
 	switch {
 	case refused(err):
 		w.denied.Add(1)
@@ -75,23 +105,22 @@ func (w *walker) settle(fd int) error {
 	return err
 }
 
-// give sets group and permissions. The permissions come second and always: changing the group takes
-// setuid and setgid away from files (chown(2)), which must have them back.
-func give(fd int, stat unix.Stat_t, want wanted) error {
+// give sets group and permissions of what a name, or with AT_EMPTY_PATH a descriptor, stands for. The
+// permissions come second: changing the group takes setuid and setgid away from files (chown(2)), which
+// must have them back.
+func give(at int, name string, flag int, stat unix.Stat_t, want wanted) error {
+	mode := want.mode(stat)
+	due := mode != stat.Mode&everything
 	if stat.Gid != want.gid {
-		if err := unix.Fchownat(fd, "", -1, int(want.gid), unix.AT_EMPTY_PATH); err != nil {
+		if err := unix.Fchownat(at, name, -1, int(want.gid), flag); err != nil {
 			return os.NewSyscallError("fchownat", err)
 		}
+		due = due || mode&(unix.S_ISUID|unix.S_ISGID) != 0
 	}
-	if isType(stat, unix.S_IFLNK) {
+	if !due || isType(stat, unix.S_IFLNK) {
 		return nil
 	}
-	err := unix.Fchmodat(fd, "", want.mode(stat), unix.AT_EMPTY_PATH)
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		// Before Linux 6.6 there is no fchmodat2, and no other way by an O_PATH descriptor.
-		err = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), want.mode(stat))
-	}
-	return os.NewSyscallError("fchmodat2", err)
+	return os.NewSyscallError("fchmodat2", unix.Fchmodat(at, name, mode, flag))
 }
 
 // changedMeanwhile tells whether an error says that an entry went away or became something else since

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,6 +35,13 @@ type Request struct {
 	ReadOnly bool
 	// Workers is how many entries are worked on at a time; 0 chooses by the number of processors.
 	Workers int
+	// Exclusive promises that nobody else can reach the files while the walk lasts: then an entry is still
+	// what it was when it was looked at, and need not be held by a descriptor to be changed, which saves
+	// half of the system calls. Where the promise is broken, a file can get the permissions of another one
+	// of the same directory, as with the kubelet; nothing outside of the volume is touched even then.
+	Exclusive bool
+	Observer  Observer      // told of a walk; nil for nobody
+	Every     time.Duration // how often it is told how far the walk has come; 0 for each second
 }
 
 // Result counts what was done.
@@ -70,14 +78,23 @@ func Apply(ctx context.Context, request Request) (Result, error) {
 	if err != nil || !due {
 		return Result{Skipped: true}, failure(request.Path, err)
 	}
-	if err := writeMark(root, mark{begun, request.GID}); err != nil {
-		return Result{}, failure(request.Path, err)
+	w := &walker{want: want, exclusive: request.Exclusive}
+	watch := w.watch(request.Observer, request.Every)
+	err = w.marked(ctx, root, request.Workers)
+	watch.end(err)
+	return w.result(), failure(request.Path, err)
+}
+
+// marked makes the walk between its marks. One that passed something over is not complete.
+func (w *walker) marked(ctx context.Context, root *os.File, workers int) error {
+	if err := writeMark(root, mark{begun, w.want.gid}); err != nil {
+		return err
 	}
-	result, err := walk(ctx, root, want, request.Workers)
-	if err == nil && result.Denied == 0 {
-		err = writeMark(root, mark{complete, request.GID})
+	err := w.walk(ctx, root, workers)
+	if err == nil && w.denied.Load() == 0 {
+		err = writeMark(root, mark{complete, w.want.gid})
 	}
-	return result, failure(request.Path, err)
+	return err
 }
 
 func openRoot(request Request) (*os.File, error) {

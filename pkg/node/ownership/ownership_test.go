@@ -82,14 +82,17 @@ func TestRules(t *testing.T) {
 			root := t.TempDir()
 			path := filepath.Join(root, "entry")
 			must(t, test.make(path))
-			must(t, unix.Lchown(path, int(test.ownerUID), int(test.groupID)))
-			if look(t, path).Mode&unix.S_IFMT != unix.S_IFLNK {
-				must(t, unix.Chmod(path, test.before))
-			}
-			apply(t, Request{Path: root, GID: group, ReadOnly: test.readOnly})
-			got := look(t, path)
-			if got.Gid != group || got.Uid != test.ownerUID || got.Mode&everything != test.after {
-				t.Errorf("mode %04o, owner %d:%d; want %04o, %d:%d", got.Mode&everything, got.Uid, got.Gid, test.after, test.ownerUID, group)
+			for _, exclusive := range []bool{false, true} {
+				must(t, unix.Lchown(path, int(test.ownerUID), int(test.groupID)))
+				if look(t, path).Mode&unix.S_IFMT != unix.S_IFLNK {
+					must(t, unix.Chmod(path, test.before))
+				}
+				apply(t, Request{Path: root, GID: group, ReadOnly: test.readOnly, Exclusive: exclusive})
+				got := look(t, path)
+				if got.Gid != group || got.Uid != test.ownerUID || got.Mode&everything != test.after {
+					t.Errorf("exclusive %v: mode %04o, owner %d:%d; want %04o, %d:%d", exclusive,
+						got.Mode&everything, got.Uid, got.Gid, test.after, test.ownerUID, group)
+				}
 			}
 		})
 	}
@@ -151,21 +154,24 @@ func listing(t *testing.T, root string) string {
 
 func TestSameAsTheKubelet(t *testing.T) {
 	needRoot(t)
-	ours, theirs := t.TempDir(), t.TempDir()
-	for _, root := range []string{ours, theirs} {
-		populate(t, root, 30, 25)
-	}
+	theirs := t.TempDir()
+	populate(t, theirs, 30, 25)
 	must(t, kubelet(theirs, group))
 	want := listing(t, theirs)
-	result := apply(t, Request{Path: ours, GID: group})
-	if got := listing(t, ours); got != want {
-		t.Errorf("the trees differ:\n%s", firstDifference(got, want))
-	}
-	if lines := int64(strings.Count(want, "\n")); result.Entries != lines || result.Denied != 0 {
-		t.Errorf("%+v, want %d entries", result, lines)
-	}
-	if again := apply(t, Request{Path: ours, GID: group}); again.Changed != 0 || again.Entries != result.Entries {
-		t.Errorf("a second run changed something: %+v", again)
+	for _, exclusive := range []bool{false, true} {
+		ours := t.TempDir()
+		populate(t, ours, 30, 25)
+		request := Request{Path: ours, GID: group, Exclusive: exclusive}
+		result := apply(t, request)
+		if got := listing(t, ours); got != want {
+			t.Errorf("exclusive %v: the trees differ:\n%s", exclusive, firstDifference(got, want))
+		}
+		if lines := int64(strings.Count(want, "\n")); result.Entries != lines || result.Denied != 0 {
+			t.Errorf("exclusive %v: %+v, want %d entries", exclusive, result, lines)
+		}
+		if again := apply(t, request); again.Changed != 0 || again.Entries != result.Entries {
+			t.Errorf("exclusive %v: a second run changed something: %+v", exclusive, again)
+		}
 	}
 }
 
@@ -201,9 +207,10 @@ func TestSymlinksAreNotFollowed(t *testing.T) {
 	must(t, os.Symlink(secret, filepath.Join(root, "file")))
 	must(t, os.Symlink(outside, filepath.Join(root, "directory")))
 	apply(t, Request{Path: root, GID: group})
+	apply(t, Request{Path: root, GID: group + 1, Exclusive: true})
 	for _, path := range []string{secret, outside} {
-		if stat := look(t, path); stat.Gid == group {
-			t.Errorf("%s was given to the group through a symlink", path)
+		if stat := look(t, path); stat.Gid != 0 {
+			t.Errorf("%s was given to group %d through a symlink", path, stat.Gid)
 		}
 	}
 	link := filepath.Join(outside, "root")
@@ -230,9 +237,10 @@ func TestMountsInsideAreLeftAlone(t *testing.T) {
 		t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
 	}
 	must(t, file(filepath.Join(root, "own")))
+	apply(t, Request{Path: root, GID: group + 1, Exclusive: true}) // nobody mounts there then; if it is so all the same
 	apply(t, Request{Path: root, GID: group})
 	for _, path := range []string{outside, filepath.Join(outside, "file")} {
-		if look(t, path).Gid == group {
+		if look(t, path).Gid != 0 {
 			t.Errorf("%s was given to the group through a mount", path)
 		}
 	}
@@ -345,7 +353,8 @@ func TestImmutableIsPassedOver(t *testing.T) {
 	must(t, unix.IoctlSetPointerInt(int(handle.Fd()), unix.FS_IOC_SETFLAGS, immutable))
 	t.Cleanup(func() { must(t, unix.IoctlSetPointerInt(int(handle.Fd()), unix.FS_IOC_SETFLAGS, 0)) })
 	request := Request{Path: root, GID: group, Policy: OnRootMismatch}
-	for range 2 { // a walk that passed something over is not complete
+	for i := range 2 { // a walk that passed something over is not complete
+		request.Exclusive = i == 1
 		if result := apply(t, request); result.Denied != 1 || result.Skipped {
 			t.Errorf("%+v, want a walk with one entry passed over", result)
 		}
@@ -372,8 +381,9 @@ func TestChangesMeanwhile(t *testing.T) {
 			}
 		}
 	}()
-	for i := range 40 {
-		if _, err := Apply(t.Context(), Request{Path: root, GID: uint32(group + i)}); err != nil {
+	for i := range 80 {
+		// Also where the promise of exclusiveness is broken, nothing outside is reached.
+		if _, err := Apply(t.Context(), Request{Path: root, GID: uint32(group + i), Exclusive: i%2 == 1}); err != nil {
 			t.Errorf("run %d: %v", i, err)
 		}
 	}
@@ -439,25 +449,4 @@ func deep(t *testing.T, depth int) string {
 	}
 	must(t, unix.Close(fd))
 	return root
-}
-
-func BenchmarkWalk(b *testing.B) {
-	needRoot(b)
-	root := b.TempDir()
-	populate(b, root, 200, 100)
-	gid := uint32(group)
-	b.Run("ours", func(b *testing.B) {
-		for b.Loop() {
-			gid++
-			if _, err := Apply(b.Context(), Request{Path: root, GID: gid}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("kubelet", func(b *testing.B) {
-		for b.Loop() {
-			gid++
-			must(b, kubelet(root, int(gid)))
-		}
-	})
 }

@@ -23,26 +23,31 @@ const (
 
 // walker is one walk.
 type walker struct {
-	want    wanted
-	workers *errgroup.Group
+	want      wanted
+	exclusive bool // as Request.Exclusive
+	workers   *errgroup.Group
 
-	entries, changed, denied atomic.Int64
+	right, changed, denied atomic.Int64 // entries, by what became of them
 }
 
 // walk works on everything below the root and then on the root.
-func walk(ctx context.Context, root *os.File, want wanted, workers int) (Result, error) {
+func (w *walker) walk(ctx context.Context, root *os.File, workers int) error {
 	if workers <= 0 {
 		workers = 2 * runtime.GOMAXPROCS(0)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
-	w := &walker{want: want, workers: group}
+	w.workers = group
 	group.Go(func() error { return w.list(ctx, hold(root, false), 0) })
-	err := group.Wait()
-	if err == nil {
-		err = w.settle(int(root.Fd()))
+	if err := group.Wait(); err != nil {
+		return err
 	}
-	return Result{Entries: w.entries.Load(), Changed: w.changed.Load(), Denied: w.denied.Load()}, err
+	return w.settle(int(root.Fd()))
+}
+
+func (w *walker) result() Result {
+	changed, denied := w.changed.Load(), w.denied.Load()
+	return Result{Entries: w.right.Load() + changed + denied, Changed: changed, Denied: denied}
 }
 
 // list works on what is in a directory, piece by piece, and lets go of the directory.

@@ -1,7 +1,9 @@
 package stats
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // Usage counts bytes or inodes.
@@ -20,10 +23,11 @@ type Usage struct {
 // Available is what an unprivileged process may still take, so that the two need not add up to Total.
 // Inodes are all zero where the filesystem counts none.
 //
-// Kinds: NotFound when the path is not there; Unavailable when the filesystem does not answer.
-func Filesystem(path string) (bytes, inodes Usage, err error) {
-	var found unix.Statfs_t
-	if err := statfs(path, &found); err != nil {
+// Kinds: NotFound when the path is not there; Unavailable when the filesystem does not answer, or not before the
+// context ends.
+func Filesystem(ctx context.Context, path string) (bytes, inodes Usage, err error) {
+	found, err := deadline.Do(ctx, measuring(path), func(context.Context) (unix.Statfs_t, error) { return statfs(path) }, nil)
+	if err != nil {
 		return Usage{}, Usage{}, failure(path, err)
 	}
 	block := found.Frsize
@@ -50,8 +54,16 @@ func usage(total, free, available uint64, unit int64) Usage {
 // Device measures a block device, or a file that a device node is bound to, in bytes.
 //
 // Kinds: NotFound when the path is not there; Invalid when it is neither device nor file; Unavailable
-// when the device does not answer.
-func Device(path string) (sizeBytes int64, err error) {
+// when the device does not answer, or not before the context ends.
+func Device(ctx context.Context, path string) (sizeBytes int64, err error) {
+	return deadline.Do(ctx, measuring(path), func(context.Context) (int64, error) { return sizeOf(path) }, nil)
+}
+
+func measuring(path string) deadline.Call {
+	return deadline.Call{Name: fmt.Sprintf("measuring %q", path)}
+}
+
+func sizeOf(path string) (sizeBytes int64, err error) {
 	// O_NONBLOCK: a path that turned into a FIFO must not hold the call up.
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -73,10 +85,10 @@ func Device(path string) (sizeBytes int64, err error) {
 }
 
 // statfs is statfs(2), repeated when a signal interrupts it.
-func statfs(path string, into *unix.Statfs_t) error {
+func statfs(path string) (found unix.Statfs_t, err error) {
 	for {
-		if err := unix.Statfs(path, into); !errors.Is(err, unix.EINTR) {
-			return os.NewSyscallError("statfs", err)
+		if err = unix.Statfs(path, &found); !errors.Is(err, unix.EINTR) {
+			return found, os.NewSyscallError("statfs", err)
 		}
 	}
 }

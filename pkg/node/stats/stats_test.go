@@ -24,7 +24,7 @@ func TestFilesystemOfKnownSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
-	before, inodes, err := Filesystem(path)
+	before, inodes, err := Filesystem(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestFilesystemOfKnownSize(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(path, "data"), make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	after, more, err := Filesystem(path)
+	after, more, err := Filesystem(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,17 +72,17 @@ func TestDevice(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if size, err := Device(file); size != 12345 || err != nil {
+	if size, err := Device(t.Context(), file); size != 12345 || err != nil {
 		t.Errorf("Device(file) = %d, %v", size, err)
 	}
 	for path, kind := range map[string]backends.Kind{
 		dir: backends.Invalid, fifo: backends.Invalid, filepath.Join(dir, "absent"): backends.NotFound,
 	} {
-		if _, err := Device(path); !backends.Is(err, kind) {
+		if _, err := Device(t.Context(), path); !backends.Is(err, kind) {
 			t.Errorf("Device(%s) gave %v, want Kind %s", path, err, kind)
 		}
 	}
-	if _, _, err := Filesystem(filepath.Join(dir, "absent")); !backends.Is(err, backends.NotFound) {
+	if _, _, err := Filesystem(t.Context(), filepath.Join(dir, "absent")); !backends.Is(err, backends.NotFound) {
 		t.Errorf("Filesystem of an absent path gave %v, want NotFound", err)
 	}
 }

@@ -2,14 +2,15 @@ package freeze
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/loops"
 )
 
 // Use is how an image is used on this node, as far as this mount namespace shows it.
@@ -35,15 +36,12 @@ type mount struct {
 	path string
 }
 
-// Find looks for loop devices whose backing file is the image itself, and for what is mounted from them. It
-// does not find a device that was attached by another name of the image, such as a hard link or a bind mount.
+// Find looks for loop devices that hold the image, also under another name such as a hard link's, and for what
+// is mounted from them. It fails where a loop device does not say what it holds and that may be the image: a
+// copy of what is being written to would be torn.
 func Find(ctx context.Context, image string) (Use, error) {
-	var stat unix.Stat_t
-	if err := unix.Stat(image, &stat); err != nil {
-		return Use{}, &os.PathError{Op: "stat", Path: image, Err: err}
-	}
-	loops, err := loopsOver(ctx, image, &stat)
-	if err != nil || len(loops) == 0 {
+	found, err := loopsOver(ctx, image)
+	if err != nil || len(found) == 0 {
 		return Use{}, err
 	}
 	mounts, err := mountinfo.GetMounts(nil)
@@ -51,7 +49,7 @@ func Find(ctx context.Context, image string) (Use, error) {
 		return Use{}, fmt.Errorf("the mounts of this node could not be read: %w", err)
 	}
 	var use Use
-	for _, l := range loops {
+	for _, l := range found {
 		use.Loops = append(use.Loops, l.path)
 		found := filesystemsOn(l, mounts)
 		use.Filesystems = append(use.Filesystems, found...)
@@ -66,72 +64,34 @@ type loop struct {
 	device uint64
 }
 
-// loopsOver asks only those loop devices for their backing file that may be the image's: the answer comes from
-// the filesystem that the file is on, and somebody else's may be a server that does not answer.
-func loopsOver(ctx context.Context, image string, stat *unix.Stat_t) ([]loop, error) {
-	// filepath.Glob would not do: it takes a directory that cannot be read for an empty one.
-	devices, err := os.ReadDir("/sys/block")
-	if err != nil {
-		return nil, err
-	}
-	var loops []loop
-	for _, entry := range devices {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		name := entry.Name()
-		if !strings.HasPrefix(name, "loop") || !mayBe("/sys/block/"+name+"/loop/backing_file", image) {
-			continue
-		}
-		found, over, err := backedBy("/dev/"+name, stat)
+// loopsOver finds the loop devices that hold the image.
+func loopsOver(ctx context.Context, image string) ([]loop, error) {
+	call := deadline.Call{Name: fmt.Sprintf("looking for the loop devices of %q", image)}
+	return deadline.Do(ctx, call, func(ctx context.Context) ([]loop, error) {
+		file, err := os.OpenFile(image, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil, err
 		}
-		if over {
-			loops = append(loops, found)
+		defer closeQuietly(file)
+		found, err := loops.Holding(ctx, int(file.Fd()), image)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return loops, nil
+		return numbered(found)
+	}, nil)
 }
 
-// mayBe tells whether a device's backing file is named as the image is, in a directory of the same name. The
-// kernel makes the name of what it knows (d_path), without asking a filesystem, and follows renames; the
-// directories above it depend on the mount namespace of who looks.
-func mayBe(entry, image string) bool {
-	name, err := os.ReadFile(entry)
-	if err != nil { // It was detached in between.
-		return false
+// numbered adds the devices' numbers.
+func numbered(devices []loops.Device) ([]loop, error) {
+	var numbered []loop
+	for _, d := range devices {
+		var stat unix.Stat_t
+		if err := unix.Stat(d.Path, &stat); err != nil {
+			return nil, &os.PathError{Op: "stat", Path: d.Path, Err: err}
+		}
+		numbered = append(numbered, loop{path: d.Path, device: stat.Rdev})
 	}
-	return lastTwo(strings.TrimSuffix(string(name), "\n")) == lastTwo(image)
-}
-
-func lastTwo(path string) string {
-	return filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
-}
-
-// backedBy asks a loop device for the inode of its backing file (loop(4), LOOP_GET_STATUS64). A device that
-// was detached in between is not backed by anything.
-func backedBy(path string, image *unix.Stat_t) (loop, bool, error) {
-	device, err := os.Open(path)
-	if errors.Is(err, unix.ENXIO) {
-		return loop{}, false, nil
-	}
-	if err != nil {
-		return loop{}, false, err
-	}
-	defer closeQuietly(device)
-	info, err := unix.IoctlLoopGetStatus64(int(device.Fd()))
-	if errors.Is(err, unix.ENXIO) {
-		return loop{}, false, nil
-	}
-	if err != nil {
-		return loop{}, false, &os.PathError{Op: "LOOP_GET_STATUS64", Path: path, Err: err}
-	}
-	var stat unix.Stat_t
-	if err := unix.Fstat(int(device.Fd()), &stat); err != nil {
-		return loop{}, false, &os.PathError{Op: "fstat", Path: path, Err: err}
-	}
-	return loop{path: path, device: stat.Rdev}, info.Device == image.Dev && info.Inode == image.Ino, nil
+	return numbered, nil
 }
 
 // filesystemsOn groups the mounts of a device by filesystem.

@@ -104,6 +104,20 @@ func TestFind(t *testing.T) {
 	must(t, os.Rename(image+" renamed", image))
 }
 
+// An image that is attached by another name is found too: a hard link's, in another directory.
+func TestFindOtherName(t *testing.T) {
+	testfs.NeedRoot(t)
+	image := newImage(t, "ext4")
+	link := filepath.Join(filepath.Dir(image), "link", "other")
+	must(t, os.Mkdir(filepath.Dir(link), 0o700))
+	must(t, os.Link(image, link))
+	device := testfs.Attach(t, link)
+	testfs.Mount(t, device)
+	if use := find(t, image); len(use.Loops) != 1 || use.Loops[0] != device || len(use.Filesystems) != 1 {
+		t.Errorf("an image that is attached to %s by the name %s has %+v", device, link, use)
+	}
+}
+
 func TestFindFails(t *testing.T) {
 	if _, err := Find(t.Context(), filepath.Join(t.TempDir(), "missing")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Find for what is missing: got %v, want %v", err, os.ErrNotExist)

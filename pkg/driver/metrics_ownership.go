@@ -1,0 +1,54 @@
+package driver
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ownershipMetrics count the walks that give files to a group; they are a node.OwnershipObserver. No volume
+// is a label: there is no bound to how many a node sees in its life.
+type ownershipMetrics struct {
+	running   prometheus.Gauge
+	entries   *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+}
+
+func newOwnershipMetrics(labels prometheus.Labels, registry prometheus.Registerer) *ownershipMetrics {
+	m := &ownershipMetrics{
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "stowage_node_ownership_walks_in_progress", Help: "Volumes whose files are being given to a group.", ConstLabels: labels,
+		}),
+		entries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stowage_node_ownership_entries_total", ConstLabels: labels,
+			Help: "Files, directories and symlinks that were looked at to give them to a group, by result: unchanged, changed or denied.",
+		}, []string{"result"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "stowage_node_ownership_walk_duration_seconds", ConstLabels: labels,
+			Help:    "Time that it took to give a volume's files to a group, by outcome: complete or cut_short.",
+			Buckets: []float64{.001, .01, .1, 1, 5, 10, 30, 60, 120, 300, 600, 1800},
+		}, []string{"outcome"}),
+	}
+	registry.MustRegister(m.running, m.entries, m.durations)
+	return m
+}
+
+// WalkBegan is of node.OwnershipObserver.
+func (m *ownershipMetrics) WalkBegan() { m.running.Inc() }
+
+// WalkProgressed is of node.OwnershipObserver.
+func (m *ownershipMetrics) WalkProgressed(entries, changed, denied int64) {
+	m.entries.WithLabelValues("changed").Add(float64(changed))
+	m.entries.WithLabelValues("denied").Add(float64(denied))
+	m.entries.WithLabelValues("unchanged").Add(float64(entries - changed - denied))
+}
+
+// WalkEnded is of node.OwnershipObserver.
+func (m *ownershipMetrics) WalkEnded(took time.Duration, err error) {
+	m.running.Dec()
+	outcome := "complete"
+	if err != nil {
+		outcome = "cut_short"
+	}
+	m.durations.WithLabelValues(outcome).Observe(took.Seconds())
+}

@@ -1,0 +1,17 @@
+package node
+
+import (
+	"context"
+	"time"
+)
+
+// TakeTurn takes a turn to format or check, as if a filesystem were being made on another volume.
+func (s *Service) TakeTurn(ctx context.Context) (release func(), err error) {
+	return s.turns.Take(ctx, "/dev/other")
+}
+
+// TrimDue trims what is due at a time.
+func (s *Service) TrimDue(ctx context.Context, now time.Time) { s.trims.Due(ctx, now) }
+
+// RunTrims is the part of Run that trims, at the ticks of a test.
+func (s *Service) RunTrims(ctx context.Context, ticks <-chan time.Time) { s.trims.Run(ctx, ticks) }

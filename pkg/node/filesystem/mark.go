@@ -1,0 +1,141 @@
+package filesystem
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
+)
+
+// Mark says on the device itself that it was proven blank and is being formatted. It is written before
+// mkfs and erased, when mkfs is done, before anybody mounts what it made. While it stands no data can be on
+// the device, so that what a mkfs that was cut short has left may be formatted again: on this node or on
+// another, after a loss of power as after a kill. A filesystem that was used bears none.
+type Mark struct {
+	Volume string `json:"volume"`
+	FSType string `json:"fsType"`
+}
+
+const (
+	markSize  = 4096 // bytes: a block of any device
+	markMagic = "stowage: this device was blank and is being formatted\n"
+)
+
+// markPlaces are where a mark is written. No mkfs writes to all of them, at any size of the device: the
+// first is among what large ext filesystems keep at their start, the second among the bitmaps of small
+// ones, both are free space to xfs and btrfs. TestMarkOutlivesFormatting holds that.
+func markPlaces(deviceSize int64) []int64 {
+	const (
+		first  = 4864 << 10
+		second = 50<<20 + 512<<10
+		ending = 256 << 10 // what tools wipe at the end of a device is less, where it is so small
+	)
+	switch {
+	case deviceSize < first+ending:
+		return []int64{(deviceSize - ending) / markSize * markSize}
+	case deviceSize < second+ending:
+		return []int64{first}
+	}
+	return []int64{first, second}
+}
+
+// page is the mark as it stands at a place.
+func (m Mark) page(place int64) ([]byte, error) {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	page := make([]byte, markSize)
+	text := fmt.Appendf(nil, "%s%s\n", markMagic, body)
+	if len(text) > markSize-sha256.Size {
+		return nil, backends.Errorf(backends.Invalid, "the handle of volume %.64q... is too long to be noted on a device", m.Volume)
+	}
+	copy(page, text)
+	sum := markSum(page, place)
+	copy(page[markSize-sha256.Size:], sum[:])
+	return page, nil
+}
+
+// markSum binds a page to its place, so that a copy elsewhere is worth nothing.
+func markSum(page []byte, place int64) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(bytes.Clone(page[:markSize-sha256.Size]), "at %d", place))
+}
+
+// readMark returns the mark that a page holds.
+func readMark(page []byte, place int64) (Mark, bool) {
+	text, found := bytes.CutPrefix(page, []byte(markMagic))
+	if !found || len(page) != markSize {
+		return Mark{}, false
+	}
+	var m Mark
+	sum := markSum(page, place)
+	end := bytes.IndexByte(text, '\n')
+	if end < 0 || !bytes.Equal(sum[:], page[markSize-sha256.Size:]) || json.Unmarshal(text[:end], &m) != nil {
+		return Mark{}, false
+	}
+	return m, true
+}
+
+// mark returns the mark on a device; of several the first. A device without one has the zero Mark.
+func (w *window) mark() Mark {
+	for _, place := range markPlaces(w.size) {
+		if m, ok := readMark(w.at(place, markSize), place); ok {
+			return m
+		}
+	}
+	return Mark{}
+}
+
+// write puts the mark on a device and returns once it would outlive a loss of power.
+func (m Mark) write(ctx context.Context, device *os.File, size int64) error {
+	return noting(ctx, device, func() error {
+		for _, place := range markPlaces(size) {
+			page, err := m.page(place)
+			if err != nil {
+				return err
+			}
+			if _, err := device.WriteAt(page, place); err != nil {
+				return err
+			}
+		}
+		return device.Sync()
+	})
+}
+
+// eraseMark takes every mark off a device, and returns once none would come back after a loss of power. What
+// mkfs has put in its place stays, and is on the device before the mark goes.
+func eraseMark(ctx context.Context, device *os.File, size int64) error {
+	return noting(ctx, device, func() error {
+		if err := device.Sync(); err != nil {
+			return err
+		}
+		page := make([]byte, markSize)
+		for _, place := range markPlaces(size) {
+			if err := readFull(device, page, place); err != nil {
+				return err
+			}
+			if _, marked := readMark(page, place); !marked {
+				continue
+			}
+			if _, err := device.WriteAt(make([]byte, markSize), place); err != nil {
+				return err
+			}
+		}
+		return device.Sync()
+	})
+}
+
+// noting changes what is noted on a device, under the context's deadline.
+func noting(ctx context.Context, device *os.File, work func() error) error {
+	call := deadline.Call{Name: fmt.Sprintf("noting on %q whether it is being formatted", device.Name())}
+	err := deadline.Run(ctx, call, func(context.Context) error { return work() })
+	if err != nil && backends.KindOf(err) == backends.Unknown {
+		return backends.Errorf(backends.Unavailable, "%s: %w", call.Name, err)
+	}
+	return err
+}

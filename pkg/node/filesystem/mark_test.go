@@ -1,0 +1,168 @@
+package filesystem
+
+import (
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+)
+
+// At least one copy of the mark is where mkfs writes nothing, whatever the size of the device: as it is
+// there at the end it was there all the time.
+func TestMarkOutlivesFormatting(t *testing.T) {
+	const tib = int64(1) << 40
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // sizes need not be secret
+	for fsType, sizes := range map[string][]int64{
+		"ext4":  {2 * mib, 3*mib + 512, 4864 << 10, 5 * mib, 5*mib + 4096, 6 * mib, 50 * mib, 51 * mib, 123*mib + 352256, 300 * mib, 2 * tib, 9 * tib},
+		"xfs":   {300 * mib, 301*mib + 512, 1 << 30, 2 * tib},
+		"btrfs": {109 * mib, 130*mib + 512, 1 << 30, 2 * tib},
+	} {
+		t.Run(fsType, func(t *testing.T) {
+			needTools(t, fsType)
+			for range 6 {
+				sizes = append(sizes, leastSize(fsType)+random.Int64N(2<<30))
+			}
+			for _, size := range sizes {
+				d := attach(t, image(t, size))
+				m := Mark{"v", fsType}
+				m.on(t, d)
+				maker, _ := makerOf(fsType)
+				tool(t, append(append([]string{maker.tools[0]}, maker.args...), d.Path)...)
+				if found := probe(t, d.File); found.Mark != m || found.Type != fsType {
+					t.Errorf("on %d bytes mkfs left %s with mark %v", size, found, found.Mark)
+				}
+				if err := eraseMark(t.Context(), d.File, d.SizeBytes); err != nil {
+					t.Error(err)
+				}
+				if found := probe(t, d.File); found.Mark != (Mark{}) || found.Type != fsType || found.Incomplete {
+					t.Errorf("on %d bytes there is, after the mark was erased, %s", size, found)
+				}
+				_ = d.Close() // the device frees itself
+			}
+		})
+	}
+}
+
+// Killed at any moment, mkfs leaves something that is formatted again because of its mark, and by nothing
+// else.
+func TestFormatGoesOnAfterKill(t *testing.T) {
+	for _, fsType := range Types() {
+		t.Run(fsType, func(t *testing.T) {
+			needTools(t, fsType)
+			cut := 0
+			for pause := time.Duration(0); pause < 24*time.Millisecond; pause += 2 * time.Millisecond {
+				d := attach(t, image(t, leastSize(fsType)))
+				Mark{"v", fsType}.on(t, d)
+				if killed(t, fsType, d, pause) {
+					cut++
+				}
+				before := probe(t, d.File)
+				other := request(d, fsType)
+				other.Volume = "u"
+				if _, err := Format(t.Context(), other); before.Blank() != (err == nil) {
+					t.Errorf("killed after %s: it held %s, and formatting it for another volume ended with %v", pause, before, err)
+				}
+				wantFormatted(t, d, fsType, before)
+				_ = d.Close() // the device frees itself
+			}
+			t.Logf("cut short %d times of 12", cut)
+		})
+	}
+}
+
+// killed runs mkfs, kills it after the pause, and tells whether it was still running.
+func killed(t *testing.T, fsType string, d *device.Device, pause time.Duration) bool {
+	t.Helper()
+	m, _ := makerOf(fsType)
+	path, _ := lookTool(m.tools[0])
+	cmd := exec.CommandContext(t.Context(), path, append(append([]string{}, m.args...), d.Path)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(pause, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	return cmd.Wait() != nil
+}
+
+// wantFormatted formats a device on which a call before was cut short.
+func wantFormatted(t *testing.T, d *device.Device, fsType string, before Found) {
+	t.Helper()
+	found, err := Format(t.Context(), request(d, fsType))
+	if err != nil || found != probe(t, d.File) || found.Type != fsType || found.Incomplete || found.Mark != (Mark{}) {
+		t.Errorf("it held %s; going on ended with %v and left %s", before, err, found)
+	}
+}
+
+// A filesystem that is finished only loses its mark, and one that was mounted is never made again.
+func TestMarkSparesWhatIsFinished(t *testing.T) {
+	for _, fsType := range Types() {
+		t.Run(fsType, func(t *testing.T) {
+			d := attach(t, image(t, leastSize(fsType)))
+			format(t, d, fsType)
+			if fsType == "ext4" {
+				mountOnce(t, d)
+			}
+			before := probe(t, d.File)
+			Mark{"v", fsType}.on(t, d)
+			wantFormatted(t, d, fsType, before)
+			if after := probe(t, d.File); after.UUID != before.UUID {
+				t.Errorf("a finished %s was formatted again", fsType)
+			}
+		})
+	}
+}
+
+// A device that was being formatted as one type is not formatted as another.
+func TestMarkOfAnotherType(t *testing.T) {
+	d := attach(t, image(t, leastSize("xfs")))
+	format(t, d, "xfs")
+	Mark{"v", "xfs"}.on(t, d)
+	_, err := Format(t.Context(), request(d, "ext4"))
+	wantKind(t, err, backends.InUse)
+	if err != nil && (!strings.Contains(err.Error(), "xfs") || !strings.Contains(err.Error(), "ext4")) {
+		t.Errorf("the error does not name both types: %v", err)
+	}
+}
+
+// Only a whole mark at its own place counts; anything like it is data.
+func TestFalseMarks(t *testing.T) {
+	page := func(place int64) []byte {
+		page, err := Mark{"v", "ext4"}.page(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page
+	}
+	const size = 64 * mib
+	places := markPlaces(size)
+	for name, fake := range map[string]func() (text []byte, place int64){
+		"elsewhere":      func() ([]byte, int64) { return page(places[0]), places[0] - markSize },
+		"another's page": func() ([]byte, int64) { return page(places[1]), places[0] },
+		"torn":           func() ([]byte, int64) { return page(places[0])[:512], places[0] },
+		"changed": func() ([]byte, int64) {
+			p := page(places[0])
+			p[len(markMagic)+12] ^= 1
+			return p, places[0]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := image(t, size)
+			text, place := fake()
+			put(t, f, place, string(text))
+			d := attach(t, f)
+			before := sum(t, f)
+			if found := probe(t, d.File); found.Type != UnknownData || found.Mark != (Mark{}) {
+				t.Errorf("found %s with mark %v, want data that nobody knows", found, found.Mark)
+			}
+			_, err := Format(t.Context(), request(d, "ext4"))
+			wantKind(t, err, backends.InUse)
+			if sum(t, f) != before {
+				t.Error("the device was changed")
+			}
+		})
+	}
+}

@@ -1,0 +1,36 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/deadline"
+)
+
+// grace is how long an operation may take, from the end of its context on, to say what became of it. The
+// operations heed their context, and what they are known to wait for is given up at its end.
+const grace = 500 * time.Millisecond
+
+// change runs an operation that changes a volume, and returns soon after the end of the context at the latest,
+// whatever hangs: the volume's lock, which the caller holds, is free then. An operation that was given up ends by
+// itself: it begins nothing more, takes down what it made, and until then the volume is not changed by another.
+func change[T any](ctx context.Context, s *Service, verb, volume string, operation func(context.Context) (T, error)) (T, error) {
+	call := deadline.Call{Name: fmt.Sprintf("%s volume %q", verb, volume), On: "volume " + volume, Grace: grace}
+	changed, err := deadline.Do(s.calls.With(ctx), call, operation, nil)
+	return changed, failed(verb, volume, err)
+}
+
+// act is change for an operation that yields nothing.
+func (s *Service) act(ctx context.Context, verb, volume string, operation func(context.Context) error) error {
+	_, err := change(ctx, s, verb, volume, func(ctx context.Context) (struct{}, error) { return struct{}{}, operation(ctx) })
+	return err
+}
+
+// look runs an operation that only looks at a volume at a path, in the same way. One that hangs does not hold up those that
+// change the volume: they may be what ends it.
+func look[T any](ctx context.Context, s *Service, verb, volume, path string, operation func(context.Context) (T, error)) (T, error) {
+	call := deadline.Call{Name: fmt.Sprintf("%s volume %q at %q", verb, volume, path), Grace: grace}
+	found, err := deadline.Do(s.calls.With(ctx), call, operation, nil)
+	return found, failed(verb, volume, err)
+}

@@ -1,0 +1,365 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/tests/stall"
+)
+
+// These tests stop the server of the filesystem that a volume is on, at a request or between two calls, and look at
+// what becomes of the call that hangs, of the next ones, of other volumes, and of all of it once the server answers.
+
+// The request's time in these tests, and how much later than its end a call may return.
+const (
+	requestTime = time.Second
+	tolerance   = time.Second
+)
+
+// imageSize is that of the images, which are sparse: the least that an xfs takes.
+const imageSize = 320 << 20
+
+// form is a form of volume on a server that stops.
+type form string
+
+const (
+	filesystemForm form = "filesystem on an image"
+	rawForm        form = "raw image"
+	directoryForm  form = "directory"
+)
+
+// hangCase is one call that may hang.
+type hangCase struct {
+	form    form
+	call    string        // which call
+	request stall.Request // stop at this request, from the call on; empty for before the call
+	number  int
+	dirty   bool // e2fsck has work to do
+}
+
+func hangCases() []hangCase {
+	cases := []hangCase{
+		{form: filesystemForm, call: "stage", request: stall.Lookup, number: 1},
+		{form: filesystemForm, call: "stage", request: stall.Attribute, number: 1},
+		{form: filesystemForm, call: "stage", request: stall.Open, number: 1},
+		{form: filesystemForm, call: "stage", request: stall.Read, number: 1},                 // probing
+		{form: filesystemForm, call: "stage", request: stall.Write, number: 1},                // mkfs
+		{form: filesystemForm, call: "stage", request: stall.Write, number: 5},                // mkfs
+		{form: filesystemForm, call: "stage", request: stall.Sync, number: 1},                 // mkfs
+		{form: filesystemForm, call: "stage", request: stall.Sync, number: 3},                 // the sync after mkfs, or the mount
+		{form: filesystemForm, call: "restage", request: stall.Read, number: 9},               // mount
+		{form: filesystemForm, call: "restage", request: stall.Read, number: 9, dirty: true},  // e2fsck
+		{form: filesystemForm, call: "restage", request: stall.Write, number: 1, dirty: true}, // e2fsck
+	}
+	for _, f := range []form{filesystemForm, rawForm, directoryForm} {
+		for _, call := range []string{"stage", "publish", "stats", "health", "expand", "unpublish", "unstage"} {
+			cases = append(cases, hangCase{form: f, call: call})
+		}
+	}
+	return cases
+}
+
+func (c hangCase) String() string {
+	name := string(c.form) + "/" + c.call
+	if c.request != "" {
+		name += fmt.Sprintf(" at %s %d", c.request, c.number)
+	}
+	if c.dirty {
+		name += " with errors to repair"
+	}
+	return name
+}
+
+// answers tells whether the call needs no answer of the server that has stopped: a filesystem that is mounted from an
+// image knows itself, and what is taken down is not asked.
+func (c hangCase) answers() bool {
+	switch c.call {
+	case "unpublish", "health":
+		return true
+	case "publish", "stats":
+		return c.form != directoryForm
+	case "unstage":
+		return c.form == directoryForm
+	}
+	return false
+}
+
+// hanging is a world with a volume "slow" on a server that stops.
+type hanging struct {
+	*world
+	server  *stall.Server
+	stage   node.StageRequest
+	publish node.PublishRequest
+}
+
+func newHanging(t *testing.T, f form, call string) *hanging {
+	t.Helper()
+	server := stall.Serve(t)
+	h := &hanging{world: newWorld(t), server: server}
+	t.Cleanup(func() { // what a test that failed left
+		server.Continue(t)
+		ctx, cancel := context.WithTimeout(h.context(), 20*time.Second)
+		defer cancel()
+		for _, call := range []string{"unpublish", "unstage"} {
+			_ = h.call(ctx, call)
+		}
+	})
+	h.stage, h.publish = h.stageRequest("slow"), h.publishRequest("slow")
+	switch f {
+	case directoryForm:
+		h.must(os.Mkdir(filepath.Join(server.Real, "slow"), 0o755))
+		h.shelf.sources["slow"] = backends.Directory{Path: filepath.Join(server.Dir, "slow")}
+	case rawForm:
+		h.stage.Use.Type, h.publish.Use.Type = backends.Block, backends.Block
+		fallthrough
+	case filesystemForm:
+		if call == "expand" && f == filesystemForm { // to grow a mounted ext4 takes a capability that this process may lack
+			h.stage.Use.FSType, h.publish.Use.FSType = "xfs", "xfs"
+		}
+		h.must(os.WriteFile(filepath.Join(server.Real, "slow"), nil, 0o600))
+		h.must(os.Truncate(filepath.Join(server.Real, "slow"), imageSize))
+		h.shelf.sources["slow"] = backends.Device{Path: filepath.Join(server.Dir, "slow"), Image: true, Identity: backends.Identity{SizeBytes: imageSize}}
+	}
+	h.image("quick", 32)
+	return h
+}
+
+// calls are those that are made of the volume, by name.
+func (h *hanging) call(ctx context.Context, name string) error {
+	switch name {
+	case "stage", "restage":
+		return h.service.Stage(ctx, h.stage)
+	case "publish":
+		return h.service.Publish(ctx, h.publish)
+	case "stats":
+		_, err := h.service.Stats(ctx, "slow", h.publish.TargetPath)
+		return err
+	case "health":
+		_, err := h.service.Health(ctx, "slow", h.publish.TargetPath, h.stage.StagingPath)
+		return err
+	case "expand":
+		_, err := h.service.Expand(ctx, node.ExpandRequest{Volume: "slow", Path: h.publish.TargetPath})
+		return err
+	case "unpublish":
+		return h.service.Unpublish(ctx, "slow", h.publish.TargetPath)
+	case "unstage":
+		return h.service.Unstage(ctx, "slow", h.stage.StagingPath)
+	}
+	return backends.Errorf(backends.Invalid, "no call %q", name)
+}
+
+// prepare makes what must be there before the call.
+func (h *hanging) prepare(call string) {
+	h.Helper()
+	steps := map[string][]string{
+		"stage": nil, "restage": {"stage", "unstage"}, "publish": {"stage"}, "unstage": {"stage"},
+		"stats": {"stage", "publish"}, "health": {"stage", "publish"}, "expand": {"stage", "publish"}, "unpublish": {"stage", "publish"},
+	}
+	for _, step := range steps[call] {
+		h.must(h.call(h.context(), step))
+	}
+}
+
+// timed makes the call with the request's time, and checks that it returns in time and how.
+func (h *hanging) timed(call string) error {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.context(), requestTime)
+	defer cancel()
+	begun := time.Now()
+	err := h.call(ctx, call)
+	if took, limit := time.Since(begun), requestTime+tolerance; took > limit {
+		h.Errorf("%s took %s, want %s at most; it ended with %v", call, took, limit, err)
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+	}
+	if kind := backends.KindOf(err); err != nil && kind != backends.Unavailable && kind != backends.Busy && kind != backends.InUse {
+		h.Errorf("%s ended with %v (%s), want Unavailable, Busy or InUse", call, err, kind)
+	}
+	return err
+}
+
+// lifecycle takes the other volume through its life and returns how long that took.
+func (h *hanging) lifecycle() (took time.Duration, err error) {
+	stage, publish := h.stageRequest("quick"), h.publishRequest("quick")
+	begun := time.Now()
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return h.service.Stage(ctx, stage) },
+		func(ctx context.Context) error { return h.service.Publish(ctx, publish) },
+		func(ctx context.Context) error {
+			_, err := h.service.Stats(ctx, "quick", publish.TargetPath)
+			return err
+		},
+		func(ctx context.Context) error { return h.service.Unpublish(ctx, "quick", publish.TargetPath) },
+		func(ctx context.Context) error { return h.service.Unstage(ctx, "quick", stage.StagingPath) },
+	} {
+		ctx, cancel := context.WithTimeout(h.context(), 20*time.Second)
+		err := step(ctx)
+		cancel()
+		if err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(begun), nil
+}
+
+// persist makes the call as an orchestrator does, until it succeeds.
+func (h *hanging) persist(call string) {
+	h.Helper()
+	var err error
+	if !eventuallyIn(30*time.Second, func() bool {
+		ctx, cancel := context.WithTimeout(h.context(), 5*time.Second)
+		defer cancel()
+		err = h.call(ctx, call)
+		return err == nil
+	}) {
+		h.Errorf("%s does not succeed once the server answers: %v", call, err)
+	}
+}
+
+func eventuallyIn(patience time.Duration, condition func() bool) bool {
+	for deadline := time.Now().Add(patience); ; {
+		if condition() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// descriptors counts those of this process, without what the runtime opens for itself.
+func descriptors(t testing.TB) (open []string) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + entry.Name()); err == nil && !strings.HasPrefix(to, "anon_inode:") {
+			open = append(open, to)
+		}
+	}
+	return open
+}
+
+func TestServerStops(t *testing.T) {
+	for _, c := range hangCases() {
+		t.Run(c.String(), func(t *testing.T) { c.run(t) })
+	}
+}
+
+func (c hangCase) run(t *testing.T) {
+	h := newHanging(t, c.form, c.call)
+	h.prepare(c.call)
+	if c.dirty {
+		output, err := exec.CommandContext(t.Context(), "debugfs", "-w", "-R", "set_super_value state 2", filepath.Join(h.server.Real, "slow")).CombinedOutput()
+		if err != nil {
+			t.Fatalf("debugfs: %v\n%s", err, output)
+		}
+	}
+	usual, err := h.lifecycle()
+	h.must(err)
+	goroutines, files := runtime.NumGoroutine(), descriptors(t)
+	if c.request == "" {
+		h.server.Stop(t)
+	} else {
+		h.server.StopAt(t, c.request, c.number)
+	}
+	other := make(chan error, 1)
+	go func() {
+		took, err := h.lifecycle()
+		if limit := 3*usual + time.Second; err == nil && took > limit {
+			err = fmt.Errorf("it took %s, and %s while nothing hung", took, usual)
+		}
+		other <- err
+	}()
+	err = h.timed(c.call)
+	t.Logf("first: %v", err)
+	if (err == nil) != c.answers() {
+		t.Errorf("it succeeds without an answer: %t, want %t", err == nil, c.answers())
+	}
+	if c.request != "" && !h.server.Stopped(t) {
+		t.Errorf("the server was not asked %s %d times", c.request, c.number)
+	}
+	for range 3 { // no later one hangs longer, or takes one more thread
+		t.Logf("again: %v", h.timed(c.call))
+	}
+	if err := <-other; err != nil {
+		t.Errorf("another volume: %v", err)
+	}
+	if n := runtime.NumGoroutine(); n > goroutines+8 {
+		t.Errorf("%d goroutines, %d before: those that hang pile up", n, goroutines)
+	}
+	h.server.Continue(t)
+	h.persist(c.call)
+	for _, call := range []string{"unpublish", "unstage"} {
+		h.persist(call)
+	}
+	h.wantNothingLeft()
+	if !eventuallyIn(5*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines && len(descriptors(t)) <= len(files) }) {
+		t.Errorf("%d goroutines and %d descriptors, %d and %d before\n%q\n%q", runtime.NumGoroutine(), len(descriptors(t)), goroutines, len(files), descriptors(t), files)
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+	}
+}
+
+// What a call that was given up made is undone once the server answers, without another call.
+func TestLateStageIsUndone(t *testing.T) {
+	for _, f := range []form{filesystemForm, rawForm} {
+		for _, request := range []stall.Request{stall.Lookup, stall.Attribute, stall.Open, stall.Sync, stall.Read} {
+			t.Run(fmt.Sprintf("%s at %s", f, request), func(t *testing.T) {
+				h := newHanging(t, f, "stage")
+				goroutines, files := runtime.NumGoroutine(), descriptors(t)
+				h.server.StopAt(t, request, 1)
+				if err := h.timed("stage"); err == nil {
+					if h.server.Stopped(t) {
+						t.Error("staged without an answer")
+					}
+					h.must(h.call(h.context(), "unstage")) // nothing of a raw volume is read
+				}
+				h.server.Continue(t)
+				if !eventuallyIn(20*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines && len(descriptors(t)) <= len(files) }) {
+					t.Errorf("%d goroutines and %d descriptors, %d and %d before", runtime.NumGoroutine(), len(descriptors(t)), goroutines, len(files))
+				}
+				if loops, err := device.FindLoops(h.context(), filepath.Join(h.server.Dir, "slow")); err != nil || len(loops) != 0 {
+					t.Errorf("attached to %v (%v), want nothing", loops, err)
+				}
+				h.must(h.call(h.context(), "unstage")) // forgets what is recorded
+				h.wantNothingLeft()
+			})
+		}
+	}
+}
+
+// A raw volume is not handed out again while it may yet lose its device to a detaching that was given up.
+func TestStageAfterHungUnstage(t *testing.T) {
+	h := newHanging(t, rawForm, "unstage")
+	h.must(h.call(h.context(), "stage"))
+	h.server.Stop(t)
+	if err := h.timed("unstage"); err == nil {
+		t.Error("unstaged without an answer")
+	}
+	if err := h.timed("stage"); err == nil || !strings.Contains(err.Error(), "detaching") {
+		t.Errorf("staging again: %v, want that it waits for the detaching", err)
+	}
+	h.server.Continue(t)
+	h.persist("stage")
+	h.persist("publish")
+	device, err := os.ReadFile(h.publish.TargetPath)
+	if err != nil || len(device) != imageSize {
+		t.Errorf("the device has %d bytes (%v), want %d", len(device), err, imageSize)
+	}
+	h.persist("unpublish")
+	h.persist("unstage")
+	h.wantNothingLeft()
+}

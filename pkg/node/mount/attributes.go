@@ -1,0 +1,103 @@
+package mount
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// attributes are what mount options say about a mount itself, whatever its filesystem (mount_setattr(2)).
+type attributes struct{ set, clear int }
+
+// attributesOf reads the attributes from mount options, of which later ones win, and returns the options
+// that are none: they belong to the filesystem. The options ro and rw, and those without an effect, are left out.
+func attributesOf(options []string) (a attributes, rest []string) {
+	for _, option := range options {
+		set, reset, ok := attribute(option)
+		switch {
+		case ok:
+			a.set, a.clear = a.set&^reset|set, a.clear&^set|reset
+		case option != "ro" && option != "rw" && !ignored(option):
+			rest = append(rest, option)
+		}
+	}
+	return a, rest
+}
+
+// FilesystemOptions returns those of the options that only a filesystem can have: a bind mount cannot.
+func FilesystemOptions(options []string) []string {
+	_, rest := attributesOf(options)
+	return rest
+}
+
+// apply gives a mount that nobody sees yet the attributes.
+func (a attributes) apply(mount int, readOnly bool) error {
+	if readOnly {
+		a.set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if a.set|a.clear == 0 {
+		return nil
+	}
+	attr := unix.MountAttr{Attr_set: uint64(a.set), Attr_clr: uint64(a.clear)}
+	return unix.MountSetattr(mount, "", unix.AT_EMPTY_PATH, &attr)
+}
+
+// Lacks returns the first of the options that a mount does not have although it was asked for, as far as it
+// is one about the mount itself; an empty string when it has them all. Kinds: Unavailable.
+func Lacks(path string, options []string) (string, error) {
+	a, _ := attributesOf(options)
+	if a.set|a.clear == 0 {
+		return "", nil
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return "", backends.Errorf(backends.Unavailable, "looking at the options of the mount at %q: %w", path, err)
+	}
+	for _, option := range slices.Backward(options) {
+		set, reset, ok := attribute(option)
+		if !ok || set&^a.set != 0 || set == 0 && reset&a.set != 0 {
+			continue // not about the mount, or another option outdid it
+		}
+		if has := shownAttributes(int(fs.Flags)); set&^has != 0 || (reset&^set)&has != 0 {
+			return option, nil
+		}
+	}
+	return "", nil
+}
+
+// shownAttributes are the attributes that statfs(2) tells of.
+func shownAttributes(flags int) int {
+	const noSymFollow = 0x2000 // ST_NOSYMFOLLOW
+	has := 0
+	for flag, attribute := range map[int]int{
+		unix.ST_NOSUID: unix.MOUNT_ATTR_NOSUID, unix.ST_NODEV: unix.MOUNT_ATTR_NODEV, unix.ST_NOEXEC: unix.MOUNT_ATTR_NOEXEC,
+		unix.ST_NODIRATIME: unix.MOUNT_ATTR_NODIRATIME, noSymFollow: unix.MOUNT_ATTR_NOSYMFOLLOW,
+	} {
+		if flags&flag != 0 {
+			has |= attribute
+		}
+	}
+	switch {
+	case flags&unix.ST_NOATIME != 0:
+		return has | unix.MOUNT_ATTR_NOATIME
+	case flags&unix.ST_RELATIME == 0:
+		return has | unix.MOUNT_ATTR_STRICTATIME
+	}
+	return has
+}
+
+// SecurityLabels returns the options that carry an SELinux label, in an order of their own and without
+// quotes, so that two lists that mean the same are the same text.
+func SecurityLabels(options []string) string {
+	var labels []string
+	for _, option := range options {
+		if name, value, _ := strings.Cut(option, "="); securityLabel(option) {
+			labels = append(labels, name+"="+valueOf(option, value))
+		}
+	}
+	slices.Sort(labels)
+	return strings.Join(slices.Compact(labels), " ")
+}

@@ -1,0 +1,110 @@
+package ownership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// witness remembers what an observer is told, and does something each time.
+type witness struct {
+	began, ended int
+	progress     []Result
+	err          error
+	look         func()
+}
+
+func (w *witness) Began() { w.began++ }
+
+func (w *witness) Progressed(soFar Result, _ time.Duration) {
+	w.progress = append(w.progress, soFar)
+	if w.look != nil {
+		w.look()
+	}
+}
+
+func (w *witness) Ended(_ time.Duration, err error) { w.ended, w.err = w.ended+1, err }
+
+func TestObserver(t *testing.T) {
+	needRoot(t)
+	root := t.TempDir()
+	populate(t, root, 100, 50)
+	seen := &witness{}
+	request := Request{Path: root, GID: group, Policy: OnRootMismatch, Observer: seen, Every: time.Millisecond}
+	result := apply(t, request)
+	if seen.began != 1 || seen.ended != 1 || seen.err != nil || len(seen.progress) < 2 || seen.progress[len(seen.progress)-1] != result {
+		t.Errorf("told of %d begun, %d ended (%v) and %d times of progress; the last is to be %+v", seen.began, seen.ended, seen.err, len(seen.progress), result)
+	}
+	for i, p := range seen.progress[1:] {
+		if last := seen.progress[i]; p.Entries < last.Entries || p.Changed < last.Changed || p.Entries < p.Changed+p.Denied {
+			t.Errorf("after %+v came %+v", last, p)
+		}
+	}
+	if apply(t, request); seen.began != 1 || seen.ended != 1 {
+		t.Error("told of a walk that was not made")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	request.Policy = Always
+	if _, err := Apply(ctx, request); err == nil || !errors.Is(seen.err, context.Canceled) || seen.ended != 2 {
+		t.Errorf("a walk that was cut short was told of as %v", seen.err)
+	}
+}
+
+// bigDirectory is a directory with so many entries that all their names take far more memory than a walk may.
+const bigDirectory = 100_000
+
+// The names alone of such a directory take 16 bytes each for their headers and more for themselves; the
+// walk is to get by with those of a few pieces.
+func TestMemoryIsBounded(t *testing.T) {
+	needRoot(t)
+	root := t.TempDir()
+	for i := range bigDirectory {
+		must(t, unix.Mknod(filepath.Join(root, fmt.Sprintf("an-entry-with-a-name-of-some-length-%064d", i)), unix.S_IFREG|0o600, 0))
+	}
+	for _, exclusive := range []bool{false, true} {
+		before, peak := liveHeap(), uint64(0)
+		seen := &witness{look: func() { peak = max(peak, liveHeap()) }}
+		result := apply(t, Request{Path: root, GID: group, Exclusive: exclusive, Observer: seen, Every: 20 * time.Millisecond})
+		if result.Entries != bigDirectory+1 || len(seen.progress) < 5 {
+			t.Fatalf("%+v, looked at %d times: want %d entries, and looks in between", result, len(seen.progress), bigDirectory+1)
+		}
+		// All names are 12 MB and more; four workers' pieces of 512 are 0.3 MB.
+		if grown := int64(peak) - int64(before); grown > 3<<20 {
+			t.Errorf("exclusive %v: the live heap grew by %d bytes", exclusive, grown)
+		}
+		must(t, os.Chown(root, 0, 0))
+	}
+}
+
+// liveHeap is how much memory is in use that is no garbage.
+func liveHeap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// A file with several names is changed by the first of them: by the others it is looked at only.
+func TestHardLinksOnce(t *testing.T) {
+	needRoot(t)
+	for _, exclusive := range []bool{false, true} {
+		root := t.TempDir()
+		first := filepath.Join(root, "0")
+		must(t, file(first))
+		for i := range 20 {
+			must(t, os.Link(first, filepath.Join(root, fmt.Sprint(i+1))))
+		}
+		result := apply(t, Request{Path: root, GID: group, Exclusive: exclusive, Workers: 1})
+		if result.Entries != 22 || result.Changed != 2 || look(t, first).Gid != group {
+			t.Errorf("exclusive %v: %+v, want 22 entries, of which the file once and the root were changed", exclusive, result)
+		}
+	}
+}

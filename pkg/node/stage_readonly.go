@@ -1,0 +1,179 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+)
+
+// Reading only means that not one byte of the device changes. The mount option ro does not say that: it keeps
+// users from writing, but the kernel replays a journal first. Nor do noload and its like alone: an ext4 that is
+// mounted with ro and noload still clears up after files that were deleted while open, and notes errors in its
+// superblock. So the device itself refuses writes before the filesystem is mounted, and the options make the
+// filesystem put up with that.
+//
+// Who reads a filesystem that was not unmounted cleanly reads it as it stands on the device: what is in the
+// journal only is missing or stale, and an xfs may look empty. Staging it once for writing has the journal replayed.
+
+// openDevice opens the device in the way in which it is going to be used, and write-protects it if that is
+// for reading only.
+func (st *staging) openDevice(ctx context.Context, source backends.Device) (*device.Device, error) {
+	options := device.Options{ReadOnly: st.want.ReadOnly, Persistent: st.request.Use.Type == backends.Block}
+	opened, err := device.Open(ctx, source, options)
+	if err != nil || st.present {
+		return opened, err
+	}
+	protected, err := writeProtected(opened)
+	if err == nil && protected != st.want.ReadOnly {
+		if !source.Image {
+			err = setWriteProtection(opened, st.want.ReadOnly)
+		} else if st.want.ReadOnly {
+			return st.attachReadOnly(ctx, source, options, opened)
+		}
+	}
+	if err != nil {
+		_ = opened.Close() // nothing was written
+		return nil, err
+	}
+	return opened, nil
+}
+
+// attachReadOnly attaches an image anew for reading that an earlier call left attached for writing.
+func (st *staging) attachReadOnly(ctx context.Context, source backends.Device, options device.Options, writable *device.Device) (*device.Device, error) {
+	_ = writable.Close() // nothing was written
+	if err := device.Detach(ctx, source.Path); err != nil {
+		return nil, err
+	}
+	opened, err := device.Open(ctx, source, options)
+	if err != nil {
+		return nil, err
+	}
+	protected, err := writeProtected(opened)
+	if err == nil && !protected {
+		err = backends.Errorf(backends.InUse, "%s holds %s for writing, so that it cannot be staged for reading only: detach it", opened.Path, source.Path)
+	}
+	if err != nil {
+		_ = opened.Close() // nothing was written
+		return nil, err
+	}
+	return opened, nil
+}
+
+// writeProtected tells whether a device refuses writes (BLKROGET, ioctl_list(2)).
+func writeProtected(d *device.Device) (bool, error) {
+	value, err := unix.IoctlGetInt(int(d.File.Fd()), unix.BLKROGET)
+	if err != nil {
+		return false, backends.Errorf(backends.Unavailable, "asking %s whether it can be written to: %w", d.Path, err)
+	}
+	return value != 0, nil
+}
+
+// setWriteProtection makes the kernel refuse writes to a device, or take them again (BLKROSET). It cannot lift
+// the protection that is the device's own (Linux 5.11). Kinds: Denied when that is needed; Unavailable.
+func setWriteProtection(d *device.Device, on bool) error {
+	value := 0
+	if on {
+		value = 1
+	}
+	if err := unix.IoctlSetPointerInt(int(d.File.Fd()), unix.BLKROSET, value); err != nil {
+		return backends.Errorf(backends.Unavailable, "setting the write protection of %s to %t: %w", d.Path, on, err)
+	}
+	switch protected, err := writeProtected(d); {
+	case err != nil:
+		return err
+	case protected && !on:
+		return backends.Errorf(backends.Denied, "%s is write-protected itself: stage it for reading only, or attach it for writing", d.Path)
+	case !protected && on:
+		return backends.Errorf(backends.Unavailable, "%s still takes writes after they were turned off", d.Path)
+	}
+	return nil
+}
+
+// unprotect lifts the write protection that staging for reading only gave to a device of the node, for
+// whoever uses it next. It is a courtesy: staging for writing lifts it too. An image's protection goes with
+// its loop device.
+func unprotect(staged ledger.Staging) {
+	source := staged.Source
+	if !staged.ReadOnly || source.Kind != ledger.Device || source.Image || source.DevicePath == "" {
+		return
+	}
+	fd, err := unix.Open(source.DevicePath, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = unix.Close(fd) }() // opened for reading
+	var stat unix.Stat_t
+	if unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFBLK && stat.Rdev == unix.Mkdev(source.Major, source.Minor) {
+		_ = unix.IoctlSetPointerInt(fd, unix.BLKROSET, 0) // see above
+	}
+}
+
+// mountOptions are those that were asked for. Where nothing is written those are left out that say how to
+// write: ext4 refuses them when it has no journal to write to.
+func (st *staging) mountOptions() []string {
+	if st.want.Source.FSType != "ext4" || !st.want.ReadOnly {
+		return st.request.MountOptions
+	}
+	return slices.DeleteFunc(slices.Clone(st.request.MountOptions), func(option string) bool {
+		name, _, _ := strings.Cut(option, "=")
+		switch name {
+		case "data", "commit", "journal_checksum", "nojournal_checksum", "journal_async_commit":
+			return true
+		}
+		return false
+	})
+}
+
+// neededOptions are those that the filesystem needs besides.
+//
+// A clone of an xfs has the UUID of its original, and the kernel mounts it beside the original only with
+// nouuid. Every xfs gets it: whether a volume is a clone, or has one, its request does not tell; whether an
+// equal UUID is mounted already cannot be asked without a race; and the kernel's refusal is an EINVAL like many
+// others. The check that is lost catches one filesystem that is seen through two devices. That is what the
+// identity of the device was proven for.
+func (st *staging) neededOptions() []string {
+	var needs []string
+	readOnly := st.want.ReadOnly
+	switch st.want.Source.FSType {
+	case "ext4":
+		if readOnly {
+			needs = []string{"noload"}
+		}
+	case "xfs":
+		needs = []string{"nouuid"}
+		if readOnly {
+			needs = append(needs, "norecovery")
+		}
+	case "btrfs":
+		if readOnly {
+			needs = []string{"rescue=nologreplay"} // Linux 5.9
+		}
+	}
+	return slices.DeleteFunc(needs, func(option string) bool { return slices.Contains(st.request.MountOptions, option) })
+}
+
+// tellUnreplayed warns of what a reader may miss.
+func (st *staging) tellUnreplayed(ctx context.Context) {
+	if st.want.ReadOnly && st.found.Unreplayed {
+		st.service.log.WarnContext(ctx, "the filesystem was not unmounted cleanly, and for reading only its journal is not replayed: "+
+			"what was written last may be missing or stale; stage the volume once for writing to have it replayed",
+			"volume", st.request.Volume, "device", st.device.Path, "filesystem", st.found.Type)
+	}
+}
+
+// compareOptions tells whether a mount that is there already has the options that were asked for, as far as
+// they are about the mount itself. Kinds: Exists, naming the option.
+func compareOptions(place string, options []string) error {
+	lacking, err := mount.Lacks(place, options)
+	if err != nil || lacking == "" {
+		return err
+	}
+	return backends.Errorf(backends.Exists, "it is mounted at %s already without the option %q that is asked for now: take it down first", place, lacking)
+}

@@ -1,0 +1,58 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/trim"
+)
+
+// pauseTrim keeps a volume from being trimmed while it is staged or unstaged; what it returns puts the volume on
+// the schedule or takes it off, as it stands by then. Kinds: Unavailable when the context ended before a trimming.
+func (s *Service) pauseTrim(ctx context.Context, volume string) (resume func(), err error) {
+	goOn, err := s.trims.Pause(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		s.scheduleTrim(s.ledger.Get(volume))
+		goOn()
+	}, nil
+}
+
+// scheduleTrim puts a volume on the schedule if it is staged and is to be trimmed.
+func (s *Service) scheduleTrim(record ledger.Record) {
+	staged := record.Staged
+	if staged == nil || staged.Pending || staged.TrimInterval == 0 || staged.ReadOnly || staged.Type != backends.Mount || staged.Source.Kind != ledger.Device {
+		s.trims.Drop(record.Volume)
+		return
+	}
+	s.trims.Set(trim.Volume{Name: record.Volume, Interval: staged.TrimInterval, Filesystem: trim.Filesystem{
+		Path: staged.Path, Type: staged.Source.FSType, Dev: staged.Root.Dev, Ino: staged.Root.Ino,
+		Major: staged.Source.Major, Minor: staged.Source.Minor,
+	}}, s.now())
+}
+
+// resumeTrims puts the volumes that were staged before this process on the schedule.
+func (s *Service) resumeTrims() {
+	if s.now == nil {
+		s.now = time.Now
+	}
+	s.trims.Prune(s.now())
+	for _, record := range s.ledger.Records() {
+		s.scheduleTrim(record)
+	}
+}
+
+// trimCheck is how often is looked which volumes are due.
+const trimCheck = time.Minute
+
+// Run does what the node does between requests, until the context ends: it trims the volumes whose class asks
+// for that.
+func (s *Service) Run(ctx context.Context) {
+	ticker := time.NewTicker(trimCheck)
+	defer ticker.Stop()
+	s.trims.Run(ctx, ticker.C)
+}
