@@ -272,7 +272,7 @@ func TestFormattingCutShort(t *testing.T) {
 			image := w.image("v", 310)
 			dying(w)
 			w.want(w.service.Stage(w.context(), w.stageRequest("v")), backends.Unknown, "format", "mkfs.ext4")
-			w.must(unix.Unmount(mkfsPath(w), unix.MNT_DETACH))
+			w.must(unix.Unmount(mkfsPath(w, "ext4"), unix.MNT_DETACH))
 			w.amnesia()
 			if test.volume != "v" {
 				w.must(os.Rename(image, w.image(test.volume, 310)))
@@ -295,10 +295,10 @@ func TestFormattingCutShort(t *testing.T) {
 	}
 }
 
-// mkfsPath is the program behind mkfs.ext4.
-func mkfsPath(w *world) string {
+// mkfsPath is the program behind a mkfs.
+func mkfsPath(w *world, fsType string) string {
 	w.Helper()
-	path, err := filepath.EvalSymlinks("/usr/sbin/mkfs.ext4")
+	path, err := filepath.EvalSymlinks("/usr/sbin/mkfs." + fsType)
 	w.must(err)
 	return path
 }
@@ -308,8 +308,8 @@ func dying(w *world) {
 	w.Helper()
 	script := w.path("dying")
 	w.must(os.WriteFile(script, []byte("#!/bin/sh\nfor device; do :; done\nyes half | dd bs=4k count=9 conv=notrunc iflag=fullblock of=$device status=none\nkill -9 $$\n"), 0o700))
-	w.bind(script, mkfsPath(w))
-	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w), unix.MNT_DETACH) }) // most tests have done so
+	w.bind(script, mkfsPath(w, "ext4"))
+	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w, "ext4"), unix.MNT_DETACH) }) // most tests have done so
 }
 
 // Formatting that fails leaves the intent, so that the next call may go on, and nothing else.

@@ -189,26 +189,32 @@ func TestMountOptions(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// Two xfs with one UUID, as a volume and its clone are, are mounted side by side.
-func TestXFSClones(t *testing.T) {
-	w := newWorld(t)
-	original := w.image("original", 300)
-	first := w.stageRequest("original")
-	first.Use.FSType = "xfs"
-	w.stage(first)
-	w.write(filepath.Join(first.StagingPath, "file"), "data")
-	w.unstage(first)
-	clone := w.image("clone", 300)
-	data, err := os.ReadFile(original)
-	w.must(err)
-	w.must(os.WriteFile(clone, data, 0o600))
-	w.stage(first)
-	second := w.stageRequest("clone")
-	w.stage(second)
-	w.wantContent(filepath.Join(second.StagingPath, "file"), "data")
-	w.unstage(first)
-	w.unstage(second)
-	w.wantNothingLeft()
+// Two filesystems with one UUID, as a volume and its clone are, are mounted side by side, and each is the right one.
+func TestClonesSideBySide(t *testing.T) {
+	for _, fsType := range []string{"ext4", "xfs", "btrfs"} {
+		t.Run(fsType, func(t *testing.T) {
+			w := newWorld(t)
+			original := w.image("original", 300)
+			first := w.stageRequest("original")
+			first.Use.FSType = fsType
+			w.stage(first)
+			w.write(filepath.Join(first.StagingPath, "file"), "data")
+			w.unstage(first)
+			clone := w.image("clone", 300)
+			data, err := os.ReadFile(original)
+			w.must(err)
+			w.must(os.WriteFile(clone, data, 0o600))
+			w.stage(first)
+			w.write(filepath.Join(first.StagingPath, "file"), "newer data")
+			second := w.stageRequest("clone")
+			second.Use.FSType = fsType
+			w.stage(second)
+			w.wantContent(filepath.Join(second.StagingPath, "file"), "data")
+			w.unstage(first)
+			w.unstage(second)
+			w.wantNothingLeft()
+		})
+	}
 }
 
 // A filesystem that came from a smaller volume fills its device once it is staged.

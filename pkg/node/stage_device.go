@@ -105,9 +105,6 @@ func (st *staging) mountDevice(ctx context.Context) error {
 		Type: st.want.Source.FSType, Source: st.device.Path, ReadOnly: st.want.ReadOnly,
 		Options: st.mountOptions(), Needs: st.neededOptions(), Dev: st.device.Number(),
 	}
-	if fs.Type == "btrfs" {
-		fs.Dev = 0
-	}
 	st.tellUnreplayed(ctx)
 	return st.mount(ctx, fs)
 }

@@ -2,6 +2,7 @@ package mount
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -19,8 +20,7 @@ type Filesystem struct {
 	Options  []string // mount options that were asked for, one an element; CheckOptions says which are allowed
 	Needs    []string // options that the filesystem needs besides
 	ReadOnly bool
-	// Dev, unless 0, is the st_dev that the mount must have: the number of the device that was proven.
-	// A filesystem that spans devices (btrfs) has a number of its own and cannot be held to one.
+	// Dev, unless 0, is the number of the device that was proven: what is mounted must be on that.
 	Dev uint64
 }
 
@@ -134,13 +134,14 @@ func (c *fscontext) withOptions() string {
 	return " with options " + secret.Options(options)
 }
 
-// failureKind is kindOf for the step that reads the superblock: there ENODEV is a device that has gone,
-// and EINVAL speaks of what is on the device unless there were options that it can be about. A filesystem that
+// failureKind is kindOf for the step that reads the superblock: there ENODEV is a device that has gone, as is a node that
+// was proven and is none of a block device any more (ENOENT, ENOTBLK), and EINVAL speaks of what is on the device unless there were options that it can be about. A filesystem that
 // is damaged (EBADMSG, EUCLEAN) is Unknown: to repair it is for a person, for a repair may lose data.
 func (c *fscontext) failureKind(err error) backends.Kind {
 	kind := kindOf(err)
+	proven := c.fs.Dev != 0
 	switch {
-	case kind == backends.Unsupported:
+	case kind == backends.Unsupported, proven && (errors.Is(err, unix.ENOTBLK) || errors.Is(err, unix.ENOENT)):
 		return backends.Unavailable
 	case kind == backends.Invalid && len(c.fs.Options) == 0:
 		return backends.Unknown
@@ -173,8 +174,11 @@ func (c *fscontext) words() string {
 
 // proveDevice checks that what was mounted is on the device that it should be on.
 func proveDevice(mount int, fs Filesystem) error {
-	if fs.Dev == 0 {
+	switch {
+	case fs.Dev == 0:
 		return nil
+	case fs.Type == "btrfs":
+		return proveBtrfs(mount, fs)
 	}
 	root, err := glanceOpen(mount, fs.Source)
 	if err != nil {

@@ -1,0 +1,101 @@
+package node_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+)
+
+// A link that leads to another disk than it did, or to none, stages nothing and changes nothing.
+func TestStaleLink(t *testing.T) {
+	w := newWorld(t)
+	own, other := w.image("v", 32), w.image("other", 16)
+	link := w.path("by-id")
+	w.shelf.sources["v"] = backends.Device{Path: link, Identity: backends.Identity{SizeBytes: 32 << 20}}
+	staging := w.stageRequest("v")
+	otherDevice := w.attach(other)
+	for name, lead := range map[string]string{"another disk": otherDevice, "no disk": "/dev/none-such"} {
+		w.must(os.Symlink(lead, link))
+		w.want(w.service.Stage(w.context(), staging), backends.Unavailable, link)
+		if len(w.mounts()) != 0 {
+			t.Errorf("%s: mounted is %v", name, w.mounts())
+		}
+		w.must(os.Remove(link))
+	}
+	w.must(os.Symlink(w.attach(own), link))
+	w.stage(staging)
+	w.wantZero(other)
+	w.unstage(staging)
+	w.must(device.Detach(w.context(), own))
+	w.must(device.Detach(w.context(), other))
+	w.wantNothingLeft()
+}
+
+// wantZero fails the test unless nothing was ever written to an image.
+func (w *world) wantZero(image string) {
+	w.Helper()
+	var stat unix.Stat_t
+	w.must(unix.Stat(image, &stat))
+	if stat.Blocks != 0 {
+		w.Errorf("%s takes %d blocks", image, stat.Blocks)
+	}
+}
+
+// The node of the proven device becomes another device's, or no device's, between two phases: while mkfs works. What
+// is mounted is checked to be on the device that was proven.
+func TestDeviceIsSwapped(t *testing.T) {
+	for _, test := range []struct{ name, fsType string }{
+		{"another device", "ext4"}, {"another device", "xfs"}, {"another device", "btrfs"}, {"no device", "ext4"}, {"no device", "btrfs"},
+	} {
+		t.Run(test.name+", "+test.fsType, func(t *testing.T) {
+			w := newWorld(t)
+			w.image("v", 300)
+			other := w.image("other", 300)
+			precious, staging := w.stageRequest("other"), w.stageRequest("v")
+			precious.Use.FSType, staging.Use.FSType = test.fsType, test.fsType
+			w.stage(precious)
+			w.write(filepath.Join(precious.StagingPath, "file"), "precious")
+			w.unstage(precious)
+			cover := "/dev/null"
+			if test.name == "another device" {
+				cover = w.attach(other)
+			}
+			node := swapping(w, test.fsType, cover)
+			w.want(w.service.Stage(w.context(), staging), backends.Unavailable)
+			covered, err := os.ReadFile(node)
+			w.must(err)
+			w.must(unix.Unmount(string(covered), unix.MNT_DETACH))
+			w.must(unix.Unmount(mkfsPath(w, test.fsType), unix.MNT_DETACH))
+			if len(w.mounts()) != 0 {
+				t.Errorf("mounted is %v", w.mounts())
+			}
+			w.stage(staging)
+			w.unstage(staging)
+			w.must(device.Detach(w.context(), other))
+			w.stage(precious)
+			w.wantContent(filepath.Join(precious.StagingPath, "file"), "precious")
+			w.unstage(precious)
+			w.wantNothingLeft()
+		})
+	}
+}
+
+// swapping puts a program in the place of mkfs that does its work, and then puts another device's node over that
+// of the device. It notes the covered node in the file that is returned.
+func swapping(w *world, fsType, cover string) (noted string) {
+	w.Helper()
+	text, err := os.ReadFile(mkfsPath(w, fsType))
+	w.must(err)
+	tool, script, noted := w.path("mkfs."+fsType), w.path("swapping"), w.path("covered")
+	w.must(os.WriteFile(tool, text, 0o700))
+	w.must(os.WriteFile(script, []byte("#!/bin/sh\nset -e\nfor device; do :; done\n"+tool+" \"$@\"\nprintf %s \"$device\" > "+noted+
+		"\nmount --bind "+cover+" \"$device\"\n"), 0o700))
+	w.bind(script, mkfsPath(w, fsType))
+	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w, fsType), unix.MNT_DETACH) }) // the test has done so unless it failed
+	return noted
+}
