@@ -15,6 +15,7 @@ CHAOSFLAGS ?=
 POWERFLAGS ?=
 FUZZTIME ?= 10s
 FLOOR ?= 85
+NODES ?= 1
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
@@ -26,15 +27,15 @@ LINTER = $(TOOLS)/golangci-lint
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
 SUM := $(GO) run ./hack/testsum -skips hack/skips
 GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
-# What kills, faults and cuts the power has targets of its own, and takes as long as it is told to.
-PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss)$$')
+# What kills, faults, cuts the power and brings up clusters has targets of its own, and takes as long as it is told to.
+PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|e2e/cluster/smoke)$$')
 
 ##@ Use
 
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: ## Build bin/stowage, a static binary.
@@ -48,6 +49,15 @@ demo: deps build ## Serve local volumes end to end on this machine and prove tha
 image: ## Build the container image with buildah; make image IMAGE=name:tag.
 	@hack/deps image
 	hack/image $(IMAGE) $(VERSION)
+
+.PHONY: cluster-up
+cluster-up: ## Bring up a real Kubernetes on this machine (root; the first time builds it); make cluster-up NODES=2.
+	@hack/deps image cluster
+	$(GO) run ./tests/e2e/cluster up -nodes $(NODES)
+
+.PHONY: cluster-down
+cluster-down: ## Take that Kubernetes down, also what is left of one that died.
+	$(GO) run ./tests/e2e/cluster down
 
 ##@ Test
 
@@ -87,9 +97,20 @@ chaos: deps ## Fail or kill the node pipeline at every system call; make chaos C
 powerloss: deps ## Cut the power between the writes of the local backend; make powerloss POWERFLAGS=-full.
 	$(GO) test -json -timeout 120m -count=1 ./tests/powerloss $(POWERFLAGS) | $(SUM) -v
 
+.PHONY: deploy-test
+deploy-test: ## Render the manifests and the chart, and check them, their rights and the alert rules.
+	(cd deploy/tests && $(GOTEST) ./...) | $(SUM)
+
 .PHONY: bench
-bench: deps build ## Measure volume lifecycles beside the floor of this machine.
+bench: OWNERSHIPFLAGS ?= -files 30000
+bench: deps build ## Measure volume lifecycles beside the floor of this machine, and ownership; OWNERSHIPFLAGS= for a million files.
 	$(GO) run ./tests/bench -binary $(BINARY) $(BENCHFLAGS)
+	$(GO) run ./tests/bench/ownership $(OWNERSHIPFLAGS)
+
+.PHONY: cluster-test
+cluster-test: ## Bring clusters up, kill them, take them down and check that nothing is left (root).
+	@hack/deps image cluster
+	$(GO) test -json -timeout 120m -count=1 ./tests/e2e/cluster/smoke | $(SUM) -v
 
 ##@ Check
 

@@ -1,0 +1,35 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// StopNode ends a node at once, as a loss of power does: nothing on it is asked to end. It stays off until StartNode. The
+// API server learns of it when the node's lease is not renewed.
+func (c *Cluster) StopNode(ctx context.Context, name string) error {
+	pid, err := os.ReadFile(c.layout.NodeProcess(name))
+	if err != nil {
+		return fmt.Errorf("there is no node %s, but %s: %w", name, strings.Join(c.Nodes(), ", "), err)
+	}
+	if err := os.WriteFile(c.layout.NodeOff(name), nil, 0o644); err != nil {
+		return err
+	}
+	if out, err := c.ControlPlaneCommand(ctx, "kill", "-KILL", string(pid)).CombinedOutput(); err != nil {
+		return fmt.Errorf("end %s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// StartNode starts a node that was stopped: its pods are started again by its kubelet.
+func (c *Cluster) StartNode(name string) error {
+	err := os.Remove(c.layout.NodeOff(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is not off: %w", name, err)
+	}
+	return err
+}

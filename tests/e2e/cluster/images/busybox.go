@@ -1,0 +1,57 @@
+package images
+
+import (
+	"context"
+	"debug/elf"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// busyboxPath is where Debian's busybox-static puts it.
+const busyboxPath = "/bin/busybox"
+
+// busybox returns the files of an image with a shell and the usual tools.
+func busybox(ctx context.Context) ([]File, error) {
+	if err := static(busyboxPath); err != nil {
+		return nil, fmt.Errorf("%w: install Debian's busybox-static (hack/deps cluster)", err)
+	}
+	applets, err := exec.CommandContext(ctx, busyboxPath, "--list-full").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s --list-full: %w", busyboxPath, err)
+	}
+	files := []File{
+		{Path: "tmp", Mode: 0o1777},
+		{Path: "var/tmp", Mode: 0o1777},
+		{Path: "root", Mode: 0o700},
+		{Path: "etc/passwd", Mode: 0o644, Text: "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n" +
+			"user-defined-in-image:x:1000:1000::/:/bin/sh\n"},
+		{Path: "etc/group", Mode: 0o644, Text: "root:x:0:\nnogroup:x:65534:\nuser-defined-in-image:x:1000:\n" +
+			"group-defined-in-image:x:50000:user-defined-in-image\n"},
+		{Path: "usr/share/nginx/html/index.html", Mode: 0o644, Text: "<h1>It works</h1>\n"},
+		{Path: "bin/busybox", Mode: 0o755, Source: busyboxPath},
+	}
+	for _, applet := range strings.Fields(string(applets)) {
+		if applet = strings.TrimPrefix(applet, "/"); applet == "bin/busybox" || filepath.Dir(applet) == "." {
+			continue
+		}
+		files = append(files, File{Path: applet, Link: "/bin/busybox"})
+	}
+	return files, nil
+}
+
+// static fails when the program needs libraries.
+func static(program string) error {
+	file, err := elf.Open(program)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	for _, part := range file.Progs {
+		if part.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s is not linked statically", program)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package layout
+
+import "fmt"
+
+// The cluster's networks are in namespaces of its own: they cannot collide with the machine's.
+const (
+	// ControlPlane is the address of the API server on the network of the nodes.
+	ControlPlane = "10.213.0.1"
+	// Prefix is the length of the nodes' network prefix, in bits.
+	Prefix = 24
+	// Services is the range of the addresses of Services.
+	Services = "10.96.0.0/16"
+	// APIService is the address of the Service kubernetes: the first one of Services.
+	APIService = "10.96.0.1"
+	// Pods is the range of the addresses of all pods.
+	Pods = "10.244.0.0/16"
+	// APIPort is the port of the API server.
+	APIPort = 6443
+	// MaxNodes is how many nodes a cluster may have.
+	MaxNodes = 9
+)
+
+// NodeName is the name of the node with the number, from 1.
+func NodeName(number int) string { return fmt.Sprintf("node-%d", number) }
+
+// NodeAddress is the address of the node with the number, from 1.
+func NodeAddress(number int) string { return fmt.Sprintf("10.213.0.%d", 10+number) }
+
+// PodRange is the range of the addresses of the node's pods.
+func PodRange(number int) string { return fmt.Sprintf("10.244.%d.0/24", number) }

@@ -1,0 +1,90 @@
+package leftovers
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// file is a file wherever it is mounted: a loop device tells of its backing file the path in namespaces that are gone.
+type file struct{ device, inode uint64 }
+
+// DetachLoops detaches the loop devices whose backing file is below the folder.
+func DetachLoops(folder string) error {
+	loops, err := Loops(folder)
+	if err != nil {
+		return err
+	}
+	for _, path := range loops {
+		err := withDevice(path, func(fd int) error { return unix.IoctlSetInt(fd, unix.LOOP_CLR_FD, 0) })
+		if err != nil && !errors.Is(err, unix.ENXIO) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Loops lists the loop devices whose backing file is below the folder.
+func Loops(folder string) ([]string, error) {
+	files, err := filesBelow(folder)
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	devices, err := filepath.Glob("/sys/block/loop*/loop") // Those that have a backing file.
+	if err != nil {
+		return nil, err
+	}
+	var loops []string
+	for _, dir := range devices {
+		path := filepath.Join("/dev", filepath.Base(filepath.Dir(dir)))
+		err := withDevice(path, func(fd int) error {
+			info, err := unix.IoctlLoopGetStatus64(fd)
+			if err == nil && files[file{info.Device, info.Inode}] {
+				loops = append(loops, path)
+			}
+			return err
+		})
+		// It may have been detached meanwhile.
+		if err != nil && !errors.Is(err, unix.ENXIO) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return loops, nil
+}
+
+func withDevice(path string, use func(fd int) error) error {
+	device, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = device.Close() }()
+	return use(int(device.Fd()))
+}
+
+func filesBelow(folder string) (map[file]bool, error) {
+	files := map[file]bool{}
+	err := filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			files[file{stat.Dev, stat.Ino}] = true
+		}
+		return nil
+	})
+	return files, err
+}

@@ -1,0 +1,36 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+)
+
+// Until asks every 50 ms until ready returns nil or ctx is done. What it said last is then part of the error.
+func Until(ctx context.Context, what string, ready func(context.Context) error) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w: %w", what, context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// Answers returns a check that somebody listens at the address.
+func Answers(network, address string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+}

@@ -1,0 +1,89 @@
+package programs
+
+// Program is one binary and how it is built.
+type Program struct {
+	Name    string
+	Package string // as go build takes it
+	// Pinned is the module that is built with its own requirements; without one, the tools module's hold.
+	Pinned  *Pinned
+	Version string // the module of the tools module whose version the variables get
+	// Variables get the version when the program is linked.
+	Variables []string
+	Tags      string
+	Cgo       bool // linked statically all the same
+	Test      bool // a test binary
+}
+
+// Pinned is a module whose contents are known.
+type Pinned struct {
+	Module, Version string
+	Sum             string // as in go.sum
+}
+
+func containerd() *Pinned {
+	return &Pinned{Module: "github.com/containerd/containerd/v2", Version: "v2.4.2", Sum: containerdSum}
+}
+
+func runc() *Pinned {
+	return &Pinned{Module: "github.com/opencontainers/runc", Version: "v1.5.2", Sum: runcSum}
+}
+
+const (
+	kubernetes    = "k8s.io/kubernetes"
+	snapshotter   = "github.com/kubernetes-csi/external-snapshotter/v8"
+	containerdSum = "h1:p6Qg+xbEz8lvwdhHDx0U469xENvp4LgGBx+E7djXkGw="
+	runcSum       = "h1:eUUowc2WJCnFYzI87C1WqRcu356Dk/wsoi90y+2wEfE="
+)
+
+// versionVariables are those that `kubectl version`, the kubelet and the API server tell their version from.
+func versionVariables() []string {
+	return []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"}
+}
+
+// Nodes lists what runs on the nodes and the control plane.
+func Nodes() []Program {
+	noSnapshotters := "no_btrfs no_devmapper no_zfs"
+	version := []string{"github.com/containerd/containerd/v2/version.Version"}
+	return []Program{
+		{Name: "kube", Package: "./kube", Version: kubernetes, Variables: versionVariables()},
+		{Name: "containerd", Package: "./cmd/containerd", Pinned: containerd(), Variables: version, Tags: noSnapshotters},
+		{Name: "containerd-shim-runc-v2", Package: "./cmd/containerd-shim-runc-v2", Pinned: containerd(), Variables: version},
+		{Name: "ctr", Package: "./cmd/ctr", Pinned: containerd(), Variables: version, Tags: noSnapshotters},
+		{Name: "runc", Package: ".", Pinned: runc(), Tags: "seccomp netgo osusergo urfave_cli_no_docs", Cgo: true},
+	}
+}
+
+// Sidecars lists what a CSI driver is deployed with, and the controller of snapshots.
+func Sidecars() []Program {
+	main := []string{"main.version"}
+	sidecar := func(name, module string) Program {
+		return Program{Name: name, Package: module + "/cmd/" + name, Version: module, Variables: main}
+	}
+	return []Program{
+		sidecar("csi-provisioner", "github.com/kubernetes-csi/external-provisioner/v6"),
+		sidecar("csi-attacher", "github.com/kubernetes-csi/external-attacher/v4"),
+		sidecar("csi-resizer", "github.com/kubernetes-csi/external-resizer/v2"),
+		sidecar("csi-snapshotter", snapshotter),
+		sidecar("snapshot-controller", snapshotter),
+		{Name: "csi-node-driver-registrar", Package: "./standins/node-driver-registrar"},
+		{Name: "livenessprobe", Package: "./standins/livenessprobe"},
+	}
+}
+
+// Agnhost is the program of the image that most of Kubernetes' tests run.
+func Agnhost() Program {
+	return Program{Name: "agnhost", Package: kubernetes + "/test/images/agnhost"}
+}
+
+// Suite lists what the official end-to-end tests of Kubernetes are run with.
+func Suite() []Program {
+	return []Program{
+		{Name: "e2e.test", Package: kubernetes + "/test/e2e", Version: kubernetes, Variables: versionVariables(), Test: true},
+		{Name: "ginkgo", Package: "github.com/onsi/ginkgo/v2/ginkgo"},
+	}
+}
+
+// Links are the names by which kube is called.
+func Links() []string {
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"}
+}

@@ -1,0 +1,3 @@
+// Package tools names the programs that are built from the modules of this folder's go.mod, so that go.mod and
+// go.sum pin them with all that they need.
+package tools

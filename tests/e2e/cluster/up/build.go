@@ -1,0 +1,64 @@
+package up
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/stowage-csi/stowage/tests/e2e/cluster/programs"
+	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
+)
+
+// Build builds all that a cluster is brought up from, and starts nothing.
+func Build(ctx context.Context, o Options) error {
+	_, err := o.make(ctx)
+	return err
+}
+
+// BuildSuite builds what the official end-to-end tests are run with, and returns the paths by the programs' names:
+// e2e.test and ginkgo.
+func BuildSuite(ctx context.Context, o Options) (map[string]string, error) {
+	entries := &store.Store{Dir: o.Store, Out: o.Out}
+	builder, err := programs.NewBuilder(ctx, o.tools(), entries)
+	if err != nil {
+		return nil, err
+	}
+	built := map[string]string{}
+	for _, p := range programs.Suite() {
+		if built[p.Name], err = builder.Build(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	folder, err := linked(ctx, entries, built)
+	if err != nil {
+		return nil, err
+	}
+	for name := range built {
+		built[name] = filepath.Join(folder, name)
+	}
+	return built, nil
+}
+
+// linked is a folder of links to the programs by their plain names: ginkgo runs what is named *.test only.
+func linked(ctx context.Context, entries *store.Store, built map[string]string) (string, error) {
+	key, err := store.NewKey(slices.Sorted(maps.Values(built))...).String()
+	if err != nil {
+		return "", err
+	}
+	return entries.Make(ctx, store.Item{Name: "suite", Key: key, Make: func(_ context.Context, path string, _ *store.Progress) error {
+		if err := os.Mkdir(path, 0o755); err != nil {
+			return err
+		}
+		for name, program := range built {
+			if err := os.Symlink(program, filepath.Join(path, name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+}
+
+// tools is the folder of the module that pins what is built.
+func (o Options) tools() string { return filepath.Join(o.Tree, "tests", "e2e", "cluster", "tools") }
