@@ -1,0 +1,227 @@
+{{/* Names follow the backend, not the release: a driver is one in a cluster, as its CSIDriver is. */}}
+{{- define "stowage.name" -}}stowage-{{ .Values.backend }}{{- end }}
+{{- define "stowage.driver" -}}{{ .Values.backend }}.csi.stowage.dev{{- end }}
+{{- define "stowage.image" -}}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{- end }}
+{{- define "stowage.attaches" -}}{{ if and (ne .Values.backend "local") .Values.csiDriver.attachRequired }}true{{ end }}{{- end }}
+
+{{- define "stowage.labels" -}}
+app.kubernetes.io/instance: {{ include "stowage.name" . }}
+app.kubernetes.io/name: stowage
+app.kubernetes.io/part-of: stowage
+{{- end }}
+
+{{- define "stowage.podAnnotations" -}}
+kubectl.kubernetes.io/default-container: stowage
+prometheus.io/port: {{ .Values.metricsPort | quote }}
+prometheus.io/scrape: "true"
+{{- with .Values.podAnnotations }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* What automounting would give to every container. */}}
+{{- define "stowage.apiVolume" -}}
+- name: api
+  projected:
+    sources:
+      - serviceAccountToken:
+          path: token
+          expirationSeconds: 3607
+      - configMap:
+          name: kube-root-ca.crt
+          items:
+            - key: ca.crt
+              path: ca.crt
+      - downwardAPI:
+          items:
+            - path: namespace
+              fieldRef:
+                fieldPath: metadata.namespace
+{{- end }}
+
+{{- define "stowage.tight" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+readOnlyRootFilesystem: true
+{{- end }}
+
+{{/* Beside a driver that is root: of root's group only, which the driver's socket lets in. */}}
+{{- define "stowage.tightBesideRoot" -}}
+{{ include "stowage.tight" . }}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 0
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "stowage.probes" -}}
+startupProbe:
+  httpGet:
+    path: /healthz
+    port: healthz
+  periodSeconds: 5
+  timeoutSeconds: 5
+  failureThreshold: 60
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: healthz
+  periodSeconds: 20
+  timeoutSeconds: 5
+  failureThreshold: 5
+readinessProbe:
+  httpGet:
+    path: /healthz
+    port: metrics
+  periodSeconds: 10
+terminationMessagePolicy: FallbackToLogsOnError
+{{- end }}
+
+{{- define "stowage.ports" -}}
+ports:
+  - name: metrics
+    containerPort: {{ .Values.metricsPort }}
+  - name: healthz
+    containerPort: 9809
+{{- end }}
+
+{{- define "stowage.driverArgs" -}}
+- --http-endpoint=:{{ .Values.metricsPort }}
+- --log-format={{ .Values.log.format }}
+- --v={{ .Values.log.level }}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/*
+A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "args" (list) "env" (list of name and field path)
+"socket" (the volume with the driver's socket) "split" (whether there are replicas, of which a Lease chooses one).
+*/}}
+{{- define "stowage.sidecar" -}}
+{{- $values := index .root.Values.sidecars .name -}}
+- name: csi-{{ .name }}
+  image: {{ $values.image }}
+  imagePullPolicy: IfNotPresent
+  args:
+    - --csi-address=/csi/csi.sock
+    - --http-endpoint=:{{ .port }}
+    {{- if .split }}
+    - --leader-election=true
+    - --leader-election-namespace=$(NAMESPACE)
+    {{- end }}
+    {{- range .args }}
+    - {{ . }}
+    {{- end }}
+    - --retry-interval-max=1m
+    - --kube-api-qps=50
+    - --kube-api-burst=100
+    - --v={{ .root.Values.log.level }}
+    {{- with $values.extraArgs }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .env }}
+  env:
+    {{- range $name, $path := . }}
+    - name: {{ $name }}
+      valueFrom:
+        fieldRef:
+          fieldPath: {{ $path }}
+    {{- end }}
+  {{- end }}
+  ports:
+    - name: {{ .name }}
+      containerPort: {{ .port }}
+  {{- if .split }}
+  livenessProbe:
+    httpGet:
+      path: /healthz/leader-election
+      port: {{ .name }}
+    initialDelaySeconds: 10
+    periodSeconds: 20
+    timeoutSeconds: 10
+  {{- end }}
+  resources: {{- toYaml $values.resources | nindent 4 }}
+  securityContext: {{- include (ternary "stowage.tight" "stowage.tightBesideRoot" .split) .root | nindent 4 }}
+  volumeMounts:
+    - name: {{ .socket }}
+      mountPath: /csi
+    - name: api
+      mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+      readOnly: true
+{{- end }}
+
+{{- define "stowage.livenessProbe" -}}
+- name: liveness-probe
+  image: {{ .root.Values.sidecars.livenessProbe.image }}
+  imagePullPolicy: IfNotPresent
+  args:
+    - --csi-address=/csi/csi.sock
+    - --http-endpoint=:9809
+    - --v={{ .root.Values.log.level }}
+    {{- with .root.Values.sidecars.livenessProbe.extraArgs }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  resources: {{- toYaml .root.Values.sidecars.livenessProbe.resources | nindent 4 }}
+  securityContext: {{- include (ternary "stowage.tight" "stowage.tightBesideRoot" .split) .root | nindent 4 }}
+  volumeMounts:
+    - name: {{ .socket }}
+      mountPath: /csi
+{{- end }}
+
+{{/* Root as the owner of the kubelet's folder of plugins, without any of root's capabilities. */}}
+{{- define "stowage.registrar" -}}
+- name: node-driver-registrar
+  image: {{ .Values.sidecars.registrar.image }}
+  imagePullPolicy: IfNotPresent
+  args:
+    - --csi-address=/csi/csi.sock
+    - --kubelet-registration-path={{ .Values.kubeletDir }}/plugins/{{ include "stowage.driver" . }}/csi.sock
+    - --http-endpoint=:9814
+    - --v={{ .Values.log.level }}
+    {{- with .Values.sidecars.registrar.extraArgs }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  ports:
+    - name: registrar
+      containerPort: 9814
+  livenessProbe:
+    httpGet:
+      path: /healthz
+      port: registrar
+    initialDelaySeconds: 10
+    periodSeconds: 20
+    timeoutSeconds: 5
+  resources: {{- toYaml .Values.sidecars.registrar.resources | nindent 4 }}
+  securityContext:
+    {{- include "stowage.tight" . | nindent 4 }}
+    runAsUser: 0
+    seccompProfile:
+      type: RuntimeDefault
+  volumeMounts:
+    - name: plugin
+      mountPath: /csi
+    - name: registration
+      mountPath: /registration
+{{- end }}
+
+{{- define "stowage.nodeVolumes" -}}
+- name: plugin
+  hostPath:
+    path: {{ .Values.kubeletDir }}/plugins/{{ include "stowage.driver" . }}
+    type: DirectoryOrCreate
+- name: registration
+  hostPath:
+    path: {{ .Values.kubeletDir }}/plugins_registry
+    type: Directory
+- name: kubelet
+  hostPath:
+    path: {{ .Values.kubeletDir }}
+    type: Directory
+- name: dev
+  hostPath:
+    path: /dev
+    type: Directory
+{{- end }}

@@ -1,0 +1,71 @@
+package tests
+
+import (
+	"slices"
+	"testing"
+)
+
+// install is one thing that can be installed in two ways.
+type install struct {
+	name       string
+	folder     string         // the kustomization, relative to deploy/
+	values     map[string]any // the chart's values for the same
+	schemaless bool           // whether the backend is yet to come, and only the bases for it are here
+}
+
+func installs() []install {
+	return []install{
+		{name: "local-standalone", folder: "kubernetes/overlays/local-standalone", values: map[string]any{}},
+		{
+			name: "nfs", folder: "tests/testdata/nfs", schemaless: true,
+			values: map[string]any{
+				"backend":   "nfs",
+				"csiDriver": map[string]any{"attachRequired": false},
+				"node":      map[string]any{"hostNetwork": true},
+			},
+		},
+		{name: "attaching", folder: "tests/testdata/attaching", schemaless: true, values: map[string]any{"backend": "attaching"}},
+	}
+}
+
+// classValues are the values with which the chart makes the classes of kubernetes/examples/local.
+func classValues() map[string]any {
+	class := func(name string, more map[string]any) map[string]any {
+		more["name"] = name
+		return more
+	}
+	parameters := func(pairs ...any) map[string]any {
+		values := map[string]any{}
+		for pair := range slices.Chunk(pairs, 2) {
+			values[pair[0].(string)] = pair[1]
+		}
+		return map[string]any{"parameters": values}
+	}
+	fstype := "csi.storage.k8s.io/fstype"
+	return map[string]any{
+		"storageClasses": []any{
+			class("stowage-local", parameters("pool", "image", fstype, "ext4")),
+			class("stowage-local-xfs", parameters("pool", "image", fstype, "xfs")),
+			class("stowage-local-directory", parameters("pool", "directory")),
+		},
+		"volumeSnapshotClasses":      []any{class("stowage-local", map[string]any{}), class("stowage-local-copy", parameters("inUse", "copy"))},
+		"volumeGroupSnapshotClasses": []any{class("stowage-local", map[string]any{})},
+		"volumeAttributesClasses": []any{
+			class("stowage-local-retain", parameters("onDelete", "retain")),
+			class("stowage-local-sequential", parameters("readAheadKiB", "4096")),
+		},
+	}
+}
+
+// examples is the kustomization with the classes.
+const examples = "kubernetes/examples/local"
+
+// each runs a test for each way to install, and for the classes.
+func each(t *testing.T, test func(t *testing.T, objects []object)) {
+	for _, in := range installs() {
+		t.Run(in.name+"/kustomize", func(t *testing.T) { test(t, kustomized(t, in.folder)) })
+		t.Run(in.name+"/helm", func(t *testing.T) { test(t, charted(t, in.values, in.schemaless)) })
+	}
+	t.Run("classes/kustomize", func(t *testing.T) { test(t, kustomized(t, examples)) })
+	t.Run("classes/helm", func(t *testing.T) { test(t, charted(t, classValues(), false)) })
+}

@@ -1,0 +1,169 @@
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// right is one rule of a role and why it is there. Verbs were found by reading each sidecar at the version that is installed.
+type right struct {
+	role, group, resource, verbs string
+	why                          string
+}
+
+// rights is all that anything of ours may do in a cluster. A rule that is not here, or has no reason, fails the test.
+func rights() []right {
+	const core = ""
+	return []right{
+		{"provisioner", core, "persistentvolumes", "get,list,watch,create,patch,delete",
+			"makes the volume of a claim, finds the source of a clone, removes released volumes and holds them by a finalizer until then"},
+		{"provisioner", core, "persistentvolumeclaims", "list,watch,update",
+			"takes claims as orders; holds the source of a clone by a finalizer; gives a claim back to the scheduler when its node has no room"},
+		{"provisioner", core, "events", "create,patch", "tells the claim what went wrong"},
+		{"provisioner", core, "nodes", "list,watch", "reads the topology labels of nodes"},
+		{"provisioner", "storage.k8s.io", "csinodes", "list,watch", "reads which labels are a driver's topology keys"},
+		{"provisioner", "storage.k8s.io", "storageclasses", "list,watch", "reads a class's parameters, and for which classes to publish capacity"},
+		{"provisioner", "storage.k8s.io", "volumeattributesclasses", "get", "reads the parameters of the claim's class"},
+		{"provisioner", "snapshot.storage.k8s.io", "volumesnapshots", "get,list,watch,update",
+			"restores; holds the snapshot by a finalizer meanwhile, and sweeps finalizers that were left"},
+		{"provisioner", "snapshot.storage.k8s.io", "volumesnapshotcontents", "get", "reads the snapshot's handle"},
+
+		{"resizer", core, "persistentvolumes", "list,watch,patch", "writes the new size, or the class that was applied"},
+		{"resizer", core, "persistentvolumeclaims", "list,watch", "sees what claims ask for"},
+		{"resizer", core, "persistentvolumeclaims/status", "patch", "writes how far it is"},
+		{"resizer", core, "pods", "list,watch", "waits with an offline resize until no pod uses the volume"},
+		{"resizer", core, "events", "create,patch", "tells the claim what went wrong"},
+		{"resizer", "storage.k8s.io", "volumeattributesclasses", "list,watch", "reads the parameters to apply"},
+
+		{"snapshotter", "snapshot.storage.k8s.io", "volumesnapshotclasses", "list,watch", "reads the parameters"},
+		{"snapshotter", "snapshot.storage.k8s.io", "volumesnapshotcontents", "get,list,watch,patch",
+			"takes contents as orders, and marks those at work by annotations"},
+		{"snapshotter", "snapshot.storage.k8s.io", "volumesnapshotcontents/status", "update,patch", "writes handle, size and readiness"},
+		{"snapshotter", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotclasses", "list,watch", "reads the parameters"},
+		{"snapshotter", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents", "get,list,watch,patch",
+			"takes contents as orders, and marks those at work by annotations"},
+		{"snapshotter", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents/status", "update,patch", "writes the members' handles and readiness"},
+		{"snapshotter", core, "events", "create,patch", "tells the content what went wrong"},
+
+		{"attacher", core, "persistentvolumes", "list,watch,patch", "holds an attached volume by a finalizer"},
+		{"attacher", "storage.k8s.io", "csinodes", "list,watch", "reads the node's ID as the driver knows it"},
+		{"attacher", "storage.k8s.io", "volumeattachments", "list,watch,patch",
+			"takes attachments as orders and holds them by a finalizer; csi-provisioner removes no volume that is attached"},
+		{"attacher", "storage.k8s.io", "volumeattachments/status", "patch", "writes the outcome"},
+
+		{"capacity", "storage.k8s.io", "csistoragecapacities", "list,watch,create,update,delete", "publishes the room of the pools"},
+		{"capacity", core, "pods", "get", "finds the owner of its own pod, which the published objects then belong to"},
+
+		{"leader-election", "coordination.k8s.io", "leases", "get,create,update", "of the replicas of a sidecar, one acts"},
+	}
+}
+
+// rolesOf are the roles that an install has, each with its kind.
+func rolesOf(name string) map[string]string {
+	roles := map[string]string{"provisioner": "ClusterRole", "resizer": "ClusterRole", "snapshotter": "ClusterRole"}
+	switch name {
+	case "local-standalone":
+		roles["capacity"] = "Role"
+	case "attaching":
+		roles["attacher"], roles["leader-election"] = "ClusterRole", "Role"
+	default:
+		roles["leader-election"] = "Role"
+	}
+	return roles
+}
+
+func TestRights(t *testing.T) {
+	for _, r := range rights() {
+		if len(strings.Fields(r.why)) < 2 {
+			t.Errorf("%s %s of %s has no reason", r.verbs, r.resource, r.role)
+		}
+	}
+	for _, in := range installs() {
+		t.Run(in.name, func(t *testing.T) {
+			var want []string
+			for role, kind := range rolesOf(in.name) {
+				for _, r := range rights() {
+					if r.role == role {
+						want = append(want, fmt.Sprintf("%s %s: %s/%s %s", kind, role, r.group, r.resource, r.verbs))
+					}
+				}
+			}
+			got := granted(t, kustomized(t, in.folder))
+			slices.Sort(want)
+			slices.Sort(got)
+			for _, rule := range got {
+				if !slices.Contains(want, rule) {
+					t.Errorf("nobody gave a reason for %s", rule)
+				}
+			}
+			for _, rule := range want {
+				if !slices.Contains(got, rule) {
+					t.Errorf("missing: %s", rule)
+				}
+			}
+			if len(got) != len(want) {
+				t.Errorf("there are %d rules: want %d", len(got), len(want))
+			}
+		})
+	}
+}
+
+// granted lists the rules of all roles, one line for each resource.
+func granted(t *testing.T, objects []object) []string {
+	t.Helper()
+	var list []string
+	for _, o := range objects {
+		var rules []rbacv1.PolicyRule
+		switch role := typed(t, o).(type) {
+		case *rbacv1.ClusterRole:
+			rules = role.Rules
+			if role.AggregationRule != nil {
+				t.Errorf("%s takes in other roles", o.id())
+			}
+		case *rbacv1.Role:
+			rules = role.Rules
+		default:
+			continue
+		}
+		name := strings.SplitN(o.GetName(), "-", 3)[2] // stowage-<backend>-<role>
+		for _, rule := range rules {
+			if len(rule.NonResourceURLs)+len(rule.ResourceNames) > 0 || len(rule.APIGroups) != 1 {
+				t.Errorf("%s has a rule of a form that the table cannot say: %v", o.id(), rule)
+			}
+			for _, resource := range rule.Resources {
+				list = append(list, fmt.Sprintf("%s %s: %s/%s %s", o.GetKind(), name, rule.APIGroups[0], resource, strings.Join(rule.Verbs, ",")))
+			}
+		}
+	}
+	return list
+}
+
+// TestBindings checks who has the roles: the controller's account, and nobody else.
+func TestBindings(t *testing.T) {
+	for _, in := range installs() {
+		t.Run(in.name, func(t *testing.T) {
+			objects := kustomized(t, in.folder)
+			for _, o := range objects {
+				var subjects []rbacv1.Subject
+				switch binding := typed(t, o).(type) {
+				case *rbacv1.ClusterRoleBinding:
+					subjects = binding.Subjects
+				case *rbacv1.RoleBinding:
+					subjects = binding.Subjects
+				default:
+					continue
+				}
+				account := strings.Join(strings.SplitN(o.GetName(), "-", 3)[:2], "-") + "-controller"
+				want := rbacv1.Subject{Kind: "ServiceAccount", Name: account, Namespace: "stowage-system"}
+				if len(subjects) != 1 || subjects[0] != want {
+					t.Errorf("%s: %v: want %v only", o.id(), subjects, want)
+				}
+				find(t, objects, "ServiceAccount/stowage-system/"+account)
+			}
+		})
+	}
+}

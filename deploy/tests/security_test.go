@@ -1,0 +1,150 @@
+package tests
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestContainers checks that only the container that mounts is privileged, and that all others are as tight as can be.
+func TestContainers(t *testing.T) {
+	for _, in := range installs() {
+		t.Run(in.name, func(t *testing.T) {
+			for id, pod := range pods(t, kustomized(t, in.folder)) {
+				for _, c := range pod.Spec.Containers {
+					mounts := c.Name == "stowage" && !strings.HasPrefix(id, "Deployment/")
+					if mounts {
+						checkPrivileged(t, id, c)
+					} else {
+						checkTight(t, id, pod.Spec.SecurityContext, c)
+					}
+					checkEveryone(t, id, c)
+				}
+			}
+		})
+	}
+}
+
+func checkPrivileged(t *testing.T, id string, c corev1.Container) {
+	t.Helper()
+	if s := c.SecurityContext; s.Privileged == nil || !*s.Privileged {
+		t.Errorf("%s: %s mounts and is not privileged, which mount propagation needs", id, c.Name)
+	}
+	both := corev1.MountPropagationBidirectional
+	if i := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/var/lib/kubelet" }); i < 0 ||
+		c.VolumeMounts[i].MountPropagation == nil || *c.VolumeMounts[i].MountPropagation != both {
+		t.Errorf("%s: what %s mounts is not seen by the kubelet", id, c.Name)
+	}
+}
+
+// checkTight checks what the Pod Security level "restricted" asks, and a read-only root beyond it. The registrar alone is root.
+func checkTight(t *testing.T, id string, pod *corev1.PodSecurityContext, c corev1.Container) {
+	t.Helper()
+	s := c.SecurityContext
+	if pod == nil {
+		pod = &corev1.PodSecurityContext{}
+	}
+	if s.Privileged != nil && *s.Privileged || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
+		t.Errorf("%s: %s can get more privileges", id, c.Name)
+	}
+	if s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
+		t.Errorf("%s: %s has capabilities: %v", id, c.Name, s.Capabilities)
+	}
+	profile := s.SeccompProfile
+	if profile == nil {
+		profile = pod.SeccompProfile
+	}
+	if profile == nil || profile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("%s: %s has no seccomp profile", id, c.Name)
+	}
+	user, never := s.RunAsUser, s.RunAsNonRoot
+	if user == nil {
+		user = pod.RunAsUser
+	}
+	if never == nil {
+		never = pod.RunAsNonRoot
+	}
+	root := c.Name == "node-driver-registrar" // It owns nothing but its socket in the kubelet's folder, which is root's.
+	if !root && (user == nil || *user == 0 || never == nil || !*never) {
+		t.Errorf("%s: %s is root", id, c.Name)
+	}
+}
+
+// checkEveryone checks what holds for every container.
+func checkEveryone(t *testing.T, id string, c corev1.Container) {
+	t.Helper()
+	if s := c.SecurityContext; s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
+		t.Errorf("%s: %s can write to its image's files", id, c.Name)
+	}
+	if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
+		t.Errorf("%s: %s asks for no resources", id, c.Name)
+	}
+	if _, tag, found := strings.Cut(c.Image, ":"); !found || tag == "latest" {
+		t.Errorf("%s: %s runs %s, which can change", id, c.Name, c.Image)
+	}
+}
+
+// TestTokens checks that a token of the API server is in those containers only that speak to it.
+func TestTokens(t *testing.T) {
+	speakers := []string{"csi-provisioner", "csi-resizer", "csi-snapshotter", "csi-attacher"}
+	for _, in := range installs() {
+		for id, pod := range pods(t, kustomized(t, in.folder)) {
+			if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto {
+				t.Errorf("%s: every container is given a token", id)
+			}
+			for _, c := range pod.Spec.Containers {
+				has := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.MountPath, "/var/run/secrets") })
+				if want := slices.Contains(speakers, c.Name); has != want {
+					t.Errorf("%s: %s has a token: %t, want %t", id, c.Name, has, want)
+				}
+			}
+		}
+	}
+}
+
+// TestNodesHaveNoRights checks that what runs on every node has an account that nothing is bound to, and no token.
+func TestNodesHaveNoRights(t *testing.T) {
+	for _, in := range installs() {
+		for id, pod := range pods(t, kustomized(t, in.folder)) {
+			if !strings.HasPrefix(id, "DaemonSet/") {
+				continue
+			}
+			if account := pod.Spec.ServiceAccountName; !strings.HasSuffix(account, "-node") { // TestBindings: only -controller has roles.
+				t.Errorf("%s runs as %s", id, account)
+			}
+			if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil || v.Secret != nil }) {
+				t.Errorf("%s is given a token or a secret", id)
+			}
+		}
+	}
+}
+
+// TestPorts checks that no two containers of a pod listen on the same port, and that each probe names a port that is there.
+func TestPorts(t *testing.T) {
+	for _, in := range installs() {
+		for id, pod := range pods(t, kustomized(t, in.folder)) {
+			numbers, names := map[int32]string{}, map[string]bool{}
+			for _, c := range pod.Spec.Containers {
+				for _, p := range c.Ports {
+					if other, taken := numbers[p.ContainerPort]; taken {
+						t.Errorf("%s: %s and %s both have port %d", id, other, c.Name, p.ContainerPort)
+					}
+					numbers[p.ContainerPort] = c.Name
+				}
+			}
+			for _, c := range pod.Spec.Containers {
+				clear(names)
+				for _, p := range c.Ports {
+					names[p.Name] = true
+				}
+				for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+					if probe != nil && !names[probe.HTTPGet.Port.StrVal] {
+						t.Errorf("%s: a probe of %s asks port %s, which that container does not name", id, c.Name, probe.HTTPGet.Port.String())
+					}
+				}
+			}
+		}
+	}
+}
