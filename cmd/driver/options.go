@@ -17,6 +17,8 @@ import (
 // options are the flags of `stowage standalone`.
 type options struct {
 	backend, endpoint, dataDir, nodeID, config, httpEndpoint, logFormat string
+	otlpEndpoint                                                        string
+	traceRatio                                                          float64
 	verbosity                                                           int
 	delegateFSGroup                                                     bool
 	maxFormats                                                          int
@@ -33,6 +35,8 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "an address such as 127.0.0.1:9808 for /metrics and /healthz (default: none)")
 	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 4 shows each request, 5 its message without secrets")
+	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "a URL such as http://collector:4317 to send OpenTelemetry traces to, by OTLP over gRPC (default: none)")
+	flags.Float64Var(&o.traceRatio, "trace-ratio", 1, "the part of all requests that is traced, from 0 to 1; a request whose caller is traced always is")
 	flags.BoolVar(&o.delegateFSGroup, "delegate-fsgroup", false, "apply a pod's fsGroup in the driver (VOLUME_MOUNT_GROUP) instead of the kubelet")
 	flags.IntVar(&o.maxFormats, "max-concurrent-formats", node.DefaultMaxFormats,
 		"how many filesystems may be made, checked or repaired at the same time on this node; each takes memory in proportion to its disk")
@@ -53,6 +57,9 @@ func (o *options) complete() error {
 		if o.nodeID, err = os.Hostname(); err != nil {
 			return fmt.Errorf("--node-id is not given and the host's name cannot be read: %w", err)
 		}
+	}
+	if o.traceRatio < 0 || o.traceRatio > 1 {
+		return fmt.Errorf("--trace-ratio is %g: it must be from 0 to 1", o.traceRatio)
 	}
 	if o.maxFormats < 1 {
 		return fmt.Errorf("--max-concurrent-formats is %d: it must be 1 at least", o.maxFormats)

@@ -77,11 +77,16 @@ func driverName(definition backends.Definition) string { return definition.Name 
 // serve answers calls until the context ends.
 func (o *options) serve(ctx context.Context, definition backends.Definition, instance *backends.Instance, log *slog.Logger) error {
 	metrics := driver.NewMetrics(driverName(definition), version)
+	traces, stopTraces, err := o.traces(ctx, driverName(definition), log)
+	if err != nil {
+		return fmt.Errorf("--otlp-endpoint: %w", err)
+	}
+	defer stopTraces()
 	server, err := driver.NewServer(ctx, driver.Config{
 		Name: driverName(definition), Version: version, Definition: definition, Instance: instance,
 		NodeID: o.nodeID, StateDir: filepath.Join(o.dataDir, "node"), DelegateFSGroup: o.delegateFSGroup,
 		MaxFormats: o.maxFormats,
-		Metrics:    metrics, Log: log,
+		Metrics:    metrics, Traces: traces, Log: log,
 	})
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ type controller struct {
 }
 
 func (c *controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	want, err := c.decode.createVolume(r)
+	want, err := decoded(ctx, r, c.decode.createVolume)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (c *controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 }
 
 func (c *controller) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
-	request, err := c.decode.publishVolume(r)
+	request, err := decoded(ctx, r, c.decode.publishVolume)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (c *controller) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest)
 }
 
 func (c *controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
-	query, err := c.decode.capacityQuery(r)
+	query, err := decoded(ctx, r, c.decode.capacityQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (c *controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest)
 }
 
 func (c *controller) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
-	size, err := c.decode.expandVolume(r)
+	size, err := decoded(ctx, r, c.decode.expandVolume)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (g *group) GroupControllerGetCapabilities(context.Context, *csi.GroupContro
 }
 
 func (g *group) CreateVolumeGroupSnapshot(ctx context.Context, r *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {
-	spec, err := g.decode.createGroup(r)
+	spec, err := decoded(ctx, r, g.decode.createGroup)
 	if err != nil {
 		return nil, err
 	}

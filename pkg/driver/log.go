@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -30,6 +31,9 @@ func identify(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		id := uuid.NewString()
 		this := call{id: id, log: log.With("request", id, "method", info.FullMethod)}
+		if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+			this.log = this.log.With("trace", span.TraceID().String())
+		}
 		return handler(context.WithValue(ctx, contextKey{}, this), request)
 	}
 }

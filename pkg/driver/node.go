@@ -17,7 +17,7 @@ type nodeServer struct {
 }
 
 func (n *nodeServer) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	request, err := n.decode.stageVolume(r)
+	request, err := decoded(ctx, r, n.decode.stageVolume)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (n *nodeServer) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVo
 }
 
 func (n *nodeServer) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	request, err := n.decode.publishToTarget(r)
+	request, err := decoded(ctx, r, n.decode.publishToTarget)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func encodeUsage(stats node.Stats) []*csi.VolumeUsage {
 }
 
 func (n *nodeServer) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
-	request, err := n.decode.expandOnNode(r)
+	request, err := decoded(ctx, r, n.decode.expandOnNode)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -28,6 +29,7 @@ type Config struct {
 	DelegateFSGroup bool
 	MaxFormats      int // as node.Config.MaxFormats
 	Metrics         *Metrics
+	Traces          trace.TracerProvider // nil for none
 	Log             *slog.Logger
 }
 
@@ -46,9 +48,9 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	features := backends.Resolve(config.Instance.Controller, config.Instance.Node)
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Server{features: features, life: life, stop: stop, log: config.Log}
-	s.grpc = grpc.NewServer(grpc.ChainUnaryInterceptor(
+	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.ChainUnaryInterceptor(
 		identify(config.Log), record(), config.Metrics.measure(), translate(), rescue(), bound(life), lock(keylock.New()),
-	))
+	))...)
 	decode := decoder{definition: config.Definition, features: features}
 	csi.RegisterIdentityServer(s.grpc, &identity{config: config, features: features})
 	s.registerController(config, decode)

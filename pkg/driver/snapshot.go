@@ -7,7 +7,7 @@ import (
 )
 
 func (c *controller) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
-	spec, err := c.decode.createSnapshot(r)
+	spec, err := decoded(ctx, r, c.decode.createSnapshot)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
 // grace is how long an operation may take, from the end of its context on, to say what became of it. The
@@ -17,8 +18,10 @@ const grace = 500 * time.Millisecond
 // itself: it begins nothing more, takes down what it made, and until then the volume is not changed by another.
 func change[T any](ctx context.Context, s *Service, verb, volume string, operation func(context.Context) (T, error)) (T, error) {
 	call := deadline.Call{Name: fmt.Sprintf("%s volume %q", verb, volume), On: "volume " + volume, Grace: grace}
-	changed, err := deadline.Do(s.calls.With(ctx), call, operation, nil)
-	return changed, failed(verb, volume, err)
+	return tracing.Run(s.calls.With(ctx), "node "+verb, func(ctx context.Context) (T, error) {
+		changed, err := deadline.Do(ctx, call, operation, nil)
+		return changed, failed(verb, volume, err)
+	})
 }
 
 // act is change for an operation that yields nothing.
@@ -31,6 +34,8 @@ func (s *Service) act(ctx context.Context, verb, volume string, operation func(c
 // change the volume: they may be what ends it.
 func look[T any](ctx context.Context, s *Service, verb, volume, path string, operation func(context.Context) (T, error)) (T, error) {
 	call := deadline.Call{Name: fmt.Sprintf("%s volume %q at %q", verb, volume, path), Grace: grace}
-	found, err := deadline.Do(s.calls.With(ctx), call, operation, nil)
-	return found, failed(verb, volume, err)
+	return tracing.Run(s.calls.With(ctx), "node "+verb, func(ctx context.Context) (T, error) {
+		found, err := deadline.Do(ctx, call, operation, nil)
+		return found, failed(verb, volume, err)
+	})
 }

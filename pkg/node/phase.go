@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
 // phase is one step of an operation, with the name that stands in its errors.
@@ -18,13 +19,21 @@ func runPhases[T any](ctx context.Context, operation T, phases []phase[T]) error
 	for _, p := range phases {
 		err := ctx.Err()
 		if err == nil {
-			err = p.run(operation, ctx)
+			err = p.step(ctx, operation)
 		}
 		if err != nil {
 			return backends.Errorf(kindOf(err), "%s: %w", p.name, err)
 		}
 	}
 	return nil
+}
+
+// step runs the phase as a step of the request's trace.
+func (p phase[T]) step(ctx context.Context, operation T) error {
+	ctx, end := tracing.Step(ctx, p.name)
+	err := p.run(operation, ctx)
+	end(err)
+	return err
 }
 
 // failed gives an error the operation and the volume that it is about.

@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 	"github.com/stowage-csi/stowage/pkg/secret"
+	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
 // staging is one call of Stage on its way through the phases.
@@ -60,7 +61,9 @@ func (st *staging) check(context.Context) error {
 // find asks the backend where the volume is.
 func (st *staging) find(ctx context.Context) (err error) {
 	r := st.request
-	st.source, err = st.service.backend.Source(ctx, backends.Attachment{Handle: r.Volume, Type: r.Use.Type, Attributes: r.Attributes})
+	st.source, err = tracing.Run(ctx, "backend source", func(ctx context.Context) (backends.Source, error) {
+		return st.service.backend.Source(ctx, backends.Attachment{Handle: r.Volume, Type: r.Use.Type, Attributes: r.Attributes})
+	})
 	if err != nil {
 		return err
 	}

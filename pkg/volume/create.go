@@ -4,18 +4,23 @@ import (
 	"context"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
 // Create makes a volume, empty or filled from source, or finds the one that an earlier call made under
 // the name. Kinds: as backends.Backend.Create; Exists when the name is taken by another volume.
 func (s *Service) Create(ctx context.Context, spec backends.Spec, source backends.ContentSource) (*backends.Volume, error) {
-	made, err := observed(s, "create", spec.Name, func() (*backends.Volume, error) {
+	return tracing.Run(ctx, "volume create", func(ctx context.Context) (*backends.Volume, error) { return s.create(ctx, spec, source) })
+}
+
+func (s *Service) create(ctx context.Context, spec backends.Spec, source backends.ContentSource) (*backends.Volume, error) {
+	made, err := observed(ctx, s, "create", spec.Name, func(ctx context.Context) (*backends.Volume, error) {
 		return s.fill(ctx, spec, source)
 	})
 	if !backends.Is(err, backends.Exists) {
 		return made, err
 	}
-	found, err := observed(s, "find", spec.Name, func() (*backends.Volume, error) {
+	found, err := observed(ctx, s, "find", spec.Name, func(ctx context.Context) (*backends.Volume, error) {
 		return s.backend.Find(ctx, spec.Name)
 	})
 	if backends.Is(err, backends.NotFound) {

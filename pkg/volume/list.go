@@ -11,7 +11,7 @@ func (s *Service) List(ctx context.Context, page backends.Page) ([]backends.Volu
 	if s.features.List == nil {
 		return nil, "", unsupported("list volumes")
 	}
-	return listed(s, "list", func() ([]backends.Volume, string, error) { return s.features.List.List(ctx, page) })
+	return listed(ctx, s, "list", func(ctx context.Context) ([]backends.Volume, string, error) { return s.features.List.List(ctx, page) })
 }
 
 // ListHealth enumerates the volumes that are not well. Kinds: as backends.HealthReporter; Unsupported.
@@ -19,7 +19,7 @@ func (s *Service) ListHealth(ctx context.Context, page backends.Page) ([]backend
 	if s.features.Health == nil {
 		return nil, "", unsupported("tell the health of volumes")
 	}
-	return listed(s, "list-health", func() ([]backends.VolumeHealth, string, error) {
+	return listed(ctx, s, "list-health", func(ctx context.Context) ([]backends.VolumeHealth, string, error) {
 		return s.features.Health.ListHealth(ctx, page)
 	})
 }
@@ -33,7 +33,7 @@ func (s *Service) ListSnapshots(ctx context.Context, handle, volume string, page
 	if handle != "" {
 		return s.listOne(ctx, handle, volume)
 	}
-	return listed(s, "list-snapshots", func() ([]backends.Snapshot, string, error) {
+	return listed(ctx, s, "list-snapshots", func(ctx context.Context) ([]backends.Snapshot, string, error) {
 		return s.features.Snapshots.ListSnapshots(ctx, volume, page)
 	})
 }

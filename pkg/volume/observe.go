@@ -1,32 +1,34 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
 // observed runs one backend operation, reports it to the observer, and names it in its error.
-func observed[T any](s *Service, operation, volume string, run func() (T, error)) (T, error) {
+func observed[T any](ctx context.Context, s *Service, operation, volume string, run func(context.Context) (T, error)) (T, error) {
 	start := time.Now()
-	result, err := run()
+	result, err := tracing.Run(ctx, "backend "+operation, run)
 	s.observe(operation, time.Since(start), err)
 	return result, named(err, operation, volume)
 }
 
-func (s *Service) run(operation, volume string, run func() error) error {
-	_, err := observed(s, operation, volume, func() (struct{}, error) { return struct{}{}, run() })
+func (s *Service) run(ctx context.Context, operation, volume string, run func(context.Context) error) error {
+	_, err := observed(ctx, s, operation, volume, func(ctx context.Context) (struct{}, error) { return struct{}{}, run(ctx) })
 	return err
 }
 
 // listed is observed for operations that return a page.
-func listed[T any](s *Service, operation string, run func() ([]T, string, error)) ([]T, string, error) {
+func listed[T any](ctx context.Context, s *Service, operation string, run func(context.Context) ([]T, string, error)) ([]T, string, error) {
 	var next string
-	entries, err := observed(s, operation, "", func() ([]T, error) {
+	entries, err := observed(ctx, s, operation, "", func(ctx context.Context) ([]T, error) {
 		var entries []T
 		var err error
-		entries, next, err = run()
+		entries, next, err = run(ctx)
 		return entries, err
 	})
 	return entries, next, err

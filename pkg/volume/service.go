@@ -30,12 +30,12 @@ func (s *Service) Features() backends.Features { return s.features }
 
 // Get returns a volume. Kinds: NotFound.
 func (s *Service) Get(ctx context.Context, handle string) (*backends.Volume, error) {
-	return observed(s, "get", handle, func() (*backends.Volume, error) { return s.backend.Get(ctx, handle) })
+	return observed(ctx, s, "get", handle, func(ctx context.Context) (*backends.Volume, error) { return s.backend.Get(ctx, handle) })
 }
 
 // Delete removes a volume; one that is gone is deleted. Kinds: InUse.
 func (s *Service) Delete(ctx context.Context, handle string) error {
-	err := s.run("delete", handle, func() error { return s.backend.Delete(ctx, handle) })
+	err := s.run(ctx, "delete", handle, func(ctx context.Context) error { return s.backend.Delete(ctx, handle) })
 	return unlessGone(err)
 }
 
@@ -54,7 +54,7 @@ func (s *Service) Expand(ctx context.Context, handle string, size backends.Capac
 	if s.features.Expand == nil {
 		return backends.Expansion{}, unsupported("expand volumes")
 	}
-	return observed(s, "expand", handle, func() (backends.Expansion, error) {
+	return observed(ctx, s, "expand", handle, func(ctx context.Context) (backends.Expansion, error) {
 		return s.features.Expand.Expand(ctx, handle, size)
 	})
 }
@@ -64,7 +64,7 @@ func (s *Service) Modify(ctx context.Context, handle string, mutable any) error 
 	if s.features.Modify == nil {
 		return unsupported("modify volumes")
 	}
-	return s.run("modify", handle, func() error { return s.features.Modify.Modify(ctx, handle, mutable) })
+	return s.run(ctx, "modify", handle, func(ctx context.Context) error { return s.features.Modify.Modify(ctx, handle, mutable) })
 }
 
 // Publish attaches a volume to a node. Kinds: as backends.Attacher; Invalid when the volume cannot be
@@ -76,7 +76,7 @@ func (s *Service) Publish(ctx context.Context, request backends.AttachRequest) (
 	if err := s.Validate(ctx, request.Handle, request.Access); err != nil {
 		return nil, err
 	}
-	return observed(s, "attach", request.Handle, func() (map[string]string, error) {
+	return observed(ctx, s, "attach", request.Handle, func(ctx context.Context) (map[string]string, error) {
 		return s.features.Attach.Attach(ctx, request)
 	})
 }
@@ -87,7 +87,7 @@ func (s *Service) Unpublish(ctx context.Context, handle, node string) error {
 	if s.features.Attach == nil {
 		return unsupported("detach volumes: its nodes reach them without")
 	}
-	err := s.run("detach", handle, func() error { return s.features.Attach.Detach(ctx, handle, node) })
+	err := s.run(ctx, "detach", handle, func(ctx context.Context) error { return s.features.Attach.Detach(ctx, handle, node) })
 	return unlessGone(err)
 }
 
@@ -96,7 +96,7 @@ func (s *Service) Capacity(ctx context.Context, query backends.CapacityQuery) (b
 	if s.features.Capacity == nil {
 		return backends.Capacity{}, unsupported("tell its capacity")
 	}
-	return observed(s, "capacity", "", func() (backends.Capacity, error) { return s.features.Capacity.Capacity(ctx, query) })
+	return observed(ctx, s, "capacity", "", func(ctx context.Context) (backends.Capacity, error) { return s.features.Capacity.Capacity(ctx, query) })
 }
 
 // Health tells what is wrong with a volume. Kinds: NotFound; Unsupported.
@@ -104,7 +104,7 @@ func (s *Service) Health(ctx context.Context, handle string) ([]backends.HealthI
 	if s.features.Health == nil {
 		return nil, unsupported("tell the health of volumes")
 	}
-	return observed(s, "health", handle, func() ([]backends.HealthIssue, error) {
+	return observed(ctx, s, "health", handle, func(ctx context.Context) ([]backends.HealthIssue, error) {
 		return s.features.Health.Health(ctx, handle)
 	})
 }

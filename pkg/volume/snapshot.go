@@ -13,13 +13,13 @@ func (s *Service) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 	if snapshotter == nil {
 		return nil, unsupported("take snapshots")
 	}
-	made, err := observed(s, "create-snapshot", spec.Name, func() (*backends.Snapshot, error) {
+	made, err := observed(ctx, s, "create-snapshot", spec.Name, func(ctx context.Context) (*backends.Snapshot, error) {
 		return snapshotter.CreateSnapshot(ctx, spec)
 	})
 	if !backends.Is(err, backends.Exists) {
 		return made, err
 	}
-	found, err := observed(s, "find-snapshot", spec.Name, func() (*backends.Snapshot, error) {
+	found, err := observed(ctx, s, "find-snapshot", spec.Name, func(ctx context.Context) (*backends.Snapshot, error) {
 		return snapshotter.FindSnapshot(ctx, spec.Name)
 	})
 	if backends.Is(err, backends.NotFound) {
@@ -36,7 +36,7 @@ func (s *Service) GetSnapshot(ctx context.Context, handle string) (*backends.Sna
 	if s.features.Snapshot == nil {
 		return nil, unsupported("take snapshots")
 	}
-	return observed(s, "get-snapshot", handle, func() (*backends.Snapshot, error) {
+	return observed(ctx, s, "get-snapshot", handle, func(ctx context.Context) (*backends.Snapshot, error) {
 		return s.features.Snapshot.GetSnapshot(ctx, handle)
 	})
 }
@@ -46,7 +46,7 @@ func (s *Service) DeleteSnapshot(ctx context.Context, handle string) error {
 	if s.features.Snapshot == nil {
 		return unsupported("take snapshots")
 	}
-	err := s.run("delete-snapshot", handle, func() error { return s.features.Snapshot.DeleteSnapshot(ctx, handle) })
+	err := s.run(ctx, "delete-snapshot", handle, func(ctx context.Context) error { return s.features.Snapshot.DeleteSnapshot(ctx, handle) })
 	return unlessGone(err)
 }
 
@@ -58,13 +58,13 @@ func (s *Service) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*ba
 	if grouper == nil {
 		return nil, unsupported("take group snapshots")
 	}
-	made, err := observed(s, "create-group", spec.Name, func() (*backends.Group, error) {
+	made, err := observed(ctx, s, "create-group", spec.Name, func(ctx context.Context) (*backends.Group, error) {
 		return grouper.CreateGroup(ctx, spec)
 	})
 	if !backends.Is(err, backends.Exists) {
 		return made, err
 	}
-	found, err := observed(s, "find-group", spec.Name, func() (*backends.Group, error) {
+	found, err := observed(ctx, s, "find-group", spec.Name, func(ctx context.Context) (*backends.Group, error) {
 		return grouper.FindGroup(ctx, spec.Name)
 	})
 	if backends.Is(err, backends.NotFound) {
@@ -82,7 +82,7 @@ func (s *Service) GetGroup(ctx context.Context, handle string, snapshots []strin
 	if s.features.Group == nil {
 		return nil, unsupported("take group snapshots")
 	}
-	found, err := observed(s, "get-group", handle, func() (*backends.Group, error) {
+	found, err := observed(ctx, s, "get-group", handle, func(ctx context.Context) (*backends.Group, error) {
 		return s.features.Group.GetGroup(ctx, handle)
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Service) DeleteGroup(ctx context.Context, handle string, snapshots []st
 	if _, err := s.GetGroup(ctx, handle, snapshots); err != nil {
 		return unlessGone(err)
 	}
-	err := s.run("delete-group", handle, func() error { return s.features.Group.DeleteGroup(ctx, handle) })
+	err := s.run(ctx, "delete-group", handle, func(ctx context.Context) error { return s.features.Group.DeleteGroup(ctx, handle) })
 	return unlessGone(err)
 }
 

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// flushTime bounds how long the last traces may take on their way at the end.
+const flushTime = 3 * time.Second
+
+// traces sends traces to the collector until the function that it returns is called; a nil provider when there is
+// no collector. One that does not answer loses traces, and holds nothing up.
+func (o *options) traces(ctx context.Context, driver string, log *slog.Logger) (provider trace.TracerProvider, stop func(), err error) {
+	if o.otlpEndpoint == "" {
+		return nil, func() {}, nil
+	}
+	at, err := url.Parse(o.otlpEndpoint)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, nil, fmt.Errorf("it is not a URL such as http://collector:4317 or https://collector:4317")
+	}
+	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(at.String()))
+	if err != nil {
+		return nil, nil, err
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces are lost", "endpoint", at.Redacted(), "error", err) }))
+	sdk := sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(exporter),
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.traceRatio))),
+		sdktrace.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", "stowage"), attribute.String("service.version", version),
+			attribute.String("service.instance.id", o.nodeID), attribute.String("csi.driver", driver),
+		)),
+	)
+	return sdk, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+		defer cancel()
+		_ = sdk.Shutdown(ctx) // a collector that is gone must not make the end a failure
+	}, nil
+}

@@ -1,0 +1,35 @@
+package tracing
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Scope is the name under which the steps are recorded.
+const Scope = "github.com/stowage-csi/stowage"
+
+// Step begins a step of the request that the context belongs to. The function that it returns ends the step, with the error
+// that it ended with. Errors are shown as they are: they hold no secrets wherever they come from.
+func Step(ctx context.Context, name string) (context.Context, func(error)) {
+	request := trace.SpanFromContext(ctx)
+	if !request.IsRecording() {
+		return ctx, func(error) {}
+	}
+	ctx, span := request.TracerProvider().Tracer(Scope).Start(ctx, name)
+	return ctx, func(err error) {
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		span.End()
+	}
+}
+
+// Run runs a function as a step.
+func Run[T any](ctx context.Context, name string, run func(context.Context) (T, error)) (T, error) {
+	ctx, end := Step(ctx, name)
+	result, err := run(ctx)
+	end(err)
+	return result, err
+}
