@@ -38,7 +38,7 @@ func addons(ctx context.Context, builder *programs.Builder, entries *store.Store
 		manifests = append(manifests, found...)
 	}
 	version := builder.Version(snapshotter)
-	key, err := store.NewKey(version).Files(manifests...).String()
+	key, err := store.NewKey(version, groupSnapshots).Files(manifests...).String()
 	if err != nil {
 		return "", err
 	}
@@ -50,11 +50,16 @@ func addons(ctx context.Context, builder *programs.Builder, entries *store.Store
 	})
 }
 
-// writeAddons copies the manifests; the published ones may name the image of an earlier release.
+// groupSnapshots has the snapshot controller take care of VolumeGroupSnapshots too.
+const groupSnapshots = `- "--feature-gates=CSIVolumeGroupSnapshot=true"`
+
+// writeAddons copies the manifests; the published ones may name the image of an earlier release, and have a mark
+// where arguments for the snapshot controller are to be put.
 func writeAddons(manifests []string, version, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
+	arguments := regexp.MustCompile(`# end snapshot controller args`)
 	image := regexp.MustCompile(`(image: *\S+/snapshot-controller:)\S+`)
 	for _, manifest := range manifests {
 		text, err := os.ReadFile(manifest)
@@ -62,6 +67,7 @@ func writeAddons(manifests []string, version, folder string) error {
 			return err
 		}
 		text = image.ReplaceAll(text, []byte("${1}"+version))
+		text = arguments.ReplaceAll(text, []byte(groupSnapshots))
 		if err := os.WriteFile(filepath.Join(folder, filepath.Base(manifest)), text, 0o644); err != nil {
 			return err
 		}
