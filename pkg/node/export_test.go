@@ -5,11 +5,6 @@ import (
 	"time"
 )
 
-// TakeTurn takes a turn to format or check, as if a filesystem were being made on another volume.
-func (s *Service) TakeTurn(ctx context.Context) (release func(), err error) {
-	return s.turns.Take(ctx, "/dev/other")
-}
-
 // TrimDue trims what is due at a time.
 func (s *Service) TrimDue(ctx context.Context, now time.Time) { s.trims.Due(ctx, now) }
 

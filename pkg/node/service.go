@@ -48,7 +48,7 @@ type Service struct {
 	ownGroups bool
 	ownership OwnershipObserver
 	repairDir string // of intents to repair or grow a filesystem
-	turns     *filesystem.Turns
+	tools     *filesystem.Tools
 	trims     *trim.Schedule
 	now       func() time.Time
 	ledger    *ledger.Ledger
@@ -79,7 +79,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	s := &Service{
 		backend: config.Backend, features: config.Features, nodeID: config.NodeID,
 		ownGroups: config.DelegateFSGroup, ownership: config.Ownership,
-		repairDir: repairDir, turns: filesystem.NewTurns(cmp.Or(config.MaxFormats, DefaultMaxFormats)),
+		repairDir: repairDir, tools: filesystem.NewTools(cmp.Or(config.MaxFormats, DefaultMaxFormats)),
 		trims: trim.NewSchedule(filepath.Join(config.StateDir, "trimmed"), log, config.Trimmed), now: config.Now,
 		ledger: records, log: log, calls: &deadline.Calls{},
 	}

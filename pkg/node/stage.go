@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/node/setup"
@@ -84,7 +83,7 @@ func devicePlace(stagingPath string) string { return filepath.Join(stagingPath, 
 // hangs; calls for the volume fail with Unavailable until it has ended.
 func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 	var cause atomic.Pointer[error] // known before what was made is taken down, which may take longer than there is time
-	err := s.act(filesystem.WithTurns(ctx, s.turns), "stage", request.Volume, func(ctx context.Context) error {
+	err := s.act(ctx, "stage", request.Volume, func(ctx context.Context) error {
 		resume, err := s.pauseTrim(ctx, request.Volume)
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func (st *staging) proveDevice(ctx context.Context) error {
 // probe finds out what is on the device and decides which filesystem the volume has or gets.
 func (st *staging) probe(ctx context.Context) (err error) {
 	if !st.present && !st.want.ReadOnly {
-		if err := filesystem.Recover(ctx, st.device.Path, st.repairBase()); err != nil {
+		if err := st.service.tools.Recover(ctx, st.device.Path, st.repairBase()); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func (st *staging) checkFilesystem(ctx context.Context) error {
 	if st.present || st.formatDue || st.want.ReadOnly {
 		return nil
 	}
-	return filesystem.Check(ctx, st.device.Path, st.found.Type, st.repairBase())
+	return st.service.tools.Check(ctx, st.device.Path, st.found.Type, st.repairBase())
 }
 
 // growOffline grows a filesystem that is smaller than its device, if it is of a kind that does that
@@ -87,7 +87,7 @@ func (st *staging) growOffline(ctx context.Context) error {
 	if st.present || st.want.ReadOnly || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
 		return nil
 	}
-	return filesystem.GrowOffline(ctx, st.device.Path, st.found.Type, st.repairBase())
+	return st.service.tools.GrowOffline(ctx, st.device.Path, st.found.Type, st.repairBase())
 }
 
 // repairBase is where the intent to repair or grow this volume's filesystem is recorded.

@@ -23,7 +23,7 @@ const (
 //
 // Kinds: Unknown when there are errors whose repair may lose data: that is for a person to decide;
 // Busy when another tool works on the device; Unavailable when the check could not be made.
-func Check(ctx context.Context, path, fsType, intentBase string) error {
+func (t *Tools) Check(ctx context.Context, path, fsType, intentBase string) error {
 	if !isExt(fsType) {
 		return nil
 	}
@@ -38,7 +38,7 @@ func Check(ctx context.Context, path, fsType, intentBase string) error {
 	if err := Missing(fsType); err != nil {
 		return err
 	}
-	if device.turn, err = takeTurn(ctx, path); err != nil {
+	if device.turn, err = t.take(ctx, path); err != nil {
 		return err
 	}
 	defer device.turn.release()

@@ -80,7 +80,7 @@ func Missing(fsType string) error {
 // an option that would force mkfs; OutOfRange for a device that is too small; Unsupported when mkfs is not
 // installed; Busy when another tool works on the device; Unavailable when the device cannot be read or
 // written, is not the held one, or the context ended: mkfs is killed then; Unknown when mkfs fails.
-func Format(ctx context.Context, req Request) (Found, error) {
+func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 	m, err := req.maker()
 	if err != nil {
 		return Found{}, err
@@ -97,7 +97,7 @@ func Format(ctx context.Context, req Request) (Found, error) {
 	if size < m.leastSize {
 		return Found{}, backends.Errorf(backends.OutOfRange, "%s has %d bytes: filesystem %s needs at least %d", req.Path, size, req.FSType, m.leastSize)
 	}
-	if locked.turn, err = takeTurn(ctx, req.Path); err != nil {
+	if locked.turn, err = t.take(ctx, req.Path); err != nil {
 		return Found{}, err
 	}
 	defer locked.turn.release()

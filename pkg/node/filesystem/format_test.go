@@ -22,7 +22,7 @@ func leastSize(fsType string) int64 {
 func format(t *testing.T, d *device.Device, fsType string) {
 	t.Helper()
 	needTools(t, fsType)
-	if _, err := Format(t.Context(), request(d, fsType)); err != nil {
+	if _, err := NewTools(1).Format(t.Context(), request(d, fsType)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -52,7 +52,7 @@ func TestFormat(t *testing.T) {
 			if NeedsGrow(found, d.SizeBytes) {
 				t.Errorf("a new filesystem of %d bytes is to grow on a device of %d", found.SizeBytes, d.SizeBytes)
 			}
-			_, err := Format(t.Context(), request(d, fsType))
+			_, err := NewTools(1).Format(t.Context(), request(d, fsType))
 			wantKind(t, err, backends.InUse)
 		})
 	}
@@ -96,11 +96,11 @@ func TestFormatRefuses(t *testing.T) {
 		"long handle":   {Request{Path: d.Path, Held: d.File, FSType: "ext4", Volume: strings.Repeat("v", markSize)}, backends.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Format(t.Context(), test.req)
+			_, err := NewTools(1).Format(t.Context(), test.req)
 			wantKind(t, err, test.want)
 		})
 	}
-	_, err := Format(t.Context(), request(other, "ext4", "-O", "none-such"))
+	_, err := NewTools(1).Format(t.Context(), request(other, "ext4", "-O", "none-such"))
 	wantKind(t, err, backends.Unknown)
 	for _, d := range []*device.Device{d, small} {
 		if found := probe(t, d.File); !found.Blank() {
@@ -112,7 +112,7 @@ func TestFormatRefuses(t *testing.T) {
 func TestFormatWithOptions(t *testing.T) {
 	needTools(t, "ext4")
 	d := attach(t, image(t, 16*mib))
-	if _, err := Format(t.Context(), request(d, "ext4", "-b", "4096")); err != nil {
+	if _, err := NewTools(1).Format(t.Context(), request(d, "ext4", "-b", "4096")); err != nil {
 		t.Fatal(err)
 	}
 	if found := probe(t, d.File); found.grid.block != 4096 {
@@ -188,7 +188,7 @@ func TestToolKeepsLock(t *testing.T) {
 	locked.unlock()
 	_, err = lockDevice(d.Path)
 	wantKind(t, err, backends.Busy)
-	_, err = Format(t.Context(), request(d, "ext4"))
+	_, err = NewTools(1).Format(t.Context(), request(d, "ext4"))
 	wantKind(t, err, backends.Busy)
 	fd, err := unix.Open(d.Path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

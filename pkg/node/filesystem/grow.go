@@ -76,7 +76,7 @@ func isExt(fsType string) bool { return fsType == "ext2" || fsType == "ext3" || 
 // intent to grow is a file whose path begins with intentBase.
 //
 // Kinds: as Check; Busy; Unknown with resize2fs's words when it fails.
-func GrowOffline(ctx context.Context, path, fsType, intentBase string) error {
+func (t *Tools) GrowOffline(ctx context.Context, path, fsType, intentBase string) error {
 	if !isExt(fsType) {
 		return nil
 	}
@@ -88,7 +88,7 @@ func GrowOffline(ctx context.Context, path, fsType, intentBase string) error {
 		return err
 	}
 	defer device.unlock()
-	if device.turn, err = takeTurn(ctx, path); err != nil {
+	if device.turn, err = t.take(ctx, path); err != nil {
 		return err
 	}
 	defer device.turn.release()

@@ -33,7 +33,7 @@ func TestGrowOffline(t *testing.T) {
 	if !NeedsGrow(before, 200*mib) {
 		t.Fatalf("a filesystem of %d bytes is not to grow to 200 MiB", before.SizeBytes)
 	}
-	if err := GrowOffline(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
+	if err := NewTools(1).GrowOffline(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
 		t.Fatal(err)
 	}
 	after := probe(t, d.File)
@@ -44,7 +44,7 @@ func TestGrowOffline(t *testing.T) {
 	if data, err := os.ReadFile(dir + "/data"); err != nil || string(data) != "data" {
 		t.Errorf("the data is %q, %v after growing", data, err)
 	}
-	if err := GrowOffline(t.Context(), d.Path, "xfs", intentBase(t)); err != nil {
+	if err := NewTools(1).GrowOffline(t.Context(), d.Path, "xfs", intentBase(t)); err != nil {
 		t.Errorf("growing an unmounted xfs, which is done later: %v", err)
 	}
 }
@@ -57,7 +57,7 @@ func TestGrowOfflineOddSizes(t *testing.T) {
 	for _, size := range []int64{100*mib + 4096, 128*mib + 8*4096, 129 * mib, 256*mib + 40960, 257*mib + 512} {
 		enlarge(t, f, d, size)
 		if NeedsGrow(probe(t, d.File), size) {
-			if err := GrowOffline(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
+			if err := NewTools(1).GrowOffline(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -152,10 +152,10 @@ func TestCheck(t *testing.T) {
 	f := image(t, 16*mib)
 	d := attach(t, f)
 	format(t, d, "ext4")
-	if err := Check(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
+	if err := NewTools(1).Check(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
 		t.Errorf("a clean filesystem: %v", err)
 	}
-	if err := Check(t.Context(), d.Path, "xfs", intentBase(t)); err != nil {
+	if err := NewTools(1).Check(t.Context(), d.Path, "xfs", intentBase(t)); err != nil {
 		t.Errorf("xfs, which is not checked: %v", err)
 	}
 	if !tool(t, "debugfs", "-w", "-R", "set_super_value state 0", d.Path) {
@@ -164,7 +164,7 @@ func TestCheck(t *testing.T) {
 	if !probe(t, d.File).Dirty {
 		t.Fatal("the filesystem is not dirty: the test is wrong")
 	}
-	if err := Check(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
+	if err := NewTools(1).Check(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
 		t.Errorf("a dirty filesystem: %v", err)
 	}
 	if probe(t, d.File).Dirty {
@@ -181,11 +181,11 @@ func TestCheckCannotRepair(t *testing.T) {
 		!tool(t, "debugfs", "-w", "-R", "set_super_value state 2", d.Path) {
 		t.Skip("SKIPPED: debugfs is not installed")
 	}
-	wantKind(t, Check(t.Context(), d.Path, "ext4", intentBase(t)), backends.Unknown)
+	wantKind(t, NewTools(1).Check(t.Context(), d.Path, "ext4", intentBase(t)), backends.Unknown)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	wantKind(t, Check(ctx, d.Path, "ext4", intentBase(t)), backends.Unavailable)
-	wantKind(t, Check(t.Context(), "/dev/none", "ext4", intentBase(t)), backends.Unavailable)
+	wantKind(t, NewTools(1).Check(ctx, d.Path, "ext4", intentBase(t)), backends.Unavailable)
+	wantKind(t, NewTools(1).Check(t.Context(), "/dev/none", "ext4", intentBase(t)), backends.Unavailable)
 }
 
 func TestNeedsGrow(t *testing.T) {

@@ -63,7 +63,7 @@ func TestFormatGoesOnAfterKill(t *testing.T) {
 				before := probe(t, d.File)
 				other := request(d, fsType)
 				other.Volume = "u"
-				if _, err := Format(t.Context(), other); before.Blank() != (err == nil) {
+				if _, err := NewTools(1).Format(t.Context(), other); before.Blank() != (err == nil) {
 					t.Errorf("killed after %s: it held %s, and formatting it for another volume ended with %v", pause, before, err)
 				}
 				wantFormatted(t, d, fsType, before)
@@ -91,7 +91,7 @@ func killed(t *testing.T, fsType string, d *device.Device, pause time.Duration) 
 // wantFormatted formats a device on which a call before was cut short.
 func wantFormatted(t *testing.T, d *device.Device, fsType string, before Found) {
 	t.Helper()
-	found, err := Format(t.Context(), request(d, fsType))
+	found, err := NewTools(1).Format(t.Context(), request(d, fsType))
 	if err != nil || found != probe(t, d.File) || found.Type != fsType || found.Incomplete || found.Mark != (Mark{}) {
 		t.Errorf("it held %s; going on ended with %v and left %s", before, err, found)
 	}
@@ -121,7 +121,7 @@ func TestMarkOfAnotherType(t *testing.T) {
 	d := attach(t, image(t, leastSize("xfs")))
 	format(t, d, "xfs")
 	Mark{"v", "xfs"}.on(t, d)
-	_, err := Format(t.Context(), request(d, "ext4"))
+	_, err := NewTools(1).Format(t.Context(), request(d, "ext4"))
 	wantKind(t, err, backends.InUse)
 	if err != nil && (!strings.Contains(err.Error(), "xfs") || !strings.Contains(err.Error(), "ext4")) {
 		t.Errorf("the error does not name both types: %v", err)
@@ -158,7 +158,7 @@ func TestFalseMarks(t *testing.T) {
 			if found := probe(t, d.File); found.Type != UnknownData || found.Mark != (Mark{}) {
 				t.Errorf("found %s with mark %v, want data that nobody knows", found, found.Mark)
 			}
-			_, err := Format(t.Context(), request(d, "ext4"))
+			_, err := NewTools(1).Format(t.Context(), request(d, "ext4"))
 			wantKind(t, err, backends.InUse)
 			if sum(t, f) != before {
 				t.Error("the device was changed")

@@ -56,7 +56,7 @@ func superblockOf(device *os.File) ([]byte, error) {
 // short. It does nothing when none was. It must be called before the device is probed.
 //
 // Kinds: Busy when the tool still works; Unavailable when the filesystem cannot be put right (yet).
-func Recover(ctx context.Context, path, intentBase string) error {
+func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
 	if left, err := intentsOf(intentBase); err != nil || len(left) == 0 {
 		return err
 	}
@@ -80,7 +80,7 @@ func Recover(ctx context.Context, path, intentBase string) error {
 		return err
 	}
 	if kept[0] == repairGrow {
-		if device.turn, err = takeTurn(ctx, path); err != nil {
+		if device.turn, err = t.take(ctx, path); err != nil {
 			return err
 		}
 		defer device.turn.release()

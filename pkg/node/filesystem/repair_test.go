@@ -35,14 +35,14 @@ func TestRecoverOfAKilledResize(t *testing.T) {
 		size := int64(64+32*(i+1)) * mib
 		enlarge(t, f, d, size)
 		cut += killedResize(t, d.Path, d.File, base)
-		if err := Recover(t.Context(), d.Path, base); err != nil {
+		if err := NewTools(1).Recover(t.Context(), d.Path, base); err != nil {
 			t.Fatalf("kill %d: %v", i, err)
 		}
 		wantNoIntent(t, base)
 		if !NeedsGrow(probe(t, d.File), size) {
 			continue // it had ended before the kill
 		}
-		if err := GrowOffline(t.Context(), d.Path, "ext4", base); err != nil {
+		if err := NewTools(1).GrowOffline(t.Context(), d.Path, "ext4", base); err != nil {
 			t.Fatalf("kill %d: %v", i, err)
 		}
 		wantNoIntent(t, base)
@@ -104,7 +104,7 @@ func TestStaleIntentToGrow(t *testing.T) {
 	}
 	mountOnce(t, d)
 	before := sum(t, d.File)
-	if err := Recover(t.Context(), d.Path, base); err != nil {
+	if err := NewTools(1).Recover(t.Context(), d.Path, base); err != nil {
 		t.Error(err)
 	}
 	if sum(t, d.File) != before {
@@ -131,7 +131,7 @@ func TestRecoverOfATornSuperblock(t *testing.T) {
 	if sb, err := superblockOf(d.File); err != nil || !torn(sb) {
 		t.Fatalf("the superblock is whole, %v: the test is wrong", err)
 	}
-	if err := Recover(t.Context(), d.Path, base); err != nil {
+	if err := NewTools(1).Recover(t.Context(), d.Path, base); err != nil {
 		t.Error(err)
 	}
 	if sum(t, d.File) != before {

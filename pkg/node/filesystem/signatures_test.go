@@ -37,7 +37,7 @@ func TestSamplesAreNeverFormatted(t *testing.T) {
 			if d.SizeBytes < 109*mib {
 				fsType = "ext4"
 			}
-			_, err := Format(t.Context(), request(d, fsType))
+			_, err := NewTools(1).Format(t.Context(), request(d, fsType))
 			wantKind(t, err, backends.InUse)
 			if err != nil && !strings.Contains(err.Error(), s.Want) {
 				t.Errorf("the error does not name %q: %v", s.Want, err)

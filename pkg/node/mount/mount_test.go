@@ -94,7 +94,7 @@ func disk(t *testing.T) *device.Device {
 
 func format(t *testing.T, d *device.Device, fsType string) {
 	t.Helper()
-	_, err := filesystem.Format(t.Context(), filesystem.Request{Path: d.Path, Held: d.File, FSType: fsType})
+	_, err := filesystem.NewTools(1).Format(t.Context(), filesystem.Request{Path: d.Path, Held: d.File, FSType: fsType})
 	must(t, err)
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 // impatient is a context that is over in a moment.
-func impatient(t *testing.T, turns *Turns) context.Context {
+func impatient(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(WithTurns(t.Context(), turns), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -25,8 +25,8 @@ func TestTurns(t *testing.T) {
 	needTools(t, "ext4")
 	f := image(t, 16*mib)
 	d := attach(t, f)
-	turns := NewTurns(1)
-	others, err := takeTurn(WithTurns(t.Context(), turns), "/dev/other")
+	tools := NewTools(1)
+	others, err := tools.take(t.Context(), "/dev/other")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,21 +39,21 @@ func TestTurns(t *testing.T) {
 			t.Errorf("%s while another has the turn: %v", name, err)
 		}
 	}
-	_, err = Format(impatient(t, turns), request)
+	_, err = tools.Format(impatient(t), request)
 	waits("Format", err)
 	if sum(t, f) != blank {
 		t.Error("the device was written to before its turn")
 	}
 	others.release()
-	if _, err := Format(patient(t, turns), request); err != nil {
+	if _, err := tools.Format(t.Context(), request); err != nil {
 		t.Fatalf("with the turn: %v", err)
 	}
 	if !tool(t, "debugfs", "-w", "-R", "set_super_value state 0", d.Path) {
 		t.Skip("SKIPPED: debugfs is not installed")
 	}
-	others, _ = takeTurn(WithTurns(t.Context(), turns), "/dev/other")
-	waits("Check", Check(impatient(t, turns), d.Path, "ext4", intentBase(t)))
-	waits("GrowOffline", GrowOffline(impatient(t, turns), d.Path, "ext4", intentBase(t)))
+	others, _ = tools.take(t.Context(), "/dev/other")
+	waits("Check", tools.Check(impatient(t), d.Path, "ext4", intentBase(t)))
+	waits("GrowOffline", tools.GrowOffline(impatient(t), d.Path, "ext4", intentBase(t)))
 	base := intentBase(t)
 	r, err := repairOf(base, d.File)
 	if err == nil {
@@ -62,36 +62,30 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits("Recover", Recover(impatient(t, turns), d.Path, base))
+	waits("Recover", tools.Recover(impatient(t), d.Path, base))
 	others.release()
 	for name, err := range map[string]error{
-		"Recover":     Recover(patient(t, turns), d.Path, base),
-		"Check":       Check(patient(t, turns), d.Path, "ext4", base),
-		"GrowOffline": GrowOffline(patient(t, turns), d.Path, "ext4", base),
+		"Recover":     tools.Recover(t.Context(), d.Path, base),
+		"Check":       tools.Check(t.Context(), d.Path, "ext4", base),
+		"GrowOffline": tools.GrowOffline(t.Context(), d.Path, "ext4", base),
 	} {
 		if err != nil {
 			t.Errorf("%s with the turn: %v", name, err)
 		}
 	}
-	wantAllFree(t, turns)
+	wantAllFree(t, tools)
 }
 
-// patient is a context that lasts.
-func patient(t *testing.T, turns *Turns) context.Context {
+func wantAllFree(t *testing.T, tools *Tools) {
 	t.Helper()
-	return WithTurns(t.Context(), turns)
-}
-
-func wantAllFree(t *testing.T, turns *Turns) {
-	t.Helper()
-	if taken, work := len(turns.free), turns.work.Load(); taken != 0 || work != 0 {
+	if taken, work := len(tools.free), tools.work.Load(); taken != 0 || work != 0 {
 		t.Errorf("%d turns are taken and %d count as at work after the end", taken, work)
 	}
 }
 
 // A tool that outlives its request has the turn until it ends, and one that was killed gives it back.
 func TestTurnOfAToolThatOutlivesItsRequest(t *testing.T) {
-	turns := NewTurns(1)
+	tools := NewTools(1)
 	for name, mustEnd := range map[string]bool{"killed": false, "outlives": true} {
 		t.Run(name, func(t *testing.T) {
 			d := attach(t, image(t, mib))
@@ -99,27 +93,27 @@ func TestTurnOfAToolThatOutlivesItsRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if locked.turn, err = takeTurn(patient(t, turns), d.Path); err != nil {
+			if locked.turn, err = tools.take(t.Context(), d.Path); err != nil {
 				t.Fatal(err)
 			}
-			_, err = run(impatient(t, turns), command{tool: "sleep", args: []string{"3"}, device: locked, mustEnd: mustEnd})
+			_, err = run(impatient(t), command{tool: "sleep", args: []string{"3"}, device: locked, mustEnd: mustEnd})
 			locked.turn.release()
 			locked.unlock()
 			if !mustEnd {
 				wantKind(t, err, backends.Unavailable)
-				wantAllFree(t, turns)
+				wantAllFree(t, tools)
 				return
 			}
 			wantKind(t, err, backends.Busy)
-			_, err = takeTurn(impatient(t, turns), "/dev/next")
+			_, err = tools.take(impatient(t), "/dev/next")
 			wantKind(t, err, backends.Unavailable)
 			waitForLock(t, d.Path)
-			next, err := takeTurn(patient(t, turns), "/dev/next")
+			next, err := tools.take(t.Context(), "/dev/next")
 			if err != nil {
 				t.Fatal(err)
 			}
 			next.release()
-			wantAllFree(t, turns)
+			wantAllFree(t, tools)
 		})
 	}
 }
