@@ -131,6 +131,7 @@ verify: lint ## Check all that needs no test: lint, formatting, generated files,
 	$(GO) run ./hack/paramdoc | diff -u docs/parameters.md -
 	$(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
+	cd deploy/tests && $(GO) mod tidy -diff && $(LINTER) run --config ../../.golangci.yml ./...
 	$(GO) mod verify
 
 ##@ Housekeeping
