@@ -154,7 +154,8 @@ func (r Request) size(node *lockedDevice) (int64, error) {
 }
 
 // mayFormat decides whether mkfs may run over what was found, and whether it must be forced; finished
-// says that an earlier run came to its end and there is nothing left to do.
+// says that an earlier run came to its end and there is nothing left to do. What looks finished and was never mounted is
+// made again: mkfs.xfs ends in that way also when a write failed on the way. mkfs.btrfs does not.
 func (r Request) mayFormat(found Found) (force, finished bool, err error) {
 	if found.Blank() {
 		return false, false, nil

@@ -133,9 +133,9 @@ func TestMissing(t *testing.T) {
 }
 
 // mountOnce mounts the filesystem and unmounts it, in the mount namespace of the test.
-func mountOnce(t *testing.T, d *device.Device) {
+func mountOnce(t *testing.T, d *device.Device, fsType string) {
 	t.Helper()
-	dir := mounted(t, d, "ext4")
+	dir := mounted(t, d, fsType)
 	if err := os.WriteFile(dir+"/data", []byte("data"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) err
 		return backends.Errorf(backends.Unavailable, "growing %q was not begun: %w", mountpoint, err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- growMounted(mountpoint, devicePath, fsType) }()
+	go func() { done <- growMounted(ctx, mountpoint, devicePath, fsType) }()
 	select {
 	case err := <-done:
 		return err
@@ -44,7 +44,7 @@ func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) err
 	}
 }
 
-func growMounted(mountpoint, devicePath, fsType string) error {
+func growMounted(ctx context.Context, mountpoint, devicePath, fsType string) error {
 	root, err := openAt(mountpoint, unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func growMounted(mountpoint, devicePath, fsType string) error {
 	if fsType == "xfs" {
 		return growXFS(root, size)
 	}
-	return growExt(root, size)
+	return growExt(ctx, root, node, size)
 }
 
 func openAt(path string, flags int) (*os.File, error) {
@@ -125,8 +125,12 @@ func growBtrfs(root *os.File, size int64) error {
 	return growFailure(root, ioctl(root, btrfsResize, unsafe.Pointer(&args)))
 }
 
-// growExt grows ext2, ext3 and ext4; the kernel leaves out a last group that would be too small.
-func growExt(root *os.File, size int64) error {
+// growExt grows ext2, ext3 and ext4; the kernel leaves out a last group that would be too small. It wants a capability
+// also where there is nothing to grow, as after a stage that grew the filesystem.
+func growExt(ctx context.Context, root, node *os.File, size int64) error {
+	if found, err := Probe(ctx, node, size); err != nil || isExt(found.Type) && !NeedsGrow(found, size) {
+		return err
+	}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(int(root.Fd()), &fs); err != nil || fs.Bsize <= 0 {
 		return backends.Errorf(backends.Unavailable, "asking %q for its block size: %w", root.Name(), err)

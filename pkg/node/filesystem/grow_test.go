@@ -27,7 +27,7 @@ func TestGrowOffline(t *testing.T) {
 	f := image(t, 16*mib)
 	d := attach(t, f)
 	format(t, d, "ext4")
-	mountOnce(t, d)
+	mountOnce(t, d, "ext4")
 	enlarge(t, f, d, 200*mib)
 	before := probe(t, d.File)
 	if !NeedsGrow(before, 200*mib) {
@@ -117,6 +117,21 @@ func TestGrowMountedExt4(t *testing.T) {
 	}
 	if found := probe(t, d.File); NeedsGrow(found, 64*mib) {
 		t.Errorf("the filesystem has %d bytes, want 64 MiB", found.SizeBytes)
+	}
+}
+
+// A mounted ext4 that was grown before it was mounted needs no capability: Kubernetes asks to grow it once more.
+func TestGrowMountedExt4Done(t *testing.T) {
+	f := image(t, 16*mib)
+	d := attach(t, f)
+	format(t, d, "ext4")
+	mountOnce(t, d, "ext4")
+	enlarge(t, f, d, 64*mib)
+	if err := NewTools(1).GrowOffline(t.Context(), d.Path, "ext4", intentBase(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := GrowMounted(t.Context(), mounted(t, d, "ext4"), d.Path, "ext4"); err != nil {
+		t.Error(err)
 	}
 }
 

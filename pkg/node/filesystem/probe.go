@@ -25,8 +25,7 @@ type Found struct {
 	SizeBytes int64
 	// Incomplete tells that mkfs was cut short: the filesystem is there in part and was never usable.
 	Incomplete bool
-	// Unused tells that the filesystem was never mounted, so that no data can be in it. Only ext2, 3 and
-	// 4 keep a record of that.
+	// Unused tells that the filesystem was never mounted, so that no data can be in it. It cannot be told of a btrfs.
 	Unused bool
 	// Dirty tells that the filesystem was not unmounted cleanly or has errors. Only ext2, 3 and 4 say so
 	// in the superblock.

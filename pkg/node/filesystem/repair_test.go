@@ -102,7 +102,7 @@ func TestStaleIntentToGrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mountOnce(t, d)
+	mountOnce(t, d, "ext4")
 	before := sum(t, d.File)
 	if err := NewTools(1).Recover(t.Context(), d.Path, base); err != nil {
 		t.Error(err)
@@ -117,7 +117,7 @@ func TestStaleIntentToGrow(t *testing.T) {
 func TestRecoverOfATornSuperblock(t *testing.T) {
 	d := attach(t, image(t, 64*mib))
 	format(t, d, "ext4")
-	mountOnce(t, d)
+	mountOnce(t, d, "ext4")
 	base := intentBase(t)
 	r, err := repairOf(base, d.File)
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"os"
+	"slices"
 )
 
 // Where the superblocks of ext2, 3 and 4 and of btrfs are, in bytes; that of xfs is at the start.
@@ -103,8 +104,24 @@ func readXFS(w *window, offset int64) (Found, bool) {
 		UUID:       uuidText(sb[32:48]),
 		SizeBytes:  product(binary.BigEndian.Uint64(sb[8:]), block),
 		Incomplete: sb[126] != 0, // sb_inprogress
+		Unused:     unusedXFS(w, sb, block),
 		grid:       grid{block: block, group: int64(binary.BigEndian.Uint32(sb[84:])), least: leastGroup},
 	}, true
+}
+
+// unusedXFS tells whether an xfs was never mounted: its superblock has not been logged (sb_lsn), and its log is as mkfs.xfs
+// leaves it, with the record of an unmount in two sectors and zeros after that. A mount overwrites those first of all
+// (xlog_clear_stale_blocks).
+func unusedXFS(w *window, sb []byte, block int64) bool {
+	u64, u32 := binary.BigEndian.Uint64, binary.BigEndian.Uint32
+	logStart, groupBits := u64(sb[48:]), sb[124] // sb_logstart, whose high bits are the group's number; sb_agblklog
+	if u64(sb[240:]) != 0 || logStart == 0 || block <= 0 || groupBits >= 64 {
+		return false
+	}
+	const sector = 512
+	start := product(logStart>>groupBits, int64(u32(sb[84:]))) + int64(logStart&(1<<groupBits-1)) // sb_agblocks
+	next := w.at(product(uint64(start), block)+2*sector, 2*sector)
+	return next != nil && !slices.ContainsFunc(next, func(b byte) bool { return b != 0 })
 }
 
 // btrfsLeastResize is the size in bytes below which the kernel resizes no btrfs, though it can be made.
