@@ -12,6 +12,10 @@ type Spec struct {
 	// Limits"), not fit to be a file name.
 	Name     string
 	Capacity CapacityRange
+	// LeastDeviceBytes is the size of the smallest device on which the node can make the filesystem that it will be asked
+	// for; 0 when it makes none. A volume that reaches the node as a Device is at least this large, or
+	// OutOfRange when Capacity has a limit below; one that is a Directory or an Export does not heed it.
+	LeastDeviceBytes int64
 	// Parameters is what Definition.NewParameters returned, filled in.
 	Parameters any
 	// Mutable is what Definition.NewMutable returned, filled in; nil when nothing mutable was asked.

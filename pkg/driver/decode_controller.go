@@ -57,6 +57,7 @@ func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error
 	if err := sameFSType(r.GetVolumeCapabilities(), c.settings.FSType); err != nil {
 		return err
 	}
+	c.spec.LeastDeviceBytes = leastDevice(r.GetVolumeCapabilities(), c.settings)
 	types := accessTypes{Types: slices.Sorted(slices.Values(texts(c.spec.Access.Types)))}
 	c.spec.Parameters = own
 	c.spec.Fingerprint = params.Fingerprint(own, &c.settings, &types)
@@ -88,6 +89,17 @@ func sameFSType(capabilities []*csi.VolumeCapability, class string) error {
 		}
 	}
 	return nil
+}
+
+// leastDevice is the size of the smallest device that holds each of the filesystems which the node may be asked to make.
+func leastDevice(capabilities []*csi.VolumeCapability, settings node.Settings) int64 {
+	var least int64
+	for _, c := range capabilities {
+		if mount := c.GetMount(); mount != nil {
+			least = max(least, settings.LeastDevice(mount.GetFsType()))
+		}
+	}
+	return least
 }
 
 // mutable decodes a VolumeAttributesClass's parameters; nil when there are none.

@@ -66,6 +66,37 @@ func TestCreateVolumeIsDecoded(t *testing.T) {
 	}
 }
 
+// A claim that is too small for its filesystem would be bound, and its pod would wait for ever.
+func TestLeastDevice(t *testing.T) {
+	const writer, mib = csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, 1 << 20
+	block := &csi.VolumeCapability{
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: writer},
+		AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}},
+	}
+	for what, test := range map[string]struct {
+		class        string
+		capabilities []*csi.VolumeCapability
+		want         int64
+	}{
+		"named by the capability":    {"", []*csi.VolumeCapability{mountCapability(writer, "xfs")}, 300 * mib},
+		"named by the class":         {"xfs", []*csi.VolumeCapability{mountCapability(writer, "")}, 300 * mib},
+		"the default":                {"", []*csi.VolumeCapability{mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER, "")}, 2 * mib},
+		"never made":                 {"", []*csi.VolumeCapability{mountCapability(writer, "ext3")}, 0},
+		"raw block":                  {"", []*csi.VolumeCapability{block}, 0},
+		"raw block and a filesystem": {"", []*csi.VolumeCapability{mountCapability(writer, "btrfs"), block}, 109 * mib},
+	} {
+		request := goodCreate()
+		request.VolumeCapabilities = test.capabilities
+		if test.class != "" {
+			request.Parameters["csi.storage.k8s.io/fstype"] = test.class
+		}
+		got, err := testDecoder().createVolume(request)
+		if err != nil || got.spec.LeastDeviceBytes != test.want {
+			t.Errorf("%s: %d bytes, %v; want %d", what, got.spec.LeastDeviceBytes, err, test.want)
+		}
+	}
+}
+
 // The fingerprint tells what differs in the class or the access type, and not who the claim is.
 func TestFingerprint(t *testing.T) {
 	fingerprint := func(change func(*csi.CreateVolumeRequest)) string {

@@ -96,7 +96,7 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 		return nil, nil, backends.Errorf(backends.Invalid,
 			"the source is of type %q and pool %q of type %q: use a pool of the source's type", o.kind, p.name, p.kind)
 	}
-	size, err := p.kind.size(spec.Capacity, o.size)
+	size, err := p.kind.size(spec.Capacity, p.kind.least(spec, o.size))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,6 +106,14 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 	}
 	record.Type, record.SizeBytes = p.kind, size
 	return p, record, record.checkParameters()
+}
+
+// least is what a volume must hold: the contents of its source, and on a device the filesystem that is made there.
+func (k poolType) least(spec backends.Spec, contents int64) int64 {
+	if k == image {
+		return max(contents, spec.LeastDeviceBytes)
+	}
+	return contents
 }
 
 // size picks the size of a volume whose contents take at least so many bytes. Kinds: OutOfRange.

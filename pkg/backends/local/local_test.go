@@ -239,6 +239,22 @@ func TestDefaultPools(t *testing.T) {
 	}
 }
 
+func TestImagesHoldTheirFilesystem(t *testing.T) {
+	f := newFixture(t)
+	spec := backends.Spec{Name: "small", Capacity: backends.CapacityRange{RequiredBytes: 1 << 20}, LeastDeviceBytes: 300 << 20}
+	for kind, want := range map[poolType]int64{directory: 1 << 20, image: 300 << 20} {
+		spec.Name, spec.Parameters = string(kind), &Parameters{Pool: string(kind)}
+		v, err := f.Create(t.Context(), spec)
+		must(t, err)
+		if v.CapacityBytes != want {
+			t.Errorf("the volume of pool %s has %d bytes, want %d", kind, v.CapacityBytes, want)
+		}
+	}
+	spec.Name, spec.Capacity.LimitBytes = "limited", 200<<20
+	_, err := f.Create(t.Context(), spec)
+	hasKind(t, "Create of an image that its filesystem does not fit", err, backends.OutOfRange, "314572800")
+}
+
 func TestOnlyEnginesWithImagesOfferGroups(t *testing.T) {
 	for kind, want := range map[poolType]bool{directory: false, image: true} {
 		options := newFixture(t, PoolConfig{Name: "other", Type: "image"}).options

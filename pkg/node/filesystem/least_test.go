@@ -1,0 +1,25 @@
+package filesystem
+
+import (
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// What Least promises is what Format keeps, to the byte as far as devices go.
+func TestLeast(t *testing.T) {
+	for _, fsType := range Types() {
+		t.Run(fsType, func(t *testing.T) {
+			needTools(t, fsType)
+			least := Least(fsType)
+			if _, err := NewTools(1).Format(t.Context(), request(attach(t, image(t, least)), fsType)); err != nil {
+				t.Errorf("a device of %d bytes: %v", least, err)
+			}
+			_, err := NewTools(1).Format(t.Context(), request(attach(t, image(t, least-4096)), fsType))
+			wantKind(t, err, backends.OutOfRange)
+		})
+	}
+	if got := Least("ntfs"); got != 0 {
+		t.Errorf("Least of a filesystem that is never made is %d", got)
+	}
+}
