@@ -18,6 +18,8 @@ FLOOR ?= 85
 NODES ?= 1
 TESTFLAGS ?=
 BENCHFLAGS ?=
+E2EFLAGS ?=
+CONFORMANCEFLAGS ?=
 
 # Tools are built once for each list of their versions, outside the tree.
 CACHE := $(or $(XDG_CACHE_HOME),$(or $(HOME),/tmp)/.cache)/stowage
@@ -28,14 +30,14 @@ LINTER = $(TOOLS)/golangci-lint
 SUM := $(GO) run ./hack/testsum -skips hack/skips
 GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
 # What kills, faults, cuts the power and brings up clusters has targets of its own, and takes as long as it is told to.
-PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|e2e/cluster/smoke)$$')
+PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|e2e|e2e/cluster/smoke)$$')
 
 ##@ Use
 
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-	  /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: ## Build bin/stowage, a static binary.
@@ -58,6 +60,11 @@ cluster-up: ## Bring up a real Kubernetes on this machine (root; the first time 
 .PHONY: cluster-down
 cluster-down: ## Take that Kubernetes down, also what is left of one that died.
 	$(GO) run ./tests/e2e/cluster down
+
+.PHONY: cluster-demo
+cluster-demo: ## From nothing to a pod's data in a claim, on a Kubernetes of its own (root).
+	@hack/deps image cluster
+	$(GO) run ./tests/e2e/demo
 
 ##@ Test
 
@@ -111,6 +118,16 @@ bench: deps build ## Measure volume lifecycles beside the floor of this machine,
 cluster-test: ## Bring clusters up, kill them, take them down and check that nothing is left (root).
 	@hack/deps image cluster
 	$(GO) test -json -timeout 120m -count=1 ./tests/e2e/cluster/smoke | $(SUM) -v
+
+.PHONY: e2e-conformance
+e2e-conformance: ## Run Kubernetes' own suite for storage drivers in a cluster of its own (root); make e2e-conformance CONFORMANCEFLAGS='-suite full -runs 3'.
+	@hack/deps image cluster
+	$(GO) run ./tests/e2e/conformance $(CONFORMANCEFLAGS)
+
+.PHONY: e2e
+e2e: ## Use Stowage in a real Kubernetes, and break it (root); make e2e E2EFLAGS='-keep -pods 100 -timings'.
+	@hack/deps image cluster
+	nice -n 5 $(GO) test -json -timeout 60m -count=1 -parallel 8 ./tests/e2e $(E2EFLAGS) | $(SUM) -v
 
 ##@ Check
 

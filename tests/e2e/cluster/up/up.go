@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/stowage-csi/stowage/tests/e2e/cluster/access"
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/images"
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/leftovers"
@@ -91,8 +94,34 @@ func (o Options) again(ctx context.Context) error {
 	if err := o.ready(ctx, time.Now()); err != nil {
 		return err
 	}
+	if err := o.renew(ctx, d); err != nil {
+		return err
+	}
 	o.usage(d.Version)
 	return nil
+}
+
+// renew gives a running cluster the images whose sources have changed since it was brought up. Pods that run keep theirs.
+func (o Options) renew(ctx context.Context, d layout.Description) error {
+	m, err := o.make(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := access.Open(o.Layout.Data())
+	if err != nil {
+		return err
+	}
+	for _, archive := range m.images {
+		if slices.Contains(d.Images, archive) {
+			continue
+		}
+		if err := c.LoadImage(ctx, archive); err != nil {
+			return err
+		}
+		o.say("loaded %s", filepath.Base(archive))
+	}
+	d.Images = m.images
+	return o.Layout.Describe(d)
 }
 
 // make builds, or finds, all that the cluster runs.

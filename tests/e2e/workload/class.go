@@ -1,0 +1,31 @@
+package workload
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-csi/stowage/tests/e2e/deployed"
+)
+
+// Class makes a class of the driver with the parameters, that binds at once, and returns its name. It is deleted with the
+// test, where it is still there.
+func (s *Space) Class(name string, parameters map[string]string, policy corev1.PersistentVolumeReclaimPolicy) string {
+	s.T.Helper()
+	grows := true
+	class := &storagev1.StorageClass{
+		ObjectMeta:    metav1.ObjectMeta{Name: s.Namespace + "-" + name, Labels: map[string]string{label: "true"}},
+		Provisioner:   deployed.Driver,
+		Parameters:    parameters,
+		ReclaimPolicy: &policy, AllowVolumeExpansion: &grows,
+	}
+	_, err := s.Client.StorageV1().StorageClasses().Create(s.Context(), class, metav1.CreateOptions{})
+	s.Must(err)
+	s.T.Cleanup(func() {
+		// It may have been deleted by the test.
+		_ = s.Client.StorageV1().StorageClasses().Delete(context.Background(), class.Name, metav1.DeleteOptions{})
+	})
+	return class.Name
+}
