@@ -168,12 +168,27 @@ func attach(ctx context.Context, image *located, opts Options) (*os.File, error)
 	}
 }
 
-// attachFree tries the loop device that the kernel says is free, or a fresh one.
+// attachFree tries the loop device that the kernel says is free, or a fresh one. While another image is being attached to a
+// device that counts as free still; should that hang, as it does over a server that does not answer, whoever
+// takes the same device hangs with it. So each is locked before it is used, and one that is locked is passed by.
 func attachFree(image *os.File, opts Options, fresh bool) (*os.File, error) {
 	number, err := freeLoop(fresh)
 	if err != nil {
 		return nil, err
 	}
+	for {
+		node, err := attachTo(number, image, opts)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return node, err
+		}
+		if number, err = nextLoop(number); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attachTo connects the image to the loop device of that number. EWOULDBLOCK says that it is locked.
+func attachTo(number int, image *os.File, opts Options) (*os.File, error) {
 	path := fmt.Sprintf("/dev/loop%d", number)
 	mode := os.O_RDWR
 	if opts.ReadOnly {
@@ -184,11 +199,29 @@ func attachFree(image *os.File, opts Options, fresh bool) (*os.File, error) {
 		return nil, backends.Errorf(openKind(err), "opening loop device %s, whose node must be there (is /dev the host's?): %w", path, err)
 	}
 	node := os.NewFile(uintptr(fd), path)
-	if err := configure(node, image, opts); err != nil {
+	if err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		err = configure(node, image, opts)
+		_ = unix.Flock(fd, unix.LOCK_UN) // fails only where there is no lock
+	}
+	if err != nil {
 		_ = node.Close() // nothing was attached
 		return nil, err
 	}
 	return node, nil
+}
+
+// nextLoop returns the number of the next loop device after one that holds nothing, or of a fresh one.
+func nextLoop(number int) (int, error) {
+	for {
+		number++
+		dir := fmt.Sprintf("/sys/block/loop%d", number)
+		if _, err := os.Stat(dir); err != nil {
+			return freeLoop(true)
+		}
+		if _, holds, err := attribute(dir, "loop/backing_file"); err == nil && !holds {
+			return number, nil
+		}
+	}
 }
 
 // freeLoop asks for the number of a free loop device, or of one made on the spot.
