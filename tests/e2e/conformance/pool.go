@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/stowage-csi/stowage/tests/e2e/cluster/access"
+)
+
+// dataFolder is where the driver keeps its pools on a node, as deploy/kubernetes/overlays/local-standalone has it.
+const dataFolder = "/var/lib/stowage"
+
+// poolBytes is the size of the filesystem that the pools are on. It takes what is written only.
+const poolBytes = 128 << 30
+
+// givePool puts the pools on an xfs of their own: the suite clones and snapshots raw devices in use, which takes a
+// filesystem that shares blocks (docs/design), and the cluster's folder may be on any. The image is below that folder, so that
+// taking the cluster down finds it, its loop device too.
+func givePool(ctx context.Context, c *access.Cluster) error {
+	image := filepath.Join(c.Data(), "pools.xfs")
+	file, err := os.Create(image)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(file.Truncate(poolBytes), file.Close()); err != nil {
+		return err
+	}
+	if _, err := output(exec.CommandContext(ctx, "mkfs.xfs", "-q", image)); err != nil {
+		return err
+	}
+	device, err := output(exec.CommandContext(ctx, "losetup", "--find", "--show", image))
+	if err != nil {
+		return err
+	}
+	// Once it is mounted, it goes with the mount.
+	mounted := mountPool(ctx, c, device)
+	_, err = output(exec.CommandContext(context.WithoutCancel(ctx), "losetup", "--detach", device))
+	return errors.Join(mounted, err)
+}
+
+func mountPool(ctx context.Context, c *access.Cluster, device string) error {
+	for _, argv := range [][]string{{"mkdir", "-p", dataFolder}, {"mount", "-t", "xfs", device, dataFolder}} {
+		cmd, err := c.NodeCommand(ctx, c.Nodes()[0], argv...)
+		if err != nil {
+			return err
+		}
+		if _, err := output(cmd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func output(cmd *exec.Cmd) (string, error) {
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, stderr.Bytes())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
