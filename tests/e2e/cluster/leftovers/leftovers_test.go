@@ -23,6 +23,12 @@ func attach(t *testing.T, path string) string {
 	if err := os.WriteFile(path, make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return attachOver(t, path)
+}
+
+// attachOver attaches a file, or a device.
+func attachOver(t *testing.T, path string) string {
+	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "losetup", "--find", "--show", path).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +40,7 @@ func attach(t *testing.T, path string) string {
 	return device
 }
 
-// TestDetachLoops detaches what is in a folder, by whatever path, and nothing else.
+// TestDetachLoops detaches what is in a folder, by whatever path, with what is on top of it, and nothing else.
 func TestDetachLoops(t *testing.T) {
 	folder, other := t.TempDir(), t.TempDir()
 	view := t.TempDir()
@@ -44,8 +50,9 @@ func TestDetachLoops(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(view, unix.MNT_DETACH) })
 	own := attach(t, filepath.Join(view, "own"))
 	foreign := attach(t, filepath.Join(other, "foreign"))
-	if loops, err := Loops(folder); err != nil || !slices.Equal(loops, []string{own}) {
-		t.Errorf("the folder has the loop devices %v (%v), not %s", loops, err, own)
+	above := attachOver(t, own)
+	if loops, err := Loops(folder); err != nil || !slices.Equal(loops, []string{above, own}) {
+		t.Errorf("the folder has the loop devices %v (%v), not %s and %s below it", loops, err, above, own)
 	}
 	if err := DetachLoops(folder); err != nil {
 		t.Fatal(err)

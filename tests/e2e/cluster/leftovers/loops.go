@@ -13,7 +13,7 @@ import (
 // file is a file wherever it is mounted: a loop device tells of its backing file the path in namespaces that are gone.
 type file struct{ device, inode uint64 }
 
-// DetachLoops detaches the loop devices whose backing file is below the folder.
+// DetachLoops detaches the loop devices that Loops lists.
 func DetachLoops(folder string) error {
 	loops, err := Loops(folder)
 	if err != nil {
@@ -28,12 +28,23 @@ func DetachLoops(folder string) error {
 	return nil
 }
 
-// Loops lists the loop devices whose backing file is below the folder.
+// Loops lists the loop devices whose backing file is below the folder, and those over such a loop device: the kubelet puts
+// one over each raw block volume. What is on top comes first, because it keeps in use what is below.
 func Loops(folder string) ([]string, error) {
 	files, err := filesBelow(folder)
-	if err != nil || len(files) == 0 {
-		return nil, err
+	var all []string
+	for err == nil && len(files) > 0 {
+		var found []string
+		if found, err = loopsOver(files); err == nil {
+			all = append(found, all...)
+			files, err = nodesOf(found)
+		}
 	}
+	return all, err
+}
+
+// loopsOver lists the loop devices whose backing file is one of the files.
+func loopsOver(files map[file]bool) ([]string, error) {
 	devices, err := filepath.Glob("/sys/block/loop*/loop") // Those that have a backing file.
 	if err != nil {
 		return nil, err
@@ -54,6 +65,19 @@ func Loops(folder string) ([]string, error) {
 		}
 	}
 	return loops, nil
+}
+
+// nodesOf returns the nodes of devices as the files that they are.
+func nodesOf(devices []string) (map[file]bool, error) {
+	nodes := map[file]bool{}
+	for _, path := range devices {
+		var stat unix.Stat_t
+		if err := unix.Stat(path, &stat); err != nil {
+			return nil, os.NewSyscallError("stat", err)
+		}
+		nodes[file{stat.Dev, stat.Ino}] = true
+	}
+	return nodes, nil
 }
 
 func withDevice(path string, use func(fd int) error) error {
