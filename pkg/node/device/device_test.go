@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -396,4 +397,38 @@ func TestSetReadAhead(t *testing.T) {
 		t.Errorf("the read-ahead is %q, %v, want 256 KiB", got, err)
 	}
 	wantKind(t, SetReadAhead(d, -1), backends.Invalid)
+}
+
+// A loop device that somebody has locked, because an image is being attached to it and that may hang, is passed by.
+func TestLockedLoopIsPassedBy(t *testing.T) {
+	free, err := freeLoop(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := fmt.Sprintf("/dev/loop%d", free)
+	guard, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = guard.Close() }() // open for reading only
+	if err := unix.Flock(int(guard.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	image, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = image.Close() }() // the loop device has its own reference
+	node, err := attachFree(image, Options{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = node.Close() }() // frees the device
+	if node.Name() == path {
+		t.Errorf("attached to %s, which is locked", path)
+	}
 }

@@ -177,18 +177,21 @@ func attachFree(image *os.File, opts Options, fresh bool) (*os.File, error) {
 		return nil, err
 	}
 	for {
-		node, err := attachTo(number, image, opts)
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		node, locked, err := attachTo(number, image, opts)
+		if !locked {
 			return node, err
 		}
-		if number, err = nextLoop(number); err != nil {
+		if fresh {
+			return nil, unix.EBUSY // udev looks at it, and is done in a moment
+		}
+		if number, fresh, err = nextLoop(number); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// attachTo connects the image to the loop device of that number. EWOULDBLOCK says that it is locked.
-func attachTo(number int, image *os.File, opts Options) (*os.File, error) {
+// attachTo connects the image to the loop device of that number, unless it is locked.
+func attachTo(number int, image *os.File, opts Options) (node *os.File, locked bool, err error) {
 	path := fmt.Sprintf("/dev/loop%d", number)
 	mode := os.O_RDWR
 	if opts.ReadOnly {
@@ -196,30 +199,33 @@ func attachTo(number int, image *os.File, opts Options) (*os.File, error) {
 	}
 	fd, err := unix.Open(path, mode|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, backends.Errorf(openKind(err), "opening loop device %s, whose node must be there (is /dev the host's?): %w", path, err)
+		return nil, false, backends.Errorf(openKind(err), "opening loop device %s, whose node must be there (is /dev the host's?): %w", path, err)
 	}
-	node := os.NewFile(uintptr(fd), path)
-	if err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err == nil {
-		err = configure(node, image, opts)
-		_ = unix.Flock(fd, unix.LOCK_UN) // fails only where there is no lock
+	node = os.NewFile(uintptr(fd), path)
+	if err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = node.Close() // nothing was attached
+		return nil, errors.Is(err, unix.EWOULDBLOCK), backends.Errorf(backends.Unavailable, "locking loop device %s: %w", path, err)
 	}
+	err = configure(node, image, opts)
+	_ = unix.Flock(fd, unix.LOCK_UN) // fails only where there is no lock
 	if err != nil {
 		_ = node.Close() // nothing was attached
-		return nil, err
+		return nil, false, err
 	}
-	return node, nil
+	return node, false, nil
 }
 
 // nextLoop returns the number of the next loop device after one that holds nothing, or of a fresh one.
-func nextLoop(number int) (int, error) {
+func nextLoop(number int) (next int, fresh bool, err error) {
 	for {
 		number++
 		dir := fmt.Sprintf("/sys/block/loop%d", number)
 		if _, err := os.Stat(dir); err != nil {
-			return freeLoop(true)
+			next, err = freeLoop(true)
+			return next, true, err
 		}
 		if _, holds, err := attribute(dir, "loop/backing_file"); err == nil && !holds {
-			return number, nil
+			return number, false, nil
 		}
 	}
 }
