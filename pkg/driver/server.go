@@ -33,6 +33,10 @@ type Config struct {
 	Log             *slog.Logger
 }
 
+// streamWorkers is how many goroutines wait for calls, with stacks that are large enough already. More calls than
+// these at a time get goroutines of their own, so that no call waits for another that hangs.
+const streamWorkers = 8
+
 // Server is the gRPC server of one driver.
 type Server struct {
 	grpc     *grpc.Server
@@ -48,7 +52,7 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	features := backends.Resolve(config.Instance.Controller, config.Instance.Node)
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Server{features: features, life: life, stop: stop, log: config.Log}
-	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.ChainUnaryInterceptor(
+	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.NumStreamWorkers(streamWorkers), grpc.ChainUnaryInterceptor(
 		identify(config.Log), record(), config.Metrics.measure(), translate(), rescue(), bound(life), lock(keylock.New()),
 	))...)
 	decode := decoder{definition: config.Definition, features: features}

@@ -159,3 +159,28 @@ func (e *ends) ReadAt(p []byte, offset int64) (int, error) {
 	}
 	return n, nil
 }
+
+// counted is a blank device that counts its reads.
+type counted struct {
+	faulty
+	reads int
+}
+
+func (c *counted) ReadAt(p []byte, offset int64) (int, error) {
+	c.reads++
+	return c.faulty.ReadAt(p, offset)
+}
+
+// What every probe looks at is asked for at once: no signature of the first list, nor the mark, costs a wait of its own.
+func TestSignaturesAreReadAtOnce(t *testing.T) {
+	for _, size := range []int64{mib, 20 * mib, 64 * mib, 64*mib + 512, 1024 * mib, 10240*mib + 61440} {
+		c := &counted{faulty: faulty{size, size}}
+		w := newWindow(c, size)
+		c.reads = 0
+		search(w, signatures())
+		w.mark()
+		if c.reads != 0 || w.err != nil {
+			t.Errorf("%d bytes: %d reads that were not foreseen, error %v", size, c.reads, w.err)
+		}
+	}
+}

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // The signature areas, in bytes. All known signatures lie in the first 4 MiB and a header (the last copy
@@ -13,8 +14,8 @@ import (
 const (
 	headArea = 5 << 20
 	tailArea = 1 << 20
-	// cached is how much of each end is read at once: enough for all but the deepest signatures.
-	cached = 256 << 10
+	// piece is how much is read at once of what has to be read in full.
+	piece = 256 << 10
 )
 
 // window reads a device where signatures are. The first failure sticks, so that the readers of signatures need
@@ -32,25 +33,56 @@ type part struct {
 	data   []byte
 }
 
-// newWindow reads what is looked at on every device: both ends, and the places of the mark. A device takes hardly
-// longer for all of them at once than for one.
+// newWindow reads what is looked at on every device. All of it is asked for before any of it is waited for: a device
+// takes hardly longer for all the places at once than for one.
 func newWindow(r io.ReaderAt, size int64) *window {
-	w := &window{r: r, size: size, parts: []part{{0, make([]byte, min(cached, size))}}}
-	if size > cached {
-		start := max(cached, size-cached)
-		w.parts = append(w.parts, part{start, make([]byte, size-start)})
+	w := &window{r: r, size: size}
+	for _, p := range lookedAt(size) {
+		w.parts = append(w.parts, part{p.offset, make([]byte, p.length)})
+		announce(r, p)
 	}
-	for _, place := range markPlaces(size) {
-		if place >= cached && place+markSize <= size-cached {
-			w.parts = append(w.parts, part{place, make([]byte, markSize)})
+	for _, p := range w.parts {
+		if w.err == nil {
+			w.err = readFull(r, p.data, p.offset)
 		}
 	}
-	var reads errgroup.Group
-	for _, p := range w.parts {
-		reads.Go(func() error { return readFull(r, p.data, p.offset) })
-	}
-	w.err = reads.Wait()
 	return w
+}
+
+// extent is a range of bytes of a device.
+type extent struct{ offset, length int64 }
+
+// lookedAt are the extents where signatures() and the mark are looked for, so that on a device that holds something no more is
+// read than these few; what a signature needs beyond them is read when it asks (at).
+func lookedAt(size int64) []extent {
+	const (
+		head = 72 << 10 // up to the second superblock of UFS and the first of btrfs
+		tail = 36 << 10 // RAID, DRBD and the second GPT
+	)
+	list := []extent{{0, min(head, size)}}
+	near := func(offset, length int64) {
+		// Whole pages, since the kernel reads nothing less.
+		start := max(head, offset&^(markSize-1))
+		if end := min(size, (offset+length+markSize-1)&^(markSize-1)); start < end {
+			list = append(list, extent{start, end - start})
+		}
+	}
+	near(size-tail, tail)
+	near(raid09Place(size), 8)
+	for _, back := range []int64{131072 + 512, 255 * 512, 399 * 512} { // DDF, and the places of Promise's
+		near(size-back, 512)
+	}
+	for _, place := range markPlaces(size) {
+		near(place, markSize)
+	}
+	return list
+}
+
+// announce tells the kernel what will be read, and does not wait for it. It is a hint: reading tells what fails.
+func announce(r io.ReaderAt, e extent) {
+	if f, ok := r.(*os.File); ok {
+		_ = unix.Fadvise(int(f.Fd()), e.offset, e.length, unix.FADV_WILLNEED)
+	}
 }
 
 // read reads exactly so many bytes; nothing after a failure.
@@ -92,12 +124,12 @@ func (w *window) blank(ctx context.Context) bool {
 }
 
 func (w *window) zero(ctx context.Context, offset, length int64) bool {
-	zeros, buf := make([]byte, cached), make([]byte, cached)
-	for end := offset + length; offset < end; offset += cached {
+	zeros, buf := make([]byte, piece), make([]byte, piece)
+	for end := offset + length; offset < end; offset += piece {
 		if w.err == nil {
 			w.err = ctx.Err()
 		}
-		part := buf[:min(cached, end-offset)]
+		part := buf[:min(piece, end-offset)]
 		if w.err == nil {
 			w.err = readFull(w.r, part, offset)
 		}
