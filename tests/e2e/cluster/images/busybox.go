@@ -12,6 +12,13 @@ import (
 // busyboxPath is where Debian's busybox-static puts it.
 const busyboxPath = "/bin/busybox"
 
+// The users and groups of an image.
+const (
+	passwd, group = "etc/passwd", "etc/group"
+	someUsers     = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
+	someGroups    = "root:x:0:\nnogroup:x:65534:\n"
+)
+
 // busybox returns the files of an image with a shell and the usual tools.
 func busybox(ctx context.Context) ([]File, error) {
 	if err := static(busyboxPath); err != nil {
@@ -25,10 +32,8 @@ func busybox(ctx context.Context) ([]File, error) {
 		{Path: "tmp", Mode: 0o1777},
 		{Path: "var/tmp", Mode: 0o1777},
 		{Path: "root", Mode: 0o700},
-		{Path: "etc/passwd", Mode: 0o644, Text: "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n" +
-			"user-defined-in-image:x:1000:1000::/:/bin/sh\n"},
-		{Path: "etc/group", Mode: 0o644, Text: "root:x:0:\nnogroup:x:65534:\nuser-defined-in-image:x:1000:\n" +
-			"group-defined-in-image:x:50000:user-defined-in-image\n"},
+		{Path: passwd, Mode: 0o644, Text: someUsers},
+		{Path: group, Mode: 0o644, Text: someGroups},
 		{Path: "usr/share/nginx/html/index.html", Mode: 0o644, Text: "<h1>It works</h1>\n"},
 		{Path: "bin/busybox", Mode: 0o755, Source: busyboxPath},
 	}

@@ -66,14 +66,19 @@ func (m *Maker) list(ctx context.Context) ([]Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	gnu, err := glibc(tools)
+	if err != nil {
+		return nil, err
+	}
 	list := []Image{
 		pause,
 		{Name: BusyBox, Cmd: []string{"sh"}, Files: tools},
 		{Name: tests + "nginx:1.15-4", Cmd: []string{"httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"}, Files: tools},
 		{
 			Name: tests + "agnhost:2.63.0", Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"},
-			Files: append(tools[:len(tools):len(tools)], File{Path: "agnhost", Mode: 0o755, Source: agnhost}, File{Path: "agnhost-2", Link: "agnhost"}),
+			Files: agnhostFiles(tools, agnhost),
 		},
+		{Name: tests + "glibc-dns-testing:2.0.0", Cmd: []string{"sleep", "infinity"}, Files: gnu},
 	}
 	more, err := m.sidecars(ctx)
 	return append(list, more...), err
