@@ -13,6 +13,7 @@ func createChecks() []check {
 	return []check{
 		{"a volume is what its spec asks for", volumeMeetsSpec},
 		{"a capacity range is met or OutOfRange", capacityRanges},
+		{"a device is large enough for its filesystem", leastDevice},
 		{"a volume that cannot be used as asked is Invalid", impossibleAccess},
 		{"what is returned belongs to the caller", returnedIsACopy},
 		{"all methods can be called at once", allAtOnce},
@@ -94,6 +95,28 @@ func (w *world) tinyVolume() {
 		return
 	}
 	w.meets(v, spec)
+}
+
+// leastDevice asks for less than the filesystem needs that is to be made on the volume, should it be a device.
+func leastDevice(w *world) {
+	usual := w.volume("usual").CapacityBytes
+	spec := w.spec("for a large filesystem")
+	spec.Access.Types = []backends.AccessType{backends.Mount}
+	spec.Capacity, spec.LeastDeviceBytes = backends.CapacityRange{RequiredBytes: 1}, 2*usual
+	v, err := w.c.Create(w.ctx(), spec)
+	w.must("Create", err)
+	source, err := w.n.Source(w.ctx(), w.attach(v, backends.Mount))
+	w.must("Source", err)
+	w.leave(v.Handle)
+	if _, device := source.(backends.Device); !device {
+		return // heeds it or not
+	}
+	if v.CapacityBytes < spec.LeastDeviceBytes {
+		w.Errorf("the device has %d bytes, and its filesystem needs %d", v.CapacityBytes, spec.LeastDeviceBytes)
+	}
+	spec.Name, spec.Capacity = "too small for it", backends.CapacityRange{LimitBytes: usual}
+	_, err = w.c.Create(w.ctx(), spec)
+	w.fails("a device that may not be large enough", err, backends.OutOfRange)
 }
 
 func impossibleAccess(w *world) {

@@ -44,6 +44,7 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Create", neverThereName, func(p parts) any { return deletesWhatIsNotThere{p} }},
 		{"Create", "what is deleted is gone and its name is free", func(p parts) any { return deletesWhatIsNotThere{p} }},
 		{"Create", "a capacity range is met or OutOfRange", func(p parts) any { return ignoresTheLimit{p} }},
+		{"Create", "a device is large enough for its filesystem", func(p parts) any { return devicesOfAnySize{p} }},
 		{"Create", "a volume that cannot be used as asked is Invalid", func(p parts) any { return ignoresAccess{p} }},
 		{"Create", "a volume is what its spec asks for", func(p parts) any { return showsSecrets{p} }},
 		{"Create", "what is returned belongs to the caller", func(p parts) any { return sharesItsState{p, new(sync.Map)} }},

@@ -226,3 +226,11 @@ func (b sharesItsState) Get(ctx context.Context, handle string) (*backends.Volum
 	copied := *kept.(*backends.Volume)
 	return &copied, nil
 }
+
+// devicesOfAnySize has devices, and asks nobody what will be made on them.
+type devicesOfAnySize struct{ parts }
+
+func (b devicesOfAnySize) Source(ctx context.Context, attachment backends.Attachment) (backends.Source, error) {
+	attachment.Type = backends.Block
+	return b.parts.Source(ctx, attachment)
+}
