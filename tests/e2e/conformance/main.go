@@ -39,7 +39,7 @@ func parse() options {
 	flag.StringVar(&o.tree, "tree", ".", "the root of the source tree")
 	flag.StringVar(&o.data, "data", "/var/tmp/stowage-conformance", "the folder of the cluster, the logs and the reports")
 	flag.StringVar(&o.definitions, "definitions", "", "names of the driver definitions to run, with commas between; all without it")
-	flag.StringVar(&o.suite, "suite", "quick", "which specs: quick or full")
+	flag.StringVar(&o.suite, "suite", "quick", "which specs: core (what provisions, mounts, grows and copies), quick (all but those that the suite calls slow, serial or disruptive) or full")
 	flag.StringVar(&o.focus, "focus", "", "run only the specs whose text matches the regular expression")
 	flag.IntVar(&o.runs, "runs", 1, "how often to run each definition")
 	flag.IntVar(&o.procs, "procs", 4, "how many specs run at a time")
@@ -75,8 +75,8 @@ func (o *options) check() error {
 		return errors.New("a cluster is brought up by root: its namespaces, mounts and control groups are root's")
 	case flag.NArg() != 0:
 		return fmt.Errorf("unknown arguments: %s", strings.Join(flag.Args(), " "))
-	case o.suite != "quick" && o.suite != "full":
-		return fmt.Errorf("-suite is quick or full, not %q", o.suite)
+	case o.suite != "core" && o.suite != "quick" && o.suite != "full":
+		return fmt.Errorf("-suite is core, quick or full, not %q", o.suite)
 	case o.runs < 1 || o.procs < 1:
 		return errors.New("-runs and -procs are at least 1")
 	}

@@ -141,14 +141,20 @@ func (s *suite) command(ctx context.Context, into string, args []string) *exec.C
 	return cmd
 }
 
+// coreSpecs is a regular expression of the specs that a few minutes are best spent on.
+const coreSpecs = `\] (provisioning|volumes|volumeMode|volume-expand|snapshottable|capacity|topology|read-write-once-pod)`
+
 // chosen are the flags that choose the specs to run.
 func (s *suite) chosen(d definition, excluded []exclusion) []string {
 	focus := d.only
+	if s.suite == "core" {
+		focus = coreSpecs
+	}
 	if s.focus != "" {
 		focus = s.focus
 	}
 	flags := []string{"--focus=External.Storage.*(" + focus + ")"}
-	if s.suite == "quick" {
+	if s.suite != "full" {
 		flags = append(flags, `--skip=\[Slow\]|\[Serial\]|\[Disruptive\]`)
 	}
 	for _, e := range excluded {
