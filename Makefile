@@ -31,7 +31,7 @@ LINTER = $(TOOLS)/golangci-lint
 SUM := $(GO) run ./hack/testsum -skips hack/skips
 GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
 # What kills, faults, cuts the power, and brings up clusters and virtual machines has targets of its own, and takes as long as it is told to.
-PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|e2e|e2e/cluster/smoke|vm/suites/.*)$$')
+PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|e2e|e2e/cluster/smoke|vm/smoke|vm/suites/.*)$$')
 
 ##@ Use
 
@@ -108,6 +108,7 @@ powerloss: deps ## Cut the power between the writes of the local backend; make p
 .PHONY: vm-test
 vm-test: ## Run what needs another kernel, or more rights, in a virtual machine (root); make vm-test VMFLAGS='-run TestBlock ./tests/vm/suites/nfs'.
 	@hack/deps vm
+	$(if $(VMFLAGS),,$(GO) test -json -timeout 20m -count=1 ./tests/vm/smoke | $(SUM) -v)
 	$(GO) run ./tests/vm/run $(VMFLAGS) | $(SUM) -v
 
 .PHONY: deploy-test

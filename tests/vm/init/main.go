@@ -15,7 +15,7 @@ import (
 const disk = "/dev/nvme0n1"
 
 // diskLimit is how long the disk may take to appear.
-const diskLimit = 30 * time.Second
+const diskLimit = 15 * time.Second
 
 // workArgument makes this program the one that works, and not process 1.
 const workArgument = "work"

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,32 +17,12 @@ import (
 // grace is how long a test binary may go on after its own time-out, which makes it print its goroutines.
 const grace = 30 * time.Second
 
-// goCommand runs the go command; its output is part of the error.
-func (o options) goCommand(ctx context.Context, args ...string) error {
-	_, err := o.goOutput(ctx, args...)
-	return err
-}
-
-func (o options) goOutput(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = o.tree
-	// The guest has no other libraries than its own.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return string(out), nil
-}
-
 // build builds the tests of the suites into the shared folder, each in a folder of its own.
 func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 	var job wire.Job
 	for _, s := range o.suites {
 		// One suite may be several packages: ./pkg/node/...
-		listed, err := o.goOutput(ctx, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}", s.pkg)
+		listed, err := o.tree.Go(ctx, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}", s.pkg)
 		if err != nil {
 			return job, err
 		}
@@ -65,7 +43,7 @@ func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 }
 
 func (o options) buildOne(ctx context.Context, p wire.Program, share, dir string) error {
-	if err := o.goCommand(ctx, "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", filepath.Join(share, p.Path), p.Name); err != nil {
+	if _, err := o.tree.Go(ctx, "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", filepath.Join(share, p.Path), p.Name); err != nil {
 		return err
 	}
 	return copyTestdata(dir, filepath.Join(share, p.Dir))

@@ -30,6 +30,14 @@ type report struct {
 
 func newReport(out io.Writer) *report { return &report{out: out} }
 
+// trying notes how a guest is about to be run.
+func (r *report) trying(accel qemu.Accel) {
+	if r.accel != "" {
+		say("no guest comes up with %s: trying %s", r.accel, accel)
+	}
+	r.accel, r.booted = accel, time.Now()
+}
+
 // take takes a frame.
 func (r *report) take(f wire.Frame) error {
 	switch f.Kind {

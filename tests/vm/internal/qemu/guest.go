@@ -41,7 +41,7 @@ func (g *Guest) Wait(ctx context.Context, bootLimit time.Duration, take func(wir
 		continue // What was on its way must not hold the receiver up.
 	}
 	if err != nil {
-		return fmt.Errorf("%w\nThe end of the guest's console:\n%s", err, tail(g.console, 40))
+		return fmt.Errorf("%w\nThe end of the guest's console:\n%s", err, tail(g.console, 80))
 	}
 	return g.qemu.Err()
 }

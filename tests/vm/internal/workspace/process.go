@@ -103,27 +103,36 @@ func endAll(dir string) error {
 	return errors.Join(problems...)
 }
 
+// end kills the process with the number, if it is still the one that started then, and waits for its end.
 func end(pid int, started string) error {
-	limit := time.After(endLimit)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		now, err := startTime(pid)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && now != started {
-			return nil
-		}
-		if err == nil {
-			err = unix.Kill(pid, unix.SIGKILL)
-		}
-		if err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("end process %d: %w", pid, err)
-		}
-		select {
-		case <-limit:
-			return fmt.Errorf("process %d does not end", pid)
-		case <-tick.C:
-		}
+	// From here on the number can become nobody else's without being noticed.
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
 	}
+	if err != nil {
+		return os.NewSyscallError("pidfd_open", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	now, err := startTime(pid)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && now != started {
+		return nil
+	}
+	if err == nil {
+		err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("end process %d: %w", pid, err)
+	}
+	// The descriptor becomes readable when the process has ended.
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(endLimit.Milliseconds()))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("process %d does not end within %v", pid, endLimit)
+	}
+	return err
 }
 
 // startTime is when the process started, in clock ticks after boot: field 22 of /proc/PID/stat, proc_pid_stat(5).
