@@ -31,7 +31,9 @@ func late() []place {
 }
 
 // modules is what the kernel cannot load by itself when it is first needed.
-func modules() []string { return []string{"virtio_pci", "virtiofs", "virtio_net", "loop", "dm_mod"} }
+func modules() []string {
+	return []string{"virtio_pci", "virtiofs", "virtio_net", "virtio_blk", "loop", "dm_mod"}
+}
 
 func mounts(places []place) error {
 	for _, p := range places {

@@ -1,5 +1,5 @@
 // Command run runs tests in a virtual machine with a Debian kernel: those that need what the machine at hand lacks, such as
-// the NFS server, device-mapper, or the right to grow a mounted ext4. `make vm-test` runs it.
+// the NFS server, disks that come and go, or the right to grow a mounted ext4. `make vm-test` runs it.
 //
 //	run [-run REGEXP] [-timeout 10m] [PACKAGE...]    without packages, those listed in suites.go
 //

@@ -22,10 +22,15 @@ func (s suite) temp() string {
 func suites() []suite {
 	return []suite{
 		{pkg: "./tests/vm/suites/growth"},
+		{pkg: "./tests/vm/suites/hotplug"},
 		{pkg: "./tests/vm/suites/nfs"},
+		{pkg: "./pkg/loops"},
+		{pkg: "./pkg/safepath"},
 		{pkg: "./pkg/node/device"},
 		{pkg: "./pkg/node/filesystem", match: "^(TestGrow.*|TestCheck.*|TestStaleIntentToGrow|TestRecoverOfATornSuperblock)$"},
+		{pkg: "./pkg/node/holders"},
 		{pkg: "./pkg/node/mount"},
 		{pkg: "./pkg/node/ownership", memory: true},
+		{pkg: "./pkg/node/stats"},
 	}
 }

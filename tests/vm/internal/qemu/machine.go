@@ -114,6 +114,8 @@ func (g *Guest) startQEMU(ctx context.Context, c Config) error {
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), "qemu-system-x86_64", c.arguments(g.console)...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{write}
+	// Disks that are plugged in later are files in the shared folder.
+	cmd.Dir = c.Share
 	// QEMU puts what the guest writes to its disk into a file without a name, in this folder.
 	cmd.Env = append(os.Environ(), "TMPDIR="+c.Workspace.Path())
 	g.qemu, err = c.Workspace.Start(cmd)
@@ -133,7 +135,7 @@ func (c Config) arguments(console string) []string {
 	memory := fmt.Sprintf("%dM", c.MemoryMiB)
 	// A panic or a reboot ends QEMU. An oops is as bad: what the kernel does afterwards proves nothing.
 	kernel := "console=ttyS0 panic=-1 oops=panic loglevel=5 rdinit=/init " + wire.Mark
-	return append(c.Accel.arguments(),
+	args := append(c.Accel.arguments(),
 		"-machine", "q35", "-m", memory, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
 		// The memory is shared with the daemon that shares the folder.
 		"-object", "memory-backend-memfd,id=memory,share=on,size="+memory, "-numa", "node,memdev=memory",
@@ -143,6 +145,13 @@ func (c Config) arguments(console string) []string {
 		"-chardev", "file,id=frames,append=on,path=/proc/self/fd/3", "-serial", "chardev:frames",
 		"-drive", "id=root,if=none,format=raw,snapshot=on,cache=unsafe,file="+filepath.Clean(c.Disk), "-device", "nvme,serial=root,drive=root",
 		"-chardev", "socket,id=share,path="+c.socket(), "-device", "vhost-user-fs-pci,chardev=share,tag="+wire.Share,
-		"-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
+		// The monitor listens on a socket, and the network's end of the guest's connection is a client of it.
+		"-chardev", "socket,id=monitor,server=on,wait=off,path="+c.Workspace.Path("qmp.sock"), "-mon", "chardev=monitor,mode=control",
+		"-chardev", "socket,id=forward,path="+c.Workspace.Path("qmp.sock"),
+		"-netdev", "user,id=net,guestfwd=tcp:"+wire.Monitor+"-chardev:forward", "-device", "virtio-net-pci,netdev=net,romfile=",
 	)
+	for port := range wire.SparePorts {
+		args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=spare%d,chassis=%d,slot=%d", port, port+1, port+1))
+	}
+	return args
 }

@@ -18,6 +18,13 @@ const (
 	SharePoint = "/share"
 )
 
+// Monitor is where the guest reaches QEMU's monitor, and SparePorts is how many disks can be plugged in: QEMU calls the ports
+// spare0, spare1 and so on.
+const (
+	Monitor    = "10.0.2.100:4444"
+	SparePorts = 4
+)
+
 // jobFile is the name of the job in the shared folder.
 const jobFile = "job.json"
 
