@@ -13,6 +13,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
+// marker begins a line that is the testing package's own word, and no test's (-test.v=test2json).
+const marker = "\x16"
+
 // report makes events of what the guest says.
 type report struct {
 	out    io.Writer
@@ -82,7 +85,7 @@ func (r *report) end(f wire.Frame) error {
 	r.ended++
 	if f.Code != 0 || !r.spoke {
 		r.failed++
-		if err := r.output(fmt.Sprintf("exit status %d\nFAIL\t%s\n", f.Code, f.Program)); err != nil {
+		if err := r.output(fmt.Sprintf("\nexit status %d\n%sFAIL\t%s\n", f.Code, marker, f.Program)); err != nil {
 			return err
 		}
 	}
@@ -95,7 +98,7 @@ func (r *report) cutOff() error {
 		return nil
 	}
 	r.failed++
-	return errors.Join(r.output("FAIL\tthe guest ended before the tests did\n"), r.close())
+	return errors.Join(r.output("\n"+marker+"FAIL\tthe guest ended before the tests did\n"), r.close())
 }
 
 func (r *report) close() error {

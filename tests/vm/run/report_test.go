@@ -40,7 +40,9 @@ func TestReport(t *testing.T) {
 		// A test binary must not pass that ends badly after its tests have passed.
 		{"exits badly", []wire.Frame{{Kind: wire.Output, Text: passes}, {Kind: wire.End, Code: 137}}, "fail", "1 of 1"},
 		{"says nothing", []wire.Frame{{Kind: wire.End}}, "fail", "1 of 1"},
-		{"is cut off", []wire.Frame{{Kind: wire.Output, Text: passes}}, "fail", "1 of 1"},
+		{"times out", []wire.Frame{{Kind: wire.Output, Text: marker + "=== RUN   TestA\npanic: test timed out"}, {Kind: wire.End, Code: 2}}, "fail", "1 of 1"},
+		{"is cut off", []wire.Frame{{Kind: wire.Output, Text: marker + "=== RUN   TestA\nhalf a li"}}, "fail", "1 of 1"},
+		{"is cut off at the end", []wire.Frame{{Kind: wire.Output, Text: passes}}, "fail", "1 of 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer

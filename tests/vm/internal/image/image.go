@@ -35,6 +35,23 @@ func (m Maker) Make(ctx context.Context) (Image, error) {
 	if !errors.Is(err, errDownload) {
 		return image, err
 	}
+	return m.tryAgain(ctx)
+}
+
+// tryAgain fetches the lists of packages first, unless another process has done so by now.
+func (m Maker) tryAgain(ctx context.Context) (Image, error) {
+	if err := os.MkdirAll(m.Store.Dir, 0o755); err != nil {
+		return Image{}, err
+	}
+	unlock, err := store.Lock(ctx, filepath.Join(m.Store.Dir, ".lists.lock"))
+	if err != nil {
+		return Image{}, err
+	}
+	defer unlock()
+	image, err := m.try(ctx)
+	if !errors.Is(err, errDownload) {
+		return image, err
+	}
 	if failed := update(ctx); failed != nil {
 		return Image{}, fmt.Errorf("%w; and apt-get update failed: %w", err, failed)
 	}

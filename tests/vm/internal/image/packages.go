@@ -103,10 +103,11 @@ func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// explain adds what a command said.
+// explain adds what a command said first: apt-get says the same of each package.
 func explain(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		lines := strings.Split(strings.TrimSpace(string(exit.Stderr)), "\n")
+		return fmt.Errorf("%w: %s", err, strings.Join(lines[:min(3, len(lines))], "; "))
 	}
 	return err
 }
