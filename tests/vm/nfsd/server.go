@@ -55,8 +55,12 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	if err := mountControl(); err != nil {
 		return nil, err
 	}
-	if running, err := Threads(); err != nil || running > 0 {
-		return nil, errors.Join(err, fmt.Errorf("an NFS server with %d threads is running", running))
+	running, err := Threads()
+	if err != nil {
+		return nil, err
+	}
+	if running > 0 {
+		return nil, fmt.Errorf("an NFS server with %d threads is running: Stop it, or Clear what another test left", running)
 	}
 	if len(config.Versions) == 0 {
 		config.Versions = []string{"3", "4.1", "4.2"}
