@@ -20,6 +20,7 @@ TESTFLAGS ?=
 BENCHFLAGS ?=
 E2EFLAGS ?=
 CONFORMANCEFLAGS ?=
+VMFLAGS ?=
 
 # Tools are built once for each list of their versions, outside the tree.
 CACHE := $(or $(XDG_CACHE_HOME),$(or $(HOME),/tmp)/.cache)/stowage
@@ -29,8 +30,8 @@ LINTER = $(TOOLS)/golangci-lint
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
 SUM := $(GO) run ./hack/testsum -skips hack/skips
 GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
-# What kills, faults, cuts the power and brings up clusters has targets of its own, and takes as long as it is told to.
-PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|e2e|e2e/cluster/smoke)$$')
+# What kills, faults, cuts the power, and brings up clusters and virtual machines has targets of its own, and takes as long as it is told to.
+PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|e2e|e2e/cluster/smoke|vm/smoke|vm/suites/.*)$$')
 
 ##@ Use
 
@@ -103,6 +104,12 @@ chaos: deps ## Fail or kill the node pipeline at every system call; make chaos C
 .PHONY: powerloss
 powerloss: deps ## Cut the power between the writes of the local backend; make powerloss POWERFLAGS=-full.
 	$(GO) test -json -timeout 120m -count=1 ./tests/powerloss $(POWERFLAGS) | $(SUM) -v
+
+.PHONY: vm-test
+vm-test: ## Run what needs another kernel, or more rights, in a virtual machine (root); make vm-test VMFLAGS='-run TestBlock ./tests/vm/suites/nfs'.
+	@hack/deps vm
+	$(if $(VMFLAGS),,$(GO) test -json -timeout 20m -count=1 ./tests/vm/smoke | $(SUM) -v)
+	$(GO) run ./tests/vm/run $(VMFLAGS) | $(SUM) -v
 
 .PHONY: deploy-test
 deploy-test: ## Render the manifests and the chart, and check them, their rights and the alert rules.

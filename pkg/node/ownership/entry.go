@@ -26,8 +26,10 @@ func (w *walker) entry(ctx context.Context, dir *held, name string, depth int) e
 		if !errors.Is(err, unix.EOPNOTSUPP) {
 			return w.count(err)
 		}
+		// The new group may have taken setuid and setgid away by now: what was there before says what is wanted.
+		return w.reached(dir, name, &stat)
 	}
-	return w.reached(dir, name)
+	return w.reached(dir, name, nil)
 }
 
 // inspect looks at an entry by its name. What is mounted there is none of the volume's: EXDEV.
@@ -41,13 +43,17 @@ func inspect(dir *held, name string) (unix.Stat_t, error) {
 	return unix.Stat_t{Mode: uint32(found.Mode), Gid: found.Gid}, os.NewSyscallError("statx", err)
 }
 
-// reached makes an entry that is no directory as it is wanted, by a descriptor.
-func (w *walker) reached(dir *held, name string) error {
+// reached makes an entry that is no directory as it is wanted, by a descriptor. Before is what it was, if that is
+// known better than by looking at it now.
+func (w *walker) reached(dir *held, name string, before *unix.Stat_t) error {
 	fd, err := openBelow(dir, name, unix.O_PATH)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }() // an O_PATH descriptor has nothing to write back
+	if before != nil {
+		return w.change(fd, *before)
+	}
 	return w.settle(fd)
 }
 
@@ -85,6 +91,11 @@ func (w *walker) settle(fd int) error {
 		w.right.Add(1)
 		return nil
 	}
+	return w.change(fd, stat)
+}
+
+// change makes an open entry, which was not as it is wanted, so.
+func (w *walker) change(fd int, stat unix.Stat_t) error {
 	err := give(fd, "", unix.AT_EMPTY_PATH, stat, w.want)
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		// Before Linux 6.6 there is no fchmodat2, and no other way by an O_PATH descriptor.

@@ -17,8 +17,9 @@ const tail = 30
 // Progress takes the output of a command that makes an entry, counts its lines and shows now and then how
 // far it has come.
 type Progress struct {
-	out  io.Writer
-	name string
+	out   io.Writer
+	label string
+	name  string
 
 	mu      sync.Mutex
 	begun   time.Time
@@ -30,8 +31,8 @@ type Progress struct {
 	group sync.WaitGroup
 }
 
-func newProgress(out io.Writer, name string) *Progress {
-	p := &Progress{out: out, name: name, begun: time.Now(), ended: make(chan struct{})}
+func newProgress(out io.Writer, label, name string) *Progress {
+	p := &Progress{out: out, label: label, name: name, begun: time.Now(), ended: make(chan struct{})}
 	p.group.Go(p.show)
 	return p
 }
@@ -56,7 +57,7 @@ func (p *Progress) print() {
 	if len(p.last) > 0 {
 		at = fmt.Sprintf(", %d steps, now at %s", p.lines, p.last[len(p.last)-1])
 	}
-	fmt.Fprintf(p.out, "cluster: making %s: %v%s\n", p.name, time.Since(p.begun).Round(time.Second), at)
+	fmt.Fprintf(p.out, "%s: making %s: %v%s\n", p.label, p.name, time.Since(p.begun).Round(time.Second), at)
 }
 
 // Write takes a piece of output.
@@ -89,5 +90,5 @@ func (p *Progress) stop() {
 }
 
 func (p *Progress) done() {
-	fmt.Fprintf(p.out, "cluster: made %s in %v\n", p.name, time.Since(p.begun).Round(100*time.Millisecond))
+	fmt.Fprintf(p.out, "%s: made %s in %v\n", p.label, p.name, time.Since(p.begun).Round(100*time.Millisecond))
 }

@@ -17,8 +17,9 @@ const keep = 7 * 24 * time.Hour
 
 // Store is a folder of entries.
 type Store struct {
-	Dir string
-	Out io.Writer // progress
+	Dir   string
+	Out   io.Writer // progress
+	Label string    // whose progress it is: the first word of each line
 }
 
 // Item is what an entry holds and how it is made.
@@ -53,7 +54,7 @@ func (s *Store) Make(ctx context.Context, item Item) (string, error) {
 }
 
 func (s *Store) make(ctx context.Context, item Item, path string) error {
-	progress := newProgress(s.Out, item.Name)
+	progress := newProgress(s.Out, s.Label, item.Name)
 	defer progress.stop()
 	fresh := path + ".new"
 	if err := os.RemoveAll(fresh); err != nil {

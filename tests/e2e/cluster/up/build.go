@@ -20,7 +20,7 @@ func Build(ctx context.Context, o Options) error {
 // BuildSuite builds what the official end-to-end tests are run with, and returns the paths by the programs' names:
 // e2e.test and ginkgo.
 func BuildSuite(ctx context.Context, o Options) (map[string]string, error) {
-	entries := &store.Store{Dir: o.Store, Out: o.Out}
+	entries := &store.Store{Dir: o.Store, Out: o.Out, Label: "cluster"}
 	builder, err := programs.NewBuilder(ctx, o.tools(), entries)
 	if err != nil {
 		return nil, err

@@ -126,7 +126,7 @@ func (o Options) renew(ctx context.Context, d layout.Description) error {
 
 // make builds, or finds, all that the cluster runs.
 func (o Options) make(ctx context.Context) (*made, error) {
-	entries := &store.Store{Dir: o.Store, Out: o.Out}
+	entries := &store.Store{Dir: o.Store, Out: o.Out, Label: "cluster"}
 	builder, err := programs.NewBuilder(ctx, o.tools(), entries)
 	if err != nil {
 		return nil, err

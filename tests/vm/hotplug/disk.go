@@ -1,0 +1,149 @@
+package hotplug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
+)
+
+// Model is what a disk looks like to the guest.
+type Model string
+
+// The models of disks.
+const (
+	NVMe   Model = "nvme"           // as on EC2: a serial of at most 20 characters
+	Virtio Model = "virtio-blk-pci" // as with OpenStack: a serial of at most 20 characters; it can grow
+)
+
+// Disk is what is plugged in.
+type Disk struct {
+	Model  Model
+	Serial string
+	Bytes  int64
+}
+
+// Plugged is a disk that the guest has.
+type Plugged struct {
+	Disk
+	Path string // the device node
+
+	machine *Machine
+	port    int
+	file    string // what is on the disk, in the folder shared with the host
+}
+
+func (p *Plugged) id() string { return fmt.Sprintf("plugged%d", p.port) }
+
+// Plug plugs a disk in and waits until the guest has it. There is room for four.
+func (m *Machine) Plug(ctx context.Context, d Disk) (*Plugged, error) {
+	for port := range wire.SparePorts {
+		p := &Plugged{Disk: d, machine: m, port: port}
+		// The file tells whether the port is taken.
+		p.file = filepath.Join(wire.SharePoint, p.id()+".img")
+		file, err := os.OpenFile(p.file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(file.Truncate(d.Bytes), file.Close()); err != nil {
+			return nil, err
+		}
+		if err := p.plug(); err != nil {
+			return nil, errors.Join(err, os.Remove(p.file))
+		}
+		return p, p.appear(ctx)
+	}
+	return nil, fmt.Errorf("all %d ports for disks are taken", wire.SparePorts)
+}
+
+func (p *Plugged) plug() error {
+	err := p.machine.command("blockdev-add", map[string]any{
+		"driver": "raw", "node-name": p.id(),
+		// QEMU runs in the shared folder.
+		"file": map[string]any{"driver": "file", "filename": filepath.Base(p.file)},
+	})
+	if err != nil {
+		return err
+	}
+	err = p.machine.command("device_add", map[string]any{
+		"driver": string(p.Model), "id": p.id(), "drive": p.id(), "serial": p.Serial, "bus": fmt.Sprintf("spare%d", p.port),
+	})
+	if err != nil {
+		return errors.Join(err, p.machine.command("blockdev-del", map[string]any{"node-name": p.id()}))
+	}
+	return nil
+}
+
+// appear waits for the device node of the disk with the serial.
+func (p *Plugged) appear(ctx context.Context) error {
+	return until(ctx, "a disk with the serial "+p.Serial, func() (bool, error) {
+		blocks, err := os.ReadDir("/sys/block")
+		if err != nil {
+			return false, err
+		}
+		for _, block := range blocks {
+			for _, name := range []string{"serial", "device/serial"} {
+				// Many have none, and some are gone this moment.
+				text, err := os.ReadFile(filepath.Join("/sys/block", block.Name(), name))
+				if err == nil && strings.TrimSpace(string(text)) == p.Serial {
+					p.Path = filepath.Join("/dev", block.Name())
+					_, err := os.Stat(p.Path)
+					return err == nil, nil
+				}
+			}
+		}
+		return false, nil
+	})
+}
+
+// Grow makes the disk larger, as a cloud does while it is in use. An NVMe disk of QEMU's cannot.
+func (p *Plugged) Grow(bytes int64) error {
+	return p.machine.command("block_resize", map[string]any{"node-name": p.id(), "size": bytes})
+}
+
+// Unplug takes the disk away and waits until the guest has let go of it.
+func (p *Plugged) Unplug(ctx context.Context) error {
+	if err := p.machine.command("device_del", map[string]any{"id": p.id()}); err != nil {
+		return err
+	}
+	for !slices.Contains(p.machine.gone, p.id()) {
+		if _, err := p.machine.read(); err != nil {
+			return fmt.Errorf("wait for the end of %s: %w", p.Path, err)
+		}
+	}
+	p.machine.gone = slices.DeleteFunc(p.machine.gone, func(id string) bool { return id == p.id() })
+	err := until(ctx, "the end of "+p.Path, func() (bool, error) {
+		_, err := os.Stat(p.Path)
+		return errors.Is(err, os.ErrNotExist), nil
+	})
+	return errors.Join(err, p.machine.command("blockdev-del", map[string]any{"node-name": p.id()}), os.Remove(p.file))
+}
+
+// until asks until it is so.
+func until(ctx context.Context, what string, so func() (bool, error)) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(answerLimit)
+	for {
+		done, err := so()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit:
+			return fmt.Errorf("there is no sign of %s after %v", what, answerLimit)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,13 @@
+package inside
+
+import (
+	"errors"
+	"testing"
+)
+
+// These tests run on the machine itself.
+func TestOutside(t *testing.T) {
+	if err := Check(); !errors.Is(err, ErrOutside) {
+		t.Errorf("got %v, want ErrOutside", err)
+	}
+}

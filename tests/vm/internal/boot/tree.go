@@ -1,0 +1,46 @@
+package boot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Tree is the root of the source tree.
+type Tree string
+
+// Go runs the go command for the guest, which has no libraries for programs that are not static, and returns what it prints.
+func (t Tree) Go(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = string(t)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out), nil
+}
+
+// Build builds a program.
+func (t Tree) Build(ctx context.Context, pkg, path string) error {
+	_, err := t.Go(ctx, "build", "-trimpath", "-ldflags=-s -w", "-o", path, pkg)
+	return err
+}
+
+// CacheDir is beside the other caches: those of the Makefile's tools and of hack/image.
+func CacheDir() string {
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		cache = filepath.Join(os.Getenv("HOME"), ".cache")
+	}
+	if !filepath.IsAbs(cache) {
+		cache = "/tmp/.cache"
+	}
+	return filepath.Join(cache, "stowage", "vm")
+}

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Kind says what a frame is.
+type Kind string
+
+// The kinds of frames, in the order in which they come.
+const (
+	Up     Kind = "up"     // the guest is about to run the first program
+	Begin  Kind = "begin"  // a program begins
+	Output Kind = "output" // it wrote something
+	Alive  Kind = "alive"  // nothing happened, but the guest is alive
+	End    Kind = "end"    // a program has ended
+	Done   Kind = "done"   // all have, and the guest powers off
+	Broken Kind = "broken" // the guest cannot go on
+)
+
+// Pulse is how often the guest says that it is alive.
+const Pulse = 5 * time.Second
+
+// Frame is one message from the guest.
+type Frame struct {
+	Kind    Kind
+	Program string  `json:",omitempty"`
+	Text    string  `json:",omitempty"` // the output, or what is broken
+	Code    int     `json:",omitempty"` // the exit code; 128 and more are signals
+	Seconds float64 `json:",omitempty"` // since the guest's kernel started
+}
+
+// Sender sends frames. It is for concurrent use.
+type Sender struct {
+	mu  sync.Mutex
+	out *json.Encoder
+}
+
+// NewSender returns a sender that writes to out.
+func NewSender(out io.Writer) *Sender { return &Sender{out: json.NewEncoder(out)} }
+
+// Send sends a frame, each on a line of its own.
+func (s *Sender) Send(f Frame) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Encode(f)
+}
+
+// Receive calls take with each frame until the input ends.
+func Receive(in io.Reader, take func(Frame)) error {
+	r := bufio.NewReader(in)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
+			return nil // A guest that died may have left half a line.
+		}
+		if err != nil {
+			return err
+		}
+		var f Frame
+		if err := json.Unmarshal(line, &f); err != nil {
+			return fmt.Errorf("the guest sent %q, which is no frame: %w", line, err)
+		}
+		take(f)
+	}
+}

@@ -1,0 +1,211 @@
+package nfsd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/tests/vm/inside"
+)
+
+// The ports of the server, on every address of the guest.
+const (
+	Port       = 2049
+	MountPort  = 20048 // of mountd, which NFS 3 needs
+	rpcbindTCP = 111
+)
+
+// control is the folder by which the kernel's server is configured (nfsd(7)).
+const control = "/proc/fs/nfsd"
+
+// answerLimit is how long a daemon may take to listen.
+const answerLimit = 20 * time.Second
+
+// Config says how the server is run. The zero value is a good start.
+type Config struct {
+	// Versions are those of the protocol: 3, 4.0, 4.1, 4.2. Empty stands for 3, 4.1 and 4.2.
+	Versions []string
+	// Threads is 0 for 4.
+	Threads int
+	// Grace keeps the ten seconds after each start in which NFS 4 clients may reclaim what they had open, and nobody may
+	// open anything else. Without it they are cut short.
+	Grace bool
+}
+
+// Server is the kernel's NFS server, with the daemons that it needs.
+type Server struct {
+	config  Config
+	rpcbind *exec.Cmd
+	mountd  *exec.Cmd
+}
+
+// Start starts the server, without exports.
+func Start(ctx context.Context, config Config) (*Server, error) {
+	if err := inside.Check(); err != nil {
+		return nil, err
+	}
+	if err := mountControl(); err != nil {
+		return nil, err
+	}
+	running, err := Threads()
+	if err != nil {
+		return nil, err
+	}
+	if running > 0 {
+		return nil, fmt.Errorf("an NFS server with %d threads is running: Stop it, or Clear what another test left", running)
+	}
+	if len(config.Versions) == 0 {
+		config.Versions = []string{"3", "4.1", "4.2"}
+	}
+	config.Threads = cmp.Or(config.Threads, 4)
+	s := &Server{config: config}
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context) error {
+	if err := unexportAll(ctx); err != nil {
+		return err
+	}
+	// rpcbind keeps its sockets here, and does not make the folder.
+	err := os.MkdirAll("/run/rpcbind", 0o755)
+	if err != nil {
+		return err
+	}
+	// The kernel tells rpcbind about NFS 3 when it opens its port.
+	if s.rpcbind, err = daemon(ctx, rpcbindTCP, "rpcbind", "-f"); err != nil {
+		return err
+	}
+	if s.mountd, err = daemon(ctx, MountPort, "rpc.mountd", "--foreground", "--port", fmt.Sprint(MountPort)); err != nil {
+		return err
+	}
+	return s.Resume(ctx)
+}
+
+// Resume lets the kernel serve, at first and after Kill.
+func (s *Server) Resume(_ context.Context) error {
+	// Versions and times can be set only while there are no sockets.
+	for _, setting := range []struct{ name, value string }{
+		{"versions", s.versions()}, {"nfsv4gracetime", "10"}, {"nfsv4leasetime", "10"},
+	} {
+		if err := set(setting.name, setting.value); err != nil {
+			return err
+		}
+	}
+	if err := listen(); err != nil {
+		return err
+	}
+	if err := set("threads", fmt.Sprint(s.config.Threads)); err != nil || s.config.Grace {
+		return err
+	}
+	return set("v4_end_grace", "Y")
+}
+
+// versions is what the kernel is told: all versions, with + or -.
+func (s *Server) versions() string {
+	text, four := []string{}, "-4"
+	for _, version := range []string{"3", "4.0", "4.1", "4.2"} {
+		sign := "-"
+		for _, wanted := range s.config.Versions {
+			if wanted == version {
+				sign = "+"
+			}
+		}
+		if sign == "+" && strings.HasPrefix(version, "4") {
+			four = "+4"
+		}
+		text = append(text, sign+version)
+	}
+	// 4 switches all of its minor versions, and so comes first.
+	return strings.Join(append([]string{four}, text...), " ")
+}
+
+// listen gives the kernel a socket that listens on the port. A socket that it makes itself it would not tell rpcbind about,
+// and package net's are not plain TCP, but MPTCP.
+func listen() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return err
+	}
+	err = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if err == nil {
+		err = unix.Bind(socket, &unix.SockaddrInet4{Port: Port})
+	}
+	if err == nil {
+		err = unix.Listen(socket, 64)
+	}
+	if err == nil {
+		err = set("portlist", fmt.Sprint(socket))
+	}
+	// The kernel holds the socket from here on.
+	return errors.Join(err, unix.Close(socket))
+}
+
+// Kill ends the kernel's threads at once, as a crash of the server does: connections break and are refused from then on. What
+// is exported stays so, and mountd goes on. Resume is the way back.
+func (s *Server) Kill(_ context.Context) error { return set("threads", "0") }
+
+// Stop ends the server and its daemons. Again is no harm.
+func (s *Server) Stop(ctx context.Context) error {
+	err := errors.Join(set("threads", "0"), unexportAll(ctx))
+	for _, d := range []*exec.Cmd{s.mountd, s.rpcbind} {
+		if d != nil && d.ProcessState == nil {
+			_ = d.Process.Kill() // It may have ended by itself.
+			_ = d.Wait()         // It was killed: there is nothing else to learn.
+		}
+	}
+	return err
+}
+
+// Clear ends whatever server is running, and lifts every Block: for the begin of tests that others may have run before.
+func Clear(ctx context.Context) error {
+	if err := inside.Check(); err != nil {
+		return err
+	}
+	if err := mountControl(); err != nil {
+		return err
+	}
+	return errors.Join(set("threads", "0"), unexportAll(ctx), Unblock(ctx))
+}
+
+// Threads is how many threads serve; none when the server is stopped or killed.
+func Threads() (n int, err error) {
+	text, err := os.ReadFile(filepath.Join(control, "threads"))
+	if err != nil {
+		return 0, err
+	}
+	_, err = fmt.Sscan(string(text), &n)
+	return n, err
+}
+
+func mountControl() error {
+	if _, err := os.Stat(filepath.Join(control, "threads")); err == nil {
+		return nil
+	}
+	// This loads the module, which makes the folder.
+	if err := command(context.Background(), "modprobe", "nfsd"); err != nil {
+		return err
+	}
+	if err := unix.Mount("nfsd", control, "nfsd", 0, ""); err != nil && !errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("mount %s: %w", control, err)
+	}
+	return nil
+}
+
+func set(name, value string) error {
+	err := os.WriteFile(filepath.Join(control, name), []byte(value+"\n"), 0o600)
+	if err != nil {
+		return fmt.Errorf("set %s of the NFS server to %q: %w", name, value, err)
+	}
+	return nil
+}

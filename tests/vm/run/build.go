@@ -1,0 +1,68 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
+)
+
+// grace is how long a test binary may go on after its own time-out, which makes it print its goroutines.
+const grace = 30 * time.Second
+
+// build builds the tests of the suites into the shared folder, each in a folder of its own.
+func (o options) build(ctx context.Context, share string) (wire.Job, error) {
+	var job wire.Job
+	for _, s := range o.suites {
+		// One suite may be several packages: ./pkg/node/...
+		listed, err := o.tree.Go(ctx, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}", s.pkg)
+		if err != nil {
+			return job, err
+		}
+		if strings.TrimSpace(listed) == "" {
+			return job, fmt.Errorf("%s has no tests", s.pkg)
+		}
+		for _, line := range strings.Split(strings.TrimSpace(listed), "\n") {
+			path, dir, _ := strings.Cut(line, "\t")
+			p := wire.Program{Name: path, Dir: fmt.Sprintf("%02d-%s", len(job.Programs), filepath.Base(path)), Limit: o.timeout + grace, Temp: s.temp()}
+			p.Path, p.Args = filepath.Join(p.Dir, filepath.Base(path)+".test"), o.arguments(s)
+			if err := o.buildOne(ctx, p, share, dir); err != nil {
+				return job, err
+			}
+			job.Programs = append(job.Programs, p)
+		}
+	}
+	return job, nil
+}
+
+func (o options) buildOne(ctx context.Context, p wire.Program, share, dir string) error {
+	if _, err := o.tree.Go(ctx, "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", filepath.Join(share, p.Path), p.Name); err != nil {
+		return err
+	}
+	return copyTestdata(dir, filepath.Join(share, p.Dir))
+}
+
+// arguments are those that go test gives to a test binary.
+func (o options) arguments(s suite) []string {
+	args := []string{"-test.paniconexit0", "-test.v=test2json", "-test.timeout=" + o.timeout.String()}
+	if match := cmp.Or(o.match, s.match); match != "" {
+		args = append(args, "-test.run="+match)
+	}
+	return args
+}
+
+// copyTestdata gives the tests the files that they find in their working directory.
+func copyTestdata(from, to string) error {
+	from = filepath.Join(from, "testdata")
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return os.CopyFS(filepath.Join(to, "testdata"), os.DirFS(from))
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/stowage-csi/stowage/tests/vm/internal/boot"
+)
+
+// options are the command line.
+type options struct {
+	tree    boot.Tree
+	match   string
+	timeout time.Duration
+	memory  int
+	suites  []suite
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, parse())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "vm:", err)
+		os.Exit(1)
+	}
+}
+
+func parse() options {
+	var o options
+	tree := flag.String("tree", ".", "the root of the source tree")
+	flag.StringVar(&o.match, "run", "", "run only the tests that match the regular expression, as go test's -run")
+	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the tests of one package may take")
+	flag.IntVar(&o.memory, "memory", boot.DefaultMemory, "the guest's memory in MiB")
+	flag.Parse()
+	o.tree = boot.Tree(*tree)
+	for _, pkg := range flag.Args() {
+		o.suites = append(o.suites, suite{pkg: pkg})
+	}
+	if len(o.suites) == 0 {
+		o.suites = suites()
+	}
+	return o
+}
+
+// say prints a remark.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "vm: "+format+"\n", args...) }
+
+// since says how long ago something began.
+func since(begun time.Time) time.Duration { return time.Since(begun).Round(100 * time.Millisecond) }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/stowage-csi/stowage/tests/vm/internal/qemu"
+	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
+)
+
+// marker begins a line that is the testing package's own word, and no test's (-test.v=test2json).
+const marker = "\x16"
+
+// report makes events of what the guest says.
+type report struct {
+	out    io.Writer
+	accel  qemu.Accel
+	booted time.Time
+	up     time.Duration // from the start of QEMU until the guest was up
+	ended  int
+	failed int
+
+	// The conversion of the running program's output.
+	convert *exec.Cmd
+	input   io.WriteCloser
+	spoke   bool // whether there was any
+}
+
+func newReport(out io.Writer) *report { return &report{out: out} }
+
+// trying notes how a guest is about to be run.
+func (r *report) trying(accel qemu.Accel) {
+	if r.accel != "" {
+		say("no guest comes up with %s: trying %s", r.accel, accel)
+	}
+	r.accel, r.booted = accel, time.Now()
+}
+
+// take takes a frame.
+func (r *report) take(f wire.Frame) error {
+	switch f.Kind {
+	case wire.Up:
+		r.up = time.Since(r.booted)
+		say("a guest is up with %s after %v", r.accel, since(r.booted))
+	case wire.Begin:
+		return r.begin(f)
+	case wire.Output:
+		return r.output(f.Text)
+	case wire.End:
+		return r.end(f)
+	case wire.Alive, wire.Done, wire.Broken:
+		// They are for the one who follows the guest.
+	}
+	return nil
+}
+
+// begin starts what makes events of a program's output, as go test -json does.
+func (r *report) begin(f wire.Frame) error {
+	r.convert = exec.CommandContext(context.Background(), "go", "tool", "test2json", "-t", "-p", f.Program)
+	r.convert.Stdout, r.convert.Stderr = r.out, os.Stderr
+	r.spoke = false
+	var err error
+	if r.input, err = r.convert.StdinPipe(); err != nil {
+		return err
+	}
+	return r.convert.Start()
+}
+
+func (r *report) output(text string) error {
+	if r.input == nil {
+		return fmt.Errorf("the guest sent the output %q of no program", text)
+	}
+	r.spoke = true
+	_, err := io.WriteString(r.input, text)
+	return err
+}
+
+// end says of a program that failed what the go command says. One that says nothing has run no tests.
+func (r *report) end(f wire.Frame) error {
+	r.ended++
+	if f.Code != 0 || !r.spoke {
+		r.failed++
+		if err := r.output(fmt.Sprintf("\nexit status %d\n%sFAIL\t%s\n", f.Code, marker, f.Program)); err != nil {
+			return err
+		}
+	}
+	return r.close()
+}
+
+// cutOff ends the events of a program that did not end.
+func (r *report) cutOff() error {
+	if r.input == nil {
+		return nil
+	}
+	r.failed++
+	return errors.Join(r.output("\n"+marker+"FAIL\tthe guest ended before the tests did\n"), r.close())
+}
+
+func (r *report) close() error {
+	err := errors.Join(r.input.Close(), r.convert.Wait())
+	r.input = nil
+	return err
+}
+
+// verdict fails when a program did.
+func (r *report) verdict(job wire.Job) error {
+	switch {
+	case r.failed > 0:
+		return fmt.Errorf("%d of %d test binaries failed", r.failed, len(job.Programs))
+	case r.ended != len(job.Programs):
+		return fmt.Errorf("the guest ran %d of %d test binaries", r.ended, len(job.Programs))
+	}
+	return nil
+}
+
+// outcome sums the run up.
+func (r *report) outcome() string {
+	return fmt.Sprintf("%d test binaries ran in the guest (%s), which took %v to boot and %v in all", r.ended, r.accel,
+		r.up.Round(100*time.Millisecond), since(r.booted))
+}

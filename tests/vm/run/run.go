@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stowage-csi/stowage/tests/vm/internal/boot"
+	"github.com/stowage-csi/stowage/tests/vm/internal/qemu"
+	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
+	"github.com/stowage-csi/stowage/tests/vm/internal/workspace"
+)
+
+func run(ctx context.Context, o options) (err error) {
+	if err := boot.Check(); err != nil {
+		return err
+	}
+	w, err := workspace.New(os.TempDir())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Remove()) }()
+	begun := time.Now()
+	guest, job, err := prepare(ctx, o, w)
+	if err != nil {
+		return err
+	}
+	if err := job.Write(guest.Share); err != nil {
+		return err
+	}
+	say("prepared in %v", since(begun))
+	r := newReport(os.Stdout)
+	defer func() { say("%s; %v in all", r.outcome(), since(begun)) }()
+	if err := boot.Run(ctx, guest, r.trying, r.take); err != nil {
+		return errors.Join(err, r.cutOff())
+	}
+	return r.verdict(job)
+}
+
+// prepare makes the guest and builds the tests, at the same time.
+func prepare(ctx context.Context, o options, w *workspace.Workspace) (guest qemu.Config, job wire.Job, err error) {
+	tests := w.Path("tests")
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		guest, err = boot.Prepare(ctx, o.tree, w, os.Stderr)
+		return err
+	})
+	group.Go(func() (err error) {
+		job, err = o.build(ctx, tests)
+		return err
+	})
+	if err = group.Wait(); err == nil {
+		guest.MemoryMiB, guest.Share = o.memory, tests
+	}
+	return guest, job, err
+}

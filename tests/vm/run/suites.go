@@ -1,0 +1,36 @@
+package main
+
+// suite is a package whose tests run in the guest.
+type suite struct {
+	pkg   string
+	match string // which of its tests, as go test's -run; empty for all
+	// memory has its temporary files in memory: for tests with many small files. Otherwise they are on the disk, so that
+	// loop devices stand on an ext4, as they mostly do.
+	memory bool
+}
+
+// temp is the folder for the suite's temporary files.
+func (s suite) temp() string {
+	if s.memory {
+		return "/dev/shm"
+	}
+	return "/tmp"
+}
+
+// suites are those that run when no package is named. With an emulated processor, starting a program takes a quarter of a
+// second: of the packages that start many, only the tests are here that depend most on the kernel.
+func suites() []suite {
+	return []suite{
+		{pkg: "./tests/vm/suites/growth"},
+		{pkg: "./tests/vm/suites/hotplug"},
+		{pkg: "./tests/vm/suites/nfs"},
+		{pkg: "./pkg/loops"},
+		{pkg: "./pkg/safepath"},
+		{pkg: "./pkg/node/device"},
+		{pkg: "./pkg/node/filesystem", match: "^(TestGrow.*|TestCheck.*|TestStaleIntentToGrow|TestRecoverOfATornSuperblock)$"},
+		{pkg: "./pkg/node/holders"},
+		{pkg: "./pkg/node/mount"},
+		{pkg: "./pkg/node/ownership", memory: true},
+		{pkg: "./pkg/node/stats"},
+	}
+}
