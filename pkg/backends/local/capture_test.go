@@ -351,7 +351,7 @@ func TestCopiesThatFailLeaveNothing(t *testing.T) {
 	f.holdsOnly("volumes/"+i.Handle, "volumes/"+d.Handle)
 	f.promised(8 << 20)
 	for _, err := range []error{
-		second(f.FindSnapshot(t.Context(), "s")), second(f.FindGroup(t.Context(), "s")), second(f.Find(t.Context(), "c")),
+		second(f.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "s"})), second(f.FindGroup(t.Context(), "s")), second(f.Find(t.Context(), backends.Spec{Name: "c"})),
 	} {
 		hasKind(t, "finding it", err, backends.NotFound)
 	}

@@ -191,11 +191,11 @@ func (f *fixture) agrees(t *testing.T, round int, acknowledged map[string]known)
 		switch kind {
 		case "volume":
 			var v *backends.Volume
-			if v, err = f.Find(ctx, name); err == nil {
+			if v, err = f.Find(ctx, backends.Spec{Name: name}); err == nil {
 				size = v.CapacityBytes
 			}
 		case "snapshot":
-			_, err = f.FindSnapshot(ctx, name)
+			_, err = f.FindSnapshot(ctx, backends.SnapshotSpec{Name: name})
 		case "group":
 			_, err = f.FindGroup(ctx, name)
 		}

@@ -270,7 +270,7 @@ func TestSecondCreateOfANameThatIsBeingMade(t *testing.T) {
 	must(t, f.volumes.reserve(handleOf(volumePrefix, "one")))
 	_, err := f.Create(t.Context(), specIn("image", "one"))
 	hasKind(t, "Create", err, backends.Busy)
-	_, err = f.Find(t.Context(), "one")
+	_, err = f.Find(t.Context(), backends.Spec{Name: "one"})
 	hasKind(t, "Find", err, backends.NotFound)
 	f.volumes.abandon(handleOf(volumePrefix, "one"))
 	f.create("image", "one")
