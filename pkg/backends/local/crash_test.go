@@ -20,8 +20,8 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
-	"github.com/stowage-csi/stowage/pkg/backends/local/internal/testfs"
 	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // TestMain runs the tests, or, when arguments follow the flags, the child that a crash test kills.

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
-	"github.com/stowage-csi/stowage/pkg/backends/local/tree"
+	"github.com/stowage-csi/stowage/pkg/durable"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // snapshot is a snapshot that exists, on its own or in a group. It never changes.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends/local/filecopy"
+	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
 // hardLink copies a file that has several names. The first copy gets one more name, among the links and made
