@@ -23,7 +23,8 @@ var ErrTooDeep = fmt.Errorf("the tree has more than %d levels of directories", m
 
 // copier is one copy under way.
 type copier struct {
-	links *os.File // holds one name for each file with several: see hardLink
+	links   *os.File // holds one name for each file with several: see hardLink
+	lenient bool     // as in Replication
 }
 
 // Copy makes dst, which must not exist, a copy of the directory src, and returns when the copy is on disk.

@@ -39,6 +39,7 @@ func (c *copier) leaf(ctx context.Context, dst *os.File, n *node) error {
 	if err != nil {
 		return err
 	}
+	meta.lenient = c.lenient
 	switch n.kind() {
 	case unix.S_IFREG:
 		err = regular(ctx, dst, n)

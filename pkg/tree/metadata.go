@@ -11,8 +11,9 @@ import (
 
 // metadata is what a node has besides its contents.
 type metadata struct {
-	stat   unix.Stat_t
-	xattrs map[string][]byte
+	stat    unix.Stat_t
+	xattrs  map[string][]byte
+	lenient bool // as in Replication
 }
 
 // metadataOf reads a node's metadata. For a directory that is done before its entries are read, so that a
@@ -39,7 +40,7 @@ func metadataOf(n *node) (*metadata, error) {
 // apply gives the metadata to another node. The order matters: a change of owner clears the set-user-ID bit
 // and security.capability, an access control list changes the mode, and everything changes the times.
 func (m *metadata) apply(n *node) error {
-	if err := unix.Fchownat(n.fd, "", int(m.stat.Uid), int(m.stat.Gid), unix.AT_EMPTY_PATH); err != nil {
+	if err := unix.Fchownat(n.fd, "", int(m.stat.Uid), int(m.stat.Gid), unix.AT_EMPTY_PATH); err != nil && !m.tolerates(err) {
 		return &os.PathError{Op: "fchownat", Path: n.name, Err: err}
 	}
 	if n.kind() != unix.S_IFLNK { // A symbolic link has no mode of its own.
@@ -48,7 +49,7 @@ func (m *metadata) apply(n *node) error {
 		}
 	}
 	for name, value := range m.xattrs {
-		if err := unix.Setxattr(n.path(), name, value, 0); err != nil {
+		if err := unix.Setxattr(n.path(), name, value, 0); err != nil && !m.tolerates(err) {
 			return &os.PathError{Op: "setxattr " + name, Path: n.name, Err: err}
 		}
 	}
@@ -57,6 +58,11 @@ func (m *metadata) apply(n *node) error {
 		return &os.PathError{Op: "utimensat", Path: n.name, Err: err}
 	}
 	return nil
+}
+
+// tolerates tells whether a failure only says that this process, or the filesystem, cannot keep something.
+func (m *metadata) tolerates(err error) bool {
+	return m.lenient && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL))
 }
 
 // listXattrs returns the names of the attributes that belong to the file rather than to its filesystem.

@@ -70,7 +70,11 @@ func (n *node) kind() uint32 { return n.stat.Mode & unix.S_IFMT }
 
 // open opens the node for reading. Only a regular file or a directory is ever opened.
 func (n *node) open() (*os.File, error) {
-	return os.OpenFile(n.path(), os.O_RDONLY|unix.O_NOATIME, 0)
+	file, err := os.OpenFile(n.path(), os.O_RDONLY|unix.O_NOATIME, 0)
+	if errors.Is(err, unix.EPERM) { // Only a file's owner, and root, may leave its access time alone.
+		return os.Open(n.path())
+	}
+	return file, err
 }
 
 // close gives the descriptor back; nothing was written through it that could fail.

@@ -103,7 +103,10 @@ func (r *remover) moveUp(dir *os.File, name string) error {
 		r.moved++
 		target := fmt.Sprintf("%s.%d", r.name, r.moved)
 		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), target, unix.RENAME_NOREPLACE)
-		if errors.Is(err, unix.EEXIST) {
+		if errors.Is(err, unix.EINVAL) { // NFS has no such flag. A directory replaces an empty one only, which is as well.
+			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), target)
+		}
+		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
 			continue
 		}
 		if err == nil {
