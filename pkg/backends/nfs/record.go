@@ -151,7 +151,7 @@ func expandSubDir(template string, claim backends.Claim) (string, error) {
 	return filled, wrong
 }
 
-// expandTemplate replaces each ${name}; a "${" without its "}" stands for itself.
+// expandTemplate replaces each ${name}, also one that lacks its "}".
 func expandTemplate(template string, value func(name string) string) string {
 	var b strings.Builder
 	for {
@@ -160,10 +160,7 @@ func expandTemplate(template string, value func(name string) string) string {
 		if !found {
 			return b.String()
 		}
-		name, after, closed := strings.Cut(rest, "}")
-		if !closed {
-			return b.String() + "${" + rest
-		}
+		name, after, _ := strings.Cut(rest, "}")
 		b.WriteString(value(name))
 		template = after
 	}
