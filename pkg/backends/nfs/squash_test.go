@@ -28,7 +28,7 @@ func squashed(servers string) int {
 		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	e, ctx := instance.Controller.(*controllerSide), context.Background()
@@ -54,7 +54,7 @@ func squashed(servers string) int {
 		err = instance.Close()
 	}
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0

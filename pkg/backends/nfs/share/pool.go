@@ -143,22 +143,25 @@ func (p *Pool) release(s *Share) {
 
 // expire drops a share that was idle for long enough.
 func (p *Pool) expire(s *Share) {
-	p.mu.Lock()
-	current := p.shares[key(s.Address)] == s
-	left := p.idle - time.Since(s.used)
-	switch {
-	case !current || s.users > 0:
-		s.clocked = false
-	case left > 0:
-		time.AfterFunc(left, func() { p.expire(s) })
-		current = false
-	default:
-		delete(p.shares, key(s.Address))
-		p.mu.Unlock()
+	if p.take(s) {
 		p.closeShare(s)
-		return
 	}
-	p.mu.Unlock()
+}
+
+// take removes a share that has been idle for long enough, or sets the clock again.
+func (p *Pool) take(s *Share) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shares[key(s.Address)] != s || s.users > 0 {
+		s.clocked = false // The last user sets it again.
+		return false
+	}
+	if left := p.idle - time.Since(s.used); left > 0 {
+		time.AfterFunc(left, func() { p.expire(s) })
+		return false
+	}
+	delete(p.shares, key(s.Address))
+	return true
 }
 
 // discard has a share mounted anew for the next call.
