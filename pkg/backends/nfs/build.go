@@ -29,7 +29,7 @@ func (m *making) build(ctx context.Context, r *record) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = parent.Close() }() // what was made in it is synced
+	defer closeQuietly(parent)
 	base := path.Base(r.SubDir)
 	placed, err := m.placed(r, parent, base)
 	if err != nil || placed {
@@ -45,7 +45,7 @@ func (m *making) build(ctx context.Context, r *record) error {
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return &os.LinkError{Op: "rename", Old: share.At(share.Staging, r.key()), New: r.SubDir, Err: err}
 	}
-	return parent.Sync()
+	return nil
 }
 
 // placed tells whether an earlier call has put the data in its place. A reservation is written after its draft is made,
@@ -132,11 +132,8 @@ func (m *making) parentAt(at string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = up.Close() }() // synced where something was made
+	defer closeQuietly(up)
 	err = unix.Mkdirat(int(up.Fd()), path.Base(at), 0o755)
-	if err == nil {
-		err = up.Sync()
-	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return &os.PathError{Op: "mkdir", Path: at, Err: err}
 	}

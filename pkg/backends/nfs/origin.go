@@ -123,5 +123,5 @@ func now(ctx context.Context, dir *os.File) (unix.Timespec, error) {
 	return stat.Ctim, nil
 }
 
-// closeQuietly closes what was read only, or is synced.
+// closeQuietly closes a directory, or what was read only.
 func closeQuietly(file *os.File) { _ = file.Close() }

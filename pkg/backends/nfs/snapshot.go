@@ -108,10 +108,7 @@ func (m *making) buildSnapshot(ctx context.Context, r *record) error {
 	if err := m.copyFrom(ctx, r, draft); err != nil {
 		return err
 	}
-	if err := unix.Renameat(int(m.share.Dir().Fd()), draft, int(m.share.Dir().Fd()), share.At(share.Snapshots, r.key())); err != nil {
-		return err
-	}
-	return m.home.Sync(share.Snapshots)
+	return unix.Renameat(int(m.share.Dir().Fd()), draft, int(m.share.Dir().Fd()), share.At(share.Snapshots, r.key()))
 }
 
 // describeSnapshot is a snapshot as the contract has it.

@@ -5,6 +5,9 @@
 // calls on that share fail at once until it has come back, and the number of those that can hang is bounded. Other shares
 // know nothing of it. A mount whose handles are stale is replaced by a new one, and the work done again.
 //
+// Nothing here syncs a directory: a server of NFS has made each change of one durable when it answers (RFC 1813, 4.8), and
+// the client's fsync of a directory does nothing. What is written to a file is synced.
+//
 // Home is the directory .stowage at the root of the share. All that the driver believes is in there, where no
 // pod's mount reaches, and everything goes through os.Root, so that no name leads out of it.
 package share

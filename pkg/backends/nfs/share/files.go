@@ -24,11 +24,7 @@ func (h *Home) WriteNew(folder, name string, data []byte) error {
 
 // Replace puts a file with the data in the place of one.
 func (h *Home) Replace(folder, name string, data []byte) error {
-	err := h.write(folder, name, data, h.files.Rename)
-	if err != nil {
-		return err
-	}
-	return h.Sync(folder)
+	return h.write(folder, name, data, h.files.Rename)
 }
 
 // write makes a draft, which is on the server's disk, and has it put in its place.
@@ -50,29 +46,14 @@ func (h *Home) write(folder, name string, data []byte, place func(draft, target 
 	return nil
 }
 
-// Move renames a file of the Home, durably.
+// Move renames a file of the Home.
 func (h *Home) Move(folder, name, toFolder, toName string) error {
-	if err := h.files.Rename(At(folder, name), At(toFolder, toName)); err != nil {
-		return err
-	}
-	return h.Sync(folder)
+	return h.files.Rename(At(folder, name), At(toFolder, toName))
 }
 
 // Remove removes a file of the Home; it is no error when there is none.
 func (h *Home) Remove(folder, name string) error {
 	return ignore(h.files.Remove(At(folder, name)), fs.ErrNotExist)
-}
-
-// Sync makes the names in a folder durable.
-func (h *Home) Sync(folder string) error { return SyncDir(h.files, At(folder, "")) }
-
-// SyncDir makes the names in a directory durable. NFS does that with each change, and has nothing to do here.
-func SyncDir(files *os.Root, name string) error {
-	dir, err := files.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // Names lists the entries of a folder that end with the suffix, without it.

@@ -122,7 +122,7 @@ func makeHome(files *os.Root) error {
 	if err := h.WriteNew("", identityFile, data); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return h.Sync("")
+	return nil
 }
 
 // Identity tells this share from all others, wherever it is exported.
