@@ -36,7 +36,7 @@ func (c *counting) Source(context.Context, export.Address, string) (backends.Sou
 	return nil, errors.New("not asked for")
 }
 
-func address(server string) export.Address { return export.Address{Server: server, Path: "/x"} }
+func address() export.Address { return export.Address{Server: "a", Path: "/x"} }
 
 func newPool(t *testing.T, m export.Mounter, idle time.Duration) *share.Pool {
 	p := share.NewPool(m, idle, slog.New(slog.DiscardHandler))
@@ -52,7 +52,7 @@ func TestOneMountForAll(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 50 {
 		calls.Go(func() {
-			if err := p.With(t.Context(), address("a"), "work", nothing); err != nil {
+			if err := p.With(t.Context(), address(), "work", nothing); err != nil {
 				t.Error(err)
 			}
 		})
@@ -66,7 +66,7 @@ func TestOneMountForAll(t *testing.T) {
 func TestIdleSharesAreDropped(t *testing.T) {
 	m := &counting{dir: t.TempDir()}
 	p := newPool(t, m, 50*time.Millisecond)
-	s, release, err := p.Hold(t.Context(), address("a"))
+	s, release, err := p.Hold(t.Context(), address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestIdleSharesAreDropped(t *testing.T) {
 			break // Its descriptor is closed, or is another file's by now.
 		}
 	}
-	if err := p.With(t.Context(), address("a"), "work", nothing); err != nil || m.opened.Load() != 2 {
+	if err := p.With(t.Context(), address(), "work", nothing); err != nil || m.opened.Load() != 2 {
 		t.Errorf("after that: %v, %d mounts; want success and 2", err, m.opened.Load())
 	}
 }
@@ -97,7 +97,7 @@ func TestMountThatHangs(t *testing.T) {
 	p := newPool(t, m, time.Minute)
 	for i := range 5 {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		err := p.With(ctx, address("a"), "work", nothing)
+		err := p.With(ctx, address(), "work", nothing)
 		cancel()
 		if !backends.Is(err, backends.Unavailable) {
 			t.Errorf("call %d: %v, want Unavailable", i, err)
@@ -112,7 +112,7 @@ func TestMountThatHangs(t *testing.T) {
 			t.Fatal("what hung has not ended")
 		}
 	}
-	if err := p.With(t.Context(), address("a"), "work", nothing); err != nil {
+	if err := p.With(t.Context(), address(), "work", nothing); err != nil {
 		t.Error(err)
 	}
 }
@@ -125,7 +125,7 @@ func TestHomeIsMadeOnce(t *testing.T) {
 	for range 8 {
 		makers.Go(func() {
 			p := newPool(t, &counting{dir: dir}, time.Minute)
-			err := p.With(t.Context(), address("a"), "work", func(_ context.Context, s *share.Share) error {
+			err := p.With(t.Context(), address(), "work", func(_ context.Context, s *share.Share) error {
 				h, err := s.Home(true)
 				if err == nil {
 					ids <- h.ID("volume", "name")
@@ -146,7 +146,7 @@ func TestHomeIsMadeOnce(t *testing.T) {
 		}
 	}
 	other := newPool(t, &counting{dir: t.TempDir()}, time.Minute)
-	err := other.With(t.Context(), address("a"), "work", func(_ context.Context, s *share.Share) error {
+	err := other.With(t.Context(), address(), "work", func(_ context.Context, s *share.Share) error {
 		if _, err := s.Home(false); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("a home that was not to be made: %v, want that there is none", err)
 		}
