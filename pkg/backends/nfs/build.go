@@ -35,7 +35,9 @@ func (m *making) build(ctx context.Context, r *record) error {
 	if err != nil || placed {
 		return err
 	}
-	if err := m.fill(ctx, r); err != nil {
+	if err := m.fill(ctx, r); errors.Is(err, fs.ErrNotExist) {
+		return backends.Errorf(backends.Busy, "another controller goes on with it: ask again: %w", err)
+	} else if err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -58,14 +60,28 @@ func (m *making) placed(r *record, parent *os.File, base string) (bool, error) {
 		return false, err
 	}
 	there, err := exists(parent, base)
-	if err != nil || !there || !before {
+	switch {
+	case err != nil || there && !before:
 		return there, err
+	case !there && !before:
+		return false, m.redraft(r)
+	case !there:
+		return false, nil
 	}
 	after, err := exists(m.share.Dir(), draft)
 	if err != nil || !after {
 		return true, err
 	}
 	return false, backends.Errorf(backends.Invalid, "the directory %s is on %s already, and this driver did not make it for this volume: use another subDir, such as one with ${pv.metadata.name}", r.SubDir, m.share.Address)
+}
+
+// redraft makes a draft again that somebody has removed. Only then: were a draft made that another controller has just moved, the
+// empty directory would take the place of the volume.
+func (m *making) redraft(r *record) error {
+	if now, err := read(m.home, share.Making, r.Kind.makingName(r.ID)); err != nil || now.Turn != r.Turn {
+		return backends.Errorf(backends.Busy, "another controller has gone on with it: ask again")
+	}
+	return m.share.Files().Mkdir(share.At(share.Staging, r.key()), 0o700)
 }
 
 // exists tells whether there is something of that name, which is the driver's own but for its last element.
@@ -115,7 +131,7 @@ func (m *making) taken(holder, dir string) error {
 func (m *making) parent(subDir string) (*os.File, error) {
 	dir := path.Dir(subDir)
 	if dir == "." {
-		return safepath.OpenBeneath(m.share.Dir(), ".")
+		return openDir(m.share, ".")
 	}
 	var at string
 	for element := range strings.SplitSeq(dir, "/") {
@@ -124,11 +140,20 @@ func (m *making) parent(subDir string) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return safepath.OpenBeneath(m.share.Dir(), dir)
+	return openDir(m.share, dir)
+}
+
+// openDir opens a directory of the share that must be there: that it is not says nothing about volumes.
+func openDir(s *share.Share, dir string) (*os.File, error) {
+	file, err := safepath.OpenBeneath(s.Dir(), dir)
+	if backends.Is(err, backends.NotFound) {
+		return nil, backends.Errorf(backends.Unavailable, "a directory on %s has gone: %w", s.Address, err)
+	}
+	return file, err
 }
 
 func (m *making) parentAt(at string) error {
-	up, err := safepath.OpenBeneath(m.share.Dir(), path.Dir(at))
+	up, err := openDir(m.share, path.Dir(at))
 	if err != nil {
 		return err
 	}
@@ -147,9 +172,6 @@ func (m *making) parentAt(at string) error {
 // fill makes the data in staging.
 func (m *making) fill(ctx context.Context, r *record) error {
 	files, draft := m.share.Files(), share.At(share.Staging, r.key())
-	if err := files.Mkdir(draft, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
 	if m.origin.folder != "" {
 		if err := m.copyFrom(ctx, r, draft); err != nil {
 			return err

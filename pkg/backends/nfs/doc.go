@@ -8,7 +8,8 @@
 // Everything that the driver knows is on the share itself, in a directory that no pod's mount reaches, so that controllers
 // keep nothing and any of them can go on where another was killed:
 //
-//	.stowage/share.json                   the share's identity, and the key of its IDs
+//	.stowage/share.json                   the share's identity
+//	.stowage/key                          the key of its IDs, which nodes need not be able to read
 //	.stowage/volumes/<id>.json            the record of a volume that is there
 //	.stowage/snapshots/<id>.json          that of a snapshot; its data is in snapshots/<id>-<turn>/
 //	.stowage/making/<kind>-<id>.json      the record of what is being made; its data is in staging/<id>-<turn>/

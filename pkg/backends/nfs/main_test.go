@@ -16,5 +16,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == squashWord {
 		os.Exit(squashed(os.Args[2]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == nodeWord {
+		os.Exit(squashedNode(os.Args[2]))
+	}
 	os.Exit(mountns.Isolate(m.Run))
 }

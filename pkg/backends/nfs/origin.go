@@ -80,7 +80,7 @@ func (o *origin) copyTo(ctx context.Context, s *share.Share, draft string, progr
 		return backends.Errorf(backends.Unavailable, "the data of the source cannot be reached: %w", err)
 	}
 	defer closeQuietly(src)
-	dst, err := safepath.OpenBeneath(s.Dir(), draft)
+	dst, err := openDir(s, draft)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (o *origin) copyTo(ctx context.Context, s *share.Share, draft string, progr
 	if err := s.Files().Mkdir(links, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	names, err := safepath.OpenBeneath(s.Dir(), links)
+	names, err := openDir(s, links)
 	if err != nil {
 		return err
 	}

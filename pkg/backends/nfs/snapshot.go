@@ -105,6 +105,13 @@ func (m *making) buildSnapshot(ctx context.Context, r *record) error {
 		return err
 	}
 	draft := share.At(share.Staging, r.key())
+	if begun, err := exists(m.share.Dir(), draft); err != nil {
+		return err
+	} else if !begun {
+		if err := m.redraft(r); err != nil {
+			return err
+		}
+	}
 	if err := m.copyFrom(ctx, r, draft); err != nil {
 		return err
 	}

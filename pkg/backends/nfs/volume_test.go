@@ -27,9 +27,9 @@ func TestSubDirAndPermissions(t *testing.T) {
 	if want := os.ModeDir | os.ModeSetgid | 0o770; info.Mode() != want {
 		t.Errorf("the permissions are %v, want %v", info.Mode(), want)
 	}
-	for _, folder := range []string{share.HomeName, filepath.Join(share.HomeName, share.Volumes)} {
-		if info, err := os.Stat(w.path(folder)); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("%s: %v, %v; want 0700", folder, info, err)
+	for path, want := range map[string]os.FileMode{"": 0o711, share.Volumes: 0o711, share.Snapshots: 0o700, share.Trash: 0o700, "key": 0o600, "share.json": 0o644} {
+		if info, err := os.Stat(w.path(share.HomeName, path)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want %v", path, info, err, want)
 		}
 	}
 	if plain := w.make(specOf("pvc-2")); plain.Attributes["subDir"] != "pvc-2" {

@@ -12,7 +12,7 @@ import (
 func At(folder, name string) string { return path.Join(HomeName, folder, name) }
 
 // Read returns what a file holds.
-func (h *Home) Read(folder, name string) ([]byte, error) { return readSmall(h.files, At(folder, name)) }
+func (h *Home) Read(folder, name string) ([]byte, error) { return readSmall(h.dir, At(folder, name)) }
 
 // WriteNew makes a file with the data, whole or not at all. It fails with fs.ErrExist when there is one, also when two
 // machines make it at once: a link is exclusive on every version of NFS.
@@ -34,7 +34,13 @@ func (h *Home) write(folder, name string, data []byte, place func(draft, target 
 	if err != nil {
 		return err
 	}
-	if _, err = file.Write(data); err == nil {
+	if name != keyFile {
+		err = file.Chmod(0o644) // The directories keep others out, and a node in: see makeHome.
+	}
+	if err == nil {
+		_, err = file.Write(data)
+	}
+	if err == nil {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err == nil {

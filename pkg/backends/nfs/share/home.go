@@ -14,6 +14,7 @@ import (
 	"path"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 // HomeName is the driver's own directory at the root of a share.
@@ -36,6 +37,7 @@ func folders() []string {
 
 const (
 	identityFile    = "share.json"
+	keyFile         = "key"
 	identityVersion = 1
 	identityBytes   = 6
 	idBytes         = 16
@@ -45,16 +47,16 @@ const (
 
 // Home is the driver's own directory on a share.
 type Home struct {
-	files *os.Root // of the share
+	dir   *os.File // the share's root
+	files *os.Root // over dir
 	id    [identityBytes]byte
-	key   []byte
+	key   []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
 }
 
-// identity is share.json. The key makes IDs that follow from a name and cannot be guessed from it.
+// identity is share.json.
 type identity struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`
-	Key     string `json:"key"`
 }
 
 // Home returns the driver's directory. It is made only if create says so; else, where there is none, the error is one of
@@ -65,12 +67,12 @@ func (s *Share) Home(create bool) (*Home, error) {
 	if s.known != nil {
 		return s.known, nil
 	}
-	h, err := openHome(s.files)
+	h, err := openHome(s.root.Dir, s.files)
 	if errors.Is(err, fs.ErrNotExist) && create {
 		if err := makeHome(s.files); err != nil {
 			return nil, fmt.Errorf("the directory %s could not be made at the root of %s: %w", HomeName, s.Address, err)
 		}
-		h, err = openHome(s.files)
+		h, err = openHome(s.root.Dir, s.files)
 	}
 	if err != nil {
 		return nil, err
@@ -79,23 +81,39 @@ func (s *Share) Home(create bool) (*Home, error) {
 	return h, nil
 }
 
-func openHome(files *os.Root) (*Home, error) {
-	h := &Home{files: files}
+func openHome(dir *os.File, files *os.Root) (*Home, error) {
+	h := &Home{dir: dir, files: files}
 	is, err := h.readIdentity()
 	if err != nil {
 		return nil, err
 	}
 	id, err := hex.DecodeString(is.ID)
-	key, errKey := hex.DecodeString(is.Key)
-	if err != nil || errKey != nil || is.Version != identityVersion || len(id) != identityBytes || len(key) < sha256.Size {
+	if err != nil || is.Version != identityVersion || len(id) != identityBytes {
 		return nil, backends.Errorf(backends.Unavailable, "%s/%s is not as this driver writes it: was it made by a newer one?", HomeName, identityFile)
 	}
-	h.id, h.key = [identityBytes]byte(id), key
-	return h, nil
+	h.id = [identityBytes]byte(id)
+	return h, h.readKey()
+}
+
+// readKey reads the key. A node whose root is nobody on the server may not, and needs none.
+func (h *Home) readKey() error {
+	text, err := readSmall(h.dir, path.Join(HomeName, keyFile))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "%s/%s cannot be read: restore it from a backup: %w", HomeName, keyFile, err)
+	}
+	key, err := hex.DecodeString(string(text))
+	if err != nil || len(key) != sha256.Size {
+		return backends.Errorf(backends.Unavailable, "%s/%s is not as this driver writes it: restore it from a backup", HomeName, keyFile)
+	}
+	h.key = key
+	return nil
 }
 
 func (h *Home) readIdentity() (is identity, err error) {
-	data, err := readSmall(h.files, path.Join(HomeName, identityFile))
+	data, err := readSmall(h.dir, path.Join(HomeName, identityFile))
 	if err != nil {
 		return is, err
 	}
@@ -105,17 +123,30 @@ func (h *Home) readIdentity() (is identity, err error) {
 	return is, nil
 }
 
-// makeHome makes what is missing. Of several who do so at once one gives the identity, by a link that never replaces.
+// makeHome makes what is missing. Of several who do so at once one gives the key and one the identity, by links that never
+// replace. Nobody but the driver may list or change anything; but a node, whose root may be nobody on the server, must be
+// able to read the record whose name it knows.
 func makeHome(files *os.Root) error {
 	h := &Home{files: files}
 	for _, dir := range append([]string{""}, folders()...) {
-		if err := files.Mkdir(path.Join(HomeName, dir), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		mode := os.FileMode(0o700)
+		if dir == "" || dir == Volumes {
+			mode = 0o711
+		}
+		err := files.Mkdir(path.Join(HomeName, dir), mode)
+		if err == nil {
+			err = files.Chmod(path.Join(HomeName, dir), mode)
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
 	secret := make([]byte, identityBytes+sha256.Size)
 	_, _ = rand.Read(secret) // It never fails (crypto/rand).
-	data, err := json.Marshal(identity{identityVersion, hex.EncodeToString(secret[:identityBytes]), hex.EncodeToString(secret[identityBytes:])})
+	if err := h.WriteNew("", keyFile, []byte(hex.EncodeToString(secret[identityBytes:]))); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	data, err := json.Marshal(identity{identityVersion, hex.EncodeToString(secret[:identityBytes])})
 	if err != nil {
 		return err
 	}
@@ -155,10 +186,12 @@ func Random() string {
 	return hex.EncodeToString(text)
 }
 
-func readSmall(files *os.Root, name string) (data []byte, err error) {
-	file, err := files.Open(name)
+// readSmall returns what a file holds. What is not there is fs.ErrNotExist, and not of the Kind NotFound: that there is no such
+// volume is for others to say.
+func readSmall(dir *os.File, name string) (data []byte, err error) {
+	file, err := safepath.OpenFileBeneath(dir, name)
 	if err != nil {
-		return nil, err
+		return nil, backends.Errorf(backends.Unavailable, "%w", err)
 	}
 	defer func() { _ = file.Close() }() // read only
 	data, err = io.ReadAll(io.LimitReader(file, maxRecord+1))
