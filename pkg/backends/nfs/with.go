@@ -9,9 +9,39 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
+// work is what is done with something that is there.
+type work func(ctx context.Context, s *share.Share, h *share.Home, r *record) error
+
 // found does work with something that is there. Kinds: as parse; NotFound; Unavailable when the share does not answer, or
 // is not the one that the handle was given out for.
-func (e *engine) found(ctx context.Context, k kind, text, name string, work func(ctx context.Context, s *share.Share, h *share.Home, r *record) error) error {
+func (e *engine) found(ctx context.Context, k kind, text, name string, do work) error {
+	return e.reach(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
+		r, err := whole(h, k, id)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, h, r)
+	})
+}
+
+// changing is found while nobody else in this process changes the same. Kinds: as found; Busy.
+func (e *engine) changing(ctx context.Context, k kind, text, name string, do work) error {
+	return e.reach(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
+		unlock, err := e.lock(s, k, id)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		r, err := whole(h, k, id)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, h, r)
+	})
+}
+
+// reach goes to the share that a handle names.
+func (e *engine) reach(ctx context.Context, k kind, text, name string, do func(ctx context.Context, s *share.Share, h *share.Home, id string) error) error {
 	hd, err := e.parse(k, text)
 	if err != nil {
 		return err
@@ -21,11 +51,7 @@ func (e *engine) found(ctx context.Context, k kind, text, name string, work func
 		if err != nil {
 			return err
 		}
-		r, err := whole(h, k, hd.id)
-		if err != nil {
-			return err
-		}
-		return work(ctx, s, h, r)
+		return do(ctx, s, h, hd.id)
 	})
 }
 
@@ -52,19 +78,4 @@ func (e *engine) lock(s *share.Share, k kind, id string) (unlock func(), err err
 		return nil, backends.Errorf(backends.Busy, "another operation on this %s is under way: ask again", k)
 	}
 	return unlock, nil
-}
-
-// changing is found with the lock. It reads the record again once it has the lock.
-func (e *engine) changing(ctx context.Context, k kind, text, name string, work func(ctx context.Context, s *share.Share, h *share.Home, r *record) error) error {
-	return e.found(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, r *record) error {
-		unlock, err := e.lock(s, k, r.ID)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		if r, err = whole(h, k, r.ID); err != nil {
-			return err
-		}
-		return work(ctx, s, h, r)
-	})
 }
