@@ -34,11 +34,14 @@ func command() *cobra.Command {
 
 Each process serves one backend under one driver name, such as local.csi.stowage.dev.`,
 		Example: `  stowage standalone --backend=local --endpoint=unix:///run/stowage/csi.sock --data-dir=/var/lib/stowage
+  stowage controller --backend=nfs --endpoint=unix:///csi/csi.sock --data-dir=/data
+  stowage node --backend=nfs --node-id=worker-1 --endpoint=unix:///csi/csi.sock --data-dir=/csi/state
   stowage version`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(standalone(all.Registry()), versionCommand())
+	registry := all.Registry()
+	root.AddCommand(controllerCommand(registry), nodeCommand(registry), standalone(registry), versionCommand())
 	return root
 }
 

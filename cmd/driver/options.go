@@ -14,8 +14,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// options are the flags of `stowage standalone`.
+// options are the flags of the commands that serve.
 type options struct {
+	role                                                                role
 	backend, endpoint, dataDir, nodeID, config, httpEndpoint, logFormat string
 	otlpEndpoint                                                        string
 	traceRatio                                                          float64
@@ -27,20 +28,25 @@ type options struct {
 
 func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.backend, "backend", "local", "the kind of storage: "+strings.Join(registry.Names(), " or "))
+	flags.StringVar(&o.backend, "backend", o.role.backend(), "the kind of storage: "+strings.Join(registry.Names(), " or "))
 	flags.StringVar(&o.endpoint, "endpoint", "unix:///run/stowage/csi.sock", "the socket to serve CSI on: unix:///path or a bare path")
 	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage", "the directory that holds everything the driver keeps; it is made if need be")
-	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name)")
 	flags.StringVar(&o.config, "config", "", "a YAML file that configures the backend, such as its pools")
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "an address such as 127.0.0.1:9808 for /metrics and /healthz (default: none)")
 	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 4 shows each request, 5 its message without secrets")
 	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "a URL such as http://collector:4317 to send OpenTelemetry traces to, by OTLP over gRPC (default: none)")
 	flags.Float64Var(&o.traceRatio, "trace-ratio", 1, "the part of all requests that is traced, from 0 to 1; a request whose caller is traced always is")
+	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second, "how long requests under way may take to finish at the end")
+}
+
+// bindNode adds the flags that mean something where volumes are mounted only.
+func (o *options) bindNode(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name)")
 	flags.BoolVar(&o.delegateFSGroup, "delegate-fsgroup", false, "apply a pod's fsGroup in the driver (VOLUME_MOUNT_GROUP) instead of the kubelet")
 	flags.IntVar(&o.maxFormats, "max-concurrent-formats", node.DefaultMaxFormats,
 		"how many filesystems may be made, checked or repaired at the same time on this node; each takes memory in proportion to its disk")
-	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second, "how long requests under way may take to finish at the end")
 }
 
 // complete checks the flags and fills in what follows from the machine.
@@ -53,7 +59,7 @@ func (o *options) complete() error {
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format is %q: use text or json", o.logFormat)
 	}
-	if o.nodeID == "" {
+	if o.nodeID == "" && o.role != onlyController {
 		if o.nodeID, err = os.Hostname(); err != nil {
 			return fmt.Errorf("--node-id is not given and the host's name cannot be read: %w", err)
 		}
@@ -61,7 +67,7 @@ func (o *options) complete() error {
 	if o.traceRatio < 0 || o.traceRatio > 1 {
 		return fmt.Errorf("--trace-ratio is %g: it must be from 0 to 1", o.traceRatio)
 	}
-	if o.maxFormats < 1 {
+	if o.maxFormats < 1 && o.role != onlyController {
 		return fmt.Errorf("--max-concurrent-formats is %d: it must be 1 at least", o.maxFormats)
 	}
 	if len(o.nodeID) > 256 {

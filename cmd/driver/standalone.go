@@ -1,25 +1,15 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"net"
-	"os"
-	"path/filepath"
-
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
 func standalone(registry backends.Registry) *cobra.Command {
-	var o options
+	o := &options{role: both}
 	cmd := &cobra.Command{
-		Use:   "standalone",
+		Use:   string(both),
 		Short: "Serve controller and node in one process",
 		Long: `Serve a backend's controller and node services in one process on one socket: for a single machine,
 for edge clusters, and for trying things out. It needs root, for mounting.`,
@@ -32,96 +22,6 @@ for edge clusters, and for trying things out. It needs root, for mounting.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), registry) },
 	}
 	o.bind(cmd, registry)
+	o.bindNode(cmd)
 	return cmd
-}
-
-func (o *options) run(ctx context.Context, registry backends.Registry) (err error) {
-	if err := o.complete(); err != nil {
-		return err
-	}
-	log := newLog(os.Stderr, o.logFormat, o.verbosity)
-	defer klog.Flush()
-	definition, err := registry.Lookup(o.backend)
-	if err != nil {
-		return fmt.Errorf("--backend: %w", err)
-	}
-	instance, err := o.open(ctx, definition, log)
-	if err != nil {
-		return err
-	}
-	if instance.Close != nil {
-		defer func() { err = errors.Join(err, instance.Close()) }()
-	}
-	return o.serve(ctx, definition, instance, log)
-}
-
-// open starts the backend.
-func (o *options) open(ctx context.Context, definition backends.Definition, log *slog.Logger) (*backends.Instance, error) {
-	config, err := o.load(definition)
-	if err != nil {
-		return nil, err
-	}
-	// Volumes belong to root until they are mounted somewhere: nobody else may look into the directory.
-	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("--data-dir: %w", err)
-	}
-	return definition.Open(ctx, backends.Options{
-		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, Config: config, Log: log,
-	})
-}
-
-// driverName is what StorageClasses call the driver: one for each backend, since a CSIDriver object
-// fixes what its name can do.
-func driverName(definition backends.Definition) string { return definition.Name + ".csi.stowage.dev" }
-
-// serve answers calls until the context ends.
-func (o *options) serve(ctx context.Context, definition backends.Definition, instance *backends.Instance, log *slog.Logger) error {
-	metrics := driver.NewMetrics(driverName(definition), version)
-	traces, stopTraces, err := o.traces(ctx, driverName(definition), log)
-	if err != nil {
-		return fmt.Errorf("--otlp-endpoint: %w", err)
-	}
-	defer stopTraces()
-	server, err := driver.NewServer(ctx, driver.Config{
-		Name: driverName(definition), Version: version, Definition: definition, Instance: instance,
-		NodeID: o.nodeID, StateDir: filepath.Join(o.dataDir, "node"), DelegateFSGroup: o.delegateFSGroup,
-		MaxFormats: o.maxFormats,
-		Metrics:    metrics, Traces: traces, Log: log,
-	})
-	if err != nil {
-		return err
-	}
-	listener, err := driver.Listen(ctx, o.endpoint)
-	if err != nil {
-		return fmt.Errorf("--endpoint: %w", err)
-	}
-	stopHTTP, err := o.serveHTTP(ctx, metrics, log)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	defer stopHTTP()
-	log.Info("serving", "driver", driverName(definition), "version", version, "endpoint", o.endpoint,
-		"dataDir", o.dataDir, "node", o.nodeID, "features", server.Features().Names())
-	return server.Serve(ctx, listener, o.grace)
-}
-
-// serveHTTP serves metrics and health until the function that it returns is called: longer than ctx, so
-// that the end of the last requests is still measured.
-func (o *options) serveHTTP(ctx context.Context, metrics *driver.Metrics, log *slog.Logger) (stop func(), err error) {
-	if o.httpEndpoint == "" {
-		return func() {}, nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.httpEndpoint)
-	if err != nil {
-		return nil, fmt.Errorf("--http-endpoint: %w", err)
-	}
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := driver.ServeHTTP(life, listener, metrics); err != nil {
-			log.Error("the HTTP endpoint failed", "endpoint", o.httpEndpoint, "error", err)
-		}
-	}()
-	return func() { cancel(); <-done }, nil
 }

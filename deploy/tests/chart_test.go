@@ -15,7 +15,7 @@ func TestSchema(t *testing.T) {
 		return map[string]any{"local": map[string]any{"config": map[string]any{"pools": []any{entry}}}}
 	}
 	for name, values := range map[string]map[string]any{
-		"backend to come":    {"backend": "nfs"},
+		"backend to come":    {"backend": "ebs"},
 		"unknown key":        {"replicaCount": 2},
 		"unknown nested key": {"image": map[string]any{"repo": "x"}},
 		"level":              {"log": map[string]any{"level": "debug"}},

@@ -17,7 +17,7 @@ func installs() []install {
 	return []install{
 		{name: "local-standalone", folder: "kubernetes/overlays/local-standalone", values: map[string]any{}},
 		{
-			name: "nfs", folder: "tests/testdata/nfs", schemaless: true,
+			name: "nfs", folder: "kubernetes/overlays/nfs",
 			values: map[string]any{
 				"backend":   "nfs",
 				"csiDriver": map[string]any{"attachRequired": false},
@@ -57,8 +57,11 @@ func classValues() map[string]any {
 	}
 }
 
-// examples is the kustomization with the classes.
-const examples = "kubernetes/examples/local"
+// examples and nfsExamples are the kustomizations with classes.
+const (
+	examples    = "kubernetes/examples/local"
+	nfsExamples = "kubernetes/examples/nfs"
+)
 
 // each runs a test for each way to install, and for the classes.
 func each(t *testing.T, test func(t *testing.T, objects []object)) {
@@ -67,5 +70,6 @@ func each(t *testing.T, test func(t *testing.T, objects []object)) {
 		t.Run(in.name+"/helm", func(t *testing.T) { test(t, charted(t, in.values, in.schemaless)) })
 	}
 	t.Run("classes/kustomize", func(t *testing.T) { test(t, kustomized(t, examples)) })
+	t.Run("nfs classes/kustomize", func(t *testing.T) { test(t, kustomized(t, nfsExamples)) })
 	t.Run("classes/helm", func(t *testing.T) { test(t, charted(t, classValues(), false)) })
 }

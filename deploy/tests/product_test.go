@@ -40,18 +40,19 @@ func TestParameters(t *testing.T) {
 		title, body, _ := strings.Cut(section, "\n")
 		sections[title] = body
 	}
-	for _, o := range kustomized(t, examples) {
+	for _, o := range append(kustomized(t, examples), kustomized(t, nfsExamples)...) {
 		var parameters map[string]string
+		var driver string
 		switch class := typed(t, o).(type) {
 		case *storagev1.StorageClass:
-			parameters = class.Parameters
+			parameters, driver = class.Parameters, class.Provisioner
 		case *storagev1.VolumeAttributesClass:
-			parameters = class.Parameters
+			parameters, driver = class.Parameters, class.DriverName
 		case *snapshotClass:
-			parameters = class.Parameters
+			parameters, driver = class.Parameters, class.Driver
 		}
 		kind := strings.Replace(o.GetKind(), "VolumeGroupSnapshotClass", "VolumeSnapshotClass", 1) // They share theirs.
-		known := sections["local: "+kind] + sections["Every backend: "+kind]
+		known := sections[strings.TrimSuffix(driver, ".csi.stowage.dev")+": "+kind] + sections["Every backend: "+kind]
 		for key := range parameters {
 			if !strings.Contains(known, "| `"+key+"` |") {
 				t.Errorf("%s: docs/parameters.md has no %s for a %s", o.id(), key, kind)

@@ -14,10 +14,13 @@ func TestContainers(t *testing.T) {
 		t.Run(in.name, func(t *testing.T) {
 			for id, pod := range pods(t, kustomized(t, in.folder)) {
 				for _, c := range pod.Spec.Containers {
-					mounts := c.Name == "stowage" && !strings.HasPrefix(id, "Deployment/")
-					if mounts {
+					controller := strings.HasPrefix(id, "Deployment/")
+					switch {
+					case c.Name == "stowage" && !controller:
 						checkPrivileged(t, id, c)
-					} else {
+					case c.Name == "stowage" && in.name == "nfs":
+						checkPrivateMounts(t, id, pod.Spec.SecurityContext, c)
+					default:
 						checkTight(t, id, pod.Spec.SecurityContext, c)
 					}
 					checkEveryone(t, id, c)
@@ -37,6 +40,22 @@ func checkPrivileged(t *testing.T, id string, c corev1.Container) {
 		c.VolumeMounts[i].MountPropagation == nil || *c.VolumeMounts[i].MountPropagation != both {
 		t.Errorf("%s: what %s mounts is not seen by the kubelet", id, c.Name)
 	}
+}
+
+// checkPrivateMounts checks a controller that mounts for itself: root, with the capabilities for that and no others, and
+// tight otherwise.
+func checkPrivateMounts(t *testing.T, id string, pod *corev1.PodSecurityContext, c corev1.Container) {
+	t.Helper()
+	want := []corev1.Capability{"SYS_ADMIN", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "MKNOD"}
+	if have := c.SecurityContext.Capabilities.Add; !slices.Equal(have, want) {
+		t.Errorf("%s: %s has the capabilities %v, want %v", id, c.Name, have, want)
+	}
+	if user := c.SecurityContext.RunAsUser; user == nil || *user != 0 {
+		t.Errorf("%s: %s is not root, which the server's files belong to", id, c.Name)
+	}
+	rest := *c.DeepCopy()
+	rest.SecurityContext.Capabilities.Add, rest.SecurityContext.RunAsUser, rest.SecurityContext.RunAsNonRoot = nil, nil, nil
+	checkTight(t, id, pod, rest)
 }
 
 // checkTight checks what the Pod Security level "restricted" asks, and a read-only root beyond it. The registrar alone is root.

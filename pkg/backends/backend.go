@@ -12,8 +12,9 @@ type Backend interface {
 	// something that the Spec names is not there. Exists comes before all of them.
 	Create(ctx context.Context, spec Spec) (*Volume, error)
 
-	// Find returns the volume that Create made under the name. Kinds: NotFound.
-	Find(ctx context.Context, name string) (*Volume, error)
+	// Find returns the volume that Create made under the Spec's name. The rest of the Spec only tells where to look, for
+	// a backend that keeps volumes in several places: what it finds need not be what the Spec asks for. Kinds: NotFound.
+	Find(ctx context.Context, spec Spec) (*Volume, error)
 
 	// Get returns the volume with the handle. A handle that the backend could never have given out is
 	// NotFound too: nothing about the handle's text may be believed. Kinds: NotFound.

@@ -20,6 +20,9 @@ type Definition struct {
 	// into as strict YAML; nil when there is nothing to configure.
 	NewConfig func() any
 
+	// Inseparable says that controller and node must be one process, because the one knows what the other does.
+	Inseparable bool
+
 	// Open starts the backend: it repairs what a crash left behind, reports it to the log, and fails
 	// with a sentence that says what is missing.
 	Open func(ctx context.Context, options Options) (*Instance, error)

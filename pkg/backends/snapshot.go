@@ -14,8 +14,9 @@ type Snapshotter interface {
 	// snapshot; Exhausted.
 	CreateSnapshot(ctx context.Context, spec SnapshotSpec) (*Snapshot, error)
 
-	// FindSnapshot returns the snapshot that CreateSnapshot made under the name. Kinds: NotFound.
-	FindSnapshot(ctx context.Context, name string) (*Snapshot, error)
+	// FindSnapshot returns the snapshot that CreateSnapshot made under the spec's name. The rest of the spec only tells
+	// where to look, as in Backend.Find. Kinds: NotFound.
+	FindSnapshot(ctx context.Context, spec SnapshotSpec) (*Snapshot, error)
 
 	// GetSnapshot returns the snapshot with the handle, a group's member included. Kinds: NotFound.
 	GetSnapshot(ctx context.Context, handle string) (*Snapshot, error)

@@ -183,4 +183,7 @@ type Attachment struct {
 	Type AccessType
 	// Attributes are Volume.Attributes and, over them, what Attacher.Attach returned.
 	Attributes map[string]string
+	// MountOptions are those that will be used besides the Source's, one an element, for a backend that allows some only:
+	// it refuses the others with Invalid.
+	MountOptions []string
 }

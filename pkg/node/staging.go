@@ -62,7 +62,7 @@ func (st *staging) check(context.Context) error {
 func (st *staging) find(ctx context.Context) (err error) {
 	r := st.request
 	st.source, err = tracing.Run(ctx, "backend source", func(ctx context.Context) (backends.Source, error) {
-		return st.service.backend.Source(ctx, backends.Attachment{Handle: r.Volume, Type: r.Use.Type, Attributes: r.Attributes})
+		return st.service.backend.Source(ctx, backends.Attachment{Handle: r.Volume, Type: r.Use.Type, Attributes: r.Attributes, MountOptions: r.MountOptions})
 	})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func (s *Service) create(ctx context.Context, spec backends.Spec, source backend
 		return made, err
 	}
 	found, err := observed(ctx, s, "find", spec.Name, func(ctx context.Context) (*backends.Volume, error) {
-		return s.backend.Find(ctx, spec.Name)
+		return s.backend.Find(ctx, spec)
 	})
 	if backends.Is(err, backends.NotFound) {
 		return nil, gone("volume", spec.Name)

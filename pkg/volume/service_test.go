@@ -298,7 +298,7 @@ func (v vanishing) Create(context.Context, backends.Spec) (*backends.Volume, err
 	return nil, backends.Errorf(backends.Exists, "taken")
 }
 
-func (v vanishing) Find(context.Context, string) (*backends.Volume, error) {
+func (v vanishing) Find(context.Context, backends.Spec) (*backends.Volume, error) {
 	return nil, backends.Errorf(v.found, "not now")
 }
 
@@ -306,7 +306,7 @@ func (v vanishing) CreateSnapshot(context.Context, backends.SnapshotSpec) (*back
 	return nil, backends.Errorf(backends.Exists, "taken")
 }
 
-func (v vanishing) FindSnapshot(context.Context, string) (*backends.Snapshot, error) {
+func (v vanishing) FindSnapshot(context.Context, backends.SnapshotSpec) (*backends.Snapshot, error) {
 	return nil, backends.Errorf(v.found, "not now")
 }
 

@@ -20,7 +20,7 @@ func (s *Service) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 		return made, err
 	}
 	found, err := observed(ctx, s, "find-snapshot", spec.Name, func(ctx context.Context) (*backends.Snapshot, error) {
-		return snapshotter.FindSnapshot(ctx, spec.Name)
+		return snapshotter.FindSnapshot(ctx, spec)
 	})
 	if backends.Is(err, backends.NotFound) {
 		return nil, gone("snapshot", spec.Name)

@@ -20,9 +20,11 @@ import (
 // Options say how a driver is started; the zero value is a good start.
 type Options struct {
 	Backend string
-	Config  string // YAML
-	DataDir string // default: a directory of the test
-	NodeID  string // default: node-1
+	// Definition is served in place of Backend's: a backend over something that stands for its storage.
+	Definition *backends.Definition
+	Config     string // YAML
+	DataDir    string // default: a directory of the test
+	NodeID     string // default: node-1
 	// DelegateFSGroup is --delegate-fsgroup.
 	DelegateFSGroup bool
 	Log             io.Writer  // default: nowhere
@@ -63,10 +65,7 @@ func Start(t testing.TB, options Options) *Driver {
 
 func (d *Driver) open(ctx context.Context, t testing.TB, options Options, log *slog.Logger) backends.Definition {
 	t.Helper()
-	definition, err := all.Registry().Lookup(options.Backend)
-	if err != nil {
-		t.Fatal(err)
-	}
+	definition := options.definition(t)
 	open := backends.Options{
 		Driver: definition.Name + ".csi.stowage.dev", DataDir: options.DataDir, NodeID: options.NodeID, Log: log,
 	}
@@ -76,7 +75,21 @@ func (d *Driver) open(ctx context.Context, t testing.TB, options Options, log *s
 			t.Fatal(err)
 		}
 	}
-	if d.Instance, err = definition.Open(ctx, open); err != nil {
+	instance, err := definition.Open(ctx, open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Instance = instance
+	return definition
+}
+
+func (o Options) definition(t testing.TB) backends.Definition {
+	t.Helper()
+	if o.Definition != nil {
+		return *o.Definition
+	}
+	definition, err := all.Registry().Lookup(o.Backend)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return definition

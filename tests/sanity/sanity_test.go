@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/tests/inprocess"
 )
 
@@ -24,6 +25,7 @@ const gib = 1 << 30
 type setup struct {
 	name       string
 	backend    string
+	definition *backends.Definition // in place of the backend's own
 	config     string
 	access     string
 	parameters map[string]string
@@ -32,7 +34,7 @@ type setup struct {
 	skips map[string]string
 }
 
-func setups() []setup {
+func setups(t testing.TB) []setup {
 	noAttach := map[string]string{
 		"ControllerPublishVolume":      "local volumes need no attach step",
 		"ControllerUnpublishVolume":    "local volumes need no attach step",
@@ -58,21 +60,23 @@ func setups() []setup {
 			name: "local directory mount", backend: "local", access: "mount", skips: noAttach,
 			parameters: map[string]string{"pool": "directory"}, mutable: map[string]string{"onDelete": "delete"},
 		},
+		nfsSetup(t),
 	}
 }
 
 func TestSanity(t *testing.T) {
-	for _, s := range setups() {
+	all := setups(t)
+	for _, s := range all {
 		config := s.start(t)
 		ginkgo.Describe(s.name, func() { sanity.GinkgoTest(config) })
 	}
-	ginkgo.ReportAfterSuite("table", func(report ginkgo.Report) { table(t, report) })
+	ginkgo.ReportAfterSuite("table", func(report ginkgo.Report) { table(t, all, report) })
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	ginkgo.RunSpecs(t, "csi-sanity")
 }
 
 func (s setup) start(t *testing.T) *sanity.TestConfig {
-	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Config: s.config})
+	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config})
 	config := sanity.NewTestConfig()
 	dir := t.TempDir()
 	config.Address = driver.Endpoint
@@ -100,9 +104,9 @@ func sizeTopologies(ctx context.Context, method string, request, response any, c
 }
 
 // table prints the outcome for each setup, and fails for a spec that was skipped without a reason.
-func table(t *testing.T, report types.Report) {
+func table(t *testing.T, all []setup, report types.Report) {
 	fmt.Printf("\n%-24s %6s %6s %8s %8s\n", "csi-sanity over", "passed", "failed", "skipped", "pending")
-	for _, s := range setups() {
+	for _, s := range all {
 		counts := map[types.SpecState]int{}
 		for _, spec := range report.SpecReports {
 			if len(spec.ContainerHierarchyTexts) == 0 || spec.ContainerHierarchyTexts[0] != s.name {

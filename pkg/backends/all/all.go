@@ -4,6 +4,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 	"github.com/stowage-csi/stowage/pkg/backends/memory"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs"
 )
 
 // Registry returns every backend, in the order in which they are shown.
@@ -11,5 +12,6 @@ func Registry() backends.Registry {
 	return backends.Registry{
 		local.Definition(),
 		memory.Definition(),
+		nfs.Definition(),
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 func TestRegistry(t *testing.T) {
 	registry := all.Registry()
-	if names := registry.Names(); !slices.Equal(names, []string{"local", "memory"}) {
-		t.Errorf("the backends are %q, want local and memory", names)
+	if names := registry.Names(); !slices.Equal(names, []string{"local", "memory", "nfs"}) {
+		t.Errorf("the backends are %q, want local, memory and nfs", names)
 	}
 	for _, d := range registry {
 		if d.Summary == "" || d.NewParameters == nil || d.Open == nil {

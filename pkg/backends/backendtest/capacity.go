@@ -100,7 +100,7 @@ func (w *world) tooLarge(what string, size int64) {
 	spec.Capacity = backends.CapacityRange{RequiredBytes: size}
 	_, err := w.c.Create(w.ctx(), spec)
 	w.fails("Create of "+what, err, backends.Exhausted, backends.OutOfRange)
-	_, err = w.c.Find(w.ctx(), "too large")
+	_, err = w.c.Find(w.ctx(), w.spec("too large"))
 	w.fails("finding it then", err, backends.NotFound)
 }
 

@@ -66,7 +66,7 @@ func (w *world) refusesSmaller(fill fill, source string, size int64) {
 	} else if v.CapacityBytes < size {
 		w.Errorf("a volume has %d bytes, want at least the %d of its source", v.CapacityBytes, size)
 	}
-	_, err := w.c.Find(w.ctx(), "too small")
+	_, err := w.c.Find(w.ctx(), w.spec("too small"))
 	w.fails("finding it then", err, backends.NotFound)
 }
 
@@ -77,6 +77,6 @@ func (w *world) impossibleFill(fill fill, source string) {
 	spec.Access.Types = []backends.AccessType{"tape"}
 	_, err := fill(w.ctx(), spec, source)
 	w.fails("a copy of an access type that does not exist", err, backends.Invalid)
-	_, err = w.c.Find(w.ctx(), "one")
+	_, err = w.c.Find(w.ctx(), w.spec("one"))
 	w.fails("finding it then", err, backends.NotFound)
 }

@@ -78,7 +78,7 @@ func capacityRanges(w *world) {
 			continue
 		}
 		w.fails(row.name, err, row.fails...)
-		_, err = w.c.Find(w.ctx(), spec.Name)
+		_, err = w.c.Find(w.ctx(), spec)
 		w.fails(row.name+": finding it then", err, backends.NotFound)
 	}
 	w.tinyVolume()
@@ -128,7 +128,7 @@ func impossibleAccess(w *world) {
 	spec.Access.Modes = []backends.AccessMode{"NO_NODE_WRITER"}
 	_, err = w.c.Create(w.ctx(), spec)
 	w.fails("a volume in an access mode that does not exist", err, backends.Invalid)
-	_, err = w.c.Find(w.ctx(), "one")
+	_, err = w.c.Find(w.ctx(), w.spec("one"))
 	w.fails("finding it then", err, backends.NotFound)
 }
 
@@ -138,7 +138,7 @@ func returnedIsACopy(w *world) {
 	// As text, since a volume that is shared would be scribbled over too.
 	want := fmt.Sprintf("%+v", *w.get(handle))
 	scribble(w.get(handle))
-	found, err := w.c.Find(w.ctx(), "one")
+	found, err := w.c.Find(w.ctx(), w.spec("one"))
 	w.must("Find", err)
 	scribble(found)
 	if have := fmt.Sprintf("%+v", *w.get(handle)); have != want {

@@ -89,8 +89,8 @@ func (b bare) Create(ctx context.Context, spec backends.Spec) (*backends.Volume,
 	return placeless(b.Backend.Create(ctx, spec))
 }
 
-func (b bare) Find(ctx context.Context, name string) (*backends.Volume, error) {
-	return placeless(b.Backend.Find(ctx, name))
+func (b bare) Find(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
+	return placeless(b.Backend.Find(ctx, spec))
 }
 
 func (b bare) Get(ctx context.Context, handle string) (*backends.Volume, error) {

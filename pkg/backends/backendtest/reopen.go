@@ -86,7 +86,7 @@ func (w *world) sameVolume(before *backends.Volume) {
 
 func (w *world) sameSnapshot(before *backends.Snapshot, types []backends.AccessType) {
 	w.Helper()
-	found, err := snapshotThing(w.f.Snapshot.FindSnapshot(w.ctx(), before.Name))
+	found, err := snapshotThing(w.f.Snapshot.FindSnapshot(w.ctx(), w.snapshotSpec(before.Name, before.Volume)))
 	w.must("FindSnapshot", err)
 	if want, _ := snapshotThing(before, nil); !reflect.DeepEqual(found, want) {
 		w.Errorf("reopened, the snapshot is\n%+v\nwant\n%+v", found.value, want.value)
@@ -128,7 +128,7 @@ func reopenDeleted(w *world) {
 	w.must("Delete", w.c.Delete(w.ctx(), w.volume("one").Handle))
 	kept := w.make(ts, "kept")
 	w.reopen()
-	_, err := w.c.Find(w.ctx(), "one")
+	_, err := w.c.Find(w.ctx(), w.spec("one"))
 	w.fails("finding what was deleted", err, backends.NotFound)
 	w.onlyNew(ts, nil, kept.handle)
 	w.volume("one")

@@ -127,7 +127,7 @@ func groupMembers(w *world) {
 		w.fails("deleting a member", w.f.Snapshot.DeleteSnapshot(w.ctx(), s.Handle), backends.InUse)
 		w.ready(s.Handle)
 	}
-	if _, err := w.f.Snapshot.FindSnapshot(w.ctx(), "group"); err != nil {
+	if _, err := w.f.Snapshot.FindSnapshot(w.ctx(), w.snapshotSpec("group", g.Snapshots[0].Volume)); err != nil {
 		w.fails("finding a snapshot by the group's name", err, backends.NotFound)
 	}
 	w.must("DeleteGroup", w.f.Group.DeleteGroup(w.ctx(), g.Handle))
@@ -150,7 +150,7 @@ func groupContent(w *world) {
 		w.holdsAs(types, "the restored volume", restored.Handle, want)
 	}
 	w.must("DeleteGroup", w.f.Group.DeleteGroup(w.ctx(), g.Handle))
-	restored, err := w.c.Find(w.ctx(), "restored data of one")
+	restored, err := w.c.Find(w.ctx(), w.spec("restored data of one"))
 	w.must("Find", err)
 	w.holdsAs(types, "the volume restored from a group that is gone", restored.Handle, "data of one")
 }

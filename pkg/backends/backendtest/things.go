@@ -121,7 +121,7 @@ func second[T any](_ T, err error) error { return err }
 func volumeThings(w *world, create func(context.Context, backends.Spec) (*backends.Volume, error)) things {
 	t := things{
 		create: func(ctx context.Context, name string) (thing, error) { return volumeThing(create(ctx, w.spec(name))) },
-		find:   func(ctx context.Context, name string) (thing, error) { return volumeThing(w.c.Find(ctx, name)) },
+		find:   func(ctx context.Context, name string) (thing, error) { return volumeThing(w.c.Find(ctx, w.spec(name))) },
 		get:    func(ctx context.Context, handle string) (thing, error) { return volumeThing(w.c.Get(ctx, handle)) },
 		delete: func(ctx context.Context, handle string) error { return w.c.Delete(ctx, handle) },
 		usable: func(t thing) { w.usableVolume(t.handle) },
@@ -182,7 +182,7 @@ func snapshots(w *world) things {
 			},
 		},
 		find: func(ctx context.Context, name string) (thing, error) {
-			return snapshotThing(w.f.Snapshot.FindSnapshot(ctx, name))
+			return snapshotThing(w.f.Snapshot.FindSnapshot(ctx, w.snapshotSpec(name, source)))
 		},
 		get: func(ctx context.Context, handle string) (thing, error) {
 			return snapshotThing(w.f.Snapshot.GetSnapshot(ctx, handle))

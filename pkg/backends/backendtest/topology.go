@@ -91,6 +91,6 @@ func placeImpossible(w *world) {
 	spec.Topology = backends.TopologyRequirement{Requisite: []backends.Topology{nowhere}, Preferred: []backends.Topology{nowhere}}
 	_, err := w.c.Create(w.ctx(), spec)
 	w.fails("Create in no place", err, backends.Exhausted)
-	_, err = w.c.Find(w.ctx(), "one")
+	_, err = w.c.Find(w.ctx(), w.spec("one"))
 	w.fails("finding it then", err, backends.NotFound)
 }

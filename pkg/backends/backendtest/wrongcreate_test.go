@@ -21,7 +21,7 @@ type idempotentItself struct{ parts }
 func (b idempotentItself) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
 	v, err := b.parts.Create(ctx, spec)
 	if backends.Is(err, backends.Exists) {
-		return b.Find(ctx, spec.Name)
+		return b.Find(ctx, spec)
 	}
 	return v, err
 }
@@ -35,7 +35,7 @@ type looksBeforeItCreates struct {
 
 func (b looksBeforeItCreates) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
 	name := spec.Name
-	if _, err := b.Find(ctx, name); err == nil {
+	if _, err := b.Find(ctx, spec); err == nil {
 		return nil, backends.Errorf(backends.Exists, "there is a volume of that name")
 	}
 	select {
@@ -52,8 +52,8 @@ func (b looksBeforeItCreates) Create(ctx context.Context, spec backends.Spec) (*
 	return b.Get(ctx, v.Handle)
 }
 
-func (b looksBeforeItCreates) Find(ctx context.Context, name string) (*backends.Volume, error) {
-	handle, ok := b.handles.Load(name)
+func (b looksBeforeItCreates) Find(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
+	handle, ok := b.handles.Load(spec.Name)
 	if !ok {
 		return nil, backends.Errorf(backends.NotFound, "there is no volume of that name")
 	}
@@ -204,8 +204,8 @@ func (b logsEverything) Create(ctx context.Context, spec backends.Spec) (*backen
 
 type returnsNothing struct{ parts }
 
-func (b returnsNothing) Find(ctx context.Context, name string) (*backends.Volume, error) {
-	v, err := b.parts.Find(ctx, name)
+func (b returnsNothing) Find(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
+	v, err := b.parts.Find(ctx, spec)
 	if backends.Is(err, backends.NotFound) {
 		return nil, nil
 	}

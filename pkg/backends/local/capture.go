@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/filecopy"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
+	"github.com/stowage-csi/stowage/pkg/filecopy"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
-	"github.com/stowage-csi/stowage/pkg/backends/local/internal/testfs"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // newPoolOn opens a backend with two pools of type image on a filesystem of the type.
@@ -351,7 +351,7 @@ func TestCopiesThatFailLeaveNothing(t *testing.T) {
 	f.holdsOnly("volumes/"+i.Handle, "volumes/"+d.Handle)
 	f.promised(8 << 20)
 	for _, err := range []error{
-		second(f.FindSnapshot(t.Context(), "s")), second(f.FindGroup(t.Context(), "s")), second(f.Find(t.Context(), "c")),
+		second(f.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "s"})), second(f.FindGroup(t.Context(), "s")), second(f.Find(t.Context(), backends.Spec{Name: "c"})),
 	} {
 		hasKind(t, "finding it", err, backends.NotFound)
 	}

@@ -20,8 +20,8 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
-	"github.com/stowage-csi/stowage/pkg/backends/local/internal/testfs"
 	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // TestMain runs the tests, or, when arguments follow the flags, the child that a crash test kills.
@@ -191,11 +191,11 @@ func (f *fixture) agrees(t *testing.T, round int, acknowledged map[string]known)
 		switch kind {
 		case "volume":
 			var v *backends.Volume
-			if v, err = f.Find(ctx, name); err == nil {
+			if v, err = f.Find(ctx, backends.Spec{Name: name}); err == nil {
 				size = v.CapacityBytes
 			}
 		case "snapshot":
-			_, err = f.FindSnapshot(ctx, name)
+			_, err = f.FindSnapshot(ctx, backends.SnapshotSpec{Name: name})
 		case "group":
 			_, err = f.FindGroup(ctx, name)
 		}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/tree"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // The sizes of volumes in bytes. An image is a whole number of pages, so that any block size of a loop device

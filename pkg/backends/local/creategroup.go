@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // CreateGroup takes snapshots of several images of one pool at one instant. Kinds: Exists; NotFound; InUse

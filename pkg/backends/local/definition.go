@@ -7,6 +7,7 @@ func Definition() backends.Definition {
 	return backends.Definition{
 		Name:                  "local",
 		Summary:               "directories and image files on this node's own filesystems",
+		Inseparable:           true,
 		NewParameters:         func() any { return new(Parameters) },
 		NewMutable:            func() any { return new(Mutable) },
 		NewSnapshotParameters: func() any { return new(SnapshotParameters) },

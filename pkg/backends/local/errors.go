@@ -10,7 +10,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
-	"github.com/stowage-csi/stowage/pkg/backends/local/tree"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // annotate completes the error of an operation: every method that is called from outside defers it, so that

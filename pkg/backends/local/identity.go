@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // The names in the data directory, and that of the file which makes a directory a pool.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/filecopy"
+	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
 // allocationStep is how many bytes are allocated between two looks at the context.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends/local/tree"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // closeGrace is how long Close lets the janitor finish. What it does not finish is done by the next start.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // report counts what start-up found in a pool and did to it.

@@ -250,7 +250,7 @@ func TestImagesHoldTheirFilesystem(t *testing.T) {
 			t.Errorf("the volume of pool %s has %d bytes, want %d", kind, v.CapacityBytes, want)
 		}
 	}
-	spec.Name, spec.Capacity.LimitBytes = "limited", 200<<20
+	spec.Name, spec.Parameters, spec.Capacity.LimitBytes = "limited", &Parameters{Pool: string(image)}, 200<<20
 	_, err := f.Create(t.Context(), spec)
 	hasKind(t, "Create of an image that its filesystem does not fit", err, backends.OutOfRange, "314572800")
 }

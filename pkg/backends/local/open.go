@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // open starts the backend. Kinds: Invalid for options or a configuration that are wrong; Busy while another

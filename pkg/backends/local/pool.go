@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
-	"github.com/stowage-csi/stowage/pkg/backends/local/filecopy"
+	"github.com/stowage-csi/stowage/pkg/durable"
+	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
 // poolType says what a pool's volumes are.

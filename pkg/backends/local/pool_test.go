@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/internal/testfs"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // opens opens the fixture's options again, which must fail.

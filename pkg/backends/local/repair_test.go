@@ -179,7 +179,7 @@ func TestWhatCannotBeUnderstoodIsSetAside(t *testing.T) {
 			}
 			f.promised(0)
 			for _, err := range []error{
-				second(f.Find(t.Context(), "one")), second(f.FindSnapshot(t.Context(), "one")), second(f.FindGroup(t.Context(), "one")),
+				second(f.Find(t.Context(), backends.Spec{Name: "one"})), second(f.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "one"})), second(f.FindGroup(t.Context(), "one")),
 			} {
 				hasKind(t, "finding it", err, backends.NotFound)
 			}
@@ -222,7 +222,7 @@ func TestOneNameInTwoPools(t *testing.T) {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the second volume of that name is still there: %v", err)
 	}
-	if got, err := f.Find(t.Context(), "one"); err != nil || got.CapacityBytes != 1 {
+	if got, err := f.Find(t.Context(), backends.Spec{Name: "one"}); err != nil || got.CapacityBytes != 1 {
 		t.Errorf("got %+v, %v; want the first one", got, err)
 	}
 }

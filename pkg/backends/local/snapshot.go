@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
-	"github.com/stowage-csi/stowage/pkg/backends/local/tree"
+	"github.com/stowage-csi/stowage/pkg/durable"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // snapshot is a snapshot that exists, on its own or in a group. It never changes.
@@ -133,9 +133,9 @@ func (e *engine) capture(ctx context.Context, data string, record *snapshotRecor
 }
 
 // FindSnapshot returns the snapshot of that name. Kinds: NotFound.
-func (e *engine) FindSnapshot(_ context.Context, name string) (result *backends.Snapshot, err error) {
-	defer annotate(&err, "find snapshot", name)
-	s, err := e.snapshots.get(handleOf(snapshotPrefix, name))
+func (e *engine) FindSnapshot(_ context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
+	defer annotate(&err, "find snapshot", spec.Name)
+	s, err := e.snapshots.get(handleOf(snapshotPrefix, spec.Name))
 	if err != nil {
 		return nil, err
 	}

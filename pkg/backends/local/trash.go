@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // take promises so many bytes of the pool. Before it says that there is no room, it waits a little for what

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/durable"
+	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // volume is a volume that exists.
@@ -75,10 +75,10 @@ func (r *volumeRecord) size() int64 {
 	return r.SizeBytes
 }
 
-// Find returns the volume of that name. Kinds: NotFound.
-func (e *engine) Find(_ context.Context, name string) (result *backends.Volume, err error) {
-	defer annotate(&err, "find volume", name)
-	v, err := e.volumes.get(handleOf(volumePrefix, name))
+// Find returns the volume of the spec's name. Kinds: NotFound.
+func (e *engine) Find(_ context.Context, spec backends.Spec) (result *backends.Volume, err error) {
+	defer annotate(&err, "find volume", spec.Name)
+	v, err := e.volumes.get(handleOf(volumePrefix, spec.Name))
 	if err != nil {
 		return nil, err
 	}

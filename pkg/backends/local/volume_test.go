@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/local/internal/testfs"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 func writeFile(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }
@@ -270,7 +270,7 @@ func TestSecondCreateOfANameThatIsBeingMade(t *testing.T) {
 	must(t, f.volumes.reserve(handleOf(volumePrefix, "one")))
 	_, err := f.Create(t.Context(), specIn("image", "one"))
 	hasKind(t, "Create", err, backends.Busy)
-	_, err = f.Find(t.Context(), "one")
+	_, err = f.Find(t.Context(), backends.Spec{Name: "one"})
 	hasKind(t, "Find", err, backends.NotFound)
 	f.volumes.abandon(handleOf(volumePrefix, "one"))
 	f.create("image", "one")

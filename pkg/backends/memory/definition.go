@@ -24,6 +24,7 @@ func Definition() backends.Definition {
 	return backends.Definition{
 		Name:          "memory",
 		Summary:       "volumes that are gone with the process: the reference, for tests",
+		Inseparable:   true,
 		NewParameters: func() any { return new(Parameters) },
 		NewMutable:    func() any { return new(Mutable) },
 		NewConfig:     func() any { return &Config{CapacityBytes: 1 << 40, Zone: "memory"} },

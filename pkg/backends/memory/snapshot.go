@@ -84,12 +84,12 @@ func (b *backend) forgetSnapshot(s *snapshot) {
 }
 
 // FindSnapshot returns the snapshot of that name.
-func (b *backend) FindSnapshot(ctx context.Context, name string) (*backends.Snapshot, error) {
+func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
 	if err := b.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer b.mu.Unlock()
-	s, err := b.snapshots.find(name)
+	s, err := b.snapshots.find(spec.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -61,13 +61,13 @@ func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) 
 	return b.create(ctx, spec, func() (origin, error) { return b.volumeOrigin(source) })
 }
 
-// Find returns the volume of that name.
-func (b *backend) Find(ctx context.Context, name string) (*backends.Volume, error) {
+// Find returns the volume of the spec's name.
+func (b *backend) Find(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
 	if err := b.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer b.mu.Unlock()
-	v, err := b.volumes.find(name)
+	v, err := b.volumes.find(spec.Name)
 	if err != nil {
 		return nil, err
 	}

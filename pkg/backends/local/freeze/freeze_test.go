@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends/local/internal/testfs"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 func must(t *testing.T, err error) {

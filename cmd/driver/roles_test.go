@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// Each role serves Identity and its own service, and nothing else; it says so itself.
+func TestRoles(t *testing.T) {
+	for role, want := range map[string]struct{ controller, node codes.Code }{
+		"controller": {codes.OK, codes.Unimplemented},
+		"node":       {codes.Unimplemented, codes.OK},
+		"standalone": {codes.OK, codes.OK},
+	} {
+		t.Run(role, func(t *testing.T) {
+			socket := filepath.Join(t.TempDir(), "csi.sock")
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				root := command()
+				root.SetArgs([]string{role, "--backend=nfs", "--endpoint=unix://" + socket, "--data-dir=" + t.TempDir()})
+				ended <- root.ExecuteContext(ctx)
+			}()
+			defer func() {
+				cancel()
+				if err := <-ended; err != nil {
+					t.Errorf("it ended with %v", err)
+				}
+			}()
+			conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			ask, stop := context.WithTimeout(ctx, 20*time.Second)
+			defer stop()
+			plugin, err := csi.NewIdentityClient(conn).GetPluginCapabilities(ask, &csi.GetPluginCapabilitiesRequest{}, grpc.WaitForReady(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if says := strings.Contains(plugin.String(), "CONTROLLER_SERVICE"); says != (want.controller == codes.OK) {
+				t.Errorf("it says that it has a controller service: %t", says)
+			}
+			_, err = csi.NewControllerClient(conn).ControllerGetCapabilities(ask, &csi.ControllerGetCapabilitiesRequest{})
+			if code := status.Code(err); code != want.controller {
+				t.Errorf("the controller service answers %s, want %s", code, want.controller)
+			}
+			_, err = csi.NewNodeClient(conn).NodeGetInfo(ask, &csi.NodeGetInfoRequest{})
+			if code := status.Code(err); code != want.node {
+				t.Errorf("the node service answers %s, want %s", code, want.node)
+			}
+		})
+	}
+}
+
+func TestInseparableBackends(t *testing.T) {
+	for _, role := range []string{"controller", "node"} {
+		root := command()
+		root.SetArgs([]string{role, "--backend=local", "--data-dir=" + t.TempDir()})
+		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "standalone") {
+			t.Errorf("%s of local volumes: %v, want a failure that says what to use", role, err)
+		}
+	}
+	root := command()
+	root.SetArgs([]string{"controller", "--node-id=x"})
+	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "node-id") {
+		t.Errorf("a controller with a node's ID: %v, want that there is no such flag", err)
+	}
+}

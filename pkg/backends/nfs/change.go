@@ -1,0 +1,95 @@
+package nfs
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// Expand records a larger size. NFS enforces none, so that there is nothing to do on the node. Kinds: NotFound; OutOfRange;
+// Exhausted; Busy.
+func (e *controllerSide) Expand(ctx context.Context, handle string, wanted backends.CapacityRange) (result backends.Expansion, err error) {
+	defer annotate(&err, "expand volume", handle)
+	var size atomic.Int64
+	err = e.changing(ctx, volumeKind, handle, "expanding a volume", func(_ context.Context, s *share.Share, h *share.Home, r *record) error {
+		size.Store(r.SizeBytes)
+		if wanted.LimitBytes != 0 && wanted.LimitBytes < r.SizeBytes {
+			return backends.Errorf(backends.OutOfRange, "it has %d bytes, which is more than the limit of %d: volumes do not shrink", r.SizeBytes, wanted.LimitBytes)
+		}
+		if wanted.RequiredBytes <= r.SizeBytes {
+			return nil
+		}
+		larger, err := wanted.Round(defaultSize, 1, 1)
+		if err != nil {
+			return err
+		}
+		_, free, err := s.Space()
+		if err != nil {
+			return err
+		}
+		if larger-r.SizeBytes > free {
+			return backends.Errorf(backends.Exhausted, "%s has no room for %d more bytes: %d are free", s.Address, larger-r.SizeBytes, free)
+		}
+		r.SizeBytes = larger
+		size.Store(larger)
+		return replace(h, r)
+	})
+	if err != nil {
+		return backends.Expansion{}, err
+	}
+	return backends.Expansion{CapacityBytes: size.Load()}, nil
+}
+
+// Modify sets mutable parameters. Kinds: NotFound; Invalid; Busy.
+func (e *controllerSide) Modify(ctx context.Context, handle string, mutable any) (err error) {
+	defer annotate(&err, "modify volume", handle)
+	m, err := given[Mutable](mutable)
+	if err != nil {
+		return err
+	}
+	return e.changing(ctx, volumeKind, handle, "modifying a volume", func(_ context.Context, _ *share.Share, h *share.Home, r *record) error {
+		m.applyTo(r)
+		if err := r.check(); err != nil {
+			return backends.Errorf(backends.Invalid, "the volume cannot have that: %w", err)
+		}
+		return replace(h, r)
+	})
+}
+
+// applyTo sets what is given in a record.
+func (m Mutable) applyTo(r *record) {
+	if m.OnDelete != nil {
+		r.OnDelete = *m.OnDelete
+	}
+}
+
+// replace writes a record that has changed.
+func replace(h *share.Home, r *record) error {
+	data, err := r.encode()
+	if err != nil {
+		return err
+	}
+	return h.Replace(r.Kind.folder(), r.ID+suffix, data)
+}
+
+// Capacity is what the server says is free on the share. Sizes are labels, so that volumes share it. What the query asks for
+// in vain has none. Kinds: Unavailable when the server does not answer.
+func (e *controllerSide) Capacity(ctx context.Context, query backends.CapacityQuery) (result backends.Capacity, err error) {
+	defer annotate(&err, "tell the capacity", "")
+	p, err := e.target(backends.Spec{Parameters: query.Parameters})
+	if err != nil || access().Check(query.Access) != nil || len(query.Topology) > 0 { // Servers are nowhere.
+		return backends.Capacity{}, nil // No capacity is no failure.
+	}
+	var free atomic.Int64
+	err = e.pool.With(ctx, p.Address, "reading the free space", func(_ context.Context, s *share.Share) error {
+		_, available, err := s.Space()
+		free.Store(available)
+		return err
+	})
+	if err != nil {
+		return backends.Capacity{}, err
+	}
+	return backends.Capacity{AvailableBytes: free.Load(), LargestBytes: free.Load(), SmallestBytes: 1}, nil
+}

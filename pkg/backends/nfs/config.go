@@ -1,0 +1,47 @@
+package nfs
+
+import (
+	"regexp"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+)
+
+// Config is the backend's configuration, as --config holds it in YAML. Controller and nodes need the same.
+type Config struct {
+	// Shares are shares with a name, for the class parameter shareName, and for addresses that are too long for a
+	// handle. They are enumerated from the start, whereas others are once they have been used.
+	Shares []ShareConfig `json:"shares,omitempty"`
+}
+
+// ShareConfig describes a share.
+type ShareConfig struct {
+	// Name is what the class parameter shareName says: at most 63 of a-z, 0-9, "-" and ".", with a letter or digit at
+	// both ends. Handles contain it: what it names may move to another server, and must stay the same share.
+	Name string `json:"name"`
+	// Server and Share are as the class parameters.
+	Server string `json:"server"`
+	Share  string `json:"share"`
+	// NFSVersion is as the class parameter nfsvers.
+	NFSVersion string `json:"nfsvers,omitempty"`
+}
+
+// resolve checks the configuration. Kinds: Invalid.
+func (c *Config) resolve() (map[string]export.Address, error) {
+	form := regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+	named := map[string]export.Address{}
+	for _, s := range c.Shares {
+		if !form.MatchString(s.Name) {
+			return nil, backends.Errorf(backends.Invalid, "a share's name is %q: use at most 63 of a-z, 0-9, \"-\" and \".\", with a letter or digit at both ends", s.Name)
+		}
+		if _, taken := named[s.Name]; taken {
+			return nil, backends.Errorf(backends.Invalid, "two shares are named %q: give each a name of its own", s.Name)
+		}
+		address, err := export.Parse(s.Server, s.Share, s.NFSVersion)
+		if err != nil {
+			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: %w", s.Name, err)
+		}
+		named[s.Name] = address
+	}
+	return named, nil
+}

@@ -1,0 +1,66 @@
+package nfs
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
+)
+
+// testServer and testShare are what the stand-in serves.
+const (
+	testServer = "nfs.test"
+	testShare  = "/export"
+)
+
+// serve makes a directory that stands for servers with one share.
+func serve(tb testing.TB) (servers standin.Servers, root string) {
+	tb.Helper()
+	dir := tb.TempDir()
+	root = filepath.Join(dir, testServer, testShare)
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	return standin.Servers(dir), root
+}
+
+func TestConformance(t *testing.T) {
+	// The stand-in reads the share's place from here, since each check wants an empty one.
+	moving := &movingServers{}
+	harness := backendtest.Over(DefinitionOver(moving), func(tb testing.TB, _ *backends.Options) {
+		moving.Servers, moving.root = serve(tb)
+	})
+	harness.Nodes = []string{"node-a"}
+	harness.Spec = specOf
+	harness.SnapshotParameters = &SnapshotParameters{}
+	retain := retainData
+	harness.Modifications = []backendtest.Modification{{Value: &Mutable{OnDelete: &retain}}}
+	harness.Damage = func(tb testing.TB, instance *backends.Instance, handle string) {
+		v, err := instance.Controller.Get(tb.Context(), handle)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(moving.root, v.Attributes["subDir"])); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	backendtest.Run(t, harness)
+}
+
+// movingServers is a stand-in whose directory changes from check to check.
+type movingServers struct {
+	standin.Servers
+	root string
+}
+
+// specOf asks for a small volume.
+func specOf(name string) backends.Spec {
+	return backends.Spec{
+		Name: name, Capacity: backends.CapacityRange{RequiredBytes: 2 << 20},
+		Parameters: &Parameters{Server: testServer, Share: testShare},
+		Access:     access(),
+	}
+}

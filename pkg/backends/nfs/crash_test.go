@@ -1,0 +1,137 @@
+package nfs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
+)
+
+// churnWord is the argument with which the test's program is the victim of TestKilled.
+const churnWord = "churn"
+
+// churn makes and removes volumes and snapshots until it is killed.
+func churn(servers string) {
+	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
+		Driver: "nfs.test", DataDir: servers, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		panic(err)
+	}
+	e := instance.Controller.(*controllerSide)
+	for i := range 4 {
+		go func() {
+			ctx := context.Background()
+			for {
+				spec := in(fmt.Sprint("v", i), fmt.Sprintf("ns/v%d", i), deleteData)
+				_, _ = e.Create(ctx, spec) // Whatever becomes of it, the test looks afterwards.
+				v, err := e.Find(ctx, spec)
+				if err != nil {
+					continue
+				}
+				snap := backends.SnapshotSpec{Name: fmt.Sprint("s", i), Volume: v.Handle}
+				s, err := e.CreateSnapshot(ctx, snap)
+				if err != nil {
+					s, err = e.FindSnapshot(ctx, snap)
+				}
+				if err == nil {
+					_ = e.DeleteSnapshot(ctx, s.Handle)
+				}
+				_ = e.Delete(ctx, v.Handle)
+			}
+		}()
+	}
+	select {}
+}
+
+// Killed at any instant, a controller leaves what the next one goes on with: every name can be made and removed, and nothing is
+// left in the end.
+func TestKilled(t *testing.T) {
+	w := newWorld(t)
+	check := w.canaries()
+	w.must(os.MkdirAll(w.path("ns"), 0o755))
+	before := photograph(t, w.root)
+	servers := string(w.mount.(standin.Servers))
+	for range 12 {
+		victim := exec.CommandContext(t.Context(), "/proc/self/exe", churnWord, servers)
+		victim.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		w.must(victim.Start())
+		<-time.After(time.Duration(50+rand.IntN(250)) * time.Millisecond)
+		w.must(victim.Process.Kill())
+		_ = victim.Wait() // by a signal
+		w.reopen()
+		for i := range 4 {
+			w.settle(fmt.Sprint("v", i), fmt.Sprintf("ns/v%d", i), fmt.Sprint("s", i))
+		}
+	}
+	w.removeForgotten()
+	w.tidy(0, 0)
+	if after := photograph(t, w.root); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("what is left is\n%q\nwant\n%q", after, before)
+	}
+	w.must(os.Remove(w.path("ns")))
+	w.must(os.Remove(filepath.Join(servers, knownFile))) // the victims' data directory
+	check()
+}
+
+// settle makes a volume and a snapshot of it, whatever a dead controller left, and removes them.
+func (w *world) settle(name, dir, snapshot string) {
+	w.Helper()
+	ctx := w.Context()
+	spec := in(name, dir, deleteData)
+	w.ask("creating", func() error { _, err := w.Create(ctx, spec); return unless(err, backends.Exists) })
+	v, err := w.Find(ctx, spec)
+	w.must(err)
+	if info, err := os.Stat(filepath.Join(w.root, dir)); err != nil || !info.IsDir() {
+		w.Errorf("volume %s has no directory: %v", name, err)
+	}
+	snap := backends.SnapshotSpec{Name: snapshot, Volume: v.Handle}
+	w.ask("taking a snapshot", func() error { _, err := w.CreateSnapshot(ctx, snap); return unless(err, backends.Exists) })
+	s, err := w.FindSnapshot(ctx, snap)
+	w.must(err)
+	w.ask("deleting the snapshot", func() error { return w.DeleteSnapshot(ctx, s.Handle) })
+	w.ask("deleting", func() error { return w.Delete(ctx, v.Handle) })
+}
+
+func unless(err error, kind backends.Kind) error {
+	if backends.Is(err, kind) {
+		return nil
+	}
+	return err
+}
+
+// ask asks again as an orchestrator does, until the answer is final.
+func (w *world) ask(what string, call func() error) {
+	w.Helper()
+	w.eventually(what, func() bool {
+		err := call()
+		if err != nil && !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) {
+			w.Fatalf("%s: %v", what, err)
+		}
+		return err == nil
+	})
+}
+
+// removeForgotten makes drafts that nobody has a record of old enough to be removed.
+func (w *world) removeForgotten() {
+	w.Helper()
+	old := time.Now().Add(-2 * forgottenAfter)
+	entries, err := os.ReadDir(w.path(share.HomeName, share.Staging))
+	w.must(err)
+	for _, entry := range entries {
+		w.must(os.Chtimes(w.path(share.HomeName, share.Staging, entry.Name()), old, old))
+	}
+	w.reopen()
+	w.ask("waking the janitor", func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })
+}

@@ -1,0 +1,98 @@
+package export
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// Address names an export.
+type Address struct {
+	Server string // a host's name or IP address, without brackets
+	Path   string // absolute and clean
+	// Version is one of Versions; empty for the newest that the server has.
+	Version string
+}
+
+// Versions are the versions of NFS that can be asked for, the newest first.
+func Versions() []string { return []string{"4.2", "4.1", "4.0", "3"} }
+
+// String is the export as mount(8) writes it.
+func (a Address) String() string {
+	if strings.Contains(a.Server, ":") {
+		return "[" + a.Server + "]:" + a.Path
+	}
+	return a.Server + ":" + a.Path
+}
+
+// Below is the source of a mount of a directory of the export.
+func (a Address) Below(dir string) string {
+	source := strings.TrimSuffix(a.String(), "/")
+	if dir != "" {
+		source += "/" + dir
+	}
+	if strings.HasSuffix(source, ":") {
+		return source + "/"
+	}
+	return source
+}
+
+// Same tells whether both are the same export, whatever the version.
+func (a Address) Same(b Address) bool { return a.Server == b.Server && a.Path == b.Path }
+
+// Parse checks what names an export and brings it into its one form. Kinds: Invalid.
+func Parse(server, path, version string) (Address, error) {
+	a := Address{Path: path, Version: version}
+	var err error
+	if a.Server, err = parseServer(server); err != nil {
+		return a, err
+	}
+	if a.Path, err = parsePath(path); err != nil {
+		return a, err
+	}
+	if version == "4" {
+		a.Version = ""
+	} else if version != "" && !slices.Contains(Versions(), version) {
+		return a, backends.Errorf(backends.Invalid, "NFS version %q is not known: use %s", version, strings.Join(Versions(), ", "))
+	}
+	return a, nil
+}
+
+// maxHost is the longest name that DNS has (RFC 1035, 2.3.4).
+const maxHost = 253
+
+func parseServer(server string) (string, error) {
+	if ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(server, "["), "]")); err == nil {
+		return ip.String(), nil
+	}
+	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789.-_"
+	lower := strings.ToLower(server)
+	if server == "" || len(server) > maxHost || strings.Trim(lower, allowed) != "" || strings.HasPrefix(server, "-") || strings.HasPrefix(server, ".") {
+		return "", backends.Errorf(backends.Invalid, "server is %.64q: use a host's name or an IP address, such as nfs.example.com", server)
+	}
+	return lower, nil
+}
+
+func parsePath(path string) (string, error) {
+	clean, err := safepath.Absolute(path)
+	if err != nil {
+		return "", backends.Errorf(backends.Invalid, "share is wrong: %w", err)
+	}
+	if err := CheckText(clean); err != nil {
+		return "", backends.Errorf(backends.Invalid, "share is wrong: %w", err)
+	}
+	return clean, nil
+}
+
+// CheckText refuses characters that mean something to anybody between here and the server: commas separate
+// mount options, and control characters and spaces are escaped in the mount table. Kinds: Invalid.
+func CheckText(path string) error {
+	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == ',' || r == '\\' || r == '\ufffd' }
+	if i := strings.IndexFunc(path, bad); i >= 0 {
+		return backends.Errorf(backends.Invalid, "%q has a space, a comma, a backslash or a control character at byte %d: use a path without", path, i)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package export_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+)
+
+func TestParse(t *testing.T) {
+	for _, row := range []struct{ server, path, version, text, below string }{
+		{"nfs.example.com", "/exports/data", "", "nfs.example.com:/exports/data", "nfs.example.com:/exports/data/a/b"},
+		{"NFS.Example.com", "/exports/data/", "4.1", "nfs.example.com:/exports/data", "nfs.example.com:/exports/data/a/b"},
+		{"10.0.0.1", "/", "3", "10.0.0.1:/", "10.0.0.1:/a/b"},
+		{"fd00::1", "/x", "4", "[fd00::1]:/x", "[fd00::1]:/x/a/b"},
+		{"[fd00::1]", "/x", "4.2", "[fd00::1]:/x", "[fd00::1]:/x/a/b"},
+	} {
+		a, err := export.Parse(row.server, row.path, row.version)
+		if err != nil || a.String() != row.text || a.Below("a/b") != row.below {
+			t.Errorf("%q, %q: got %s, %s, %v; want %s, %s", row.server, row.path, a, a.Below("a/b"), err, row.text, row.below)
+		}
+		if root := a.Below(""); root != row.text {
+			t.Errorf("the root of %s is %s", row.text, root)
+		}
+		if again, err := export.Parse(a.Server, a.Path, a.Version); err != nil || again != a {
+			t.Errorf("%+v is read again as %+v, %v", a, again, err)
+		}
+	}
+	for _, row := range [][3]string{{"", "/x", ""}, {"a", "x", ""}, {"a", "/../x", ""}, {"a", "/x,ro", ""}, {"a,b", "/x", ""}, {"a", "/x", "5"}, {"a", "/x", "4.3"}, {"-a", "/x", ""}} {
+		if _, err := export.Parse(row[0], row[1], row[2]); !backends.Is(err, backends.Invalid) {
+			t.Errorf("%q: got %v, want Invalid", row, err)
+		}
+	}
+}
+
+func TestKernelSource(t *testing.T) {
+	for version, want := range map[string]struct {
+		kind    string
+		options []string
+	}{
+		"4.2": {"nfs4", []string{"vers=4.2", "addr=127.0.0.1", "proto=tcp"}},
+		"3":   {"nfs", []string{"vers=3", "addr=127.0.0.1", "proto=tcp", "mountaddr=127.0.0.1", "mountproto=tcp"}},
+	} {
+		source, err := export.Kernel{}.Source(t.Context(), export.Address{Server: "127.0.0.1", Path: "/x", Version: version}, "a/b")
+		have, ok := source.(backends.Export)
+		if err != nil || !ok || have.FSType != want.kind || have.Source != "127.0.0.1:/x/a/b" || !slices.Equal(have.Options, want.options) {
+			t.Errorf("NFS %s: got %+v, %v; want %+v", version, source, err, want)
+		}
+	}
+}
+
+// A server that is not there, and a kernel without NFS, are told apart from a wrong request.
+func TestKernelOpenFails(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := export.Kernel{}.Open(ctx, export.Address{Server: "no-such-server.invalid", Path: "/x"})
+	if !backends.Is(err, backends.Unavailable) || !strings.Contains(err.Error(), "no-such-server.invalid") {
+		t.Errorf("a server that is not there: %v, want Unavailable, naming it", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("nfs.example.com", "/exports", "4.1")
+	f.Add("::1", "/", "")
+	f.Add("a,b", "/../x", "4")
+	f.Fuzz(func(t *testing.T, server, path, version string) {
+		a, err := export.Parse(server, path, version)
+		if err != nil {
+			if !backends.Is(err, backends.Invalid) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if strings.ContainsAny(a.String(), ", \x00\n\\") || strings.Contains(a.Path, "..") && slices.Contains(strings.Split(a.Path, "/"), "..") {
+			t.Fatalf("%q, %q become %s", server, path, a)
+		}
+		if again, err := export.Parse(a.Server, a.Path, a.Version); err != nil || again != a {
+			t.Fatalf("%+v is read again as %+v, %v", a, again, err)
+		}
+	})
+}

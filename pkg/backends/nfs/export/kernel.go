@@ -1,0 +1,163 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Kernel mounts with the kernel's NFS client.
+type Kernel struct{}
+
+// lag is a little more than the actimeo of private.
+const lag = 1100 * time.Millisecond
+
+// private are the options of the controller's mounts. Every call ends by itself, some twenty seconds after the server
+// fell silent, with ETIMEDOUT (softerr); a name that another controller made is seen at once (lookupcache), and what it
+// changed within a second. Nothing is executed or opened as a device there, and no access time is written.
+func private() []string {
+	return []string{"softerr", "timeo=30", "retrans=2", "lookupcache=positive", "actimeo=1"}
+}
+
+// Open mounts the root of the export and attaches it nowhere.
+func (Kernel) Open(ctx context.Context, address Address) (*Root, error) {
+	ip, err := resolve(ctx, address.Server)
+	if err != nil {
+		return nil, err
+	}
+	versions := Versions()
+	if address.Version != "" {
+		versions = []string{address.Version}
+	}
+	for _, version := range versions {
+		var root *Root
+		root, err = open(address, ip, version)
+		if err == nil {
+			return root, nil
+		}
+		if !backends.Is(err, backends.Unsupported) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// Source is an export for the node's pipeline to mount.
+func (Kernel) Source(ctx context.Context, address Address, dir string) (backends.Source, error) {
+	ip, err := resolve(ctx, address.Server)
+	if err != nil {
+		return nil, err
+	}
+	return backends.Export{FSType: fsType(address.Version), Source: address.Below(dir), Options: needed(address.Version, ip)}, nil
+}
+
+// fsType is the kernel's name for the filesystem.
+func fsType(version string) string {
+	if version == "3" {
+		return "nfs"
+	}
+	return "nfs4"
+}
+
+// needed are the options that mount.nfs would add: the kernel resolves no names, and negotiates no version.
+func needed(version, ip string) []string {
+	options := []string{"vers=" + version, "addr=" + ip, "proto=" + proto(ip)}
+	if version == "3" {
+		options = append(options, "mountaddr="+ip, "mountproto="+proto(ip))
+	}
+	return options
+}
+
+func proto(ip string) string {
+	if strings.Contains(ip, ":") {
+		return "tcp6"
+	}
+	return "tcp"
+}
+
+// resolve finds an address of a host. Kinds: Unavailable.
+func resolve(ctx context.Context, server string) (string, error) {
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", server)
+	if err != nil {
+		return "", backends.Errorf(backends.Unavailable, "the server %s cannot be found: %w", server, err)
+	}
+	for _, a := range addresses {
+		if a.Unmap().Is4() {
+			return a.Unmap().String(), nil
+		}
+	}
+	return addresses[0].String(), nil
+}
+
+func open(address Address, ip, version string) (*Root, error) {
+	options := append(needed(version, ip), private()...)
+	if version == "3" {
+		options = append(options, "nolock") // The driver takes no locks, and would have to start rpc.statd for them.
+	}
+	fd, err := mount(fsType(version), address.Below(""), options)
+	if err != nil {
+		return nil, failure(address, version, err)
+	}
+	kept := os.NewFile(uintptr(fd), address.String())
+	dir, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, errors.Join(failure(address, version, err), kept.Close())
+	}
+	return &Root{Dir: os.NewFile(uintptr(dir), address.String()), Mount: kept, Version: version, Lag: lag}, nil
+}
+
+// mount makes a mount that is attached nowhere (fsopen(2), fsmount(2)).
+func mount(kind, source string, options []string) (int, error) {
+	fsfd, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(fsfd) }() // a context that is used up
+	if err := unix.FsconfigSetString(fsfd, "source", source); err != nil {
+		return -1, err
+	}
+	for _, option := range options {
+		if name, value, pair := strings.Cut(option, "="); pair {
+			err = unix.FsconfigSetString(fsfd, name, value)
+		} else {
+			err = unix.FsconfigSetFlag(fsfd, name)
+		}
+		if err != nil {
+			return -1, &os.SyscallError{Syscall: "fsconfig " + option, Err: err}
+		}
+	}
+	if err := unix.FsconfigCreate(fsfd); err != nil {
+		return -1, err
+	}
+	const attributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_NOATIME
+	return unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, attributes)
+}
+
+// failure says what a mount failed with. Kinds: Denied, Unsupported for a version that one side does not have, and
+// else Unavailable: a server that is being set up answers anything.
+func failure(address Address, version string, err error) error {
+	kind := backends.Unavailable
+	switch {
+	case errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENODEV):
+		kind = backends.Unsupported
+	case errors.Is(err, unix.EPERM):
+		kind = backends.Denied
+	}
+	why := ""
+	switch {
+	case errors.Is(err, unix.EACCES):
+		why = ": is this node allowed in the server's exports?"
+	case errors.Is(err, unix.ENOENT):
+		why = ": the server exports no such path"
+	case errors.Is(err, unix.ENODEV):
+		why = ": this kernel has no NFS client; load the module nfs"
+	}
+	return backends.Errorf(kind, "mounting %s with NFS %s: %w%s", address, version, err, why)
+}

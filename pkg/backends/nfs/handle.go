@@ -1,0 +1,116 @@
+package nfs
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+)
+
+// kind is a sort of thing that has a handle.
+type kind string
+
+const (
+	volumeKind   kind = "volume"
+	snapshotKind kind = "snapshot"
+)
+
+// prefix begins a handle: it tells handles apart for people, and the tokens of one enumeration from another's.
+func (k kind) prefix() string {
+	if k == snapshotKind {
+		return "ns1."
+	}
+	return "nv1."
+}
+
+// handle says what is meant, and on which share. Nothing in it is believed: the share must have the identity, and a
+// record with the ID, which cannot be guessed.
+type handle struct {
+	kind    kind
+	address export.Address
+	share   string // the name of a share of the configuration; empty for an address
+	home    [6]byte
+	id      string // 32 hexadecimal digits
+}
+
+// The parts of a handle: one byte for the version, the home, the ID, and a sum that tells what was never given out from what
+// is on a server that cannot be asked.
+const (
+	homeAt    = 1
+	idAt      = homeAt + 6
+	sumAt     = idAt + 16
+	coded     = sumAt + 4
+	maxHandle = 128 // CSI, "Size Limits"
+)
+
+// where names the share in a handle.
+func (h handle) where() string {
+	if h.share != "" {
+		return "@" + h.share
+	}
+	return h.address.String()
+}
+
+// encode makes the text of a handle. Kinds: Invalid when it is too long.
+func (h handle) encode() (string, error) {
+	id, err := hex.DecodeString(h.id)
+	if err != nil || len(id) != sumAt-idAt {
+		return "", backends.Errorf(backends.Unknown, "%q is no ID", h.id)
+	}
+	data := append([]byte{byte(1 + slices.Index(export.Versions(), h.address.Version))}, h.home[:]...)
+	data = append(data, id...)
+	data = append(data, sum(h.kind, data, h.where())...)
+	text := h.kind.prefix() + base64.RawURLEncoding.EncodeToString(data) + "." + h.where()
+	if len(text) > maxHandle {
+		return "", backends.Errorf(backends.Invalid,
+			"server and share have %d bytes, and a volume's handle has room for %d: give the share a name in the driver's configuration, and name it in the class parameter shareName",
+			len(h.where()), maxHandle-len(text)+len(h.where()))
+	}
+	return text, nil
+}
+
+func sum(k kind, data []byte, where string) []byte {
+	all := sha256.Sum256(slices.Concat([]byte(k.prefix()), data, []byte(where)))
+	return all[:coded-sumAt]
+}
+
+// parse reads a handle. Kinds: NotFound for what encode never made; Unavailable for a share that is not configured.
+func (e *engine) parse(k kind, text string) (handle, error) {
+	h := handle{kind: k}
+	unknown := backends.Errorf(backends.NotFound, "there is no such %s", k)
+	rest, ok := strings.CutPrefix(text, k.prefix())
+	code, where, found := strings.Cut(rest, ".")
+	if !ok || !found || len(text) > maxHandle {
+		return h, unknown
+	}
+	data, err := base64.RawURLEncoding.Strict().DecodeString(code)
+	if err != nil || len(data) != coded || int(data[0]) > len(export.Versions()) || !slices.Equal(data[sumAt:], sum(k, data[:sumAt], where)) {
+		return h, unknown
+	}
+	h.home, h.id = [6]byte(data[homeAt:idAt]), hex.EncodeToString(data[idAt:sumAt])
+	return h, e.locate(&h, where, int(data[0]))
+}
+
+// locate finds out on which share something is. Kinds: as parse; Unavailable for a share that is not configured.
+func (e *engine) locate(h *handle, where string, version int) (err error) {
+	name, named := strings.CutPrefix(where, "@")
+	if named {
+		h.share = name
+		if h.address, named = e.named[name]; !named {
+			return backends.Errorf(backends.Unavailable, "the configuration has no share %q: add it again", name)
+		}
+		return nil
+	}
+	host, path, _ := strings.Cut(where, ":/")
+	if h.address, err = export.Parse(host, "/"+path, ""); err != nil || h.address.String() != where {
+		return backends.Errorf(backends.NotFound, "there is no such %s", h.kind)
+	}
+	if version > 0 {
+		h.address.Version = export.Versions()[version-1]
+	}
+	return nil
+}

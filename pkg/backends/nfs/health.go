@@ -1,0 +1,94 @@
+package nfs
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// Health looks whether the server answers and the volume's directory is there. Kinds: NotFound.
+func (e *controllerSide) Health(ctx context.Context, handle string) (issues []backends.HealthIssue, err error) {
+	defer annotate(&err, "check volume", handle)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var found atomic.Pointer[[]backends.HealthIssue]
+	err = e.found(ctx, volumeKind, handle, "checking a volume", func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
+		look := e.look(s, r)
+		found.Store(&look)
+		return nil
+	})
+	switch {
+	case backends.Is(err, backends.NotFound):
+		return nil, err
+	case err != nil:
+		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "ShareUnreachable", Message: oneLine{err}.Error()}}, nil
+	}
+	return *found.Load(), nil
+}
+
+// look says what is wrong with a volume whose share answers.
+func (e *engine) look(s *share.Share, r *record) []backends.HealthIssue {
+	dir, err := safepath.OpenBeneath(s.Dir(), r.SubDir)
+	switch {
+	case backends.Is(err, backends.NotFound):
+		return lost("DataMissing", fmt.Sprintf("the directory %s is gone from %s: restore it from a backup", r.SubDir, s.Address))
+	case backends.Is(err, backends.Invalid):
+		return lost("DataReplaced", fmt.Sprintf("%s on %s is no longer a directory: restore it from a backup: %v", r.SubDir, s.Address, err))
+	case err != nil && !backends.Is(err, backends.Denied): // A pod may keep everybody out of its directory.
+		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "DataUnreadable", Message: err.Error()}}
+	}
+	if err == nil {
+		closeQuietly(dir)
+	}
+	if used, known := e.usage.of(s, r); known && used > r.SizeBytes {
+		return []backends.HealthIssue{{
+			Status: backends.Degraded, Reason: "OverRecordedSize",
+			Message: fmt.Sprintf("its files take %d bytes, and its size is %d: NFS enforces no size; expand the volume or remove files", used, r.SizeBytes),
+		}}
+	}
+	return nil
+}
+
+func lost(reason, message string) []backends.HealthIssue {
+	return []backends.HealthIssue{{Status: backends.DataLoss, Reason: reason, Message: message}}
+}
+
+// healthToken begins the tokens of ListHealth, which are not those of List.
+const healthToken = "health."
+
+// ListHealth returns the volumes that are not well. Kinds: as enumerate.
+func (e *controllerSide) ListHealth(ctx context.Context, page backends.Page) (unwell []backends.VolumeHealth, next string, err error) {
+	defer annotate(&err, "check volumes", "")
+	if page.Token != "" {
+		var ours bool
+		if page.Token, ours = strings.CutPrefix(page.Token, healthToken); !ours || page.Token == "" {
+			return nil, "", backends.Errorf(backends.Busy, "the token is not one of this enumeration: start again without a token")
+		}
+	}
+	found, _, err := e.enumerate(ctx, volumeKind, backends.Page{Token: page.Token}, func(*record) bool { return true })
+	if err != nil {
+		return nil, "", err
+	}
+	for _, f := range found {
+		is, err := e.Health(ctx, f.Handle)
+		if backends.Is(err, backends.NotFound) || err == nil && len(is) == 0 {
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		if page.Limit > 0 && len(unwell) == page.Limit {
+			last := unwell[len(unwell)-1].Handle
+			return unwell, healthToken + base64.RawURLEncoding.EncodeToString([]byte(tokenVersion+last)), nil
+		}
+		unwell = append(unwell, backends.VolumeHealth{Handle: f.Handle, Issues: is})
+	}
+	return unwell, "", nil
+}

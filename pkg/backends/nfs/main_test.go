@@ -1,0 +1,23 @@
+package nfs
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/stall"
+)
+
+func TestMain(m *testing.M) {
+	stall.Main()
+	if len(os.Args) == 3 && os.Args[1] == churnWord {
+		churn(os.Args[2])
+	}
+	if len(os.Args) == 3 && os.Args[1] == squashWord {
+		os.Exit(squashed(os.Args[2]))
+	}
+	if len(os.Args) == 3 && os.Args[1] == nodeWord {
+		os.Exit(squashedNode(os.Args[2]))
+	}
+	os.Exit(mountns.Isolate(m.Run))
+}

@@ -1,0 +1,65 @@
+package nfs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/keylock"
+)
+
+// engine is the backend. Its methods are in the files that are named after what they do.
+type engine struct {
+	mounter   export.Mounter
+	pool      *share.Pool
+	named     map[string]export.Address
+	known     *known
+	locks     *keylock.Locks // what is being made, changed or removed, by share and key
+	copies    *copies
+	janitors  *janitors
+	usage     *usages
+	disposing stripes
+	log       *slog.Logger
+	now       func() time.Time
+}
+
+// controllerSide and nodeSide are the engine as the one and the other see it: the node's offers no Release, and the
+// controller's no Inspect.
+type (
+	controllerSide struct{ *engine }
+	nodeSide       struct{ engine *engine }
+)
+
+// open starts the backend. No server is asked for anything yet. Kinds: Invalid for a configuration that is wrong.
+func open(_ context.Context, options backends.Options, mounter export.Mounter) (instance *backends.Instance, err error) {
+	defer annotate(&err, "open the nfs backend", "")
+	config, err := given[Config](options.Config)
+	if err != nil {
+		return nil, err
+	}
+	named, err := config.resolve()
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{
+		mounter: mounter, named: named, locks: keylock.New(), log: options.Log, now: time.Now,
+		usage: newUsages(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
+	}
+	e.copies, e.janitors = newCopies(options.Log), newJanitors(e)
+	if e.known, err = openKnown(options.DataDir, named, options.Log); err != nil {
+		return nil, err
+	}
+	return &backends.Instance{Controller: &controllerSide{e}, Node: &nodeSide{e}, Close: e.close}, nil
+}
+
+// close stops the work in the background, which the next start takes up again.
+func (e *engine) close() error {
+	e.copies.close()
+	e.usage.close()
+	e.janitors.close()
+	e.pool.Close()
+	return nil
+}

@@ -1,0 +1,56 @@
+package nfs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/secret"
+)
+
+// allowed are the options of the kernel's NFS client that a class or a PersistentVolume may set. All others would say
+// what is mounted, from where, or as whom (addr, port, clientaddr, mounthost), or are for other tools.
+func allowed() []string {
+	return []string{
+		"hard", "soft", "softerr", "softreval", "nosoftreval", "timeo", "retrans", "rsize", "wsize", "bsize", "nconnect", "max_connect", "trunkdiscovery", "notrunkdiscovery",
+		"ac", "noac", "acregmin", "acregmax", "acdirmin", "acdirmax", "actimeo", "lookupcache", "cto", "nocto",
+		"lock", "nolock", "local_lock", "sharecache", "nosharecache", "resvport", "noresvport", "rdirplus", "nordirplus",
+		"sec", "acl", "noacl", "migration", "nomigration", "fsc", "nofsc", "write", "xprtsec", "proto", "tcp", "udp", "intr", "nointr", "fg", "bg", "retry",
+	}
+}
+
+// genericOptions are those that the node's pipeline understands for every filesystem.
+func genericOptions() []string {
+	return []string{
+		"ro", "rw", "suid", "nosuid", "dev", "nodev", "exec", "noexec", "symfollow", "nosymfollow", "sync", "async", "dirsync",
+		"atime", "noatime", "relatime", "norelatime", "strictatime", "nostrictatime", "diratime", "nodiratime",
+		"defaults", "_netdev", "nofail", "context", "fscontext", "defcontext", "rootcontext",
+	}
+}
+
+// checkOptions refuses mount options that make no sense for NFS or lead elsewhere, and returns the version that they ask
+// for. Kinds: Invalid.
+func checkOptions(options []string) (version string, err error) {
+	for _, option := range options {
+		name, value, pair := strings.Cut(option, "=")
+		asked := ""
+		switch {
+		case (name == "vers" || name == "nfsvers") && pair:
+			asked = value
+		case !pair && len(name) > 1 && name[0] == 'v' && strings.Trim(name[1:], "0123456789.") == "":
+			asked = name[1:]
+		case !slices.Contains(allowed(), name) && !slices.Contains(genericOptions(), name):
+			return "", backends.Errorf(backends.Invalid, "mount option %q is not allowed for NFS: possible are %s", secret.Option(option), strings.Join(allowed(), ", "))
+		default:
+			continue
+		}
+		if version != "" && version != asked {
+			return "", backends.Errorf(backends.Invalid, "the mount options ask for NFS %s and %s: name one", version, asked)
+		}
+		if !slices.Contains([]string{"3", "4", "4.0", "4.1", "4.2"}, asked) {
+			return "", backends.Errorf(backends.Invalid, "mount option %q asks for a version of NFS that is not known: use 3, 4, 4.0, 4.1 or 4.2", option)
+		}
+		version = asked
+	}
+	return version, nil
+}

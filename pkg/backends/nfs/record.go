@@ -1,0 +1,167 @@
+package nfs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// recordVersion is the version of the records that this driver writes.
+const recordVersion = 1
+
+// suffix ends the names of records.
+const suffix = ".json"
+
+// record is all that is known of a volume or a snapshot. It is in the home's folder volumes or snapshots once the thing
+// is whole, before that in making, and in trash while it is being removed.
+type record struct {
+	Version int    `json:"version"`
+	Kind    kind   `json:"kind"`
+	ID      string `json:"id"`
+	Handle  string `json:"handle"`
+	Name    string `json:"name"`
+	// Turn tells this thing from an earlier or later one of the same name.
+	Turn           string    `json:"turn"`
+	CreatedAt      time.Time `json:"createdAt"`
+	SizeBytes      int64     `json:"sizeBytes"`
+	SourceSnapshot string    `json:"sourceSnapshot,omitempty"`
+	SourceVolume   string    `json:"sourceVolume,omitempty"`
+
+	// Of a volume.
+	SubDir      string `json:"subDir,omitempty"` // from the share's root
+	OnDelete    string `json:"onDelete,omitempty"`
+	Permissions uint32 `json:"permissions,omitempty"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	NFSVersion  string `json:"nfsVersion,omitempty"`
+}
+
+// key names this thing among all of the share, earlier and later ones of its name too.
+func (r *record) key() string { return r.ID + "-" + r.Turn }
+
+// folder is where the record is once the thing is whole.
+func (k kind) folder() string {
+	if k == snapshotKind {
+		return share.Snapshots
+	}
+	return share.Volumes
+}
+
+// makingName is the name of the record of what is being made.
+func (k kind) makingName(id string) string { return string(k) + "-" + id + suffix }
+
+func (r *record) encode() ([]byte, error) {
+	data, err := json.MarshalIndent(r, "", "  ")
+	return append(data, '\n'), err
+}
+
+// decodeRecord reads a record and checks that it can be what it says it is. Kinds: Unavailable.
+func decodeRecord(data []byte, where string) (*record, error) {
+	var r record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "the record %s is damaged: restore it from a backup: %w", where, err)
+	}
+	if r.Version > recordVersion {
+		return nil, backends.Errorf(backends.Unavailable, "the record %s has version %d, and this driver knows %d: use the newer driver", where, r.Version, recordVersion)
+	}
+	if err := r.check(); err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "the record %s is not as this driver writes it: %w", where, err)
+	}
+	return &r, nil
+}
+
+func (r *record) check() error {
+	const digits = "0123456789abcdef"
+	switch {
+	case r.Kind != volumeKind && r.Kind != snapshotKind:
+		return fmt.Errorf("kind %q", r.Kind)
+	case len(r.ID) != 32 || strings.Trim(r.ID, digits) != "" || len(r.Turn) != 16 || strings.Trim(r.Turn, digits) != "":
+		return fmt.Errorf("ID %q and turn %q", r.ID, r.Turn)
+	case r.SizeBytes <= 0:
+		return fmt.Errorf("size %d", r.SizeBytes)
+	case r.Kind == volumeKind && r.OnDelete != deleteData && r.OnDelete != retainData && r.OnDelete != archiveData:
+		return fmt.Errorf("onDelete %q", r.OnDelete)
+	case r.Kind == volumeKind:
+		return checkSubDir(r.SubDir)
+	}
+	return nil
+}
+
+// read returns a record, and fails with fs.ErrNotExist when there is none.
+func read(h *share.Home, folder, name string) (*record, error) {
+	data, err := h.Read(folder, name)
+	if err != nil {
+		return nil, err
+	}
+	return decodeRecord(data, share.At(folder, name))
+}
+
+// whole returns the record of something that is there. Kinds: NotFound, once it is certain that this is the right share.
+func whole(h *share.Home, k kind, id string) (*record, error) {
+	r, err := read(h, k.folder(), id+suffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := h.Check(); err != nil {
+			return nil, err
+		}
+		return nil, backends.Errorf(backends.NotFound, "there is no such %s", k)
+	}
+	if err == nil && (r.Kind != k || r.ID != id) {
+		err = backends.Errorf(backends.Unavailable, "the record of %s %s was found as %s: somebody has renamed it", r.Kind, r.ID, id)
+	}
+	return r, err
+}
+
+// checkSubDir refuses a path that is not a plain one below the share, or is the driver's own. Kinds: Invalid.
+func checkSubDir(path string) error {
+	if err := safepath.Relative(path); err != nil {
+		return err
+	}
+	for element := range strings.SplitSeq(path, "/") {
+		if strings.HasPrefix(strings.ToLower(element), share.HomeName) {
+			return backends.Errorf(backends.Invalid, "%q is the driver's own: use another name", element)
+		}
+	}
+	return export.CheckText(path)
+}
+
+// expandSubDir fills in the templates of subDir. Kinds: Invalid.
+func expandSubDir(template string, claim backends.Claim) (string, error) {
+	var wrong error
+	filled := expandTemplate(template, func(name string) string {
+		value, ok := map[string]string{
+			"pvc.metadata.name": claim.Name, "pvc.metadata.namespace": claim.Namespace, "pv.metadata.name": claim.Volume,
+		}[name]
+		switch {
+		case !ok:
+			wrong = backends.Errorf(backends.Invalid, "subDir has ${%s}: use ${pvc.metadata.name}, ${pvc.metadata.namespace} or ${pv.metadata.name}", name)
+		case value == "":
+			wrong = backends.Errorf(backends.Invalid, "subDir has ${%s}, and that is not known: run csi-provisioner with --extra-create-metadata", name)
+		case safepath.Name(value) != nil || strings.HasPrefix(value, "."):
+			wrong = backends.Errorf(backends.Invalid, "subDir has ${%s}, which is %.64q: that is no name of a directory", name, value)
+		}
+		return value
+	})
+	return filled, wrong
+}
+
+// expandTemplate replaces each ${name}, also one that lacks its "}".
+func expandTemplate(template string, value func(name string) string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(template, "${")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		b.WriteString(value(name))
+		template = after
+	}
+}

@@ -1,0 +1,121 @@
+package share
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// At is the path of an entry of the Home, from the share's root.
+func At(folder, name string) string { return path.Join(HomeName, folder, name) }
+
+// Read returns what a file holds.
+func (h *Home) Read(folder, name string) ([]byte, error) { return readSmall(h.dir, At(folder, name)) }
+
+// WriteNew makes a file with the data, whole or not at all. It fails with fs.ErrExist when there is one, also when two
+// machines make it at once: a link is exclusive on every version of NFS.
+func (h *Home) WriteNew(folder, name string, data []byte) error {
+	return h.write(folder, name, data, func(draft, target string) error {
+		return errors.Join(h.files.Link(draft, target), h.files.Remove(draft))
+	})
+}
+
+// Replace puts a file with the data in the place of one.
+func (h *Home) Replace(folder, name string, data []byte) error {
+	return h.write(folder, name, data, h.files.Rename)
+}
+
+// write makes a draft, which is on the server's disk, and has it put in its place.
+func (h *Home) write(folder, name string, data []byte, place func(draft, target string) error) error {
+	draft := At(Staging, name+"."+Random())
+	file, err := h.files.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if name != keyFile {
+		err = file.Chmod(0o644) // The directories keep others out, and a node in: see makeHome.
+	}
+	if err == nil {
+		_, err = file.Write(data)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = place(draft, At(folder, name))
+	}
+	if err != nil {
+		return errors.Join(err, ignore(h.files.Remove(draft), fs.ErrNotExist))
+	}
+	return nil
+}
+
+// Move renames a file of the Home.
+func (h *Home) Move(folder, name, toFolder, toName string) error {
+	return h.files.Rename(At(folder, name), At(toFolder, toName))
+}
+
+// Remove removes a file of the Home; it is no error when there is none.
+func (h *Home) Remove(folder, name string) error {
+	return ignore(h.files.Remove(At(folder, name)), fs.ErrNotExist)
+}
+
+// Names lists the entries of a folder that end with the suffix, without it.
+func (h *Home) Names(folder, suffix string) ([]string, error) {
+	dir, err := h.files.Open(At(folder, ""))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }() // read only
+	all, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	names := all[:0]
+	for _, name := range all {
+		if short, ok := strings.CutSuffix(name, suffix); ok {
+			names = append(names, short)
+		}
+	}
+	return names, nil
+}
+
+// Claim notes who owns what. It is a symbolic link that leads nowhere: made by one call, which fails when there is one.
+// The owner is whose the claim is then, also when it is not the one who asked.
+func (h *Home) Claim(name, owner string) (holder string, err error) {
+	err = h.files.Symlink(owner, At(Claims, name))
+	if err == nil {
+		return owner, nil
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return h.Claimed(name)
+}
+
+// Claimed tells who owns something; empty for nobody.
+func (h *Home) Claimed(name string) (string, error) {
+	holder, err := h.files.Readlink(At(Claims, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return holder, err
+}
+
+// Unclaim gives up what the owner has.
+func (h *Home) Unclaim(name, owner string) error {
+	holder, err := h.Claimed(name)
+	if err != nil || holder != owner {
+		return err
+	}
+	return h.Remove(Claims, name)
+}
+
+func ignore(err, what error) error {
+	if errors.Is(err, what) {
+		return nil
+	}
+	return err
+}

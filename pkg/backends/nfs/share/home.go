@@ -1,0 +1,202 @@
+package share
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// HomeName is the driver's own directory at the root of a share.
+const HomeName = ".stowage"
+
+// The folders of a Home.
+const (
+	Volumes   = "volumes"   // records of volumes
+	Snapshots = "snapshots" // records and contents of snapshots
+	Making    = "making"    // records of what is being made
+	Staging   = "staging"   // what is being made, and drafts of records
+	Claims    = "claims"    // who owns which directory
+	Trash     = "trash"     // records and contents of what is being removed
+	Retained  = "retained"  // records of volumes whose data was left where it is
+)
+
+func folders() []string {
+	return []string{Volumes, Snapshots, Making, Staging, Claims, Trash, Retained}
+}
+
+const (
+	identityFile    = "share.json"
+	keyFile         = "key"
+	identityVersion = 1
+	identityBytes   = 6
+	idBytes         = 16
+	// maxRecord is more than any record has, in bytes.
+	maxRecord = 64 << 10
+)
+
+// Home is the driver's own directory on a share.
+type Home struct {
+	dir   *os.File // the share's root
+	files *os.Root // over dir
+	id    [identityBytes]byte
+	key   []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
+}
+
+// identity is share.json.
+type identity struct {
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+}
+
+// Home returns the driver's directory. It is made only if create says so; else, where there is none, the error is one of
+// fs.ErrNotExist.
+func (s *Share) Home(create bool) (*Home, error) {
+	s.home.Lock()
+	defer s.home.Unlock()
+	if s.known != nil {
+		return s.known, nil
+	}
+	h, err := openHome(s.root.Dir, s.files)
+	if errors.Is(err, fs.ErrNotExist) && create {
+		if err := makeHome(s.files); err != nil {
+			return nil, fmt.Errorf("the directory %s could not be made at the root of %s: %w", HomeName, s.Address, err)
+		}
+		h, err = openHome(s.root.Dir, s.files)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.known = h
+	return h, nil
+}
+
+func openHome(dir *os.File, files *os.Root) (*Home, error) {
+	h := &Home{dir: dir, files: files}
+	is, err := h.readIdentity()
+	if err != nil {
+		return nil, err
+	}
+	id, err := hex.DecodeString(is.ID)
+	if err != nil || is.Version != identityVersion || len(id) != identityBytes {
+		return nil, backends.Errorf(backends.Unavailable, "%s/%s is not as this driver writes it: was it made by a newer one?", HomeName, identityFile)
+	}
+	h.id = [identityBytes]byte(id)
+	return h, h.readKey()
+}
+
+// readKey reads the key. A node whose root is nobody on the server may not, and needs none.
+func (h *Home) readKey() error {
+	text, err := readSmall(h.dir, path.Join(HomeName, keyFile))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "%s/%s cannot be read: restore it from a backup: %w", HomeName, keyFile, err)
+	}
+	key, err := hex.DecodeString(string(text))
+	if err != nil || len(key) != sha256.Size {
+		return backends.Errorf(backends.Unavailable, "%s/%s is not as this driver writes it: restore it from a backup", HomeName, keyFile)
+	}
+	h.key = key
+	return nil
+}
+
+func (h *Home) readIdentity() (is identity, err error) {
+	data, err := readSmall(h.dir, path.Join(HomeName, identityFile))
+	if err != nil {
+		return is, err
+	}
+	if err := json.Unmarshal(data, &is); err != nil {
+		return is, backends.Errorf(backends.Unavailable, "%s/%s is damaged: restore it from a backup: %w", HomeName, identityFile, err)
+	}
+	return is, nil
+}
+
+// makeHome makes what is missing. Of several who do so at once one gives the key and one the identity, by links that never
+// replace. Nobody but the driver may list or change anything; but a node, whose root may be nobody on the server, must be
+// able to read the record whose name it knows.
+func makeHome(files *os.Root) error {
+	h := &Home{files: files}
+	for _, dir := range append([]string{""}, folders()...) {
+		mode := os.FileMode(0o700)
+		if dir == "" || dir == Volumes {
+			mode = 0o711
+		}
+		err := files.Mkdir(path.Join(HomeName, dir), mode)
+		if err == nil {
+			err = files.Chmod(path.Join(HomeName, dir), mode)
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	secret := make([]byte, identityBytes+sha256.Size)
+	_, _ = rand.Read(secret) // It never fails (crypto/rand).
+	if err := h.WriteNew("", keyFile, []byte(hex.EncodeToString(secret[identityBytes:]))); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	data, err := json.Marshal(identity{identityVersion, hex.EncodeToString(secret[:identityBytes])})
+	if err != nil {
+		return err
+	}
+	if err := h.WriteNew("", identityFile, data); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// Identity tells this share from all others, wherever it is exported.
+func (h *Home) Identity() [identityBytes]byte { return h.id }
+
+// Check looks whether the share is still the one that it was. Kinds: Unavailable.
+func (h *Home) Check() error {
+	is, err := h.readIdentity()
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "the share no longer has the driver's %s/%s: does the server export something else? %w", HomeName, identityFile, err)
+	}
+	if is.ID != hex.EncodeToString(h.id[:]) {
+		return backends.Errorf(backends.Unavailable, "the server exports another share than it did: bring back the one with identity %x", h.id)
+	}
+	return nil
+}
+
+// ID makes the ID of what has the name. The same name has the same ID on the same share, so that reserving the
+// ID reserves the name; and nobody who cannot read the share can tell the ID.
+func (h *Home) ID(kind, name string) string {
+	mac := hmac.New(sha256.New, h.key)
+	mac.Write([]byte(kind + "\x00" + name))
+	return hex.EncodeToString(mac.Sum(nil)[:idBytes])
+}
+
+// Random makes a text of hexadecimal digits that nobody has or guesses.
+func Random() string {
+	text := make([]byte, 8)
+	_, _ = rand.Read(text) // It never fails (crypto/rand).
+	return hex.EncodeToString(text)
+}
+
+// readSmall returns what a file holds. What is not there is fs.ErrNotExist, and not of the Kind NotFound: that there is no such
+// volume is for others to say.
+func readSmall(dir *os.File, name string) (data []byte, err error) {
+	file, err := safepath.OpenFileBeneath(dir, name)
+	if err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "%w", err)
+	}
+	defer func() { _ = file.Close() }() // read only
+	data, err = io.ReadAll(io.LimitReader(file, maxRecord+1))
+	if err == nil && len(data) > maxRecord {
+		err = backends.Errorf(backends.Unavailable, "%s has more than %d bytes: no record of this driver does", name, maxRecord)
+	}
+	return data, err
+}

@@ -1,0 +1,219 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/deadline"
+)
+
+// DefaultIdle is how long a share stays mounted that nobody uses.
+const DefaultIdle = 5 * time.Minute
+
+// Pool has the shares that are mounted.
+type Pool struct {
+	mounter export.Mounter
+	idle    time.Duration
+	log     *slog.Logger
+	opening deadline.Calls
+
+	mu     sync.Mutex
+	shares map[string]*Share // by export, whatever the version
+	closed bool
+}
+
+// NewPool makes a Pool without shares. A share that is idle for so long is dropped.
+func NewPool(mounter export.Mounter, idle time.Duration, log *slog.Logger) *Pool {
+	return &Pool{mounter: mounter, idle: idle, log: log, shares: map[string]*Share{}}
+}
+
+// Work is done on a share. It looks at its context between two system calls, so that it ends soon after it.
+type Work func(ctx context.Context, s *Share) error
+
+// With does the work on a share, and returns when it has ended or the context has. A mount whose handles are stale is
+// replaced, and the work done once more: so it must stand being done again.
+//
+// Kinds: Unavailable when the server does not answer in time, or an earlier call on the share still hangs; else those of
+// export.Mounter's Open and the work's own.
+func (p *Pool) With(ctx context.Context, address export.Address, name string, work Work) error {
+	err := p.once(ctx, address, name, work)
+	if errors.Is(err, unix.ESTALE) {
+		p.log.WarnContext(ctx, "the handles of a share are stale: it is mounted anew", "share", address.String())
+		err = p.once(ctx, address, name, work)
+	}
+	return err
+}
+
+func (p *Pool) once(ctx context.Context, address export.Address, name string, work Work) error {
+	s, release, err := p.Hold(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err = s.run(ctx, name, work); errors.Is(err, unix.ESTALE) {
+		p.discard(s)
+	}
+	return err
+}
+
+// Hold keeps a share mounted until release is called, for work in the background. Kinds: as With.
+func (p *Pool) Hold(ctx context.Context, address export.Address) (s *Share, release func(), err error) {
+	if s = p.use(address); s == nil {
+		call := deadline.Call{Name: fmt.Sprintf("mounting %s", address), On: "mount " + key(address)}
+		s, err = deadline.Do(p.opening.With(ctx), call, func(ctx context.Context) (*Share, error) { return p.open(ctx, address) }, p.release)
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, sync.OnceFunc(func() { p.release(s) }), nil
+}
+
+func key(a export.Address) string { return a.Server + ":" + a.Path }
+
+// use takes a share that is mounted already; nil when it is not.
+func (p *Pool) use(address export.Address) *Share {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.shares[key(address)]
+	if s != nil {
+		s.users++
+	}
+	return s
+}
+
+// open mounts a share, unless another call did meanwhile.
+func (p *Pool) open(ctx context.Context, address export.Address) (*Share, error) {
+	if s := p.use(address); s != nil {
+		return s, nil
+	}
+	root, err := p.mounter.Open(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newShare(p, address, root)
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.Join(backends.Errorf(backends.Unavailable, "the driver is stopping"), s.close())
+	}
+	s.users = 1
+	p.shares[key(address)] = s
+	p.log.DebugContext(ctx, "share is mounted", "share", address.String(), "version", root.Version)
+	return s, nil
+}
+
+// retain takes a share once more; false when it has been dropped.
+func (p *Pool) retain(s *Share) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.users == 0 && p.shares[key(s.Address)] != s {
+		return false
+	}
+	s.users++
+	return true
+}
+
+// release gives a share back. The last one who does sets the clock for dropping it.
+func (p *Pool) release(s *Share) {
+	p.mu.Lock()
+	s.users--
+	s.used = time.Now()
+	unused := s.users == 0
+	dropped := unused && p.shares[key(s.Address)] != s
+	if unused && !dropped && !s.clocked {
+		s.clocked = true
+		time.AfterFunc(p.idle, func() { p.expire(s) })
+	}
+	p.mu.Unlock()
+	if dropped {
+		p.closeShare(s)
+	}
+}
+
+// expire drops a share that was idle for long enough.
+func (p *Pool) expire(s *Share) {
+	if p.take(s) {
+		p.closeShare(s)
+	}
+}
+
+// take removes a share that has been idle for long enough, or sets the clock again.
+func (p *Pool) take(s *Share) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shares[key(s.Address)] != s || s.users > 0 {
+		s.clocked = false // The last user sets it again.
+		return false
+	}
+	if left := p.idle - time.Since(s.used); left > 0 {
+		time.AfterFunc(left, func() { p.expire(s) })
+		return false
+	}
+	delete(p.shares, key(s.Address))
+	return true
+}
+
+// discard has a share mounted anew for the next call.
+func (p *Pool) discard(s *Share) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shares[key(s.Address)] == s {
+		delete(p.shares, key(s.Address))
+	}
+}
+
+// closeShare takes a mount down, in the time that the kernel needs for it. Nobody waits for that.
+func (p *Pool) closeShare(s *Share) {
+	if err := s.close(); err != nil {
+		p.log.Warn("a share could not be taken down", "share", s.Address.String(), "error", err)
+	}
+}
+
+// Mounted returns the shares that are mounted, for a look at each. They may be gone the next moment.
+func (p *Pool) Mounted() []export.Address {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []export.Address
+	for _, s := range p.shares {
+		all = append(all, s.Address)
+	}
+	return all
+}
+
+// GivenUp returns how many calls to servers hang that nobody waits for any more.
+func (p *Pool) GivenUp() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	count := p.opening.GivenUp()
+	for _, s := range p.shares {
+		count += s.calls.GivenUp()
+	}
+	return count
+}
+
+// Close drops all shares. Those on which a call hangs go when that has ended, or with the process.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	var unused []*Share
+	for _, s := range p.shares {
+		if s.users == 0 {
+			unused = append(unused, s)
+		}
+	}
+	p.closed, p.shares = true, map[string]*Share{}
+	p.mu.Unlock()
+	for _, s := range unused {
+		go p.closeShare(s)
+	}
+}

@@ -1,0 +1,112 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/deadline"
+)
+
+const (
+	// most bounds how many calls work on a share at a time, and so how many threads a dead server costs.
+	most = 32
+	// grace is how long a call may go on after its deadline to say what became of it.
+	grace = 500 * time.Millisecond
+)
+
+// Share is an export that is mounted.
+type Share struct {
+	Address export.Address
+	Version string // of NFS
+
+	pool  *Pool
+	root  *export.Root
+	files *os.Root // over root.Dir
+	calls deadline.Calls
+	turns *semaphore.Weighted
+	count atomic.Uint64
+
+	// Guarded by the pool's mutex.
+	users   int
+	used    time.Time // when the last user left
+	clocked bool      // that a timer is set
+
+	home  sync.Mutex // held for opening known
+	known *Home
+}
+
+func newShare(p *Pool, address export.Address, root *export.Root) (*Share, error) {
+	files, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", root.Dir.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	return &Share{Address: address, Version: root.Version, pool: p, root: root, files: files, turns: semaphore.NewWeighted(most)}, nil
+}
+
+// Files is the share's root. What is below may be a pod's: it is for names that are the driver's own.
+func (s *Share) Files() *os.Root { return s.files }
+
+// Dir is the share's root directory.
+func (s *Share) Dir() *os.File { return s.root.Dir }
+
+// Path is a path to the share's root that holds as long as the share does.
+func (s *Share) Path() string { return fmt.Sprintf("/proc/self/fd/%d", s.root.Dir.Fd()) }
+
+// Hold keeps the share mounted until release is called, or the one that has taken its place. Kinds: as Pool.Hold.
+func (s *Share) Hold(ctx context.Context) (held *Share, release func(), err error) {
+	return s.pool.Hold(ctx, s.Address)
+}
+
+// Lag is how old what the kernel says about a file may be.
+func (s *Share) Lag() time.Duration { return s.root.Lag }
+
+// run does work in a goroutine of its own, which holds the share until it ends.
+func (s *Share) run(ctx context.Context, name string, work Work) error {
+	if err := s.answers(); err != nil {
+		return err
+	}
+	call := deadline.Call{Name: fmt.Sprintf("%s on %s", name, s.Address), On: fmt.Sprint(s.count.Add(1)), Grace: grace}
+	return deadline.Run(s.calls.With(ctx), call, func(ctx context.Context) error {
+		if !s.pool.retain(s) {
+			return backends.Errorf(backends.Unavailable, "the share was dropped just now: ask again")
+		}
+		defer s.pool.release(s)
+		if err := s.turns.Acquire(ctx, 1); err != nil {
+			return backends.Errorf(backends.Unavailable, "%d calls work on %s already: ask again: %w", most, s.Address, err)
+		}
+		defer s.turns.Release(1)
+		if err := s.answers(); err != nil {
+			return err
+		}
+		return work(ctx, s)
+	})
+}
+
+// answers refuses while a call hangs that was given up. Kinds: Unavailable.
+func (s *Share) answers() error {
+	if n := s.calls.GivenUp(); n > 0 {
+		return backends.Errorf(backends.Unavailable, "the server of %s does not answer (%d earlier calls still hang): ask again", s.Address, n)
+	}
+	return nil
+}
+
+// Space returns the size of the share's filesystem, and what is free for the driver, in bytes.
+func (s *Share) Space() (size, free int64, err error) {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(s.root.Dir.Fd()), &stat); err != nil {
+		return 0, 0, fmt.Errorf("the space of %s could not be read: %w", s.Address, err)
+	}
+	return int64(stat.Blocks) * stat.Frsize, int64(stat.Bavail) * stat.Frsize, nil
+}
+
+func (s *Share) close() error { return errors.Join(s.files.Close(), s.root.Close()) }

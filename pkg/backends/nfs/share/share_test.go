@@ -1,0 +1,162 @@
+package share_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// counting opens a directory and counts how often.
+type counting struct {
+	dir    string
+	opened atomic.Int64
+	block  chan struct{} // nil, or what opening waits for
+}
+
+func (c *counting) Open(context.Context, export.Address) (*export.Root, error) {
+	c.opened.Add(1)
+	if c.block != nil {
+		<-c.block
+	}
+	dir, err := os.Open(c.dir)
+	return &export.Root{Dir: dir, Version: "4.2"}, err
+}
+
+func (c *counting) Source(context.Context, export.Address, string) (backends.Source, error) {
+	return nil, errors.New("not asked for")
+}
+
+func address() export.Address { return export.Address{Server: "a", Path: "/x"} }
+
+func newPool(t *testing.T, m export.Mounter, idle time.Duration) *share.Pool {
+	p := share.NewPool(m, idle, slog.New(slog.DiscardHandler))
+	t.Cleanup(p.Close)
+	return p
+}
+
+func nothing(context.Context, *share.Share) error { return nil }
+
+func TestOneMountForAll(t *testing.T) {
+	m := &counting{dir: t.TempDir()}
+	p := newPool(t, m, time.Minute)
+	var calls sync.WaitGroup
+	for range 50 {
+		calls.Go(func() {
+			if err := p.With(t.Context(), address(), "work", nothing); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	if n := m.opened.Load(); n != 1 {
+		t.Errorf("50 calls made %d mounts, want 1", n)
+	}
+}
+
+func TestIdleSharesAreDropped(t *testing.T) {
+	m := &counting{dir: t.TempDir()}
+	p := newPool(t, m, 50*time.Millisecond)
+	s, release, err := p.Hold(t.Context(), address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := s.Path()
+	<-time.After(150 * time.Millisecond)
+	if len(p.Mounted()) != 1 {
+		t.Error("a share that is used was dropped")
+	}
+	release()
+	for deadline := time.Now().Add(10 * time.Second); len(p.Mounted()) > 0; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("an idle share was not dropped")
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
+		if _, err := os.Stat(path); err != nil || time.Now().After(deadline) {
+			break // Its descriptor is closed, or is another file's by now.
+		}
+	}
+	if err := p.With(t.Context(), address(), "work", nothing); err != nil || m.opened.Load() != 2 {
+		t.Errorf("after that: %v, %d mounts; want success and 2", err, m.opened.Load())
+	}
+}
+
+// A mount that hangs costs one thread, and refuses further calls at once.
+func TestMountThatHangs(t *testing.T) {
+	m := &counting{dir: t.TempDir(), block: make(chan struct{})}
+	p := newPool(t, m, time.Minute)
+	for i := range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		err := p.With(ctx, address(), "work", nothing)
+		cancel()
+		if !backends.Is(err, backends.Unavailable) {
+			t.Errorf("call %d: %v, want Unavailable", i, err)
+		}
+	}
+	if n := m.opened.Load(); n != 1 {
+		t.Errorf("%d mounts hang, want 1", n)
+	}
+	close(m.block)
+	for deadline := time.Now().Add(10 * time.Second); p.GivenUp() > 0; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("what hung has not ended")
+		}
+	}
+	if err := p.With(t.Context(), address(), "work", nothing); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of many who make a home at once all get the same.
+func TestHomeIsMadeOnce(t *testing.T) {
+	dir := t.TempDir()
+	ids := make(chan string, 8)
+	var makers sync.WaitGroup
+	for range 8 {
+		makers.Go(func() {
+			p := newPool(t, &counting{dir: dir}, time.Minute)
+			err := p.With(t.Context(), address(), "work", func(_ context.Context, s *share.Share) error {
+				h, err := s.Home(true)
+				if err == nil {
+					ids <- h.ID("volume", "name")
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	makers.Wait()
+	close(ids)
+	first := <-ids
+	for id := range ids {
+		if id != first {
+			t.Errorf("one name has the IDs %s and %s", first, id)
+		}
+	}
+	other := newPool(t, &counting{dir: t.TempDir()}, time.Minute)
+	err := other.With(t.Context(), address(), "work", func(_ context.Context, s *share.Share) error {
+		if _, err := s.Home(false); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a home that was not to be made: %v, want that there is none", err)
+		}
+		h, err := s.Home(true)
+		if err == nil && h.ID("volume", "name") == first {
+			t.Error("a name has the same ID on two shares: it could be computed")
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

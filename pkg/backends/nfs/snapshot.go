@@ -1,0 +1,163 @@
+package nfs
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// Clone makes a volume with the contents of another on the same share. Kinds: as backends.Cloner says; Invalid for a
+// source on another share; Busy while the data is being copied.
+func (e *controllerSide) Clone(ctx context.Context, spec backends.Spec, source string) (result *backends.Volume, err error) {
+	defer annotate(&err, "create volume", spec.Name)
+	p, err := given[Parameters](spec.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	return e.provision(ctx, spec, origin{
+		kind: volumeKind, handle: source, source: backends.ContentSource{Volume: source}, anyInstant: p.SourceInUse == copyInUse,
+	})
+}
+
+// Restore makes a volume with the contents of a snapshot on the same share. Kinds: as backends.Snapshotter says;
+// Invalid for a snapshot on another share; Busy while the data is being copied.
+func (e *controllerSide) Restore(ctx context.Context, spec backends.Spec, snapshot string) (result *backends.Volume, err error) {
+	defer annotate(&err, "create volume", spec.Name)
+	return e.provision(ctx, spec, origin{kind: snapshotKind, handle: snapshot, source: backends.ContentSource{Snapshot: snapshot}})
+}
+
+// CreateSnapshot copies a volume. Kinds: as backends.Snapshotter says; InUse when the volume is written to meanwhile and
+// the class does not accept that; Busy while the data is being copied.
+func (e *controllerSide) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
+	defer annotate(&err, "create snapshot", spec.Name)
+	p, err := given[SnapshotParameters](spec.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	hd, err := e.parse(volumeKind, spec.Volume)
+	if err != nil {
+		return nil, e.unlessTaken(ctx, spec, err)
+	}
+	var made atomic.Pointer[backends.Snapshot]
+	err = e.pool.With(ctx, hd.address, "taking a snapshot", func(ctx context.Context, s *share.Share) error {
+		h, err := e.homeOf(s, hd)
+		if err != nil {
+			return err
+		}
+		m := &making{engine: e.engine, share: s, home: h, place: place{hd.address, hd.share}}
+		m.origin = origin{kind: volumeKind, handle: spec.Volume, anyInstant: p.SourceInUse == copyInUse}
+		r, err := m.snapshot(ctx, spec)
+		if err == nil {
+			made.Store(describeSnapshot(r))
+		}
+		return err
+	})
+	return orNothing(&made, err)
+}
+
+// unlessTaken returns the failure, unless there is a snapshot of that name on a share that is known: of a volume whose handle
+// says nothing it cannot be told where else to look.
+func (e *controllerSide) unlessTaken(ctx context.Context, spec backends.SnapshotSpec, failure error) error {
+	for _, p := range e.known.sorted() {
+		err := e.pool.With(ctx, p.Address, "looking for a snapshot", func(_ context.Context, s *share.Share) error {
+			h, err := s.Home(false)
+			if err != nil {
+				return err
+			}
+			return (&making{engine: e.engine, share: s, home: h}).free(snapshotKind, h.ID(string(snapshotKind), spec.Name))
+		})
+		if backends.Is(err, backends.Exists) {
+			return err
+		}
+	}
+	return failure
+}
+
+func (m *making) snapshot(ctx context.Context, spec backends.SnapshotSpec) (*record, error) {
+	id := m.home.ID(string(snapshotKind), spec.Name)
+	unlock, err := m.lock(m.share, snapshotKind, id)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := m.free(snapshotKind, id); err != nil {
+		return nil, err
+	}
+	size, err := m.origin.check(m)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{Kind: snapshotKind, ID: id, Name: spec.Name, SizeBytes: size, SourceVolume: spec.Volume}
+	if err := m.complete(r); err != nil {
+		return nil, err
+	}
+	return m.make(ctx, r)
+}
+
+// buildSnapshot makes the copy and puts it beside the other snapshots. It may be called again.
+func (m *making) buildSnapshot(ctx context.Context, r *record) error {
+	placed, err := exists(m.share.Dir(), share.At(share.Snapshots, r.key()))
+	if err != nil || placed {
+		return err
+	}
+	draft := share.At(share.Staging, r.key())
+	if begun, err := exists(m.share.Dir(), draft); err != nil {
+		return err
+	} else if !begun {
+		if err := m.redraft(r); err != nil {
+			return err
+		}
+	}
+	if err := m.copyFrom(ctx, r, draft); err != nil {
+		return err
+	}
+	return unix.Renameat(int(m.share.Dir().Fd()), draft, int(m.share.Dir().Fd()), share.At(share.Snapshots, r.key()))
+}
+
+// describeSnapshot is a snapshot as the contract has it.
+func describeSnapshot(r *record) *backends.Snapshot {
+	return &backends.Snapshot{Handle: r.Handle, Name: r.Name, Volume: r.SourceVolume, SizeBytes: r.SizeBytes, CreatedAt: r.CreatedAt, Ready: true}
+}
+
+// FindSnapshot returns the snapshot of the spec's name, on the share of the spec's volume. Kinds: NotFound.
+func (e *controllerSide) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
+	defer annotate(&err, "find snapshot", spec.Name)
+	hd, err := e.parse(volumeKind, spec.Volume)
+	if err != nil {
+		return nil, err
+	}
+	var found atomic.Pointer[backends.Snapshot]
+	err = e.pool.With(ctx, hd.address, "finding a snapshot", func(_ context.Context, s *share.Share) error {
+		h, err := e.homeOf(s, hd)
+		if err != nil {
+			return err
+		}
+		r, err := whole(h, snapshotKind, h.ID(string(snapshotKind), spec.Name))
+		if err == nil {
+			found.Store(describeSnapshot(r))
+		}
+		return err
+	})
+	return orNothing(&found, err)
+}
+
+// GetSnapshot returns the snapshot with the handle. Kinds: NotFound.
+func (e *controllerSide) GetSnapshot(ctx context.Context, handle string) (result *backends.Snapshot, err error) {
+	defer annotate(&err, "get snapshot", handle)
+	var found atomic.Pointer[backends.Snapshot]
+	err = e.found(ctx, snapshotKind, handle, "reading a snapshot's record", func(_ context.Context, _ *share.Share, _ *share.Home, r *record) error {
+		found.Store(describeSnapshot(r))
+		return nil
+	})
+	return orNothing(&found, err)
+}
+
+// DeleteSnapshot removes a snapshot, its data in the background. Kinds: NotFound; Busy.
+func (e *controllerSide) DeleteSnapshot(ctx context.Context, handle string) (err error) {
+	defer annotate(&err, "delete snapshot", handle)
+	return e.remove(ctx, snapshotKind, handle)
+}

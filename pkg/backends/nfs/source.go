@@ -1,0 +1,130 @@
+package nfs
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/params"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// Source tells what the node mounts. For a volume that the driver made, the record on the share says where it is, and
+// nothing that a PersistentVolume says is believed. Any other handle is that of a static volume, whose attributes say it.
+//
+// Kinds: NotFound; Invalid for a raw volume, for mount options that are not allowed, and for wrong attributes;
+// Unavailable when the share does not answer or the directory is not there.
+func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result backends.Source, err error) {
+	defer annotate(&err, "find the source of volume", a.Handle)
+	if a.Type != "" && a.Type != backends.Mount {
+		return nil, access().Check(backends.Access{Types: []backends.AccessType{a.Type}})
+	}
+	asked, err := checkOptions(a.MountOptions)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(a.Handle, volumeKind.prefix()) {
+		return n.static(ctx, a, asked)
+	}
+	type where struct {
+		address export.Address
+		dir     string
+	}
+	var found atomic.Pointer[where]
+	err = n.engine.found(ctx, volumeKind, a.Handle, "reading a volume's record", func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
+		address, err := agreed(s, r.NFSVersion, asked)
+		if err != nil {
+			return err
+		}
+		if err := there(s, r.SubDir); err != nil {
+			return err
+		}
+		found.Store(&where{address, r.SubDir})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := found.Load()
+	return n.engine.mounter.Source(ctx, w.address, w.dir)
+}
+
+// there looks whether a directory can be mounted. Kinds: Unavailable.
+func there(s *share.Share, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	file, err := safepath.OpenBeneath(s.Dir(), dir)
+	if backends.Is(err, backends.Denied) {
+		return nil // A pod may keep everybody out of its directory.
+	}
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "the directory %s on %s cannot be reached: %w", dir, s.Address, err)
+	}
+	closeQuietly(file)
+	return nil
+}
+
+// agreed is the address with the version that is to be spoken: the one that the mount options ask for, else that of the class,
+// else the one that the share was reached with. Kinds: Invalid when the first two differ.
+func agreed(s *share.Share, class, asked string) (export.Address, error) {
+	if class != "" && asked != "" && class != asked && (class != "4" || asked == "3") && asked != "4" {
+		return export.Address{}, backends.Errorf(backends.Invalid, "the mount options ask for NFS %s and the class for %s: name one, or the same twice", asked, class)
+	}
+	address := s.Address
+	address.Version = s.Version
+	for _, version := range []string{class, asked} {
+		if version != "" && version != "4" {
+			address.Version = version
+		}
+	}
+	return address, nil
+}
+
+// staticAttributes are those of a PersistentVolume that was written by hand.
+type staticAttributes struct {
+	Server     string `param:"server"`
+	Share      string `param:"share"`
+	SubDir     string `param:"subDir" alias:"subdir"`
+	NFSVersion string `param:"nfsvers" enum:"3|4|4.0|4.1|4.2"`
+}
+
+// static is the source of a volume that somebody else made, and that this driver never changes or deletes.
+func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked string) (backends.Source, error) {
+	if a.Attributes["server"] == "" && a.Attributes["share"] == "" {
+		return nil, backends.Errorf(backends.NotFound, "there is no such volume: a static one needs the attributes server and share")
+	}
+	var given staticAttributes
+	if err := params.Decode(a.Attributes, &given); err != nil {
+		return nil, err
+	}
+	address, err := export.Parse(given.Server, given.Share, given.NFSVersion)
+	if err != nil {
+		return nil, err
+	}
+	if given.SubDir = strings.Trim(given.SubDir, "/"); given.SubDir != "" {
+		if err := checkSubDir(given.SubDir); err != nil {
+			return nil, backends.Errorf(backends.Invalid, "subDir is %q: %w", given.SubDir, err)
+		}
+	}
+	if slices.ContainsFunc(strings.Split(address.Path, "/"), func(e string) bool { return strings.EqualFold(e, share.HomeName) }) {
+		return nil, backends.Errorf(backends.Invalid, "share is %q: %s is the driver's own", address.Path, share.HomeName)
+	}
+	var found atomic.Pointer[export.Address]
+	err = n.engine.pool.With(ctx, address, "looking for a static volume", func(_ context.Context, s *share.Share) error {
+		if err := there(s, given.SubDir); err != nil {
+			return err
+		}
+		chosen, err := agreed(s, given.NFSVersion, asked)
+		found.Store(&chosen)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return n.engine.mounter.Source(ctx, *found.Load(), given.SubDir)
+}

@@ -1,0 +1,49 @@
+package standin
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+)
+
+// Servers is a directory that has a directory for each server, and in it each share.
+type Servers string
+
+// Open opens the directory that stands for the export.
+func (s Servers) Open(_ context.Context, address export.Address) (*export.Root, error) {
+	path, err := s.Path(address, "")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, backends.Errorf(backends.Unavailable, "mounting %s: the server exports no such path", address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	version := address.Version
+	if version == "" {
+		version = export.Versions()[0]
+	}
+	return &export.Root{Dir: dir, Version: version}, nil
+}
+
+// Source is the directory itself.
+func (s Servers) Source(_ context.Context, address export.Address, dir string) (backends.Source, error) {
+	path, err := s.Path(address, dir)
+	return backends.Directory{Path: path}, err
+}
+
+// Path is where a directory of an export is.
+func (s Servers) Path(address export.Address, dir string) (string, error) {
+	if !filepath.IsLocal(address.Server) || strings.Contains(address.Server, "/") {
+		return "", backends.Errorf(backends.Unavailable, "the server %s cannot be found", address.Server)
+	}
+	return filepath.Join(string(s), address.Server, filepath.Join("/", address.Path), filepath.Join("/", dir)), nil
+}

@@ -1,0 +1,75 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync/atomic"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// access is what a directory on a server can be used for.
+func access() backends.Access {
+	return backends.Access{
+		Types: []backends.AccessType{backends.Mount},
+		Modes: append(backends.SingleNodeModes(), backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter),
+	}
+}
+
+// describe is a volume as the contract has it.
+func describe(r *record, address export.Address) *backends.Volume {
+	return &backends.Volume{
+		Handle: r.Handle, Name: r.Name, CapacityBytes: r.SizeBytes, Fingerprint: r.Fingerprint,
+		Source: backends.ContentSource{Snapshot: r.SourceSnapshot, Volume: r.SourceVolume},
+		Access: access(),
+		// For people: the node believes the record.
+		Attributes: map[string]string{"server": address.Server, "share": address.Path, "subDir": r.SubDir},
+	}
+}
+
+// Find returns the volume of the spec's name. Kinds: NotFound.
+func (e *controllerSide) Find(ctx context.Context, spec backends.Spec) (result *backends.Volume, err error) {
+	defer annotate(&err, "find volume", spec.Name)
+	p, err := e.target(spec)
+	if err != nil {
+		return nil, err
+	}
+	var found atomic.Pointer[backends.Volume] // What was given up may yet write to it.
+	err = e.pool.With(ctx, p.Address, "finding a volume", func(_ context.Context, s *share.Share) error {
+		h, err := s.Home(false)
+		if errors.Is(err, fs.ErrNotExist) {
+			return backends.Errorf(backends.NotFound, "there is no volume on %s", s.Address)
+		}
+		if err != nil {
+			return err
+		}
+		r, err := whole(h, volumeKind, h.ID(string(volumeKind), spec.Name))
+		if err == nil {
+			found.Store(describe(r, s.Address))
+		}
+		return err
+	})
+	return orNothing(&found, err)
+}
+
+// orNothing returns what was found, unless there was a failure.
+func orNothing[T any](found *atomic.Pointer[T], err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return found.Load(), nil
+}
+
+// Get returns the volume with the handle. Kinds: NotFound.
+func (e *controllerSide) Get(ctx context.Context, handle string) (result *backends.Volume, err error) {
+	defer annotate(&err, "get volume", handle)
+	var found atomic.Pointer[backends.Volume]
+	err = e.found(ctx, volumeKind, handle, "reading a volume's record", func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
+		found.Store(describe(r, s.Address))
+		return nil
+	})
+	return orNothing(&found, err)
+}

@@ -1,0 +1,81 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// work is what is done with something that is there.
+type work func(ctx context.Context, s *share.Share, h *share.Home, r *record) error
+
+// found does work with something that is there. Kinds: as parse; NotFound; Unavailable when the share does not answer, or
+// is not the one that the handle was given out for.
+func (e *engine) found(ctx context.Context, k kind, text, name string, do work) error {
+	return e.reach(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
+		r, err := whole(h, k, id)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, h, r)
+	})
+}
+
+// changing is found while nobody else in this process changes the same. Kinds: as found; Busy.
+func (e *engine) changing(ctx context.Context, k kind, text, name string, do work) error {
+	return e.reach(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
+		unlock, err := e.lock(s, k, id)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		r, err := whole(h, k, id)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, h, r)
+	})
+}
+
+// reach goes to the share that a handle names.
+func (e *engine) reach(ctx context.Context, k kind, text, name string, do func(ctx context.Context, s *share.Share, h *share.Home, id string) error) error {
+	hd, err := e.parse(k, text)
+	if err != nil {
+		return err
+	}
+	return e.pool.With(ctx, hd.address, name, func(ctx context.Context, s *share.Share) error {
+		h, err := e.homeOf(s, hd)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, h, hd.id)
+	})
+}
+
+// homeOf is the home on the share that a handle was given out for. Kinds: Unavailable when the share is another.
+func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
+	h, err := s.Home(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, backends.Errorf(backends.Unavailable, "%s has no directory %s: does the server export something else?", s.Address, share.HomeName)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if h.Identity() != hd.home {
+		return nil, backends.Errorf(backends.Unavailable, "%s is another share than the one with identity %x: does the server export something else?", s.Address, hd.home)
+	}
+	e.known.add(place{hd.address, hd.share})
+	return h, nil
+}
+
+// lock keeps others in this process from something on a share. Kinds: Busy.
+func (e *engine) lock(s *share.Share, k kind, id string) (unlock func(), err error) {
+	unlock, ok, _ := e.locks.TryLock(s.Address.Server + ":" + s.Address.Path + " " + string(k) + " " + id)
+	if !ok {
+		return nil, backends.Errorf(backends.Busy, "another operation on this %s is under way: ask again", k)
+	}
+	return unlock, nil
+}

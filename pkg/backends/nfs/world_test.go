@@ -1,0 +1,195 @@
+package nfs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// world is a backend over a stand-in.
+type world struct {
+	testing.TB
+	*controllerSide
+	node   *nodeSide
+	root   string // of the share
+	mount  export.Mounter
+	log    *logBuffer
+	config *Config
+	data   string
+	close  func() error
+}
+
+// logBuffer keeps a log for a test to look at.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	servers, root := serve(tb)
+	w := &world{TB: tb, root: root, mount: servers, log: &logBuffer{}, config: &Config{}, data: tb.TempDir()}
+	w.open()
+	tb.Cleanup(w.shut)
+	return w
+}
+
+func (w *world) open() {
+	w.Helper()
+	instance, err := DefinitionOver(w.mount).Open(context.Background(), backends.Options{
+		Driver: "nfs.test", DataDir: w.data, NodeID: "node-1", Config: w.config, Log: slog.New(slog.NewTextHandler(w.log, nil)),
+	})
+	w.must(err)
+	w.controllerSide, w.node, w.close = instance.Controller.(*controllerSide), instance.Node.(*nodeSide), instance.Close
+}
+
+func (w *world) shut() {
+	if w.close != nil {
+		w.must(w.close())
+	}
+	w.close = nil
+}
+
+// reopen is a new process.
+func (w *world) reopen() {
+	w.Helper()
+	w.shut()
+	w.open()
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// fails checks that err is of the Kind and that its text mentions what it should.
+func (w *world) fails(what string, err error, kind backends.Kind, mentions ...string) {
+	w.Helper()
+	if !backends.Is(err, kind) {
+		w.Errorf("%s: got %v (%s), want a failure that is %q", what, err, backends.KindOf(err), kind)
+		return
+	}
+	for _, text := range mentions {
+		if !strings.Contains(err.Error(), text) {
+			w.Errorf("%s: the failure does not mention %q: %v", what, text, err)
+		}
+	}
+}
+
+// in is a spec with a directory and what becomes of it.
+func in(name, subDir, onDelete string) backends.Spec {
+	spec := specOf(name)
+	spec.Parameters = &Parameters{Server: testServer, Share: testShare, SubDir: subDir, OnDelete: onDelete}
+	spec.Claim = backends.Claim{Namespace: "team", Name: "claim", Volume: name}
+	return spec
+}
+
+func (w *world) make(spec backends.Spec) *backends.Volume {
+	w.Helper()
+	v, err := w.Create(w.Context(), spec)
+	w.must(err)
+	return v
+}
+
+// path is where something on the share is.
+func (w *world) path(elements ...string) string {
+	return filepath.Join(append([]string{w.root}, elements...)...)
+}
+
+func (w *world) write(text string, elements ...string) {
+	w.Helper()
+	path := w.path(elements...)
+	w.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	w.must(os.WriteFile(path, []byte(text), 0o644))
+}
+
+// eventually waits for what is done in the background.
+func (w *world) eventually(what string, done func() bool) {
+	w.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(20 * time.Second); ; {
+		select {
+		case <-tick.C:
+			if done() {
+				return
+			}
+		case <-late:
+			w.Fatalf("%s: not after 20s; the log says\n%s", what, w.log.text.String())
+		}
+	}
+}
+
+// tidy waits until the driver's directory holds no more than these records of volumes, and nothing that is in between.
+func (w *world) tidy(volumes, snapshots int) {
+	w.Helper()
+	var have []string
+	w.eventually("tidying up", func() bool {
+		have = nil
+		counts := map[string]int{}
+		for _, folder := range []string{share.Volumes, share.Snapshots, share.Making, share.Staging, share.Trash, share.Claims} {
+			entries, err := os.ReadDir(w.path(share.HomeName, folder))
+			w.must(err)
+			for _, entry := range entries {
+				counts[folder]++
+				have = append(have, folder+"/"+entry.Name())
+			}
+		}
+		return counts[share.Volumes] == volumes && counts[share.Claims] == volumes && counts[share.Snapshots] == 2*snapshots &&
+			counts[share.Making]+counts[share.Staging]+counts[share.Trash] == 0
+	})
+}
+
+// photograph notes all that is below a directory, but for the driver's own.
+func photograph(tb testing.TB, dir string) []string {
+	tb.Helper()
+	var all []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.Name() == share.HomeName {
+			return fs.SkipDir
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprintf("%s %v %d", path, info.Mode(), info.Size())
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += " " + string(data) + " " + info.ModTime().String()
+		}
+		all = append(all, text)
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}

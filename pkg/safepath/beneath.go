@@ -1,0 +1,57 @@
+package safepath
+
+import (
+	"errors"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// OpenBeneath opens the directory that a relative path names below an open one. It follows no symlink and enters no
+// other filesystem on the way, so that it ends where the path says or not at all.
+//
+// Kinds: Invalid for a path that Relative refuses, and for one that leads over a symlink, a file or a mount;
+// NotFound when there is no such directory.
+func OpenBeneath(root *os.File, rel string) (*os.File, error) {
+	return openBeneath(root, rel, unix.O_DIRECTORY)
+}
+
+// OpenFileBeneath is OpenBeneath for a file, to be read. Of the directories on the way it need not be able to list any.
+func OpenFileBeneath(root *os.File, rel string) (*os.File, error) {
+	return openBeneath(root, rel, unix.O_NONBLOCK|unix.O_NOCTTY)
+}
+
+func openBeneath(root *os.File, rel string, flags uint64) (*os.File, error) {
+	if err := Relative(rel); err != nil && rel != "." {
+		return nil, err
+	}
+	const resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV
+	fd, err := openat2(int(root.Fd()), rel, unix.O_RDONLY|flags, resolve)
+	switch {
+	case errors.Is(err, unix.EXDEV):
+		return nil, backends.Errorf(backends.Invalid, "%q leads to another filesystem: it is not followed", rel)
+	case errors.Is(err, unix.ELOOP):
+		return nil, backends.Errorf(backends.Invalid, "%q leads over a symlink: it is not followed", rel)
+	case err != nil:
+		return nil, backends.Errorf(kindOf(err), "opening %q: %w", rel, err)
+	}
+	return os.NewFile(uintptr(fd), rel), nil
+}
+
+// Relative checks a path that came from outside and is to lead below some directory. It must be in its plain form:
+// relative, no ".", no "..", no doubled or closing slash and no NUL byte. Kinds: Invalid.
+func Relative(s string) error {
+	for element := range strings.SplitSeq(s, "/") {
+		if err := Name(element); err != nil {
+			return backends.Errorf(backends.Invalid, "path %.64q is not a plain relative path: %w", s, err)
+		}
+	}
+	if len(s) > maxPath || path.Clean(s) != s {
+		return backends.Errorf(backends.Invalid, "path %.64q... is %d bytes long: at most %d are allowed", s, len(s), maxPath)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxDepth bounds how many directories are open at a time, two for each level.
+	maxDepth = 1024
+	// batch is how many names of a directory are read at a time.
+	batch = 1024
+)
+
+// ErrTooDeep says that the tree has more levels of directories than are copied.
+var ErrTooDeep = fmt.Errorf("the tree has more than %d levels of directories", maxDepth)
+
+// copier is one copy under way.
+type copier struct {
+	links   *os.File // holds one name for each file with several: see hardLink
+	lenient bool     // as in Replication
+}
+
+// Copy makes dst, which must not exist, a copy of the directory src, and returns when the copy is on disk.
+// Both paths must be the caller's own down to their last name. A directory dst.links exists meanwhile. After
+// a failure, which may be that of the context, both may be left half made.
+//
+// It fails with ErrMount, ErrTooDeep, or an error that wraps the kernel's.
+func Copy(ctx context.Context, dst, src string) error {
+	links := dst + ".links"
+	if err := os.Mkdir(links, 0o700); err != nil {
+		return err
+	}
+	anchor, err := os.Open(links)
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(anchor)
+	c := &copier{links: anchor}
+	if err := c.root(ctx, dst, src); err != nil {
+		return err
+	}
+	return Remove(ctx, links)
+}
+
+// root copies the tree and syncs its filesystem: one call, where an fsync of every file would be many.
+func (c *copier) root(ctx context.Context, dst, src string) error {
+	from, err := os.Open(filepath.Dir(src))
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(from)
+	to, err := os.Open(filepath.Dir(dst))
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(to)
+	n, err := openNode(from, filepath.Base(src))
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if err := c.directory(ctx, to, filepath.Base(dst), n, 0); err != nil {
+		return err
+	}
+	return unix.Syncfs(int(to.Fd()))
+}
+
+// directory makes a directory like n, with copies of its entries, in dst.
+func (c *copier) directory(ctx context.Context, dst *os.File, name string, n *node, depth int) error {
+	if depth >= maxDepth {
+		return ErrTooDeep
+	}
+	meta, err := metadataOf(n)
+	if err != nil {
+		return err
+	}
+	from, err := n.open()
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(from)
+	if err := unix.Mkdirat(int(dst.Fd()), name, 0o700); err != nil {
+		return &os.PathError{Op: "mkdirat", Path: name, Err: err}
+	}
+	to, err := openDir(dst, name)
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(to)
+	if err := c.entries(ctx, to, from, depth); err != nil {
+		return err
+	}
+	return finish(dst, name, meta)
+}
+
+// entries copies all that is in a directory.
+func (c *copier) entries(ctx context.Context, dst, src *os.File, depth int) error {
+	for {
+		names, err := src.Readdirnames(batch)
+		for _, name := range names {
+			if err := c.entry(ctx, dst, src, name, depth); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// entry copies one entry. One that has gone meanwhile is not there; one that appears twice, because its
+// directory was changed while it was read, is copied once.
+func (c *copier) entry(ctx context.Context, dst, src *os.File, name string, depth int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	n, err := openNode(src, name)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	err = c.node(ctx, dst, n, depth)
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	return err
+}
+
+// node copies what was found, according to its kind.
+func (c *copier) node(ctx context.Context, dst *os.File, n *node, depth int) error {
+	switch n.kind() {
+	case unix.S_IFDIR:
+		return c.directory(ctx, dst, n.name, n, depth+1)
+	case unix.S_IFSOCK:
+		return nil
+	}
+	if n.stat.Nlink > 1 {
+		return c.hardLink(ctx, dst, n)
+	}
+	return c.leaf(ctx, dst, n)
+}

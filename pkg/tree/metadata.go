@@ -1,0 +1,117 @@
+package tree
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// metadata is what a node has besides its contents.
+type metadata struct {
+	stat    unix.Stat_t
+	xattrs  map[string][]byte
+	lenient bool // as in Replication
+}
+
+// metadataOf reads a node's metadata. For a directory that is done before its entries are read, so that a
+// mark on it which says "all below is done" is never newer than what was copied from below.
+func metadataOf(n *node) (*metadata, error) {
+	names, err := listXattrs(n.path())
+	if err != nil {
+		return nil, &os.PathError{Op: "listxattr", Path: n.name, Err: err}
+	}
+	m := &metadata{stat: n.stat, xattrs: map[string][]byte{}}
+	for _, name := range names {
+		value, err := readXattr(n.path(), name)
+		if errors.Is(err, unix.ENODATA) { // It was removed in between.
+			continue
+		}
+		if err != nil {
+			return nil, &os.PathError{Op: "getxattr " + name, Path: n.name, Err: err}
+		}
+		m.xattrs[name] = value
+	}
+	return m, nil
+}
+
+// apply gives the metadata to another node. The order matters: a change of owner clears the set-user-ID bit
+// and security.capability, an access control list changes the mode, and everything changes the times.
+func (m *metadata) apply(n *node) error {
+	if err := unix.Fchownat(n.fd, "", int(m.stat.Uid), int(m.stat.Gid), unix.AT_EMPTY_PATH); err != nil && !m.tolerates(err) {
+		return &os.PathError{Op: "fchownat", Path: n.name, Err: err}
+	}
+	if n.kind() != unix.S_IFLNK { // A symbolic link has no mode of its own.
+		if err := unix.Fchmodat(unix.AT_FDCWD, n.path(), m.stat.Mode&0o7777, 0); err != nil {
+			return &os.PathError{Op: "fchmodat", Path: n.name, Err: err}
+		}
+	}
+	for name, value := range m.xattrs {
+		if err := unix.Setxattr(n.path(), name, value, 0); err != nil && !m.tolerates(err) {
+			return &os.PathError{Op: "setxattr " + name, Path: n.name, Err: err}
+		}
+	}
+	times := []unix.Timespec{m.stat.Atim, m.stat.Mtim}
+	if err := unix.UtimesNanoAt(n.fd, "", times, unix.AT_EMPTY_PATH); err != nil {
+		return &os.PathError{Op: "utimensat", Path: n.name, Err: err}
+	}
+	return nil
+}
+
+// tolerates tells whether a failure only says that this process, or the filesystem, cannot keep something.
+func (m *metadata) tolerates(err error) bool {
+	return m.lenient && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL))
+}
+
+// listXattrs returns the names of the attributes that belong to the file rather than to its filesystem.
+func listXattrs(path string) ([]string, error) {
+	list, err := readSized(func(buffer []byte) (int, error) { return unix.Listxattr(path, buffer) })
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := strings.FieldsFunc(string(list), func(r rune) bool { return r == 0 })
+	return slices.DeleteFunc(names, func(name string) bool { return !belongsToFile(name) }), nil
+}
+
+// belongsToFile leaves out attributes such as btrfs.compression, which another filesystem does not take, and
+// the raw form in which xfs shows access control lists a second time.
+func belongsToFile(name string) bool {
+	space, _, _ := strings.Cut(name, ".")
+	switch space {
+	case "user", "security":
+		return true
+	case "trusted":
+		return !strings.HasPrefix(name, "trusted.SGI_ACL_")
+	case "system":
+		return strings.HasPrefix(name, "system.posix_acl_")
+	}
+	return false
+}
+
+func readXattr(path, name string) ([]byte, error) {
+	return readSized(func(buffer []byte) (int, error) { return unix.Getxattr(path, name, buffer) })
+}
+
+// readSized calls read with a buffer that is large enough; the size may change between two calls.
+func readSized(read func([]byte) (int, error)) ([]byte, error) {
+	for {
+		size, err := read(nil)
+		if err != nil || size == 0 {
+			return nil, err
+		}
+		buffer := make([]byte, size)
+		n, err := read(buffer)
+		if errors.Is(err, unix.ERANGE) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return buffer[:n], nil
+	}
+}

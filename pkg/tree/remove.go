@@ -1,0 +1,124 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// flattenDepth is how deep a removal goes before it moves the rest of the tree up beside the top, so that no
+// tree is too deep for it.
+const flattenDepth = 64
+
+// remover is one removal under way.
+type remover struct {
+	top     *os.File // the directory that holds what is removed
+	name    string
+	pending []string // directories that were moved up
+	moved   int
+}
+
+// Remove removes a file or a directory tree, and is content when there is none. The path must be the caller's
+// own down to its last name. It may move parts of a deep tree beside path, under path's name with a number
+// added: where a crash leaves them, they are to be removed too.
+//
+// It stops at what is mounted inside, with ErrMount: behind it is somebody else's data.
+func Remove(ctx context.Context, path string) error {
+	top, err := os.Open(filepath.Dir(path))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(top)
+	r := &remover{top: top, name: filepath.Base(path)}
+	r.pending = []string{r.name}
+	for len(r.pending) > 0 {
+		next := r.pending[len(r.pending)-1]
+		r.pending = r.pending[:len(r.pending)-1]
+		if err := r.remove(ctx, top, next, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes one entry of dir, whatever it is.
+func (r *remover) remove(ctx context.Context, dir *os.File, name string, depth int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := unix.Unlinkat(int(dir.Fd()), name, 0)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if !errors.Is(err, unix.EISDIR) {
+		return removeError(name, err)
+	}
+	if depth >= flattenDepth {
+		return r.moveUp(dir, name)
+	}
+	if err := r.empty(ctx, dir, name, depth); err != nil {
+		return err
+	}
+	return removeError(name, unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR))
+}
+
+// empty removes everything in a directory. What is removed while names are read may hide others, so that
+// it reads again until there are none.
+func (r *remover) empty(ctx context.Context, parent *os.File, name string, depth int) error {
+	dir, err := openDir(parent, name)
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(dir)
+	for {
+		names, err := dir.Readdirnames(batch)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, entry := range names {
+			if err := r.remove(ctx, dir, entry, depth+1); err != nil {
+				return err
+			}
+		}
+		if _, err := dir.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+}
+
+// moveUp puts a directory beside the top, to be removed from there.
+func (r *remover) moveUp(dir *os.File, name string) error {
+	for {
+		r.moved++
+		target := fmt.Sprintf("%s.%d", r.name, r.moved)
+		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), target, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EINVAL) { // NFS has no such flag. A directory replaces an empty one only, which is as well.
+			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), target)
+		}
+		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
+			continue
+		}
+		if err == nil {
+			r.pending = append(r.pending, target)
+		}
+		return removeError(name, err)
+	}
+}
+
+func removeError(name string, err error) error {
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return &os.PathError{Op: "remove", Path: name, Err: err}
+}

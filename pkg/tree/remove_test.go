@@ -1,0 +1,119 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+// isEmpty checks that a directory has nothing in it but the names.
+func isEmpty(t *testing.T, dir string, but ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	if len(entries) != len(but) {
+		t.Errorf("%s has %v, want %q", dir, entries, but)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	dir := filepath.Dir(richTree(t))
+	must(t, Remove(t.Context(), filepath.Join(dir, "source")))
+	isEmpty(t, dir)
+	must(t, Remove(t.Context(), filepath.Join(dir, "source")))
+	must(t, Remove(t.Context(), filepath.Join(dir, "missing", "below")))
+	file := filepath.Join(dir, "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	must(t, Remove(t.Context(), file))
+	isEmpty(t, dir)
+}
+
+func TestRemoveLeavesWhatLinksLeadTo(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600))
+	tree := filepath.Join(dir, "tree")
+	must(t, os.MkdirAll(filepath.Join(tree, "sub"), 0o700))
+	must(t, os.Symlink(outside, filepath.Join(tree, "sub", "link")))
+	must(t, Remove(t.Context(), tree))
+	isEmpty(t, dir)
+	isEmpty(t, outside, "kept")
+}
+
+func TestRemoveManyEntries(t *testing.T) {
+	dir := t.TempDir()
+	tree := filepath.Join(dir, "tree")
+	must(t, os.Mkdir(tree, 0o700))
+	for i := range 3*batch + 1 {
+		must(t, os.WriteFile(filepath.Join(tree, fmt.Sprint(i)), nil, 0o600))
+	}
+	must(t, Remove(t.Context(), tree))
+	isEmpty(t, dir)
+}
+
+func TestRemoveAnyDepth(t *testing.T) {
+	top := deepTree(t, 1500)
+	blocker := top + ".1" // Where a part of the tree would be moved.
+	must(t, os.WriteFile(blocker, nil, 0o600))
+	must(t, Remove(t.Context(), top))
+	isEmpty(t, filepath.Dir(top), filepath.Base(blocker))
+}
+
+func TestRemoveStopsAtMounts(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600))
+	inside := filepath.Join(dir, "tree", "sub", "mounted")
+	must(t, os.MkdirAll(inside, 0o700))
+	t.Run("mounted", func(t *testing.T) {
+		testfs.Bind(t, outside, inside)
+		err := Remove(t.Context(), filepath.Join(dir, "tree"))
+		if !errors.Is(err, ErrMount) && !errors.Is(err, unix.EBUSY) {
+			t.Errorf("got %v, want a failure that names the mount", err)
+		}
+		isEmpty(t, outside, "kept")
+	})
+	isEmpty(t, outside, "kept")
+	must(t, Remove(t.Context(), filepath.Join(dir, "tree")))
+	isEmpty(t, dir)
+}
+
+func TestRemoveStopsWithItsContext(t *testing.T) {
+	src := richTree(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Remove(ctx, src); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	if _, err := os.Lstat(filepath.Join(src, "file")); errors.Is(err, fs.ErrNotExist) {
+		t.Error("it removed something all the same")
+	}
+}
+
+func TestRemoveReportsWhatCannotBeRemoved(t *testing.T) {
+	testfs.NeedRoot(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	t.Cleanup(func() { must(t, setImmutable(file, 0)) })
+	must(t, setImmutable(file, unix.STATX_ATTR_IMMUTABLE))
+	if err := Remove(t.Context(), file); !errors.Is(err, unix.EPERM) {
+		t.Errorf("got %v, want %v", err, unix.EPERM)
+	}
+}
+
+// setImmutable sets the flags of chattr(1), FS_IMMUTABLE_FL or none (ioctl_iflags(2)).
+func setImmutable(path string, flags int) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags)
+}

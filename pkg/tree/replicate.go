@@ -1,0 +1,258 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrChanged says that the tree was written to while it was copied.
+var ErrChanged = errors.New("the tree was changed while it was copied")
+
+// Replication says how Replicate copies.
+type Replication struct {
+	// Workers is how many files are copied at a time.
+	Workers int
+	// Links is a directory on the filesystem of the copy that holds one name for each file with several: see hardLink.
+	Links *os.File
+	// Lenient leaves out owners and attributes that the filesystem of the copy does not let this process set.
+	Lenient bool
+	// Since, unless it is zero, is a time of the source's filesystem: the copy is what the tree was at that time, or the
+	// outcome is ErrChanged. Lag is how old the answer may be when the kernel is asked about a file of it.
+	Since unix.Timespec
+	Lag   time.Duration
+	// Progress may be nil.
+	Progress *Progress
+}
+
+// Progress counts while a copy is under way.
+type Progress struct {
+	Entries atomic.Int64 // what is in its place, what an earlier run had put there included
+	Bytes   atomic.Int64 // of files that this run copied
+}
+
+// replica is one replication under way.
+type replica struct {
+	Replication
+	turns chan struct{}
+	mu    sync.Mutex
+	err   error // the first failure of a worker
+}
+
+// Replicate makes the directory dst, which is the caller's own, hold a copy of all that the directory src holds, with its
+// metadata, and returns when it is on disk. Where an earlier run was cut short it goes on: a file with the size and the
+// time of its original is taken to be its copy, because the time is set last. What the source does not have, and the run
+// that was cut short had seen, stays: a source that changes between the runs must be known from Since.
+//
+// It fails with ErrMount, ErrTooDeep, ErrChanged, or an error that wraps the kernel's.
+func Replicate(ctx context.Context, dst, src *os.File, how Replication) error {
+	if how.Progress == nil {
+		how.Progress = new(Progress)
+	}
+	r := &replica{Replication: how, turns: make(chan struct{}, max(1, how.Workers))}
+	if err := r.fill(ctx, dst, src, 0); err != nil {
+		return err
+	}
+	if r.Since != (unix.Timespec{}) {
+		if err := rest(ctx, r.Lag); err != nil {
+			return err
+		}
+	}
+	if err := r.settle(ctx, dst, src, 0); err != nil {
+		return err
+	}
+	return unix.Syncfs(int(dst.Fd()))
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// each calls visit for every entry of a directory. One that has gone meanwhile is not there.
+func each(ctx context.Context, dir *os.File, visit func(n *node) error) error {
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	for {
+		names, err := dir.Readdirnames(batch)
+		for _, name := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n, err := openNode(dir, name)
+			if errors.Is(err, unix.ENOENT) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := visit(n); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// fill copies what is in a directory, its subdirectories one after the other and its files several at a time.
+func (r *replica) fill(ctx context.Context, dst, src *os.File, depth int) error {
+	if depth >= maxDepth {
+		return ErrTooDeep
+	}
+	var files sync.WaitGroup
+	err := each(ctx, src, func(n *node) error {
+		if err := r.failed(); err != nil {
+			n.close()
+			return err
+		}
+		switch {
+		case n.kind() == unix.S_IFDIR:
+			defer n.close()
+			return r.subdirectory(ctx, dst, n, depth)
+		case n.kind() == unix.S_IFSOCK:
+			n.close()
+			return nil
+		case n.stat.Nlink > 1: // Its names must come one after the other.
+			defer n.close()
+			return r.entry(ctx, dst, n)
+		}
+		r.turns <- struct{}{}
+		files.Go(func() {
+			defer func() { n.close(); <-r.turns }()
+			r.note(r.entry(ctx, dst, n))
+		})
+		return nil
+	})
+	files.Wait()
+	return errors.Join(err, r.failed())
+}
+
+func (r *replica) note(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *replica) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+func (r *replica) subdirectory(ctx context.Context, dst *os.File, n *node, depth int) error {
+	if err := unix.Mkdirat(int(dst.Fd()), n.name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+		return &os.PathError{Op: "mkdirat", Path: n.name, Err: err}
+	}
+	return r.both(dst, n, func(to, from *os.File) error { return r.fill(ctx, to, from, depth+1) })
+}
+
+// both opens a directory and its copy.
+func (r *replica) both(dst *os.File, n *node, work func(to, from *os.File) error) error {
+	from, err := n.open()
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(from)
+	to, err := openDir(dst, n.name)
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(to)
+	return work(to, from)
+}
+
+// entry copies anything but a directory or socket, unless its copy is there.
+func (r *replica) entry(ctx context.Context, dst *os.File, n *node) error {
+	defer r.Progress.Entries.Add(1)
+	if r.has(dst, n) {
+		return nil
+	}
+	if err := unix.Unlinkat(int(dst.Fd()), n.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &os.PathError{Op: "unlinkat", Path: n.name, Err: err}
+	}
+	c := &copier{links: r.Links, lenient: r.Lenient}
+	var err error
+	if n.stat.Nlink > 1 {
+		err = c.hardLink(ctx, dst, n)
+	} else {
+		err = c.leaf(ctx, dst, n)
+	}
+	if err == nil && n.kind() == unix.S_IFREG {
+		r.Progress.Bytes.Add(n.stat.Size)
+	}
+	return err
+}
+
+// has tells whether a file's copy is finished. Only files are worth keeping, and not those that must be linked.
+func (r *replica) has(dst *os.File, n *node) bool {
+	var have unix.Stat_t
+	err := unix.Fstatat(int(dst.Fd()), n.name, &have, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && n.kind() == unix.S_IFREG && n.stat.Nlink == 1 &&
+		have.Mode == n.stat.Mode && have.Size == n.stat.Size && have.Mtim == n.stat.Mtim
+}
+
+// settle gives directories their metadata, the deepest first, and sees whether anything was changed.
+func (r *replica) settle(ctx context.Context, dst, src *os.File, depth int) error {
+	if depth >= maxDepth {
+		return ErrTooDeep
+	}
+	err := each(ctx, src, func(n *node) error {
+		defer n.close()
+		if r.changed(n) {
+			return fmt.Errorf("%w: %q", ErrChanged, n.name)
+		}
+		if n.kind() != unix.S_IFDIR {
+			return nil
+		}
+		return r.both(dst, n, func(to, from *os.File) error { return r.settle(ctx, to, from, depth+1) })
+	})
+	if err != nil {
+		return err
+	}
+	return r.finishDir(dst, src)
+}
+
+// finishDir gives a directory the metadata of its original.
+func (r *replica) finishDir(dst, src *os.File) error {
+	n, err := openNode(src, ".")
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if r.changed(n) {
+		return fmt.Errorf("%w: a directory has other entries", ErrChanged)
+	}
+	meta, err := metadataOf(n)
+	if err != nil {
+		return err
+	}
+	meta.lenient = r.Lenient
+	return finish(dst, ".", meta)
+}
+
+func (r *replica) changed(n *node) bool {
+	since, last := r.Since, n.stat.Ctim
+	if since == (unix.Timespec{}) {
+		return false
+	}
+	return last.Sec > since.Sec || last.Sec == since.Sec && last.Nsec >= since.Nsec
+}

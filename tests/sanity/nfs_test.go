@@ -1,0 +1,41 @@
+package sanity
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends/nfs"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
+)
+
+// Where the kernel has NFS, a real server is used.
+var (
+	nfsServer = flag.String("nfs-server", "", "the NFS server to test the nfs backend with; without it a directory stands for one")
+	nfsShare  = flag.String("nfs-share", "/", "what the NFS server exports")
+)
+
+// nfsSetup is the nfs backend, over a server if there is one.
+func nfsSetup(t testing.TB) setup {
+	s := setup{name: "nfs", backend: "nfs", access: "mount", mutable: map[string]string{"onDelete": "delete"}, skips: map[string]string{
+		"ControllerPublishVolume":      "shares need no attach step",
+		"ControllerUnpublishVolume":    "shares need no attach step",
+		"volume lifecycle":             "shares need no attach step",
+		"node max attach limit":        "shares have no attach limit",
+		"already published but is inc": "shares need no attach step",
+		"accessibility requirements":   "servers are nowhere in particular",
+		"GroupController":              "a server takes no snapshots of several directories at one instant",
+	}}
+	if *nfsServer != "" {
+		s.parameters = map[string]string{"server": *nfsServer, "share": *nfsShare}
+		return s
+	}
+	servers := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(servers, "standin", "export"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	definition := nfs.DefinitionOver(standin.Servers(servers))
+	s.name, s.definition, s.parameters = "nfs over a stand-in", &definition, map[string]string{"server": "standin", "share": "/export"}
+	return s
+}
