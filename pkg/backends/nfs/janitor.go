@@ -102,7 +102,7 @@ func (j *janitors) done(name string) bool {
 
 // round removes all that is in the trash of a share.
 func (j *janitors) round(address export.Address) error {
-	s, release, err := j.engine.pool.Hold(j.life, address)
+	s, release, err := j.engine.pool.HoldBriefly(j.life, address)
 	if err != nil {
 		return err
 	}
