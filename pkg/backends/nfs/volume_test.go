@@ -296,3 +296,37 @@ func TestDeepTreesAreRemoved(t *testing.T) {
 	w.must(w.Delete(t.Context(), v.Handle))
 	w.tidy(0, 0)
 }
+
+// A volume that is written to while it is copied has no instant that the copy could be of. Nothing is left of the attempt.
+func TestSourceInUse(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(in("one", "one", deleteData))
+	for i := range 200 {
+		w.write("x", "one", fmt.Sprint("file", i))
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_ = os.WriteFile(w.path("one", "changing"), []byte(fmt.Sprint(i)), 0o644)
+		}
+	}()
+	_, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	w.fails("a snapshot of a volume that is written to", err, backends.InUse, "sourceInUse=copy")
+	_, err = w.Clone(t.Context(), in("two", "two", deleteData), v.Handle)
+	w.fails("a clone of it", err, backends.InUse)
+	w.tidy(1, 0)
+	_, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle, Parameters: &SnapshotParameters{SourceInUse: copyInUse}})
+	w.must(err)
+	close(stop)
+	<-stopped
+	if _, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "later", Volume: v.Handle}); err != nil {
+		t.Errorf("a snapshot once nobody writes: %v", err)
+	}
+	w.tidy(1, 2)
+}
