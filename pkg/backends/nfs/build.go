@@ -177,7 +177,13 @@ func (m *making) fill(ctx context.Context, r *record) error {
 			return err
 		}
 	}
-	return files.Chmod(draft, fileMode(r.Permissions))
+	switch {
+	case r.Permissions != 0:
+		return files.Chmod(draft, fileMode(r.Permissions))
+	case m.origin.folder == "":
+		return files.Chmod(draft, defaultPermissions)
+	}
+	return nil
 }
 
 // fileMode is permissions as package os has them.

@@ -13,7 +13,7 @@ import (
 const (
 	// copyWorkers is how many files of one copy are copied at a time.
 	copyWorkers = 8
-	// atOnce is how many copies run at a time; others wait.
+	// atOnce is how many copies run on a share at a time; others wait. Those of other shares do not: this one may be dead.
 	atOnce = 4
 	// reportTime is how often the log says how far a copy has come.
 	reportTime = 30 * time.Second
@@ -27,10 +27,10 @@ type copies struct {
 	life  context.Context // of the work in the background, which is no request's
 	stop  context.CancelFunc
 	group sync.WaitGroup
-	turns chan struct{}
 
-	mu   sync.Mutex
-	jobs map[string]*job
+	mu    sync.Mutex
+	jobs  map[string]*job
+	turns map[string]chan struct{} // by share
 }
 
 // job is one copy.
@@ -42,13 +42,13 @@ type job struct {
 
 func newCopies(log *slog.Logger) *copies {
 	life, stop := context.WithCancel(context.Background())
-	return &copies{log: log, life: life, stop: stop, turns: make(chan struct{}, atOnce), jobs: map[string]*job{}}
+	return &copies{log: log, life: life, stop: stop, turns: map[string]chan struct{}{}, jobs: map[string]*job{}}
 }
 
 // run waits for the copy that is known by the key, and begins it if it is not under way. The outcome is told once.
 // Kinds: Busy, with its progress, when the context ends first; else the copy's own.
-func (c *copies) run(ctx context.Context, key string, work func(ctx context.Context, progress *tree.Progress) error) error {
-	j := c.begin(key, work)
+func (c *copies) run(ctx context.Context, share, key string, work func(ctx context.Context, progress *tree.Progress) error) error {
+	j := c.begin(share, key, work)
 	select {
 	case <-j.ended:
 	case <-ctx.Done():
@@ -62,7 +62,7 @@ func (c *copies) run(ctx context.Context, key string, work func(ctx context.Cont
 	return j.err
 }
 
-func (c *copies) begin(key string, work func(ctx context.Context, progress *tree.Progress) error) *job {
+func (c *copies) begin(share, key string, work func(ctx context.Context, progress *tree.Progress) error) *job {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if j := c.jobs[key]; j != nil {
@@ -70,11 +70,16 @@ func (c *copies) begin(key string, work func(ctx context.Context, progress *tree
 	}
 	j := &job{ended: make(chan struct{})}
 	c.jobs[key] = j
+	turns := c.turns[share]
+	if turns == nil {
+		turns = make(chan struct{}, atOnce)
+		c.turns[share] = turns
+	}
 	c.group.Go(func() {
 		defer close(j.ended)
 		select {
-		case c.turns <- struct{}{}:
-			defer func() { <-c.turns }()
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
 			j.err = c.reported(key, j, work)
 		case <-c.life.Done():
 			j.err = backends.Errorf(backends.Unavailable, "the driver is stopping")

@@ -33,14 +33,15 @@ type janitors struct {
 	group  sync.WaitGroup
 
 	mu     sync.Mutex
-	known  map[string]bool // shares that were looked at since the start
-	active map[string]bool // shares with a goroutine; true when there is more to do since it began its round
+	known  map[string]bool      // shares that were looked at since the start
+	swept  map[string]time.Time // when forgotten drafts were last looked for
+	active map[string]bool      // shares with a goroutine; true when there is more to do since it began its round
 	closed bool
 }
 
 func newJanitors(e *engine) *janitors {
 	life, stop := context.WithCancel(context.Background())
-	return &janitors{engine: e, life: life, stop: stop, known: map[string]bool{}, active: map[string]bool{}}
+	return &janitors{engine: e, life: life, stop: stop, known: map[string]bool{}, swept: map[string]time.Time{}, active: map[string]bool{}}
 }
 
 // wake has a share looked at, if that was not done since the start: for what an earlier process left.
@@ -102,7 +103,7 @@ func (j *janitors) done(name string) bool {
 
 // round removes all that is in the trash of a share.
 func (j *janitors) round(address export.Address) error {
-	s, release, err := j.engine.pool.Hold(j.life, address)
+	s, release, err := j.engine.pool.HoldBriefly(j.life, address)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,21 @@ func (j *janitors) round(address export.Address) error {
 			err = errors.Join(err, failed)
 		}
 	}
-	return errors.Join(err, j.forgotten(s, h))
+	if j.sweepDue(address.String()) {
+		err = errors.Join(err, j.forgotten(s, h))
+	}
+	return err
+}
+
+// sweepDue tells whether it is time to look for forgotten drafts, which takes reading every record of what is being made.
+func (j *janitors) sweepDue(name string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if time.Since(j.swept[name]) < forgottenAfter/4 {
+		return false
+	}
+	j.swept[name] = time.Now()
+	return true
 }
 
 // empty removes one thing that is in the trash, and last the record that says so.

@@ -60,8 +60,8 @@ func (o *origin) check(m *making) (int64, error) {
 // was written to.
 func (m *making) copyFrom(ctx context.Context, r *record, draft string) error {
 	from := m.origin
-	return m.copies.run(ctx, r.key(), func(ctx context.Context, progress *tree.Progress) error {
-		s, release, err := m.pool.Hold(ctx, m.share.Address)
+	return m.copies.run(ctx, m.share.Address.String(), r.key(), func(ctx context.Context, progress *tree.Progress) error {
+		s, release, err := m.share.Hold(ctx)
 		if err != nil {
 			return err
 		}

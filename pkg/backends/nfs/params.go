@@ -16,8 +16,8 @@ const (
 	copyInUse = "copy"
 )
 
-// defaultPermissions are those of a volume's root.
-const defaultPermissions = "0755"
+// defaultPermissions are those of the root of a volume that is no copy.
+const defaultPermissions = 0o755
 
 // Parameters are those of a StorageClass.
 type Parameters struct {
@@ -26,7 +26,7 @@ type Parameters struct {
 	ShareName        string `param:"shareName" doc:"A share of the driver's configuration, in place of server and share."`
 	SubDir           string `param:"subDir" doc:"Directory of the volume below the share, made by the driver; it may contain ${pvc.metadata.name}, ${pvc.metadata.namespace} and ${pv.metadata.name}. By default the volume's name."`
 	OnDelete         string `param:"onDelete" enum:"delete|retain|archive" default:"delete" doc:"What becomes of a deleted volume's directory: it is removed, left where it is, or renamed to archived-<directory>-<number>."`
-	MountPermissions string `param:"mountPermissions" default:"0755" doc:"Permissions of the volume's root directory in octal digits; 0 for 0755."`
+	MountPermissions string `param:"mountPermissions" doc:"Permissions of the volume's root directory in octal digits; by default, and for 0, those of the source of a copy, and else 0755."`
 	NFSVersion       string `param:"nfsvers" enum:"3|4|4.0|4.1|4.2" doc:"Version of NFS that is spoken; by default the newest that the server has. 4 means any 4.x."`
 	SourceInUse      string `param:"sourceInUse" enum:"refuse|copy" default:"refuse" doc:"What becomes of the clone of a volume that is written to meanwhile: it is refused, or made of a copy that is not of one instant."`
 }
@@ -54,14 +54,11 @@ func given[T any](value any) (T, error) {
 	return none, backends.Errorf(backends.Invalid, "the parameters are a %T: they must be a %T", value, &none)
 }
 
-// permissions parses mountPermissions. Kinds: Invalid.
+// permissions parses mountPermissions; 0 for none. Kinds: Invalid.
 func (p Parameters) permissions() (uint32, error) {
-	mode, err := strconv.ParseUint(cmp.Or(p.MountPermissions, defaultPermissions), 8, 32)
+	mode, err := strconv.ParseUint(cmp.Or(p.MountPermissions, "0"), 8, 32)
 	if err != nil || mode > 0o7777 {
 		return 0, backends.Errorf(backends.Invalid, "mountPermissions is %q: use octal digits such as 0770", p.MountPermissions)
-	}
-	if mode == 0 { // As csi-driver-nfs has it: leave them alone.
-		mode = 0o755
 	}
 	return uint32(mode), nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +41,29 @@ func TestSubDirAndPermissions(t *testing.T) {
 	_, err = w.Create(t.Context(), spec)
 	w.fails("permissions that are none", err, backends.Invalid, "octal")
 }
+
+// A copy keeps the permissions of its source's root, unless the class says otherwise.
+func TestPermissionsOfCopies(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(in("one", "one", deleteData))
+	w.must(os.Chmod(w.path("one"), os.ModeSetgid|0o775))
+	w.must(os.Chown(w.path("one"), 0, 4242))
+	w.must(os.Chmod(w.path("one"), os.ModeSetgid|0o775))
+	given := in("three", "three", deleteData)
+	given.Parameters.(*Parameters).MountPermissions = "0700"
+	for spec, want := range map[*backends.Spec]os.FileMode{ptr(in("two", "two", deleteData)): os.ModeDir | os.ModeSetgid | 0o775, &given: os.ModeDir | 0o700} {
+		if _, err := w.Clone(t.Context(), *spec, v.Handle); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(w.path(spec.Name))
+		w.must(err)
+		if owner := info.Sys().(*syscall.Stat_t); info.Mode() != want || owner.Gid != 4242 {
+			t.Errorf("the clone %s has %v and group %d, want %v and 4242", spec.Name, info.Mode(), owner.Gid, want)
+		}
+	}
+}
+
+func ptr[T any](value T) *T { return &value }
 
 func TestOnDelete(t *testing.T) {
 	w := newWorld(t)
@@ -271,4 +295,38 @@ func TestDeepTreesAreRemoved(t *testing.T) {
 	w.must(dir.Close())
 	w.must(w.Delete(t.Context(), v.Handle))
 	w.tidy(0, 0)
+}
+
+// A volume that is written to while it is copied has no instant that the copy could be of. Nothing is left of the attempt.
+func TestSourceInUse(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(in("one", "one", deleteData))
+	for i := range 200 {
+		w.write("x", "one", fmt.Sprint("file", i))
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_ = os.WriteFile(w.path("one", "changing"), []byte(fmt.Sprint(i)), 0o644)
+		}
+	}()
+	_, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	w.fails("a snapshot of a volume that is written to", err, backends.InUse, "sourceInUse=copy")
+	_, err = w.Clone(t.Context(), in("two", "two", deleteData), v.Handle)
+	w.fails("a clone of it", err, backends.InUse)
+	w.tidy(1, 0)
+	_, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle, Parameters: &SnapshotParameters{SourceInUse: copyInUse}})
+	w.must(err)
+	close(stop)
+	<-stopped
+	if _, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "later", Volume: v.Handle}); err != nil {
+		t.Errorf("a snapshot once nobody writes: %v", err)
+	}
+	w.tidy(1, 2)
 }

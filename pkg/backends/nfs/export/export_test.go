@@ -63,6 +63,20 @@ func TestKernelOpenFails(t *testing.T) {
 	}
 }
 
+// What cannot be mounted may be mountable later, and the error says what was tried. Here the kernel may have no NFS, or the
+// machine no server.
+func TestKernelOpenSaysWhatWasTried(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	root, err := export.Kernel{}.Open(ctx, export.Address{Server: "127.0.0.1", Path: "/no/such/export", Version: "4.1"})
+	if err == nil {
+		t.Fatal("an export that is not there was mounted: ", root.Close())
+	}
+	if !backends.Is(err, backends.Unavailable) && !backends.Is(err, backends.Denied) || !strings.Contains(err.Error(), "127.0.0.1:/no/such/export with NFS 4.1") {
+		t.Errorf("got %v (%s), want Unavailable, or Denied without the right to mount, naming export and version", err, backends.KindOf(err))
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("nfs.example.com", "/exports", "4.1")
 	f.Add("::1", "/", "")

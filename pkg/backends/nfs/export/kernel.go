@@ -36,17 +36,19 @@ func (Kernel) Open(ctx context.Context, address Address) (*Root, error) {
 	if address.Version != "" {
 		versions = []string{address.Version}
 	}
+	var failures []error
 	for _, version := range versions {
-		var root *Root
-		root, err = open(address, ip, version)
+		root, err := open(address, ip, version)
 		if err == nil {
 			return root, nil
 		}
+		failures = append(failures, err)
 		if !backends.Is(err, backends.Unsupported) || ctx.Err() != nil {
-			return nil, err
+			return nil, backends.Errorf(backends.KindOf(err), "%w", errors.Join(failures...))
 		}
 	}
-	return nil, err
+	// A server that is being set up may have the version later.
+	return nil, backends.Errorf(backends.Unavailable, "%w", errors.Join(failures...))
 }
 
 // Source is an export for the node's pipeline to mount.

@@ -14,8 +14,8 @@ type Mounter interface {
 	// Open mounts the export for this process alone and returns its root. It may hang as long as the kernel waits for
 	// the server: the caller gives up on it, and closes what comes late.
 	//
-	// Kinds: Unavailable when the server does not answer or does not export that; Unsupported when the server or this
-	// kernel has no such version; Denied.
+	// Kinds: Unavailable when the server does not answer, does not export that, or has no such version; Denied when this
+	// process may not mount.
 	Open(ctx context.Context, address Address) (*Root, error)
 
 	// Source describes what a node mounts for a directory of the export, which is empty for the root. The address has a

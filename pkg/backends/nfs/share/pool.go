@@ -76,6 +76,17 @@ func (p *Pool) Hold(ctx context.Context, address export.Address) (s *Share, rele
 	return s, sync.OnceFunc(func() { p.release(s) }), nil
 }
 
+// openTime is how long work in the background waits for a share to be mounted. Were it to wait for ever, those who come later
+// would wait behind it, instead of being told that the mount hangs.
+const openTime = 30 * time.Second
+
+// HoldBriefly is Hold for work in the background, whose context has no deadline.
+func (p *Pool) HoldBriefly(ctx context.Context, address export.Address) (s *Share, release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	return p.Hold(ctx, address)
+}
+
 func key(a export.Address) string { return a.Server + ":" + a.Path }
 
 // use takes a share that is mounted already; nil when it is not.

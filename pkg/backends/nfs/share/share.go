@@ -62,9 +62,9 @@ func (s *Share) Dir() *os.File { return s.root.Dir }
 // Path is a path to the share's root that holds as long as the share does.
 func (s *Share) Path() string { return fmt.Sprintf("/proc/self/fd/%d", s.root.Dir.Fd()) }
 
-// Hold keeps the share mounted until release is called, or the one that has taken its place. Kinds: as Pool.Hold.
+// Hold keeps the share mounted until release is called, or the one that has taken its place. Kinds: as Pool.HoldBriefly.
 func (s *Share) Hold(ctx context.Context) (held *Share, release func(), err error) {
-	return s.pool.Hold(ctx, s.Address)
+	return s.pool.HoldBriefly(ctx, s.Address)
 }
 
 // Lag is how old what the kernel says about a file may be.

@@ -1,0 +1,140 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// replicate replicates into dst, which is made if need be, with a directory for links beside it.
+func replicate(ctx context.Context, t *testing.T, dst, src string, how Replication) error {
+	t.Helper()
+	for _, dir := range []string{dst, dst + ".links"} {
+		must(t, os.MkdirAll(dir, 0o700))
+	}
+	to, err := os.Open(dst)
+	must(t, err)
+	defer to.Close()
+	from, err := os.Open(src)
+	must(t, err)
+	defer from.Close()
+	how.Links, err = os.Open(dst + ".links")
+	must(t, err)
+	defer how.Links.Close()
+	return Replicate(ctx, to, from, how)
+}
+
+func TestReplicateKeepsEverything(t *testing.T) {
+	for _, workers := range []int{1, 8} {
+		src := richTree(t)
+		want := describe(t, src)
+		dst := filepath.Join(t.TempDir(), "copy")
+		var progress Progress
+		must(t, replicate(t.Context(), t, dst, src, Replication{Workers: workers, Lenient: true, Progress: &progress}))
+		must(t, Remove(t.Context(), dst+".links"))
+		if have := describe(t, dst); have != want {
+			t.Errorf("with %d workers the copy is\n%s\nwant\n%s", workers, have, want)
+		}
+		if progress.Entries.Load() < 10 || progress.Bytes.Load() < 64<<20 {
+			t.Errorf("%d entries and %d bytes were counted", progress.Entries.Load(), progress.Bytes.Load())
+		}
+	}
+}
+
+// stopping ends after it was asked so often.
+type stopping struct {
+	context.Context
+	left int
+}
+
+func (s *stopping) Err() error {
+	if s.left--; s.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Wherever it is stopped, the next run makes the copy whole.
+func TestReplicateGoesOn(t *testing.T) {
+	src := richTree(t)
+	want := describe(t, src)
+	for stop := 0; ; stop++ {
+		dst := filepath.Join(t.TempDir(), fmt.Sprint("copy", stop))
+		err := replicate(&stopping{t.Context(), stop}, t, dst, src, Replication{Workers: 1})
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		must(t, replicate(t.Context(), t, dst, src, Replication{Workers: 4}))
+		must(t, Remove(t.Context(), dst+".links"))
+		if have := describe(t, dst); have != want {
+			t.Fatalf("stopped after %d looks and gone on with, the copy is\n%s\nwant\n%s", stop, have, want)
+		}
+		if err == nil {
+			if stop < 10 {
+				t.Errorf("it was done after %d looks: nothing was tested", stop)
+			}
+			return
+		}
+	}
+}
+
+// What was changed after a time is noticed, whatever was changed.
+func TestReplicateNoticesChanges(t *testing.T) {
+	for name, change := range map[string]func(dir string) error{
+		"nothing":     func(string) error { return nil },
+		"contents":    func(dir string) error { return os.WriteFile(filepath.Join(dir, "file"), []byte("others"), 0o600) },
+		"a new file":  func(dir string) error { return os.WriteFile(filepath.Join(dir, "deep", "new"), nil, 0o600) },
+		"a file less": func(dir string) error { return os.Remove(filepath.Join(dir, "deep", "one name")) },
+		"a rename":    func(dir string) error { return os.Rename(filepath.Join(dir, "empty"), filepath.Join(dir, "full")) },
+		"permissions": func(dir string) error { return os.Chmod(filepath.Join(dir, "deep", "er", "est"), 0o700) },
+		"times put back": func(dir string) error {
+			if err := os.WriteFile(filepath.Join(dir, "file"), []byte("contents"), 0o600); err != nil {
+				return err
+			}
+			return os.Chtimes(filepath.Join(dir, "file"), time.Unix(1, 0), time.Unix(1, 0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src := richTree(t)
+			<-time.After(20 * time.Millisecond) // longer than a step of any filesystem's clock
+			mark := filepath.Join(filepath.Dir(src), "mark")
+			must(t, os.WriteFile(mark, nil, 0o600))
+			var stat unix.Stat_t
+			must(t, unix.Stat(mark, &stat))
+			must(t, change(src))
+			err := replicate(t.Context(), t, filepath.Join(t.TempDir(), "copy"), src, Replication{Workers: 4, Since: stat.Ctim})
+			if want := name != "nothing"; errors.Is(err, ErrChanged) != want || err != nil && !want {
+				t.Errorf("got %v, want that a change is noticed: %t", err, want)
+			}
+		})
+	}
+}
+
+// A pod's link out of the tree is copied as a link, and a directory that becomes one is not followed.
+func TestReplicateStaysInside(t *testing.T) {
+	dir := t.TempDir()
+	for _, made := range []string{"src/sub", "secret", "dst"} {
+		must(t, os.MkdirAll(filepath.Join(dir, made), 0o755))
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "secret", "file"), []byte("secret"), 0o600))
+	must(t, os.Symlink("../secret", filepath.Join(dir, "src", "link")))
+	// The copy's place is the driver's own, but an earlier run may have left anything that the source had then.
+	must(t, os.Symlink("../secret", filepath.Join(dir, "dst", "sub")))
+	if err := replicate(t.Context(), t, filepath.Join(dir, "dst"), filepath.Join(dir, "src"), Replication{Workers: 1}); err == nil {
+		t.Error("a directory was copied over a link")
+	}
+	must(t, os.Remove(filepath.Join(dir, "dst", "sub")))
+	must(t, replicate(t.Context(), t, filepath.Join(dir, "dst"), filepath.Join(dir, "src"), Replication{Workers: 1}))
+	if target, err := os.Readlink(filepath.Join(dir, "dst", "link")); err != nil || target != "../secret" {
+		t.Errorf("the link is %q, %v", target, err)
+	}
+	if entries, err := os.ReadDir(filepath.Join(dir, "secret")); err != nil || len(entries) != 1 {
+		t.Errorf("the secret directory has %v, %v", entries, err)
+	}
+}
