@@ -24,7 +24,7 @@ import (
 // The request's time in these tests, and how much later than its end a call may return.
 const (
 	requestTime = time.Second
-	tolerance   = time.Second
+	tolerance   = 15 * time.Second // of a busy machine: what waits for the server waits for ever
 )
 
 // imageSize is that of the images, which are sparse: the least that an xfs takes.
@@ -279,7 +279,7 @@ func (c hangCase) run(t *testing.T) {
 	other := make(chan error, 1)
 	go func() {
 		took, err := h.lifecycle()
-		if limit := 3*usual + time.Second; err == nil && took > limit {
+		if limit := 3*usual + tolerance; err == nil && took > limit {
 			err = fmt.Errorf("it took %s, and %s while nothing hung", took, usual)
 		}
 		other <- err
