@@ -1,0 +1,49 @@
+package token
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"sync"
+)
+
+// keep is how many names' turns are remembered. More are forgotten in no special order, which costs a walk.
+const keep = 10_000
+
+// Tokens gives out tokens. The zero value is ready for use.
+type Tokens struct {
+	mu    sync.Mutex
+	turns map[string]int // of names that are not at their first token
+}
+
+// Of returns the present token of a name: 64 hexadecimal digits, which is as long as EC2 allows.
+func (t *Tokens) Of(name string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of(name)
+}
+
+func (t *Tokens) of(name string) string {
+	sum := sha256.Sum256([]byte(strconv.Itoa(t.turns[name]) + "/" + name))
+	return hex.EncodeToString(sum[:])
+}
+
+// Turn moves the name on from a token that can make nothing more. It does nothing when the name's present token is
+// another one already, so that two who find the same token dead turn it once.
+func (t *Tokens) Turn(name, dead string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of(name) != dead {
+		return
+	}
+	if t.turns == nil {
+		t.turns = map[string]int{}
+	}
+	for other := range t.turns {
+		if len(t.turns) < keep {
+			break
+		}
+		delete(t.turns, other)
+	}
+	t.turns[name]++
+}
