@@ -95,7 +95,7 @@ func (a *attempt) name(ctx context.Context) (name string, free func(), err error
 // arrive waits until the volume is attached here. Attaching that ends otherwise has failed, for now.
 func (a *attempt) arrive(ctx context.Context) (Attachment, error) {
 	began := false
-	v, err := a.m.cloud.Wait(ctx, a.Volume, func(v Volume, err error) (bool, error) {
+	v, err := a.m.cloud.Wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) {
 		here, ok := v.on(a.Node)
 		switch {
 		case err != nil:
@@ -121,7 +121,7 @@ func (a *attempt) arrive(ctx context.Context) (Attachment, error) {
 func (a *attempt) shown(ctx context.Context, refusal error) error {
 	ctx, cancel := context.WithTimeout(ctx, a.m.options.Settle)
 	defer cancel()
-	_, err := a.m.cloud.Wait(ctx, a.Volume, func(v Volume, err error) (bool, error) { return len(v.Attachments) > 0, err })
+	_, err := a.m.cloud.Wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) { return len(v.Attachments) > 0, err })
 	if backends.Is(err, backends.Busy) {
 		return backends.Errorf(backends.Busy, "volume %q is in use, but the cloud does not say where: ask again: %w", a.Volume, refusal)
 	}

@@ -59,8 +59,8 @@ type Cloud interface {
 	Look(ctx context.Context, volume string) (Volume, error)
 
 	// Wait looks from time to time until the function is content or fails. The function is shown NotFound too. Kinds:
-	// those of the function; Busy when the context ends first.
-	Wait(ctx context.Context, volume string, until func(Volume, error) (bool, error)) (Volume, error)
+	// those of the function; Busy when the context ends first. The transition is "attach" or "detach".
+	Wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error)
 
 	// Attach asks for an attachment and returns when the cloud has accepted that. Kinds: NotFound for the volume or the
 	// node; InUse when it is attached, wherever that may be; Exhausted when the node can take no more. ErrNameTaken

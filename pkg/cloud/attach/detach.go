@@ -35,7 +35,7 @@ func (m *Machine) known(ctx context.Context, volume, node string) (Volume, error
 	}
 	patience, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	late, err := m.cloud.Wait(patience, volume, func(v Volume, err error) (bool, error) { return v.has(node), err })
+	late, err := m.cloud.Wait(patience, "attach", volume, func(v Volume, err error) (bool, error) { return v.has(node), err })
 	if err != nil && patience.Err() != nil && ctx.Err() == nil {
 		return m.cloud.Look(ctx, volume)
 	}
@@ -78,7 +78,7 @@ func (m *Machine) release(ctx context.Context, volume, node string) error {
 
 // gone waits until the volume is not attached to the node. A volume that is not there is attached nowhere.
 func (m *Machine) gone(ctx context.Context, volume, node string) error {
-	_, err := m.cloud.Wait(ctx, volume, func(v Volume, err error) (bool, error) {
+	_, err := m.cloud.Wait(ctx, "detach", volume, func(v Volume, err error) (bool, error) {
 		if backends.Is(err, backends.NotFound) {
 			return true, nil
 		}

@@ -99,8 +99,8 @@ func (s *sim) Look(ctx context.Context, volume string) (Volume, error) {
 	return results[0].Value, results[0].Err
 }
 
-func (s *sim) Wait(ctx context.Context, volume string, until func(Volume, error) (bool, error)) (Volume, error) {
-	return s.waiter.Until(ctx, volume, until)
+func (s *sim) Wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error) {
+	return s.waiter.Until(ctx, transition, volume, until)
 }
 
 // send is the way of a request to the cloud and of its answer back, either of which may be lost.

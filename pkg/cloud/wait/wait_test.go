@@ -69,7 +69,7 @@ func TestManyShareOneLook(t *testing.T) {
 		for _, key := range []string{"a", "b", "c", "a", "b", "d", "e", "f"} {
 			c.begin(key, 800*time.Millisecond)
 			group.Go(func() {
-				if done, err := w.Until(t.Context(), key, isDone); !done || err != nil {
+				if done, err := w.Until(t.Context(), "do", key, isDone); !done || err != nil {
 					t.Errorf("waiting for %s: got %t, %v", key, done, err)
 				}
 			})
@@ -96,7 +96,7 @@ func TestLearnsHowLongTheCloudTakes(t *testing.T) {
 				before := len(c.looks)
 				c.begin("a", takes)
 				began := time.Now()
-				if _, err := w.Until(t.Context(), "a", isDone); err != nil {
+				if _, err := w.Until(t.Context(), "do", "a", isDone); err != nil {
 					t.Fatal(err)
 				}
 				looks, late = len(c.looks)-before, time.Since(began)-takes
@@ -116,7 +116,7 @@ func TestOverdueIsLookedAtEverMoreRarely(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		began := time.Now()
-		_, err := w.Until(ctx, "stuck", isDone)
+		_, err := w.Until(ctx, "do", "stuck", isDone)
 		if !backends.Is(err, backends.Busy) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 2*time.Minute {
 			t.Errorf("got %v after %v, want Busy after 2m", err, time.Since(began))
 		}
@@ -137,7 +137,7 @@ func TestFailedLookIsNoVerdict(t *testing.T) {
 		c.begin("a", time.Second)
 		c.outage = backends.Errorf(backends.Unavailable, "rate exceeded")
 		time.AfterFunc(20*time.Second, func() { c.mu.Lock(); c.outage = nil; c.mu.Unlock() })
-		if done, err := w.Until(t.Context(), "a", isDone); !done || err != nil {
+		if done, err := w.Until(t.Context(), "do", "a", isDone); !done || err != nil {
 			t.Errorf("after an outage: got %t, %v; want done", done, err)
 		}
 		if len(c.looks) > 14 {
@@ -147,7 +147,7 @@ func TestFailedLookIsNoVerdict(t *testing.T) {
 		w = New(options(), c.look)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if _, err := w.Until(ctx, "a", isDone); !backends.Is(err, backends.Busy) || !errors.Is(err, c.outage) {
+		if _, err := w.Until(ctx, "do", "a", isDone); !backends.Is(err, backends.Busy) || !errors.Is(err, c.outage) {
 			t.Errorf("in an outage: got %v, want Busy because of %v", err, c.outage)
 		}
 	})
@@ -157,10 +157,10 @@ func TestAcceptSeesNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
 		w := New(options(), c.look)
-		if _, err := w.Until(t.Context(), "gone", isDone); !backends.Is(err, backends.NotFound) {
+		if _, err := w.Until(t.Context(), "do", "gone", isDone); !backends.Is(err, backends.NotFound) {
 			t.Errorf("got %v, want NotFound", err)
 		}
-		if _, err := w.Until(t.Context(), "gone", func(_ bool, err error) (bool, error) { return err != nil, nil }); err != nil {
+		if _, err := w.Until(t.Context(), "do", "gone", func(_ bool, err error) (bool, error) { return err != nil, nil }); err != nil {
 			t.Errorf("waiting for it to be gone: %v", err)
 		}
 	})
@@ -183,7 +183,7 @@ func TestNothingOlderThanTheCall(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
 					began := time.Now()
-					_, err := w.Until(ctx, key, isDone)
+					_, err := w.Until(ctx, "do", key, isDone)
 					if err == nil && !slices.ContainsFunc(c.at, func(at time.Time) bool { return !at.Before(began) }) {
 						t.Errorf("seed %d: answered from a look before the call", seed)
 					}

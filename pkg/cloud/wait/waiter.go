@@ -34,14 +34,15 @@ type Waiter[K comparable, S any] struct {
 
 // waiter is one caller of Until.
 type waiter[K comparable, S any] struct {
-	ctx     context.Context // for its values only
-	key     K
-	accept  func(S, error) (bool, error)
-	began   time.Time
-	due     time.Time
-	done    chan outcome[S] // has room for one
-	unknown error           // why the last look said nothing
-	looks   int             // how often the thing was looked at
+	ctx        context.Context // for its values only
+	transition string
+	key        K
+	accept     func(S, error) (bool, error)
+	began      time.Time
+	due        time.Time
+	done       chan outcome[S] // has room for one
+	unknown    error           // why the last look said nothing
+	looks      int             // how often the thing was looked at
 }
 
 type outcome[S any] struct {
@@ -54,18 +55,19 @@ func New[K comparable, S any](options Options, look batch.Func[K, S]) *Waiter[K,
 	return &Waiter[K, S]{
 		options: options,
 		look:    look,
-		pace:    pace{least: options.Least, most: options.Most, typical: options.Typical},
+		pace:    pace{least: options.Least, most: options.Most, usual: options.Typical, seen: map[string]time.Duration{}},
 		changed: make(chan struct{}, 1),
 	}
 }
 
-// Until looks at the thing from time to time until accept is content with what was seen or fails, and returns that.
+// Until looks at the thing from time to time until accept is content with what was seen or fails, and returns that. The
+// transition is what is waited for, such as "attach": how long each takes is learnt by itself.
 // What accept is shown was seen after the call of Until began. It is called by the Waiter's goroutine and must not block.
 //
 // accept sees failures too, such as NotFound, but for those of Kinds Busy and Unavailable: they say nothing about the
 // thing, and it is looked at again. Kinds: those of accept; Busy, with the reason, when the context ends first.
-func (w *Waiter[K, S]) Until(ctx context.Context, key K, accept func(S, error) (done bool, err error)) (S, error) {
-	me := w.join(ctx, key, accept)
+func (w *Waiter[K, S]) Until(ctx context.Context, transition string, key K, accept func(S, error) (done bool, err error)) (S, error) {
+	me := w.join(ctx, transition, key, accept)
 	select {
 	case o := <-me.done:
 		return o.state, o.err
@@ -75,13 +77,13 @@ func (w *Waiter[K, S]) Until(ctx context.Context, key K, accept func(S, error) (
 	}
 }
 
-func (w *Waiter[K, S]) join(ctx context.Context, key K, accept func(S, error) (bool, error)) *waiter[K, S] {
+func (w *Waiter[K, S]) join(ctx context.Context, transition string, key K, accept func(S, error) (bool, error)) *waiter[K, S] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
 	me := &waiter[K, S]{
-		ctx: context.WithoutCancel(ctx), key: key, accept: accept,
-		began: now, due: now.Add(w.pace.first()), done: make(chan outcome[S], 1),
+		ctx: context.WithoutCancel(ctx), transition: transition, key: key, accept: accept,
+		began: now, due: now.Add(w.pace.first(transition)), done: make(chan outcome[S], 1),
 	}
 	w.waiting = append(w.waiting, me)
 	if !w.running {
@@ -206,7 +208,7 @@ func (w *Waiter[K, S]) deliver(seen map[K]batch.Result[S], began time.Time) {
 
 // show tells whether the waiter is done.
 func (w *Waiter[K, S]) show(me *waiter[K, S], result batch.Result[S], now time.Time) bool {
-	me.due = now.Add(w.pace.next(now.Sub(me.began)))
+	me.due = now.Add(w.pace.next(me.transition, now.Sub(me.began)))
 	me.looks++
 	if me.unknown = nil; saysNothing(result.Err) {
 		me.unknown = result.Err
@@ -217,7 +219,7 @@ func (w *Waiter[K, S]) show(me *waiter[K, S], result batch.Result[S], now time.T
 		return false
 	}
 	if err == nil {
-		w.pace.learn(now.Sub(me.began), me.looks == 1)
+		w.pace.learn(me.transition, now.Sub(me.began), me.looks == 1)
 	}
 	me.done <- outcome[S]{result.Value, err}
 	return true
