@@ -307,6 +307,61 @@ func TestStuckStatesEndWithTheRequest(t *testing.T) {
 	}
 }
 
+// TestDetachingIsNotAttached attaches again what is on its way out, to the node that it leaves and to another one.
+func TestDetachingIsNotAttached(t *testing.T) {
+	w := newWorld(t, quick(), 0)
+	d := w.open(t, nil)
+	v := d.make("one")
+	for _, next := range []string{nodeA, nodeB} {
+		if _, err := d.f.Attach.Attach(t.Context(), request(v.Handle, nodeA)); err != nil {
+			t.Fatal(err)
+		}
+		w.server.Stick("detaching", true)
+		if err := d.f.Attach.Detach(within(t, 100*time.Millisecond), v.Handle, nodeA); !backends.Is(err, backends.Busy) {
+			t.Fatalf("stuck: %v, want Busy", err)
+		}
+		other := w.open(t, nil) // knows nothing of it
+		if _, err := other.f.Attach.Attach(within(t, 100*time.Millisecond), request(v.Handle, next)); !backends.Is(err, backends.Busy) {
+			t.Errorf("attaching it to %s meanwhile: %v, want Busy", next, err)
+		}
+		if err := d.Delete(t.Context(), v.Handle); !backends.Is(err, backends.InUse) {
+			t.Errorf("deleting it meanwhile: %v, want InUse", err)
+		}
+		w.server.Stick("detaching", false)
+		if _, err := w.open(t, nil).f.Attach.Attach(t.Context(), request(v.Handle, next)); err != nil {
+			t.Errorf("attaching it to %s then: %v", next, err)
+		}
+		if err := w.open(t, nil).f.Attach.Detach(t.Context(), v.Handle, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSnapshotTwinsGoTogether has a request for a snapshot arrive twice.
+func TestSnapshotTwinsGoTogether(t *testing.T) {
+	w := newWorld(t, quick(), 0)
+	d := w.open(t, nil)
+	v := d.make("one")
+	w.proxy.Script(faults.Rule{Action: "CreateSnapshot", Times: 1, Kind: faults.Duplicate})
+	twin, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "twin", Volume: v.Handle})
+	if err != nil || len(w.server.Snapshots()) != 2 {
+		t.Fatalf("got %v and %d snapshots; want 2", err, len(w.server.Snapshots()))
+	}
+	other, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "other", Volume: v.Handle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := w.open(t, nil).f.Snapshot.FindSnapshot(t.Context(), "twin"); err != nil || found.Handle != twin.Handle {
+		t.Errorf("found again is %+v, %v; want %s", found, err, twin.Handle)
+	}
+	if err := d.f.Snapshot.DeleteSnapshot(t.Context(), twin.Handle); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.server.Snapshots(); len(left) != 1 || left[other.Handle] == nil {
+		t.Errorf("there are %v, want only %s", left, other.Handle)
+	}
+}
+
 // TestCallsAreShared counts EC2's requests for one volume alone and for many at a time.
 func TestCallsAreShared(t *testing.T) {
 	config := quick()

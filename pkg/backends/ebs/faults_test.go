@@ -17,6 +17,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/faults"
 )
 
+// workers is how many use volumes at a time, each its own.
+const workers = 6
+
 // patience is how long after its deadline a call may come back, on a busy machine.
 const patience = time.Second
 
@@ -74,7 +77,7 @@ func (s *storm) start() {
 
 func (s *storm) run(crashes int) {
 	var group sync.WaitGroup
-	for worker := range 6 {
+	for worker := range workers {
 		group.Go(func() { s.useVolumes(worker) })
 	}
 	contended := s.create("contended", s.random(100))
@@ -102,8 +105,15 @@ func (s *storm) run(crashes int) {
 			s.Errorf("a volume was leaked: %+v", v)
 		}
 	}
-	if left := s.server.Snapshots(); len(left) != 0 {
+	switch left := s.server.Snapshots(); {
+	case len(left) > 0 && crashes == 0:
 		s.Errorf("snapshots were leaked: %v", left)
+	case len(left) > workers*crashes:
+		s.Errorf("more snapshots were leaked than were under way when a process died: %v", left)
+	case len(left) > 0:
+		// CreateSnapshot has no client token: one that arrives after its process has died, and after the next process has
+		// made and deleted a snapshot of that name, is nobody's.
+		s.Logf("snapshots were leaked by crashes, which EC2's API does not let a driver prevent: %v", left)
 	}
 }
 
@@ -204,8 +214,8 @@ func (s *storm) useVolumes(worker int) {
 		for range random.IntN(3) {
 			s.attachAndDetach(name, handle, random)
 		}
-		if random.IntN(3) == 0 {
-			s.snapshot(fmt.Sprint("snapshot-", worker, "-", round), handle, random)
+		for n := range random.IntN(3) {
+			s.snapshot(fmt.Sprint("snapshot-", worker, "-", round, "-", n), handle, random)
 		}
 		s.there(name, handle)
 		s.delete(name, handle, random)

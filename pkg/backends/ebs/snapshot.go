@@ -151,16 +151,44 @@ func (b *backend) snapshot(ctx context.Context, handle string) (types.Snapshot, 
 	return found[0], nil
 }
 
-// DeleteSnapshot removes a snapshot. Kinds: NotFound; InUse when an image of the account needs it.
+// DeleteSnapshot removes a snapshot, and its twins. Kinds: NotFound; InUse when an image of the account needs it.
 func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete snapshot", handle)
-	if _, err := b.snapshot(ctx, handle); err != nil {
+	s, err := b.snapshot(ctx, handle)
+	if err != nil {
 		return err
 	}
-	_, err = flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteSnapshotOutput, error) {
-		return b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &handle})
-	})
-	return failure(err)
+	twins, err := b.twins(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, id := range append(twins, handle) { // the one that is asked for last, so that the call can be repeated
+		_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteSnapshotOutput, error) {
+			return b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
+		})
+		if err = failure(err); err != nil && (id == handle || !isGone(err)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// twins are further snapshots that were made for the same request: CreateSnapshot knows no client token, so that a request
+// whose answer was lost with the process may be sent again. Nobody was told of them. A copy that a user made has the name too,
+// if tags were copied, but never the volume.
+func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, err error) {
+	name, named := tag(s.Tags, snapshotNameTag)
+	owner, owned := tag(s.Tags, b.ownerTag())
+	if !named || !owned || owner != b.cluster() {
+		return nil, nil
+	}
+	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, name), filter("tag:"+b.ownerTag(), owner), filter("volume-id", aws.ToString(s.VolumeId)))
+	for _, other := range found {
+		if *other.SnapshotId != *s.SnapshotId {
+			ids = append(ids, *other.SnapshotId)
+		}
+	}
+	return ids, err
 }
 
 // Restore makes a volume of a snapshot. Kinds: those of backends.Snapshotter.
