@@ -55,6 +55,12 @@ func (c *cloud) begin(key string, takes time.Duration) {
 	c.doneAt[key] = time.Now().Add(takes)
 }
 
+func (c *cloud) lookedSince(began time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.at, func(at time.Time) bool { return !at.Before(began) })
+}
+
 func isDone(done bool, err error) (bool, error) { return done, err }
 
 func options() Options {
@@ -153,6 +159,25 @@ func TestFailedLookIsNoVerdict(t *testing.T) {
 	})
 }
 
+// TestAnsweredLookIsNoFailure has everybody leave while a look is under way: its answer still says that the cloud is well.
+func TestAnsweredLookIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{latency: time.Second}
+		w := New(options(), c.look)
+		for range 5 {
+			c.begin("a", time.Hour)
+			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			_, _ = w.Until(ctx, "do", "a", isDone)
+			cancel()
+			time.Sleep(5 * time.Second) //nolint:forbidigo // The clock is the test's own.
+		}
+		synctest.Wait()
+		if w.pace.failures != 0 || len(c.looks) < 5 {
+			t.Errorf("after %d looks that were answered, %d are taken for failures", len(c.looks), w.pace.failures)
+		}
+	})
+}
+
 func TestAcceptSeesNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
@@ -184,7 +209,7 @@ func TestNothingOlderThanTheCall(t *testing.T) {
 					defer cancel()
 					began := time.Now()
 					_, err := w.Until(ctx, "do", key, isDone)
-					if err == nil && !slices.ContainsFunc(c.at, func(at time.Time) bool { return !at.Before(began) }) {
+					if err == nil && !c.lookedSince(began) {
 						t.Errorf("seed %d: answered from a look before the call", seed)
 					}
 					if took := time.Since(began); took > patience {

@@ -188,7 +188,7 @@ func (w *Waiter[K, S]) keys() (ctx context.Context, keys []K) {
 func (w *Waiter[K, S]) deliver(seen map[K]batch.Result[S], began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, answered := time.Now(), false
+	now := time.Now()
 	still := w.waiting[:0:0]
 	for _, me := range w.waiting {
 		result, looked := seen[me.key]
@@ -196,14 +196,22 @@ func (w *Waiter[K, S]) deliver(seen map[K]batch.Result[S], began time.Time) {
 			still = append(still, me)
 			continue
 		}
-		answered = answered || !saysNothing(result.Err)
 		if !w.show(me, result, now) {
 			still = append(still, me)
 		}
 	}
 	w.waiting = still
-	w.pace.heard(answered)
+	w.pace.heard(anyAnswer(seen))
 	w.earliest = now.Add(w.pace.gap())
+}
+
+func anyAnswer[K comparable, S any](seen map[K]batch.Result[S]) bool {
+	for _, result := range seen {
+		if !saysNothing(result.Err) {
+			return true
+		}
+	}
+	return false
 }
 
 // show tells whether the waiter is done.
