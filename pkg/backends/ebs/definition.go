@@ -31,7 +31,8 @@ type Config struct {
 
 // Timing is how the backend deals with EC2's pace.
 type Timing struct {
-	Call        time.Duration // bounds one request
+	Call        time.Duration // bounds one request that changes something
+	Read        time.Duration // bounds one that does not: others wait for it to end
 	Settle      time.Duration // how long EC2 may take to show what was done
 	Gather      time.Duration // how long a modification waits for others of the same volume
 	Least, Most time.Duration // between two looks at something that is waited for
@@ -40,7 +41,7 @@ type Timing struct {
 // defaultTiming is for the real EC2, which promises nothing: its eventual consistency is said to be a matter of seconds, in
 // rare cases of minutes.
 func defaultTiming() Timing {
-	return Timing{Call: 30 * time.Second, Settle: 2 * time.Minute, Gather: time.Second, Least: 500 * time.Millisecond, Most: 10 * time.Second}
+	return Timing{Call: 30 * time.Second, Read: 10 * time.Second, Settle: 2 * time.Minute, Gather: time.Second, Least: 200 * time.Millisecond, Most: 10 * time.Second}
 }
 
 // Definition describes the backend.

@@ -61,7 +61,7 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec, 
 
 // findSnapshot returns the snapshot of that name, nil when there is none.
 func (b *backend) findSnapshot(ctx context.Context, name string) (*types.Snapshot, error) {
-	results := batch.Each(ctx, []string{name}, batch.Options{Timeout: b.config.Timing.Call}, b.describeNamedSnapshots)
+	results := batch.Each(ctx, []string{name}, batch.Options{Timeout: b.config.Timing.Read}, b.describeNamedSnapshots)
 	return oldestSnapshot(results[0].Value), results[0].Err
 }
 

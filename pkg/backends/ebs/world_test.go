@@ -75,7 +75,7 @@ func (w *world) configure(o *backends.Options) {
 		Region: "region-1", BaseEndpoint: &w.url, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", secretKey, ""),
 	}
 	c.ClusterID, c.SysBlock = "cluster *1", w.sys
-	c.Timing = ebs.Timing{Call: 2 * time.Second, Settle: 400 * time.Millisecond, Gather: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
+	c.Timing = ebs.Timing{Call: 2 * time.Second, Read: time.Second, Settle: 400 * time.Millisecond, Gather: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
 }
 
 func serial(volume string) string { return strings.Replace(volume, "-", "", 1) }
