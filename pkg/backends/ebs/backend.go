@@ -62,7 +62,7 @@ func newBackend(driver string, config Config, nodeID string, log *slog.Logger) *
 	b.appearing = wait.New(pace, b.describeNamed)
 	b.snapping = wait.New(pace, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}
-	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 8, InAll: 64, Timeout: t.Call, Settle: t.Settle, Names: names.New(deviceNames())})
+	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle, Names: names.New(deviceNames())})
 	b.node = newNode(b, nodeID)
 	return b
 }

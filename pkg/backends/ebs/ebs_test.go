@@ -252,6 +252,35 @@ func TestLimitCountsWhatIsNotOurs(t *testing.T) {
 	}
 }
 
+func TestSourceFindsTheDisk(t *testing.T) {
+	w := newWorld(t, quick(), 0)
+	d := w.open(t, nil)
+	var last backends.Source
+	for _, name := range []string{"one", "two"} {
+		v := d.make(name)
+		w.path(t, v.Handle)
+		attributes, err := d.f.Attach.Attach(t.Context(), request(v.Handle, nodeA))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last, err = d.node.Source(t.Context(), backends.Attachment{Handle: v.Handle, Type: backends.Mount, Attributes: attributes}); err != nil {
+			t.Fatal(err)
+		}
+		want := backends.Device{Path: "/dev/nvme" + map[string]string{"one": "1", "two": "2"}[name] + "n1", Identity: backends.Identity{SizeBytes: 4 << 30, Serial: serial(v.Handle)}}
+		if last != want {
+			t.Errorf("%s is %+v, want %+v", name, last, want)
+		}
+	}
+	v := d.make("elsewhere")
+	attributes, err := d.f.Attach.Attach(t.Context(), request(v.Handle, nodeB))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.node.Source(t.Context(), backends.Attachment{Handle: v.Handle, Attributes: attributes}); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("a disk of another instance: %v, want Unavailable", err)
+	}
+}
+
 // TestReadOnlyAttachmentIsRemembered is about what EC2 has no place for.
 func TestReadOnlyAttachmentIsRemembered(t *testing.T) {
 	w := newWorld(t, quick(), 0)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,12 +62,14 @@ func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ ba
 // device looks through the NVMe disks. The links below /dev/disk/by-id, which others use, need udev's rules in the host and
 // may be of a disk that is gone. What is found is a hint all the same: the node pipeline proves it once it is open.
 func (n *node) device(serial string) (string, error) {
+	disk := regexp.MustCompile(`^nvme[0-9]+n[0-9]+$`)
 	entries, err := os.ReadDir(n.b.config.SysBlock)
 	if err != nil {
 		return "", backends.Errorf(backends.Unavailable, "looking for block devices: %w", err)
 	}
 	for _, entry := range entries {
-		if !strings.HasPrefix(entry.Name(), "nvme") {
+		// A name such as nvme1c1n1 is one of several paths to a disk, which has no device node.
+		if !disk.MatchString(entry.Name()) {
 			continue
 		}
 		have, err := os.ReadFile(filepath.Join(n.b.config.SysBlock, entry.Name(), "device", "serial"))

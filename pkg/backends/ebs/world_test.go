@@ -115,6 +115,18 @@ func (w *world) unplug(tb testing.TB, instance, volume string) {
 	}
 }
 
+// path makes another path to a disk appear, which the kernel shows beside it and which cannot be opened.
+func (w *world) path(tb testing.TB, volume string) {
+	tb.Helper()
+	dir := filepath.Join(w.sys, "nvme0c0n1", "device")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "serial"), []byte(serial(volume)), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // worlds are those of running tests.
 type worlds struct{ all sync.Map }
 

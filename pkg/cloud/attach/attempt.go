@@ -74,7 +74,7 @@ func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided boo
 		return Attachment{}, false, nil
 	case backends.Is(err, backends.InUse):
 		return Attachment{}, false, a.shown(ctx, err)
-	case !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable):
+	case !backends.Is(err, backends.Unavailable):
 		a.m.begun.forget(a.Volume, a.Node)
 	}
 	return Attachment{}, false, err

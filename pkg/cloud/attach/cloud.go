@@ -53,7 +53,7 @@ func (v Volume) elsewhere(node string) (found Attachment, ok bool) {
 }
 
 // Cloud is what a Machine needs of a cloud. All failures are Errors of package backends; one after which the cloud may or
-// may not have done what was asked is Busy or Unavailable.
+// may not have done what was asked is Unavailable.
 type Cloud interface {
 	// Look says how the volume is attached now. Kinds: NotFound.
 	Look(ctx context.Context, volume string) (Volume, error)
@@ -63,8 +63,9 @@ type Cloud interface {
 	Wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error)
 
 	// Attach asks for an attachment and returns when the cloud has accepted that. Kinds: NotFound for the volume or the
-	// node; InUse when it is attached, wherever that may be; Exhausted when the node can take no more. ErrNameTaken
-	// when another disk has the name there.
+	// node; InUse when it is attached, wherever that may be; Exhausted when the node can take no more; Busy when the cloud
+	// has refused it for now; Unavailable, and no other, when it is not known whether anything was begun. ErrNameTaken when
+	// another disk has the name there.
 	Attach(ctx context.Context, volume, node, name string) error
 
 	// Detach asks for the end of an attachment and returns when the cloud has accepted that. Where there is no such

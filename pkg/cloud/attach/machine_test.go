@@ -169,6 +169,28 @@ func TestAttachmentThatIsNotShownYet(t *testing.T) {
 	})
 }
 
+// TestRefusalIsNotWaitedFor detaches right after the cloud has refused to attach.
+func TestRefusalIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(8)
+		s.add("v", false)
+		m := New(refusing{s}, machine(s).options)
+		if err := attachTo(t, m, "v", "one"); !backends.Is(err, backends.Busy) {
+			t.Fatalf("refused: %v, want Busy", err)
+		}
+		if err := within(t, time.Second, func(ctx context.Context) error { return m.Detach(ctx, "v", "one") }); err != nil {
+			t.Errorf("detaching what was never attached: %v", err)
+		}
+	})
+}
+
+// refusing refuses every attachment for now.
+type refusing struct{ *sim }
+
+func (refusing) Attach(context.Context, string, string, string) error {
+	return backends.Errorf(backends.Busy, "the volume is being made")
+}
+
 func TestSlotsBoundWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(7)

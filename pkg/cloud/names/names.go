@@ -35,6 +35,7 @@ func (a *Allocator) Reserve(on string, taken, avoid []string) (name string, rele
 	defer a.mu.Unlock()
 	n, ok := a.nodes[on]
 	if !ok {
+		a.forget()
 		n = &node{reserved: map[string]bool{}, last: map[string]int{}}
 		a.nodes[on] = n
 	}
@@ -52,6 +53,21 @@ func (a *Allocator) Reserve(on string, taken, avoid []string) (name string, rele
 	n.choices++
 	n.last[name], n.reserved[name] = n.choices, true
 	return name, sync.OnceFunc(func() { a.release(on, name) }), nil
+}
+
+// keep is how many nodes are remembered that have nothing under way: nodes come and go for years.
+const keep = 1000
+
+// forget makes room for another node.
+func (a *Allocator) forget() {
+	for other, n := range a.nodes {
+		if len(a.nodes) < keep {
+			return
+		}
+		if len(n.reserved) == 0 {
+			delete(a.nodes, other)
+		}
+	}
 }
 
 func (a *Allocator) release(on, name string) {

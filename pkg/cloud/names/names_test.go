@@ -47,6 +47,21 @@ func TestFreedNamesComeLast(t *testing.T) {
 	}
 }
 
+func TestNodesAreForgottenInTime(t *testing.T) {
+	a := New([]string{"a", "b"})
+	kept, _, err := a.Reserve("in use", nil, nil)
+	for i := range 2 * keep {
+		_, release, _ := a.Reserve(fmt.Sprint("node ", i), nil, nil)
+		release()
+	}
+	if len(a.nodes) > keep {
+		t.Errorf("%d nodes are remembered, want %d", len(a.nodes), keep)
+	}
+	if other, _, _ := a.Reserve("in use", nil, nil); err != nil || other == kept {
+		t.Errorf("the name %q is given out twice", other)
+	}
+}
+
 // TestNoNameTwice attaches and detaches at random, with a cloud that learns of an attachment only when it is released.
 func TestNoNameTwice(t *testing.T) {
 	for seed := range uint64(50) {
