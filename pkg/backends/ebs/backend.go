@@ -53,11 +53,12 @@ func newBackend(driver string, config Config, nodeID string, log *slog.Logger) *
 	b := &backend{driver: driver, config: config, log: log}
 	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(4 * t.Least) })
 	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = refusedOnly(t.Most) })
-	byID := batch.Options{Max: mostFiltered, Timeout: t.Read}
-	pace := wait.Options{Batch: byID, Least: t.Least, Most: t.Most, Typical: 5 * t.Least}
+	byID := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10}
+	// A look that fails is no verdict, so that it may be given up early: others wait for the next.
+	pace := wait.Options{Batch: batch.Options{Max: mostFiltered, Timeout: t.Read / 2}, Least: t.Least, Most: t.Most, Typical: 5 * t.Least}
 	b.volumes = batch.New(byID, b.describe)
 	b.named = batch.New(byID, b.describeNamed)
-	b.instances = batch.New(batch.Options{Max: mostFiltered, Timeout: t.Read}, b.describeInstances)
+	b.instances = batch.New(byID, b.describeInstances)
 	b.changing = wait.New(pace, b.describe)
 	b.appearing = wait.New(pace, b.describeNamed)
 	b.snapping = wait.New(pace, b.describeNamedSnapshots)

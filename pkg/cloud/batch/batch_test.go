@@ -177,6 +177,34 @@ func TestHungCallEndsAtItsTimeout(t *testing.T) {
 	})
 }
 
+func TestHungCallHoldsNobodyBackForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := true
+		c := &cloud{latency: func() time.Duration {
+			if hung {
+				hung = false
+				return time.Hour
+			}
+			return 20 * time.Millisecond
+		}}
+		b := New(Options{Timeout: 10 * time.Second, Slow: time.Second}, c.call)
+		var group sync.WaitGroup
+		ask := func(item int, after time.Duration, fails bool) {
+			group.Go(func() {
+				began := time.Now()
+				if _, err := b.Do(t.Context(), item); (err != nil) != fails || time.Since(began) != after {
+					t.Errorf("item %d: %v after %v, want a failure: %t, after %v", item, err, time.Since(began), fails, after)
+				}
+			})
+			synctest.Wait()
+		}
+		ask(1, 10*time.Second, true)
+		ask(2, time.Second+20*time.Millisecond, false)
+		ask(1, time.Second+20*time.Millisecond, false) // the same item again, of a call that does not hang
+		group.Wait()
+	})
+}
+
 // TestManyCallers checks what must hold for any callers and any cloud: each gets the answer for its own item, of a call
 // that began no earlier than it asked; calls do not overlap and keep to the maximum.
 func TestManyCallers(t *testing.T) {

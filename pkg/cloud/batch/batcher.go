@@ -3,12 +3,13 @@ package batch
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Batcher gathers the items of concurrent callers into requests, one request at a time. It has a goroutine only while a
-// request is under way.
+// Batcher gathers the items of concurrent callers into requests, one request at a time unless one is slow. It has goroutines
+// only while a request is under way.
 type Batcher[I comparable, O any] struct {
 	options Options
 	call    Func[I, O]
@@ -27,7 +28,7 @@ type place[O any] struct {
 	result  Result[O]
 }
 
-// New makes a Batcher. The call is never made twice at a time.
+// New makes a Batcher.
 func New[I comparable, O any](options Options, call Func[I, O]) *Batcher[I, O] {
 	return &Batcher[I, O]{options: options, call: call, places: map[I]*place[O]{}}
 }
@@ -83,11 +84,35 @@ func (b *Batcher[I, O]) run() {
 		if len(items) == 0 {
 			return
 		}
-		results := Each(places[0].ctx, items, b.options, b.call)
-		for i, p := range places {
-			p.result = results[i]
-			close(p.done)
-		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			b.ask(items, places)
+		}()
+		b.await(ended)
+	}
+}
+
+// ask makes a request and tells its callers what came of it.
+func (b *Batcher[I, O]) ask(items []I, places []*place[O]) {
+	results := Each(places[0].ctx, items, b.options, b.call)
+	for i, p := range places {
+		p.result = results[i]
+		close(p.done)
+	}
+}
+
+// await waits for the end of a request, or until it is slow.
+func (b *Batcher[I, O]) await(ended <-chan struct{}) {
+	if b.options.Slow == 0 {
+		<-ended
+		return
+	}
+	slow := time.NewTimer(b.options.Slow)
+	defer slow.Stop()
+	select {
+	case <-ended:
+	case <-slow.C:
 	}
 }
 
