@@ -82,7 +82,7 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 		token := m.b.tokens.Of(m.name)
 		v, err := flight.Finish(ctx, m.b.config.Timing.Call, func(ctx context.Context) (types.Volume, error) { return m.b.ask(ctx, m.design, token) })
 		if codeOf(err) == "IdempotentParameterMismatch" {
-			err = m.other(ctx)
+			err = m.other(ctx, token)
 		} else if err == nil {
 			var made *backends.Volume
 			if made, err = m.settle(ctx, v, token); err == nil && made != nil {
@@ -149,8 +149,8 @@ func (m *making) discard(ctx context.Context, v types.Volume) {
 }
 
 // other finds out what has the token: a volume that EC2 does not show yet, or one that is gone. It returns nil for the latter.
-func (m *making) other(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, m.b.config.Timing.Settle)
+func (m *making) other(ctx context.Context, token string) error {
+	ctx, cancel := context.WithDeadline(ctx, m.b.tokens.Doubt(token).Add(m.b.config.Timing.Settle))
 	defer cancel()
 	found, err := m.b.appearing.Until(ctx, "appear", m.name, func(found []types.Volume, err error) (bool, error) { return len(found) > 0, err })
 	switch {

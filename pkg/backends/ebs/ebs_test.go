@@ -144,6 +144,27 @@ func TestTokensAfterRestart(t *testing.T) {
 	}
 }
 
+// TestTokensAfterRestartInShortCalls makes another volume of a deleted one's name, in a new process, by calls none of which
+// lasts as long as it takes to be certain that the first volume is gone.
+func TestTokensAfterRestartInShortCalls(t *testing.T) {
+	w := newWorld(t, quick(), 0)
+	if err := w.open(t, nil).Delete(t.Context(), w.open(t, nil).make("one").Handle); err != nil {
+		t.Fatal(err)
+	}
+	larger := spec("one")
+	larger.Capacity.RequiredBytes *= 2
+	d := w.open(t, nil)
+	err := backends.Errorf(backends.Busy, "not asked")
+	calls := 0
+	for end := time.Now().Add(10 * time.Second); undecided(err) && time.Now().Before(end); calls++ {
+		_, err = d.Create(within(t, 100*time.Millisecond), larger)
+		<-time.After(10 * time.Millisecond)
+	}
+	if (err != nil && !backends.Is(err, backends.Exists)) || calls < 3 || len(w.server.Volumes()) != 1 {
+		t.Errorf("after %d calls: %v, and there are %d volumes; want 1", calls, err, len(w.server.Volumes()))
+	}
+}
+
 // TestGrowingAndChangingIsOneRequest grows and changes a volume at about the same time, as two sidecars do.
 func TestGrowingAndChangingIsOneRequest(t *testing.T) {
 	config := quick()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestTokensFollowFromNames(t *testing.T) {
@@ -25,6 +27,22 @@ func TestTokensFollowFromNames(t *testing.T) {
 			other.Turn(name, token)
 		}
 	}
+}
+
+func TestDoubtsLastUntilTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tokens Tokens
+		token := tokens.Of("pvc-1")
+		first := tokens.Doubt(token)
+		time.Sleep(time.Minute) //nolint:forbidigo // The clock is the test's own.
+		if again := tokens.Doubt(token); time.Since(again) != time.Minute || again != first {
+			t.Errorf("a minute later it is in doubt for %v", time.Since(again))
+		}
+		tokens.Turn("pvc-1", token)
+		if since := tokens.Doubt(tokens.Of("pvc-1")); time.Since(since) != 0 || len(tokens.doubts) != 1 {
+			t.Errorf("the next token is in doubt for %v, of %d", time.Since(since), len(tokens.doubts))
+		}
+	})
 }
 
 func TestTurnsAreForgottenInTime(t *testing.T) {
