@@ -1,0 +1,129 @@
+package attach
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+)
+
+// attempt is one attachment under way.
+type attempt struct {
+	Request
+	m     *Machine
+	avoid []string // device names that the cloud refused although it showed nobody who has them
+}
+
+// run makes one step after the other, each from what the cloud says then, until one decides.
+func (a *attempt) run(ctx context.Context) (Attachment, error) {
+	for {
+		v, err := a.m.cloud.Look(ctx, a.Volume)
+		if err != nil {
+			return Attachment{}, err
+		}
+		if attachment, decided, err := a.step(ctx, v); decided || err != nil {
+			return attachment, err
+		}
+	}
+}
+
+func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, decided bool, err error) {
+	here, isHere := v.on(a.Node)
+	other, isElsewhere := v.elsewhere(a.Node)
+	switch {
+	case isHere && here.State == Attached:
+		return here, true, nil
+	case isHere && here.State == Attaching:
+		attachment, err = a.arrive(ctx)
+		return attachment, true, err
+	case isHere:
+		return Attachment{}, false, a.m.gone(ctx, a.Volume, a.Node)
+	case !isElsewhere, a.Shared && v.Shared:
+		return a.begin(ctx)
+	case other.State == Detaching:
+		return Attachment{}, false, a.m.gone(ctx, a.Volume, other.Node)
+	}
+	return Attachment{}, false, backends.Errorf(backends.InUse, "volume %q is attached to node %q: detach it there before it is attached to node %q",
+		a.Volume, other.Node, a.Node)
+}
+
+// begin asks for the attachment and waits until the cloud shows it, with a slot and a device name in hand.
+func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided bool, err error) {
+	release, err := a.m.attaching.take(ctx, a.Node)
+	if err != nil {
+		return Attachment{}, false, err
+	}
+	defer release()
+	name, free, err := a.name(ctx)
+	if err != nil {
+		return Attachment{}, false, err
+	}
+	defer free()
+	a.m.begun.note(a.Volume, a.Node)
+	_, err = flight.Finish(ctx, a.m.options.Timeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, a.m.cloud.Attach(ctx, a.Volume, a.Node, name)
+	})
+	switch {
+	case err == nil:
+		attachment, err = a.arrive(ctx)
+		return attachment, true, err
+	case errors.Is(err, ErrNameTaken):
+		a.m.begun.forget(a.Volume, a.Node)
+		a.avoid = append(a.avoid, name)
+		return Attachment{}, false, nil
+	case backends.Is(err, backends.InUse):
+		return Attachment{}, false, a.shown(ctx, err)
+	case !backends.Is(err, backends.Unavailable):
+		a.m.begun.forget(a.Volume, a.Node)
+	}
+	return Attachment{}, false, err
+}
+
+// name chooses a device name; without an Allocator it is empty.
+func (a *attempt) name(ctx context.Context) (name string, free func(), err error) {
+	if a.m.options.Names == nil {
+		return "", func() {}, nil
+	}
+	taken, err := a.m.cloud.Taken(ctx, a.Node)
+	if err != nil {
+		return "", nil, err
+	}
+	return a.m.options.Names.Reserve(a.Node, taken, a.avoid)
+}
+
+// arrive waits until the volume is attached here. Attaching that ends otherwise has failed, for now.
+func (a *attempt) arrive(ctx context.Context) (Attachment, error) {
+	began := false
+	v, err := a.m.cloud.Wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) {
+		here, ok := v.on(a.Node)
+		switch {
+		case err != nil:
+			return false, err
+		case ok && here.State == Attached:
+			return true, nil
+		case ok && here.State == Attaching:
+			began = true
+		case ok, began:
+			return false, backends.Errorf(backends.Unavailable, "volume %q did not stay attached to node %q: ask again", a.Volume, a.Node)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return Attachment{}, err
+	}
+	a.m.begun.forget(a.Volume, a.Node)
+	here, _ := v.on(a.Node)
+	return here, nil
+}
+
+// shown waits until the cloud shows the attachment for whose sake it refused one.
+func (a *attempt) shown(ctx context.Context, refusal error) error {
+	ctx, cancel := context.WithTimeout(ctx, a.m.options.Settle)
+	defer cancel()
+	_, err := a.m.cloud.Wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) { return len(v.Attachments) > 0, err })
+	if backends.Is(err, backends.Busy) {
+		return backends.Errorf(backends.Busy, "volume %q is in use, but the cloud does not say where: ask again: %w", a.Volume, refusal)
+	}
+	return err
+}

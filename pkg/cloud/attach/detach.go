@@ -1,0 +1,88 @@
+package attach
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+)
+
+func (m *Machine) detach(ctx context.Context, volume, node string) error {
+	v, err := m.known(ctx, volume, node)
+	if err != nil {
+		return err
+	}
+	for _, a := range v.Attachments {
+		if node != "" && a.Node != node {
+			continue
+		}
+		if err := m.detachOne(ctx, volume, a); err != nil {
+			return err
+		}
+		m.begun.forget(volume, a.Node)
+	}
+	return nil
+}
+
+// known looks at the volume. When an attachment was begun of which nothing is to be seen, it looks for as long as the cloud
+// may need to show it: detached now would be attached in a moment.
+func (m *Machine) known(ctx context.Context, volume, node string) (Volume, error) {
+	v, err := m.cloud.Look(ctx, volume)
+	left := m.begun.left(volume, node)
+	if err != nil || v.has(node) || left <= 0 {
+		return v, err
+	}
+	patience, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	late, err := m.cloud.Wait(patience, "attach", volume, func(v Volume, err error) (bool, error) { return v.has(node), err })
+	if err != nil && patience.Err() != nil && ctx.Err() == nil {
+		return m.cloud.Look(ctx, volume)
+	}
+	return late, err
+}
+
+// has tells whether the volume has an attachment to the node, or to any.
+func (v Volume) has(node string) bool {
+	return slices.ContainsFunc(v.Attachments, func(a Attachment) bool { return node == "" || a.Node == node })
+}
+
+func (m *Machine) detachOne(ctx context.Context, volume string, a Attachment) error {
+	release, err := m.detaching.take(ctx, a.Node)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if a.State != Detaching {
+		if err := m.release(ctx, volume, a.Node); err != nil {
+			return err
+		}
+	}
+	return m.gone(ctx, volume, a.Node)
+}
+
+// release asks for the end of an attachment. When the answer is lost, the cloud is asked what came of it.
+func (m *Machine) release(ctx context.Context, volume, node string) error {
+	_, err := flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, m.cloud.Detach(ctx, volume, node)
+	})
+	if !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) {
+		return err
+	}
+	v, lookErr := m.cloud.Look(ctx, volume)
+	if a, ok := v.on(node); lookErr != nil || ok && a.State != Detaching {
+		return err
+	}
+	return nil
+}
+
+// gone waits until the volume is not attached to the node. A volume that is not there is attached nowhere.
+func (m *Machine) gone(ctx context.Context, volume, node string) error {
+	_, err := m.cloud.Wait(ctx, "detach", volume, func(v Volume, err error) (bool, error) {
+		if backends.Is(err, backends.NotFound) {
+			return true, nil
+		}
+		return err == nil && !v.has(node), err
+	})
+	return err
+}

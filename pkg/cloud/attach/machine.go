@@ -1,0 +1,76 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+	"github.com/stowage-csi/stowage/pkg/cloud/names"
+)
+
+// Options say how a Machine works.
+type Options struct {
+	// PerNode and InAll are how many attachments may be under way, and again as many detachments.
+	PerNode, InAll int64
+	// Timeout bounds one request that changes something.
+	Timeout time.Duration
+	// Settle is how long the cloud may take to show what was asked of it.
+	Settle time.Duration
+	// Names chooses device names; nil in clouds without.
+	Names *names.Allocator
+}
+
+// Machine attaches and detaches the volumes of one cloud. All who do so in a process must use the same one.
+type Machine struct {
+	cloud     Cloud
+	options   Options
+	flights   flight.Group[Attachment]
+	attaching *slots
+	detaching *slots
+	begun     begun
+}
+
+// New makes a Machine.
+func New(cloud Cloud, options Options) *Machine {
+	return &Machine{
+		cloud: cloud, options: options,
+		attaching: newSlots(options.PerNode, options.InAll),
+		detaching: newSlots(options.PerNode, options.InAll),
+		begun:     begun{settle: options.Settle},
+	}
+}
+
+// Request says what is to be attached where.
+type Request struct {
+	Volume, Node string
+	// Shared says that other nodes may have the volume too, if the cloud can do that.
+	Shared bool
+}
+
+// Attach returns once the cloud says that the volume is attached to the node. Kinds: NotFound for the volume or the node;
+// InUse, naming the other node, when it is attached elsewhere and not Shared; Exhausted when the node can take no more; Busy
+// and Unavailable when it is not known or not decided yet.
+func (m *Machine) Attach(ctx context.Context, r Request) (Attachment, error) {
+	what := fmt.Sprintf("attaching volume %q to node %q", r.Volume, r.Node)
+	if r.Shared {
+		what += " among others"
+	}
+	return m.flights.Do(ctx, flight.Op{Key: r.Volume, What: what, Join: true}, func(ctx context.Context) (Attachment, error) {
+		a := attempt{m: m, Request: r}
+		return a.run(ctx)
+	})
+}
+
+// Detach returns once the cloud says that the volume is not attached to the node; with an empty node, to any. Kinds:
+// NotFound for the volume; Busy and Unavailable when it is not known or not decided yet.
+func (m *Machine) Detach(ctx context.Context, volume, node string) error {
+	what := fmt.Sprintf("detaching volume %q from node %q", volume, node)
+	if node == "" {
+		what = fmt.Sprintf("detaching volume %q from every node", volume)
+	}
+	_, err := m.flights.Do(ctx, flight.Op{Key: volume, What: what, Join: true}, func(ctx context.Context) (Attachment, error) {
+		return Attachment{}, m.detach(ctx, volume, node)
+	})
+	return err
+}

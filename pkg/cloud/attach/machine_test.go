@@ -1,0 +1,317 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/names"
+)
+
+func machine(s *sim) *Machine {
+	return New(s, Options{PerNode: 3, InAll: 5, Timeout: 5 * time.Second, Settle: 10 * time.Second, Names: names.New([]string{"a", "b", "c", "d", "e", "f", "g", "h"})})
+}
+
+// within runs a call with a deadline, which it must keep to.
+func within(t *testing.T, d time.Duration, call func(ctx context.Context) error) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	began := time.Now()
+	err := call(ctx)
+	if took := time.Since(began); took > d {
+		t.Errorf("a call with %v of time took %v", d, took)
+	}
+	return err
+}
+
+func attachTo(t *testing.T, m *Machine, volume, node string) error {
+	t.Helper()
+	return within(t, time.Minute, func(ctx context.Context) error {
+		a, err := m.Attach(ctx, Request{Volume: volume, Node: node})
+		if err == nil && (a.Node != node || a.State != Attached || a.Name == "") {
+			t.Errorf("attached is %+v, want a name on node %q", a, node)
+		}
+		return err
+	})
+}
+
+func TestAttachAndDetach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(1)
+		s.add("v", false)
+		m := machine(s)
+		for range 2 {
+			if err := attachTo(t, m, "v", "one"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := attachTo(t, m, "v", "two"); !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), `"one"`) {
+			t.Errorf("attaching to a second node: %v, want InUse and the first one's name", err)
+		}
+		if have := s.truth("v"); len(have.Attachments) != 1 || s.asked["attach v to one"] != 1 || s.asked["attach v to two"] != 0 {
+			t.Errorf("the volume is %+v after the requests %v", have, s.asked)
+		}
+		for _, node := range []string{"two", "one", "one", ""} {
+			if err := m.Detach(t.Context(), "v", node); err != nil {
+				t.Errorf("detaching from %q: %v", node, err)
+			}
+		}
+		if have := s.truth("v"); len(have.Attachments) != 0 || s.asked["detach v from one"] != 1 || s.asked["detach v from two"] != 0 {
+			t.Errorf("the volume is %+v after the requests %v", have, s.asked)
+		}
+		for _, err := range []error{attachTo(t, m, "no-such-volume", "one"), m.Detach(t.Context(), "no-such-volume", "one")} {
+			if !backends.Is(err, backends.NotFound) {
+				t.Errorf("a volume that is not there: %v, want NotFound", err)
+			}
+		}
+	})
+}
+
+func TestDetachingElsewhereIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(2)
+		s.add("v", false)
+		if err := attachTo(t, machine(s), "v", "one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Detach(t.Context(), "v", "one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := attachTo(t, machine(s), "v", "two"); err != nil {
+			t.Errorf("while it leaves another node: %v", err)
+		}
+	})
+}
+
+func TestSharedVolumeHasManyNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(3)
+		s.add("v", true)
+		m := machine(s)
+		for _, node := range []string{"one", "two", "three"} {
+			if _, err := m.Attach(t.Context(), Request{Volume: "v", Node: node, Shared: true}); err != nil {
+				t.Errorf("attaching to node %q too: %v", node, err)
+			}
+		}
+		if err := attachTo(t, m, "v", "four"); !backends.Is(err, backends.InUse) {
+			t.Errorf("attaching to one node only: %v, want InUse", err)
+		}
+		if err := m.Detach(t.Context(), "v", ""); err != nil || len(s.truth("v").Attachments) != 0 {
+			t.Errorf("detached from every node: %v, and the volume is %+v", err, s.truth("v"))
+		}
+	})
+}
+
+func TestNameThatOthersTookIsAvoided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(4)
+		s.add("v", false)
+		s.add("theirs", false)
+		blind := &blindCloud{sim: s}
+		m := New(blind, Options{PerNode: 1, InAll: 1, Timeout: time.Second, Settle: time.Second, Names: names.New([]string{"a", "b"})})
+		if err := s.serveAttach("theirs", "one", "a"); err != nil {
+			t.Fatal(err)
+		}
+		a, err := m.Attach(t.Context(), Request{Volume: "v", Node: "one"})
+		if err != nil || a.Name != "b" {
+			t.Errorf("got %+v, %v; want the name b", a, err)
+		}
+	})
+}
+
+// blindCloud does not show the names of other disks.
+type blindCloud struct{ *sim }
+
+func (blindCloud) Taken(context.Context, string) ([]string, error) { return nil, nil }
+
+func TestLimitIsExhausted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(5)
+		s.limit = 1
+		s.add("v", false)
+		s.add("w", false)
+		m := machine(s)
+		if err := attachTo(t, m, "v", "one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := attachTo(t, m, "w", "one"); !backends.Is(err, backends.Exhausted) {
+			t.Errorf("one more than the limit: %v, want Exhausted", err)
+		}
+	})
+}
+
+// TestAttachmentThatIsNotShownYet begins an attachment, leaves, and detaches before the cloud shows it.
+func TestAttachmentThatIsNotShownYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(6)
+		s.lag = 4 * time.Second
+		s.add("v", false)
+		m := machine(s)
+		err := within(t, 200*time.Millisecond, func(ctx context.Context) error {
+			_, err := m.Attach(ctx, Request{Volume: "v", Node: "one"})
+			return err
+		})
+		if !backends.Is(err, backends.Busy) {
+			t.Fatalf("in too short a time: %v, want Busy", err)
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // The clock is the test's own.
+		if err := m.Detach(t.Context(), "v", "one"); err != nil || len(s.truth("v").Attachments) != 0 {
+			t.Errorf("detached with %v, and the volume is %+v", err, s.truth("v"))
+		}
+	})
+}
+
+// TestRefusalIsNotWaitedFor detaches right after the cloud has refused to attach.
+func TestRefusalIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(8)
+		s.add("v", false)
+		m := New(refusing{s}, machine(s).options)
+		if err := attachTo(t, m, "v", "one"); !backends.Is(err, backends.Busy) {
+			t.Fatalf("refused: %v, want Busy", err)
+		}
+		if err := within(t, time.Second, func(ctx context.Context) error { return m.Detach(ctx, "v", "one") }); err != nil {
+			t.Errorf("detaching what was never attached: %v", err)
+		}
+	})
+}
+
+// refusing refuses every attachment for now.
+type refusing struct{ *sim }
+
+func (refusing) Attach(context.Context, string, string, string) error {
+	return backends.Errorf(backends.Busy, "the volume is being made")
+}
+
+func TestSlotsBoundWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(7)
+		m := machine(s)
+		var group sync.WaitGroup
+		for i := range 8 {
+			volume := fmt.Sprint("v", i)
+			s.add(volume, false)
+			group.Go(func() {
+				if err := attachTo(t, m, volume, "one"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if s.most != 3 {
+			t.Errorf("%d attachments were under way on one node, want 3", s.most)
+		}
+		if len(m.attaching.nodes) != 0 {
+			t.Errorf("%d nodes are still remembered", len(m.attaching.nodes))
+		}
+	})
+}
+
+// TestUnderFaults attaches and detaches at random in a cloud that loses, throttles, repeats, gets stuck and shows things
+// late. Whatever the Machine says must be so; and once the faults are over, everything must succeed.
+func TestUnderFaults(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) { underFaults(t, seed) })
+	}
+}
+
+func underFaults(t *testing.T, seed uint64) {
+	s := newSim(seed)
+	s.faulty = true
+	s.lag = []time.Duration{0, 0, 500 * time.Millisecond, 3 * time.Second}[seed%4]
+	m := machine(s)
+	volumes, nodes := []string{"v", "w", "x", "y"}, []string{"one", "two", "three"}
+	for _, volume := range volumes {
+		s.add(volume, false)
+	}
+	var group sync.WaitGroup
+	successes := 0
+	for worker := range 8 {
+		random := rand.New(rand.NewPCG(seed, uint64(worker)))
+		group.Go(func() {
+			for range 30 {
+				volume, node := volumes[random.IntN(len(volumes))], nodes[random.IntN(len(nodes))]
+				patience := time.Duration(random.IntN(20_000)) * time.Millisecond
+				var err error
+				if random.IntN(2) == 0 {
+					err = within(t, patience, func(ctx context.Context) error { return m.attachChecked(ctx, t, s, volume, node) })
+				} else {
+					err = within(t, patience, func(ctx context.Context) error { return m.detachChecked(ctx, t, s, volume, node) })
+				}
+				allowed := []backends.Kind{backends.Busy, backends.Unavailable, backends.InUse}
+				if err == nil {
+					s.mu.Lock()
+					successes++
+					s.mu.Unlock()
+				} else if !slices.Contains(allowed, backends.KindOf(err)) {
+					t.Errorf("seed %d: %v", seed, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	s.mu.Lock()
+	s.faulty = false
+	s.mu.Unlock()
+	for _, volume := range volumes {
+		settle(t, seed, func(ctx context.Context) error { return m.detachChecked(ctx, t, s, volume, "") })
+		settle(t, seed, func(ctx context.Context) error { return m.attachChecked(ctx, t, s, volume, "one") })
+	}
+	if len(s.illegal) > 0 || successes < 20 {
+		t.Errorf("seed %d: %d successes, and it should not have asked for %q", seed, successes, s.illegal)
+	}
+}
+
+// attachChecked attaches and, on success, compares with the truth. Nobody else may have detached it again meanwhile: that
+// is looked for in the history since the call returned.
+func (m *Machine) attachChecked(ctx context.Context, t *testing.T, s *sim, volume, node string) error {
+	began := time.Now()
+	_, err := m.Attach(ctx, Request{Volume: volume, Node: node})
+	if err == nil && !s.wasSince(volume, began.Add(-s.lag), func(v Volume) bool { a, ok := v.on(node); return ok && a.State == Attached }) {
+		t.Errorf("volume %q is said to be attached to %q and is %+v", volume, node, s.truth(volume))
+	}
+	return err
+}
+
+func (m *Machine) detachChecked(ctx context.Context, t *testing.T, s *sim, volume, node string) error {
+	began := time.Now()
+	err := m.Detach(ctx, volume, node)
+	if err == nil && !s.wasSince(volume, began.Add(-s.lag), func(v Volume) bool { return !v.has(node) }) {
+		t.Errorf("volume %q is said to be detached from %q and is %+v", volume, node, s.truth(volume))
+	}
+	return err
+}
+
+// wasSince tells whether the volume was so at some time since then.
+func (s *sim) wasSince(volume string, since time.Time, so func(Volume) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.history[volume]
+	for i, m := range h {
+		if so(m.v) && (i == len(h)-1 || !h[i+1].at.Before(since)) {
+			return true
+		}
+	}
+	return false
+}
+
+// settle repeats a call as an orchestrator does; it must succeed before long.
+func settle(t *testing.T, seed uint64, call func(ctx context.Context) error) {
+	t.Helper()
+	var err error
+	for range 6 {
+		if err = within(t, 20*time.Second, call); err == nil {
+			return
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // The clock is the test's own.
+	}
+	t.Errorf("seed %d: after the faults it still fails: %v", seed, err)
+}

@@ -1,0 +1,212 @@
+package attach
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/batch"
+	"github.com/stowage-csi/stowage/pkg/cloud/wait"
+)
+
+// sim is a cloud with rules of its own: it takes time, shows what is so late, and has faults while faulty is set. What is
+// true in it is known to the test.
+type sim struct {
+	lag    time.Duration // how old what it shows is
+	limit  int           // attachments of a node
+	waiter *wait.Waiter[string, Volume]
+
+	mu      sync.Mutex
+	random  *rand.Rand
+	faulty  bool
+	stuck   time.Duration // how long something that is stuck takes
+	history map[string][]moment
+	asked   map[string]int // requests that change something, by what they ask
+	under   map[string]int // attachments under way, by node
+	most    int            // the most of them on one node
+	illegal []string       // what must never be asked
+}
+
+type moment struct {
+	at time.Time
+	v  Volume
+}
+
+func newSim(seed uint64) *sim {
+	s := &sim{limit: 100, stuck: 30 * time.Second, random: rand.New(rand.NewPCG(seed, 4)), history: map[string][]moment{}, asked: map[string]int{}, under: map[string]int{}}
+	s.waiter = wait.New(wait.Options{Least: 200 * time.Millisecond, Most: 5 * time.Second, Typical: time.Second}, s.describe)
+	return s
+}
+
+func (s *sim) add(volume string, shared bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history[volume] = []moment{{time.Time{}, Volume{Shared: shared}}}
+}
+
+// truth is how the volume is.
+func (s *sim) truth(volume string) Volume {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now(volume)
+}
+
+func (s *sim) now(volume string) Volume {
+	h := s.history[volume]
+	if len(h) == 0 {
+		return Volume{}
+	}
+	return h[len(h)-1].v
+}
+
+func (s *sim) set(volume string, a Attachment) {
+	v := s.now(volume)
+	v.Attachments = slices.DeleteFunc(slices.Clone(v.Attachments), func(b Attachment) bool { return a.Node == b.Node })
+	if a.State != "" {
+		v.Attachments = append(v.Attachments, a)
+	}
+	s.history[volume] = append(s.history[volume], moment{time.Now(), v})
+}
+
+func (s *sim) describe(_ context.Context, volumes []string) ([]batch.Result[Volume], error) {
+	time.Sleep(20 * time.Millisecond) //nolint:forbidigo // The clock is the test's own.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.faulty && s.random.IntN(8) == 0 {
+		return nil, backends.Errorf(backends.Unavailable, "rate exceeded")
+	}
+	results := make([]batch.Result[Volume], len(volumes))
+	for i, volume := range volumes {
+		h, ok := s.history[volume]
+		if !ok {
+			results[i].Err = backends.Errorf(backends.NotFound, "there is no volume %q", volume)
+			continue
+		}
+		for _, m := range h {
+			if time.Since(m.at) >= s.lag {
+				results[i].Value = m.v
+			}
+		}
+	}
+	return results, nil
+}
+
+func (s *sim) Look(ctx context.Context, volume string) (Volume, error) {
+	results := batch.Each(ctx, []string{volume}, batch.Options{}, s.describe)
+	return results[0].Value, results[0].Err
+}
+
+func (s *sim) Wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error) {
+	return s.waiter.Until(ctx, transition, volume, until)
+}
+
+// send is the way of a request to the cloud and of its answer back, either of which may be lost.
+func (s *sim) send(ctx context.Context, what string, serve func() error) error {
+	s.mu.Lock()
+	s.asked[what]++
+	fault := -1
+	if s.faulty {
+		fault = s.random.IntN(10)
+	}
+	s.mu.Unlock()
+	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // The clock is the test's own.
+	lost := backends.Errorf(backends.Unavailable, "no answer to %s", what)
+	switch fault {
+	case 0:
+		return lost
+	case 1:
+		return backends.Errorf(backends.Unavailable, "rate exceeded")
+	case 2:
+		s.mu.Lock()
+		_ = serve()
+		s.mu.Unlock()
+		<-ctx.Done()
+		return lost
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := serve()
+	if fault == 3 {
+		err = serve() // The request came twice.
+	}
+	return err
+}
+
+func (s *sim) Attach(ctx context.Context, volume, node, name string) error {
+	s.mu.Lock()
+	if other, ok := s.now(volume).elsewhere(node); ok && s.lag == 0 && !s.now(volume).Shared {
+		s.illegal = append(s.illegal, "attaching "+volume+" to "+node+" while it is "+string(other.State)+" to "+other.Node)
+	}
+	s.under[node]++
+	s.most = max(s.most, s.under[node])
+	s.mu.Unlock()
+	defer func() { s.mu.Lock(); s.under[node]--; s.mu.Unlock() }()
+	return s.send(ctx, "attach "+volume+" to "+node, func() error { return s.serveAttach(volume, node, name) })
+}
+
+func (s *sim) serveAttach(volume, node, name string) error {
+	v, ok := s.history[volume]
+	here, isHere := s.now(volume).on(node)
+	_, isElsewhere := s.now(volume).elsewhere(node)
+	taken := s.names(node)
+	switch {
+	case !ok || len(v) == 0:
+		return backends.Errorf(backends.NotFound, "there is no volume %q", volume)
+	case isHere || isElsewhere && !s.now(volume).Shared:
+		return backends.Errorf(backends.InUse, "volume %q is attached (%s)", volume, here.State)
+	case slices.Contains(taken, name):
+		return backends.Errorf(backends.Invalid, "%q: %w", name, ErrNameTaken)
+	case len(taken) >= s.limit:
+		return backends.Errorf(backends.Exhausted, "node %q has %d disks", node, len(taken))
+	}
+	s.set(volume, Attachment{Node: node, Name: name, State: Attaching})
+	end := Attached
+	if s.faulty && s.random.IntN(12) == 0 {
+		end = ""
+	}
+	s.later(volume, node, Attaching, Attachment{Node: node, Name: name, State: end})
+	return nil
+}
+
+func (s *sim) Detach(ctx context.Context, volume, node string) error {
+	return s.send(ctx, "detach "+volume+" from "+node, func() error {
+		if a, ok := s.now(volume).on(node); ok && a.State != Detaching {
+			s.set(volume, Attachment{Node: node, Name: a.Name, State: Detaching})
+			s.later(volume, node, Detaching, Attachment{Node: node})
+		}
+		return nil
+	})
+}
+
+// later brings a transition to its end after a while, unless it is another one by then.
+func (s *sim) later(volume, node string, from State, end Attachment) {
+	takes := time.Duration(200+s.random.IntN(3000)) * time.Millisecond
+	if s.faulty && s.random.IntN(10) == 0 {
+		takes = s.stuck
+	}
+	time.AfterFunc(takes, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if a, ok := s.now(volume).on(node); ok && a.State == from {
+			s.set(volume, end)
+		}
+	})
+}
+
+func (s *sim) names(node string) (taken []string) {
+	for volume := range s.history {
+		if a, ok := s.now(volume).on(node); ok {
+			taken = append(taken, a.Name)
+		}
+	}
+	return taken
+}
+
+func (s *sim) Taken(_ context.Context, node string) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.names(node), nil
+}

@@ -1,0 +1,69 @@
+package attach
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// slots bound how many operations run at a time, for each node and in all.
+type slots struct {
+	perNode int64
+	all     *semaphore.Weighted
+
+	mu    sync.Mutex
+	nodes map[string]*lane
+}
+
+// lane is a node's part; it is forgotten when nobody uses it.
+type lane struct {
+	slots *semaphore.Weighted
+	users int
+}
+
+func newSlots(perNode, all int64) *slots {
+	return &slots{perNode: perNode, all: semaphore.NewWeighted(all), nodes: map[string]*lane{}}
+}
+
+// take waits for a slot of the node and then for one of all, so that those who wait for a slow node keep no other back.
+// Kinds: Busy when the context ends first.
+func (s *slots) take(ctx context.Context, node string) (release func(), err error) {
+	l := s.enter(node)
+	if err := l.slots.Acquire(ctx, 1); err != nil {
+		s.exit(node, l)
+		return nil, backends.Errorf(backends.Busy, "too much is under way on node %q: ask again: %w", node, err)
+	}
+	if err := s.all.Acquire(ctx, 1); err != nil {
+		l.slots.Release(1)
+		s.exit(node, l)
+		return nil, backends.Errorf(backends.Busy, "too much is under way: ask again: %w", err)
+	}
+	return func() {
+		s.all.Release(1)
+		l.slots.Release(1)
+		s.exit(node, l)
+	}, nil
+}
+
+func (s *slots) enter(node string) *lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.nodes[node]
+	if !ok {
+		l = &lane{slots: semaphore.NewWeighted(s.perNode)}
+		s.nodes[node] = l
+	}
+	l.users++
+	return l
+}
+
+func (s *slots) exit(node string, l *lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.users--; l.users == 0 {
+		delete(s.nodes, node)
+	}
+}

@@ -1,0 +1,133 @@
+package batch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Batcher gathers the items of concurrent callers into requests, one request at a time unless one is slow. It has goroutines
+// only while a request is under way.
+type Batcher[I comparable, O any] struct {
+	options Options
+	call    Func[I, O]
+
+	mu      sync.Mutex
+	places  map[I]*place[O] // of the items that the next requests are for
+	order   []I             // in which they were asked for; those that are in places no more are passed over
+	running bool
+}
+
+// place is one item's part in the next request.
+type place[O any] struct {
+	ctx     context.Context // of the first caller, for its values only
+	callers int
+	done    chan struct{} // closed once result is there
+	result  Result[O]
+}
+
+// New makes a Batcher.
+func New[I comparable, O any](options Options, call Func[I, O]) *Batcher[I, O] {
+	return &Batcher[I, O]{options: options, call: call, places: map[I]*place[O]{}}
+}
+
+// Do puts the item into the next request and returns what came of it. A caller whose context ends leaves with
+// Unavailable: an item that nobody else asked for is then left out if its request has not begun, and goes on if it has.
+func (b *Batcher[I, O]) Do(ctx context.Context, item I) (O, error) {
+	if err := ctx.Err(); err != nil {
+		var none O
+		return none, backends.Errorf(backends.Unavailable, "not asked, because the request has ended: %w", err)
+	}
+	p := b.join(ctx, item)
+	select {
+	case <-p.done:
+		return p.result.Value, p.result.Err
+	case <-ctx.Done():
+		b.leave(item, p)
+		var none O
+		return none, backends.Errorf(backends.Unavailable, "not answered before the request ended: %w", context.Cause(ctx))
+	}
+}
+
+func (b *Batcher[I, O]) join(ctx context.Context, item I) *place[O] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, ok := b.places[item]
+	if !ok {
+		p = &place[O]{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
+		b.places[item] = p
+		b.order = append(b.order, item)
+	}
+	p.callers++
+	if !b.running {
+		b.running = true
+		go b.run()
+	}
+	return p
+}
+
+func (b *Batcher[I, O]) leave(item I, p *place[O]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.callers--
+	if p.callers == 0 && b.places[item] == p {
+		delete(b.places, item)
+	}
+}
+
+// run makes requests until there is nothing left to ask for.
+func (b *Batcher[I, O]) run() {
+	for {
+		items, places := b.take()
+		if len(items) == 0 {
+			return
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			b.ask(items, places)
+		}()
+		b.await(ended)
+	}
+}
+
+// ask makes a request and tells its callers what came of it.
+func (b *Batcher[I, O]) ask(items []I, places []*place[O]) {
+	results := Each(places[0].ctx, items, b.options, b.call)
+	for i, p := range places {
+		p.result = results[i]
+		close(p.done)
+	}
+}
+
+// await waits for the end of a request, or until it is slow.
+func (b *Batcher[I, O]) await(ended <-chan struct{}) {
+	if b.options.Slow == 0 {
+		<-ended
+		return
+	}
+	slow := time.NewTimer(b.options.Slow)
+	defer slow.Stop()
+	select {
+	case <-ended:
+	case <-slow.C:
+	}
+}
+
+// take removes the items of one request; without any, the goroutine is taken to have ended.
+func (b *Batcher[I, O]) take() (items []I, places []*place[O]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.order) > 0 && (b.options.Max == 0 || len(items) < b.options.Max) {
+		item := b.order[0]
+		b.order = b.order[1:]
+		if p, ok := b.places[item]; ok {
+			items, places = append(items, item), append(places, p)
+			delete(b.places, item)
+		}
+	}
+	b.running = len(items) > 0
+	return items, places
+}

@@ -1,0 +1,95 @@
+package batch
+
+import (
+	"context"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Result is what came of one item.
+type Result[O any] struct {
+	Value O
+	Err   error
+}
+
+// Func makes one request for several items, all of them different, and returns as many results in the same order. An
+// error concerns the request as a whole; the results are then ignored.
+type Func[I comparable, O any] func(ctx context.Context, items []I) ([]Result[O], error)
+
+// Options say how requests are made.
+type Options struct {
+	// Max is the most items that one request takes; 0 for any number.
+	Max int
+	// Timeout bounds one request; 0 for no bound but the context's.
+	Timeout time.Duration
+	// Slow is how long a Batcher holds the next request back for the sake of one that is under way; 0 for until it ends. One
+	// connection that hangs would otherwise stop all callers.
+	Slow time.Duration
+	// Blames tells whether a request that failed as a whole may have failed for the sake of one item, so that halves of
+	// it are worth a try. Nil stands for BlamesItem.
+	Blames func(error) bool
+}
+
+// BlamesItem is true for the Kinds that speak about what was asked for. It is false for those that speak about the cloud
+// or the account, such as throttling: asking twice as often would make that worse.
+func BlamesItem(err error) bool {
+	switch backends.KindOf(err) {
+	case backends.Invalid, backends.NotFound, backends.Exists, backends.OutOfRange, backends.InUse, backends.Denied:
+		return true
+	default:
+		return false
+	}
+}
+
+// Each makes as many requests as the items need, one after another, and returns a result for each item in their order.
+func Each[I comparable, O any](ctx context.Context, items []I, options Options, call Func[I, O]) []Result[O] {
+	results := make([]Result[O], 0, len(items))
+	for len(items) > 0 {
+		n := len(items)
+		if options.Max > 0 {
+			n = min(n, options.Max)
+		}
+		results = append(results, halves(ctx, items[:n], options, call)...)
+		items = items[n:]
+	}
+	return results
+}
+
+// halves makes one request, and if that fails because of an item, one for each half of it.
+func halves[I comparable, O any](ctx context.Context, items []I, options Options, call Func[I, O]) []Result[O] {
+	results, err := once(ctx, items, options, call)
+	if err == nil {
+		return results
+	}
+	if len(items) > 1 && options.blames(err) && ctx.Err() == nil {
+		middle := len(items) / 2
+		return append(halves(ctx, items[:middle], options, call), halves(ctx, items[middle:], options, call)...)
+	}
+	results = make([]Result[O], len(items))
+	for i := range results {
+		results[i].Err = err
+	}
+	return results
+}
+
+func (o Options) blames(err error) bool {
+	if o.Blames == nil {
+		return BlamesItem(err)
+	}
+	return o.Blames(err)
+}
+
+func once[I comparable, O any](ctx context.Context, items []I, options Options, call Func[I, O]) ([]Result[O], error) {
+	if options.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, options.Timeout)
+		defer cancel()
+	}
+	results, err := call(ctx, items)
+	if err == nil && len(results) != len(items) {
+		// Without this, answers would reach those who did not ask.
+		return nil, backends.Errorf(backends.Unavailable, "a request for %d items was answered with %d results", len(items), len(results))
+	}
+	return results, err
+}

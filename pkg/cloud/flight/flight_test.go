@@ -1,0 +1,105 @@
+package flight
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// takes is work that lasts so long unless it is told to end.
+func takes(d time.Duration) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		select {
+		case <-time.After(d):
+			return "done", nil
+		case <-ctx.Done():
+			return "", backends.Errorf(backends.Busy, "everybody left: %w", ctx.Err())
+		}
+	}
+}
+
+func TestOneOperationAThing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Group[string]
+		go func() { _, _ = g.Do(t.Context(), Op{Key: "v", What: "attaching"}, takes(time.Second)) }()
+		synctest.Wait()
+		for _, op := range []Op{{Key: "v", What: "detaching", Join: true}, {Key: "v", What: "attaching"}, {Key: "v", What: "attaching", Join: true}} {
+			if _, err := g.Do(t.Context(), op, takes(0)); !backends.Is(err, backends.Busy) {
+				t.Errorf("%+v beside another: got %v, want Busy", op, err)
+			}
+		}
+		if what, busy := g.Under("v"); what != "attaching" || !busy {
+			t.Errorf("under way is %q, %t", what, busy)
+		}
+		if v, err := g.Do(t.Context(), Op{Key: "w"}, takes(0)); v != "done" || err != nil {
+			t.Errorf("on another thing: got %q, %v", v, err)
+		}
+		time.Sleep(2 * time.Second) //nolint:forbidigo // The clock is the test's own.
+		if _, busy := g.Under("v"); busy {
+			t.Error("it is still under way")
+		}
+	})
+}
+
+func TestJoinedCallersShareTheOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Group[string]
+		var runs atomic.Int32
+		work := func(ctx context.Context) (string, error) { runs.Add(1); return takes(time.Second)(ctx) }
+		impatient, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		var group sync.WaitGroup
+		for i := range 4 {
+			group.Go(func() {
+				ctx := t.Context()
+				if i == 0 {
+					ctx = impatient
+				}
+				v, err := g.Do(ctx, Op{Key: "v", What: "attaching", Join: true}, work)
+				if left := backends.Is(err, backends.Busy) && errors.Is(err, context.DeadlineExceeded); left != (i == 0) || !left && v != "done" {
+					t.Errorf("caller %d got %q, %v", i, v, err)
+				}
+			})
+		}
+		group.Wait()
+		if runs.Load() != 1 {
+			t.Errorf("the work ran %d times, want once", runs.Load())
+		}
+	})
+}
+
+func TestReservedUntilTheWorkReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Group[string]
+		sent := func(ctx context.Context) (string, error) {
+			_, err := Finish(ctx, time.Minute, takes(3*time.Second))
+			if ctx.Err() == nil {
+				t.Error("the work was not told that everybody left")
+			}
+			return "", err
+		}
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		op := Op{Key: "v", What: "attaching", Join: true}
+		if _, err := g.Do(ctx, op, sent); !backends.Is(err, backends.Busy) || time.Since(began) != time.Second {
+			t.Errorf("got %v after %v, want Busy after 1s", err, time.Since(began))
+		}
+		if _, err := g.Do(t.Context(), op, takes(0)); !backends.Is(err, backends.Busy) {
+			t.Errorf("while what was sent is not answered: got %v, want Busy", err)
+		}
+		time.Sleep(2*time.Second + time.Millisecond) //nolint:forbidigo // The clock is the test's own.
+		if v, err := g.Do(t.Context(), op, takes(0)); v != "done" || err != nil {
+			t.Errorf("after the answer: got %q, %v", v, err)
+		}
+		if _, err := g.Do(ctx, op, takes(0)); !backends.Is(err, backends.Unavailable) {
+			t.Errorf("a request that has ended: got %v, want Unavailable", err)
+		}
+	})
+}

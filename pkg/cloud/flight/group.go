@@ -1,0 +1,109 @@
+package flight
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Op says what is done to which thing.
+type Op struct {
+	Key  string // the thing: one operation at a time
+	What string // what is done to it, for the message of Busy, such as "attaching it to i-1"
+	// Join lets a caller share an operation of the same What that is under way. Without it that is Busy too.
+	Join bool
+}
+
+// Group runs operations, one at a time for each key. The zero value is ready for use.
+type Group[T any] struct {
+	mu      sync.Mutex
+	flights map[string]*flight[T]
+}
+
+type flight[T any] struct {
+	op      Op
+	callers int
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed once value and err are there
+	value   T
+	err     error
+}
+
+// Do runs work and returns what came of it. Kinds: Busy when another operation on the key is under way, or when the
+// caller's context ends before work does; Unavailable when it has ended already; those of work.
+//
+// The context of work has the values of the caller's and ends when all who wait for it have left.
+func (g *Group[T]) Do(ctx context.Context, op Op, work func(ctx context.Context) (T, error)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, backends.Errorf(backends.Unavailable, "not begun, because the request has ended: %w", err)
+	}
+	f, err := g.board(ctx, op, work)
+	if err != nil {
+		return none, err
+	}
+	select {
+	case <-f.done:
+		return f.value, f.err
+	case <-ctx.Done():
+	}
+	g.leave(f)
+	return none, backends.Errorf(backends.Busy, "%s goes on, but the request has ended: %w", op.What, context.Cause(ctx))
+}
+
+// Under tells what is being done to the thing.
+func (g *Group[T]) Under(key string) (what string, busy bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f, ok := g.flights[key]; ok {
+		return f.op.What, true
+	}
+	return "", false
+}
+
+func (g *Group[T]) board(ctx context.Context, op Op, work func(context.Context) (T, error)) (*flight[T], error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f, ok := g.flights[op.Key]; ok {
+		// One that everybody has left is ending: its outcome is nobody's.
+		if !op.Join || f.op != op || f.callers == 0 {
+			return nil, backends.Errorf(backends.Busy, "%s is under way: ask again", f.op.What)
+		}
+		f.callers++
+		return f, nil
+	}
+	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	f := &flight[T]{op: op, callers: 1, cancel: cancel, done: make(chan struct{})}
+	if g.flights == nil {
+		g.flights = map[string]*flight[T]{}
+	}
+	g.flights[op.Key] = f
+	go g.run(inner, f, work)
+	return f, nil
+}
+
+func (g *Group[T]) run(ctx context.Context, f *flight[T], work func(context.Context) (T, error)) {
+	defer f.cancel(nil)
+	f.value, f.err = work(ctx)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.flights, f.op.Key)
+	close(f.done)
+}
+
+func (g *Group[T]) leave(f *flight[T]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f.callers--; f.callers == 0 {
+		f.cancel(context.Canceled)
+	}
+}
+
+// Finish makes a call that is to be answered although nobody waits for it any longer, within the timeout.
+func Finish[T any](ctx context.Context, timeout time.Duration, call func(ctx context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	return call(ctx)
+}

@@ -1,0 +1,77 @@
+package names
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Allocator chooses names on many nodes.
+type Allocator struct {
+	candidates []string
+
+	mu    sync.Mutex
+	nodes map[string]*node
+}
+
+// node is what is known of one node besides the cloud's answer.
+type node struct {
+	reserved map[string]bool
+	last     map[string]int // when a name was chosen last, as a count of choices
+	choices  int
+}
+
+// New makes an Allocator for names out of the candidates.
+func New(candidates []string) *Allocator {
+	return &Allocator{candidates: slices.Clone(candidates), nodes: map[string]*node{}}
+}
+
+// Reserve chooses a name that is neither taken, as the cloud says, nor reserved, nor among those to be avoided, and
+// reserves it until release is called: that is when the cloud's answer has it, or nothing was attached. Of all names it
+// takes the one whose last use is longest ago. Kinds: Exhausted when there is none.
+func (a *Allocator) Reserve(on string, taken, avoid []string) (name string, release func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n, ok := a.nodes[on]
+	if !ok {
+		a.forget()
+		n = &node{reserved: map[string]bool{}, last: map[string]int{}}
+		a.nodes[on] = n
+	}
+	for _, candidate := range a.candidates {
+		if n.reserved[candidate] || slices.Contains(taken, candidate) || slices.Contains(avoid, candidate) {
+			continue
+		}
+		if name == "" || n.last[candidate] < n.last[name] {
+			name = candidate
+		}
+	}
+	if name == "" {
+		return "", nil, backends.Errorf(backends.Exhausted, "node %q has none of its %d device names left: detach a volume there", on, len(a.candidates))
+	}
+	n.choices++
+	n.last[name], n.reserved[name] = n.choices, true
+	return name, sync.OnceFunc(func() { a.release(on, name) }), nil
+}
+
+// keep is how many nodes are remembered that have nothing under way: nodes come and go for years.
+const keep = 1000
+
+// forget makes room for another node.
+func (a *Allocator) forget() {
+	for other, n := range a.nodes {
+		if len(a.nodes) < keep {
+			return
+		}
+		if len(n.reserved) == 0 {
+			delete(a.nodes, other)
+		}
+	}
+}
+
+func (a *Allocator) release(on, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.nodes[on].reserved, name)
+}

@@ -1,0 +1,141 @@
+package ec2
+
+import (
+	"regexp"
+	"slices"
+)
+
+// mostShared is how many instances a Multi-Attach volume may have.
+const mostShared = 16
+
+func (s *Server) attachVolume(p *params) effect {
+	id, instance, device := p.id("VolumeId", "vol"), p.id("InstanceId", "i"), p.required("Device")
+	if device != "" && !regexp.MustCompile(`^/dev/(sd[a-z]([1-9]|1[0-5])?|xvd([a-z]|[a-d][a-z]))$`).MatchString(device) {
+		p.blame(faultf("InvalidParameterValue", "Value (%s) for parameter device is invalid.", device))
+	}
+	return func() (any, *fault) {
+		if f := s.attachable(id, instance, device); f != nil {
+			return nil, f
+		}
+		a := attachment{instance: instance, device: device, state: "attaching", at: s.now}
+		s.change(id, func(v *volume) {
+			v.state = "in-use"
+			v.attachments = append(v.attachments, a)
+		})
+		s.after(s.config.Attach, "attaching", func() { s.finishAttach(id, instance) })
+		return attachResponse{XMLName: name("AttachVolume"), attachmentXML: a.xml(id)}, nil
+	}
+}
+
+// attachable returns which rule forbids an attachment.
+func (s *Server) attachable(id, instance, device string) *fault {
+	v, f := s.volume(id)
+	if f != nil {
+		return f
+	}
+	i := s.instances[instance]
+	switch {
+	case i == nil:
+		return faultf("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", instance)
+	case v.state != "available" && v.state != "in-use":
+		return faultf("IncorrectState", "Volume '%s' is in the '%s' state.", id, v.state)
+	case v.zone != i.Zone:
+		return faultf("InvalidVolume.ZoneMismatch", "The volume '%s' is not in the same availability zone as instance '%s'", id, instance)
+	case len(v.attachments) > 0 && !v.multi:
+		return faultf("VolumeInUse", "%s is already attached to an instance", id)
+	case slices.ContainsFunc(v.attachments, func(a attachment) bool { return a.instance == instance }):
+		return faultf("VolumeInUse", "%s is already attached to %s", id, instance)
+	case len(v.attachments) >= mostShared:
+		return faultf("AttachmentLimitExceeded", "%s is attached to %d instances", id, mostShared)
+	}
+	devices := s.devices(instance)
+	if slices.Contains(devices, device) {
+		// The real API has no code of its own for this either.
+		return faultf("InvalidParameterValue", "Invalid value '%s' for unixDevice. Attachment point %s is already in use", device, device)
+	}
+	kind := s.config.Types[i.Type]
+	used := len(devices)
+	if kind.Shared {
+		used += i.Interfaces
+	}
+	if used >= kind.MaxAttachments {
+		return faultf("AttachmentLimitExceeded", "Volume attachment limit of %d exceeded for instance %s", kind.MaxAttachments, instance)
+	}
+	return nil
+}
+
+// devices are the names of all disks of an instance.
+func (s *Server) devices(instance string) (devices []string) {
+	for _, v := range s.volumes.all() {
+		for _, a := range v.attachments {
+			if a.instance == instance {
+				devices = append(devices, a.device)
+			}
+		}
+	}
+	return devices
+}
+
+func (s *Server) finishAttach(id, instance string) {
+	v := s.volumes.now(id)
+	i := v.attached(instance)
+	if i < 0 || v.attachments[i].state != "attaching" {
+		return
+	}
+	s.change(id, func(v *volume) { v.attachments[i].state = "attached" })
+	if s.config.Plugged != nil {
+		s.config.Plugged(instance, id)
+	}
+}
+
+func (v *volume) attached(instance string) int {
+	return slices.IndexFunc(v.attachments, func(a attachment) bool { return a.instance == instance })
+}
+
+func (s *Server) detachVolume(p *params) effect {
+	id, instance := p.id("VolumeId", "vol"), p.text("InstanceId")
+	if instance != "" {
+		p.blame(malformed("i", instance))
+	}
+	device, _ := p.text("Device"), p.boolean("Force")
+	return func() (any, *fault) {
+		v, f := s.volume(id)
+		if f != nil {
+			return nil, f
+		}
+		if instance == "" && len(v.attachments) > 1 {
+			return nil, faultf("InvalidParameterCombination", "Volume %s is attached to several instances: name one", id)
+		}
+		i := 0
+		if instance != "" {
+			i = v.attached(instance)
+		}
+		switch {
+		case len(v.attachments) == 0:
+			return nil, faultf("IncorrectState", "Volume '%s' is in the '%s' state.", id, v.state)
+		case i < 0 || device != "" && device != v.attachments[i].device:
+			return nil, faultf("InvalidAttachment.NotFound", "The volume '%s' is not attached to instance '%s' as device '%s'", id, instance, device)
+		case v.attachments[i].state == "detaching":
+			return nil, faultf("IncorrectState", "Volume '%s' is in the 'detaching' state.", id)
+		}
+		return s.beginDetach(id, v.attachments[i].instance), nil
+	}
+}
+
+func (s *Server) beginDetach(id, instance string) any {
+	s.change(id, func(v *volume) { v.attachments[v.attached(instance)].state = "detaching" })
+	if s.config.Unplugged != nil {
+		s.config.Unplugged(instance, id)
+	}
+	s.after(s.config.Detach, "detaching", func() {
+		s.change(id, func(v *volume) {
+			i := v.attached(instance)
+			v.attachments = slices.Delete(v.attachments, i, i+1)
+			if len(v.attachments) == 0 {
+				v.state = "available"
+			}
+		})
+	})
+	v := s.volumes.now(id)
+	return attachResponse{XMLName: name("DetachVolume"), attachmentXML: v.attachments[v.attached(instance)].xml(id)}
+}

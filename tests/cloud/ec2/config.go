@@ -1,0 +1,76 @@
+package ec2
+
+import "time"
+
+// Config says how the cloud behaves.
+type Config struct {
+	Zones []string
+	// How long transitions take.
+	Create, Delete, Attach, Detach, Modify, Optimize, Snapshot time.Duration
+	// Lag is how old what the Describe actions show is.
+	Lag time.Duration
+	// Cooldown is the least time between the beginnings of two modifications of one volume.
+	Cooldown time.Duration
+	// SnapshotInterval is the least time between two snapshots of one volume.
+	SnapshotInterval time.Duration
+	// TokenLife is for how long a client token is remembered; 0 for ever.
+	TokenLife time.Duration
+	// MaxVolumes and MaxGiB are quotas; 0 for none.
+	MaxVolumes, MaxGiB int
+	// Buckets bound how often an action may be asked for; "" is for all that have none of their own.
+	Buckets map[string]Bucket
+	// Types are the instance types, by name.
+	Types map[string]InstanceType
+	// Plugged and Unplugged are told when an instance gets and loses a disk. They run under the server's lock.
+	Plugged, Unplugged func(instance, volume string)
+}
+
+// Bucket is a token bucket: so many requests at once, and so many a second.
+type Bucket struct{ Size, PerSecond float64 }
+
+// InstanceType is what DescribeInstanceTypes tells of a type.
+type InstanceType struct {
+	MaxAttachments int
+	Shared         bool // network interfaces count as attachments
+}
+
+// Instance is a machine.
+type Instance struct {
+	ID, Type, Zone string
+	Interfaces     int // network interfaces
+}
+
+// bucket is a Bucket in use.
+type bucket struct {
+	Bucket
+	left float64
+	at   time.Time
+}
+
+// take takes one token, if there is one.
+func (b *bucket) take(now time.Time) bool {
+	b.left = min(b.Size, b.left+now.Sub(b.at).Seconds()*b.PerSecond)
+	b.at = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}
+
+// throttled tells whether the action has been asked for too often.
+func (s *Server) throttled(action string) bool {
+	limit, ok := s.config.Buckets[action]
+	if !ok {
+		action = ""
+		if limit, ok = s.config.Buckets[""]; !ok {
+			return false
+		}
+	}
+	b, ok := s.buckets[action]
+	if !ok {
+		b = &bucket{limit, limit.Size, time.Now()}
+		s.buckets[action] = b
+	}
+	return !b.take(time.Now())
+}

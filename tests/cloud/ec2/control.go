@@ -1,0 +1,115 @@
+package ec2
+
+import (
+	"maps"
+	"time"
+)
+
+// The rest is for tests: what no client can do, and what is true whatever is shown.
+
+// AddInstance starts a machine with a root disk that nobody manages.
+func (s *Server) AddInstance(i Instance) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = time.Now()
+	s.instances[i.ID] = &i
+	root := volume{shape: shape{kind: "gp3", size: 8}, id: s.newID("vol"), zone: i.Zone, state: "in-use", created: s.now, tags: map[string]string{}}
+	root.complete()
+	root.attachments = []attachment{{i.ID, "/dev/sda1", "attached", s.now}}
+	s.volumes.put(root.id, s.now.Add(-s.config.Lag), &root)
+}
+
+// NewInstanceID makes an ID for AddInstance.
+func (s *Server) NewInstanceID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newID("i")
+}
+
+// Stick lets nothing leave a state, such as attaching, until it is called again with false.
+func (s *Server) Stick(state string, stuck bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stuck[state] = stuck
+}
+
+// Doom lets the next n volumes end in state error.
+func (s *Server) Doom(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doomed = n
+}
+
+// SetLag changes Config.Lag.
+func (s *Server) SetLag(lag time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config.Lag = lag
+}
+
+// Calls counts the requests for each action.
+func (s *Server) Calls() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.calls)
+}
+
+// Volume is what is true of a volume.
+type Volume struct {
+	ID, State, Content string
+	GiB                int
+	Created            time.Time
+	Tags               map[string]string
+	Instances          map[string]string // state of the attachment, by instance
+}
+
+// Volumes are all that there are, but for root disks.
+func (s *Server) Volumes() (volumes []Volume) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	for _, v := range s.volumes.all() {
+		t := Volume{v.id, v.state, v.content, v.size, v.created, maps.Clone(v.tags), map[string]string{}}
+		root := false
+		for _, a := range v.attachments {
+			t.Instances[a.instance] = a.state
+			root = root || a.device == "/dev/sda1"
+		}
+		if !root {
+			volumes = append(volumes, t)
+		}
+	}
+	return volumes
+}
+
+// Snapshots are the IDs of all that there are, with their tags.
+func (s *Server) Snapshots() map[string]map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	all := map[string]map[string]string{}
+	for _, n := range s.snapshots.all() {
+		all[n.id] = maps.Clone(n.tags)
+	}
+	return all
+}
+
+// Write puts something on a volume, as a machine that has it would.
+func (s *Server) Write(id, content string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	if s.volumes.now(id) != nil {
+		s.change(id, func(v *volume) { v.content = content })
+	}
+}
+
+// Read returns what is on a volume.
+func (s *Server) Read(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.volumes.now(id); v != nil {
+		return v.content
+	}
+	return ""
+}

@@ -1,0 +1,75 @@
+package ec2
+
+import (
+	"maps"
+	"time"
+)
+
+// snapshot is what is known of a snapshot. A version that was put into the store is never changed.
+type snapshot struct {
+	id, volume, state string
+	description       string
+	size              int // GiB
+	encrypted         bool
+	began             time.Time
+	tags              map[string]string
+	content           string
+}
+
+func (s *Server) createSnapshot(p *params) effect {
+	id, description, tags := p.id("VolumeId", "vol"), p.text("Description"), p.tagsFor("snapshot")
+	return func() (any, *fault) {
+		v, f := s.volume(id)
+		switch {
+		case f != nil:
+			return nil, f
+		case v.state != "available" && v.state != "in-use":
+			return nil, faultf("IncorrectState", "The volume '%s' is in state %s", id, v.state)
+		}
+		for _, other := range s.snapshots.all() {
+			if other.volume == id && s.now.Sub(other.began) < s.config.SnapshotInterval {
+				return nil, faultf("SnapshotCreationPerVolumeRateExceeded", "The maximum per volume CreateSnapshot request rate has been exceeded.")
+			}
+		}
+		made := snapshot{
+			id: s.newID("snap"), volume: id, state: "pending", description: description, size: v.size, encrypted: v.encrypted, began: s.now, tags: tags, content: v.content,
+		}
+		s.snapshots.put(made.id, s.now, &made)
+		s.after(s.config.Snapshot, "pending", func() {
+			if s.snapshots.now(made.id) != nil {
+				s.changeSnapshot(made.id, func(n *snapshot) { n.state = "completed" })
+			}
+		})
+		return createSnapshotResponse{snapshotXML: made.xml()}, nil
+	}
+}
+
+func (s *Server) changeSnapshot(id string, edit func(n *snapshot)) {
+	n := *s.snapshots.now(id)
+	n.tags = maps.Clone(n.tags)
+	edit(&n)
+	s.snapshots.put(id, s.now, &n)
+}
+
+// usable returns a snapshot that volumes can be made from.
+func (s *Server) usable(id string) (*snapshot, *fault) {
+	n := s.snapshots.now(id)
+	switch {
+	case n == nil:
+		return nil, faultf("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
+	case n.state != "completed":
+		return nil, faultf("IncorrectState", "Snapshot is in invalid state - %s", n.state)
+	}
+	return n, nil
+}
+
+func (s *Server) deleteSnapshot(p *params) effect {
+	id := p.id("SnapshotId", "snap")
+	return func() (any, *fault) {
+		if s.snapshots.now(id) == nil {
+			return nil, faultf("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
+		}
+		s.snapshots.put(id, s.now, nil)
+		return done("DeleteSnapshot"), nil
+	}
+}

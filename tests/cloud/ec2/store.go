@@ -1,0 +1,56 @@
+package ec2
+
+import "time"
+
+// store keeps things with their past, so that they can be shown as they were.
+type store[T any] struct {
+	order    []string // of all that ever were, oldest first
+	versions map[string][]version[T]
+}
+
+// version is how a thing was from an instant on; a nil value says that it was gone.
+type version[T any] struct {
+	at    time.Time
+	value *T
+}
+
+func newStore[T any]() *store[T] { return &store[T]{versions: map[string][]version[T]{}} }
+
+// now is the thing as it is, nil when there is none. It must not be changed.
+func (s *store[T]) now(id string) *T {
+	v := s.versions[id]
+	if len(v) == 0 {
+		return nil
+	}
+	return v[len(v)-1].value
+}
+
+// then is the thing as it was at an instant.
+func (s *store[T]) then(id string, at time.Time) *T {
+	var value *T
+	for _, v := range s.versions[id] {
+		if v.at.After(at) {
+			break
+		}
+		value = v.value
+	}
+	return value
+}
+
+// put makes value what the thing is from an instant on; nil removes it.
+func (s *store[T]) put(id string, at time.Time, value *T) {
+	if _, known := s.versions[id]; !known {
+		s.order = append(s.order, id)
+	}
+	s.versions[id] = append(s.versions[id], version[T]{at, value})
+}
+
+// all are those that there are now, oldest first.
+func (s *store[T]) all() (values []*T) {
+	for _, id := range s.order {
+		if value := s.now(id); value != nil {
+			values = append(values, value)
+		}
+	}
+	return values
+}

@@ -1,0 +1,60 @@
+package faults
+
+import "time"
+
+// Script adds rules. Of several that apply to a request, the first counts.
+func (p *Proxy) Script(rules ...Rule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, rule := range rules {
+		p.rules = append(p.rules, &rule)
+	}
+}
+
+// Random gives each request that no rule applies to a chance of so many in a thousand to meet each Kind of fault. Delays
+// are up to longest.
+func (p *Proxy) Random(perThousand map[Kind]int, longest time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.chances, p.longest = perThousand, longest
+}
+
+// Stop ends all faults.
+func (p *Proxy) Stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules, p.chances = nil, nil
+}
+
+// choose decides what is done to a request.
+func (p *Proxy) choose(action string) (Kind, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, rule := range p.rules {
+		if rule.Action != "" && rule.Action != action || rule.Times < 0 {
+			continue
+		}
+		if rule.Skip > 0 {
+			rule.Skip--
+			continue
+		}
+		if rule.Times == 1 {
+			rule.Times = -1
+		} else if rule.Times > 1 {
+			rule.Times--
+		}
+		return rule.Kind, rule.Delay
+	}
+	return p.chance()
+}
+
+// chance draws one number for a request, so that a run with the same seed and order of requests is the same.
+func (p *Proxy) chance() (Kind, time.Duration) {
+	draw := p.random.IntN(1000)
+	for _, kind := range []Kind{Throttle, Fail, FailAfter, LoseRequest, LoseReply, Duplicate, Delay, Hang, Truncate} {
+		if draw -= p.chances[kind]; draw < 0 {
+			return kind, time.Duration(p.random.Int64N(int64(p.longest) + 1))
+		}
+	}
+	return None, 0
+}
