@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -99,8 +100,11 @@ func (w *world) tinyVolume() {
 
 // leastDevice asks for less than the filesystem needs that is to be made on the volume, should it be a device.
 func leastDevice(w *world) {
-	usual := w.volume("usual").CapacityBytes
 	spec := w.spec("for a large filesystem")
+	if !slices.Contains(spec.Access.Types, backends.Mount) {
+		return // no filesystem is made on it
+	}
+	usual := w.volume("usual").CapacityBytes
 	spec.Access.Types = []backends.AccessType{backends.Mount}
 	spec.Capacity, spec.LeastDeviceBytes = backends.CapacityRange{RequiredBytes: 1}, 2*usual
 	v, err := w.c.Create(w.ctx(), spec)
