@@ -55,7 +55,7 @@ func (o options) arguments(s suite) []string {
 	if match := cmp.Or(o.match, s.match); match != "" {
 		args = append(args, "-test.run="+match)
 	}
-	return args
+	return append(args, s.args...)
 }
 
 // copyTestdata gives the tests the files that they find in their working directory.

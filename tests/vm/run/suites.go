@@ -7,6 +7,7 @@ type suite struct {
 	// memory has its temporary files in memory: for tests with many small files. Otherwise they are on the disk, so that
 	// loop devices stand on an ext4, as they mostly do.
 	memory bool
+	args   []string // flags of the package's own
 }
 
 // temp is the folder for the suite's temporary files.
@@ -24,6 +25,8 @@ func suites() []suite {
 		{pkg: "./tests/vm/suites/growth"},
 		{pkg: "./tests/vm/suites/hotplug"},
 		{pkg: "./tests/vm/suites/nfs"},
+		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
+		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd", "-nfsvers=4.2,4.1,3"}},
 		{pkg: "./pkg/loops"},
 		{pkg: "./pkg/safepath"},
 		{pkg: "./pkg/node/device"},
@@ -33,4 +36,15 @@ func suites() []suite {
 		{pkg: "./pkg/node/ownership", memory: true},
 		{pkg: "./pkg/node/stats"},
 	}
+}
+
+// named is the suite of a package that was named: all its tests, run as the list says if it is there.
+func named(pkg string) suite {
+	s := suite{pkg: pkg}
+	for _, listed := range suites() {
+		if listed.pkg == pkg {
+			s.memory, s.args = listed.memory, listed.args
+		}
+	}
+	return s
 }
