@@ -64,6 +64,16 @@ func (p *Pool) once(ctx context.Context, address export.Address, name string, wo
 	return err
 }
 
+// Distrust has a share mounted anew for the next work, if a failure of work in the background would last as long as the mount.
+func (p *Pool) Distrust(address export.Address, err error) {
+	if s := p.use(address); s != nil {
+		defer p.release(s)
+		if outlived(err) {
+			p.discard(s)
+		}
+	}
+}
+
 // outlived tells whether a failure lasts as long as the mount does, also when the server is well again: handles are stale for
 // good, and what may not be done the kernel remembers until the file changes.
 func outlived(err error) bool { return errors.Is(err, unix.ESTALE) || errors.Is(err, unix.EACCES) }

@@ -186,4 +186,15 @@ func TestDeniedIsMountedAnew(t *testing.T) {
 	if n := c.opened.Load(); n != 2 {
 		t.Errorf("mounted %d times, want once more after what was denied", n)
 	}
+	for _, failure := range []error{nil, unix.ENOSPC, unix.ESTALE} {
+		pool.Distrust(address, failure)
+	}
+	_, release, err := pool.Hold(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if n := c.opened.Load(); n != 3 {
+		t.Errorf("mounted %d times, want once more after a stale handle", n)
+	}
 }
