@@ -1,7 +1,9 @@
 // Command run runs tests in a virtual machine with a Debian kernel: those that need what the machine at hand lacks, such as
 // the NFS server, disks that come and go, or the right to grow a mounted ext4. `make vm-test` runs it.
 //
-//	run [-run REGEXP] [-timeout 10m] [PACKAGE...]    without packages, the tests listed in suites.go
+//	run [-run REGEXP] [-timeout 10m] [PACKAGE...]    without packages, those listed in suites.go
+//
+// Of a package that is listed there, it runs the tests that are named there, unless -run says which.
 //
 // It builds the tests of the packages (go test -c), boots one guest, runs one test binary after another in it, and
 // prints events as `go test -json` does, for hack/testsum to read. Its own remarks go to the standard error.

@@ -1,5 +1,7 @@
 package main
 
+import "time"
+
 // suite is a package whose tests run in the guest.
 type suite struct {
 	pkg   string
@@ -8,6 +10,8 @@ type suite struct {
 	// loop devices stand on an ext4, as they mostly do.
 	memory bool
 	args   []string // flags of the package's own
+	// timeout is how long its tests may take, if that is more than usual.
+	timeout time.Duration
 }
 
 // temp is the folder for the suite's temporary files.
@@ -26,7 +30,11 @@ func suites() []suite {
 		{pkg: "./tests/vm/suites/hotplug"},
 		{pkg: "./tests/vm/suites/nfs"},
 		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
-		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd", "-nfsvers=4.2,4.1,3"}},
+		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd"}, timeout: 20 * time.Minute},
+		{
+			pkg: "./pkg/backends/nfs", args: []string{"-nfsd"},
+			match: "^(TestHostile.*|TestForgedHandle|TestAttributesOfOwnVolumesDoNotCount|TestStaticVolumes|TestNothingIsAdopted|TestPlantedSymlinks)$",
+		},
 		{pkg: "./pkg/loops"},
 		{pkg: "./pkg/safepath"},
 		{pkg: "./pkg/node/device"},
@@ -38,13 +46,12 @@ func suites() []suite {
 	}
 }
 
-// named is the suite of a package that was named: all its tests, run as the list says if it is there.
+// named is the suite of a package that was named: as it is listed, or else all of its tests.
 func named(pkg string) suite {
-	s := suite{pkg: pkg}
 	for _, listed := range suites() {
 		if listed.pkg == pkg {
-			s.memory, s.args = listed.memory, listed.args
+			return listed
 		}
 	}
-	return s
+	return suite{pkg: pkg}
 }
