@@ -31,6 +31,7 @@ func suites() []suite {
 		{pkg: "./tests/vm/suites/nfs"},
 		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
 		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd"}, timeout: 20 * time.Minute},
+		{pkg: "./tests/vm/suites/nfsdriver"},
 		{
 			pkg: "./pkg/backends/nfs", args: []string{"-nfsd"},
 			match: "^(TestHostile.*|TestForgedHandle|TestAttributesOfOwnVolumesDoNotCount|TestStaticVolumes|TestNothingIsAdopted|TestPlantedSymlinks)$",
