@@ -317,3 +317,12 @@ func BenchmarkImage(b *testing.B) {
 		w.unstage(staging)
 	}
 }
+
+// A server that does not export what the backend knows has not lost it.
+func TestExportThatIsNotThere(t *testing.T) {
+	w := newWorld(t)
+	w.shelf.sources["v"] = backends.Export{FSType: "ext4", Source: "/dev/not-there"}
+	if err := w.service.Stage(w.context(), w.stageRequest("v")); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("staging an export that is not there: %v, want Unavailable", err)
+	}
+}

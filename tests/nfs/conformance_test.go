@@ -2,10 +2,12 @@ package nfs
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,11 +21,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
+var versions = flag.String("nfsvers", "4.2", "the versions of NFS with which the conformance suite is run, with commas")
+
 // TestConformance runs the suite of the contract over a real server: package nfs has it over the stand-in.
 func TestConformance(t *testing.T) {
 	if *server == "" {
 		t.Skip("NOT RUN: it needs -server and -share; package nfs runs it over directories that stand for a server")
 	}
+	for version := range strings.SplitSeq(*versions, ",") {
+		t.Run("NFS "+version, func(t *testing.T) { conform(t, version) })
+	}
+}
+
+func conform(t *testing.T, version string) {
+	begun := time.Now()
 	empty := &emptyShares{}
 	harness := backendtest.Over(nfs.Definition(), func(tb testing.TB, _ *backends.Options) { empty.next(tb) })
 	harness.Nodes = []string{"node-a"}
@@ -31,7 +42,7 @@ func TestConformance(t *testing.T) {
 		modes := append(backends.SingleNodeModes(), backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter)
 		return backends.Spec{
 			Name: name, Capacity: backends.CapacityRange{RequiredBytes: 2 << 20},
-			Parameters: &nfs.Parameters{Server: *server, Share: empty.share},
+			Parameters: &nfs.Parameters{Server: *server, Share: empty.share, NFSVersion: version},
 			Access:     backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: modes},
 		}
 	}
@@ -52,6 +63,7 @@ func TestConformance(t *testing.T) {
 		return data
 	}
 	backendtest.Run(t, harness)
+	t.Logf("with NFS %s it took %v", version, time.Since(begun).Round(time.Second))
 }
 
 // emptyShares are directories of the server's export, one for each check.

@@ -10,15 +10,28 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 	"github.com/stowage-csi/stowage/tests/inprocess"
 	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
 var (
 	server = flag.String("server", "", "the NFS server to test with; without it a directory stands for one")
 	share  = flag.String("share", "/", "what the NFS server exports")
+	kernel = flag.Bool("nfsd", false, "start the kernel's NFS server and test with it: in the guest of tests/vm/run, and nowhere else")
 	dir    = flag.String("dir", "", "the directory on whose filesystem the stand-in is; by default that of temporary files")
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(mountns.Isolate(func() int {
+		if !*kernel {
+			return m.Run()
+		}
+		return nfsd.Serve(func(path string) int {
+			*server, *share = "127.0.0.1", path
+			return m.Run()
+		})
+	}))
+}
 
 // world is a driver over a share.
 type world struct {

@@ -14,6 +14,7 @@ import (
 var (
 	nfsServer = flag.String("nfs-server", "", "the NFS server to test the nfs backend with; without it a directory stands for one")
 	nfsShare  = flag.String("nfs-share", "/", "what the NFS server exports")
+	kernel    = flag.Bool("nfsd", false, "start the kernel's NFS server and test with it: in the guest of tests/vm/run, and nowhere else")
 )
 
 // nfsSetup is the nfs backend, over a server if there is one.

@@ -2,8 +2,10 @@ package sanity
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,8 +66,19 @@ func setups(t testing.TB) []setup {
 	}
 }
 
+var only = flag.String("only", "", "the backend to run over; by default all")
+
+// chosen are the setups that were asked for.
+func chosen(t *testing.T) []setup {
+	all := slices.DeleteFunc(setups(t), func(s setup) bool { return *only != "" && s.backend != *only })
+	if len(all) == 0 {
+		t.Fatalf("-only=%s is none of the backends", *only)
+	}
+	return all
+}
+
 func TestSanity(t *testing.T) {
-	all := setups(t)
+	all := chosen(t)
 	for _, s := range all {
 		config := s.start(t)
 		ginkgo.Describe(s.name, func() { sanity.GinkgoTest(config) })

@@ -78,7 +78,10 @@ type making struct {
 }
 
 func (m *making) volume(ctx context.Context, spec backends.Spec) (*record, error) {
-	id := m.home.ID(string(volumeKind), spec.Name)
+	id, err := m.home.ID(string(volumeKind), spec.Name)
+	if err != nil {
+		return nil, err
+	}
 	unlock, err := m.lock(m.share, volumeKind, id)
 	if err != nil {
 		return nil, err

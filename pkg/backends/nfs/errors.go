@@ -3,6 +3,7 @@ package nfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,8 +17,16 @@ import (
 // inside errors are plain and wrapped.
 func annotate(err *error, op, subject string) {
 	if *err != nil {
-		*err = &backends.Error{Kind: classify(*err), Op: op, Volume: subject, Err: oneLine{*err}}
+		*err = &backends.Error{Kind: classify(*err), Op: op, Volume: subject, Err: oneLine{advised(*err)}}
 	}
+}
+
+// advised adds what can be done where a server refuses root.
+func advised(err error) error {
+	if classify(err) != backends.Denied || !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	return fmt.Errorf("%w: does the server make nobody of this machine's root (root_squash)? Export the share with no_root_squash to where the controller runs", err)
 }
 
 // oneLine is an error whose text is a single line, as it is shown in events and logs; errors.Join makes many.

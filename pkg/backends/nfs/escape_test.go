@@ -182,6 +182,7 @@ func TestStaticVolumes(t *testing.T) {
 	_, err = static("by-hand", map[string]string{"server": testServer, "share": testShare, "subDir": "not-there"})
 	w.fails("a directory that is not there", err, backends.Unavailable)
 	w.must(os.Symlink("../secret", w.path("link")))
+	w.noticed()
 	_, err = static("by-hand", map[string]string{"server": testServer, "share": testShare, "subDir": "link"})
 	w.fails("a symlink", err, backends.Unavailable, "symlink")
 	w.must(os.Remove(w.path("link")))
@@ -238,6 +239,7 @@ func TestPlantedSymlinks(t *testing.T) {
 	w.tidy(0, 0)
 
 	w.must(os.Symlink("../secret", w.path("above")))
+	w.noticed()
 	_, err = w.Create(t.Context(), in("two", "above/two", deleteData))
 	w.fails("a directory above that is a symlink", err, backends.Invalid)
 	w.must(os.Remove(w.path("above")))
@@ -245,6 +247,7 @@ func TestPlantedSymlinks(t *testing.T) {
 	v = w.make(in("three", "three", deleteData))
 	w.must(os.Remove(w.path("three")))
 	w.must(os.Symlink("canary", w.path("three")))
+	w.noticed()
 	_, err = w.node.Source(t.Context(), backends.Attachment{Handle: v.Handle})
 	w.fails("a volume that was replaced by a symlink", err, backends.Unavailable)
 	_, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "of a symlink", Volume: v.Handle})

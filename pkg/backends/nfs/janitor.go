@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/tree"
@@ -75,6 +77,9 @@ func (j *janitors) add(address export.Address) {
 func (j *janitors) work(address export.Address) {
 	for {
 		err := j.round(address)
+		if j.engine.pool.Distrust(address, err); errors.Is(err, unix.ESTALE) {
+			err = j.round(address)
+		}
 		if err != nil && j.life.Err() == nil {
 			j.engine.log.Warn("trash could not be removed: it is tried again", "share", address.String(), "after", retryTime, "error", err)
 			select {

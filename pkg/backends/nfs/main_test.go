@@ -4,7 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stowage-csi/stowage/tests/mountns"
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
@@ -19,5 +18,5 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == nodeWord {
 		os.Exit(squashedNode(os.Args[2]))
 	}
-	os.Exit(mountns.Isolate(m.Run))
+	os.Exit(testMain(m))
 }

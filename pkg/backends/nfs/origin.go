@@ -100,10 +100,26 @@ func (o *origin) copyTo(ctx context.Context, s *share.Share, draft string, progr
 			return err
 		}
 	}
+	if o.kind == volumeKind {
+		if err := forget(ctx, s.Lag()); err != nil {
+			return err
+		}
+	}
 	if err := tree.Replicate(ctx, dst, src, how); err != nil {
 		return err
 	}
 	return tree.Remove(ctx, path.Join(s.Path(), links))
+}
+
+// forget waits until the kernel knows nothing any more that is from before the call. Until then a file that a pod has just
+// written may seem as long as it was at an earlier copy, and would be cut there; and one that is new may not seem to be there.
+func forget(ctx context.Context, lag time.Duration) error {
+	select {
+	case <-time.After(lag):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // now is the time of the server's filesystem, a little after the call began: what was changed before the call is older.

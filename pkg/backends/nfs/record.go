@@ -118,6 +118,15 @@ func whole(h *share.Home, k kind, id string) (*record, error) {
 	return r, err
 }
 
+// named is whole by the name of what is there. Kinds: as whole; Denied for who may not read the share's key.
+func named(h *share.Home, k kind, name string) (*record, error) {
+	id, err := h.ID(string(k), name)
+	if err != nil {
+		return nil, err
+	}
+	return whole(h, k, id)
+}
+
 // checkSubDir refuses a path that is not a plain one below the share, or is the driver's own. Kinds: Invalid.
 func checkSubDir(path string) error {
 	if err := safepath.Relative(path); err != nil {

@@ -68,7 +68,11 @@ func (e *controllerSide) unlessTaken(ctx context.Context, spec backends.Snapshot
 			if err != nil {
 				return err
 			}
-			return (&making{engine: e.engine, share: s, home: h}).free(snapshotKind, h.ID(string(snapshotKind), spec.Name))
+			id, err := h.ID(string(snapshotKind), spec.Name)
+			if err != nil {
+				return err
+			}
+			return (&making{engine: e.engine, share: s, home: h}).free(snapshotKind, id)
 		})
 		if backends.Is(err, backends.Exists) {
 			return err
@@ -78,7 +82,10 @@ func (e *controllerSide) unlessTaken(ctx context.Context, spec backends.Snapshot
 }
 
 func (m *making) snapshot(ctx context.Context, spec backends.SnapshotSpec) (*record, error) {
-	id := m.home.ID(string(snapshotKind), spec.Name)
+	id, err := m.home.ID(string(snapshotKind), spec.Name)
+	if err != nil {
+		return nil, err
+	}
 	unlock, err := m.lock(m.share, snapshotKind, id)
 	if err != nil {
 		return nil, err
@@ -136,7 +143,7 @@ func (e *controllerSide) FindSnapshot(ctx context.Context, spec backends.Snapsho
 		if err != nil {
 			return err
 		}
-		r, err := whole(h, snapshotKind, h.ID(string(snapshotKind), spec.Name))
+		r, err := named(h, snapshotKind, spec.Name)
 		if err == nil {
 			found.Store(describeSnapshot(r))
 		}

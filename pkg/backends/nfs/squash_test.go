@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -77,6 +78,13 @@ func squashedNode(servers string) int {
 	if err == nil {
 		if _, denied := os.ReadDir(filepath.Join(servers, testServer, testShare, ".stowage", "volumes")); denied == nil {
 			err = errors.New("it can list the records")
+		}
+	}
+	if err == nil {
+		// Without the key, the same name would have another ID.
+		_, denied := instance.Controller.Create(context.Background(), in("one", "ns/one", deleteData))
+		if !backends.Is(denied, backends.Denied) || !strings.Contains(denied.Error(), "no_root_squash") {
+			err = fmt.Errorf("as a controller it says %w, want that it may not read the key", denied)
 		}
 	}
 	if err != nil {

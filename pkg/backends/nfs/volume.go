@@ -46,7 +46,7 @@ func (e *controllerSide) Find(ctx context.Context, spec backends.Spec) (result *
 		if err != nil {
 			return err
 		}
-		r, err := whole(h, volumeKind, h.ID(string(volumeKind), spec.Name))
+		r, err := named(h, volumeKind, spec.Name)
 		if err == nil {
 			found.Store(describe(r, s.Address))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
 // world is a backend over a stand-in.
@@ -46,8 +47,12 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
-	servers, root := serve(tb)
-	w := &world{TB: tb, root: root, mount: servers, log: &logBuffer{}, config: &Config{}, data: tb.TempDir()}
+	dir, mounter := newServers(tb)
+	root := filepath.Join(dir, testServer, testShare)
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	w := &world{TB: tb, root: root, mount: mounter(standin.Servers(dir)), log: &logBuffer{}, config: &Config{}, data: tb.TempDir()}
 	w.open()
 	tb.Cleanup(w.shut)
 	return w

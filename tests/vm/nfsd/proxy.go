@@ -25,8 +25,13 @@ type Proxy struct {
 }
 
 // NewProxy starts a proxy on the loopback address.
-func NewProxy(ctx context.Context) (*Proxy, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
+func NewProxy(ctx context.Context) (*Proxy, error) { return NewProxyOn(ctx, "127.0.0.1:0") }
+
+// NewProxyOn starts a proxy on an address and port. On 127.0.0.2:2049 it is a server like any other for clients that
+// choose no port, where the server listens on 127.0.0.1 only; but while they have the latter mounted too, they find
+// that both are one server and use the connection that they have.
+func NewProxyOn(ctx context.Context, address string) (*Proxy, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/inside"
 )
 
-// The ports of the server, on every address of the guest.
+// The ports of the server.
 const (
 	Port       = 2049
 	MountPort  = 20048 // of mountd, which NFS 3 needs
@@ -38,6 +39,8 @@ type Config struct {
 	// Grace keeps the ten seconds after each start in which NFS 4 clients may reclaim what they had open, and nobody may
 	// open anything else. Without it they are cut short.
 	Grace bool
+	// Address is the IPv4 address on which the kernel listens; empty for all of them.
+	Address string
 }
 
 // Server is the kernel's NFS server, with the daemons that it needs.
@@ -102,7 +105,7 @@ func (s *Server) Resume(_ context.Context) error {
 			return err
 		}
 	}
-	if err := listen(); err != nil {
+	if err := listen(s.config.Address); err != nil {
 		return err
 	}
 	if err := set("threads", fmt.Sprint(s.config.Threads)); err != nil || s.config.Grace {
@@ -132,14 +135,21 @@ func (s *Server) versions() string {
 
 // listen gives the kernel a socket that listens on the port. A socket that it makes itself it would not tell rpcbind about,
 // and package net's are not plain TCP, but MPTCP.
-func listen() error {
+func listen(address string) error {
+	at := netip.IPv4Unspecified()
+	if address != "" {
+		var err error
+		if at, err = netip.ParseAddr(address); err != nil {
+			return err
+		}
+	}
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return err
 	}
 	err = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	if err == nil {
-		err = unix.Bind(socket, &unix.SockaddrInet4{Port: Port})
+		err = unix.Bind(socket, &unix.SockaddrInet4{Port: Port, Addr: at.As4()})
 	}
 	if err == nil {
 		err = unix.Listen(socket, 64)

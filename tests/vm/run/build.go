@@ -31,7 +31,7 @@ func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 		}
 		for _, line := range strings.Split(strings.TrimSpace(listed), "\n") {
 			path, dir, _ := strings.Cut(line, "\t")
-			p := wire.Program{Name: path, Dir: fmt.Sprintf("%02d-%s", len(job.Programs), filepath.Base(path)), Limit: o.timeout + grace, Temp: s.temp()}
+			p := wire.Program{Name: path, Dir: fmt.Sprintf("%02d-%s", len(job.Programs), filepath.Base(path)), Limit: o.limit(s) + grace, Temp: s.temp()}
 			p.Path, p.Args = filepath.Join(p.Dir, filepath.Base(path)+".test"), o.arguments(s)
 			if err := o.buildOne(ctx, p, share, dir); err != nil {
 				return job, err
@@ -49,13 +49,16 @@ func (o options) buildOne(ctx context.Context, p wire.Program, share, dir string
 	return copyTestdata(dir, filepath.Join(share, p.Dir))
 }
 
+// limit is how long a suite may take.
+func (o options) limit(s suite) time.Duration { return max(o.timeout, s.timeout) }
+
 // arguments are those that go test gives to a test binary.
 func (o options) arguments(s suite) []string {
-	args := []string{"-test.paniconexit0", "-test.v=test2json", "-test.timeout=" + o.timeout.String()}
+	args := []string{"-test.paniconexit0", "-test.v=test2json", "-test.timeout=" + o.limit(s).String()}
 	if match := cmp.Or(o.match, s.match); match != "" {
 		args = append(args, "-test.run="+match)
 	}
-	return args
+	return append(args, s.args...)
 }
 
 // copyTestdata gives the tests the files that they find in their working directory.

@@ -3,6 +3,8 @@
 //
 //	run [-run REGEXP] [-timeout 10m] [PACKAGE...]    without packages, those listed in suites.go
 //
+// Of a package that is listed there, it runs the tests that are named there, unless -run says which.
+//
 // It builds the tests of the packages (go test -c), boots one guest, runs one test binary after another in it, and
 // prints events as `go test -json` does, for hack/testsum to read. Its own remarks go to the standard error.
 //

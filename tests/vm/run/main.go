@@ -40,7 +40,7 @@ func parse() options {
 	flag.Parse()
 	o.tree = boot.Tree(*tree)
 	for _, pkg := range flag.Args() {
-		o.suites = append(o.suites, suite{pkg: pkg})
+		o.suites = append(o.suites, named(pkg))
 	}
 	if len(o.suites) == 0 {
 		o.suites = suites()

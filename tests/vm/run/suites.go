@@ -1,5 +1,7 @@
 package main
 
+import "time"
+
 // suite is a package whose tests run in the guest.
 type suite struct {
 	pkg   string
@@ -7,6 +9,9 @@ type suite struct {
 	// memory has its temporary files in memory: for tests with many small files. Otherwise they are on the disk, so that
 	// loop devices stand on an ext4, as they mostly do.
 	memory bool
+	args   []string // flags of the package's own
+	// timeout is how long its tests may take, if that is more than usual.
+	timeout time.Duration
 }
 
 // temp is the folder for the suite's temporary files.
@@ -24,6 +29,13 @@ func suites() []suite {
 		{pkg: "./tests/vm/suites/growth"},
 		{pkg: "./tests/vm/suites/hotplug"},
 		{pkg: "./tests/vm/suites/nfs"},
+		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
+		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd"}, timeout: 20 * time.Minute},
+		{pkg: "./tests/vm/suites/nfsdriver"},
+		{
+			pkg: "./pkg/backends/nfs", args: []string{"-nfsd"},
+			match: "^(TestHostile.*|TestForgedHandle|TestAttributesOfOwnVolumesDoNotCount|TestStaticVolumes|TestNothingIsAdopted|TestPlantedSymlinks)$",
+		},
 		{pkg: "./pkg/loops"},
 		{pkg: "./pkg/safepath"},
 		{pkg: "./pkg/node/device"},
@@ -33,4 +45,14 @@ func suites() []suite {
 		{pkg: "./pkg/node/ownership", memory: true},
 		{pkg: "./pkg/node/stats"},
 	}
+}
+
+// named is the suite of a package that was named: as it is listed, or else all of its tests.
+func named(pkg string) suite {
+	for _, listed := range suites() {
+		if listed.pkg == pkg {
+			return listed
+		}
+	}
+	return suite{pkg: pkg}
 }

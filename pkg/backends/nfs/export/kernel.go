@@ -21,9 +21,10 @@ const lag = 1100 * time.Millisecond
 
 // private are the options of the controller's mounts. Every call ends by itself, some twenty seconds after the server
 // fell silent, with ETIMEDOUT (softerr); a name that another controller made is seen at once (lookupcache), and what it
-// changed within a second. Nothing is executed or opened as a device there, and no access time is written.
+// changed within a second. A mount that is made anew has nothing of what the kernel remembers of the one before, such as that
+// root may not write (nosharecache). Nothing is executed or opened as a device there, and no access time is written.
 func private() []string {
-	return []string{"softerr", "timeo=30", "retrans=2", "lookupcache=positive", "actimeo=1"}
+	return []string{"softerr", "timeo=30", "retrans=2", "lookupcache=positive", "actimeo=1", "nosharecache"}
 }
 
 // Open mounts the root of the export and attaches it nowhere.

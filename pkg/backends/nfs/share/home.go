@@ -51,6 +51,8 @@ type Home struct {
 	files *os.Root // over dir
 	id    [identityBytes]byte
 	key   []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
+	// keyless is why there is no key.
+	keyless error
 }
 
 // identity is share.json.
@@ -99,6 +101,7 @@ func openHome(dir *os.File, files *os.Root) (*Home, error) {
 func (h *Home) readKey() error {
 	text, err := readSmall(h.dir, path.Join(HomeName, keyFile))
 	if errors.Is(err, fs.ErrPermission) {
+		h.keyless = err
 		return nil
 	}
 	if err != nil {
@@ -172,11 +175,15 @@ func (h *Home) Check() error {
 }
 
 // ID makes the ID of what has the name. The same name has the same ID on the same share, so that reserving the
-// ID reserves the name; and nobody who cannot read the share can tell the ID.
-func (h *Home) ID(kind, name string) string {
+// ID reserves the name; and nobody who cannot read the share can tell the ID. Kinds: Denied for who may not read the key: without
+// it the ID would be another one.
+func (h *Home) ID(kind, name string) (string, error) {
+	if h.keyless != nil {
+		return "", h.keyless
+	}
 	mac := hmac.New(sha256.New, h.key)
 	mac.Write([]byte(kind + "\x00" + name))
-	return hex.EncodeToString(mac.Sum(nil)[:idBytes])
+	return hex.EncodeToString(mac.Sum(nil)[:idBytes]), nil
 }
 
 // Random makes a text of hexadecimal digits that nobody has or guesses.
@@ -190,6 +197,9 @@ func Random() string {
 // volume is for others to say.
 func readSmall(dir *os.File, name string) (data []byte, err error) {
 	file, err := safepath.OpenFileBeneath(dir, name)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, backends.Errorf(backends.Denied, "%w", err)
+	}
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "%w", err)
 	}

@@ -58,11 +58,25 @@ func (p *Pool) once(ctx context.Context, address export.Address, name string, wo
 		return err
 	}
 	defer release()
-	if err = s.run(ctx, name, work); errors.Is(err, unix.ESTALE) {
+	if err = s.run(ctx, name, work); outlived(err) {
 		p.discard(s)
 	}
 	return err
 }
+
+// Distrust has a share mounted anew for the next work, if a failure of work in the background would last as long as the mount.
+func (p *Pool) Distrust(address export.Address, err error) {
+	if s := p.use(address); s != nil {
+		defer p.release(s)
+		if outlived(err) {
+			p.discard(s)
+		}
+	}
+}
+
+// outlived tells whether a failure lasts as long as the mount does, also when the server is well again: handles are stale for
+// good, and what may not be done the kernel remembers until the file changes.
+func outlived(err error) bool { return errors.Is(err, unix.ESTALE) || errors.Is(err, unix.EACCES) }
 
 // Hold keeps a share mounted until release is called, for work in the background. Kinds: as With.
 func (p *Pool) Hold(ctx context.Context, address export.Address) (s *Share, release func(), err error) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
@@ -128,7 +130,7 @@ func TestHomeIsMadeOnce(t *testing.T) {
 			err := p.With(t.Context(), address(), "work", func(_ context.Context, s *share.Share) error {
 				h, err := s.Home(true)
 				if err == nil {
-					ids <- h.ID("volume", "name")
+					ids <- idOf(t, h)
 				}
 				return err
 			})
@@ -151,12 +153,48 @@ func TestHomeIsMadeOnce(t *testing.T) {
 			t.Errorf("a home that was not to be made: %v, want that there is none", err)
 		}
 		h, err := s.Home(true)
-		if err == nil && h.ID("volume", "name") == first {
+		if err == nil && idOf(t, h) == first {
 			t.Error("a name has the same ID on two shares: it could be computed")
 		}
 		return err
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func idOf(t *testing.T, h *share.Home) string {
+	id, err := h.ID("volume", "name")
+	if err != nil {
+		t.Error(err)
+	}
+	return id
+}
+
+// What was denied is asked of the server again, by a mount of its own: the kernel would remember the answer.
+func TestDeniedIsMountedAnew(t *testing.T) {
+	c := &counting{dir: t.TempDir()}
+	pool := share.NewPool(c, time.Hour, slog.New(slog.DiscardHandler))
+	defer pool.Close()
+	address := export.Address{Server: "s", Path: "/p"}
+	for _, failure := range []error{&fs.PathError{Op: "open", Path: "x", Err: unix.EACCES}, unix.ENOSPC, nil} {
+		err := pool.With(t.Context(), address, "testing", func(context.Context, *share.Share) error { return failure })
+		if !errors.Is(err, failure) {
+			t.Errorf("got %v, want %v", err, failure)
+		}
+	}
+	if n := c.opened.Load(); n != 2 {
+		t.Errorf("mounted %d times, want once more after what was denied", n)
+	}
+	for _, failure := range []error{nil, unix.ENOSPC, unix.ESTALE} {
+		pool.Distrust(address, failure)
+	}
+	_, release, err := pool.Hold(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if n := c.opened.Load(); n != 3 {
+		t.Errorf("mounted %d times, want once more after a stale handle", n)
 	}
 }

@@ -1,0 +1,72 @@
+package nfs
+
+import (
+	"context"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
+	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/vm/nfsd"
+)
+
+// exportedFlag holds what the kernel's server exports.
+const exportedFlag = "exported"
+
+func exported() string { return flag.Lookup(exportedFlag).Value.String() }
+
+// testMain runs the tests, with the kernel's NFS server if it is wanted.
+func testMain(m *testing.M) int {
+	kernel := flag.Bool("nfsd", false, "reach the stand-ins for servers through the kernel's NFS server and client: in the guest of tests/vm/run, and nowhere else")
+	flag.String(exportedFlag, "", "for -nfsd itself")
+	flag.Parse()
+	return mountns.Isolate(func() int {
+		if !*kernel {
+			return m.Run()
+		}
+		return nfsd.Serve(func(path string) int {
+			if err := flag.Set(exportedFlag, path); err != nil {
+				panic(err)
+			}
+			return m.Run()
+		})
+	})
+}
+
+// overKernel reaches the directories that stand for exports by NFS: all are below what the kernel's server exports, so that
+// a path that leads out of one is not stopped by the server.
+type overKernel struct{ standin.Servers }
+
+func (k overKernel) Open(ctx context.Context, address export.Address) (*export.Root, error) {
+	path, err := k.Path(address, "")
+	if err != nil {
+		return nil, err
+	}
+	return export.Kernel{}.Open(ctx, export.Address{Server: "127.0.0.1", Path: path, Version: address.Version})
+}
+
+// newServers is a folder for the directories that stand for servers, and how they are reached.
+func newServers(tb testing.TB) (dir string, mounter func(standin.Servers) export.Mounter) {
+	tb.Helper()
+	if exported() == "" {
+		return tb.TempDir(), func(s standin.Servers) export.Mounter { return s }
+	}
+	dir, err := os.MkdirTemp(exported(), "servers-") //nolint:usetesting // It must be below what is exported.
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dir, func(s standin.Servers) export.Mounter { return overKernel{s} }
+}
+
+// noticed waits until the client has noticed what was changed on the server.
+func (w *world) noticed() {
+	if exported() != "" {
+		<-time.After(1500 * time.Millisecond)
+	}
+}

@@ -1,0 +1,51 @@
+package nfsd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Serve runs tests, such as those of a whole package, while the server exports an empty folder of the guest's disk with
+// no_root_squash: use gets its path, and returns their exit code, which Serve returns too if nothing else fails.
+func Serve(use func(path string) int) int {
+	code, err := serve(context.Background(), use)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+func serve(ctx context.Context, use func(path string) int) (code int, err error) {
+	if err := Clear(ctx); err != nil {
+		return 1, err
+	}
+	server, err := Start(ctx, Config{})
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, server.Stop(ctx)) }()
+	path, err := Folder()
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
+	if err := server.Export(ctx, Export{Path: path, Options: []string{"no_root_squash"}}); err != nil {
+		return 1, err
+	}
+	return use(path), nil
+}
+
+// Folder makes a folder of the guest's disk to be exported.
+func Folder() (string, error) {
+	if err := os.MkdirAll("/srv", 0o755); err != nil {
+		return "", err
+	}
+	path, err := os.MkdirTemp("/srv", "export-")
+	if err != nil {
+		return "", err
+	}
+	return path, os.Chmod(path, 0o755)
+}

@@ -1,0 +1,86 @@
+package nfsdriver
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/tests/vm/inside"
+	"github.com/stowage-csi/stowage/tests/vm/nfsd"
+)
+
+func TestMain(m *testing.M) {
+	nfsd.ElsewhereMain()
+	os.Exit(inside.Main(m))
+}
+
+const (
+	// direct is the address of the server, and proxied that of the proxy before it.
+	direct, proxied = "127.0.0.1", "127.0.0.2"
+	// short is how long a call has while a server does not answer, and long while it answers something.
+	short, long = 5 * time.Second, 30 * time.Second
+	// slack is how much later than that it may return, with an emulated processor.
+	slack = 5 * time.Second
+	// pause is what an orchestrator's sidecars wait before they ask again, at least.
+	pause = time.Second
+	// patience is how long a call may take while nothing is broken, and how long until it succeeds afterwards.
+	patience = 2 * time.Minute
+)
+
+// site is the servers: the one that is broken, and another one.
+type site struct {
+	*testing.T
+	server *nfsd.Server
+	proxy  *nfsd.Proxy
+	other  *nfsd.Elsewhere  // withOther
+	small  *nfsd.Filesystem // what is exported
+	export nfsd.Export
+}
+
+func newSite(t *testing.T, config nfsd.Config) *site {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	s := &site{T: t}
+	s.must(nfsd.Clear(ctx))
+	path, err := nfsd.Folder()
+	s.must(err)
+	s.small, err = nfsd.NewFilesystem(ctx, path, "ext4", 64<<20)
+	s.must(err)
+	t.Cleanup(func() { s.check(s.small.Close()) }) // after the servers, which would hold it for a while
+	config.Address = direct
+	s.server, err = nfsd.Start(ctx, config)
+	s.must(err)
+	t.Cleanup(func() { s.check(s.server.Stop(ctx)) })
+	// The folder of the export is below the root of the filesystem, and is not there while that is not mounted.
+	s.export = nfsd.Export{Path: path + "/share", Options: []string{"no_root_squash"}, FSID: "77"}
+	s.must(s.server.Export(ctx, s.export))
+	s.proxy, err = nfsd.NewProxyOn(ctx, proxied+":2049")
+	s.must(err)
+	t.Cleanup(func() { s.check(s.proxy.Close()) })
+	return s
+}
+
+// withOther starts the other server.
+func (s *site) withOther() *site {
+	s.Helper()
+	var err error
+	s.other, err = nfsd.StartElsewhere(context.WithoutCancel(s.Context()))
+	s.must(err)
+	s.Cleanup(func() { s.check(s.other.Stop()) })
+	return s
+}
+
+func (s *site) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *site) check(err error) {
+	s.Helper()
+	if err != nil {
+		s.Error(err)
+	}
+}
