@@ -37,13 +37,18 @@ func parse() options {
 	flag.StringVar(&o.match, "run", "", "run only the tests that match the regular expression, as go test's -run")
 	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the tests of one package may take")
 	flag.IntVar(&o.memory, "memory", boot.DefaultMemory, "the guest's memory in MiB")
+	long := flag.Bool("long", false, "run the suites that take many minutes too: the conformance suite and all faults of a server")
 	flag.Parse()
 	o.tree = boot.Tree(*tree)
 	for _, pkg := range flag.Args() {
 		o.suites = append(o.suites, named(pkg))
 	}
-	if len(o.suites) == 0 {
+	switch {
+	case len(o.suites) > 0:
+	case *long:
 		o.suites = suites()
+	default:
+		o.suites = usual()
 	}
 	return o
 }

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // suite is a package whose tests run in the guest.
 type suite struct {
@@ -12,6 +15,8 @@ type suite struct {
 	args   []string // flags of the package's own
 	// timeout is how long its tests may take, if that is more than usual.
 	timeout time.Duration
+	// long ones run when they are named, and with -long.
+	long bool
 }
 
 // temp is the folder for the suite's temporary files.
@@ -22,7 +27,7 @@ func (s suite) temp() string {
 	return "/tmp"
 }
 
-// suites are those that run when no package is named. With an emulated processor, starting a program takes a quarter of a
+// suites are those that are listed; what runs without -long when no package is named are the usual ones. With an emulated processor, starting a program takes a quarter of a
 // second: of the packages that start many, only the tests are here that depend most on the kernel.
 func suites() []suite {
 	return []suite{
@@ -30,8 +35,8 @@ func suites() []suite {
 		{pkg: "./tests/vm/suites/hotplug"},
 		{pkg: "./tests/vm/suites/nfs"},
 		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
-		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd"}, timeout: 20 * time.Minute},
-		{pkg: "./tests/vm/suites/nfsdriver"},
+		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd"}, timeout: 20 * time.Minute, long: true},
+		{pkg: "./tests/vm/suites/nfsdriver", long: true},
 		{
 			pkg: "./pkg/backends/nfs", args: []string{"-nfsd"},
 			match: "^(TestHostile.*|TestForgedHandle|TestAttributesOfOwnVolumesDoNotCount|TestStaticVolumes|TestNothingIsAdopted|TestPlantedSymlinks)$",
@@ -45,6 +50,11 @@ func suites() []suite {
 		{pkg: "./pkg/node/ownership", memory: true},
 		{pkg: "./pkg/node/stats"},
 	}
+}
+
+// usual are the suites without the long ones.
+func usual() []suite {
+	return slices.DeleteFunc(suites(), func(s suite) bool { return s.long })
 }
 
 // named is the suite of a package that was named: as it is listed, or else all of its tests.
