@@ -16,7 +16,7 @@ type syscallInfo struct {
 const (
 	writes   = 1 << iota // changes a file: one of these is a point in a command
 	onFile               // counts only on a file, device or kernel object, not on a pipe or socket
-	onLease              // counts only for F_SETLEASE
+	onLock               // counts only for F_SETLEASE and F_OFD_SETLK
 	onVfork              // counts only when it starts a process
 	onEnding             // is a point in a command only
 )
@@ -48,7 +48,7 @@ func callTable() []syscallInfo {
 		{unix.SYS_SETXATTR, "setxattr", "ps", 0}, {unix.SYS_LSETXATTR, "lsetxattr", "ps", 0}, {unix.SYS_FSETXATTR, "fsetxattr", "fs", 0},
 		{unix.SYS_GETXATTR, "getxattr", "ps", 0}, {unix.SYS_LGETXATTR, "lgetxattr", "ps", 0}, {unix.SYS_FGETXATTR, "fgetxattr", "fs", 0},
 		{unix.SYS_REMOVEXATTR, "removexattr", "ps", 0}, {unix.SYS_LREMOVEXATTR, "lremovexattr", "ps", 0}, {unix.SYS_FREMOVEXATTR, "fremovexattr", "fs", 0},
-		{unix.SYS_FLOCK, "flock", "fn", 0}, {unix.SYS_FCNTL, "fcntl", "fnn", onLease},
+		{unix.SYS_FLOCK, "flock", "fn", 0}, {unix.SYS_FCNTL, "fcntl", "fnn", onLock},
 		{unix.SYS_EXECVE, "execve", "p", 0}, {unix.SYS_CLONE, "clone", "", onVfork},
 		{unix.SYS_WAIT4, "wait4", "", 0}, {unix.SYS_WAITID, "waitid", "", 0},
 		{unix.SYS_KILL, "kill", "-n", 0}, {unix.SYS_PIDFD_SEND_SIGNAL, "pidfd_send_signal", "-n", 0},

@@ -66,7 +66,7 @@ func (t *tracer) describe(tid int, task *task, r registers) (c call, counts bool
 // countsAs tells whether a call in the table is a point in this use of it.
 func countsAs(info syscallInfo, tid int, c call, r registers) bool {
 	switch {
-	case info.flags&onLease != 0 && r.args[1] != unix.F_SETLEASE:
+	case info.flags&onLock != 0 && r.args[1] != unix.F_SETLEASE && r.args[1] != unix.F_OFD_SETLK:
 		return false
 	case info.flags&onVfork != 0 && r.args[0]&unix.CLONE_VFORK == 0:
 		return false

@@ -399,21 +399,21 @@ func TestSetReadAhead(t *testing.T) {
 	wantKind(t, SetReadAhead(d, -1), backends.Invalid)
 }
 
-// A loop device that somebody has locked, because an image is being attached to it and that may hang, is passed by.
-func TestLockedLoopIsPassedBy(t *testing.T) {
-	free, err := freeLoop(false)
+// A loop device that somebody has claimed, because an image is being attached to it and that may hang, is passed by,
+// and not even opened: that would hang too.
+func TestClaimedLoopIsPassedBy(t *testing.T) {
+	control, err := openControl()
 	if err != nil {
 		t.Fatal(err)
+	}
+	free, err := control.free(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claimed, err := control.claim(free); err != nil || !claimed {
+		t.Fatalf("loop device %d is claimed: %t (%v), want that it is free", free, claimed, err)
 	}
 	path := fmt.Sprintf("/dev/loop%d", free)
-	guard, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = guard.Close() }() // open for reading only
-	if err := unix.Flock(int(guard.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		t.Fatal(err)
-	}
 	file := filepath.Join(t.TempDir(), "image")
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
@@ -429,6 +429,15 @@ func TestLockedLoopIsPassedBy(t *testing.T) {
 	}
 	defer func() { _ = node.Close() }() // frees the device
 	if node.Name() == path {
-		t.Errorf("attached to %s, which is locked", path)
+		t.Errorf("attached to %s, which is claimed", path)
+	}
+	control.close()
+	other, err := openControl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	if claimed, err := other.claim(free); err != nil || !claimed {
+		t.Errorf("the claim stays when its control device is closed (%v)", err)
 	}
 }
