@@ -2,6 +2,7 @@ package loops
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"sync"
 	"time"
@@ -99,7 +100,11 @@ func (s *search) askOthers(ctx context.Context, devices []Device) error {
 	var group sync.WaitGroup
 	for _, d := range devices {
 		group.Go(func() {
-			if err := s.ask(limited, d); err != nil {
+			err := s.ask(limited, d)
+			if errors.Is(err, unix.EIO) { // A FUSE server that is just dying, perhaps; from then on it is ENOTCONN.
+				err = s.ask(limited, d)
+			}
+			if err != nil {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.silent = append(s.silent, unanswered{d, err})
