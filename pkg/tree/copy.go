@@ -25,6 +25,7 @@ var ErrTooDeep = fmt.Errorf("the tree has more than %d levels of directories", m
 type copier struct {
 	links   *os.File // holds one name for each file with several: see hardLink
 	lenient bool     // as in Replication
+	direct  bool     // as in Replication
 }
 
 // Copy makes dst, which must not exist, a copy of the directory src, and returns when the copy is on disk.
@@ -81,7 +82,7 @@ func (c *copier) directory(ctx context.Context, dst *os.File, name string, n *no
 	if err != nil {
 		return err
 	}
-	from, err := n.open()
+	from, err := n.open(0)
 	if err != nil {
 		return err
 	}

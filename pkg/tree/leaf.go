@@ -42,7 +42,7 @@ func (c *copier) leaf(ctx context.Context, dst *os.File, n *node) error {
 	meta.lenient = c.lenient
 	switch n.kind() {
 	case unix.S_IFREG:
-		err = regular(ctx, dst, n)
+		err = c.regular(ctx, dst, n)
 	case unix.S_IFLNK:
 		err = symlink(dst, n)
 	default: // A fifo or a device node. An unprivileged pod cannot have made the latter.
@@ -54,8 +54,12 @@ func (c *copier) leaf(ctx context.Context, dst *os.File, n *node) error {
 	return finish(dst, n.name, meta)
 }
 
-func regular(ctx context.Context, dst *os.File, n *node) error {
-	from, err := n.open()
+func (c *copier) regular(ctx context.Context, dst *os.File, n *node) error {
+	flags := 0
+	if c.direct {
+		flags = unix.O_DIRECT
+	}
+	from, err := n.open(flags)
 	if err != nil {
 		return err
 	}

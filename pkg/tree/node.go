@@ -68,11 +68,11 @@ func (n *node) path() string { return "/proc/self/fd/" + strconv.Itoa(n.fd) }
 
 func (n *node) kind() uint32 { return n.stat.Mode & unix.S_IFMT }
 
-// open opens the node for reading. Only a regular file or a directory is ever opened.
-func (n *node) open() (*os.File, error) {
-	file, err := os.OpenFile(n.path(), os.O_RDONLY|unix.O_NOATIME, 0)
+// open opens the node for reading, with further flags. Only a regular file or a directory is ever opened.
+func (n *node) open(flags int) (*os.File, error) {
+	file, err := os.OpenFile(n.path(), os.O_RDONLY|unix.O_NOATIME|flags, 0)
 	if errors.Is(err, unix.EPERM) { // Only a file's owner, and root, may leave its access time alone.
-		return os.Open(n.path())
+		return os.OpenFile(n.path(), os.O_RDONLY|flags, 0)
 	}
 	return file, err
 }

@@ -28,6 +28,9 @@ type Replication struct {
 	// outcome is ErrChanged. Lag is how old the answer may be when the kernel is asked about a file of it.
 	Since unix.Timespec
 	Lag   time.Duration
+	// Direct reads files past what the kernel remembers of them (O_DIRECT, open(2)). Their filesystem must allow that at
+	// any offset, as NFS does.
+	Direct bool
 	// Progress may be nil.
 	Progress *Progress
 }
@@ -167,7 +170,7 @@ func (r *replica) subdirectory(ctx context.Context, dst *os.File, n *node, depth
 
 // both opens a directory and its copy.
 func (r *replica) both(dst *os.File, n *node, work func(to, from *os.File) error) error {
-	from, err := n.open()
+	from, err := n.open(0)
 	if err != nil {
 		return err
 	}
@@ -189,7 +192,7 @@ func (r *replica) entry(ctx context.Context, dst *os.File, n *node) error {
 	if err := unix.Unlinkat(int(dst.Fd()), n.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return &os.PathError{Op: "unlinkat", Path: n.name, Err: err}
 	}
-	c := &copier{links: r.Links, lenient: r.Lenient}
+	c := &copier{links: r.Links, lenient: r.Lenient, direct: r.Direct}
 	var err error
 	if n.stat.Nlink > 1 {
 		err = c.hardLink(ctx, dst, n)

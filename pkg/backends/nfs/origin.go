@@ -94,7 +94,7 @@ func (o *origin) copyTo(ctx context.Context, s *share.Share, draft string, progr
 		return err
 	}
 	defer closeQuietly(names)
-	how := tree.Replication{Workers: copyWorkers, Links: names, Lenient: true, Lag: s.Lag(), Progress: progress}
+	how := tree.Replication{Workers: copyWorkers, Links: names, Lenient: true, Lag: s.Lag(), Direct: s.Direct(), Progress: progress}
 	if o.kind == volumeKind && !o.anyInstant {
 		if how.Since, err = now(ctx, dst); err != nil {
 			return err

@@ -31,6 +31,9 @@ type Root struct {
 	Version string
 	// Lag is how old what the kernel says about a file may be, where others change it.
 	Lag time.Duration
+	// Direct says that files which others write must be opened with O_DIRECT: what the kernel remembers of them may be
+	// old for as long as it likes.
+	Direct bool
 	// Mount keeps the mount; nil where Dir does.
 	Mount *os.File
 }

@@ -70,6 +70,9 @@ func (s *Share) Hold(ctx context.Context) (held *Share, release func(), err erro
 // Lag is how old what the kernel says about a file may be.
 func (s *Share) Lag() time.Duration { return s.root.Lag }
 
+// Direct says that files which others write must be opened with O_DIRECT.
+func (s *Share) Direct() bool { return s.root.Direct }
+
 // run does work in a goroutine of its own, which holds the share until it ends.
 func (s *Share) run(ctx context.Context, name string, work Work) error {
 	if err := s.answers(); err != nil {

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/tests/inprocess"
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
@@ -27,6 +30,61 @@ func TestCopiesAreFresh(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCopiesOfWhatTheSameClientWrote has snapshots taken of what a pod wrote through the same kernel's client, where the
+// controller is not a client of its own: the server takes no delegation back from the client that writes, so that the controller must have none.
+func TestCopiesOfWhatTheSameClientWrote(t *testing.T) {
+	s := newSite(t, nfsd.Config{})
+	for _, version := range []string{"3", "4.1", "4.2"} {
+		t.Run(version, func(t *testing.T) {
+			within := *s
+			within.T = t
+			if version != "3" {
+				within.delegates(version)
+			}
+			driver := inprocess.Start(t, inprocess.Options{Backend: "nfs"})
+			controller := csi.NewControllerClient(driver.Conn)
+			source := newLife(t, driver.Conn, "written-"+version, direct, s.export.Path)
+			source.params["nfsvers"] = version
+			within.must(source.do(t.Context(), "create"))
+			for _, text := range []string{"first", "other", "longer than that", "short"} {
+				within.must(source.all(t.Context(), []string{"stage", "publish"}))
+				within.must(os.WriteFile(filepath.Join(source.target, "file"), []byte(text), 0o644))
+				within.must(source.all(t.Context(), []string{"unpublish", "unstage"}))
+				made, err := controller.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: version + " " + text, SourceVolumeId: source.id})
+				within.must(err)
+				within.restored(controller, source, made.GetSnapshot().GetSnapshotId(), text)
+			}
+			within.must(source.do(t.Context(), "delete"))
+		})
+	}
+}
+
+// delegates waits until the server gives delegations, which it does not do in its first minute.
+func (s *site) delegates(version string) {
+	s.Helper()
+	root, err := export.Kernel{}.Open(s.Context(), export.Address{Server: direct, Path: s.export.Path, Version: version})
+	s.must(err)
+	defer func() { s.must(root.Close()) }()
+	name := filepath.Join("/proc/self/fd", fmt.Sprint(root.Dir.Fd()), "delegated-"+version)
+	s.must(os.WriteFile(name, []byte("something"), 0o644))
+	defer func() { s.must(os.Remove(name)) }()
+	begun, tick := time.Now(), time.NewTicker(pause)
+	defer tick.Stop()
+	for ; time.Since(begun) < patience; <-tick.C {
+		_, err := os.ReadFile(name)
+		s.must(err)
+		states, err := filepath.Glob("/proc/fs/nfsd/clients/*/states")
+		s.must(err)
+		for _, path := range states {
+			if known, err := os.ReadFile(path); err == nil && strings.Contains(string(known), "type: deleg") {
+				s.Logf("the server delegates after %v", time.Since(begun).Round(time.Second))
+				return
+			}
+		}
+	}
+	s.Fatal("the server gives no delegations, so that nothing would be tested")
 }
 
 func (s *site) copied(driver *inprocess.Driver, version, name string) {
