@@ -35,7 +35,7 @@ func suites() []suite {
 		{pkg: "./tests/vm/suites/hotplug"},
 		{pkg: "./tests/vm/suites/nfs"},
 		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
-		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd"}, timeout: 20 * time.Minute, long: true},
+		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd", "-nfsvers=3,4.1,4.2"}, timeout: 90 * time.Minute, long: true},
 		{pkg: "./tests/vm/suites/nfsdriver", long: true},
 		{
 			pkg: "./pkg/backends/nfs", args: []string{"-nfsd"},
