@@ -39,7 +39,11 @@ func (st *staging) own(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "gave the files to the group",
+	level := slog.LevelInfo
+	if result.Denied > 0 { // The pod starts all the same, as with the kubelet, and may not be able to write.
+		level = slog.LevelWarn
+	}
+	log.Log(ctx, level, "gave the files to the group",
 		"skipped", result.Skipped, "entries", result.Entries, "changed", result.Changed, "denied", result.Denied)
 	return nil
 }
