@@ -26,7 +26,6 @@ func nfsSetup(t testing.TB) setup {
 		"node max attach limit":        "shares have no attach limit",
 		"already published but is inc": "shares need no attach step",
 		"accessibility requirements":   "servers are nowhere in particular",
-		"GroupController":              "a server takes no snapshots of several directories at one instant",
 	}}
 	if *nfsServer != "" {
 		s.parameters = map[string]string{"server": *nfsServer, "share": *nfsShare}

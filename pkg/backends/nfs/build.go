@@ -19,8 +19,12 @@ import (
 
 // build makes the data and puts it in its place. It may be called again for the same record, also by another process.
 func (m *making) build(ctx context.Context, r *record) error {
-	if r.Kind == snapshotKind {
+	switch r.Kind {
+	case snapshotKind:
 		return m.buildSnapshot(ctx, r)
+	case groupKind:
+		return m.buildGroup(ctx, r)
+	case volumeKind:
 	}
 	if err := m.claim(r); err != nil {
 		return err

@@ -48,11 +48,31 @@ func churn(servers string) {
 				if err == nil {
 					_ = e.DeleteSnapshot(ctx, s.Handle)
 				}
+				churnGroup(ctx, e, i, v.Handle)
 				_ = e.Delete(ctx, v.Handle)
 			}
 		}()
 	}
 	select {}
+}
+
+// churnGroup makes and removes a group of a volume and another one.
+func churnGroup(ctx context.Context, e *controllerSide, i int, volume string) {
+	second := in(fmt.Sprint("w", i), fmt.Sprintf("ns/w%d", i), deleteData)
+	_, _ = e.Create(ctx, second)
+	w, err := e.Find(ctx, second)
+	if err != nil {
+		return
+	}
+	group := fmt.Sprint("g", i)
+	g, err := e.CreateGroup(ctx, backends.GroupSpec{Name: group, Volumes: []string{volume, w.Handle}})
+	if err != nil {
+		g, err = e.FindGroup(ctx, group)
+	}
+	if err == nil {
+		_ = e.DeleteGroup(ctx, g.Handle)
+	}
+	_ = e.Delete(ctx, w.Handle)
 }
 
 // Killed at any instant, a controller leaves what the next one goes on with: every name can be made and removed, and nothing is
@@ -72,7 +92,8 @@ func TestKilled(t *testing.T) {
 		_ = victim.Wait() // by a signal
 		w.reopen()
 		for i := range 4 {
-			w.settle(fmt.Sprint("v", i), fmt.Sprintf("ns/v%d", i), fmt.Sprint("s", i))
+			w.settle(fmt.Sprint("v", i), fmt.Sprintf("ns/v%d", i), fmt.Sprint("s", i), fmt.Sprint("not g", i))
+			w.settle(fmt.Sprint("w", i), fmt.Sprintf("ns/w%d", i), fmt.Sprint("not s", i), fmt.Sprint("g", i))
 		}
 	}
 	w.removeForgotten()
@@ -85,8 +106,8 @@ func TestKilled(t *testing.T) {
 	check()
 }
 
-// settle makes a volume and a snapshot of it, whatever a dead controller left, and removes them.
-func (w *world) settle(name, dir, snapshot string) {
+// settle makes a volume, a snapshot of it and a group with it, whatever a dead controller left, and removes them.
+func (w *world) settle(name, dir, snapshot, group string) {
 	w.Helper()
 	ctx := w.Context()
 	spec := in(name, dir, deleteData)
@@ -101,6 +122,13 @@ func (w *world) settle(name, dir, snapshot string) {
 	s, err := w.FindSnapshot(ctx, snap)
 	w.must(err)
 	w.ask("deleting the snapshot", func() error { return w.DeleteSnapshot(ctx, s.Handle) })
+	w.ask("taking a group snapshot", func() error {
+		_, err := w.CreateGroup(ctx, backends.GroupSpec{Name: group, Volumes: []string{v.Handle}})
+		return unless(err, backends.Exists)
+	})
+	g, err := w.FindGroup(ctx, group)
+	w.must(err)
+	w.ask("deleting the group", func() error { return w.DeleteGroup(ctx, g.Handle) })
 	w.ask("deleting", func() error { return w.Delete(ctx, v.Handle) })
 }
 

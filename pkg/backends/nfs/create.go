@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -247,8 +248,10 @@ func (m *making) reserve(ctx context.Context, want *record) (*record, error) {
 // sameAs tells whether what was begun is what is wanted.
 func (r *record) sameAs(want *record) bool {
 	a, b := *r, *want
-	a.Turn, a.CreatedAt, b.Turn, b.CreatedAt = "", time.Time{}, "", time.Time{}
-	return a == b
+	for _, one := range []*record{&a, &b} {
+		one.Turn, one.CreatedAt, one.Since = "", time.Time{}, time.Time{}
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // commit makes the thing be there.

@@ -26,6 +26,9 @@ func (e *controllerSide) Delete(ctx context.Context, handle string) (err error) 
 
 func (e *engine) remove(ctx context.Context, k kind, text string) error {
 	return e.changing(ctx, k, text, "deleting a "+string(k), func(_ context.Context, s *share.Share, h *share.Home, r *record) error {
+		if r.Group != nil {
+			return backends.Errorf(backends.InUse, "it belongs to the group snapshot %s: delete that", r.Group.Handle)
+		}
 		if err := h.Move(k.folder(), r.ID+suffix, share.Trash, r.key()+suffix); err != nil {
 			return err
 		}
@@ -65,8 +68,12 @@ func (m *making) abandon(ctx context.Context, r *record) error {
 
 // dispose takes the directory of what is in the trash from its place, and gives the place free. It may be called again.
 func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
-	if r.Kind == snapshotKind {
+	switch r.Kind {
+	case snapshotKind:
 		return toTrash(s, s.Dir(), share.At(share.Snapshots, r.key()), r)
+	case groupKind:
+		return e.disposeMembers(s, h, r)
+	case volumeKind:
 	}
 	defer e.disposing.hold(r.key())()
 	draft, err := exists(s.Dir(), share.At(share.Staging, r.key()))

@@ -12,6 +12,7 @@
 //	.stowage/key                          the key of its IDs, which nodes need not be able to read
 //	.stowage/volumes/<id>.json            the record of a volume that is there
 //	.stowage/snapshots/<id>.json          that of a snapshot; its data is in snapshots/<id>-<turn>/
+//	.stowage/groups/<id>.json             that of a group of snapshots, each of which has its own and is there while this one is
 //	.stowage/making/<kind>-<id>.json      the record of what is being made; its data is in staging/<id>-<turn>/
 //	.stowage/trash/<id>-<turn>.json       the record of what is being removed, with its data beside it
 //	.stowage/retained/<id>-<turn>.json    the record of a deleted volume whose directory was left where it is
@@ -27,6 +28,7 @@
 // directory, exclusively; then the data is moved to its place, and last the record to volumes, by which the volume is
 // there. A call that is repeated, by whichever process, goes on after the last step that was done. Removing is the other way
 // round: the record goes to trash, by which the volume is gone, then the directory, and then the claim is dropped; a
-// janitor removes what is in trash. Each step is one call that the server does as a whole. None relies on O_EXCL or
+// janitor removes what is in trash. The snapshots of a group are made one after the other, each as its volume was when the group was
+// begun, by the server's clock; the group's record comes last, and goes first. Each step is one call that the server does as a whole. None relies on O_EXCL or
 // RENAME_NOREPLACE, which not all versions have, nor on locks.
 package nfs

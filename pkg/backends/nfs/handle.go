@@ -17,12 +17,17 @@ type kind string
 const (
 	volumeKind   kind = "volume"
 	snapshotKind kind = "snapshot"
+	groupKind    kind = "group"
 )
 
 // prefix begins a handle: it tells handles apart for people, and the tokens of one enumeration from another's.
 func (k kind) prefix() string {
-	if k == snapshotKind {
+	switch k {
+	case snapshotKind:
 		return "ns1."
+	case groupKind:
+		return "ng1."
+	case volumeKind:
 	}
 	return "nv1."
 }

@@ -106,7 +106,11 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, p place, from string, 
 				return err
 			}
 			for _, r := range records {
-				if r != nil && (handle{address: p.Address, share: p.Name}).isOf(r) && want(r) {
+				there, err := p.lists(h, r, want)
+				if err != nil {
+					return err
+				}
+				if there {
 					found = append(found, entry{p, r})
 				}
 			}
@@ -121,6 +125,14 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, p place, from string, 
 		return *all, nil
 	}
 	return nil, err
+}
+
+// lists tells whether a record belongs into an enumeration; nil is one that has gone meanwhile.
+func (p place) lists(h *share.Home, r *record, want func(*record) bool) (bool, error) {
+	if r == nil || !(handle{address: p.Address, share: p.Name}).isOf(r) || !want(r) {
+		return false, nil
+	}
+	return r.shown(h)
 }
 
 // isOf tells whether a record was made by way of this address: a share with several is enumerated under each for its own.

@@ -23,6 +23,8 @@ type origin struct {
 	source backends.ContentSource
 	// anyInstant accepts a copy of a volume that is written to meanwhile.
 	anyInstant bool
+	// since, unless it is zero, is the instant of which the copy must be, by the server's clock; else any during the copy will do.
+	since time.Time
 
 	folder string // the directory with the data, from the share's root; known once it was checked
 }
@@ -96,7 +98,7 @@ func (o *origin) copyTo(ctx context.Context, s *share.Share, draft string, progr
 	defer closeQuietly(names)
 	how := tree.Replication{Workers: copyWorkers, Links: names, Lenient: true, Lag: s.Lag(), Direct: s.Direct(), Progress: progress}
 	if o.kind == volumeKind && !o.anyInstant {
-		if how.Since, err = now(ctx, dst); err != nil {
+		if how.Since, err = o.instant(ctx, dst); err != nil {
 			return err
 		}
 	}
@@ -120,6 +122,14 @@ func forget(ctx context.Context, lag time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// instant is the one of which the copy is to be.
+func (o *origin) instant(ctx context.Context, dst *os.File) (unix.Timespec, error) {
+	if o.since.IsZero() {
+		return now(ctx, dst)
+	}
+	return unix.TimeToTimespec(o.since)
 }
 
 // now is the time of the server's filesystem, a little after the call began: what was changed before the call is older.

@@ -20,8 +20,8 @@ const recordVersion = 1
 // suffix ends the names of records.
 const suffix = ".json"
 
-// record is all that is known of a volume or a snapshot. It is in the home's folder volumes or snapshots once the thing
-// is whole, before that in making, and in trash while it is being removed.
+// record is all that is known of a volume, a snapshot or a group of snapshots. It is in the home's folder volumes, snapshots or
+// groups once the thing is whole, before that in making, and in trash while it is being removed.
 type record struct {
 	Version int    `json:"version"`
 	Kind    kind   `json:"kind"`
@@ -41,6 +41,13 @@ type record struct {
 	Permissions uint32 `json:"permissions,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"`
 	NFSVersion  string `json:"nfsVersion,omitempty"`
+
+	// Of a snapshot of a group.
+	Group *membership `json:"group,omitempty"`
+
+	// Of a group.
+	Members []member  `json:"members,omitempty"`
+	Since   time.Time `json:"since,omitzero"` // by the server's clock: nothing may have changed from then on; zero if it may
 }
 
 // key names this thing among all of the share, earlier and later ones of its name too.
@@ -48,8 +55,12 @@ func (r *record) key() string { return r.ID + "-" + r.Turn }
 
 // folder is where the record is once the thing is whole.
 func (k kind) folder() string {
-	if k == snapshotKind {
+	switch k {
+	case snapshotKind:
 		return share.Snapshots
+	case groupKind:
+		return share.Groups
+	case volumeKind:
 	}
 	return share.Volumes
 }
@@ -80,7 +91,7 @@ func decodeRecord(data []byte, where string) (*record, error) {
 func (r *record) check() error {
 	const digits = "0123456789abcdef"
 	switch {
-	case r.Kind != volumeKind && r.Kind != snapshotKind:
+	case r.Kind != volumeKind && r.Kind != snapshotKind && r.Kind != groupKind:
 		return fmt.Errorf("kind %q", r.Kind)
 	case len(r.ID) != 32 || strings.Trim(r.ID, digits) != "" || len(r.Turn) != 16 || strings.Trim(r.Turn, digits) != "":
 		return fmt.Errorf("ID %q and turn %q", r.ID, r.Turn)
@@ -114,6 +125,13 @@ func whole(h *share.Home, k kind, id string) (*record, error) {
 	}
 	if err == nil && (r.Kind != k || r.ID != id) {
 		err = backends.Errorf(backends.Unavailable, "the record of %s %s was found as %s: somebody has renamed it", r.Kind, r.ID, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	there, err := r.shown(h)
+	if err == nil && !there {
+		err = backends.Errorf(backends.NotFound, "there is no such %s", k)
 	}
 	return r, err
 }

@@ -127,7 +127,11 @@ func (m *making) buildSnapshot(ctx context.Context, r *record) error {
 
 // describeSnapshot is a snapshot as the contract has it.
 func describeSnapshot(r *record) *backends.Snapshot {
-	return &backends.Snapshot{Handle: r.Handle, Name: r.Name, Volume: r.SourceVolume, SizeBytes: r.SizeBytes, CreatedAt: r.CreatedAt, Ready: true}
+	s := &backends.Snapshot{Handle: r.Handle, Name: r.Name, Volume: r.SourceVolume, SizeBytes: r.SizeBytes, CreatedAt: r.CreatedAt, Ready: true}
+	if r.Group != nil {
+		s.Group = r.Group.Handle
+	}
+	return s
 }
 
 // FindSnapshot returns the snapshot of the spec's name, on the share of the spec's volume. Kinds: NotFound.
@@ -163,7 +167,7 @@ func (e *controllerSide) GetSnapshot(ctx context.Context, handle string) (result
 	return orNothing(&found, err)
 }
 
-// DeleteSnapshot removes a snapshot, its data in the background. Kinds: NotFound; Busy.
+// DeleteSnapshot removes a snapshot, its data in the background. Kinds: NotFound; Busy; InUse for one of a group.
 func (e *controllerSide) DeleteSnapshot(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete snapshot", handle)
 	return e.remove(ctx, snapshotKind, handle)

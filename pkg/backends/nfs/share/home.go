@@ -24,6 +24,7 @@ const HomeName = ".stowage"
 const (
 	Volumes   = "volumes"   // records of volumes
 	Snapshots = "snapshots" // records and contents of snapshots
+	Groups    = "groups"    // records of groups of snapshots
 	Making    = "making"    // records of what is being made
 	Staging   = "staging"   // what is being made, and drafts of records
 	Claims    = "claims"    // who owns which directory
@@ -32,7 +33,7 @@ const (
 )
 
 func folders() []string {
-	return []string{Volumes, Snapshots, Making, Staging, Claims, Trash, Retained}
+	return []string{Volumes, Snapshots, Groups, Making, Staging, Claims, Trash, Retained}
 }
 
 const (

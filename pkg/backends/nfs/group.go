@@ -1,0 +1,198 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// CreateGroup copies volumes of one share, each as it was at the same instant: the time of the server at which the group was
+// begun. Kinds: as backends.GroupSnapshotter says; Invalid for volumes of several shares; InUse when one of them is
+// written to meanwhile and the class does not accept that; Busy while the data is being copied.
+func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
+	defer annotate(&err, "create group snapshot", spec.Name)
+	p, err := given[SnapshotParameters](spec.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	hd, err := e.shareOf(spec.Volumes)
+	if err != nil {
+		if taken, findErr := e.FindGroup(ctx, spec.Name); findErr == nil {
+			return nil, backends.Errorf(backends.Exists, "there is a %s of that name: it is %s", groupKind, taken.Handle)
+		}
+		return nil, err
+	}
+	var made atomic.Pointer[backends.Group]
+	err = e.pool.With(ctx, hd.address, "taking a group snapshot", func(ctx context.Context, s *share.Share) error {
+		h, err := e.homeOf(s, hd)
+		if err != nil {
+			return err
+		}
+		m := &making{engine: e.engine, share: s, home: h, place: place{hd.address, hd.share}}
+		m.origin.anyInstant = p.SourceInUse == copyInUse
+		r, err := m.group(ctx, spec)
+		if err != nil {
+			return err
+		}
+		g, err := describeGroup(h, r)
+		made.Store(g)
+		return err
+	})
+	return orNothing(&made, err)
+}
+
+// shareOf is a handle of a volume on the share on which all of them are. Kinds: Invalid; NotFound.
+func (e *engine) shareOf(volumes []string) (hd handle, err error) {
+	if len(volumes) == 0 {
+		return hd, backends.Errorf(backends.Invalid, "the group has no volumes: name one at least")
+	}
+	for i, volume := range volumes {
+		if slices.Contains(volumes[:i], volume) {
+			return hd, backends.Errorf(backends.Invalid, "the volume %q is named twice: name each once", volume)
+		}
+		other, err := e.parse(volumeKind, volume)
+		if err != nil {
+			return hd, err
+		}
+		if i > 0 && (other.where() != hd.where() || other.home != hd.home) {
+			return hd, backends.Errorf(backends.Invalid, "the volumes are on %s and on %s: a group is of one share", hd.where(), other.where())
+		}
+		hd = other
+	}
+	return hd, nil
+}
+
+func (m *making) group(ctx context.Context, spec backends.GroupSpec) (*record, error) {
+	id, err := m.home.ID(string(groupKind), spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := m.lock(m.share, groupKind, id)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := m.free(groupKind, id); err != nil {
+		return nil, err
+	}
+	r, err := m.plannedGroup(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return m.make(ctx, r)
+}
+
+// plannedGroup decides what the group will be. Kinds: NotFound for a volume.
+func (m *making) plannedGroup(ctx context.Context, spec backends.GroupSpec) (*record, error) {
+	id, err := m.home.ID(string(groupKind), spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{Kind: groupKind, ID: id, Name: spec.Name}
+	for _, volume := range spec.Volumes {
+		size, err := (&origin{kind: volumeKind, handle: volume}).check(m)
+		if err != nil {
+			return nil, err
+		}
+		memberID, err := m.home.ID("member", spec.Name+"\x00"+volume)
+		if err != nil {
+			return nil, err
+		}
+		r.SizeBytes += size
+		r.Members = append(r.Members, member{ID: memberID, Volume: volume})
+	}
+	if !m.origin.anyInstant {
+		if r.Since, err = m.serverTime(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r, m.complete(r)
+}
+
+// serverTime is the time of the share's filesystem.
+func (m *making) serverTime(ctx context.Context) (time.Time, error) {
+	dir, err := openDir(m.share, share.At(share.Staging, ""))
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer closeQuietly(dir)
+	at, err := now(ctx, dir)
+	return time.Unix(at.Unix()).UTC(), err
+}
+
+// describeGroup is a group as the contract has it.
+func describeGroup(h *share.Home, r *record) (*backends.Group, error) {
+	g := &backends.Group{Handle: r.Handle, Name: r.Name, CreatedAt: r.CreatedAt}
+	for _, of := range r.Members {
+		s, err := whole(h, snapshotKind, of.ID)
+		if err != nil {
+			return nil, err
+		}
+		g.Snapshots = append(g.Snapshots, *describeSnapshot(s))
+	}
+	return g, nil
+}
+
+// GetGroup returns the group with the handle. Kinds: NotFound.
+func (e *controllerSide) GetGroup(ctx context.Context, handle string) (result *backends.Group, err error) {
+	defer annotate(&err, "get group snapshot", handle)
+	var found atomic.Pointer[backends.Group]
+	err = e.found(ctx, groupKind, handle, "reading a group's record", func(_ context.Context, _ *share.Share, h *share.Home, r *record) error {
+		g, err := describeGroup(h, r)
+		found.Store(g)
+		return err
+	})
+	return orNothing(&found, err)
+}
+
+// FindGroup returns the group of the name, on whichever share that is known. Kinds: NotFound; Unavailable when a share does
+// not answer and none of the others has it.
+func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *backends.Group, err error) {
+	defer annotate(&err, "find group snapshot", name)
+	var found atomic.Pointer[backends.Group]
+	var failures []error
+	for _, p := range e.known.sorted() {
+		err := e.pool.With(ctx, p.Address, "finding a group snapshot", func(_ context.Context, s *share.Share) error {
+			g, err := groupOn(s, name)
+			found.Store(g)
+			return err
+		})
+		if found.Load() != nil && err == nil {
+			return found.Load(), nil
+		}
+		if err != nil && !backends.Is(err, backends.NotFound) {
+			failures = append(failures, err)
+		}
+	}
+	if len(failures) > 0 {
+		return nil, errors.Join(failures...)
+	}
+	return nil, backends.Errorf(backends.NotFound, "there is no such %s", groupKind)
+}
+
+func groupOn(s *share.Share, name string) (*backends.Group, error) {
+	h, err := s.Home(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, backends.Errorf(backends.NotFound, "there is nothing of this driver on %s", s.Address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := named(h, groupKind, name)
+	if err != nil {
+		return nil, err
+	}
+	return describeGroup(h, r)
+}
+
+// DeleteGroup removes a group and its snapshots, their data in the background. Kinds: NotFound; Busy.
+func (e *controllerSide) DeleteGroup(ctx context.Context, handle string) (err error) {
+	defer annotate(&err, "delete group snapshot", handle)
+	return e.remove(ctx, groupKind, handle)
+}
