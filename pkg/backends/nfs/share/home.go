@@ -42,9 +42,10 @@ const (
 	identityVersion = 1
 	identityBytes   = 6
 	idBytes         = 16
-	// maxRecord is more than any record has, in bytes.
-	maxRecord = 64 << 10
 )
+
+// MaxRecord is more than any record has, in bytes.
+const MaxRecord = 64 << 10
 
 // Home is the driver's own directory on a share.
 type Home struct {
@@ -205,9 +206,9 @@ func readSmall(dir *os.File, name string) (data []byte, err error) {
 		return nil, backends.Errorf(backends.Unavailable, "%w", err)
 	}
 	defer func() { _ = file.Close() }() // read only
-	data, err = io.ReadAll(io.LimitReader(file, maxRecord+1))
-	if err == nil && len(data) > maxRecord {
-		err = backends.Errorf(backends.Unavailable, "%s has more than %d bytes: no record of this driver does", name, maxRecord)
+	data, err = io.ReadAll(io.LimitReader(file, MaxRecord+1))
+	if err == nil && len(data) > MaxRecord {
+		err = backends.Errorf(backends.Unavailable, "%s has more than %d bytes: no record of this driver does", name, MaxRecord)
 	}
 	return data, err
 }
