@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 	"github.com/stowage-csi/stowage/tests/stall"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // slowServer is the server that stops in these tests.
@@ -265,4 +268,23 @@ func TestStaleHandles(t *testing.T) {
 		t.Errorf("a handle that stays stale is %v, want Unavailable", classify(err))
 	}
 	w.must(w.Delete(t.Context(), v.Handle))
+}
+
+// Trash that cannot be removed is tried again soon, so that nothing stays for long after a short disturbance.
+func TestTrashIsTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(in("one", "one", deleteData))
+	w.write("text", "one", "file")
+	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "chattr", "-R", "-i", w.root).Run() }) // if the test fails before it does so
+	testfs.Run(t, "chattr", "+i", w.path("one", "file"))
+	w.must(w.Delete(t.Context(), v.Handle))
+	w.eventually("noticing that it cannot be removed", func() bool {
+		w.log.mu.Lock()
+		defer w.log.mu.Unlock()
+		return strings.Contains(w.log.text.String(), "trash could not be removed")
+	})
+	files, err := filepath.Glob(w.path(share.HomeName, share.Trash, "*", "file"))
+	w.must(err)
+	testfs.Run(t, "chattr", append([]string{"-i"}, files...)...)
+	w.tidy(0, 0)
 }

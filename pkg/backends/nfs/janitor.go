@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// retryTime is how long a janitor waits after a failure.
-	retryTime = time.Minute
+	// firstRetry is how long a janitor waits after a failure, and after each further one twice as long, up to lastRetry.
+	firstRetry, lastRetry = time.Second, time.Minute
 	// closeGrace is how long the end of the process waits for the work in the background.
 	closeGrace = 5 * time.Second
 	// forgottenAfter is the age of a draft that nobody has a record of, after which it is removed.
@@ -75,19 +75,22 @@ func (j *janitors) add(address export.Address) {
 
 // work makes rounds until one has found all done.
 func (j *janitors) work(address export.Address) {
+	wait := firstRetry
 	for {
 		err := j.round(address)
 		if j.engine.pool.Distrust(address, err); errors.Is(err, unix.ESTALE) {
 			err = j.round(address)
 		}
 		if err != nil && j.life.Err() == nil {
-			j.engine.log.Warn("trash could not be removed: it is tried again", "share", address.String(), "after", retryTime, "error", err)
+			j.engine.log.Warn("trash could not be removed: it is tried again", "share", address.String(), "after", wait, "error", err)
 			select {
-			case <-time.After(retryTime):
+			case <-time.After(wait):
+				wait = min(2*wait, lastRetry)
 				continue
 			case <-j.life.Done():
 			}
 		}
+		wait = firstRetry
 		if j.done(address.String()) {
 			return
 		}
