@@ -46,11 +46,12 @@ func bound(life context.Context) grpc.UnaryServerInterceptor {
 // mostEarly is how long before the deadline of a request its answer is sent, at most.
 const mostEarly = time.Second
 
-// early leaves a tenth of the request's time for the answer, or mostEarly if that is less.
+// early leaves a fifth of the request's time for the answer, or mostEarly if that is less: more than what a call that may hang
+// has, from the end of its context on, to say what became of it (deadline.Call.Grace).
 func early(ctx context.Context) (context.Context, context.CancelFunc) {
 	until, limited := ctx.Deadline()
 	if !limited {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, until.Add(-min(time.Until(until)/10, mostEarly)))
+	return context.WithDeadline(ctx, until.Add(-min(time.Until(until)/5, mostEarly)))
 }
