@@ -35,12 +35,12 @@ func TestReadAheadOfAClass(t *testing.T) {
 	instance, err := local.Definition().Open(w.context(), backends.Options{Driver: "local.test", DataDir: w.path("pool"), NodeID: "node-1"})
 	w.must(err)
 	t.Cleanup(func() { w.must(instance.Close()) })
-	large, fallback := 1024, 0 // the kernel's choice shows with the first volume
+	large, huge, fallback := 1024, 64<<10, 0 // more and less than the kernel's choice, which shows with the first volume
 	for _, test := range []struct {
 		name  string
 		class *int
 		want  int
-	}{{"none", nil, 0}, {"large", &large, large}, {"none again", nil, 0}, {"large again", &large, large}} {
+	}{{"none", nil, 0}, {"large", &large, large}, {"none again", nil, 0}, {"huge", &huge, huge}, {"none after that", nil, 0}, {"large again", &large, large}} {
 		made, err := instance.Controller.Create(w.context(), backends.Spec{
 			Name: test.name, Capacity: backends.CapacityRange{RequiredBytes: 16 << 20},
 			Parameters: &local.Parameters{Pool: "image", ReadAheadKiB: test.class},

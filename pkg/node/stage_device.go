@@ -28,10 +28,13 @@ func (st *staging) proveDevice(ctx context.Context) error {
 	}
 	st.device = opened
 	st.want.Source.DevicePath, st.want.Source.Major, st.want.Source.Minor = opened.Path, opened.Major, opened.Minor
-	if source.ReadAheadKiB == 0 {
-		return nil
+	switch {
+	case source.ReadAheadKiB != 0:
+		return device.SetReadAhead(opened, source.ReadAheadKiB)
+	case opened.Loop:
+		return device.ResetReadAhead(opened)
 	}
-	return device.SetReadAhead(opened, source.ReadAheadKiB)
+	return nil
 }
 
 // probe finds out what is on the device and decides which filesystem the volume has or gets.

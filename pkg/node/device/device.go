@@ -173,6 +173,18 @@ func SetReadAhead(d *Device, kib int) error {
 	return nil
 }
 
+// ResetReadAhead gives a loop device the read-ahead that the kernel gives a new one: twice the optimal size of its requests, and 128 KiB
+// at least (block/blk-settings.c). A loop device keeps what an earlier image was given, if that was more.
+// Kinds: Unavailable when the kernel refuses.
+func ResetReadAhead(d *Device) error {
+	optimal, err := unix.IoctlGetUint32(int(d.File.Fd()), unix.BLKIOOPT)
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "asking %s for the optimal size of its requests: %w", d.Path, err)
+	}
+	const least = 128
+	return SetReadAhead(d, max(least, int(2*(optimal/1024))))
+}
+
 // maxReadAheadKiB is 1 GiB, far above what any device gains from.
 const maxReadAheadKiB = 1 << 20
 
