@@ -258,11 +258,16 @@ func (r *record) sameAs(want *record) bool {
 func (m *making) commit(r *record) error {
 	name := r.Kind.makingName(r.ID)
 	err := m.home.Move(share.Making, name, r.Kind.folder(), r.ID+suffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		// Another controller may have done it.
-		if done, readErr := read(m.home, r.Kind.folder(), r.ID+suffix); readErr == nil && done.Turn == r.Turn {
-			return nil
-		}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// Another controller may have done it.
+	if done, err := read(m.home, r.Kind.folder(), r.ID+suffix); err == nil && done.Turn == r.Turn {
+		return nil
+	}
+	err = backends.Errorf(backends.Busy, "another controller has given it up: ask again")
+	if r.Kind == groupKind { // That one did not see the snapshots that were made since.
+		err = errors.Join(err, m.disposeMembers(m.share, m.home, r))
 	}
 	return err
 }

@@ -23,18 +23,25 @@ func (w *world) twoVolumes() (handles []string) {
 // begin reserves a group as a process does that is killed before it has copied anything.
 func (w *world) begin(spec backends.GroupSpec) {
 	w.Helper()
-	hd, err := w.shareOf(spec.Volumes)
+	w.making(spec.Volumes, func(m *making) {
+		r, err := m.plannedGroup(w.Context(), spec)
+		w.must(err)
+		_, err = m.reserve(w.Context(), r)
+		w.must(err)
+	})
+}
+
+// making calls f with what the calls that make a group have.
+func (w *world) making(volumes []string, f func(*making)) {
+	w.Helper()
+	hd, err := w.shareOf(volumes)
 	w.must(err)
 	s, release, err := w.pool.Hold(w.Context(), hd.address)
 	w.must(err)
 	defer release()
 	h, err := w.homeOf(s, hd)
 	w.must(err)
-	m := &making{engine: w.engine, share: s, home: h, place: place{hd.address, hd.share}}
-	r, err := m.plannedGroup(w.Context(), spec)
-	w.must(err)
-	_, err = m.reserve(w.Context(), r)
-	w.must(err)
+	f(&making{engine: w.engine, share: s, home: h, place: place{hd.address, hd.share}})
 }
 
 // A group that is gone on with is of the instant at which it was begun, or it is given up as a whole.
@@ -103,6 +110,23 @@ func TestGroupThatWasGivenUp(t *testing.T) {
 		_, err := w.GetSnapshot(w.Context(), s.Handle)
 		w.must(err)
 	}
+}
+
+// A controller that was slow finds its group given up by another one, and leaves none of the snapshots it has made since.
+func TestGroupGivenUpByAnother(t *testing.T) {
+	w := newWorld(t)
+	spec := backends.GroupSpec{Name: "g", Volumes: w.twoVolumes()}
+	w.noticed()
+	w.making(spec.Volumes, func(slow *making) {
+		r, err := slow.plannedGroup(w.Context(), spec)
+		w.must(err)
+		_, err = slow.reserve(w.Context(), r)
+		w.must(err)
+		w.making(spec.Volumes, func(other *making) { w.must(other.abandon(w.Context(), r)) })
+		w.ask("building", func() error { return slow.buildGroup(w.Context(), r) })
+		w.fails("finishing it", slow.commit(r), backends.Busy, "given it up")
+	})
+	w.tidy(2, 0)
 }
 
 // A group's record holds all of its members, however long their names are.

@@ -97,21 +97,27 @@ func (e *engine) discard(s *share.Share, h *share.Home, folder, name string, r *
 // disposeMembers does with the snapshots of a group what dispose does with one. It may be called again.
 func (e *engine) disposeMembers(s *share.Share, h *share.Home, g *record) error {
 	for _, of := range g.Members {
-		for folder, name := range map[string]string{share.Making: snapshotKind.makingName(of.ID), share.Snapshots: of.ID + suffix} {
-			r, err := read(h, folder, name)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if r.Group == nil || r.Group.Turn != g.Turn { // Of a later group of that name.
-				continue
-			}
-			if err := e.discard(s, h, folder, name, r); err != nil {
+		// In the order in which a snapshot goes through them, so that one that is just being finished is found.
+		for _, at := range [][2]string{{share.Making, snapshotKind.makingName(of.ID)}, {share.Snapshots, of.ID + suffix}} {
+			if err := e.disposeMember(s, h, g, at[0], at[1]); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// disposeMember takes a snapshot of the group from a folder, if it is there.
+func (e *engine) disposeMember(s *share.Share, h *share.Home, g *record, folder, name string) error {
+	r, err := read(h, folder, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if r.Group == nil || r.Group.Turn != g.Turn { // Of a later group of that name.
+		return nil
+	}
+	return e.discard(s, h, folder, name, r)
 }
