@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +42,15 @@ func labels(points []point) []string {
 		list[i] = p.label()
 	}
 	return list
+}
+
+// common leaves those of the points that come in another run, too.
+func common(points, again []point) []point {
+	there := map[string]int{}
+	for _, p := range again {
+		there[p.label()]++
+	}
+	return slices.DeleteFunc(points, func(p point) bool { return p.nth >= there[p.label()] })
 }
 
 // thin keeps all points of the driver, and of each command its start, its end and so many of its writes,

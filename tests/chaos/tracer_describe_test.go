@@ -32,6 +32,7 @@ func newDescriber(root string) describer {
 		{regexp.MustCompile(`/proc/(\d+|self)/fd/\d+`), "/proc/*/fd/*"},
 		{regexp.MustCompile(`[0-9a-f]{64}`), "<volume>"},
 		{regexp.MustCompile(`/proc/\d+`), "/proc/*"},
+		{regexp.MustCompile(`, 0x25, 0x[0-9a-f]+$`), ", 0x25"}, // F_OFD_SETLK, and the address of its lock
 	}}
 	for _, info := range callTable() {
 		d.calls[info.number] = info
