@@ -23,6 +23,7 @@ type options struct {
 	verbosity                                                           int
 	delegateFSGroup                                                     bool
 	maxFormats                                                          int
+	topology                                                            map[string]string
 	grace                                                               time.Duration
 }
 
@@ -45,6 +46,7 @@ func (o *options) bindNode(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name)")
 	flags.BoolVar(&o.delegateFSGroup, "delegate-fsgroup", false, "apply a pod's fsGroup in the driver (VOLUME_MOUNT_GROUP) instead of the kubelet")
+	flags.StringToStringVar(&o.topology, "topology", nil, "where this node is, for a backend that cannot find out by itself: topology.kubernetes.io/zone=a,…")
 	flags.IntVar(&o.maxFormats, "max-concurrent-formats", node.DefaultMaxFormats,
 		"how many filesystems may be made, checked or repaired at the same time on this node; each takes memory in proportion to its disk")
 }
@@ -69,6 +71,11 @@ func (o *options) complete() error {
 	}
 	if o.maxFormats < 1 && o.role != onlyController {
 		return fmt.Errorf("--max-concurrent-formats is %d: it must be 1 at least", o.maxFormats)
+	}
+	for key, value := range o.topology {
+		if value == "" {
+			return fmt.Errorf("--topology has no value for %s: does the node have that label?", key)
+		}
 	}
 	if len(o.nodeID) > 256 {
 		return fmt.Errorf("--node-id has %d bytes: CSI allows 256 at most", len(o.nodeID))

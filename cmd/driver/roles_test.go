@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,9 +71,27 @@ func TestInseparableBackends(t *testing.T) {
 			t.Errorf("%s of local volumes: %v, want a failure that says what to use", role, err)
 		}
 	}
+	refused(t, "node-id", "controller", "--node-id=x")
+}
+
+// A place that means nothing to the backend would be passed over in silence.
+func TestPlaces(t *testing.T) {
+	refused(t, "the node have that label", "node", "--topology=zone=", "--data-dir="+t.TempDir())
+	refused(t, "zone=a", "node", "--topology=zone=a", "--data-dir="+t.TempDir())
+	refused(t, "zone=a", "standalone", "--backend=memory", "--topology=zone=a", "--data-dir="+t.TempDir())
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("shares: [{name: a, server: s, share: /x, topology: {zone: a}}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "--topology zone=", "node", "--config="+config, "--data-dir="+t.TempDir())
+}
+
+// refused runs a command that must fail and mention something.
+func refused(t *testing.T, mention string, args ...string) {
+	t.Helper()
 	root := command()
-	root.SetArgs([]string{"controller", "--node-id=x"})
-	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "node-id") {
-		t.Errorf("a controller with a node's ID: %v, want that there is no such flag", err)
+	root.SetArgs(args)
+	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), mention) {
+		t.Errorf("stowage %v: got %v, want a failure that mentions %q", args, err, mention)
 	}
 }

@@ -36,6 +36,9 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	if instance.Close != nil {
 		defer func() { err = errors.Join(err, instance.Close()) }()
 	}
+	if err := o.checkTopology(ctx, instance); err != nil {
+		return err
+	}
 	return o.serve(ctx, definition, instance, log)
 }
 
@@ -50,8 +53,25 @@ func (o *options) open(ctx context.Context, definition backends.Definition, log 
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
 	return definition.Open(ctx, backends.Options{
-		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, Config: config, Log: log,
+		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, Topology: o.topology, Config: config, Log: log,
 	})
+}
+
+// checkTopology refuses a place that the backend does not understand.
+func (o *options) checkTopology(ctx context.Context, instance *backends.Instance) error {
+	var place backends.Topology
+	if locator, ok := instance.Node.(backends.Locator); ok {
+		var err error
+		if place, err = locator.Topology(ctx); err != nil {
+			return err
+		}
+	}
+	for key, value := range o.topology {
+		if place[key] != value {
+			return fmt.Errorf("--topology has %s=%s: the backend %s, as it is configured, puts this node at %v", key, value, o.backend, place)
+		}
+	}
+	return nil
 }
 
 // driverName is what StorageClasses call the driver: one for each backend, since a CSIDriver object

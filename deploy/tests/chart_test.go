@@ -119,3 +119,36 @@ func TestNotes(t *testing.T) {
 		}
 	}
 }
+
+// TestShares checks that the shares of the configuration reach controller and nodes, and a node's labels its driver.
+func TestShares(t *testing.T) {
+	objects := charted(t, map[string]any{
+		"backend": "nfs", "csiDriver": map[string]any{"attachRequired": false}, "node": map[string]any{"hostNetwork": true},
+		"nfs": map[string]any{
+			"topologyKeys": []any{"topology.kubernetes.io/zone"},
+			"config": map[string]any{"shares": []any{map[string]any{
+				"name": "a", "server": "nas-a", "share": "/x", "topology": map[string]any{"topology.kubernetes.io/zone": "a"},
+			}}},
+		},
+	}, false)
+	config := typed(t, find(t, objects, "ConfigMap/stowage-system/stowage-nfs-config")).(*corev1.ConfigMap)
+	if text := config.Data["config.yaml"]; !strings.Contains(text, "topology.kubernetes.io/zone: a") {
+		t.Errorf("the configuration is %q", text)
+	}
+	for id, pod := range pods(t, objects) {
+		driver := container(t, pod, "stowage")
+		if !slices.Contains(driver.Args, "--config=/etc/stowage/config.yaml") || pod.Annotations["checksum/config"] == "" ||
+			!slices.ContainsFunc(driver.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "config" && m.MountPath == "/etc/stowage" }) ||
+			!slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == config.Name }) {
+			t.Errorf("%s has no configuration, or would keep an old one: %q", id, driver.Args)
+		}
+		if strings.HasPrefix(id, "DaemonSet") != slices.Contains(driver.Args, "--topology=topology.kubernetes.io/zone=$(TOPOLOGY_0)") {
+			t.Errorf("%s: the driver has %q, want the place on nodes only", id, driver.Args)
+		}
+		if strings.HasPrefix(id, "DaemonSet") && !slices.ContainsFunc(driver.Env, func(e corev1.EnvVar) bool {
+			return e.Name == "TOPOLOGY_0" && e.ValueFrom.FieldRef.FieldPath == "metadata.labels['topology.kubernetes.io/zone']"
+		}) {
+			t.Errorf("%s: the driver has the variables %v", id, driver.Env)
+		}
+	}
+}

@@ -27,6 +27,25 @@ func TestTopologyWithin(t *testing.T) {
 	}
 }
 
+func TestTopologyAgrees(t *testing.T) {
+	here := backends.Topology{"zone": "z1", "rack": "r1"}
+	for _, row := range []struct {
+		name  string
+		place backends.Topology
+		want  bool
+	}{
+		{"anywhere", nil, true},
+		{"a larger place", backends.Topology{"zone": "z1"}, true},
+		{"a smaller place", backends.Topology{"zone": "z1", "rack": "r1", "disk": "d1"}, true},
+		{"a place of another kind", backends.Topology{"region": "r1"}, true},
+		{"another zone", backends.Topology{"zone": "z2", "rack": "r1"}, false},
+	} {
+		if have := here.Agrees(row.place); have != row.want {
+			t.Errorf("%v agrees with %s, %v: %t, want %t", here, row.name, row.place, have, row.want)
+		}
+	}
+}
+
 func TestTopologyRequirementAllows(t *testing.T) {
 	here, there := backends.Topology{"zone": "z1"}, backends.Topology{"zone": "z2"}
 	for _, row := range []struct {
@@ -38,6 +57,7 @@ func TestTopologyRequirementAllows(t *testing.T) {
 		{"only a preference for elsewhere", backends.TopologyRequirement{Preferred: []backends.Topology{there}}, true},
 		{"here", backends.TopologyRequirement{Requisite: []backends.Topology{here}}, true},
 		{"elsewhere", backends.TopologyRequirement{Requisite: []backends.Topology{there}}, false},
+		{"another key", backends.TopologyRequirement{Requisite: []backends.Topology{{"rack": "r1"}}}, true},
 		{"either", backends.TopologyRequirement{Requisite: []backends.Topology{there, here}}, true},
 	} {
 		if have := row.requirement.Allows(here); have != row.want {

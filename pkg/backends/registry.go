@@ -33,8 +33,10 @@ type Options struct {
 	Driver  string // the driver's name, such as local.csi.stowage.dev: a prefix for topology keys and tags
 	DataDir string // a directory that is the backend's own; it holds everything that the backend keeps
 	NodeID  string // this node's ID; empty in a process that serves the controller only
-	Config  any    // what NewConfig returned, filled in; nil without one
-	Log     *slog.Logger
+	// Topology is where this node is, as far as somebody said so: for a backend that cannot find out by itself.
+	Topology Topology
+	Config   any // what NewConfig returned, filled in; nil without one
+	Log      *slog.Logger
 }
 
 // Instance is a backend at work. A process that serves one role only may leave the other side nil.

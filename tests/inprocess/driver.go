@@ -25,6 +25,7 @@ type Options struct {
 	Config     string // YAML
 	DataDir    string // default: a directory of the test
 	NodeID     string // default: node-1
+	Topology   backends.Topology
 	// DelegateFSGroup is --delegate-fsgroup.
 	DelegateFSGroup bool
 	Log             io.Writer  // default: nowhere
@@ -67,7 +68,7 @@ func (d *Driver) open(ctx context.Context, t testing.TB, options Options, log *s
 	t.Helper()
 	definition := options.definition(t)
 	open := backends.Options{
-		Driver: definition.Name + ".csi.stowage.dev", DataDir: options.DataDir, NodeID: options.NodeID, Log: log,
+		Driver: definition.Name + ".csi.stowage.dev", DataDir: options.DataDir, NodeID: options.NodeID, Topology: options.Topology, Log: log,
 	}
 	if definition.NewConfig != nil {
 		open.Config = definition.NewConfig()

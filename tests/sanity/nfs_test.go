@@ -2,10 +2,12 @@ package sanity
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
@@ -17,7 +19,7 @@ var (
 	kernel    = flag.Bool("nfsd", false, "start the kernel's NFS server and test with it: in the guest of tests/vm/run, and nowhere else")
 )
 
-// nfsSetup is the nfs backend, over a server if there is one.
+// nfsSetup is the nfs backend over a share that a zone reaches, on a server if there is one.
 func nfsSetup(t testing.TB) setup {
 	s := setup{name: "nfs", backend: "nfs", access: "mount", mutable: map[string]string{"onDelete": "delete"}, skips: map[string]string{
 		"ControllerPublishVolume":      "shares need no attach step",
@@ -25,10 +27,12 @@ func nfsSetup(t testing.TB) setup {
 		"volume lifecycle":             "shares need no attach step",
 		"node max attach limit":        "shares have no attach limit",
 		"already published but is inc": "shares need no attach step",
-		"accessibility requirements":   "servers are nowhere in particular",
-	}}
+	}, parameters: map[string]string{"shareName": "zonal"}, topology: backends.Topology{"example.com/zone": "a"}}
+	configure := func(server, share string) string {
+		return fmt.Sprintf("shares: [{name: zonal, server: %q, share: %q, topology: {example.com/zone: a}}]", server, share)
+	}
 	if *nfsServer != "" {
-		s.parameters = map[string]string{"server": *nfsServer, "share": *nfsShare}
+		s.config = configure(*nfsServer, *nfsShare)
 		return s
 	}
 	servers := t.TempDir()
@@ -36,6 +40,6 @@ func nfsSetup(t testing.TB) setup {
 		t.Fatal(err)
 	}
 	definition := nfs.DefinitionOver(standin.Servers(servers))
-	s.name, s.definition, s.parameters = "nfs over a stand-in", &definition, map[string]string{"server": "standin", "share": "/export"}
+	s.name, s.definition, s.config = "nfs over a stand-in", &definition, configure("standin", "/export")
 	return s
 }

@@ -29,6 +29,7 @@ type setup struct {
 	backend    string
 	definition *backends.Definition // in place of the backend's own
 	config     string
+	topology   backends.Topology // where the node is said to be
 	access     string
 	parameters map[string]string
 	mutable    map[string]string
@@ -89,7 +90,7 @@ func TestSanity(t *testing.T) {
 }
 
 func (s setup) start(t *testing.T) *sanity.TestConfig {
-	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config})
+	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config, Topology: s.topology})
 	config := sanity.NewTestConfig()
 	dir := t.TempDir()
 	config.Address = driver.Endpoint

@@ -79,7 +79,7 @@ func replace(h *share.Home, r *record) error {
 func (e *controllerSide) Capacity(ctx context.Context, query backends.CapacityQuery) (result backends.Capacity, err error) {
 	defer annotate(&err, "tell the capacity", "")
 	p, err := e.target(backends.Spec{Parameters: query.Parameters})
-	if err != nil || access().Check(query.Access) != nil || len(query.Topology) > 0 { // Servers are nowhere.
+	if err != nil || access().Check(query.Access) != nil || !e.places.reach(p.Name, query.Topology) {
 		return backends.Capacity{}, nil // No capacity is no failure.
 	}
 	var free atomic.Int64

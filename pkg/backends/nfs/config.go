@@ -24,6 +24,8 @@ type ShareConfig struct {
 	Share  string `json:"share"`
 	// NFSVersion is as the class parameter nfsvers.
 	NFSVersion string `json:"nfsvers,omitempty"`
+	// Topology is from where the share can be reached, such as topology.kubernetes.io/zone: a; by default from everywhere.
+	Topology backends.Topology `json:"topology,omitempty"`
 }
 
 // resolve checks the configuration. Kinds: Invalid.
@@ -39,6 +41,9 @@ func (c *Config) resolve() (map[string]export.Address, error) {
 		}
 		address, err := export.Parse(s.Server, s.Share, s.NFSVersion)
 		if err != nil {
+			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: %w", s.Name, err)
+		}
+		if err := checkSegments(s.Topology); err != nil {
 			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: %w", s.Name, err)
 		}
 		named[s.Name] = address

@@ -28,13 +28,19 @@ func serve(tb testing.TB) (servers standin.Servers, root string) {
 }
 
 func TestConformance(t *testing.T) {
+	backendtest.Run(t, conformance(specOf, func(testing.TB, string, *backends.Options) {}))
+}
+
+// conformance is what the suite needs: the backend with the options, which makes the volumes of the specs.
+func conformance(spec func(name string) backends.Spec, options func(tb testing.TB, root string, o *backends.Options)) backendtest.Harness {
 	// The stand-in reads the share's place from here, since each check wants an empty one.
 	moving := &movingServers{}
-	harness := backendtest.Over(DefinitionOver(moving), func(tb testing.TB, _ *backends.Options) {
+	harness := backendtest.Over(DefinitionOver(moving), func(tb testing.TB, o *backends.Options) {
 		moving.Servers, moving.root = serve(tb)
+		options(tb, moving.root, o)
 	})
 	harness.Nodes = []string{"node-a"}
-	harness.Spec = specOf
+	harness.Spec = spec
 	harness.SnapshotParameters = &SnapshotParameters{}
 	retain := retainData
 	harness.Modifications = []backendtest.Modification{{Value: &Mutable{OnDelete: &retain}}}
@@ -47,7 +53,7 @@ func TestConformance(t *testing.T) {
 			tb.Fatal(err)
 		}
 	}
-	backendtest.Run(t, harness)
+	return harness
 }
 
 // movingServers is a stand-in whose directory changes from check to check.

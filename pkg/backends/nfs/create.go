@@ -62,7 +62,7 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, o origin) (*
 		m := &making{engine: e, share: s, home: h, place: p, origin: o}
 		r, err := m.volume(ctx, spec)
 		if err == nil {
-			made.Store(describe(r, s.Address))
+			made.Store(e.describe(r, s.Address))
 		}
 		return err
 	})
@@ -117,6 +117,9 @@ func (m *making) plan(spec backends.Spec, id string) (*record, error) {
 		return nil, err
 	}
 	if err := access().Check(spec.Access); err != nil {
+		return nil, err
+	}
+	if err := m.places.check(m.place.Name, spec.Topology); err != nil {
 		return nil, err
 	}
 	mode, err := p.permissions()

@@ -43,7 +43,7 @@ func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpe
 		if err != nil {
 			return err
 		}
-		g, err := describeGroup(h, r)
+		g, err := e.describeGroup(h, r)
 		made.Store(g)
 		return err
 	})
@@ -130,14 +130,14 @@ func (m *making) serverTime(ctx context.Context) (time.Time, error) {
 }
 
 // describeGroup is a group as the contract has it.
-func describeGroup(h *share.Home, r *record) (*backends.Group, error) {
+func (e *engine) describeGroup(h *share.Home, r *record) (*backends.Group, error) {
 	g := &backends.Group{Handle: r.Handle, Name: r.Name, CreatedAt: r.CreatedAt}
 	for _, of := range r.Members {
 		s, err := whole(h, snapshotKind, of.ID)
 		if err != nil {
 			return nil, err
 		}
-		g.Snapshots = append(g.Snapshots, *describeSnapshot(s))
+		g.Snapshots = append(g.Snapshots, *e.describeSnapshot(s))
 	}
 	return g, nil
 }
@@ -147,7 +147,7 @@ func (e *controllerSide) GetGroup(ctx context.Context, handle string) (result *b
 	defer annotate(&err, "get group snapshot", handle)
 	var found atomic.Pointer[backends.Group]
 	err = e.found(ctx, groupKind, handle, "reading a group's record", func(_ context.Context, _ *share.Share, h *share.Home, r *record) error {
-		g, err := describeGroup(h, r)
+		g, err := e.describeGroup(h, r)
 		found.Store(g)
 		return err
 	})
@@ -162,7 +162,7 @@ func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *ba
 	var failures []error
 	for _, p := range e.known.sorted() {
 		err := e.pool.With(ctx, p.Address, "finding a group snapshot", func(_ context.Context, s *share.Share) error {
-			g, err := groupOn(s, name)
+			g, err := e.groupOn(s, name)
 			found.Store(g)
 			return err
 		})
@@ -179,7 +179,7 @@ func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *ba
 	return nil, backends.Errorf(backends.NotFound, "there is no such %s", groupKind)
 }
 
-func groupOn(s *share.Share, name string) (*backends.Group, error) {
+func (e *engine) groupOn(s *share.Share, name string) (*backends.Group, error) {
 	h, err := s.Home(false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, backends.Errorf(backends.NotFound, "there is nothing of this driver on %s", s.Address)
@@ -191,7 +191,7 @@ func groupOn(s *share.Share, name string) (*backends.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	return describeGroup(h, r)
+	return e.describeGroup(h, r)
 }
 
 // DeleteGroup removes a group and its snapshots, their data in the background. Kinds: NotFound; Busy.

@@ -83,6 +83,15 @@ func sum(k kind, data []byte, where string) []byte {
 	return all[:coded-sumAt]
 }
 
+// shareName is the name of the configuration's share in a handle that encode made; empty for an address.
+func shareName(text string) string {
+	const parts = 3
+	if split := strings.SplitN(text, ".", parts); len(split) == parts && strings.HasPrefix(split[parts-1], "@") {
+		return split[parts-1][1:]
+	}
+	return ""
+}
+
 // parse reads a handle. Kinds: NotFound for what encode never made; Unavailable for a share that is not configured.
 func (e *engine) parse(k kind, text string) (handle, error) {
 	h := handle{kind: k}

@@ -162,7 +162,7 @@ func (e *controllerSide) List(ctx context.Context, page backends.Page) (volumes 
 	defer annotate(&err, "list volumes", "")
 	found, next, err := e.enumerate(ctx, volumeKind, page, func(*record) bool { return true })
 	for _, f := range found {
-		volumes = append(volumes, *describe(f.record, f.place.Address))
+		volumes = append(volumes, *e.describe(f.record, f.place.Address))
 	}
 	return volumes, next, err
 }
@@ -172,7 +172,7 @@ func (e *controllerSide) ListSnapshots(ctx context.Context, volume string, page 
 	defer annotate(&err, "list snapshots", volume)
 	found, next, err := e.enumerate(ctx, snapshotKind, page, func(r *record) bool { return volume == "" || r.SourceVolume == volume })
 	for _, f := range found {
-		snapshots = append(snapshots, *describeSnapshot(f.record))
+		snapshots = append(snapshots, *e.describeSnapshot(f.record))
 	}
 	return snapshots, next, err
 }

@@ -16,6 +16,7 @@ type engine struct {
 	mounter   export.Mounter
 	pool      *share.Pool
 	named     map[string]export.Address
+	places    topologies
 	known     *known
 	locks     *keylock.Locks // what is being made, changed or removed, by share and key
 	copies    *copies
@@ -44,15 +45,20 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter) (
 	if err != nil {
 		return nil, err
 	}
+	places := config.topologies()
+	here, err := places.here(options)
+	if err != nil {
+		return nil, err
+	}
 	e := &engine{
-		mounter: mounter, named: named, locks: keylock.New(), log: options.Log, now: time.Now,
+		mounter: mounter, named: named, places: places, locks: keylock.New(), log: options.Log, now: time.Now,
 		usage: newUsages(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
 	}
 	e.copies, e.janitors = newCopies(options.Log), newJanitors(e)
 	if e.known, err = openKnown(options.DataDir, named, options.Log); err != nil {
 		return nil, err
 	}
-	return &backends.Instance{Controller: &controllerSide{e}, Node: &nodeSide{e}, Close: e.close}, nil
+	return e.instance(here), nil
 }
 
 // close stops the work in the background, which the next start takes up again.

@@ -52,7 +52,7 @@ func (e *controllerSide) CreateSnapshot(ctx context.Context, spec backends.Snaps
 		m.origin = origin{kind: volumeKind, handle: spec.Volume, anyInstant: p.SourceInUse == copyInUse}
 		r, err := m.snapshot(ctx, spec)
 		if err == nil {
-			made.Store(describeSnapshot(r))
+			made.Store(e.describeSnapshot(r))
 		}
 		return err
 	})
@@ -94,6 +94,9 @@ func (m *making) snapshot(ctx context.Context, spec backends.SnapshotSpec) (*rec
 	if err := m.free(snapshotKind, id); err != nil {
 		return nil, err
 	}
+	if err := m.places.check(m.place.Name, spec.Topology); err != nil {
+		return nil, err
+	}
 	size, err := m.origin.check(m)
 	if err != nil {
 		return nil, err
@@ -126,8 +129,8 @@ func (m *making) buildSnapshot(ctx context.Context, r *record) error {
 }
 
 // describeSnapshot is a snapshot as the contract has it.
-func describeSnapshot(r *record) *backends.Snapshot {
-	s := &backends.Snapshot{Handle: r.Handle, Name: r.Name, Volume: r.SourceVolume, SizeBytes: r.SizeBytes, CreatedAt: r.CreatedAt, Ready: true}
+func (e *engine) describeSnapshot(r *record) *backends.Snapshot {
+	s := &backends.Snapshot{Handle: r.Handle, Name: r.Name, Volume: r.SourceVolume, SizeBytes: r.SizeBytes, CreatedAt: r.CreatedAt, Ready: true, Topology: e.places.of(r)}
 	if r.Group != nil {
 		s.Group = r.Group.Handle
 	}
@@ -149,7 +152,7 @@ func (e *controllerSide) FindSnapshot(ctx context.Context, spec backends.Snapsho
 		}
 		r, err := named(h, snapshotKind, spec.Name)
 		if err == nil {
-			found.Store(describeSnapshot(r))
+			found.Store(e.describeSnapshot(r))
 		}
 		return err
 	})
@@ -161,7 +164,7 @@ func (e *controllerSide) GetSnapshot(ctx context.Context, handle string) (result
 	defer annotate(&err, "get snapshot", handle)
 	var found atomic.Pointer[backends.Snapshot]
 	err = e.found(ctx, snapshotKind, handle, "reading a snapshot's record", func(_ context.Context, _ *share.Share, _ *share.Home, r *record) error {
-		found.Store(describeSnapshot(r))
+		found.Store(e.describeSnapshot(r))
 		return nil
 	})
 	return orNothing(&found, err)

@@ -20,11 +20,11 @@ func access() backends.Access {
 }
 
 // describe is a volume as the contract has it.
-func describe(r *record, address export.Address) *backends.Volume {
+func (e *engine) describe(r *record, address export.Address) *backends.Volume {
 	return &backends.Volume{
 		Handle: r.Handle, Name: r.Name, CapacityBytes: r.SizeBytes, Fingerprint: r.Fingerprint,
 		Source: backends.ContentSource{Snapshot: r.SourceSnapshot, Volume: r.SourceVolume},
-		Access: access(),
+		Access: access(), Topology: e.places.of(r),
 		// For people: the node believes the record.
 		Attributes: map[string]string{"server": address.Server, "share": address.Path, "subDir": r.SubDir},
 	}
@@ -48,7 +48,7 @@ func (e *controllerSide) Find(ctx context.Context, spec backends.Spec) (result *
 		}
 		r, err := named(h, volumeKind, spec.Name)
 		if err == nil {
-			found.Store(describe(r, s.Address))
+			found.Store(e.describe(r, s.Address))
 		}
 		return err
 	})
@@ -68,7 +68,7 @@ func (e *controllerSide) Get(ctx context.Context, handle string) (result *backen
 	defer annotate(&err, "get volume", handle)
 	var found atomic.Pointer[backends.Volume]
 	err = e.found(ctx, volumeKind, handle, "reading a volume's record", func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
-		found.Store(describe(r, s.Address))
+		found.Store(e.describe(r, s.Address))
 		return nil
 	})
 	return orNothing(&found, err)

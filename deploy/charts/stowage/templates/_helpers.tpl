@@ -39,6 +39,28 @@ prometheus.io/scrape: "true"
                 fieldPath: metadata.namespace
 {{- end }}
 
+{{/* The driver's --config where controller and nodes are apart. */}}
+{{- define "stowage.configured" -}}{{ if and (eq .Values.backend "nfs") .Values.nfs.config }}true{{ end }}{{- end }}
+{{- define "stowage.configVolume" -}}
+{{- if include "stowage.configured" . }}
+- name: config
+  configMap:
+    name: {{ include "stowage.name" . }}-config
+{{- end }}
+{{- end }}
+{{- define "stowage.configMount" -}}
+{{- if include "stowage.configured" . }}
+- name: config
+  mountPath: /etc/stowage
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- define "stowage.configSum" -}}
+{{- if include "stowage.configured" . }}
+checksum/config: {{ toYaml .Values.nfs.config | sha256sum }}
+{{- end }}
+{{- end }}
+
 {{- define "stowage.tight" -}}
 allowPrivilegeEscalation: false
 capabilities:
