@@ -309,13 +309,19 @@ func TestDirectoriesInUse(t *testing.T) {
 	_, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
 	hasKind(t, "CreateSnapshot", err, backends.InUse, "inUse=copy", "node-1")
 	_, err = f.Clone(t.Context(), specIn("directory", "c"), v.Handle)
-	hasKind(t, "Clone", err, backends.InUse)
+	hasKind(t, "Clone", err, backends.InUse, "sourceInUse=copy")
 	s, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle, Parameters: &SnapshotParameters{InUse: copyInUse}})
 	must(t, err)
 	restored, err := f.Restore(t.Context(), specIn("directory", "r"), s.Handle)
 	must(t, err)
-	if data, err := os.ReadFile(filepath.Join(f.data(restored.Handle), "file")); err != nil || string(data) != "text" {
-		t.Errorf("the restored volume has %q, %v", data, err)
+	accepting := specIn("directory", "c")
+	accepting.Parameters.(*Parameters).SourceInUse = copyInUse
+	cloned, err := f.Clone(t.Context(), accepting, v.Handle)
+	must(t, err)
+	for _, copied := range []*backends.Volume{restored, cloned} {
+		if data, err := os.ReadFile(filepath.Join(f.data(copied.Handle), "file")); err != nil || string(data) != "text" {
+			t.Errorf("the volume %s has %q, %v", copied.Name, data, err)
+		}
 	}
 }
 

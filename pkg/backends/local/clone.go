@@ -10,7 +10,13 @@ import (
 // present use rules out a consistent copy.
 func (e *engine) Clone(ctx context.Context, spec backends.Spec, source string) (result *backends.Volume, err error) {
 	defer annotate(&err, "clone volume", spec.Name)
-	return e.provision(ctx, spec, func(ctx context.Context) (*origin, error) { return e.fromVolume(ctx, source, false) })
+	p, err := parametersOf(spec.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	return e.provision(ctx, spec, func(ctx context.Context) (*origin, error) {
+		return e.fromVolume(ctx, source, p.SourceInUse == copyInUse)
+	})
 }
 
 // fromVolume holds a volume whose contents are to be copied. A directory in use is InUse, because its copy
@@ -27,7 +33,7 @@ func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*ori
 	if v.pool.kind == directory && v.inUse.Load() && !torn {
 		release()
 		return nil, backends.Errorf(backends.InUse, "volume %s is a directory in use on node %q, whose copy would not be of one instant: "+
-			"stop what uses it, or take a snapshot with the parameter inUse=copy and restore that", handle, e.node)
+			"stop what uses it, or accept that: by the parameter sourceInUse=copy of a StorageClass, or inUse=copy of a VolumeSnapshotClass", handle, e.node)
 	}
 	return &origin{
 		kind: v.pool.kind, size: v.record.Load().size(), source: backends.ContentSource{Volume: handle},

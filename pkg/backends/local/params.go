@@ -15,7 +15,7 @@ const (
 	retainData = "retain"
 )
 
-// copyInUse is the value of inUse with which a directory is copied while pods write to it.
+// copyInUse is the value of inUse and sourceInUse with which a directory is copied while pods write to it.
 const copyInUse = "copy"
 
 // defaultPool is the pool of a class that names none.
@@ -27,6 +27,7 @@ type Parameters struct {
 	Allocation   string `param:"allocation" enum:"sparse|full" default:"sparse" doc:"Whether an image takes its space as it is written, or all of it at once. Pools of type image only."`
 	OnDelete     string `param:"onDelete" enum:"delete|retain" default:"delete" doc:"What becomes of a deleted volume: it is removed, or moved to the pool's folder retained, where an operator finds it."`
 	ReadAheadKiB *int   `param:"readAheadKiB" min:"0" max:"1048576" doc:"Read-ahead of the volume's device in KiB; 0 for the kernel's default. Pools of type image only."`
+	SourceInUse  string `param:"sourceInUse" enum:"refuse|copy" default:"refuse" doc:"What becomes of the clone of a directory that is in use: it is refused, or made of a copy that is not of one instant. Clones of images are always of one instant."`
 }
 
 // Mutable are the parameters of a VolumeAttributesClass.
