@@ -48,7 +48,7 @@ func start(t *testing.T, seed uint64) (*api, *faults.Proxy, func(ctx context.Con
 	answer := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "the API's own words", status) }
 	}
-	proxy, err := faults.New(server.URL, faults.Dialect{
+	proxy, err := faults.New(server.URL, server.Client().Transport, faults.Dialect{
 		Action:   func(_ *http.Request, body []byte) string { return string(body) },
 		Throttle: answer(http.StatusServiceUnavailable), Fail: answer(http.StatusInternalServerError),
 	}, seed)

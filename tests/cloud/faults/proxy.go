@@ -17,6 +17,7 @@ import (
 // Proxy is the http.Handler that does it.
 type Proxy struct {
 	target  *url.URL
+	through http.RoundTripper
 	dialect Dialect
 
 	mu      sync.Mutex
@@ -27,13 +28,13 @@ type Proxy struct {
 	log     []Event
 }
 
-// New makes a Proxy to the API at a URL, without faults at first.
-func New(target string, dialect Dialect, seed uint64) (*Proxy, error) {
+// New makes a Proxy to the API at a URL that is reached through a transport, without faults at first.
+func New(target string, through http.RoundTripper, dialect Dialect, seed uint64) (*Proxy, error) {
 	u, err := url.Parse(target)
 	if err != nil {
 		return nil, fmt.Errorf("the API's address: %w", err)
 	}
-	return &Proxy{target: u, dialect: dialect, random: rand.New(rand.NewPCG(seed, 0))}, nil
+	return &Proxy{target: u, through: through, dialect: dialect, random: rand.New(rand.NewPCG(seed, 0))}, nil
 }
 
 // Log returns what has become of the requests so far.
@@ -148,7 +149,7 @@ func (p *Proxy) pass(r *http.Request, body []byte) answer {
 	}
 	request.Header = r.Header.Clone()
 	request.Host = r.Host
-	response, err := http.DefaultTransport.RoundTrip(request)
+	response, err := p.through.RoundTrip(request)
 	if err != nil {
 		return unreachable
 	}
