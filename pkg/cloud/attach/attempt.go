@@ -40,6 +40,9 @@ func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, de
 	case isHere:
 		return Attachment{}, false, a.m.gone(ctx, a.Volume, a.Node)
 	case !isElsewhere, a.Shared && v.Shared:
+		if err := a.m.ended.wait(ctx, a.Volume, a.Node); err != nil {
+			return Attachment{}, false, err
+		}
 		return a.begin(ctx)
 	case other.State == Detaching:
 		return Attachment{}, false, a.m.gone(ctx, a.Volume, other.Node)
@@ -74,7 +77,9 @@ func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided boo
 		return Attachment{}, false, nil
 	case backends.Is(err, backends.InUse):
 		return Attachment{}, false, a.shown(ctx, err)
-	case !backends.Is(err, backends.Unavailable):
+	case backends.Is(err, backends.Unavailable):
+		a.m.begun.lose(a.Volume, a.Node)
+	default:
 		a.m.begun.forget(a.Volume, a.Node)
 	}
 	return Attachment{}, false, err

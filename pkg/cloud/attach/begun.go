@@ -1,49 +1,88 @@
 package attach
 
 import (
+	"context"
 	"sync"
 	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// begun remembers which attachments were asked for so lately that the cloud may not show them yet.
+// begun remembers the requests whose effect the cloud may not show yet.
 type begun struct {
 	settle time.Duration
 
 	mu sync.Mutex
-	at map[[2]string]time.Time // by volume and node
+	at map[key]times
 }
 
-// note takes down an attachment, and forgets those that the cloud shows by now.
+// key is a connection that was asked for, or its end.
+type key struct{ volume, node string }
+
+// times are when the last request of a kind was sent. One that was answered is shown soon; one that was lost may yet be on its
+// way, whatever later ones have led to.
+type times struct{ asked, lost time.Time }
+
+// note takes down a request, and forgets those that are shown by now.
 func (b *begun) note(volume, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.at == nil {
-		b.at = map[[2]string]time.Time{}
+		b.at = map[key]times{}
 	}
-	for key, at := range b.at {
-		if time.Since(at) > b.settle {
-			delete(b.at, key)
+	for k, t := range b.at {
+		if time.Since(t.asked) > b.settle && time.Since(t.lost) > b.settle {
+			delete(b.at, k)
 		}
 	}
-	b.at[[2]string{volume, node}] = time.Now()
+	t := b.at[key{volume, node}]
+	t.asked = time.Now()
+	b.at[key{volume, node}] = t
 }
 
-// forget is for an attachment of which the cloud has said how it ended.
+// lose is for a request that got no answer: it may arrive late.
+func (b *begun) lose(volume, node string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.at[key{volume, node}]
+	t.asked, t.lost = time.Time{}, t.asked
+	b.at[key{volume, node}] = t
+}
+
+// forget is for a request of which the cloud has said what came of it.
 func (b *begun) forget(volume, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.at, [2]string{volume, node})
+	if t, ok := b.at[key{volume, node}]; ok {
+		t.asked = time.Time{}
+		b.at[key{volume, node}] = t
+	}
 }
 
-// left is for how long the cloud may still not show an attachment of the volume to the node; to any node if that is empty.
+// left is for how long a request for the volume and the node, any node if that is empty, may still take effect unseen.
 func (b *begun) left(volume, node string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var left time.Duration
-	for key, at := range b.at {
-		if key[0] == volume && (node == "" || key[1] == node) {
-			left = max(left, b.settle-time.Since(at))
+	for k, t := range b.at {
+		if k.volume == volume && (node == "" || k.node == node) {
+			left = max(left, b.settle-time.Since(t.asked), b.settle-time.Since(t.lost))
 		}
 	}
 	return left
+}
+
+// wait waits until no request that was lost can take effect any more. Kinds: Busy when the context ends first.
+func (b *begun) wait(ctx context.Context, volume, node string) error {
+	left := b.left(volume, node)
+	if left <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(left):
+		return nil
+	case <-ctx.Done():
+		return backends.Errorf(backends.Busy, "the cloud has not answered an earlier request to detach volume %q from node %q, which may still arrive: it is attached again in %v: %w",
+			volume, node, left.Round(time.Second), context.Cause(ctx))
+	}
 }

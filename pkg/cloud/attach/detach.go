@@ -8,21 +8,23 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
+// detach takes attachments away until there is none, and none can come any more.
 func (m *Machine) detach(ctx context.Context, volume, node string) error {
-	v, err := m.known(ctx, volume, node)
-	if err != nil {
-		return err
-	}
-	for _, a := range v.Attachments {
-		if node != "" && a.Node != node {
-			continue
-		}
-		if err := m.detachOne(ctx, volume, a); err != nil {
+	for {
+		v, err := m.known(ctx, volume, node)
+		if err != nil || !v.has(node) {
 			return err
 		}
-		m.begun.forget(volume, a.Node)
+		for _, a := range v.Attachments {
+			if node != "" && a.Node != node {
+				continue
+			}
+			if err := m.detachOne(ctx, volume, a); err != nil {
+				return err
+			}
+			m.begun.forget(volume, a.Node)
+		}
 	}
-	return nil
 }
 
 // known looks at the volume. When an attachment was begun of which nothing is to be seen, it looks for as long as the cloud
@@ -63,9 +65,15 @@ func (m *Machine) detachOne(ctx context.Context, volume string, a Attachment) er
 
 // release asks for the end of an attachment. When the answer is lost, the cloud is asked what came of it.
 func (m *Machine) release(ctx context.Context, volume, node string) error {
+	m.ended.note(volume, node)
 	_, err := flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.cloud.Detach(ctx, volume, node)
 	})
+	if backends.Is(err, backends.Unavailable) {
+		m.ended.lose(volume, node)
+	} else {
+		m.ended.forget(volume, node)
+	}
 	if !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) {
 		return err
 	}

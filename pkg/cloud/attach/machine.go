@@ -28,7 +28,8 @@ type Machine struct {
 	flights   flight.Group[Attachment]
 	attaching *slots
 	detaching *slots
-	begun     begun
+	begun     begun // attachments
+	ended     begun // detachments
 }
 
 // New makes a Machine.
@@ -38,6 +39,7 @@ func New(cloud Cloud, options Options) *Machine {
 		attaching: newSlots(options.PerNode, options.InAll),
 		detaching: newSlots(options.PerNode, options.InAll),
 		begun:     begun{settle: options.Settle},
+		ended:     begun{settle: options.Settle},
 	}
 }
 

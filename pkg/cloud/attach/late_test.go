@@ -1,0 +1,104 @@
+package attach
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/names"
+)
+
+// late is a cloud that a first request to attach or to detach reaches a minute after it was sent, when nobody waits for the
+// answer any more.
+type late struct {
+	*sim
+	attach, detach bool // not lost yet
+}
+
+const delay = time.Minute
+
+func lateMachine(l *late) *Machine {
+	return New(l, Options{PerNode: 2, InAll: 10, Timeout: 10 * time.Second, Settle: 2 * time.Minute, Names: names.New([]string{"a", "b"})})
+}
+
+func (l *late) Attach(ctx context.Context, volume, node, name string) error {
+	if !l.attach {
+		return l.sim.Attach(ctx, volume, node, name)
+	}
+	l.attach = false
+	time.AfterFunc(delay, func() { _ = l.sim.Attach(context.WithoutCancel(ctx), volume, node, name) })
+	<-ctx.Done()
+	return backends.Errorf(backends.Unavailable, "no answer")
+}
+
+func (l *late) Detach(ctx context.Context, volume, node string) error {
+	if !l.detach {
+		return l.sim.Detach(ctx, volume, node)
+	}
+	l.detach = false
+	time.AfterFunc(delay, func() { _ = l.sim.Detach(context.WithoutCancel(ctx), volume, node) })
+	<-ctx.Done()
+	return backends.Errorf(backends.Unavailable, "no answer")
+}
+
+// A volume that is said to be detached stays so, whatever was sent before.
+func TestAttachmentThatArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &late{sim: newSim(1), attach: true}
+		l.add("v", false)
+		m := lateMachine(l)
+		if err := attachTo(t, m, "v", "one"); !backends.Is(err, backends.Unavailable) {
+			t.Fatalf("without an answer: %v, want Unavailable", err)
+		}
+		if err := attachTo(t, m, "v", "one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Detach(t.Context(), "v", "one"); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * delay)
+		if have := l.truth("v").Attachments; len(have) != 0 {
+			t.Errorf("it was detached, and is %+v again", have)
+		}
+	})
+}
+
+// A volume that is said to be attached stays so, whatever was sent before.
+func TestDetachmentThatArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &late{sim: newSim(1), detach: true}
+		l.add("v", false)
+		m := lateMachine(l)
+		if err := attachTo(t, m, "v", "one"); err != nil {
+			t.Fatal(err)
+		}
+		for err := m.Detach(t.Context(), "v", "one"); err != nil; err = m.Detach(t.Context(), "v", "one") {
+			if !backends.Is(err, backends.Unavailable) {
+				t.Fatal(err)
+			}
+		}
+		hurried := within(t, time.Second, func(ctx context.Context) error {
+			_, err := m.Attach(ctx, Request{Volume: "v", Node: "one"})
+			return err
+		})
+		if !backends.Is(hurried, backends.Busy) {
+			t.Errorf("attached again at once: %v, want Busy", hurried)
+		}
+		synctest.Wait() // It has ended, too.
+		if err := attachTo(t, m, "v", "two"); err != nil {
+			t.Errorf("to another node, which the late request does not concern: %v", err)
+		}
+		if err := m.Detach(t.Context(), "v", "two"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Attach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * delay)
+		if have := l.truth("v").Attachments; len(have) != 1 || have[0].State != Attached {
+			t.Errorf("it was attached, and is %+v", have)
+		}
+	})
+}
