@@ -96,7 +96,11 @@ func growInUse(w *world) {
 	after, err := w.n.Source(w.ctx(), attachment)
 	w.must("Source after Expand", err)
 	if d, ok := before.(backends.Device); ok {
-		d.Identity.SizeBytes = size
+		// The attachment is from before: a node that knows the size from it alone asks for no more than that, which is right
+		// for the least size that the device must have.
+		if now, _ := after.(backends.Device); w.f.Attach == nil || d.Image || now.Identity.SizeBytes != d.Identity.SizeBytes {
+			d.Identity.SizeBytes = size
+		}
 		before = d
 	}
 	if !reflect.DeepEqual(after, before) {
