@@ -3,6 +3,8 @@ package ec2
 import (
 	"maps"
 	"time"
+
+	"github.com/stowage-csi/stowage/tests/cloud/history"
 )
 
 // The rest is for tests: what no client can do, and what is true whatever is shown.
@@ -80,6 +82,37 @@ func (s *Server) Volumes() (volumes []Volume) {
 		}
 	}
 	return volumes
+}
+
+// Past is everything that was ever true of volumes, root disks left out.
+func (s *Server) Past() (states []history.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	for _, id := range s.volumes.order {
+		versions := s.volumes.versions[id]
+		if first := versions[0].value; len(first.attachments) > 0 {
+			continue
+		}
+		for _, version := range versions {
+			states = append(states, version.value.seen(id, version.at))
+		}
+	}
+	return states
+}
+
+// seen is a version of a volume as package history has it; nil is one that is gone.
+func (v *volume) seen(id string, at time.Time) history.State {
+	state := history.State{At: at, Volume: id}
+	if v == nil {
+		return state
+	}
+	state.There, state.Usable, state.Shared = v.state != "deleting" && v.state != "error", v.state == "available" || v.state == "in-use", v.multi
+	state.Nodes = map[string]string{}
+	for _, a := range v.attachments {
+		state.Nodes[a.instance] = a.state
+	}
+	return state
 }
 
 // Snapshots are the IDs of all that there are, with their tags.

@@ -2,7 +2,6 @@ package ec2
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,10 +34,14 @@ func (s *Server) createTags(p *params) effect {
 	return s.retag(p, "CreateTags", func(have map[string]string) { maps.Copy(have, tags) })
 }
 
+// deleteTags leaves a tag that has another value than the request, if that gives one.
 func (s *Server) deleteTags(p *params) effect {
-	keys := slices.Collect(maps.Keys(p.tags("Tag")))
+	tags := p.tags("Tag")
 	return s.retag(p, "DeleteTags", func(have map[string]string) {
-		maps.DeleteFunc(have, func(key, _ string) bool { return slices.Contains(keys, key) })
+		maps.DeleteFunc(have, func(key, value string) bool {
+			want, named := tags[key]
+			return named && (want == "" || want == value)
+		})
 	})
 }
 

@@ -1,0 +1,156 @@
+package ebs_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// TestLimitCountsWhatIsNotOurs expects of 12 attachments 2 for interfaces, 1 for the root disk and those of strangers.
+func TestLimitCountsWhatIsNotOurs(t *testing.T) { synctest.Test(t, limitCountsWhatIsNotOurs) }
+
+func limitCountsWhatIsNotOurs(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	for _, row := range []struct {
+		edit func(*ebs.Config)
+		want int64
+	}{
+		{nil, 9},
+		{func(c *ebs.Config) { c.ReservedAttachments = 2 }, 7},
+		{func(c *ebs.Config) { c.VolumeAttachLimit = 20 }, 19},
+	} {
+		if have, err := open(t, w, row.edit).f.Limit.Limit(t.Context()); have != row.want || err != nil {
+			t.Errorf("the limit is %d, %v; want %d", have, err, row.want)
+		}
+	}
+}
+
+func TestSourceFindsTheDisk(t *testing.T) { synctest.Test(t, sourceFindsTheDisk) }
+
+func sourceFindsTheDisk(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	var last backends.Source
+	for _, name := range []string{"one", "two"} {
+		v := d.make(name)
+		w.Path(t, v.Handle)
+		attributes, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last, err = d.node.Source(t.Context(), backends.Attachment{Handle: v.Handle, Type: backends.Mount, Attributes: attributes}); err != nil {
+			t.Fatal(err)
+		}
+		want := backends.Device{Path: "/dev/nvme" + map[string]string{"one": "1", "two": "2"}[name] + "n1", Identity: backends.Identity{SizeBytes: 4 << 30, Serial: region.Serial(v.Handle)}}
+		if last != want {
+			t.Errorf("%s is %+v, want %+v", name, last, want)
+		}
+	}
+	v := d.make("elsewhere")
+	attributes, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeB))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.node.Source(t.Context(), backends.Attachment{Handle: v.Handle, Attributes: attributes}); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("a disk of another instance: %v, want Unavailable", err)
+	}
+}
+
+// TestReadOnlyAttachmentIsRemembered is about what EC2 has no place for.
+func TestReadOnlyAttachmentIsRemembered(t *testing.T) {
+	synctest.Test(t, readOnlyAttachmentIsRemembered)
+}
+
+func readOnlyAttachmentIsRemembered(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	v := open(t, w, nil).make("one")
+	r := region.Request(v.Handle, region.NodeA)
+	r.ReadOnly = true
+	if _, err := open(t, w, nil).f.Attach.Attach(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, w, nil)
+	if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA)); !backends.Is(err, backends.Exists) {
+		t.Errorf("in the other way after a restart: %v, want Exists", err)
+	}
+	if err := d.f.Attach.Detach(t.Context(), v.Handle, ""); err != nil {
+		t.Fatal(err)
+	}
+	for key := range w.Server.Volumes()[0].Tags {
+		if strings.Contains(key, "read-only") {
+			t.Errorf("the tag %s is left", key)
+		}
+	}
+}
+
+// TestStuckStatesEndWithTheRequest has EC2 hang in each of the states.
+func TestStuckStatesEndWithTheRequest(t *testing.T) { synctest.Test(t, stuckStatesEndWithTheRequest) }
+
+func stuckStatesEndWithTheRequest(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("one")
+	for _, row := range []struct {
+		state string
+		call  func(ctx context.Context) error
+	}{
+		{"creating", func(ctx context.Context) error { _, err := d.Create(ctx, region.Spec("two")); return err }},
+		{"attaching", func(ctx context.Context) error {
+			_, err := d.f.Attach.Attach(ctx, region.Request(v.Handle, region.NodeA))
+			return err
+		}},
+		{"detaching", func(ctx context.Context) error { return d.f.Attach.Detach(ctx, v.Handle, region.NodeA) }},
+	} {
+		w.Server.Stick(row.state, true)
+		began := time.Now()
+		err := row.call(within(t, 200*time.Millisecond))
+		if took := time.Since(began); !backends.Is(err, backends.Busy) || took > 1500*time.Millisecond {
+			t.Errorf("stuck in %s: %v after %v, want Busy at once", row.state, err, took)
+		}
+		w.Server.Stick(row.state, false)
+		for end := time.Now().Add(10 * time.Second); undecided(err) && time.Now().Before(end); {
+			err = row.call(within(t, time.Second))
+		}
+		if err != nil && !backends.Is(err, backends.Exists) {
+			t.Errorf("when it is no longer stuck in %s: %v", row.state, err)
+		}
+	}
+}
+
+// TestDetachingIsNotAttached attaches again what is on its way out, to the node that it leaves and to another one.
+func TestDetachingIsNotAttached(t *testing.T) { synctest.Test(t, detachingIsNotAttached) }
+
+func detachingIsNotAttached(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("one")
+	for _, next := range []string{region.NodeA, region.NodeB} {
+		if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA)); err != nil {
+			t.Fatal(err)
+		}
+		w.Server.Stick("detaching", true)
+		if err := d.f.Attach.Detach(within(t, 100*time.Millisecond), v.Handle, region.NodeA); !backends.Is(err, backends.Busy) {
+			t.Fatalf("stuck: %v, want Busy", err)
+		}
+		other := open(t, w, nil) // knows nothing of it
+		if _, err := other.f.Attach.Attach(within(t, 100*time.Millisecond), region.Request(v.Handle, next)); !backends.Is(err, backends.Busy) {
+			t.Errorf("attaching it to %s meanwhile: %v, want Busy", next, err)
+		}
+		if err := d.Delete(t.Context(), v.Handle); !backends.Is(err, backends.InUse) {
+			t.Errorf("deleting it meanwhile: %v, want InUse", err)
+		}
+		w.Server.Stick("detaching", false)
+		if _, err := open(t, w, nil).f.Attach.Attach(t.Context(), region.Request(v.Handle, next)); err != nil {
+			t.Errorf("attaching it to %s then: %v", next, err)
+		}
+		if err := open(t, w, nil).f.Attach.Detach(t.Context(), v.Handle, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

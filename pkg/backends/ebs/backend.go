@@ -1,0 +1,189 @@
+package ebs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/attach"
+	"github.com/stowage-csi/stowage/pkg/cloud/batch"
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+	"github.com/stowage-csi/stowage/pkg/cloud/names"
+	"github.com/stowage-csi/stowage/pkg/cloud/token"
+	"github.com/stowage-csi/stowage/pkg/cloud/wait"
+)
+
+// mostFiltered is how many values a filter takes ("Filtering", 200).
+const mostFiltered = 200
+
+// backend is the controller's side. Its methods are in the files that are named after what they do.
+type backend struct {
+	driver string
+	config Config
+	api    *ec2.Client // for reads: repeats what failed for a while
+	once   *ec2.Client // for what changes something: repeats only what EC2 refused for its rate
+	log    *slog.Logger
+	node   *node
+
+	tokens    token.Tokens
+	volumes   *batch.Batcher[string, types.Volume]   // by ID
+	named     *batch.Batcher[string, []types.Volume] // by name
+	instances *batch.Batcher[string, types.Instance] // by ID
+	changing  *wait.Waiter[string, types.Volume]     // by ID
+	appearing *wait.Waiter[string, []types.Volume]   // by name
+	snapping  *wait.Waiter[string, []types.Snapshot] // by name
+	making    flight.Group[*backends.Volume]         // by name
+	taking    flight.Group[*backends.Snapshot]       // by name
+	deleting  flight.Group[struct{}]                 // by ID, volumes and snapshots
+	tagging   flight.Group[struct{}]                 // by ID and node
+	modifying flight.Group[types.Volume]             // by ID
+	changes   changes
+	attach    *attach.Machine
+	zones     zones
+}
+
+func newBackend(driver string, config Config, nodeID string, log *slog.Logger) *backend {
+	t := config.Timing
+	b := &backend{driver: driver, config: config, log: log}
+	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(4 * t.Least) })
+	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = refusedOnly(t.Most) })
+	byID := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10}
+	// A look that fails is no verdict, so that it may be given up early: others wait for the next.
+	pace := wait.Options{Batch: batch.Options{Max: mostFiltered, Timeout: t.Read / 2}, Least: t.Least, Most: t.Most, Typical: 5 * t.Least}
+	b.volumes = batch.New(byID, b.describe)
+	b.named = batch.New(byID, b.describeNamed)
+	b.instances = batch.New(byID, b.describeInstances)
+	b.changing = wait.New(pace, b.describe)
+	b.appearing = wait.New(pace, b.describeNamed)
+	b.snapping = wait.New(pace, b.describeNamedSnapshots)
+	b.changes.pending = map[string]*change{}
+	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle, Names: names.New(deviceNames())})
+	b.node = newNode(b, nodeID)
+	return b
+}
+
+// again repeats what failed for a while. Not for long: others wait for a read to end, and whoever still wants an answer asks
+// again.
+func again(longest time.Duration) aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = longest })
+}
+
+// refusedOnly repeats what EC2 did not do because it was asked too often. Anything else may have had its effect.
+func refusedOnly(longest time.Duration) aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxBackoff = longest
+		o.Retryables = []retry.IsErrorRetryable{retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}}
+	})
+}
+
+// deviceNames are those that aws-ebs-csi-driver uses too: /dev/xvdaa to /dev/xvddx. AWS keeps none of them for itself.
+func deviceNames() (names []string) {
+	for _, first := range "abcd" {
+		for second := 'a'; second <= 'x'; second++ {
+			names = append(names, fmt.Sprintf("/dev/xvd%c%c", first, second))
+		}
+	}
+	return names
+}
+
+// finish makes a request that is to be answered although its caller leaves, on a thing to which nothing else is done then. Who
+// asks for the same shares it. Kinds: Busy when the caller's time ends first; those of the request.
+func (b *backend) finish(ctx context.Context, group *flight.Group[struct{}], key, what string, request func(ctx context.Context) error) error {
+	_, err := group.Do(ctx, flight.Op{Key: key, What: what, Join: true}, func(ctx context.Context) (struct{}, error) {
+		return flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (struct{}, error) { return struct{}{}, failure(request(ctx)) })
+	})
+	return err
+}
+
+// filter is a filter of a Describe request.
+func filter(name string, values ...string) types.Filter {
+	return types.Filter{Name: aws.String(name), Values: values}
+}
+
+// query reads all pages of what the filters let through.
+func (b *backend) query(ctx context.Context, filters ...types.Filter) (all []types.Volume, err error) {
+	pages := ec2.NewDescribeVolumesPaginator(b.api, &ec2.DescribeVolumesInput{Filters: filters, MaxResults: aws.Int32(pageSize)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, failure(err)
+		}
+		all = append(all, page.Volumes...)
+	}
+	return all, nil
+}
+
+// pageSize is how much is asked for at a time; EC2 allows 1000.
+const pageSize = 500
+
+// describe looks at several volumes. One that is not there is missing from the answer to a filter, where it would fail a
+// request by IDs as a whole.
+func (b *backend) describe(ctx context.Context, ids []string) ([]batch.Result[types.Volume], error) {
+	found, err := b.query(ctx, filter("volume-id", ids...))
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]types.Volume, len(found))
+	for _, v := range found {
+		byID[aws.ToString(v.VolumeId)] = v
+	}
+	results := make([]batch.Result[types.Volume], len(ids))
+	for i, id := range ids {
+		v, ok := byID[id]
+		if results[i].Value = v; !ok || v.State == types.VolumeStateDeleting || v.State == types.VolumeStateDeleted {
+			results[i].Err = backends.Errorf(backends.NotFound, "there is no volume %q", id)
+		}
+	}
+	return results, nil
+}
+
+// describeNamed looks for the volumes of several names. Those that are going or gone are left out.
+func (b *backend) describeNamed(ctx context.Context, names []string) ([]batch.Result[[]types.Volume], error) {
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = tagValue(name)
+	}
+	found, err := b.query(ctx, filter("tag:"+volumeNameTag, values...), filter("tag:"+b.ownerTag(), b.cluster()))
+	if err != nil {
+		return nil, err
+	}
+	results := make([]batch.Result[[]types.Volume], len(names))
+	for _, v := range found {
+		value, _ := tag(v.Tags, volumeNameTag)
+		for i := range names {
+			if values[i] == value && v.State != types.VolumeStateDeleting && v.State != types.VolumeStateDeleted {
+				results[i].Value = append(results[i].Value, v)
+			}
+		}
+	}
+	return results, nil
+}
+
+// describeInstances looks at several instances. A missing one fails the request, which is then made in halves.
+func (b *backend) describeInstances(ctx context.Context, ids []string) ([]batch.Result[types.Instance], error) {
+	out, err := b.api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids})
+	if err != nil {
+		return nil, failure(err)
+	}
+	byID := map[string]types.Instance{}
+	for _, r := range out.Reservations {
+		for _, i := range r.Instances {
+			byID[aws.ToString(i.InstanceId)] = i
+		}
+	}
+	results := make([]batch.Result[types.Instance], len(ids))
+	for i, id := range ids {
+		instance, ok := byID[id]
+		if results[i].Value = instance; !ok {
+			results[i].Err = backends.Errorf(backends.NotFound, "there is no instance %q", id)
+		}
+	}
+	return results, nil
+}

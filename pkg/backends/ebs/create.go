@@ -1,0 +1,173 @@
+package ebs
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+)
+
+// Create makes an empty volume. Kinds: those of backends.Backend.
+func (b *backend) Create(ctx context.Context, spec backends.Spec) (_ *backends.Volume, err error) {
+	defer annotate(&err, "create", spec.Name)
+	return b.create(ctx, spec, func(context.Context) (origin, error) { return origin{}, nil })
+}
+
+// Clone makes a volume with the data of another, in the same zone. EC2 copies while both can be used already.
+func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) (_ *backends.Volume, err error) {
+	defer annotate(&err, "clone", spec.Name)
+	return b.create(ctx, spec, func(ctx context.Context) (origin, error) {
+		v, err := b.volume(ctx, source)
+		if err != nil {
+			return origin{}, err
+		}
+		return origin{volume: source, bytes: int64(aws.ToInt32(v.Size)) * gib, zone: aws.ToString(v.AvailabilityZone)}, nil
+	})
+}
+
+// create makes a volume unless there is one of the name, or one is being made.
+func (b *backend) create(ctx context.Context, spec backends.Spec, source func(context.Context) (origin, error)) (*backends.Volume, error) {
+	op := flight.Op{Key: spec.Name, What: "making volume " + spec.Name}
+	return b.making.Do(ctx, op, func(ctx context.Context) (*backends.Volume, error) {
+		found, err := b.findNamed(ctx, spec.Name)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			return nil, b.exists(ctx, spec.Name, *found)
+		}
+		from, err := source(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d, err := b.design(ctx, spec, from)
+		if err != nil {
+			return nil, err
+		}
+		m := making{b: b, name: spec.Name, design: d}
+		return m.run(ctx)
+	})
+}
+
+// exists says that the name is taken, once what has it can be used.
+func (b *backend) exists(ctx context.Context, name string, v types.Volume) error {
+	if _, err := b.made(ctx, name, v); err != nil {
+		return err
+	}
+	return backends.Errorf(backends.Exists, "there is a volume %q already", name)
+}
+
+// made waits until a volume is no longer being made: who is told of it may attach it next. Kinds: Busy when that does not end
+// in the request's time.
+func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.Volume, error) {
+	if v.State != types.VolumeStateCreating {
+		return v, nil
+	}
+	v, err := b.changing.Until(ctx, "create", aws.ToString(v.VolumeId), func(v types.Volume, err error) (bool, error) {
+		return err == nil && v.State != types.VolumeStateCreating, err
+	})
+	if err != nil {
+		return v, backends.Errorf(backends.Busy, "the volume %q is being made: ask again: %w", name, err)
+	}
+	return v, nil
+}
+
+// making is a volume on its way.
+type making struct {
+	b    *backend
+	name string
+	design
+	unsure bool // whether a request is without an answer
+}
+
+// run asks for the volume with one token after the other, until one has made it. A token is left for the next only when what
+// it made is certainly gone.
+func (m *making) run(ctx context.Context) (*backends.Volume, error) {
+	for {
+		token := m.b.tokens.Of(m.name)
+		v, err := flight.Finish(ctx, m.b.config.Timing.Call, func(ctx context.Context) (types.Volume, error) { return m.b.ask(ctx, m.design, token) })
+		if codeOf(err) == "IdempotentParameterMismatch" {
+			err = m.other(ctx, token)
+		} else if err == nil {
+			var made *backends.Volume
+			if made, err = m.settle(ctx, v, token); err == nil && made != nil {
+				return made, nil
+			}
+		} else if backends.Is(err, backends.Unavailable) && !m.unsure {
+			// One more try: with the same token it does no harm, and it saves the orchestrator's pause.
+			m.unsure = true
+			if ctx.Err() == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, m.verdict(err)
+		}
+		m.b.tokens.Turn(m.name, token)
+	}
+}
+
+// verdict takes care that nothing is final when an earlier request may have made the volume.
+func (m *making) verdict(err error) error {
+	if m.unsure && !backends.Is(err, backends.Exists) {
+		return backends.Errorf(backends.Unavailable, "whether the volume is being made is not known: ask again: %w", err)
+	}
+	return err
+}
+
+// settle waits until the volume can be used. It returns nil for one that is gone: then the token is of no use any more.
+func (m *making) settle(ctx context.Context, made types.Volume, token string) (*backends.Volume, error) {
+	visibleBy := aws.ToTime(made.CreateTime).Add(m.b.config.Timing.Settle)
+	gone := false
+	v, err := m.b.changing.Until(ctx, "create", aws.ToString(made.VolumeId), func(v types.Volume, err error) (bool, error) {
+		switch {
+		case isGone(err):
+			gone = time.Now().After(visibleBy)
+			return gone, nil
+		case err != nil:
+			return false, err
+		}
+		return v.State != types.VolumeStateCreating, nil
+	})
+	switch {
+	case err != nil:
+		m.unsure = true
+		return nil, err
+	case gone:
+		return nil, nil
+	case v.State == types.VolumeStateError:
+		m.b.tokens.Turn(m.name, token)
+		m.discard(ctx, v)
+		return nil, backends.Errorf(backends.Unavailable, "EC2 gave up making the volume %s: check the KMS key and the quotas, it is tried again", *v.VolumeId)
+	}
+	return m.b.view(v), nil
+}
+
+// discard removes a volume that ended in error while it was being made: it was never whole, and nobody was told of it.
+func (m *making) discard(ctx context.Context, v types.Volume) {
+	_, err := flight.Finish(ctx, m.b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
+		return m.b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
+	})
+	if err != nil {
+		m.b.log.Warn("a volume that could not be made is left", "volume", *v.VolumeId, "error", err)
+	}
+}
+
+// other finds out what has the token: a volume that EC2 does not show yet, or one that is gone. It returns nil for the latter.
+func (m *making) other(ctx context.Context, token string) error {
+	ctx, cancel := context.WithDeadline(ctx, m.b.tokens.Doubt(token).Add(m.b.config.Timing.Settle))
+	defer cancel()
+	found, err := m.b.appearing.Until(ctx, "appear", m.name, func(found []types.Volume, err error) (bool, error) { return len(found) > 0, err })
+	switch {
+	case err == nil:
+		return m.b.exists(ctx, m.name, found[0])
+	case ctx.Err() == context.DeadlineExceeded:
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package ebs_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// TestLostReplyIsFoundAgain loses the answer to CreateVolume, ends the process, and hides the volume for a while.
+func TestLostReplyIsFoundAgain(t *testing.T) { synctest.Test(t, lostReplyIsFoundAgain) }
+
+func lostReplyIsFoundAgain(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	w.Proxy.Script(faults.Rule{Action: "CreateVolume", Kind: faults.LoseReply})
+	_, err := open(t, w, nil).Create(within(t, 5*time.Second), region.Spec("one"))
+	if !undecided(err) {
+		t.Fatalf("without an answer: %v, want Busy or Unavailable", err)
+	}
+	w.Proxy.Stop()
+	w.Server.SetLag(time.Hour)
+	d := open(t, w, nil)
+	if _, err := d.Create(within(t, 300*time.Millisecond), region.Spec("one")); !backends.Is(err, backends.Busy) {
+		t.Errorf("while the volume is hidden: %v, want Busy", err)
+	}
+	w.Server.SetLag(0)
+	d = open(t, w, nil)
+	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Exists) || len(w.Server.Volumes()) != 1 {
+		t.Errorf("afterwards: %v and %d volumes; want Exists and 1", err, len(w.Server.Volumes()))
+	}
+}
+
+// TestFinalFailureAfterLostReplyIsNotFinal has EC2 refuse, for good, a request of which an earlier one may have succeeded.
+func TestFinalFailureAfterLostReplyIsNotFinal(t *testing.T) {
+	synctest.Test(t, finalFailureAfterLostReplyIsNotFinal)
+}
+
+func finalFailureAfterLostReplyIsNotFinal(t *testing.T) {
+	config := region.Quick()
+	config.MaxVolumes = 4 // three of them root disks
+	w := region.New(t, config, 0)
+	w.Proxy.Script(faults.Rule{Action: "CreateVolume", Kind: faults.LoseRequest, Times: 1})
+	d := open(t, w, nil)
+	d.make("fills the quota")
+	w.Proxy.Script(faults.Rule{Action: "CreateVolume", Kind: faults.LoseRequest, Times: 1})
+	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("over the quota after a lost request: %v, want Unavailable", err)
+	}
+	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Exhausted) {
+		t.Errorf("over the quota: %v, want Exhausted", err)
+	}
+}
+
+// TestAsynchronousFailureTurnsTheToken lets a volume end in error after EC2 has accepted it.
+func TestAsynchronousFailureTurnsTheToken(t *testing.T) {
+	synctest.Test(t, asynchronousFailureTurnsTheToken)
+}
+
+func asynchronousFailureTurnsTheToken(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	w.Server.Doom(1)
+	d := open(t, w, nil)
+	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("a volume that ends in error: %v, want Unavailable", err)
+	}
+	v := d.make("one")
+	if left := w.Server.Volumes(); len(left) != 1 || left[0].ID != v.Handle {
+		t.Errorf("there are %+v, want only %s", left, v.Handle)
+	}
+}
+
+// TestTokensAfterRestart deletes a volume and makes another one of the name in a process that knows nothing of the first.
+func TestTokensAfterRestart(t *testing.T) { synctest.Test(t, tokensAfterRestart) }
+
+func tokensAfterRestart(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	first := open(t, w, nil).make("one")
+	for round := range 3 {
+		d := open(t, w, nil)
+		if err := d.Delete(t.Context(), first.Handle); err != nil {
+			t.Fatal(err)
+		}
+		larger := region.Spec("one")
+		larger.Capacity.RequiredBytes += int64(round) << 30
+		again, err := open(t, w, nil).Create(t.Context(), larger)
+		if err != nil || again.Handle == first.Handle || again.CapacityBytes != larger.Capacity.RequiredBytes {
+			t.Fatalf("made again: %+v, %v", again, err)
+		}
+		first = again
+	}
+}
+
+// TestTokensAfterRestartInShortCalls makes another volume of a deleted one's name, in a new process, by calls none of which
+// lasts as long as it takes to be certain that the first volume is gone.
+func TestTokensAfterRestartInShortCalls(t *testing.T) {
+	synctest.Test(t, tokensAfterRestartInShortCalls)
+}
+
+func tokensAfterRestartInShortCalls(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	if err := open(t, w, nil).Delete(t.Context(), open(t, w, nil).make("one").Handle); err != nil {
+		t.Fatal(err)
+	}
+	larger := region.Spec("one")
+	larger.Capacity.RequiredBytes *= 2
+	d := open(t, w, nil)
+	err := backends.Errorf(backends.Busy, "not asked")
+	calls := 0
+	for end := time.Now().Add(10 * time.Second); undecided(err) && time.Now().Before(end); calls++ {
+		_, err = d.Create(within(t, 100*time.Millisecond), larger)
+		<-time.After(10 * time.Millisecond)
+	}
+	if (err != nil && !backends.Is(err, backends.Exists)) || calls < 3 || len(w.Server.Volumes()) != 1 {
+		t.Errorf("after %d calls: %v, and there are %d volumes; want 1", calls, err, len(w.Server.Volumes()))
+	}
+}
+
+func TestZones(t *testing.T) { synctest.Test(t, zones) }
+
+func zones(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	here := backends.Topology{"topology.ebs.csi.stowage.dev/zone": "region-1b"}
+	for name, where := range map[string]backends.TopologyRequirement{
+		"required": {Requisite: []backends.Topology{here}},
+		"preferred of two": {
+			Requisite: []backends.Topology{{"topology.kubernetes.io/zone": "region-1a"}, {"topology.kubernetes.io/zone": "region-1b"}},
+			Preferred: []backends.Topology{here},
+		},
+	} {
+		s := region.Spec(name)
+		s.Topology = where
+		v, err := d.Create(t.Context(), s)
+		if err != nil || len(v.Topology) != 1 || !v.Topology[0].Within(here) || v.Topology[0]["topology.kubernetes.io/zone"] != "region-1b" {
+			t.Errorf("%s: %+v, %v", name, v, err)
+			continue
+		}
+		_, err = d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA))
+		if !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), "zone") {
+			t.Errorf("attaching it in another zone: %v, want Invalid because of the zone", err)
+		}
+		if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeC)); err != nil {
+			t.Errorf("attaching it in its zone: %v", err)
+		}
+	}
+	s := region.Spec("a clone elsewhere")
+	source := d.make("source").Handle
+	s.Topology.Requisite = []backends.Topology{here}
+	if _, err := d.f.Clone.Clone(t.Context(), s, source); !backends.Is(err, backends.Exhausted) {
+		t.Errorf("a clone in another zone than its source: %v, want Exhausted", err)
+	}
+}

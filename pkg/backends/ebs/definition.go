@@ -1,0 +1,90 @@
+package ebs
+
+import (
+	"context"
+	"regexp"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Config is what can be configured.
+type Config struct {
+	// AWS says where EC2 is and how to get in; the zero value for what the SDK finds by itself: AWS_REGION, AWS_ENDPOINT_URL, the
+	// chain of credentials, the instance's metadata.
+	AWS aws.Config `json:"-"`
+	// ClusterID tells volumes of this cluster from those of others in the same account: only they are listed. It is the
+	// value of a tag.
+	ClusterID string `json:"clusterID"`
+	// ExtraTags are put on everything that is made.
+	ExtraTags map[string]string `json:"extraTags"`
+	// VolumeAttachLimit is how many attachments nodes are taken to allow; 0 for what EC2 says of their type.
+	VolumeAttachLimit int `json:"volumeAttachLimit"`
+	// ReservedAttachments are kept free on every node.
+	ReservedAttachments int `json:"reservedAttachments"`
+	// Timing is not for users.
+	Timing Timing `json:"-"`
+	// SysBlock is where the kernel shows block devices; empty for /sys/block.
+	SysBlock string `json:"-"`
+}
+
+// Timing is how the backend deals with EC2's pace.
+type Timing struct {
+	Call        time.Duration // bounds one request that changes something
+	Read        time.Duration // bounds one that does not: others wait for it to end
+	Settle      time.Duration // how long EC2 may take to show what was done
+	Gather      time.Duration // how long a modification waits for others of the same volume
+	Least, Most time.Duration // between two looks at something that is waited for
+}
+
+// defaultTiming is for the real EC2, which promises nothing: its eventual consistency is said to be a matter of seconds, in
+// rare cases of minutes.
+func defaultTiming() Timing {
+	return Timing{Call: 30 * time.Second, Read: 10 * time.Second, Settle: 2 * time.Minute, Gather: time.Second, Least: 200 * time.Millisecond, Most: 10 * time.Second}
+}
+
+// Definition describes the backend.
+func Definition() backends.Definition {
+	return backends.Definition{
+		Name:                  "ebs",
+		Summary:               "Amazon EBS volumes, attached to EC2 instances",
+		NewParameters:         func() any { return new(Parameters) },
+		NewMutable:            func() any { return new(Mutable) },
+		NewSnapshotParameters: func() any { return new(SnapshotParameters) },
+		NewConfig:             func() any { return &Config{Timing: defaultTiming(), SysBlock: "/sys/block"} },
+		Open:                  open,
+	}
+}
+
+func open(ctx context.Context, options backends.Options) (*backends.Instance, error) {
+	config, ok := options.Config.(*Config)
+	if !ok {
+		return nil, backends.Errorf(backends.Invalid, "the configuration is a %T: give what NewConfig returns", options.Config)
+	}
+	if config.AWS.Region == "" && config.AWS.Credentials == nil {
+		found, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithEC2IMDSRegion())
+		if err != nil {
+			return nil, backends.Errorf(backends.Invalid, "the configuration of the AWS SDK cannot be read: %w", err)
+		}
+		config.AWS = found
+	}
+	switch {
+	case config.AWS.Region == "" || config.AWS.Credentials == nil:
+		return nil, backends.Errorf(backends.Invalid, "the AWS region or credentials are missing: set AWS_REGION and give the pod a role")
+	case config.ReservedAttachments < 0 || config.VolumeAttachLimit < 0:
+		return nil, backends.Errorf(backends.Invalid, "reservedAttachments is %d and volumeAttachLimit %d: they must be at least 0",
+			config.ReservedAttachments, config.VolumeAttachLimit)
+	case options.NodeID != "" && !isID("i", options.NodeID):
+		return nil, backends.Errorf(backends.Invalid, "the node ID %q is not that of an EC2 instance, such as i-0123456789abcdef0", options.NodeID)
+	}
+	b := newBackend(options.Driver, *config, options.NodeID, options.Log)
+	return &backends.Instance{Controller: b, Node: b.node}, nil
+}
+
+// isID tells whether a text has the form of EC2's IDs with the prefix. Nothing else may reach EC2 as one.
+func isID(prefix, text string) bool {
+	return regexp.MustCompile(`^` + prefix + `-([0-9a-f]{8}|[0-9a-f]{17})$`).MatchString(text)
+}

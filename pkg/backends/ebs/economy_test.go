@@ -1,0 +1,54 @@
+package ebs_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	fake "github.com/stowage-csi/stowage/tests/cloud/ec2"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// TestCallsAreShared counts EC2's requests for one volume alone and for many at a time.
+func TestCallsAreShared(t *testing.T) { synctest.Test(t, callsAreShared) }
+
+func callsAreShared(t *testing.T) {
+	config := region.Quick()
+	config.Types["m5.tiny"] = fake.InstanceType{MaxAttachments: 100}
+	w := region.New(t, config, 0)
+	d := open(t, w, nil)
+	round := func(name string, n int) (calls int) {
+		before := total(w.Server.Calls())
+		var group sync.WaitGroup
+		for i := range n {
+			group.Go(func() {
+				v := d.make(fmt.Sprint(name, i))
+				if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA)); err != nil {
+					t.Error(err)
+				}
+				if err := d.f.Attach.Detach(t.Context(), v.Handle, region.NodeA); err != nil {
+					t.Error(err)
+				}
+				if err := d.Delete(t.Context(), v.Handle); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		return total(w.Server.Calls()) - before
+	}
+	round("first", 1)
+	one, many := round("alone", 1), round("many", 32)
+	t.Logf("create, attach, detach and delete: %d requests for one volume alone, %.1f a volume for 32 at a time", one, float64(many)/32)
+	if one > 20 || many > 32*9 {
+		t.Errorf("%d requests for one volume and %d for 32, want at most 20 and %d", one, many, 32*9)
+	}
+}
+
+func total(calls map[string]int) (n int) {
+	for _, count := range calls {
+		n += count
+	}
+	return n
+}

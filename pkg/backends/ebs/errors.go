@@ -1,0 +1,94 @@
+package ebs
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// annotate completes the error of an operation; every method that is called from outside defers it.
+func annotate(err *error, op, subject string) {
+	if *err != nil {
+		*err = &backends.Error{Kind: backends.KindOf(*err), Op: op, Volume: subject, Err: oneLine{*err}}
+	}
+}
+
+// oneLine is an error whose text is a single line, as it is shown in events.
+type oneLine struct{ error }
+
+// Error replaces line breaks and what cannot be shown.
+func (e oneLine) Error() string {
+	return strings.NewReplacer("\n", "; ", "\x00", "").Replace(e.error.Error())
+}
+
+// Unwrap returns the error as it was.
+func (e oneLine) Unwrap() error { return e.error }
+
+// failure gives a Kind to what the SDK returned. What is no answer of EC2's says nothing about what was done.
+func failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	api, ok := errors.AsType[smithy.APIError](err)
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return backends.Errorf(backends.Unavailable, "EC2 did not answer in time: %w", err)
+	case !ok:
+		return backends.Errorf(backends.Unavailable, "EC2 cannot be reached: %w", err)
+	}
+	return &backends.Error{Kind: kindOf(api), Err: &apiError{api}}
+}
+
+// apiError is EC2's own answer, without what the SDK puts around it.
+type apiError struct{ api smithy.APIError }
+
+// Error renders it.
+func (e *apiError) Error() string {
+	return "EC2 says " + e.api.ErrorCode() + ": " + e.api.ErrorMessage()
+}
+
+// Unwrap returns the SDK's error.
+func (e *apiError) Unwrap() error { return e.api }
+
+// codeOf is EC2's code of a failure; empty for one that EC2 did not answer with.
+func codeOf(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// kindOf maps the codes of the API reference ("Error codes for the Amazon EC2 API").
+func kindOf(api smithy.APIError) backends.Kind {
+	switch code := api.ErrorCode(); code {
+	case "InvalidVolume.NotFound", "InvalidVolumeID.Malformed", "InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed",
+		"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "InvalidAttachment.NotFound", "InvalidVolumeModification.NotFound", "InvalidID":
+		return backends.NotFound
+	case "VolumeInUse", "InvalidSnapshot.InUse":
+		return backends.InUse
+	case "IncorrectState", "IncorrectInstanceState", "IncorrectModificationState", "ConcurrentTagAccess", "SnapshotCreationPerVolumeRateExceeded",
+		"IdempotentParameterMismatch", "IdempotentInstanceTerminated":
+		return backends.Busy
+	case "VolumeLimitExceeded", "MaxIOPSLimitExceeded", "InsufficientVolumeCapacity", "AttachmentLimitExceeded", "SnapshotLimitExceeded",
+		"ConcurrentSnapshotLimitExceeded", "VolumeModificationSizeLimitExceeded", "VolumeModificationRateExceeded", "InvalidZone.NotFound":
+		return backends.Exhausted
+	case "UnauthorizedOperation", "AuthFailure", "Blocked", "InvalidClientTokenId", "OptInRequired", "PendingVerification", "SignatureDoesNotMatch", "UnrecognizedClientException":
+		return backends.Denied
+	case "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "InvalidParameterDependency", "MissingParameter", "UnknownParameter",
+		"UnsupportedOperation", "UnknownVolumeType", "VolumeTypeNotAvailableInZone", "InvalidVolume.ZoneMismatch", "TagLimitExceeded", "TagPolicyViolation", "InvalidTagKey.Malformed":
+		return backends.Invalid
+	}
+	// Throttling goes by several names and faults of the server by more. All that is not known to be final is not.
+	return backends.Unavailable
+}
+
+// throttled tells whether EC2 refused a request for its rate: then it has had no effect.
+func throttled(err error) bool {
+	_, ok := retry.DefaultThrottleErrorCodes[codeOf(err)]
+	return ok
+}

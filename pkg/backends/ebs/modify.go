@@ -1,0 +1,209 @@
+package ebs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+)
+
+// changes are modifications that wait for others of their volume: EC2 takes hours between two of them, so that growing and
+// changing a volume at about the same time must be one request.
+type changes struct {
+	mu      sync.Mutex
+	pending map[string]*change // by ID
+}
+
+// change is what several callers want of a volume.
+type change struct {
+	gib int64 // at least; 0 for no matter
+	Mutable
+}
+
+// merge adds what another caller wants. It is false for what contradicts.
+func (c *change) merge(other change) bool {
+	if differ(c.Type, other.Type) || differ(c.IOPS, other.IOPS) || differ(c.Throughput, other.Throughput) {
+		return false
+	}
+	c.gib = max(c.gib, other.gib)
+	set(&c.Type, other.Type)
+	set(&c.IOPS, other.IOPS)
+	set(&c.Throughput, other.Throughput)
+	return true
+}
+
+func differ[T comparable](a, b *T) bool { return a != nil && b != nil && *a != *b }
+
+func set[T any](to **T, value *T) {
+	if value != nil {
+		*to = value
+	}
+}
+
+// Expand grows a volume. Kinds: NotFound; OutOfRange; Exhausted while EC2 makes the volume wait for its next modification.
+func (b *backend) Expand(ctx context.Context, handle string, size backends.CapacityRange) (_ backends.Expansion, err error) {
+	defer annotate(&err, "expand", handle)
+	v, err := b.volume(ctx, handle)
+	if err != nil {
+		return backends.Expansion{}, err
+	}
+	had := b.view(v).CapacityBytes
+	bytes, err := size.Round(had, had, gib)
+	if err != nil {
+		return backends.Expansion{}, err
+	}
+	if l, err := rulesOf(string(v.VolumeType)); err == nil && bytes > had && bytes/gib > l.mostGiB {
+		return backends.Expansion{}, backends.Errorf(backends.OutOfRange, "a volume of type %s has at most %d GiB, not %d", v.VolumeType, l.mostGiB, bytes/gib)
+	}
+	if bytes > had {
+		if v, err = b.modify(ctx, handle, change{gib: bytes / gib}); err != nil {
+			return backends.Expansion{}, err
+		}
+	}
+	return backends.Expansion{CapacityBytes: b.view(v).CapacityBytes, NodeExpansion: true}, nil
+}
+
+// Modify changes a volume's type and performance. Kinds: NotFound; Invalid; Exhausted as Expand.
+func (b *backend) Modify(ctx context.Context, handle string, mutable any) (err error) {
+	defer annotate(&err, "modify", handle)
+	m, err := mutableOf(mutable)
+	if err != nil {
+		return err
+	}
+	v, err := b.volume(ctx, handle)
+	if err != nil {
+		return err
+	}
+	want := change{Mutable: m}
+	if want.met(v) {
+		return nil
+	}
+	_, err = b.modify(ctx, handle, want)
+	return err
+}
+
+// shapeOf is a volume's shape.
+func shapeOf(v types.Volume) shape {
+	s := shape{kind: string(v.VolumeType), gib: int64(aws.ToInt32(v.Size)), iops: int64(aws.ToInt32(v.Iops)), throughput: int64(aws.ToInt32(v.Throughput))}
+	if l, err := rulesOf(s.kind); err == nil && l.mostIOPS == 0 {
+		s.iops = 0 // what gp2 says there is its baseline
+	}
+	return s
+}
+
+// modify joins what others want of the volume at the moment and waits until the volume is so.
+func (b *backend) modify(ctx context.Context, id string, want change) (types.Volume, error) {
+	joined, ok := b.join(id, want)
+	if !ok {
+		return types.Volume{}, backends.Errorf(backends.Busy, "another modification is about to begin that contradicts this one: ask again")
+	}
+	v, err := b.modifying.Do(ctx, flight.Op{Key: id, What: "modifying volume " + id, Join: true}, func(ctx context.Context) (types.Volume, error) {
+		return b.change(ctx, id)
+	})
+	b.drop(id, joined)
+	if err == nil && !want.met(v) {
+		if err := want.target(v).check(); err != nil {
+			return v, err
+		}
+		return v, backends.Errorf(backends.Busy, "another modification was under way: ask again")
+	}
+	return v, err
+}
+
+func (b *backend) join(id string, want change) (*change, bool) {
+	b.changes.mu.Lock()
+	defer b.changes.mu.Unlock()
+	pending, ok := b.changes.pending[id]
+	if !ok {
+		pending = &change{}
+		b.changes.pending[id] = pending
+	}
+	return pending, pending.merge(want)
+}
+
+// drop takes back what was gathered too late. Others who joined it are told to ask again.
+func (b *backend) drop(id string, joined *change) {
+	b.changes.mu.Lock()
+	defer b.changes.mu.Unlock()
+	if b.changes.pending[id] == joined {
+		delete(b.changes.pending, id)
+	}
+}
+
+// take ends the gathering.
+func (b *backend) take(id string) change {
+	b.changes.mu.Lock()
+	defer b.changes.mu.Unlock()
+	pending, ok := b.changes.pending[id]
+	if !ok {
+		return change{}
+	}
+	delete(b.changes.pending, id)
+	return *pending
+}
+
+// met tells whether the volume is as is wanted.
+func (c change) met(v types.Volume) bool {
+	have := shapeOf(v)
+	return have.gib >= c.gib && have.with(c.Mutable) == have
+}
+
+// target is what the volume is to be.
+func (c change) target(v types.Volume) shape {
+	s := shapeOf(v)
+	s.gib = max(s.gib, c.gib)
+	return s.with(c.Mutable)
+}
+
+// possible is as much of the change as the volume can have. A change of performance that breaks EC2's rules must not keep
+// the volume from growing.
+func (c change) possible(v types.Volume) (change, error) {
+	err := c.target(v).check()
+	if grow := (change{gib: c.gib}); err != nil && c.gib != 0 && grow.target(v).check() == nil {
+		return grow, nil
+	}
+	return c, err
+}
+
+// change gathers for a moment and makes one modification of what was gathered.
+func (b *backend) change(ctx context.Context, id string) (types.Volume, error) {
+	select {
+	case <-time.After(b.config.Timing.Gather):
+	case <-ctx.Done():
+		return types.Volume{}, backends.Errorf(backends.Busy, "not begun, because the request has ended: %w", ctx.Err())
+	}
+	want := b.take(id)
+	v, err := b.volume(ctx, id)
+	if err == nil {
+		want, err = want.possible(v)
+	}
+	if err != nil || want.met(v) {
+		return v, err
+	}
+	target := want.target(v)
+	_, err = flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.ModifyVolumeOutput, error) {
+		return b.once.ModifyVolume(ctx, &ec2.ModifyVolumeInput{
+			VolumeId: &id, Size: number(target.gib), VolumeType: types.VolumeType(target.kind), Iops: number(target.iops), Throughput: number(target.throughput),
+		})
+	})
+	until := func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err }
+	switch code := codeOf(err); {
+	case err == nil, code == "IncorrectModificationState":
+		// A volume that is being modified may be on its way to what is wanted: by a request of which the answer was lost.
+		return b.changing.Until(ctx, "modify", id, until)
+	case code == "InvalidParameterValue":
+		// EC2's rules were checked before: it may be as is wanted already, and not be shown so yet.
+		patience, cancel := context.WithTimeout(ctx, b.config.Timing.Settle)
+		defer cancel()
+		if v, late := b.changing.Until(patience, "modify", id, until); late == nil {
+			return v, nil
+		}
+	}
+	return v, failure(err)
+}

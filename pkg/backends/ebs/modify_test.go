@@ -1,0 +1,77 @@
+package ebs_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// TestGrowingAndChangingIsOneRequest grows and changes a volume at about the same time, as two sidecars do.
+func TestGrowingAndChangingIsOneRequest(t *testing.T) {
+	synctest.Test(t, growingAndChangingIsOneRequest)
+}
+
+func growingAndChangingIsOneRequest(t *testing.T) {
+	config := region.Quick()
+	config.Cooldown = time.Hour
+	w := region.New(t, config, 0)
+	d := open(t, w, func(c *ebs.Config) { c.Timing.Gather = 100 * time.Millisecond })
+	v := d.make("one")
+	iops := int64(4000)
+	var group sync.WaitGroup
+	for _, gib := range []int64{8, 10, 9} {
+		group.Go(func() {
+			e, err := d.f.Expand.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: gib << 30})
+			if err != nil || e.CapacityBytes != 10<<30 || !e.NodeExpansion {
+				t.Errorf("growing to %d GiB: %+v, %v", gib, e, err)
+			}
+		})
+	}
+	group.Go(func() {
+		if err := d.f.Modify.Modify(t.Context(), v.Handle, &ebs.Mutable{IOPS: &iops}); err != nil {
+			t.Errorf("changing: %v", err)
+		}
+	})
+	group.Wait()
+	if n := w.Server.Calls()["ModifyVolume"]; n != 1 {
+		t.Errorf("there were %d modifications, want 1", n)
+	}
+	other := int64(5000)
+	err := d.f.Modify.Modify(t.Context(), v.Handle, &ebs.Mutable{IOPS: &other})
+	if !backends.Is(err, backends.Exhausted) {
+		t.Errorf("changing again too soon: %v, want Exhausted", err)
+	}
+	wrong := "st1"
+	if err := d.f.Modify.Modify(t.Context(), v.Handle, &ebs.Mutable{Type: &wrong}); !backends.Is(err, backends.OutOfRange) {
+		t.Errorf("to a type that is too large: %v, want OutOfRange", err)
+	}
+}
+
+// TestWrongChangeKeepsNobodyFromGrowing asks at once for a size and for a performance that no size allows.
+func TestWrongChangeKeepsNobodyFromGrowing(t *testing.T) {
+	synctest.Test(t, wrongChangeKeepsNobodyFromGrowing)
+}
+
+func wrongChangeKeepsNobodyFromGrowing(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, func(c *ebs.Config) { c.Timing.Gather = 100 * time.Millisecond })
+	v := d.make("one")
+	iops := int64(80_000)
+	var group sync.WaitGroup
+	group.Go(func() {
+		if e, err := d.f.Expand.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 8 << 30}); err != nil || e.CapacityBytes != 8<<30 {
+			t.Errorf("growing: %+v, %v", e, err)
+		}
+	})
+	group.Go(func() {
+		if err := d.f.Modify.Modify(t.Context(), v.Handle, &ebs.Mutable{IOPS: &iops}); !backends.Is(err, backends.Invalid) {
+			t.Errorf("changing: %v, want Invalid", err)
+		}
+	})
+	group.Wait()
+}

@@ -1,0 +1,87 @@
+package ebs
+
+import (
+	"cmp"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Parameters are those of a StorageClass.
+type Parameters struct {
+	Type       string `param:"type" enum:"gp2|gp3|io1|io2|st1|sc1|standard" default:"gp3" doc:"Volume type."`
+	IOPS       int64  `param:"iops" min:"100" max:"256000" doc:"Provisioned operations per second, for gp3, io1 and io2."`
+	IOPSPerGB  int64  `param:"iopsPerGB" alias:"iopspergb" min:"1" max:"1000" doc:"Provisioned operations per second for each GiB of the volume, instead of iops."`
+	AutoIOPS   bool   `param:"allowAutoIOPSPerGBIncrease" alias:"allowautoiopspergbincrease" doc:"With iopsPerGB: give a small volume the least that its type can have instead of refusing it."`
+	Throughput int64  `param:"throughput" min:"125" max:"2000" doc:"Provisioned MiB per second, for gp3."`
+	Encrypted  *bool  `param:"encrypted" doc:"Whether the volume is encrypted. Without it the account's default holds."`
+	KMSKeyID   string `param:"kmsKeyId" alias:"kmskeyid" doc:"KMS key of an encrypted volume; without it the account's default."`
+	Tags
+}
+
+// Tags are further tags of what is made.
+type Tags struct {
+	Tag1 string `param:"tagSpecification_1" doc:"A tag as key=value. The value may have {{.PVCName}}, {{.PVCNamespace}} and {{.PVName}}."`
+	Tag2 string `param:"tagSpecification_2" doc:"As tagSpecification_1."`
+	Tag3 string `param:"tagSpecification_3" doc:"As tagSpecification_1."`
+	Tag4 string `param:"tagSpecification_4" doc:"As tagSpecification_1."`
+	Tag5 string `param:"tagSpecification_5" doc:"As tagSpecification_1."`
+	Tag6 string `param:"tagSpecification_6" doc:"As tagSpecification_1."`
+	Tag7 string `param:"tagSpecification_7" doc:"As tagSpecification_1."`
+	Tag8 string `param:"tagSpecification_8" doc:"As tagSpecification_1."`
+}
+
+// Mutable are the parameters of a VolumeAttributesClass.
+type Mutable struct {
+	Type       *string `param:"type" enum:"gp2|gp3|io1|io2|st1|sc1|standard" doc:"Volume type."`
+	IOPS       *int64  `param:"iops" min:"100" max:"256000" doc:"Provisioned operations per second, for gp3, io1 and io2."`
+	Throughput *int64  `param:"throughput" min:"125" max:"2000" doc:"Provisioned MiB per second, for gp3."`
+}
+
+// SnapshotParameters are those of a VolumeSnapshotClass.
+type SnapshotParameters struct{ Tags }
+
+// Validate checks what no single tag can.
+func (p *Parameters) Validate() error {
+	switch {
+	case p.IOPS != 0 && p.IOPSPerGB != 0:
+		return backends.Errorf(backends.Invalid, "iops and iopsPerGB exclude each other: leave one out")
+	case p.AutoIOPS && p.IOPSPerGB == 0:
+		return backends.Errorf(backends.Invalid, "allowAutoIOPSPerGBIncrease goes with iopsPerGB only: give that too or leave it out")
+	case p.KMSKeyID != "" && (p.Encrypted == nil || !*p.Encrypted):
+		return backends.Errorf(backends.Invalid, "kmsKeyId goes with encrypted volumes only: give encrypted: \"true\" too")
+	}
+	return nil
+}
+
+func parametersOf(value any) (Parameters, error) {
+	var p Parameters
+	switch given := value.(type) {
+	case nil:
+	case *Parameters:
+		p = *given
+	default:
+		return p, backends.Errorf(backends.Invalid, "the parameters are a %T: they must be a *ebs.Parameters", value)
+	}
+	p.Type = cmp.Or(p.Type, typeGP3)
+	return p, p.Validate()
+}
+
+func mutableOf(value any) (Mutable, error) {
+	switch given := value.(type) {
+	case nil:
+		return Mutable{}, nil
+	case *Mutable:
+		return *given, nil
+	}
+	return Mutable{}, backends.Errorf(backends.Invalid, "the mutable parameters are a %T: they must be a *ebs.Mutable", value)
+}
+
+func snapshotTags(value any) (Tags, error) {
+	switch given := value.(type) {
+	case nil:
+		return Tags{}, nil
+	case *SnapshotParameters:
+		return given.Tags, nil
+	}
+	return Tags{}, backends.Errorf(backends.Invalid, "the snapshot parameters are a %T: they must be a *ebs.SnapshotParameters", value)
+}

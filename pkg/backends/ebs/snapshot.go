@@ -1,0 +1,217 @@
+package ebs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/batch"
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+)
+
+// CreateSnapshot begins a snapshot. Kinds: those of backends.Snapshotter.
+func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (_ *backends.Snapshot, err error) {
+	defer annotate(&err, "create snapshot", spec.Name)
+	return b.taking.Do(ctx, flight.Op{Key: spec.Name, What: "taking snapshot " + spec.Name}, func(ctx context.Context) (*backends.Snapshot, error) {
+		found, err := b.findSnapshot(ctx, spec.Name)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			return nil, backends.Errorf(backends.Exists, "there is a snapshot %q already", spec.Name)
+		}
+		if _, err := b.volume(ctx, spec.Volume); err != nil {
+			return nil, err
+		}
+		extra, err := snapshotTags(spec.Parameters)
+		if err != nil {
+			return nil, err
+		}
+		tags, err := b.tagsFor(snapshotNameTag, spec.Name, extra, backends.Claim{})
+		if err != nil {
+			return nil, err
+		}
+		return b.takeSnapshot(ctx, spec, tags)
+	})
+}
+
+// takeSnapshot asks once, since CreateSnapshot knows no client token, and keeps the name until EC2 shows the snapshot: or else
+// the next request for the name would find nothing and make a second one.
+func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec, tags map[string]string) (*backends.Snapshot, error) {
+	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.CreateSnapshotOutput, error) {
+		return b.once.CreateSnapshot(ctx, &ec2.CreateSnapshotInput{VolumeId: &spec.Volume, TagSpecifications: specification(types.ResourceTypeSnapshot, tags)})
+	})
+	asked := failure(err)
+	if asked != nil && (!backends.Is(asked, backends.Unavailable) || throttled(asked)) {
+		return nil, asked
+	}
+	found, err := flight.Finish(ctx, b.config.Timing.Settle, func(ctx context.Context) ([]types.Snapshot, error) {
+		return b.snapping.Until(ctx, "appear", spec.Name, func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
+	})
+	if err != nil {
+		return nil, backends.Errorf(backends.Busy, "the snapshot was asked for and does not show: ask again: %w", cmp.Or(asked, err))
+	}
+	return b.viewSnapshot(*oldestSnapshot(found)), nil
+}
+
+// findSnapshot returns the snapshot of that name, nil when there is none.
+func (b *backend) findSnapshot(ctx context.Context, name string) (*types.Snapshot, error) {
+	results := batch.Each(ctx, []string{name}, batch.Options{Timeout: b.config.Timing.Read}, b.describeNamedSnapshots)
+	return oldestSnapshot(results[0].Value), results[0].Err
+}
+
+func oldestSnapshot(found []types.Snapshot) *types.Snapshot {
+	if len(found) == 0 {
+		return nil
+	}
+	oldest := slices.MinFunc(found, func(x, y types.Snapshot) int {
+		return cmp.Or(aws.ToTime(x.StartTime).Compare(aws.ToTime(y.StartTime)), cmp.Compare(*x.SnapshotId, *y.SnapshotId))
+	})
+	return &oldest
+}
+
+// querySnapshots reads all pages of the account's snapshots that the filters let through.
+func (b *backend) querySnapshots(ctx context.Context, filters ...types.Filter) (all []types.Snapshot, err error) {
+	pages := ec2.NewDescribeSnapshotsPaginator(b.api, &ec2.DescribeSnapshotsInput{Filters: filters, OwnerIds: []string{"self"}, MaxResults: aws.Int32(pageSize)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, failure(err)
+		}
+		all = append(all, page.Snapshots...)
+	}
+	return all, nil
+}
+
+// describeNamedSnapshots looks for the snapshots of several names. Those that failed hold nothing and are left out.
+func (b *backend) describeNamedSnapshots(ctx context.Context, names []string) ([]batch.Result[[]types.Snapshot], error) {
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = tagValue(name)
+	}
+	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, values...), filter("tag:"+b.ownerTag(), b.cluster()))
+	if err != nil {
+		return nil, err
+	}
+	results := make([]batch.Result[[]types.Snapshot], len(names))
+	for _, s := range found {
+		value, _ := tag(s.Tags, snapshotNameTag)
+		for i := range names {
+			if values[i] == value && s.State != types.SnapshotStateError {
+				results[i].Value = append(results[i].Value, s)
+			}
+		}
+	}
+	return results, nil
+}
+
+// FindSnapshot returns the snapshot of that name. Kinds: NotFound; Busy while it is being asked for.
+func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (_ *backends.Snapshot, err error) {
+	name := spec.Name
+	defer annotate(&err, "find snapshot", name)
+	if what, busy := b.taking.Under(name); busy {
+		return nil, backends.Errorf(backends.Busy, "%s is under way: ask again", what)
+	}
+	found, err := b.findSnapshot(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, backends.Errorf(backends.NotFound, "there is no snapshot named %q", name)
+	}
+	return b.viewSnapshot(*found), nil
+}
+
+// GetSnapshot returns the snapshot with the handle. Kinds: NotFound.
+func (b *backend) GetSnapshot(ctx context.Context, handle string) (_ *backends.Snapshot, err error) {
+	defer annotate(&err, "get snapshot", handle)
+	s, err := b.snapshot(ctx, handle)
+	if err != nil {
+		return nil, err
+	}
+	return b.viewSnapshot(s), nil
+}
+
+func (b *backend) snapshot(ctx context.Context, handle string) (types.Snapshot, error) {
+	missing := backends.Errorf(backends.NotFound, "there is no snapshot %q: handles are such as snap-0123456789abcdef0", handle)
+	if !isID("snap", handle) {
+		return types.Snapshot{}, missing
+	}
+	found, err := b.querySnapshots(ctx, filter("snapshot-id", handle))
+	if err != nil {
+		return types.Snapshot{}, err
+	}
+	if len(found) == 0 {
+		return types.Snapshot{}, missing
+	}
+	return found[0], nil
+}
+
+// DeleteSnapshot removes a snapshot, and its twins. Kinds: NotFound; InUse when an image of the account needs it.
+func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error) {
+	defer annotate(&err, "delete snapshot", handle)
+	s, err := b.snapshot(ctx, handle)
+	if err != nil {
+		return err
+	}
+	twins, err := b.twins(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, id := range append(twins, handle) { // the one that is asked for last, so that the call can be repeated
+		err := b.finish(ctx, &b.deleting, id, "deleting snapshot "+id, func(ctx context.Context) error {
+			_, err := b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
+			return err
+		})
+		if err != nil && (id == handle || !isGone(err)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// twins are further snapshots that were made for the same request: CreateSnapshot knows no client token, so that a request
+// whose answer was lost with the process may be sent again. Nobody was told of them. A copy that a user made has the name too,
+// if tags were copied, but never the volume.
+func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, err error) {
+	name, named := tag(s.Tags, snapshotNameTag)
+	owner, owned := tag(s.Tags, b.ownerTag())
+	if !named || !owned || owner != b.cluster() {
+		return nil, nil
+	}
+	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, name), filter("tag:"+b.ownerTag(), owner), filter("volume-id", aws.ToString(s.VolumeId)))
+	for _, other := range found {
+		if *other.SnapshotId != *s.SnapshotId {
+			ids = append(ids, *other.SnapshotId)
+		}
+	}
+	return ids, err
+}
+
+// Restore makes a volume of a snapshot. Kinds: those of backends.Snapshotter.
+func (b *backend) Restore(ctx context.Context, spec backends.Spec, snapshot string) (_ *backends.Volume, err error) {
+	defer annotate(&err, "restore", spec.Name)
+	return b.create(ctx, spec, func(ctx context.Context) (origin, error) {
+		s, err := b.snapshot(ctx, snapshot)
+		if err != nil {
+			return origin{}, err
+		}
+		if s.State != types.SnapshotStateCompleted {
+			return origin{}, backends.Errorf(backends.Unavailable, "snapshot %s is not ready: it is %s", snapshot, s.State)
+		}
+		return origin{snapshot: snapshot, bytes: b.viewSnapshot(s).SizeBytes}, nil
+	})
+}
+
+func (b *backend) viewSnapshot(s types.Snapshot) *backends.Snapshot {
+	name, _ := tag(s.Tags, snapshotNameTag)
+	return &backends.Snapshot{
+		Handle: aws.ToString(s.SnapshotId), Name: tagText(name), Volume: aws.ToString(s.VolumeId), SizeBytes: int64(aws.ToInt32(s.VolumeSize)) * gib,
+		CreatedAt: aws.ToTime(s.StartTime), Ready: s.State == types.SnapshotStateCompleted,
+	}
+}

@@ -1,0 +1,37 @@
+package ebs_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// TestSnapshotTwinsGoTogether has a request for a snapshot arrive twice.
+func TestSnapshotTwinsGoTogether(t *testing.T) { synctest.Test(t, snapshotTwinsGoTogether) }
+
+func snapshotTwinsGoTogether(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("one")
+	w.Proxy.Script(faults.Rule{Action: "CreateSnapshot", Times: 1, Kind: faults.Duplicate})
+	twin, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "twin", Volume: v.Handle})
+	if err != nil || len(w.Server.Snapshots()) != 2 {
+		t.Fatalf("got %v and %d snapshots; want 2", err, len(w.Server.Snapshots()))
+	}
+	other, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "other", Volume: v.Handle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := open(t, w, nil).f.Snapshot.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "twin"}); err != nil || found.Handle != twin.Handle {
+		t.Errorf("found again is %+v, %v; want %s", found, err, twin.Handle)
+	}
+	if err := d.f.Snapshot.DeleteSnapshot(t.Context(), twin.Handle); err != nil {
+		t.Fatal(err)
+	}
+	if left := w.Server.Snapshots(); len(left) != 1 || left[other.Handle] == nil {
+		t.Errorf("there are %v, want only %s", left, other.Handle)
+	}
+}

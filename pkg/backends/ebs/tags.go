@@ -1,0 +1,121 @@
+package ebs
+
+import (
+	"cmp"
+	"encoding/base64"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// The tags that say whose a volume or snapshot is. The names are those of aws-ebs-csi-driver, which bills and policies may
+// refer to.
+const (
+	volumeNameTag   = "CSIVolumeName"
+	snapshotNameTag = "CSIVolumeSnapshotName"
+)
+
+// encoded begins a tag's value that is not the text itself.
+const encoded = "base64:"
+
+// tagValue makes a text fit to be a tag's value and a filter: EC2 takes no control characters, cuts spaces, and takes * and ?
+// in filters for wildcards. A text of 185 bytes fits into the 256 characters that a value may have.
+func tagValue(text string) string {
+	if regexp.MustCompile(`^[A-Za-z0-9._/=+@-]{0,200}$`).MatchString(text) {
+		return text
+	}
+	return encoded + base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+// tagText reverses tagValue. A value that others wrote stands for itself.
+func tagText(value string) string {
+	rest, ok := strings.CutPrefix(value, encoded)
+	if text, err := base64.RawURLEncoding.Strict().DecodeString(rest); ok && err == nil {
+		return string(text)
+	}
+	return value
+}
+
+// fingerprintTag is the key of a volume's fingerprint.
+func (b *backend) fingerprintTag() string { return b.driver + "/fingerprint" }
+
+// ownerTag is the key by which what this driver made is listed; its value is the cluster.
+func (b *backend) ownerTag() string { return b.driver + "/cluster" }
+
+// cluster is the owner's name in the tag.
+func (b *backend) cluster() string { return cmp.Or(tagValue(b.config.ClusterID), "default") }
+
+// readOnlyTag is the key that says that a volume is attached to a node read-only, which EC2 knows nothing of.
+func (b *backend) readOnlyTag(node string) string { return b.driver + "/read-only/" + node }
+
+// tagsFor are the tags of something new. Kinds: Invalid for a template that cannot be rendered or a tag that is reserved.
+func (b *backend) tagsFor(nameTag, name string, extra Tags, claim backends.Claim) (map[string]string, error) {
+	tags := maps.Clone(b.config.ExtraTags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	for _, text := range extra.list() {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return nil, backends.Errorf(backends.Invalid, "the tag %q is not of the form key=value", text)
+		}
+		rendered, err := render(value, claim)
+		if err != nil {
+			return nil, err
+		}
+		tags[key] = rendered
+	}
+	for key := range tags {
+		if key == nameTag || strings.HasPrefix(key, b.driver+"/") || strings.HasPrefix(key, "aws:") {
+			return nil, backends.Errorf(backends.Invalid, "the tag %q is reserved: use another key", key)
+		}
+	}
+	tags[nameTag], tags[b.ownerTag()] = tagValue(name), b.cluster()
+	return tags, nil
+}
+
+func (t Tags) list() []string {
+	all := []string{t.Tag1, t.Tag2, t.Tag3, t.Tag4, t.Tag5, t.Tag6, t.Tag7, t.Tag8}
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
+}
+
+// render fills a template in.
+func render(text string, claim backends.Claim) (string, error) {
+	t, err := template.New("tag").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return "", backends.Errorf(backends.Invalid, "the tag's value %q is no template: %w", text, err)
+	}
+	var out strings.Builder
+	data := map[string]string{"PVCName": claim.Name, "PVCNamespace": claim.Namespace, "PVName": claim.Volume}
+	if err := t.Execute(&out, data); err != nil {
+		return "", backends.Errorf(backends.Invalid, "the tag's value %q has more than .PVCName, .PVCNamespace and .PVName: %w", text, err)
+	}
+	return out.String(), nil
+}
+
+// specification is how a request carries tags, in an order that is always the same: a client token holds for the same
+// request only.
+func specification(resource types.ResourceType, tags map[string]string) []types.TagSpecification {
+	s := types.TagSpecification{ResourceType: resource}
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		s.Tags = append(s.Tags, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
+	}
+	return []types.TagSpecification{s}
+}
+
+// tag returns the value of one of the tags.
+func tag(tags []types.Tag, key string) (string, bool) {
+	for _, t := range tags {
+		if aws.ToString(t.Key) == key {
+			return aws.ToString(t.Value), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,67 @@
+package ebs
+
+import (
+	"context"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// zones are the region's, as they were asked for last. They change once in years.
+type zones struct {
+	mu    sync.Mutex
+	names []string
+	at    time.Time
+}
+
+const zonesAge = time.Hour
+
+// zoneNames lists the region's zones.
+func (b *backend) zoneNames(ctx context.Context) ([]string, error) {
+	b.zones.mu.Lock()
+	names, at := b.zones.names, b.zones.at
+	b.zones.mu.Unlock()
+	if len(names) > 0 && time.Since(at) < zonesAge {
+		return names, nil
+	}
+	out, err := b.api.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
+	if err != nil {
+		return nil, failure(err)
+	}
+	names = nil
+	for _, zone := range out.AvailabilityZones {
+		names = append(names, aws.ToString(zone.ZoneName))
+	}
+	slices.Sort(names)
+	b.zones.mu.Lock()
+	defer b.zones.mu.Unlock()
+	b.zones.names, b.zones.at = names, time.Now()
+	return names, nil
+}
+
+// zone chooses where a volume is made: the first preference that the requirement allows, or one that follows from the name, so
+// that many volumes spread and a repeated request means the same. Kinds: Exhausted when no zone is allowed.
+func (b *backend) zone(ctx context.Context, name string, where backends.TopologyRequirement) (string, error) {
+	all, err := b.zoneNames(ctx)
+	if err != nil {
+		return "", err
+	}
+	allowed := slices.DeleteFunc(slices.Clone(all), func(zone string) bool { return !where.Allows(b.place(zone)) })
+	if len(allowed) == 0 {
+		return "", backends.Errorf(backends.Exhausted, "no zone of the region meets the topology %v: there are %q", where.Requisite, all)
+	}
+	for _, preferred := range where.Preferred {
+		if i := slices.IndexFunc(allowed, func(zone string) bool { return b.place(zone).Within(preferred) }); i >= 0 {
+			return allowed[i], nil
+		}
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name)) // It never fails.
+	return allowed[hash.Sum32()%uint32(len(allowed))], nil
+}

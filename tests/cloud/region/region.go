@@ -1,0 +1,150 @@
+package region
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	fake "github.com/stowage-csi/stowage/tests/cloud/ec2"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
+	"github.com/stowage-csi/stowage/tests/cloud/wire"
+)
+
+// Two instances in one zone and one in another.
+const (
+	NodeA = "i-0aaaaaaaaaaaaaaaa"
+	NodeB = "i-0bbbbbbbbbbbbbbbb"
+	NodeC = "i-0cccccccccccccccc"
+
+	SecretKey = "s3cr3t-access-key"
+
+	// address is the API's, which every connection of the wire leads to.
+	address = "http://ec2.test"
+)
+
+// Region is a cloud with its API, a proxy before it, and this node's view of its disks.
+type Region struct {
+	Server *fake.Server
+	Proxy  *faults.Proxy
+	client *http.Client
+	sys    string
+}
+
+// Quick is a cloud that does everything in a few milliseconds.
+func Quick() fake.Config {
+	const tick = 5 * time.Millisecond
+	return fake.Config{
+		Zones:  []string{"region-1a", "region-1b"},
+		Create: tick, Delete: tick, Attach: tick, Detach: tick, Modify: tick, Optimize: 0, Snapshot: tick,
+		Types: map[string]fake.InstanceType{"m5.tiny": {MaxAttachments: 12, Shared: true}},
+	}
+}
+
+// New makes a region, until the test ends. The seed is of the faults.
+func New(tb testing.TB, config fake.Config, seed uint64) *Region {
+	tb.Helper()
+	w := &Region{sys: tb.TempDir()}
+	config.Plugged = func(instance, volume string) { w.plug(tb, instance, volume) }
+	config.Unplugged = func(instance, volume string) { w.unplug(tb, instance, volume) }
+	w.Server = fake.New(config)
+	var err error
+	if w.Proxy, err = faults.New(address, wire.Serve(tb, w.Server), fake.Dialect(), seed); err != nil {
+		tb.Fatal(err)
+	}
+	w.client = &http.Client{Transport: wire.Serve(tb, w.Proxy)}
+	for node, zone := range map[string]string{NodeA: config.Zones[0], NodeB: config.Zones[0], NodeC: config.Zones[1]} {
+		w.Server.AddInstance(fake.Instance{ID: node, Type: "m5.tiny", Zone: zone, Interfaces: 2})
+	}
+	return w
+}
+
+// Configure makes the backend use the world.
+func (w *Region) Configure(o *backends.Options) {
+	o.NodeID = NodeA
+	c, _ := o.Config.(*ebs.Config) // what NewConfig returns
+	c.AWS = aws.Config{
+		Region: "region-1", BaseEndpoint: aws.String(address), HTTPClient: w.client, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", SecretKey, ""),
+	}
+	c.ClusterID, c.SysBlock = "cluster *1", w.sys
+	c.Timing = ebs.Timing{Call: 2 * time.Second, Read: time.Second, Settle: 400 * time.Millisecond, Gather: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
+}
+
+// Serial is the serial number of a volume's disk.
+func Serial(volume string) string { return strings.Replace(volume, "-", "", 1) }
+
+// plug makes a disk appear in this node's /sys/block, as the kernel shows it: padded to the 20 characters of an NVMe serial
+// number and a newline.
+func (w *Region) plug(tb testing.TB, instance, volume string) {
+	if instance != NodeA {
+		return
+	}
+	for n := 1; ; n++ {
+		dir := filepath.Join(w.sys, fmt.Sprintf("nvme%dn1", n))
+		if os.Mkdir(dir, 0o700) != nil {
+			continue
+		}
+		if err := os.Mkdir(filepath.Join(dir, "device"), 0o700); err != nil {
+			tb.Error(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "device", "serial"), fmt.Appendf(nil, "%-20s\n", Serial(volume)), 0o600); err != nil {
+			tb.Error(err)
+		}
+		return
+	}
+}
+
+func (w *Region) unplug(tb testing.TB, instance, volume string) {
+	if instance != NodeA {
+		return
+	}
+	found, _ := filepath.Glob(filepath.Join(w.sys, "nvme*n1", "device", "serial"))
+	for _, path := range found {
+		if text, _ := os.ReadFile(path); strings.TrimSpace(string(text)) == Serial(volume) {
+			if err := os.RemoveAll(filepath.Dir(filepath.Dir(path))); err != nil {
+				tb.Error(err)
+			}
+		}
+	}
+}
+
+// Path makes another path to a disk appear, which the kernel shows beside it and which cannot be opened.
+func (w *Region) Path(tb testing.TB, volume string) {
+	tb.Helper()
+	dir := filepath.Join(w.sys, "nvme0c0n1", "device")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "serial"), []byte(Serial(volume)), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Spec asks for a small volume.
+func Spec(name string) backends.Spec {
+	return backends.Spec{
+		Name:       name,
+		Capacity:   backends.CapacityRange{RequiredBytes: 4 << 30},
+		Parameters: &ebs.Parameters{Type: "gp3", Encrypted: aws.Bool(true)},
+		Access: backends.Access{
+			Types: []backends.AccessType{backends.Mount, backends.Block},
+			Modes: []backends.AccessMode{backends.SingleNodeWriter},
+		},
+		Topology: backends.TopologyRequirement{Preferred: []backends.Topology{{"topology.kubernetes.io/zone": "region-1a"}}},
+	}
+}
+
+// Request asks for a volume to be attached to a node.
+func Request(handle, node string) backends.AttachRequest {
+	return backends.AttachRequest{Handle: handle, Node: node, Access: backends.Access{
+		Types: []backends.AccessType{backends.Mount}, Modes: []backends.AccessMode{backends.SingleNodeWriter},
+	}}
+}
