@@ -13,6 +13,7 @@ IMAGE ?= stowage:dev
 KILLS ?= 10
 CHAOSFLAGS ?=
 POWERFLAGS ?=
+STORMFLAGS ?=
 FUZZTIME ?= 10s
 FLOOR ?= 85
 NODES ?= 1
@@ -100,6 +101,10 @@ cover: deps ## Print the coverage of each package; fail below FLOOR percent.
 .PHONY: chaos
 chaos: deps ## Fail or kill the node pipeline at every system call; make chaos CHAOSFLAGS=-full.
 	$(GO) test -json -timeout 120m -count=1 -parallel 2 ./tests/chaos $(CHAOSFLAGS) | $(SUM) -v
+
+.PHONY: storms
+storms: ## Use volumes of a cloud while requests meet faults, 260 schedules in simulated time; make storms STORMFLAGS='-schedules 385'.
+	$(GO) test -json -timeout 120m -count=1 ./tests/ebs -schedules 20 $(STORMFLAGS) | $(SUM) -v
 
 .PHONY: powerloss
 powerloss: deps ## Cut the power between the writes of the local backend; make powerloss POWERFLAGS=-full.

@@ -1,0 +1,68 @@
+package ebs
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
+)
+
+var (
+	schedules = flag.Int("schedules", 2, "how many schedules of each class of faults are run")
+	firstSeed = flag.Uint64("seed", 1, "the seed of the first schedule")
+)
+
+// weather is a class of faults: how many of a thousand requests meet which.
+type weather struct {
+	name    string
+	chances map[faults.Kind]int
+	lag     time.Duration // how old what EC2 shows is
+	crashes int           // how often the process ends
+}
+
+// weathers are each fault by itself, and what a bad day brings.
+func weathers() []weather {
+	storm := map[faults.Kind]int{
+		faults.Throttle: 60, faults.Fail: 20, faults.FailAfter: 20, faults.LoseRequest: 20, faults.LoseReply: 30,
+		faults.Duplicate: 20, faults.Delay: 40, faults.Truncate: 15, faults.Hang: 5,
+	}
+	all := []weather{
+		{name: "all of them", chances: storm},
+		{name: "all, shown late", chances: storm, lag: 2 * time.Second},
+		{name: "all, with crashes", chances: storm, crashes: 3},
+		{name: "all, shown late, with crashes", chances: storm, lag: 2 * time.Second, crashes: 3},
+	}
+	for kind := range storm {
+		all = append(all, weather{name: string(kind), chances: map[faults.Kind]int{kind: 150}})
+	}
+	return all
+}
+
+// Whatever becomes of requests, volumes are used as if nothing had been the matter, only later. Time is simulated: the
+// clock of the tests is EC2's own, with creations of seconds and calls of a minute, and every deadline is exact.
+func TestUnderFaults(t *testing.T) {
+	for _, w := range weathers() {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			var sum totals
+			for seed := *firstSeed; seed < *firstSeed+uint64(*schedules) && !t.Failed(); seed++ {
+				synctest.Test(t, func(t *testing.T) { newStorm(t, w, seed).run(&sum) })
+			}
+			t.Log(sum)
+		})
+	}
+}
+
+// totals are what the schedules of one weather were.
+type totals struct {
+	schedules, calls, failed, requests, faults, snapshots int
+	simulated                                             time.Duration
+}
+
+func (s totals) String() string {
+	return fmt.Sprintf("%d schedules, %v of simulated time: %d calls, %d of them to be repeated; %d of %d requests met a fault; %d snapshots leaked by crashes",
+		s.schedules, s.simulated.Round(time.Second), s.calls, s.failed, s.faults, s.requests, s.snapshots)
+}

@@ -1,0 +1,179 @@
+package ebs
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	fake "github.com/stowage-csi/stowage/tests/cloud/ec2"
+	"github.com/stowage-csi/stowage/tests/cloud/history"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+const (
+	// users are how many use volumes at a time, each its own, and rivals how many want the same one.
+	users, rivals = 4, 3
+	// enough is how many requests of a schedule are to meet a fault.
+	enough = 40
+	// longest is what a sidecar gives a call at most, and how late a request may arrive.
+	longest = time.Minute
+)
+
+// storm is a world full of faults, and those who use volumes in it as an orchestrator does: each call has a deadline and is
+// repeated until it succeeds, and who is told that a volume is there relies on it.
+type storm struct {
+	*testing.T
+	*region.Region
+	weather
+	history.History
+	seed     uint64
+	instance atomic.Pointer[backends.Instance]
+	calm     atomic.Bool
+}
+
+// ordinary is a cloud that takes as long as EC2 does.
+func ordinary() fake.Config {
+	config := region.Quick()
+	config.Create, config.Delete, config.Modify = 2*time.Second, 5*time.Second, 10*time.Second
+	config.Attach, config.Detach, config.Snapshot = 3*time.Second, 4*time.Second, 20*time.Second
+	return config
+}
+
+func newStorm(t *testing.T, w weather, seed uint64) *storm {
+	config := ordinary()
+	config.Lag = w.lag
+	s := &storm{T: t, weather: w, seed: seed, Region: region.New(t, config, seed)}
+	s.start()
+	s.Proxy.Random(w.chances, longest)
+	return s
+}
+
+// start begins a new process, which remembers nothing. What the one before it has sent may still arrive.
+func (s *storm) start() {
+	s.Helper()
+	d := ebs.Definition()
+	options := backends.Options{Driver: "ebs.csi.stowage.dev", DataDir: s.TempDir(), Config: d.NewConfig(), Log: slog.New(slog.DiscardHandler)}
+	timing := options.Config.(*ebs.Config).Timing
+	s.Configure(&options)
+	options.Config.(*ebs.Config).Timing = timing
+	instance, err := d.Open(s.Context(), options)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.instance.Store(instance)
+}
+
+// run lets the storm rage until enough has gone wrong, and then all come to an end with what they have begun.
+func (s *storm) run(sum *totals) {
+	began := time.Now()
+	var group sync.WaitGroup
+	for user := range users {
+		group.Go(func() { s.useVolumes(user) })
+	}
+	contended := s.create("contended", s.random(100))
+	for rival := range rivals {
+		group.Go(func() { s.contend(contended, rival) })
+	}
+	for round := range s.crashes + 1 {
+		if round > 0 {
+			s.start()
+		}
+		s.until(enough * (round + 1) / (s.crashes + 1))
+	}
+	s.Proxy.Stop()
+	s.calm.Store(true)
+	group.Wait()
+	random := s.random(101)
+	s.call(history.Call{Op: history.Detach, Volume: contended, Contended: true}, random, func(ctx context.Context, i *backends.Instance) (string, error) {
+		return "", i.Controller.(backends.Attacher).Detach(ctx, contended, "")
+	})
+	s.delete("contended", contended, random)
+	<-time.After(2 * longest) // What was delayed has arrived.
+	s.judge(sum, time.Since(began))
+}
+
+// judge checks that all is as it should be at the end.
+func (s *storm) judge(sum *totals, took time.Duration) {
+	defer func() {
+		if s.Failed() {
+			s.Logf("to repeat it: -run '%s' -schedules 1 -seed %d", s.Name(), s.seed)
+		}
+	}()
+	for _, wrong := range s.Check(s.Server.Past(), s.crashes > 0) {
+		s.Error(wrong)
+	}
+	left := s.Server.Snapshots()
+	// CreateSnapshot has no client token: one that arrives after its process has died, and after the next process has made and
+	// deleted a snapshot of that name, is nobody's, and no driver can prevent that.
+	if len(left) > users*s.crashes {
+		s.Errorf("%d processes have died, and there are the snapshots %v", s.crashes, left)
+	}
+	all, failed := s.Calls()
+	sum.schedules++
+	sum.calls, sum.failed, sum.snapshots = sum.calls+all, sum.failed+failed, sum.snapshots+len(left)
+	sum.requests, sum.faults, sum.simulated = sum.requests+len(s.Proxy.Log()), sum.faults+s.Proxy.Faults(), sum.simulated+took
+}
+
+// until waits for so many faults.
+func (s *storm) until(faults int) {
+	s.Helper()
+	for end := time.Now().Add(6 * time.Hour); s.Proxy.Faults() < faults; <-time.After(time.Second) {
+		if time.Now().After(end) {
+			s.Errorf("after six hours %d requests have met a fault, want %d", s.Proxy.Faults(), faults)
+			return
+		}
+	}
+}
+
+func (s *storm) random(user int) *rand.Rand { return rand.New(rand.NewPCG(s.seed, uint64(user))) }
+
+// action is a call of the backend; it returns the handle of what it makes.
+type action func(ctx context.Context, i *backends.Instance) (string, error)
+
+// call makes a call again and again, each time with a deadline, until it succeeds. Nothing but an open outcome may keep it from
+// that, and once all is calm not even that for long.
+func (s *storm) call(c history.Call, random *rand.Rand, do action) {
+	s.Helper()
+	for calm := 0; ; {
+		err := s.once(c, limit(random), do)
+		switch {
+		case err == nil:
+			return
+		case !undecided(err):
+			s.Errorf("%s %s%s: %v", c.Op, c.Name, c.Volume, err)
+			return
+		case s.calm.Load():
+			if calm++; calm > 100 {
+				s.Errorf("%s %s%s: not done long after the faults have ended: %v", c.Op, c.Name, c.Volume, err)
+				return
+			}
+		}
+		<-time.After(time.Duration(random.IntN(5000)) * time.Millisecond)
+	}
+}
+
+// limit is the time that a caller has.
+func limit(random *rand.Rand) time.Duration {
+	return time.Second + time.Duration(random.Int64N(int64(longest-time.Second)))
+}
+
+// undecided tells whether the outcome of a call is open, so that it is to be repeated.
+func undecided(err error) bool {
+	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
+}
+
+// once makes one call and notes it.
+func (s *storm) once(c history.Call, limit time.Duration, do action) error {
+	c.Limit = limit
+	return s.Note(c, func() (string, error) {
+		ctx, cancel := context.WithTimeout(s.Context(), limit)
+		defer cancel()
+		return do(ctx, s.instance.Load())
+	})
+}
