@@ -2,6 +2,7 @@ package all
 
 import (
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 	"github.com/stowage-csi/stowage/pkg/backends/memory"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs"
@@ -13,5 +14,6 @@ func Registry() backends.Registry {
 		local.Definition(),
 		memory.Definition(),
 		nfs.Definition(),
+		ebs.Definition(),
 	}
 }

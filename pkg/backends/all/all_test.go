@@ -9,8 +9,8 @@ import (
 
 func TestRegistry(t *testing.T) {
 	registry := all.Registry()
-	if names := registry.Names(); !slices.Equal(names, []string{"local", "memory", "nfs"}) {
-		t.Errorf("the backends are %q, want local, memory and nfs", names)
+	if names := registry.Names(); !slices.Equal(names, []string{"local", "memory", "nfs", "ebs"}) {
+		t.Errorf("the backends are %q, want local, memory, nfs and ebs", names)
 	}
 	for _, d := range registry {
 		if d.Summary == "" || d.NewParameters == nil || d.Open == nil {
