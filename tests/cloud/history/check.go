@@ -80,7 +80,8 @@ func (j *judge) verdict(c Call) {
 			j.blame("delete %s succeeded, and it was there then", c.Volume)
 		}
 	case Attach:
-		if !c.Contended && !right(func(s State) bool { return len(s.Nodes) == 1 && s.Nodes[c.Node] == Attached }) {
+		whole := func(s State) bool { return len(s.Nodes) == 1 && s.Nodes[c.Node] == Attached }
+		if !c.Contended && !j.crashes && !right(whole) {
 			j.blame("attach %s to %s succeeded, and it was attached to %v then", c.Volume, c.Node, last.Nodes)
 		}
 	case Detach:
