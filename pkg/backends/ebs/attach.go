@@ -41,16 +41,16 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 // attached to the node in the other way.
 func (b *backend) mark(ctx context.Context, v types.Volume, request backends.AttachRequest) error {
 	_, marked := tag(v.Tags, b.readOnlyTag(request.Node))
-	if marked == request.ReadOnly {
-		return nil
-	}
 	here := slices.ContainsFunc(attachmentsOf(v).Attachments, func(a attach.Attachment) bool { return a.Node == request.Node && a.State != attach.Detaching })
-	if here {
+	switch {
+	case here && marked != request.ReadOnly:
 		return backends.Errorf(backends.Exists, "the volume is attached to node %q with read-only %t: detach it first", request.Node, marked)
-	}
-	if marked {
+	case here, !marked && !request.ReadOnly:
+		return nil
+	case !request.ReadOnly:
 		return b.unmark(ctx, v, request.Node)
 	}
+	// One that is shown may be gone by now: EC2 shows late what was taken away.
 	// No two marks are the same: a request to take away an earlier one that arrives late must not take this one.
 	mark := time.Now().UTC().Format(time.RFC3339Nano)
 	return b.finish(ctx, &b.tagging, request.Handle+" "+request.Node, "marking it read-only", func(ctx context.Context) error {

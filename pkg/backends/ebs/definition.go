@@ -2,7 +2,7 @@ package ebs
 
 import (
 	"context"
-	"regexp"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -86,5 +86,7 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 
 // isID tells whether a text has the form of EC2's IDs with the prefix. Nothing else may reach EC2 as one.
 func isID(prefix, text string) bool {
-	return regexp.MustCompile(`^` + prefix + `-([0-9a-f]{8}|[0-9a-f]{17})$`).MatchString(text)
+	const old, now = 8, 17 // digits
+	digits, ok := strings.CutPrefix(text, prefix+"-")
+	return ok && (len(digits) == old || len(digits) == now) && only("0123456789abcdef", digits)
 }

@@ -38,7 +38,8 @@ func newNode(b *backend, id string) *node {
 }
 
 // Source finds the NVMe device whose controller has the volume's ID for a serial number. Kinds: NotFound for a handle that no
-// volume can have; Unavailable while there is no such device, or the attachment does not say the volume's size.
+// volume can have; Invalid when the attachment does not say the volume's size, as ControllerPublishVolume does; Unavailable while
+// there is no such device.
 func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ backends.Source, err error) {
 	defer annotate(&err, "find device of", attachment.Handle)
 	if err := ctx.Err(); err != nil {
@@ -47,14 +48,15 @@ func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ ba
 	if !isID("vol", attachment.Handle) {
 		return nil, backends.Errorf(backends.NotFound, "there is no volume %q: handles are such as vol-0123456789abcdef0", attachment.Handle)
 	}
+	// Without it nobody has attached the volume for this call: there may be no disk, and waiting for one would be in vain.
+	size, err := strconv.ParseInt(attachment.Attributes[sizeAttribute], 10, 64)
+	if err != nil || size <= 0 {
+		return nil, backends.Errorf(backends.Invalid, "the attachment does not say the volume's size: its attribute %s is %q", sizeAttribute, attachment.Attributes[sizeAttribute])
+	}
 	serial := strings.Replace(attachment.Handle, "-", "", 1)
 	device, err := n.device(serial)
 	if err != nil {
 		return nil, err
-	}
-	size, err := strconv.ParseInt(attachment.Attributes[sizeAttribute], 10, 64)
-	if err != nil || size <= 0 {
-		return nil, backends.Errorf(backends.Unavailable, "the attachment does not say the volume's size: its attribute %s is %q", sizeAttribute, attachment.Attributes[sizeAttribute])
 	}
 	return backends.Device{Path: device, Identity: backends.Identity{SizeBytes: size, Serial: serial}}, nil
 }

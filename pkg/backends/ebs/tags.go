@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -28,11 +27,15 @@ const encoded = "base64:"
 // tagValue makes a text fit to be a tag's value and a filter: EC2 takes no control characters, cuts spaces, and takes * and ?
 // in filters for wildcards. A text of 185 bytes fits into the 256 characters that a value may have.
 func tagValue(text string) string {
-	if regexp.MustCompile(`^[A-Za-z0-9._/=+@-]{0,200}$`).MatchString(text) {
+	const plain, longest = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/=+@-", 200
+	if len(text) <= longest && only(plain, text) {
 		return text
 	}
 	return encoded + base64.RawURLEncoding.EncodeToString([]byte(text))
 }
+
+// only tells whether a text has no other characters than these.
+func only(characters, text string) bool { return strings.Trim(text, characters) == "" }
 
 // tagText reverses tagValue. A value that others wrote stands for itself.
 func tagText(value string) string {

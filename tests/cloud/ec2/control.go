@@ -56,6 +56,13 @@ func (s *Server) Calls() map[string]int {
 	return maps.Clone(s.calls)
 }
 
+// Throttled counts the requests that were refused for their rate.
+func (s *Server) Throttled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
 // Volume is what is true of a volume.
 type Volume struct {
 	ID, State, Content string

@@ -80,6 +80,9 @@ func (f filterable) matches(filters map[string][]string) bool {
 
 // wild matches a filter's value: * stands for any characters, ? for one, and a backslash takes that away.
 func wild(pattern, value string) bool {
+	if !strings.ContainsAny(pattern, `*?\`) {
+		return pattern == value
+	}
 	text := regexp.QuoteMeta(pattern)
 	for _, pair := range [][2]string{{`\\\*`, "\x00a"}, {`\\\?`, "\x00b"}, {`\*`, `(?s:.*)`}, {`\?`, `(?s:.)`}, {"\x00a", `\*`}, {"\x00b", `\?`}} {
 		text = strings.ReplaceAll(text, pair[0], pair[1])

@@ -22,7 +22,8 @@ const (
 
 // Server is the API.
 type Server struct {
-	config Config
+	config    Config
+	signature *regexp.Regexp
 
 	mu        sync.Mutex
 	now       time.Time // of the request or transition that is being served
@@ -35,6 +36,7 @@ type Server struct {
 	pages     map[string]string // cursors, by token
 	serial    uint64
 	calls     map[string]int
+	refused   int             // for their rate
 	stuck     map[string]bool // states that are not left
 	doomed    int             // volumes that will end in error
 }
@@ -49,7 +51,9 @@ type transition struct {
 // New makes a cloud without instances, volumes and snapshots.
 func New(config Config) *Server {
 	return &Server{
-		config: config, volumes: newStore[volume](), snapshots: newStore[snapshot](), instances: map[string]*Instance{},
+		config:    config,
+		signature: regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/[a-z0-9-]+/ec2/aws4_request, SignedHeaders=\S*host\S*, Signature=[0-9a-f]{64}$`),
+		volumes:   newStore[volume](), snapshots: newStore[snapshot](), instances: map[string]*Instance{},
 		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{}, stuck: map[string]bool{},
 	}
 }
@@ -80,7 +84,7 @@ func (s *Server) action(name string) func(*params) effect {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	values, f := read(r)
+	values, f := s.read(r)
 	var body any
 	if f == nil {
 		body, f = s.serve(values)
@@ -94,12 +98,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // read checks the form of a request. Its signature must be there, and is not verified: there are no keys to keep.
-func read(r *http.Request) (url.Values, *fault) {
-	signature := regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/[a-z0-9-]+/ec2/aws4_request, SignedHeaders=\S*host\S*, Signature=[0-9a-f]{64}$`)
+func (s *Server) read(r *http.Request) (url.Values, *fault) {
 	switch {
 	case r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"):
 		return nil, faultf("InvalidRequest", "The request is malformed: a form is to be posted")
-	case !signature.MatchString(r.Header.Get("Authorization")) || r.Header.Get("X-Amz-Date") == "":
+	case !s.signature.MatchString(r.Header.Get("Authorization")) || r.Header.Get("X-Amz-Date") == "":
 		return nil, &fault{http.StatusUnauthorized, "AuthFailure", "AWS was not able to validate the provided access credentials"}
 	}
 	body, err := io.ReadAll(r.Body)
@@ -123,6 +126,7 @@ func (s *Server) serve(values url.Values) (any, *fault) {
 		return nil, faultf("InvalidAction", "The action %s is not valid for this web service", name)
 	}
 	if s.throttled(name) {
+		s.refused++
 		return nil, tooOften()
 	}
 	s.advance()
@@ -172,7 +176,8 @@ func (s *Server) newID(prefix string) string {
 }
 
 func wellFormed(prefix, id string) bool {
-	return regexp.MustCompile(`^` + prefix + `-([0-9a-f]{8}|[0-9a-f]{17})$`).MatchString(id)
+	digits, ok := strings.CutPrefix(id, prefix+"-")
+	return ok && (len(digits) == 8 || len(digits) == 17) && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 type errorResponse struct {

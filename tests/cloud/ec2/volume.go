@@ -151,13 +151,11 @@ func (s *Server) copyVolume(v volume) (id string, f *fault) {
 		return "", faultf("IncorrectState", "The volume '%s' is in state %s", from.id, from.state)
 	case v.size != 0 && v.size < from.size:
 		return "", faultf("InvalidParameterValue", "The size %d is smaller than the source volume's, %d", v.size, from.size)
-	case !v.encrypted && !from.encrypted:
-		return "", faultf("InvalidParameterCombination", "The copy of a volume that is not encrypted must be encrypted")
 	}
 	if v.size == 0 {
 		v.size = from.size
 	}
-	v.zone, v.encrypted, v.content = from.zone, true, from.content
+	v.zone, v.encrypted, v.content = from.zone, v.encrypted || from.encrypted, from.content
 	return s.begin(v)
 }
 

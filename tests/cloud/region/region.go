@@ -61,7 +61,7 @@ func New(tb testing.TB, config fake.Config, seed uint64) *Region {
 		tb.Fatal(err)
 	}
 	w.client = &http.Client{Transport: wire.Serve(tb, w.Proxy)}
-	for node, zone := range map[string]string{NodeA: config.Zones[0], NodeB: config.Zones[0], NodeC: config.Zones[1]} {
+	for node, zone := range map[string]string{NodeA: config.Zones[0], NodeB: config.Zones[0], NodeC: config.Zones[len(config.Zones)-1]} {
 		w.Server.AddInstance(fake.Instance{ID: node, Type: "m5.tiny", Zone: zone, Interfaces: 2})
 	}
 	return w
