@@ -31,6 +31,7 @@ type setup struct {
 	config     string
 	topology   backends.Topology // where the node is said to be
 	access     string
+	nodeID     string // by default the driver's own choice
 	parameters map[string]string
 	mutable    map[string]string
 	// skips are the specs that cannot run, by a part of their text, each with its reason.
@@ -64,6 +65,7 @@ func setups(t testing.TB) []setup {
 			parameters: map[string]string{"pool": "directory"}, mutable: map[string]string{"onDelete": "delete"},
 		},
 		nfsSetup(t),
+		ebsSetup(t, "mount"), ebsSetup(t, "block"),
 	}
 }
 
@@ -90,7 +92,7 @@ func TestSanity(t *testing.T) {
 }
 
 func (s setup) start(t *testing.T) *sanity.TestConfig {
-	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config, Topology: s.topology})
+	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config, NodeID: s.nodeID, Topology: s.topology})
 	config := sanity.NewTestConfig()
 	dir := t.TempDir()
 	config.Address = driver.Endpoint

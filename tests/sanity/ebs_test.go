@@ -1,0 +1,76 @@
+package sanity
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// ebsSetup is the ebs backend over the strict API of package ec2, with images for the disks of the instance.
+func ebsSetup(t testing.TB, access string) setup {
+	config := region.Quick()
+	config.Zones = config.Zones[:1] // csi-sanity attaches volumes for which it asked no zone.
+	r := region.New(t, config, 0)
+	definition := ebs.Definition()
+	open := definition.Open
+	definition.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
+		r.Configure(&o)
+		instance, err := open(ctx, o)
+		if err == nil {
+			instance.Node = &diskless{instance.Node.(instanceNode), r, t.TempDir()}
+		}
+		return instance, err
+	}
+	s := setup{name: "ebs " + access, definition: &definition, backend: "ebs", access: access, nodeID: region.NodeA, mutable: map[string]string{"throughput": "200"}}
+	s.skips = map[string]string{
+		"GroupController":            "EC2 takes snapshots of several volumes of one instance only, whichever they are",
+		"GetCapacity":                "EC2 tells no capacity",
+		"ControllerGetVolumeHealth":  "not announced",
+		"ControllerListVolumeHealth": "not announced",
+		"NodeGetStorageHealth":       "a node has no access to the cloud's API",
+	}
+	if access == "mount" { // An ext4 that is mounted grows only with CAP_SYS_RESOURCE, which not every machine grants.
+		s.parameters = map[string]string{"csi.storage.k8s.io/fstype": "xfs"}
+	}
+	return s
+}
+
+// instanceNode is what the backend offers on a node.
+type instanceNode interface {
+	backends.NodeBackend
+	backends.Limiter
+	backends.Locator
+}
+
+// diskless is a node of which the kernel shows no disks: what the backend finds is there as an image.
+type diskless struct {
+	instanceNode
+	region *region.Region
+	images string
+}
+
+// Source is the image of a volume whose disk the backend finds, as large as the volume.
+func (d *diskless) Source(ctx context.Context, attachment backends.Attachment) (backends.Source, error) {
+	source, err := d.instanceNode.Source(ctx, attachment)
+	if err != nil {
+		return nil, err
+	}
+	disk, _ := source.(backends.Device) // as package ebs says
+	path := filepath.Join(d.images, attachment.Handle)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range d.region.Server.Volumes() {
+		if v.ID == attachment.Handle {
+			err = file.Truncate(int64(v.GiB) << 30)
+		}
+	}
+	return backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: disk.Identity.SizeBytes}}, errors.Join(err, file.Close())
+}
