@@ -1,0 +1,74 @@
+package pace
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Limit is how often something may be asked for.
+type Limit struct {
+	Burst     int     `json:"burst"`     // at once, after a pause
+	PerSecond float64 `json:"perSecond"` // for as long as one likes
+}
+
+// Pacer makes requests wait for their turn, those for each action by themselves.
+type Pacer struct {
+	of func(action string) Limit
+
+	mu      sync.Mutex
+	actions map[string]*rate.Limiter
+}
+
+// New makes a Pacer. The function says how often an action may be asked for.
+func New(of func(action string) Limit) *Pacer {
+	return &Pacer{of: of, actions: map[string]*rate.Limiter{}}
+}
+
+func (p *Pacer) action(name string) *rate.Limiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, ok := p.actions[name]
+	if !ok {
+		limit := p.of(name)
+		l = rate.NewLimiter(rate.Limit(limit.PerSecond), limit.Burst)
+		p.actions[name] = l
+	}
+	return l
+}
+
+// Wait returns when a request may be sent. Kinds: Busy at once when its turn would not come before the context ends.
+func (p *Pacer) Wait(ctx context.Context, action string) error {
+	l := p.action(action)
+	if err := l.Wait(ctx); err != nil {
+		return backends.Errorf(backends.Busy, "%s is asked for as often as the cloud allows, %.3g times a second, and others are before: ask again", action, l.Limit())
+	}
+	return nil
+}
+
+// slowest is the least part of its limit to which an action is slowed down, and recovery how much faster it becomes with each
+// request that is accepted.
+const (
+	slowest  = 1.0 / 8
+	recovery = 1.05
+)
+
+// Refused is for a request that the cloud refused for its rate all the same: others use the account, too.
+func (p *Pacer) Refused(action string) {
+	l, limit := p.action(action), rate.Limit(p.of(action).PerSecond)
+	l.SetBurst(1)
+	l.SetLimit(max(l.Limit()/2, limit*slowest))
+}
+
+// Accepted is for a request that was not refused.
+func (p *Pacer) Accepted(action string) {
+	l, limit := p.action(action), p.of(action)
+	if l.Limit() >= rate.Limit(limit.PerSecond) {
+		l.SetBurst(limit.Burst)
+		return
+	}
+	l.SetLimit(min(l.Limit()*recovery, rate.Limit(limit.PerSecond)))
+}

@@ -1,0 +1,84 @@
+package pace_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/pace"
+)
+
+func pacer() *pace.Pacer {
+	return pace.New(func(string) pace.Limit { return pace.Limit{Burst: 10, PerSecond: 5} })
+}
+
+// took is how long n requests take, all sent one after the other.
+func took(t *testing.T, p *pace.Pacer, action string, n int) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for range n {
+		if err := p.Wait(t.Context(), action); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return time.Since(began)
+}
+
+func TestBurstThenRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pacer()
+		if d := took(t, p, "Attach", 10); d != 0 {
+			t.Errorf("a burst of 10 takes %v", d)
+		}
+		if d := took(t, p, "Attach", 50); d != 10*time.Second {
+			t.Errorf("50 more take %v, want 10s", d)
+		}
+		if d := took(t, p, "Detach", 10); d != 0 {
+			t.Errorf("another action waits for %v", d)
+		}
+	})
+}
+
+// Who would wait in vain is told at once, and takes nobody's turn.
+func TestHopelessIsBusyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pacer()
+		took(t, p, "Attach", 10)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err := p.Wait(ctx, "Attach")
+		if !backends.Is(err, backends.Busy) || !strings.Contains(err.Error(), "Attach") || time.Since(began) != 0 {
+			t.Errorf("got %v after %v, want Busy at once", err, time.Since(began))
+		}
+		if d := took(t, p, "Attach", 1); d != 200*time.Millisecond {
+			t.Errorf("the next one waits for %v, want 200ms", d)
+		}
+	})
+}
+
+func TestRefusalsSlowDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pacer()
+		took(t, p, "Attach", 10)
+		p.Refused("Attach")
+		if d := took(t, p, "Attach", 5); d != 2*time.Second {
+			t.Errorf("after a refusal 5 requests take %v, want 2s", d)
+		}
+		for range 20 {
+			p.Refused("Attach")
+		}
+		if d := took(t, p, "Attach", 5); d != 8*time.Second {
+			t.Errorf("after many refusals 5 requests take %v, want 8s", d)
+		}
+		for range 60 {
+			p.Accepted("Attach")
+		}
+		if d := took(t, p, "Attach", 5); d != time.Second {
+			t.Errorf("when all is well again 5 requests take %v, want 1s", d)
+		}
+	})
+}
