@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/batch"
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 	"github.com/stowage-csi/stowage/pkg/cloud/names"
+	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 	"github.com/stowage-csi/stowage/pkg/cloud/token"
 	"github.com/stowage-csi/stowage/pkg/cloud/wait"
 )
@@ -29,6 +30,7 @@ type backend struct {
 	config Config
 	api    *ec2.Client // for reads: repeats what failed for a while
 	once   *ec2.Client // for what changes something: repeats only what EC2 refused for its rate
+	pace   *pace.Pacer
 	log    *slog.Logger
 	node   *node
 
@@ -53,16 +55,20 @@ func newBackend(driver string, config Config, nodeID string, log *slog.Logger) *
 	t := config.Timing
 	b := &backend{driver: driver, config: config, log: log}
 	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(4 * t.Least) })
-	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = refusedOnly(t.Most) })
+	b.pace = pace.New(config.rateOf)
+	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) {
+		o.Retryer = refusedOnly(t.Most)
+		o.APIOptions = append(o.APIOptions, b.paced)
+	})
 	byID := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10}
 	// A look that fails is no verdict, so that it may be given up early: others wait for the next.
-	pace := wait.Options{Batch: batch.Options{Max: mostFiltered, Timeout: t.Read / 2}, Least: t.Least, Most: t.Most, Typical: 5 * t.Least}
+	looks := wait.Options{Batch: batch.Options{Max: mostFiltered, Timeout: t.Read / 2}, Least: t.Least, Most: t.Most, Typical: 5 * t.Least}
 	b.volumes = batch.New(byID, b.describe)
 	b.named = batch.New(byID, b.describeNamed)
 	b.instances = batch.New(byID, b.describeInstances)
-	b.changing = wait.New(pace, b.describe)
-	b.appearing = wait.New(pace, b.describeNamed)
-	b.snapping = wait.New(pace, b.describeNamedSnapshots)
+	b.changing = wait.New(looks, b.describe)
+	b.appearing = wait.New(looks, b.describeNamed)
+	b.snapping = wait.New(looks, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}
 	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle, Names: names.New(deviceNames())})
 	b.node = newNode(b, nodeID)

@@ -9,6 +9,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 )
 
 // Config is what can be configured.
@@ -25,6 +26,9 @@ type Config struct {
 	VolumeAttachLimit int `json:"volumeAttachLimit"`
 	// ReservedAttachments are kept free on every node.
 	ReservedAttachments int `json:"reservedAttachments"`
+	// Rates are how often actions that change something may be asked for, by their names in EC2's API, where the account has other limits
+	// than the usual ones.
+	Rates map[string]pace.Limit `json:"rates"`
 	// Timing is not for users.
 	Timing Timing `json:"-"`
 	// SysBlock is where the kernel shows block devices; empty for /sys/block.
@@ -74,6 +78,8 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 	switch {
 	case config.AWS.Region == "" || config.AWS.Credentials == nil:
 		return nil, backends.Errorf(backends.Invalid, "the AWS region or credentials are missing: set AWS_REGION and give the pod a role")
+	case !positive(config.Rates):
+		return nil, backends.Errorf(backends.Invalid, "rates is %v: burst and perSecond must be above 0", config.Rates)
 	case config.ReservedAttachments < 0 || config.VolumeAttachLimit < 0:
 		return nil, backends.Errorf(backends.Invalid, "reservedAttachments is %d and volumeAttachLimit %d: they must be at least 0",
 			config.ReservedAttachments, config.VolumeAttachLimit)
@@ -82,6 +88,15 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 	}
 	b := newBackend(options.Driver, *config, options.NodeID, options.Log)
 	return &backends.Instance{Controller: b, Node: b.node}, nil
+}
+
+func positive(rates map[string]pace.Limit) bool {
+	for _, limit := range rates {
+		if limit.Burst <= 0 || limit.PerSecond <= 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // isID tells whether a text has the form of EC2's IDs with the prefix. Nothing else may reach EC2 as one.

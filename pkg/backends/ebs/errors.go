@@ -34,6 +34,9 @@ func failure(err error) error {
 	if err == nil {
 		return nil
 	}
+	if own, ok := errors.AsType[*backends.Error](err); ok {
+		return own // Nothing was sent.
+	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

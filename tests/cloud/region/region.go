@@ -14,6 +14,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 	fake "github.com/stowage-csi/stowage/tests/cloud/ec2"
 	"github.com/stowage-csi/stowage/tests/cloud/faults"
 	"github.com/stowage-csi/stowage/tests/cloud/wire"
@@ -74,8 +75,19 @@ func (w *Region) Configure(o *backends.Options) {
 	c.AWS = aws.Config{
 		Region: "region-1", BaseEndpoint: aws.String(address), HTTPClient: w.client, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", SecretKey, ""),
 	}
+	c.Rates = map[string]pace.Limit{}
+	for _, action := range Changes() {
+		c.Rates[action] = pace.Limit{Burst: 10_000, PerSecond: 10_000}
+	}
 	c.ClusterID, c.SysBlock = "cluster *1", w.sys
 	c.Timing = ebs.Timing{Call: 2 * time.Second, Read: time.Second, Settle: 400 * time.Millisecond, Gather: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
+}
+
+// Changes are the actions that change something.
+func Changes() []string {
+	return []string{
+		"CreateVolume", "CopyVolumes", "DeleteVolume", "AttachVolume", "DetachVolume", "ModifyVolume", "CreateSnapshot", "DeleteSnapshot", "CreateTags", "DeleteTags",
+	}
 }
 
 // Serial is the serial number of a volume's disk.

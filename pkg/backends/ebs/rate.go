@@ -1,0 +1,48 @@
+package ebs
+
+import (
+	"context"
+	"slices"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/stowage-csi/stowage/pkg/cloud/pace"
+)
+
+// usualRate is what an account has for each action that changes something ("Request throttling for the Amazon EC2 API": 50 at once,
+// 5 a second), less a little for those who use it besides.
+func usualRate() pace.Limit { return pace.Limit{Burst: 45, PerSecond: 4.8} }
+
+// rateOf is how often an action may be asked for.
+func (c Config) rateOf(action string) pace.Limit {
+	if limit, ok := c.Rates[action]; ok {
+		return limit
+	}
+	return usualRate()
+}
+
+// paced makes each attempt of a request wait for its turn. It is behind the SDK's own retries.
+func (b *backend) paced(stack *middleware.Stack) error {
+	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Pace", b.turn), "Retry", middleware.After)
+}
+
+func (b *backend) turn(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (out middleware.FinalizeOutput, data middleware.Metadata, err error) {
+	action := awsmiddleware.GetOperationName(ctx)
+	if err := b.pace.Wait(ctx, action); err != nil {
+		return out, data, err
+	}
+	out, data, err = next.HandleFinalize(ctx, in)
+	switch {
+	case err == nil:
+		b.pace.Accepted(action)
+	case slices.Contains(tooOften(), codeOf(err)):
+		b.pace.Refused(action)
+	}
+	return out, data, err
+}
+
+// tooOften are the codes with which EC2 refuses a request for its rate.
+func tooOften() []string {
+	return []string{"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"}
+}

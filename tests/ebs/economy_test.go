@@ -1,0 +1,127 @@
+package ebs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	fake "github.com/stowage-csi/stowage/tests/cloud/ec2"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// limits are those of an account that has asked for no others ("Request throttling for the Amazon EC2 API"): each action has
+// a bucket of its own.
+func limits() map[string]fake.Bucket {
+	all := map[string]fake.Bucket{"": {Size: 100, PerSecond: 20}} // what reads
+	for _, action := range region.Changes() {
+		all[action] = fake.Bucket{Size: 50, PerSecond: 5}
+	}
+	return all
+}
+
+// A thousand volumes are made and attached to fifty instances, all asked for at once, as after the start of a cluster: the
+// account's limits are what it takes, and next to nothing is refused for its rate.
+func TestEconomy(t *testing.T) {
+	const volumes, instances = 1000, 50
+	// Go 1.26 can hang when thousands of goroutines with simulated time help its garbage collector.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	synctest.Test(t, func(t *testing.T) {
+		config := ordinary()
+		config.Zones = config.Zones[:1]
+		config.Buckets = limits()
+		config.Types = map[string]fake.InstanceType{"m5.tiny": {MaxAttachments: 40}}
+		r := region.New(t, config, 0)
+		nodes := make([]string, instances)
+		for i := range nodes {
+			nodes[i] = r.Server.NewInstanceID()
+			r.Server.AddInstance(fake.Instance{ID: nodes[i], Type: "m5.tiny", Zone: config.Zones[0]})
+		}
+		controller := process(t, r)
+		began := time.Now()
+		var group sync.WaitGroup
+		for i := range volumes {
+			group.Go(func() { provision(t, controller, fmt.Sprint("volume-", i), nodes[i%instances]) })
+		}
+		group.Wait()
+		judgeEconomy(t, r.Server.Calls(), r.Server.Throttled(), time.Since(began), time.Duration(volumes-50)*time.Second/5)
+	})
+}
+
+// process is a backend as a controller runs it.
+func process(t *testing.T, r *region.Region) backends.Backend {
+	t.Helper()
+	d := ebs.Definition()
+	options := backends.Options{Driver: "ebs.csi.stowage.dev", Config: d.NewConfig(), Log: slog.New(slog.DiscardHandler)}
+	timing := options.Config.(*ebs.Config).Timing
+	r.Configure(&options)
+	options.Config.(*ebs.Config).Timing, options.Config.(*ebs.Config).Rates = timing, nil
+	instance, err := d.Open(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return instance.Controller
+}
+
+// provision makes a volume and attaches it, with calls of a minute that are repeated.
+func provision(t *testing.T, controller backends.Backend, name, node string) {
+	var handle string
+	for _, step := range []func(ctx context.Context) error{
+		func(ctx context.Context) error {
+			v, err := controller.Create(ctx, region.Spec(name))
+			if backends.Is(err, backends.Exists) {
+				v, err = controller.Find(ctx, region.Spec(name))
+			}
+			if err == nil {
+				handle = v.Handle
+			}
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := controller.(backends.Attacher).Attach(ctx, region.Request(handle, node))
+			return err
+		},
+	} {
+		for done := false; !done; {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			err := step(ctx)
+			cancel()
+			if done = err == nil; !done && !undecided(err) {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			if !done {
+				<-time.After(5 * time.Second) // a sidecar's pause
+			}
+		}
+	}
+}
+
+// judgeEconomy compares what was asked with what had to be.
+func judgeEconomy(t *testing.T, calls map[string]int, throttled int, took, bound time.Duration) {
+	t.Helper()
+	reads, changes := 0, 0
+	for action, n := range calls {
+		if strings.HasPrefix(action, "Describe") {
+			reads += n
+		} else {
+			changes += n
+		}
+	}
+	if took > bound*13/10 {
+		t.Errorf("it took %v, and the account's limits allow %v", took, bound)
+	}
+	if throttled*100 >= reads+changes {
+		t.Errorf("%d of %d requests were refused for their rate", throttled, reads+changes)
+	}
+	t.Logf("%v for a bound of %v (%.2f); %d requests that change something, %d that read (%.1f %%), %d refused for their rate (%.1f %%): %v",
+		took.Round(time.Second), bound, took.Seconds()/bound.Seconds(), changes, reads, 100*float64(reads)/float64(changes),
+		throttled, 100*float64(throttled)/float64(reads+changes), calls)
+}
