@@ -15,8 +15,11 @@ const (
 	retainData = "retain"
 )
 
-// copyInUse is the value of inUse and sourceInUse with which a directory is copied while pods write to it.
-const copyInUse = "copy"
+// The values of inUse and sourceInUse: a directory to which pods write is not copied, or it is.
+const (
+	refuseInUse = "refuse"
+	copyInUse   = "copy"
+)
 
 // defaultPool is the pool of a class that names none.
 const defaultPool = "image"
@@ -55,6 +58,7 @@ func parametersOf(value any) (Parameters, error) {
 	p.Pool = cmp.Or(p.Pool, defaultPool)
 	p.Allocation = cmp.Or(p.Allocation, sparse)
 	p.OnDelete = cmp.Or(p.OnDelete, deleteData)
+	p.SourceInUse = cmp.Or(p.SourceInUse, refuseInUse)
 	return p, nil
 }
 
