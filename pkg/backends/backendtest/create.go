@@ -170,6 +170,16 @@ func scribble(v *backends.Volume) {
 	}
 }
 
+// notAttached are the Kinds for which Source may fail while the volume is there: Invalid for an attachment that lacks what
+// Attach returns.
+func (w *world) notAttached() []backends.Kind {
+	kinds := []backends.Kind{backends.Busy, backends.Unavailable}
+	if w.f.Attach != nil {
+		kinds = append(kinds, backends.Invalid)
+	}
+	return kinds
+}
+
 // allAtOnce calls what is offered from several goroutines, for one volume. It is for the race detector,
 // and for locks that are never given back.
 func allAtOnce(w *world) {
@@ -186,7 +196,7 @@ func allAtOnce(w *world) {
 			w.fails("Get beside others", err, backends.Busy, backends.Unavailable)
 		}
 		if _, err := w.n.Source(w.ctx(), backends.Attachment{Handle: v.Handle, Type: w.spec("one").Access.Types[0]}); err != nil {
-			w.fails("Source beside others", err, backends.Busy, backends.Unavailable)
+			w.fails("Source beside others", err, w.notAttached()...)
 		}
 	})
 	w.leave(v.Handle)
