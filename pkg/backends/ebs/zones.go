@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
 // zones are the region's, as they were asked for last. They change once in years.
@@ -18,6 +19,8 @@ type zones struct {
 	mu    sync.Mutex
 	names []string
 	at    time.Time
+
+	asking flight.Group[[]string] // by nothing: there is one list
 }
 
 const zonesAge = time.Hour
@@ -30,11 +33,15 @@ func (b *backend) zoneNames(ctx context.Context) ([]string, error) {
 	if len(names) > 0 && time.Since(at) < zonesAge {
 		return names, nil
 	}
+	op := flight.Op{Key: "zones", What: "listing the region's zones", Join: true}
+	return b.zones.asking.Do(ctx, op, b.askZones)
+}
+
+func (b *backend) askZones(ctx context.Context) (names []string, err error) {
 	out, err := b.api.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 	if err != nil {
 		return nil, failure(err)
 	}
-	names = nil
 	for _, zone := range out.AvailabilityZones {
 		names = append(names, aws.ToString(zone.ZoneName))
 	}
