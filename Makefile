@@ -43,7 +43,7 @@ help: ## Show this help.
 
 .PHONY: build
 build: ## Build bin/stowage, a static binary.
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o $(BINARY) ./cmd/driver
+	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o $(BINARY) ./cmd/driver
 
 .PHONY: demo
 demo: deps build ## Serve local volumes end to end on this machine and prove that nothing is left (root).
@@ -162,6 +162,7 @@ verify: lint ## Check all that needs no test: lint, formatting, generated files,
 	cd tools && $(GO) mod tidy -diff
 	cd deploy/tests && $(GO) mod tidy -diff && $(LINTER) run --config ../../.golangci.yml ./...
 	$(GO) mod verify
+	hack/slim
 
 ##@ Housekeeping
 

@@ -98,7 +98,7 @@ func TestTagValues(t *testing.T) {
 func TestTags(t *testing.T) {
 	b := &backend{driver: "ebs.csi.stowage.dev", config: Config{ExtraTags: map[string]string{"team": "storage"}}}
 	claim := backends.Claim{Namespace: "ns", Name: "data", Volume: "pv"}
-	tags, err := b.tagsFor(volumeNameTag, "pvc-1", Tags{Tag1: "for={{.PVCNamespace}}/{{.PVCName}}={{.PVName}}", Tag2: "empty="}, claim)
+	tags, err := b.tagsFor(volumeNameTag, "pvc-1", Tags{Tag1: "for={{.PVCNamespace}}/{{ .PVCName }}={{.PVName}}", Tag2: "empty="}, claim)
 	want := map[string]string{"team": "storage", "for": "ns/data=pv", "empty": "", "CSIVolumeName": "pvc-1", "ebs.csi.stowage.dev/cluster": "default"}
 	if err != nil || len(tags) != len(want) {
 		t.Fatalf("got %v, %v; want %v", tags, err, want)
@@ -108,7 +108,7 @@ func TestTags(t *testing.T) {
 			t.Errorf("the tag %s is %q, want %q", key, tags[key], value)
 		}
 	}
-	for _, wrong := range []string{"no value", "=v", "k={{.Secret}}", "k={{", "CSIVolumeName=other", "ebs.csi.stowage.dev/cluster=other", "aws:k=v"} {
+	for _, wrong := range []string{"no value", "=v", "k={{.Secret}}", "k={{", "k={{.PVCName", "k={{ printf .PVCName }}", "CSIVolumeName=other", "ebs.csi.stowage.dev/cluster=other", "aws:k=v"} {
 		if _, err := b.tagsFor(volumeNameTag, "pvc-1", Tags{Tag1: wrong}, claim); !backends.Is(err, backends.Invalid) {
 			t.Errorf("the tag %q: got %v, want Invalid", wrong, err)
 		}
