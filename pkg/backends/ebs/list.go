@@ -3,21 +3,20 @@ package ebs
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
 // List returns the cluster's volumes in the order of their handles: EC2's own pages have no order that would survive a change
 // between two of them. Kinds: Busy for a token that is not List's.
 func (b *backend) List(ctx context.Context, page backends.Page) (_ []backends.Volume, next string, err error) {
 	defer annotate(&err, "list volumes", "")
-	after, err := parseToken("vol", page.Token)
+	after, err := pagetoken.Parse(page.Token, func(id string) bool { return isID("vol", id) })
 	if err != nil {
 		return nil, "", err
 	}
@@ -29,7 +28,7 @@ func (b *backend) List(ctx context.Context, page backends.Page) (_ []backends.Vo
 		return v.State == types.VolumeStateDeleting || v.State == types.VolumeStateDeleted || aws.ToString(v.VolumeId) <= after
 	})
 	slices.SortFunc(found, func(x, y types.Volume) int { return cmp.Compare(*x.VolumeId, *y.VolumeId) })
-	found, next = cut(found, page.Limit, func(v types.Volume) string { return *v.VolumeId })
+	found, next = pagetoken.Cut(found, page.Limit, func(v types.Volume) string { return *v.VolumeId })
 	volumes := make([]backends.Volume, len(found))
 	for i, v := range found {
 		volumes[i] = *b.view(v)
@@ -40,7 +39,7 @@ func (b *backend) List(ctx context.Context, page backends.Page) (_ []backends.Vo
 // ListSnapshots returns the cluster's snapshots, or those of one volume, in the order of their handles. Kinds: as List.
 func (b *backend) ListSnapshots(ctx context.Context, volume string, page backends.Page) (_ []backends.Snapshot, next string, err error) {
 	defer annotate(&err, "list snapshots", volume)
-	after, err := parseToken("snap", page.Token)
+	after, err := pagetoken.Parse(page.Token, func(id string) bool { return isID("snap", id) })
 	if err != nil {
 		return nil, "", err
 	}
@@ -59,34 +58,10 @@ func (b *backend) ListSnapshots(ctx context.Context, volume string, page backend
 		return s.State == types.SnapshotStateError || aws.ToString(s.SnapshotId) <= after
 	})
 	slices.SortFunc(found, func(x, y types.Snapshot) int { return cmp.Compare(*x.SnapshotId, *y.SnapshotId) })
-	found, next = cut(found, page.Limit, func(s types.Snapshot) string { return *s.SnapshotId })
+	found, next = pagetoken.Cut(found, page.Limit, func(s types.Snapshot) string { return *s.SnapshotId })
 	snapshots := make([]backends.Snapshot, len(found))
 	for i, s := range found {
 		snapshots[i] = *b.viewSnapshot(s)
 	}
 	return snapshots, next, nil
-}
-
-// tokenVersion begins every token, so that a later version can tell its own.
-const tokenVersion = "1:"
-
-// cut returns at most limit things, all for 0, and the token for the rest.
-func cut[T any](things []T, limit int, id func(T) string) (page []T, next string) {
-	if limit <= 0 || len(things) <= limit {
-		return things, ""
-	}
-	return things[:limit], base64.RawURLEncoding.EncodeToString([]byte(tokenVersion + id(things[limit-1])))
-}
-
-// parseToken returns the ID after which an enumeration goes on; empty for the start. Kinds: Busy for what cut did not make.
-func parseToken(prefix, token string) (after string, err error) {
-	if token == "" {
-		return "", nil
-	}
-	text, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	after, ok := strings.CutPrefix(string(text), tokenVersion)
-	if err != nil || !ok || !isID(prefix, after) {
-		return "", backends.Errorf(backends.Busy, "the token %q is not one of this enumeration: start again without a token", token)
-	}
-	return after, nil
 }

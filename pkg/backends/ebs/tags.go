@@ -2,7 +2,6 @@ package ebs
 
 import (
 	"cmp"
-	"encoding/base64"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/base64url"
 )
 
 // The tags that say whose a volume or snapshot is. The names are those of aws-ebs-csi-driver, which bills and policies may
@@ -30,7 +30,7 @@ func tagValue(text string) string {
 	if len(text) <= longest && only(plain, text) {
 		return text
 	}
-	return encoded + base64.RawURLEncoding.EncodeToString([]byte(text))
+	return encoded + base64url.Encode([]byte(text))
 }
 
 // only tells whether a text has no other characters than these.
@@ -39,7 +39,7 @@ func only(characters, text string) bool { return strings.Trim(text, characters) 
 // tagText reverses tagValue. A value that others wrote stands for itself.
 func tagText(value string) string {
 	rest, ok := strings.CutPrefix(value, encoded)
-	if text, err := base64.RawURLEncoding.Strict().DecodeString(rest); ok && err == nil {
+	if text, err := base64url.Decode(rest); ok && err == nil {
 		return string(text)
 	}
 	return value

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
 // Health looks at the pool and at the volume's directory or image. Kinds: NotFound; Busy.
@@ -44,7 +45,7 @@ func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []b
 			break
 		}
 	}
-	found, next = cut(found, page.Limit)
+	found, next = pagetoken.Cut(found, page.Limit, entry[backends.VolumeHealth].key)
 	for _, entry := range found {
 		unwell = append(unwell, entry.item)
 	}

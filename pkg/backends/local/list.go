@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
 // List returns volumes in the order of their handles. Kinds: Busy for a token that is not List's.
@@ -14,7 +15,7 @@ func (e *engine) List(ctx context.Context, page backends.Page) (volumes []backen
 	if err != nil {
 		return nil, "", err
 	}
-	entries, next := cut(e.volumes.after(after), page.Limit)
+	entries, next := pagetoken.Cut(e.volumes.after(after), page.Limit, entry[*volume].key)
 	for _, entry := range entries {
 		volumes = append(volumes, *e.describe(entry.item))
 	}
@@ -34,7 +35,7 @@ func (e *engine) ListSnapshots(
 	if volume != "" {
 		entries = slices.DeleteFunc(entries, func(s entry[*snapshot]) bool { return s.item.record.Volume != volume })
 	}
-	entries, next = cut(entries, page.Limit)
+	entries, next = pagetoken.Cut(entries, page.Limit, entry[*snapshot].key)
 	for _, entry := range entries {
 		snapshots = append(snapshots, *e.describeSnapshot(entry.item))
 	}
@@ -46,5 +47,5 @@ func startOf(ctx context.Context, prefix string, page backends.Page) (string, er
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	return parseToken(prefix, page.Token)
+	return pagetoken.Parse(page.Token, func(handle string) bool { return isHandle(prefix, handle) })
 }

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/base64url"
+	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
 func goodVolumeRecord() *volumeRecord {
@@ -129,34 +130,16 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func FuzzToken(f *testing.F) {
-	good := handleOf(volumePrefix, "pvc")
-	for _, token := range []string{"", "x", tokenAfter(good), tokenAfter("../../etc"), tokenAfter(handleOf(snapshotPrefix, "s")), tokenAfter(good) + "="} {
-		f.Add(token)
-	}
-	f.Fuzz(func(t *testing.T, token string) {
-		after, err := parseToken(volumePrefix, token)
-		switch {
-		case err != nil && !backends.Is(err, backends.Busy):
-			t.Errorf("parseToken(%q): %v is not Busy", token, err)
-		case err == nil && token == "" && after != "", err == nil && token != "" && tokenAfter(after) != token:
-			t.Errorf("parseToken(%q) is %q, which has another token", token, after)
-		case err == nil && after != "" && !isHandle(volumePrefix, after):
-			t.Errorf("parseToken(%q) is %q, which is no handle", token, after)
-		}
-	})
-}
-
 func TestTokens(t *testing.T) {
 	handle := handleOf(volumePrefix, "pvc")
-	if after, err := parseToken(volumePrefix, tokenAfter(handle)); err != nil || after != handle {
+	if after, err := startOf(t.Context(), volumePrefix, backends.Page{Token: pagetoken.After(handle)}); err != nil || after != handle {
 		t.Errorf("got %q, %v; want %q", after, err, handle)
 	}
 	for _, token := range []string{
-		"x", "!", tokenAfter("lv-short"), tokenAfter(strings.ToUpper(handle)), tokenAfter(handleOf(snapshotPrefix, "s")),
-		base64.RawURLEncoding.EncodeToString([]byte("2:" + handle)), tokenAfter(handle) + "A",
+		"x", "!", pagetoken.After("lv-short"), pagetoken.After("../../etc"), pagetoken.After(strings.ToUpper(handle)), pagetoken.After(handleOf(snapshotPrefix, "s")),
+		base64url.Encode([]byte("2:" + handle)), pagetoken.After(handle) + "A",
 	} {
-		_, err := parseToken(volumePrefix, token)
+		_, err := startOf(t.Context(), volumePrefix, backends.Page{Token: token})
 		hasKind(t, token, err, backends.Busy)
 	}
 }

@@ -76,6 +76,8 @@ type entry[T any] struct {
 	item   T
 }
 
+func (e entry[T]) key() string { return e.handle }
+
 // after returns the items whose handle sorts after the one given, in the order of their handles.
 func (s *shelf[T]) after(handle string) []entry[T] {
 	s.mu.Lock()

@@ -90,6 +90,7 @@ func hostileHandles(known string) []string {
 		volumeKind.prefix(), volumeKind.prefix() + ".", volumeKind.prefix() + "." + where, volumeKind.prefix() + code, volumeKind.prefix() + code + ".",
 		volumeKind.prefix() + code + ".other.test:/export", volumeKind.prefix() + code + ".nfs.test:/secret", volumeKind.prefix() + code + ".nfs.test:/export/../secret",
 		volumeKind.prefix() + code + ".@share", known + ",addr=6.6.6.6", known + "/..", snapshotKind.prefix() + code + "." + where, "x" + known,
+		volumeKind.prefix() + code[:9] + "\r" + code[9:] + "." + where, volumeKind.prefix() + code + "\n." + where,
 	}
 }
 

@@ -2,13 +2,13 @@ package nfs
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"slices"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/base64url"
 )
 
 // kind is a sort of thing that has a handle.
@@ -69,7 +69,7 @@ func (h handle) encode() (string, error) {
 	data := append([]byte{byte(1 + slices.Index(export.Versions(), h.address.Version))}, h.home[:]...)
 	data = append(data, id...)
 	data = append(data, sum(h.kind, data, h.where())...)
-	text := h.kind.prefix() + base64.RawURLEncoding.EncodeToString(data) + "." + h.where()
+	text := h.kind.prefix() + base64url.Encode(data) + "." + h.where()
 	if len(text) > maxHandle {
 		return "", backends.Errorf(backends.Invalid,
 			"server and share have %d bytes, and a volume's handle has room for %d: give the share a name in the driver's configuration, and name it in the class parameter shareName",
@@ -101,7 +101,7 @@ func (e *engine) parse(k kind, text string) (handle, error) {
 	if !ok || !found || len(text) > maxHandle {
 		return h, unknown
 	}
-	data, err := base64.RawURLEncoding.Strict().DecodeString(code)
+	data, err := base64url.Decode(code)
 	if err != nil || len(data) != coded || int(data[0]) > len(export.Versions()) || !slices.Equal(data[sumAt:], sum(k, data[:sumAt], where)) {
 		return h, unknown
 	}

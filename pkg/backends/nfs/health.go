@@ -2,13 +2,13 @@ package nfs
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"sync/atomic"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/pagetoken"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -86,7 +86,7 @@ func (e *controllerSide) ListHealth(ctx context.Context, page backends.Page) (un
 		}
 		if page.Limit > 0 && len(unwell) == page.Limit {
 			last := unwell[len(unwell)-1].Handle
-			return unwell, healthToken + base64.RawURLEncoding.EncodeToString([]byte(tokenVersion+last)), nil
+			return unwell, healthToken + pagetoken.After(last), nil
 		}
 		unwell = append(unwell, backends.VolumeHealth{Handle: f.Handle, Issues: is})
 	}

@@ -2,7 +2,6 @@ package nfs
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"io/fs"
 	"slices"
@@ -12,32 +11,26 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
-const (
-	// tokenVersion begins every token, so that a later version can tell its own.
-	tokenVersion = "1:"
-	// readAtOnce is how many records are read at a time.
-	readAtOnce = 16
-)
+// readAtOnce is how many records are read at a time.
+const readAtOnce = 16
 
 // position is a place in the order of an enumeration: by share, and then by ID.
 type position struct{ where, id string }
 
 // start is where a page begins. Kinds: Busy for a token that is none of this enumeration.
 func (e *engine) start(k kind, token string) (position, error) {
-	if token == "" {
-		return position{}, nil
+	after, err := pagetoken.Parse(token, func(text string) bool {
+		_, err := e.parse(k, text)
+		return !backends.Is(err, backends.NotFound)
+	})
+	if err != nil || after == "" {
+		return position{}, err
 	}
-	text, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	handle, ok := strings.CutPrefix(string(text), tokenVersion)
-	if err == nil && ok {
-		h, err := e.parse(k, handle)
-		if !backends.Is(err, backends.NotFound) {
-			return position{h.where(), h.id}, err
-		}
-	}
-	return position{}, backends.Errorf(backends.Busy, "the token %.64q is not one of this enumeration: start again without a token", token)
+	h, err := e.parse(k, after)
+	return position{h.where(), h.id}, err
 }
 
 // entry is what an enumeration has found.
@@ -72,10 +65,7 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page, want
 		}
 		found = append(found, on...)
 	}
-	if page.Limit > 0 && len(found) > page.Limit {
-		found = found[:page.Limit]
-		next = base64.RawURLEncoding.EncodeToString([]byte(tokenVersion + found[len(found)-1].Handle))
-	}
+	found, next = pagetoken.Cut(found, page.Limit, func(e entry) string { return e.Handle })
 	return found, next, nil
 }
 

@@ -1,0 +1,36 @@
+package pagetoken
+
+import (
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/base64url"
+)
+
+// version begins every token, so that a later version can tell its own.
+const version = "1:"
+
+// After makes the token of an enumeration that goes on after the handle.
+func After(handle string) string { return base64url.Encode([]byte(version + handle)) }
+
+// Parse returns the handle after which the enumeration goes on; empty for the start. The function tells whether a handle is one
+// of the enumeration's. Kinds: Busy for what After did not make, or not for such handles.
+func Parse(token string, ours func(handle string) bool) (handle string, err error) {
+	if token == "" {
+		return "", nil
+	}
+	text, err := base64url.Decode(token)
+	handle, ok := strings.CutPrefix(string(text), version)
+	if err != nil || !ok || !ours(handle) {
+		return "", backends.Errorf(backends.Busy, "the token %.64q is not one of this enumeration: start again without a token", token)
+	}
+	return handle, nil
+}
+
+// Cut returns at most limit things, all for 0, and the token for the rest.
+func Cut[T any](things []T, limit int, handle func(T) string) (page []T, next string) {
+	if limit <= 0 || len(things) <= limit {
+		return things, ""
+	}
+	return things[:limit], After(handle(things[limit-1]))
+}
