@@ -41,7 +41,7 @@ func (a adapter) Look(ctx context.Context, volume string) (attach.Volume, error)
 
 // Wait looks from time to time.
 func (a adapter) Wait(ctx context.Context, transition, volume string, until func(attach.Volume, error) (bool, error)) (attach.Volume, error) {
-	v, err := a.b.changing.Until(ctx, transition, volume, func(v types.Volume, err error) (bool, error) { return until(attachmentsOf(v), err) })
+	v, err := a.b.volumes.Until(ctx, transition, volume, func(v types.Volume, err error) (bool, error) { return until(attachmentsOf(v), err) })
 	return attachmentsOf(v), err
 }
 

@@ -30,7 +30,8 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 	if err := b.mark(ctx, v, request); err != nil {
 		return nil, err
 	}
-	_, err = b.attach.Attach(ctx, attach.Request{Volume: request.Handle, Node: request.Node, Shared: shared(request.Access.Modes)})
+	seen := attachmentsOf(v)
+	_, err = b.attach.Attach(ctx, attach.Request{Volume: request.Handle, Node: request.Node, Shared: shared(request.Access.Modes), Seen: &seen})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,8 @@ func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := b.attach.Detach(ctx, handle, node); err != nil {
+	seen := attachmentsOf(v)
+	if err := b.attach.Detach(ctx, attach.Request{Volume: handle, Node: node, Seen: &seen}); err != nil {
 		return err
 	}
 	return b.unmark(ctx, v, node)

@@ -35,12 +35,10 @@ type backend struct {
 	node   *node
 
 	tokens    token.Tokens
-	volumes   *batch.Batcher[string, types.Volume]   // by ID
-	named     *batch.Batcher[string, []types.Volume] // by name
 	instances *batch.Batcher[string, types.Instance] // by ID
-	changing  *wait.Waiter[string, types.Volume]     // by ID
-	appearing *wait.Waiter[string, []types.Volume]   // by name
-	snapping  *wait.Waiter[string, []types.Snapshot] // by name
+	volumes   *wait.Waiter[string, types.Volume]     // by ID
+	named     *wait.Waiter[string, []types.Volume]   // by name
+	snapshots *wait.Waiter[string, []types.Snapshot] // by name
 	making    flight.Group[*backends.Volume]         // by name
 	taking    flight.Group[*backends.Snapshot]       // by name
 	deleting  flight.Group[struct{}]                 // by ID, volumes and snapshots
@@ -60,17 +58,15 @@ func newBackend(driver string, config Config, nodeID string, log *slog.Logger) *
 		o.Retryer = refusedOnly(t.Most)
 		o.APIOptions = append(o.APIOptions, b.paced)
 	})
-	byID := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10}
-	// A look that fails is no verdict, so that it may be given up early: others wait for the next.
-	looks := wait.Options{Batch: batch.Options{Max: mostFiltered, Timeout: t.Read / 2}, Least: t.Least, Most: t.Most, Typical: 5 * t.Least}
-	b.volumes = batch.New(byID, b.describe)
-	b.named = batch.New(byID, b.describeNamed)
-	b.instances = batch.New(byID, b.describeInstances)
-	b.changing = wait.New(looks, b.describe)
-	b.appearing = wait.New(looks, b.describeNamed)
-	b.snapping = wait.New(looks, b.describeNamedSnapshots)
+	asked := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10}
+	looks := wait.Options{Batch: asked, Least: t.Least, Most: t.Most, Typical: 5 * t.Least, Slow: asked.Slow, Gap: b.gap(13 * time.Second)}
+	b.instances = batch.New(asked, b.describeInstances)
+	b.volumes = wait.New(looks, b.describe)
+	looks.Gap = b.gap(20 * time.Second)
+	b.named = wait.New(looks, b.describeNamed)
+	b.snapshots = wait.New(looks, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}
-	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle, Names: names.New(deviceNames())})
+	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
 	b.node = newNode(b, nodeID)
 	return b
 }

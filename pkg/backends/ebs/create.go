@@ -34,6 +34,11 @@ func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) 
 func (b *backend) create(ctx context.Context, spec backends.Spec, source func(context.Context) (origin, error)) (*backends.Volume, error) {
 	op := flight.Op{Key: spec.Name, What: "making volume " + spec.Name}
 	return b.making.Do(ctx, op, func(ctx context.Context) (*backends.Volume, error) {
+		leave, err := b.pace.Enter("CreateVolume", 2*b.config.Timing.Call/3)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 		found, err := b.findNamed(ctx, spec.Name)
 		if err != nil {
 			return nil, err
@@ -49,7 +54,7 @@ func (b *backend) create(ctx context.Context, spec backends.Spec, source func(co
 		if err != nil {
 			return nil, err
 		}
-		m := making{b: b, name: spec.Name, design: d}
+		m := making{b: b, name: spec.Name, design: d, asked: leave}
 		return m.run(ctx)
 	})
 }
@@ -68,7 +73,7 @@ func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.
 	if v.State != types.VolumeStateCreating {
 		return v, nil
 	}
-	v, err := b.changing.Until(ctx, "create", aws.ToString(v.VolumeId), func(v types.Volume, err error) (bool, error) {
+	v, err := b.volumes.Until(ctx, "create", aws.ToString(v.VolumeId), func(v types.Volume, err error) (bool, error) {
 		return err == nil && v.State != types.VolumeStateCreating, err
 	})
 	if err != nil {
@@ -82,7 +87,8 @@ type making struct {
 	b    *backend
 	name string
 	design
-	unsure bool // whether a request is without an answer
+	asked  func() // to be called once a request was sent
+	unsure bool   // whether a request is without an answer
 }
 
 // run asks for the volume with one token after the other, until one has made it. A token is left for the next only when what
@@ -91,6 +97,7 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 	for {
 		token := m.b.tokens.Of(m.name)
 		v, err := flight.Finish(ctx, m.b.config.Timing.Call, func(ctx context.Context) (types.Volume, error) { return m.b.ask(ctx, m.design, token) })
+		m.asked()
 		if codeOf(err) == "IdempotentParameterMismatch" {
 			err = m.other(ctx, token)
 		} else if err == nil {
@@ -124,7 +131,7 @@ func (m *making) verdict(err error) error {
 func (m *making) settle(ctx context.Context, made types.Volume, token string) (*backends.Volume, error) {
 	visibleBy := aws.ToTime(made.CreateTime).Add(m.b.config.Timing.Settle)
 	gone := false
-	v, err := m.b.changing.Until(ctx, "create", aws.ToString(made.VolumeId), func(v types.Volume, err error) (bool, error) {
+	v, err := m.b.volumes.Until(ctx, "create", aws.ToString(made.VolumeId), func(v types.Volume, err error) (bool, error) {
 		switch {
 		case isGone(err):
 			gone = time.Now().After(visibleBy)
@@ -162,7 +169,7 @@ func (m *making) discard(ctx context.Context, v types.Volume) {
 func (m *making) other(ctx context.Context, token string) error {
 	ctx, cancel := context.WithDeadline(ctx, m.b.tokens.Doubt(token).Add(m.b.config.Timing.Settle))
 	defer cancel()
-	found, err := m.b.appearing.Until(ctx, "appear", m.name, func(found []types.Volume, err error) (bool, error) { return len(found) > 0, err })
+	found, err := m.b.named.Until(ctx, "appear", m.name, func(found []types.Volume, err error) (bool, error) { return len(found) > 0, err })
 	switch {
 	case err == nil:
 		return m.b.exists(ctx, m.name, found[0])

@@ -196,12 +196,12 @@ func (b *backend) change(ctx context.Context, id string) (types.Volume, error) {
 	switch code := codeOf(err); {
 	case err == nil, code == "IncorrectModificationState":
 		// A volume that is being modified may be on its way to what is wanted: by a request of which the answer was lost.
-		return b.changing.Until(ctx, "modify", id, until)
+		return b.volumes.Until(ctx, "modify", id, until)
 	case code == "InvalidParameterValue":
 		// EC2's rules were checked before: it may be as is wanted already, and not be shown so yet.
 		patience, cancel := context.WithTimeout(ctx, b.config.Timing.Settle)
 		defer cancel()
-		if v, late := b.changing.Until(patience, "modify", id, until); late == nil {
+		if v, late := b.volumes.Until(patience, "modify", id, until); late == nil {
 			return v, nil
 		}
 	}

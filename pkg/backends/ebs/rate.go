@@ -3,6 +3,7 @@ package ebs
 import (
 	"context"
 	"slices"
+	"time"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/smithy-go/middleware"
@@ -20,6 +21,17 @@ func (c Config) rateOf(action string) pace.Limit {
 		return limit
 	}
 	return usualRate()
+}
+
+// gap is how long to leave between two looks of a kind, at the longest. The nearer the account is to its limits, the less is gained by
+// looking often, because what is seen earlier has to wait for its next change: next to nothing for a few volumes at once, and seconds
+// where hundreds are under way.
+func (b *backend) gap(longest time.Duration) func() time.Duration {
+	const exhausted = 8 * time.Second
+	return func() time.Duration {
+		used := b.pace.Used()
+		return min(time.Duration(used*used*float64(exhausted)), longest)
+	}
 }
 
 // paced makes each attempt of a request wait for its turn. It is behind the SDK's own retries.

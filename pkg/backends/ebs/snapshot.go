@@ -51,7 +51,7 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec, 
 		return nil, asked
 	}
 	found, err := flight.Finish(ctx, b.config.Timing.Settle, func(ctx context.Context) ([]types.Snapshot, error) {
-		return b.snapping.Until(ctx, "appear", spec.Name, func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
+		return b.snapshots.Until(ctx, "appear", spec.Name, func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
 	})
 	if err != nil {
 		return nil, backends.Errorf(backends.Busy, "the snapshot was asked for and does not show: ask again: %w", cmp.Or(asked, err))

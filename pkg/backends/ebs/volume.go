@@ -37,7 +37,7 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 // findNamed returns the volume of that name, nil when there is none. Should there be several, which takes two controllers or
 // an EC2 that hid one for long, all callers get the oldest one, and the log tells of the others.
 func (b *backend) findNamed(ctx context.Context, name string) (*types.Volume, error) {
-	found, err := b.named.Do(ctx, name)
+	found, err := b.named.Look(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (b *backend) volume(ctx context.Context, handle string) (types.Volume, erro
 	if !isID("vol", handle) {
 		return types.Volume{}, backends.Errorf(backends.NotFound, "there is no volume %q: handles are such as vol-0123456789abcdef0", handle)
 	}
-	return b.volumes.Do(ctx, handle)
+	return b.volumes.Look(ctx, handle)
 }
 
 // view is a volume as the contract has it.
@@ -137,7 +137,7 @@ func (b *backend) remove(ctx context.Context, handle string) error {
 	if err = failure(err); err != nil && !b.goes(ctx, handle, err) {
 		return err
 	}
-	_, err = b.changing.Until(ctx, "delete", handle, func(_ types.Volume, err error) (bool, error) { return isGone(err), notGone(err) })
+	_, err = b.volumes.Until(ctx, "delete", handle, func(_ types.Volume, err error) (bool, error) { return isGone(err), notGone(err) })
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (b *backend) goes(ctx context.Context, handle string, failed error) bool {
 	case backends.NotFound:
 		return true
 	case backends.Busy, backends.Unavailable:
-		_, err := b.volumes.Do(ctx, handle)
+		_, err := b.volumes.Look(ctx, handle)
 		return isGone(err)
 	default:
 		return false

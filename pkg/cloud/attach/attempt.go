@@ -17,8 +17,8 @@ type attempt struct {
 
 // run makes one step after the other, each from what the cloud says then, until one decides.
 func (a *attempt) run(ctx context.Context) (Attachment, error) {
-	for {
-		v, err := a.m.cloud.Look(ctx, a.Volume)
+	for ; ; a.Seen = nil {
+		v, err := a.m.look(ctx, a.Request)
 		if err != nil {
 			return Attachment{}, err
 		}
@@ -26,6 +26,14 @@ func (a *attempt) run(ctx context.Context) (Attachment, error) {
 			return attachment, err
 		}
 	}
+}
+
+// look looks at a volume that was not seen before.
+func (m *Machine) look(ctx context.Context, r Request) (Volume, error) {
+	if r.Seen != nil {
+		return *r.Seen, nil
+	}
+	return m.cloud.Look(ctx, r.Volume)
 }
 
 func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, decided bool, err error) {
@@ -69,9 +77,11 @@ func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided boo
 	})
 	switch {
 	case err == nil:
+		a.m.taken.add(a.Node, name)
 		attachment, err = a.arrive(ctx)
 		return attachment, true, err
 	case errors.Is(err, ErrNameTaken):
+		a.m.taken.forget(a.Node)
 		a.m.begun.forget(a.Volume, a.Node)
 		a.avoid = append(a.avoid, name)
 		return Attachment{}, false, nil
@@ -90,10 +100,16 @@ func (a *attempt) name(ctx context.Context) (name string, free func(), err error
 	if a.m.options.Names == nil {
 		return "", func() {}, nil
 	}
+	if taken, ok := a.m.taken.names(a.Node, a.m.options.Remember); ok {
+		if name, free, err = a.m.options.Names.Reserve(a.Node, taken, a.avoid); err == nil {
+			return name, free, nil
+		}
+	}
 	taken, err := a.m.cloud.Taken(ctx, a.Node)
 	if err != nil {
 		return "", nil, err
 	}
+	a.m.taken.list(a.Node, taken)
 	return a.m.options.Names.Reserve(a.Node, taken, a.avoid)
 }
 

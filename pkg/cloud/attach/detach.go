@@ -9,37 +9,37 @@ import (
 )
 
 // detach takes attachments away until there is none, and none can come any more.
-func (m *Machine) detach(ctx context.Context, volume, node string) error {
-	for {
-		v, err := m.known(ctx, volume, node)
-		if err != nil || !v.has(node) {
+func (m *Machine) detach(ctx context.Context, r Request) error {
+	for ; ; r.Seen = nil {
+		v, err := m.known(ctx, r)
+		if err != nil || !v.has(r.Node) {
 			return err
 		}
 		for _, a := range v.Attachments {
-			if node != "" && a.Node != node {
+			if r.Node != "" && a.Node != r.Node {
 				continue
 			}
-			if err := m.detachOne(ctx, volume, a); err != nil {
+			if err := m.detachOne(ctx, r.Volume, a); err != nil {
 				return err
 			}
-			m.begun.forget(volume, a.Node)
+			m.begun.forget(r.Volume, a.Node)
 		}
 	}
 }
 
-// known looks at the volume. When an attachment was begun of which nothing is to be seen, it looks for as long as the cloud
+// known looks at the volume, unless it was seen before. When an attachment was begun of which nothing is to be seen, it looks for as long as the cloud
 // may need to show it: detached now would be attached in a moment.
-func (m *Machine) known(ctx context.Context, volume, node string) (Volume, error) {
-	v, err := m.cloud.Look(ctx, volume)
-	left := m.begun.left(volume, node)
-	if err != nil || v.has(node) || left <= 0 {
+func (m *Machine) known(ctx context.Context, r Request) (Volume, error) {
+	v, err := m.look(ctx, r)
+	left := m.begun.left(r.Volume, r.Node)
+	if err != nil || v.has(r.Node) || left <= 0 {
 		return v, err
 	}
 	patience, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	late, err := m.cloud.Wait(patience, "attach", volume, func(v Volume, err error) (bool, error) { return v.has(node), err })
+	late, err := m.cloud.Wait(patience, "attach", r.Volume, func(v Volume, err error) (bool, error) { return v.has(r.Node), err })
 	if err != nil && patience.Err() != nil && ctx.Err() == nil {
-		return m.cloud.Look(ctx, volume)
+		return m.cloud.Look(ctx, r.Volume)
 	}
 	return late, err
 }

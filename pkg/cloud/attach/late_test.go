@@ -55,7 +55,7 @@ func TestAttachmentThatArrivesLate(t *testing.T) {
 		if err := attachTo(t, m, "v", "one"); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Detach(t.Context(), "v", "one"); err != nil {
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(2 * delay)
@@ -74,7 +74,7 @@ func TestDetachmentThatArrivesLate(t *testing.T) {
 		if err := attachTo(t, m, "v", "one"); err != nil {
 			t.Fatal(err)
 		}
-		for err := m.Detach(t.Context(), "v", "one"); err != nil; err = m.Detach(t.Context(), "v", "one") {
+		for err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil; err = m.Detach(t.Context(), Request{Volume: "v", Node: "one"}) {
 			if !backends.Is(err, backends.Unavailable) {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func TestDetachmentThatArrivesLate(t *testing.T) {
 		if err := attachTo(t, m, "v", "two"); err != nil {
 			t.Errorf("to another node, which the late request does not concern: %v", err)
 		}
-		if err := m.Detach(t.Context(), "v", "two"); err != nil {
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "two"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := m.Attach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {

@@ -19,6 +19,9 @@ type Options struct {
 	Settle time.Duration
 	// Names chooses device names; nil in clouds without.
 	Names *names.Allocator
+	// Remember is how long the device names that a node has are taken to be those that the cloud listed, and those given since:
+	// a name that another has taken meanwhile is refused by the cloud.
+	Remember time.Duration
 }
 
 // Machine attaches and detaches the volumes of one cloud. All who do so in a process must use the same one.
@@ -28,6 +31,7 @@ type Machine struct {
 	flights   flight.Group[Attachment]
 	attaching *slots
 	detaching *slots
+	taken     taken
 	begun     begun // attachments
 	ended     begun // detachments
 }
@@ -43,11 +47,13 @@ func New(cloud Cloud, options Options) *Machine {
 	}
 }
 
-// Request says what is to be attached where.
+// Request says what is to be attached where, or no longer.
 type Request struct {
 	Volume, Node string
 	// Shared says that other nodes may have the volume too, if the cloud can do that.
 	Shared bool
+	// Seen is how the volume was since the call began, if that is known: it saves a look.
+	Seen *Volume
 }
 
 // Attach returns once the cloud says that the volume is attached to the node. Kinds: NotFound for the volume or the node;
@@ -66,13 +72,13 @@ func (m *Machine) Attach(ctx context.Context, r Request) (Attachment, error) {
 
 // Detach returns once the cloud says that the volume is not attached to the node; with an empty node, to any. Kinds:
 // NotFound for the volume; Busy and Unavailable when it is not known or not decided yet.
-func (m *Machine) Detach(ctx context.Context, volume, node string) error {
-	what := fmt.Sprintf("detaching volume %q from node %q", volume, node)
-	if node == "" {
-		what = fmt.Sprintf("detaching volume %q from every node", volume)
+func (m *Machine) Detach(ctx context.Context, r Request) error {
+	what := fmt.Sprintf("detaching volume %q from node %q", r.Volume, r.Node)
+	if r.Node == "" {
+		what = fmt.Sprintf("detaching volume %q from every node", r.Volume)
 	}
-	_, err := m.flights.Do(ctx, flight.Op{Key: volume, What: what, Join: true}, func(ctx context.Context) (Attachment, error) {
-		return Attachment{}, m.detach(ctx, volume, node)
+	_, err := m.flights.Do(ctx, flight.Op{Key: r.Volume, What: what, Join: true}, func(ctx context.Context) (Attachment, error) {
+		return Attachment{}, m.detach(ctx, r)
 	})
 	return err
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func machine(s *sim) *Machine {
-	return New(s, Options{PerNode: 3, InAll: 5, Timeout: 5 * time.Second, Settle: 10 * time.Second, Names: names.New([]string{"a", "b", "c", "d", "e", "f", "g", "h"})})
+	return New(s, Options{PerNode: 3, InAll: 5, Timeout: 5 * time.Second, Settle: 10 * time.Second, Remember: time.Minute, Names: names.New([]string{"a", "b", "c", "d", "e", "f", "g", "h"})})
 }
 
 // within runs a call with a deadline, which it must keep to.
@@ -60,14 +60,14 @@ func TestAttachAndDetach(t *testing.T) {
 			t.Errorf("the volume is %+v after the requests %v", have, s.asked)
 		}
 		for _, node := range []string{"two", "one", "one", ""} {
-			if err := m.Detach(t.Context(), "v", node); err != nil {
+			if err := m.Detach(t.Context(), Request{Volume: "v", Node: node}); err != nil {
 				t.Errorf("detaching from %q: %v", node, err)
 			}
 		}
 		if have := s.truth("v"); len(have.Attachments) != 0 || s.asked["detach v from one"] != 1 || s.asked["detach v from two"] != 0 {
 			t.Errorf("the volume is %+v after the requests %v", have, s.asked)
 		}
-		for _, err := range []error{attachTo(t, m, "no-such-volume", "one"), m.Detach(t.Context(), "no-such-volume", "one")} {
+		for _, err := range []error{attachTo(t, m, "no-such-volume", "one"), m.Detach(t.Context(), Request{Volume: "no-such-volume", Node: "one"})} {
 			if !backends.Is(err, backends.NotFound) {
 				t.Errorf("a volume that is not there: %v, want NotFound", err)
 			}
@@ -104,7 +104,7 @@ func TestSharedVolumeHasManyNodes(t *testing.T) {
 		if err := attachTo(t, m, "v", "four"); !backends.Is(err, backends.InUse) {
 			t.Errorf("attaching to one node only: %v, want InUse", err)
 		}
-		if err := m.Detach(t.Context(), "v", ""); err != nil || len(s.truth("v").Attachments) != 0 {
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: ""}); err != nil || len(s.truth("v").Attachments) != 0 {
 			t.Errorf("detached from every node: %v, and the volume is %+v", err, s.truth("v"))
 		}
 	})
@@ -163,7 +163,7 @@ func TestAttachmentThatIsNotShownYet(t *testing.T) {
 			t.Fatalf("in too short a time: %v, want Busy", err)
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // The clock is the test's own.
-		if err := m.Detach(t.Context(), "v", "one"); err != nil || len(s.truth("v").Attachments) != 0 {
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil || len(s.truth("v").Attachments) != 0 {
 			t.Errorf("detached with %v, and the volume is %+v", err, s.truth("v"))
 		}
 	})
@@ -178,7 +178,7 @@ func TestRefusalIsNotWaitedFor(t *testing.T) {
 		if err := attachTo(t, m, "v", "one"); !backends.Is(err, backends.Busy) {
 			t.Fatalf("refused: %v, want Busy", err)
 		}
-		if err := within(t, time.Second, func(ctx context.Context) error { return m.Detach(ctx, "v", "one") }); err != nil {
+		if err := within(t, time.Second, func(ctx context.Context) error { return m.Detach(ctx, Request{Volume: "v", Node: "one"}) }); err != nil {
 			t.Errorf("detaching what was never attached: %v", err)
 		}
 	})
@@ -283,7 +283,7 @@ func (m *Machine) attachChecked(ctx context.Context, t *testing.T, s *sim, volum
 
 func (m *Machine) detachChecked(ctx context.Context, t *testing.T, s *sim, volume, node string) error {
 	began := time.Now()
-	err := m.Detach(ctx, volume, node)
+	err := m.Detach(ctx, Request{Volume: volume, Node: node})
 	if err == nil && !s.wasSince(volume, began.Add(-s.lag), func(v Volume) bool { return !v.has(node) }) {
 		t.Errorf("volume %q is said to be detached from %q and is %+v", volume, node, s.truth(volume))
 	}

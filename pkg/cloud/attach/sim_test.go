@@ -208,5 +208,6 @@ func (s *sim) names(node string) (taken []string) {
 func (s *sim) Taken(_ context.Context, node string) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asked["names of "+node]++
 	return s.names(node), nil
 }

@@ -47,6 +47,28 @@ func TestOneOperationAThing(t *testing.T) {
 	})
 }
 
+func TestWorkKnowsItsCallersDeadline(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	want, _ := ctx.Deadline()
+	var outer, inner Group[time.Time]
+	got, err := outer.Do(ctx, Op{Key: "v"}, func(ctx context.Context) (time.Time, error) {
+		return inner.Do(ctx, Op{Key: "v"}, func(ctx context.Context) (time.Time, error) {
+			if _, ok := ctx.Deadline(); ok {
+				t.Error("work ends at the deadline of one of its callers")
+			}
+			at, _ := Deadline(ctx)
+			return at, nil
+		})
+	})
+	if err != nil || !got.Equal(want) {
+		t.Errorf("the deadline is %v, %v; want %v", got, err, want)
+	}
+	if at, ok := Deadline(t.Context()); ok {
+		t.Errorf("without one it is %v", at)
+	}
+}
+
 func TestJoinedCallersShareTheOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g Group[string]

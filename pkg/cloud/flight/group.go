@@ -74,7 +74,7 @@ func (g *Group[T]) board(ctx context.Context, op Op, work func(context.Context) 
 		f.callers++
 		return f, nil
 	}
-	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	inner, cancel := context.WithCancelCause(withDeadline(ctx))
 	f := &flight[T]{op: op, callers: 1, cancel: cancel, done: make(chan struct{})}
 	if g.flights == nil {
 		g.flights = map[string]*flight[T]{}
@@ -99,6 +99,27 @@ func (g *Group[T]) leave(f *flight[T]) {
 	if f.callers--; f.callers == 0 {
 		f.cancel(context.Canceled)
 	}
+}
+
+// deadlineKey is for the deadline of the first caller in the context of work.
+type deadlineKey struct{}
+
+// withDeadline is the context without its end, of which Deadline still tells.
+func withDeadline(ctx context.Context) context.Context {
+	if at, ok := Deadline(ctx); ok {
+		ctx = context.WithValue(ctx, deadlineKey{}, at)
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// Deadline is when the caller wants its answer for whom an operation was begun, or a context's own deadline. Whatever it does for
+// others meanwhile, work is to get on by then.
+func Deadline(ctx context.Context) (at time.Time, ok bool) {
+	if at, ok = ctx.Deadline(); ok {
+		return at, ok
+	}
+	at, ok = ctx.Value(deadlineKey{}).(time.Time)
+	return at, ok
 }
 
 // Finish makes a call that is to be answered although nobody waits for it any longer, within the timeout.

@@ -19,13 +19,14 @@ type Limit struct {
 type Pacer struct {
 	of func(action string) Limit
 
-	mu      sync.Mutex
-	actions map[string]*rate.Limiter
+	mu        sync.Mutex
+	actions   map[string]*rate.Limiter
+	preparing map[string]int // see Enter
 }
 
 // New makes a Pacer. The function says how often an action may be asked for.
 func New(of func(action string) Limit) *Pacer {
-	return &Pacer{of: of, actions: map[string]*rate.Limiter{}}
+	return &Pacer{of: of, actions: map[string]*rate.Limiter{}, preparing: map[string]int{}}
 }
 
 func (p *Pacer) action(name string) *rate.Limiter {
@@ -44,9 +45,24 @@ func (p *Pacer) action(name string) *rate.Limiter {
 func (p *Pacer) Wait(ctx context.Context, action string) error {
 	l := p.action(action)
 	if err := l.Wait(ctx); err != nil {
-		return backends.Errorf(backends.Busy, "%s is asked for as often as the cloud allows, %.3g times a second, and others are before: ask again", action, l.Limit())
+		return late(action, float64(l.Limit()))
 	}
 	return nil
+}
+
+// Used is how much of its burst an action has used up that has used most of it: 0 for nothing, 1 for all of it, and more when
+// requests are waiting for their turn.
+func (p *Pacer) Used() (most float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.actions {
+		most = max(most, 1-l.Tokens()/float64(l.Burst()))
+	}
+	return most
+}
+
+func late(action string, perSecond float64) error {
+	return backends.Errorf(backends.Busy, "%s is asked for as often as the cloud allows, %.3g times a second, and others are before: ask again", action, perSecond)
 }
 
 // slowest is the least part of its limit to which an action is slowed down, and recovery how much faster it becomes with each

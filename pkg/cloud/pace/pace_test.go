@@ -82,3 +82,58 @@ func TestRefusalsSlowDown(t *testing.T) {
 		}
 	})
 }
+
+func TestNoMoreArePreparedThanCanBeSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pacer()
+		var leave func()
+		for range 20 { // 10 at once, and 5 a second
+			var err error
+			if leave, err = p.Enter("Attach", 2*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.Enter("Attach", 2*time.Second); !backends.Is(err, backends.Busy) || !strings.Contains(err.Error(), "Attach") {
+			t.Errorf("one too many: got %v, want Busy that names the action", err)
+		}
+		if _, err := p.Enter("Detach", 2*time.Second); err != nil {
+			t.Errorf("another action: %v", err)
+		}
+		leave()
+		leave()
+		if _, err := p.Enter("Attach", 2*time.Second); err != nil {
+			t.Errorf("after one has left: %v", err)
+		}
+		if _, err := p.Enter("Attach", 2*time.Second); err == nil {
+			t.Error("who leaves twice makes room for two")
+		}
+	})
+}
+
+func TestUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pacer()
+		if used := p.Used(); used != 0 {
+			t.Errorf("at first: %v", used)
+		}
+		took(t, p, "Attach", 5)
+		if used := p.Used(); used != 0.5 {
+			t.Errorf("after half the burst: %v", used)
+		}
+		took(t, p, "Detach", 10)
+		if used := p.Used(); used != 1 {
+			t.Errorf("after a burst: %v", used)
+		}
+		for range 10 {
+			go func() { _ = p.Wait(t.Context(), "Detach") }()
+		}
+		synctest.Wait()
+		if used := p.Used(); used != 2 {
+			t.Errorf("with as many waiting: %v", used)
+		}
+		<-time.After(5 * time.Second)
+		if used := p.Used(); used > 0.01 {
+			t.Errorf("after a pause: %v", used)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/batch"
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
 // Options say how a Waiter looks.
@@ -17,6 +18,12 @@ type Options struct {
 	Least, Most time.Duration
 	// Typical is what the cloud is taken to need before it has been seen at work.
 	Typical time.Duration
+	// Slow is how long the next look is held back for the sake of one that is under way; 0 for until it ends. One connection
+	// that hangs would otherwise stop all who wait.
+	Slow time.Duration
+	// Gap is the least time between two looks of any kind at the moment, where more would be of no use; nil for none. A call of
+	// Look is kept waiting for no more than half its time.
+	Gap func() time.Duration
 }
 
 // Waiter waits for things of one kind. It has a goroutine only while somebody waits.
@@ -28,18 +35,21 @@ type Waiter[K comparable, S any] struct {
 	pace     pace
 	waiting  []*waiter[K, S]
 	running  bool
-	earliest time.Time     // no look begins before it
+	began    time.Time     // when the last look began
+	earliest time.Time     // what is waited for is not looked at before
 	changed  chan struct{} // has room for one: the goroutine is to look at waiting again
 }
 
 // waiter is one caller of Until.
 type waiter[K comparable, S any] struct {
-	ctx        context.Context // for its values only
+	ctx        context.Context
 	transition string
 	key        K
-	accept     func(S, error) (bool, error)
+	accept     func(S, error) (bool, error) // nil for one look, whatever it shows
 	began      time.Time
 	due        time.Time
+	latest     time.Time       // when the look is due whatever the gap; none if zero
+	seen       time.Time       // when the last look began that the thing was seen in
 	done       chan outcome[S] // has room for one
 	unknown    error           // why the last look said nothing
 	looks      int             // how often the thing was looked at
@@ -67,32 +77,44 @@ func New[K comparable, S any](options Options, look batch.Func[K, S]) *Waiter[K,
 // accept sees failures too, such as NotFound, but for those of Kinds Busy and Unavailable: they say nothing about the
 // thing, and it is looked at again. Kinds: those of accept; Busy, with the reason, when the context ends first.
 func (w *Waiter[K, S]) Until(ctx context.Context, transition string, key K, accept func(S, error) (done bool, err error)) (S, error) {
-	me := w.join(ctx, transition, key, accept)
+	return w.join(ctx, &waiter[K, S]{transition: transition, key: key, accept: accept})
+}
+
+// Look looks at the thing once, together with all that others want to know. What it returns was seen after it was called. Kinds:
+// those of the look; Busy when the context ends first.
+func (w *Waiter[K, S]) Look(ctx context.Context, key K) (S, error) {
+	return w.join(ctx, &waiter[K, S]{key: key})
+}
+
+func (w *Waiter[K, S]) join(ctx context.Context, me *waiter[K, S]) (none S, _ error) {
+	if err := ctx.Err(); err != nil {
+		return none, backends.Errorf(backends.Busy, "not asked, because the request has ended: %w", err)
+	}
+	me.ctx, me.began, me.done = ctx, time.Now(), make(chan outcome[S], 1)
+	w.enter(me)
 	select {
 	case o := <-me.done:
 		return o.state, o.err
 	case <-ctx.Done():
-		var none S
 		return none, w.leave(ctx, me)
 	}
 }
 
-func (w *Waiter[K, S]) join(ctx context.Context, transition string, key K, accept func(S, error) (bool, error)) *waiter[K, S] {
+func (w *Waiter[K, S]) enter(me *waiter[K, S]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
-	me := &waiter[K, S]{
-		ctx: context.WithoutCancel(ctx), transition: transition, key: key, accept: accept,
-		began: now, due: now.Add(w.pace.first(transition)), done: make(chan outcome[S], 1),
+	if me.due = me.began; me.accept != nil {
+		me.due = me.began.Add(w.pace.first(me.transition))
+	} else if end, ok := flight.Deadline(me.ctx); ok {
+		me.latest = me.began.Add(end.Sub(me.began) / 2)
 	}
 	w.waiting = append(w.waiting, me)
 	if !w.running {
 		w.running = true
 		go w.run()
-		return me
+		return
 	}
 	w.wake()
-	return me
 }
 
 // leave takes a waiter out and says why it leaves.
@@ -113,126 +135,4 @@ func (w *Waiter[K, S]) wake() {
 	case w.changed <- struct{}{}:
 	default:
 	}
-}
-
-// run looks for all who wait until nobody does.
-func (w *Waiter[K, S]) run() {
-	for {
-		at, ok := w.next()
-		if !ok {
-			return
-		}
-		if pause := time.Until(at); pause > 0 {
-			w.sleep(pause)
-			continue
-		}
-		w.tick()
-	}
-}
-
-// sleep ends early when somebody came or left.
-func (w *Waiter[K, S]) sleep(pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.changed:
-	}
-}
-
-// next is when the next look is due; without anybody waiting, the goroutine is taken to have ended.
-func (w *Waiter[K, S]) next() (at time.Time, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, me := range w.waiting {
-		if !ok || me.due.Before(at) {
-			at, ok = me.due, true
-		}
-	}
-	w.running = ok
-	if at.Before(w.earliest) {
-		at = w.earliest
-	}
-	return at, ok
-}
-
-// tick makes one look at everything that is waited for: what is not due yet costs nothing more.
-func (w *Waiter[K, S]) tick() {
-	ctx, keys := w.keys()
-	if len(keys) == 0 {
-		return
-	}
-	began := time.Now()
-	results := batch.Each(ctx, keys, w.options.Batch, w.look)
-	seen := make(map[K]batch.Result[S], len(keys))
-	for i, key := range keys {
-		seen[key] = results[i]
-	}
-	w.deliver(seen, began)
-}
-
-func (w *Waiter[K, S]) keys() (ctx context.Context, keys []K) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	known := map[K]bool{}
-	for _, me := range w.waiting {
-		if ctx = me.ctx; !known[me.key] {
-			known[me.key] = true
-			keys = append(keys, me.key)
-		}
-	}
-	return ctx, keys
-}
-
-// deliver shows each waiter what was seen, unless it came after the look had begun.
-func (w *Waiter[K, S]) deliver(seen map[K]batch.Result[S], began time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := time.Now()
-	still := w.waiting[:0:0]
-	for _, me := range w.waiting {
-		result, looked := seen[me.key]
-		if !looked || me.began.After(began) {
-			still = append(still, me)
-			continue
-		}
-		if !w.show(me, result, now) {
-			still = append(still, me)
-		}
-	}
-	w.waiting = still
-	w.pace.heard(anyAnswer(seen))
-	w.earliest = now.Add(w.pace.gap())
-}
-
-func anyAnswer[K comparable, S any](seen map[K]batch.Result[S]) bool {
-	for _, result := range seen {
-		if !saysNothing(result.Err) {
-			return true
-		}
-	}
-	return false
-}
-
-// show tells whether the waiter is done.
-func (w *Waiter[K, S]) show(me *waiter[K, S], result batch.Result[S], now time.Time) bool {
-	me.due = now.Add(w.pace.next(me.transition, now.Sub(me.began)))
-	me.looks++
-	if me.unknown = nil; saysNothing(result.Err) {
-		me.unknown = result.Err
-		return false
-	}
-	done, err := me.accept(result.Value, result.Err)
-	if !done && err == nil {
-		return false
-	}
-	if err == nil {
-		w.pace.learn(me.transition, now.Sub(me.began), me.looks == 1)
-	}
-	me.done <- outcome[S]{result.Value, err}
-	return true
-}
-
-func saysNothing(err error) bool {
-	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
 }
