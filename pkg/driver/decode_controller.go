@@ -57,6 +57,9 @@ func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error
 	if err := sameFSType(r.GetVolumeCapabilities(), c.settings.FSType); err != nil {
 		return err
 	}
+	if err := checkGeometry(r.GetVolumeCapabilities(), c.settings); err != nil {
+		return err
+	}
 	c.spec.LeastDeviceBytes = leastDevice(r.GetVolumeCapabilities(), c.settings)
 	types := accessTypes{Types: slices.Sorted(slices.Values(texts(c.spec.Access.Types)))}
 	c.spec.Parameters = own
@@ -86,6 +89,18 @@ func sameFSType(capabilities []*csi.VolumeCapability, class string) error {
 		if asked != "" && class != "" && asked != class {
 			return backends.Errorf(backends.Invalid,
 				"the volume capability asks for the filesystem %q and the class parameter csi.storage.k8s.io/fstype for %q: name one", asked, class)
+		}
+	}
+	return nil
+}
+
+// checkGeometry refuses early what the node could not make.
+func checkGeometry(capabilities []*csi.VolumeCapability, settings node.Settings) error {
+	for _, c := range capabilities {
+		if mount := c.GetMount(); mount != nil {
+			if err := settings.CheckGeometry(mount.GetFsType()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

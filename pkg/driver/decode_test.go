@@ -145,6 +145,8 @@ func TestCreateVolumeIsRefused(t *testing.T) {
 		"wrong value":       {func(r *csi.CreateVolumeRequest) { r.Parameters["pool"] = "tape" }, []string{"pool", "tape", "image"}},
 		"unknown mutable":   {func(r *csi.CreateVolumeRequest) { r.MutableParameters["iop"] = "1" }, []string{"iop", "iops"}},
 		"two filesystems":   {func(r *csi.CreateVolumeRequest) { r.Parameters["csi.storage.k8s.io/fstype"] = "xfs" }, []string{"ext4", "xfs"}},
+		"no such layout":    {func(r *csi.CreateVolumeRequest) { r.Parameters["blockSize"] = "3000" }, []string{"blockSize", "3000", "power of two"}},
+		"layout too far":    {func(r *csi.CreateVolumeRequest) { r.Parameters["blocksize"] = "65536" }, []string{"blocksize", "65536", "4096"}},
 		"empty source":      {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }, []string{"neither"}},
 		"source without ID": {func(r *csi.CreateVolumeRequest) {
 			r.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{}}}

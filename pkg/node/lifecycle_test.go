@@ -250,6 +250,25 @@ func TestStageGrows(t *testing.T) {
 	}
 }
 
+// The class says how a filesystem is laid out, when it is made.
+func TestStageObeysTheGeometry(t *testing.T) {
+	w := newWorld(t)
+	w.image("v", 16)
+	staging := w.stageRequest("v")
+	staging.Use.FSType, staging.Settings.Inodes = "ext4", 512
+	w.stage(staging)
+	stats, err := w.service.Stats(w.context(), "v", staging.StagingPath)
+	w.must(err)
+	if stats.Inodes.Total != 512 {
+		t.Errorf("the filesystem has %d inodes, want 512", stats.Inodes.Total)
+	}
+	w.unstage(staging)
+	staging.Settings.Inodes = 1024 // Too late for this volume, and no reason to refuse it.
+	w.stage(staging)
+	w.unstage(staging)
+	w.wantNothingLeft()
+}
+
 func TestVolumesInParallel(t *testing.T) {
 	w := newWorld(t)
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
@@ -9,6 +10,7 @@ import (
 // the node in the volume context.
 type Settings struct {
 	FSType string `param:"csi.storage.k8s.io/fstype" enum:"ext4|xfs|btrfs" doc:"Filesystem to make on a new volume, when the volume capability names none."`
+	filesystem.Geometry
 	// FSGroupChangePolicy stands in for the pod's field of that name, which CSI does not tell a driver.
 	FSGroupChangePolicy string `param:"fsGroupChangePolicy" enum:"Always|OnRootMismatch" default:"Always" doc:"With --delegate-fsgroup: apply the pod's fsGroup on each stage that did work, or only when the volume's root does not have it yet."`
 	// FSTrimInterval is 0 for never.

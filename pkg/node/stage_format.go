@@ -15,7 +15,7 @@ func (st *staging) format(ctx context.Context) (err error) {
 	fsType := st.want.Source.FSType
 	st.service.log.InfoContext(ctx, "formatting", "volume", st.request.Volume, "device", st.device.Path, "filesystem", fsType, "resume", st.halfMade(fsType))
 	st.found, err = st.service.tools.Format(ctx, filesystem.Request{
-		Path: st.device.Path, Held: st.device.File, FSType: fsType, Volume: st.request.Volume,
+		Path: st.device.Path, Held: st.device.File, FSType: fsType, Volume: st.request.Volume, Geometry: st.request.Settings.Geometry,
 	})
 	return err
 }

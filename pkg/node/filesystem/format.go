@@ -14,11 +14,11 @@ import (
 
 // Request says what Format is to make, and where.
 type Request struct {
-	Path    string   // the device node
-	Held    *os.File // the device itself, open for writing: the one that was proven
-	FSType  string   // one of Types
-	Volume  string   // the handle of the volume that the device is
-	Options []string // further arguments for mkfs, each an element; nothing that forces it
+	Path     string   // the device node
+	Held     *os.File // the device itself, open for writing: the one that was proven
+	FSType   string   // one of Types
+	Volume   string   // the handle of the volume that the device is
+	Geometry Geometry // how it is laid out
 }
 
 // mark is what is noted on the device meanwhile.
@@ -77,7 +77,7 @@ func Missing(fsType string) error {
 // or when it was finished only lacks that the mark is taken away.
 //
 // Kinds: InUse when the device holds something, naming it; Invalid for a type that is not one of Types or
-// an option that would force mkfs; OutOfRange for a device that is too small; Unsupported when mkfs is not
+// a Geometry that it cannot have; OutOfRange for a device that is too small; Unsupported when mkfs is not
 // installed; Busy when another tool works on the device; Unavailable when the device cannot be read or
 // written, is not the held one, or the context ended: mkfs is killed then; Unknown when mkfs fails.
 func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
@@ -113,7 +113,7 @@ func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 		found.Mark = Mark{}
 		return found, eraseMark(ctx, req.Held, size)
 	}
-	args := slices.Concat(m.args, req.Options)
+	args := slices.Concat(m.args, req.Geometry.options(req.FSType))
 	if force {
 		args = append(args, m.force)
 	}
@@ -129,12 +129,7 @@ func (r Request) maker() (maker, error) {
 		return maker{}, err
 	}
 	m, _ := makerOf(r.FSType)
-	for _, option := range r.Options {
-		if option == "--force" || strings.HasPrefix(option, "-") && !strings.HasPrefix(option, "--") && strings.ContainsAny(option, "fF") {
-			return maker{}, backends.Errorf(backends.Invalid, "mkfs option %q could force it over data: give options and their values as separate arguments, without that one", option)
-		}
-	}
-	return m, nil
+	return m, r.Geometry.Check(r.FSType)
 }
 
 // size checks that the node is still that of the held device, and returns the device's size.

@@ -28,8 +28,12 @@ func format(t *testing.T, d *device.Device, fsType string) {
 }
 
 // request asks for a filesystem on the device of volume v.
-func request(d *device.Device, fsType string, options ...string) Request {
-	return Request{Path: d.Path, Held: d.File, FSType: fsType, Volume: "v", Options: options}
+func request(d *device.Device, fsType string) Request {
+	return laidOut(d, fsType, Geometry{})
+}
+
+func laidOut(d *device.Device, fsType string, g Geometry) Request {
+	return Request{Path: d.Path, Held: d.File, FSType: fsType, Volume: "v", Geometry: g}
 }
 
 // on notes on a device that it is being formatted.
@@ -86,37 +90,24 @@ func TestFormatRefuses(t *testing.T) {
 		req  Request
 		want backends.Kind
 	}{
-		"unknown type":  {request(d, "ext3"), backends.Invalid},
-		"forced":        {request(d, "ext4", "-F"), backends.Invalid},
-		"forced, mixed": {request(d, "ext4", "-qF"), backends.Invalid},
-		"forced, long":  {request(d, "btrfs", "--force"), backends.Invalid},
-		"too small":     {request(small, "ext4"), backends.OutOfRange},
-		"another node":  {Request{Path: other.Path, Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
-		"no node":       {Request{Path: "/dev/none-such", Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
-		"long handle":   {Request{Path: d.Path, Held: d.File, FSType: "ext4", Volume: strings.Repeat("v", markSize)}, backends.Invalid},
+		"unknown type": {request(d, "ext3"), backends.Invalid},
+		"no geometry":  {laidOut(d, "btrfs", Geometry{BlockSize: 4096}), backends.Invalid},
+		"too small":    {request(small, "ext4"), backends.OutOfRange},
+		"another node": {Request{Path: other.Path, Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
+		"no node":      {Request{Path: "/dev/none-such", Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
+		"long handle":  {Request{Path: d.Path, Held: d.File, FSType: "ext4", Volume: strings.Repeat("v", markSize)}, backends.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewTools(1).Format(t.Context(), test.req)
 			wantKind(t, err, test.want)
 		})
 	}
-	_, err := NewTools(1).Format(t.Context(), request(other, "ext4", "-O", "none-such"))
+	_, err := NewTools(1).Format(t.Context(), laidOut(other, "ext4", Geometry{Inodes: 1 << 31}))
 	wantKind(t, err, backends.Unknown)
 	for _, d := range []*device.Device{d, small} {
 		if found := probe(t, d.File); !found.Blank() {
 			t.Errorf("%s holds %s", d, found)
 		}
-	}
-}
-
-func TestFormatWithOptions(t *testing.T) {
-	needTools(t, "ext4")
-	d := attach(t, image(t, 16*mib))
-	if _, err := NewTools(1).Format(t.Context(), request(d, "ext4", "-b", "4096")); err != nil {
-		t.Fatal(err)
-	}
-	if found := probe(t, d.File); found.grid.block != 4096 {
-		t.Errorf("blocks of %d bytes, want 4096", found.grid.block)
 	}
 }
 
