@@ -42,6 +42,9 @@ func conform(t *testing.T, spec func(name string) backends.Spec) {
 	h.Read = func(tb testing.TB, _ *backends.Instance, a backends.Attachment) []byte {
 		return []byte(ws.of(tb).Server.Read(a.Handle))
 	}
+	h.Damage = func(tb testing.TB, _ *backends.Instance, handle string) {
+		ws.of(tb).Server.Impair(handle, "io-enabled", "failed", "potential-data-inconsistency")
+	}
 	for _, iops := range []int64{3500, 4000} {
 		kind := "io2"
 		h.Modifications = append(h.Modifications, backendtest.Modification{Value: &ebs.Mutable{Type: &kind, IOPS: &iops}})

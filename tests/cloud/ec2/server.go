@@ -36,9 +36,10 @@ type Server struct {
 	pages     map[string]string // cursors, by token
 	serial    uint64
 	calls     map[string]int
-	refused   int             // for their rate
-	stuck     map[string]bool // states that are not left
-	doomed    int             // volumes that will end in error
+	checks    map[string]check // of volumes that fail one
+	refused   int              // for their rate
+	stuck     map[string]bool  // states that are not left
+	doomed    int              // volumes that will end in error
 }
 
 // transition is something that comes about at an instant.
@@ -54,7 +55,7 @@ func New(config Config) *Server {
 		config:    config,
 		signature: regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/[a-z0-9-]+/ec2/aws4_request, SignedHeaders=\S*host\S*, Signature=[0-9a-f]{64}$`),
 		volumes:   newStore[volume](), snapshots: newStore[snapshot](), instances: map[string]*Instance{},
-		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{}, stuck: map[string]bool{},
+		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{}, stuck: map[string]bool{}, checks: map[string]check{},
 	}
 }
 
@@ -73,7 +74,7 @@ type effect func() (any, *fault)
 
 func (s *Server) action(name string) func(*params) effect {
 	return map[string]func(*params) effect{
-		"CreateVolume": s.createVolume, "CopyVolumes": s.copyVolumes, "DeleteVolume": s.deleteVolume, "DescribeVolumes": s.describeVolumes,
+		"CreateVolume": s.createVolume, "CopyVolumes": s.copyVolumes, "DeleteVolume": s.deleteVolume, "DescribeVolumes": s.describeVolumes, "DescribeVolumeStatus": s.describeStatus,
 		"AttachVolume": s.attachVolume, "DetachVolume": s.detachVolume,
 		"ModifyVolume": s.modifyVolume, "DescribeVolumesModifications": s.describeModifications,
 		"CreateSnapshot": s.createSnapshot, "DeleteSnapshot": s.deleteSnapshot, "DescribeSnapshots": s.describeSnapshots,
