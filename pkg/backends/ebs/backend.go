@@ -34,19 +34,20 @@ type backend struct {
 	log    *slog.Logger
 	node   *node
 
-	tokens    token.Tokens
-	instances *batch.Batcher[string, types.Instance] // by ID
-	volumes   *wait.Waiter[string, types.Volume]     // by ID
-	named     *wait.Waiter[string, []types.Volume]   // by name
-	snapshots *wait.Waiter[string, []types.Snapshot] // by name
-	making    flight.Group[*backends.Volume]         // by name
-	taking    flight.Group[*backends.Snapshot]       // by name
-	deleting  flight.Group[struct{}]                 // by ID, volumes and snapshots
-	tagging   flight.Group[struct{}]                 // by ID and node
-	modifying flight.Group[types.Volume]             // by ID
-	changes   changes
-	attach    *attach.Machine
-	zones     zones
+	tokens     token.Tokens
+	instances  *batch.Batcher[string, types.Instance] // by ID
+	volumes    *wait.Waiter[string, types.Volume]     // by ID
+	named      *wait.Waiter[string, []types.Volume]   // by name
+	snapshots  *wait.Waiter[string, []types.Snapshot] // by name
+	making     flight.Group[*backends.Volume]         // by name
+	taking     flight.Group[*backends.Snapshot]       // by name
+	deleting   flight.Group[struct{}]                 // by ID, volumes and snapshots
+	fulfilling flight.Group[struct{}]                 // by ID of the snapshot
+	tagging    flight.Group[struct{}]                 // by ID and node
+	modifying  flight.Group[types.Volume]             // by ID
+	changes    changes
+	attach     *attach.Machine
+	zones      zones
 }
 
 func newBackend(driver string, config Config, nodeID string, log *slog.Logger) *backend {

@@ -38,7 +38,14 @@ type Mutable struct {
 }
 
 // SnapshotParameters are those of a VolumeSnapshotClass.
-type SnapshotParameters struct{ Tags }
+type SnapshotParameters struct {
+	FastZones   string `param:"fastSnapshotRestoreAvailabilityZones" alias:"fastsnapshotrestoreavailabilityzones" doc:"Zones, with commas between them, in which volumes of the snapshot have their full speed at once. EC2 charges for each by the hour."`
+	LockMode    string `param:"lockMode" alias:"lockmode" enum:"governance|compliance" doc:"Lock the snapshot against deletion. Nobody can take away a lock of mode compliance."`
+	LockDays    int64  `param:"lockDuration" alias:"lockduration" min:"1" max:"36500" doc:"Days for which it is locked."`
+	LockUntil   string `param:"lockExpirationDate" alias:"lockexpirationdate" doc:"Until when it is locked instead, such as 2030-12-31T00:00:00Z."`
+	LockCoolOff int64  `param:"lockCoolOffPeriod" alias:"lockcooloffperiod" min:"1" max:"72" doc:"Hours in which a lock of mode compliance can still be changed."`
+	Tags
+}
 
 // Validate checks what no single tag can.
 func (p *Parameters) Validate() error {
@@ -76,12 +83,12 @@ func mutableOf(value any) (Mutable, error) {
 	return Mutable{}, backends.Errorf(backends.Invalid, "the mutable parameters are a %T: they must be a *ebs.Mutable", value)
 }
 
-func snapshotTags(value any) (Tags, error) {
+func snapshotParametersOf(value any) (SnapshotParameters, error) {
 	switch given := value.(type) {
 	case nil:
-		return Tags{}, nil
+		return SnapshotParameters{}, nil
 	case *SnapshotParameters:
-		return given.Tags, nil
+		return *given, given.Validate()
 	}
-	return Tags{}, backends.Errorf(backends.Invalid, "the snapshot parameters are a %T: they must be a *ebs.SnapshotParameters", value)
+	return SnapshotParameters{}, backends.Errorf(backends.Invalid, "the snapshot parameters are a %T: they must be a *ebs.SnapshotParameters", value)
 }

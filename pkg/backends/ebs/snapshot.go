@@ -28,15 +28,25 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 		if _, err := b.volume(ctx, spec.Volume); err != nil {
 			return nil, err
 		}
-		extra, err := snapshotTags(spec.Parameters)
+		p, err := snapshotParametersOf(spec.Parameters)
 		if err != nil {
 			return nil, err
 		}
-		tags, err := b.tagsFor(snapshotNameTag, spec.Name, extra, backends.Claim{})
+		if err := b.checkZones(ctx, p.fastZones()); err != nil {
+			return nil, err
+		}
+		tags, err := b.tagsFor(snapshotNameTag, spec.Name, p.Tags, backends.Claim{})
 		if err != nil {
 			return nil, err
 		}
-		return b.takeSnapshot(ctx, spec, tags)
+		made, err := b.takeSnapshot(ctx, spec, tags)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.fulfil(ctx, made.Handle, p); err != nil {
+			return nil, b.unfulfilled(ctx, made.Handle, err)
+		}
+		return made, nil
 	})
 }
 
@@ -110,7 +120,7 @@ func (b *backend) describeNamedSnapshots(ctx context.Context, names []string) ([
 	return results, nil
 }
 
-// FindSnapshot returns the snapshot of that name. Kinds: NotFound; Busy while it is being asked for.
+// FindSnapshot returns the snapshot of that name, once it is as its class wants. Kinds: NotFound; Busy while it is being asked for.
 func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (_ *backends.Snapshot, err error) {
 	name := spec.Name
 	defer annotate(&err, "find snapshot", name)
@@ -123,6 +133,16 @@ func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 	}
 	if found == nil {
 		return nil, backends.Errorf(backends.NotFound, "there is no snapshot named %q", name)
+	}
+	if aws.ToString(found.VolumeId) == spec.Volume { // One of another volume is none that was asked for.
+		p, err := snapshotParametersOf(spec.Parameters)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.fulfil(ctx, aws.ToString(found.SnapshotId), p); err != nil {
+			// Whoever is told that it failed for good forgets the snapshot.
+			return nil, backends.Errorf(backends.Unavailable, "the snapshot is there, but not as its class wants: %w", err)
+		}
 	}
 	return b.viewSnapshot(*found), nil
 }

@@ -17,6 +17,8 @@ type Config struct {
 	TokenLife time.Duration
 	// MaxVolumes and MaxGiB are quotas; 0 for none.
 	MaxVolumes, MaxGiB int
+	// MaxFastRestores is how many snapshots can have fast restore, counted in each zone; 0 for none.
+	MaxFastRestores int
 	// Buckets bound how often an action may be asked for; "" is for all that have none of their own.
 	Buckets map[string]Bucket
 	// Types are the instance types, by name.

@@ -63,6 +63,17 @@ func (s *Server) Throttled() int {
 	return s.refused
 }
 
+// Protection is what is true of a snapshot besides its data: the zones with fast restore, and the mode and end of its lock.
+func (s *Server) Protection(snapshot string) (zones []string, lockMode string, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.snapshots.now(snapshot)
+	if n == nil {
+		return nil, "", time.Time{}
+	}
+	return n.fast, n.lock.mode, n.lock.until
+}
+
 // Volume is what is true of a volume.
 type Volume struct {
 	ID, State, Content string

@@ -78,6 +78,8 @@ func (s *Server) action(name string) func(*params) effect {
 		"AttachVolume": s.attachVolume, "DetachVolume": s.detachVolume,
 		"ModifyVolume": s.modifyVolume, "DescribeVolumesModifications": s.describeModifications,
 		"CreateSnapshot": s.createSnapshot, "DeleteSnapshot": s.deleteSnapshot, "DescribeSnapshots": s.describeSnapshots,
+		"EnableFastSnapshotRestores": s.enableFastRestores, "DescribeFastSnapshotRestores": s.describeFastRestores,
+		"LockSnapshot": s.lockSnapshot, "DescribeLockedSnapshots": s.describeLocked,
 		"CreateTags": s.createTags, "DeleteTags": s.deleteTags,
 		"DescribeInstances": s.describeInstances, "DescribeInstanceTypes": s.describeTypes, "DescribeAvailabilityZones": s.describeZones,
 	}[name]

@@ -14,6 +14,15 @@ type snapshot struct {
 	began             time.Time
 	tags              map[string]string
 	content           string
+	fast              []string // zones with fast restore
+	lock              lock
+}
+
+// lock keeps a snapshot from being deleted; the zero value does not.
+type lock struct {
+	mode          string
+	since, until  time.Time
+	days, coolOff int
 }
 
 func (s *Server) createSnapshot(p *params) effect {
@@ -66,8 +75,12 @@ func (s *Server) usable(id string) (*snapshot, *fault) {
 func (s *Server) deleteSnapshot(p *params) effect {
 	id := p.id("SnapshotId", "snap")
 	return func() (any, *fault) {
-		if s.snapshots.now(id) == nil {
+		n := s.snapshots.now(id)
+		switch {
+		case n == nil:
 			return nil, faultf("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
+		case n.lock.until.After(s.now):
+			return nil, faultf("OperationNotPermitted", "The snapshot '%s' is locked.", id)
 		}
 		s.snapshots.put(id, s.now, nil)
 		return done("DeleteSnapshot"), nil

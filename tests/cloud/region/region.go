@@ -87,6 +87,7 @@ func (w *Region) Configure(o *backends.Options) {
 func Changes() []string {
 	return []string{
 		"CreateVolume", "CopyVolumes", "DeleteVolume", "AttachVolume", "DetachVolume", "ModifyVolume", "CreateSnapshot", "DeleteSnapshot", "CreateTags", "DeleteTags",
+		"EnableFastSnapshotRestores", "LockSnapshot",
 	}
 }
 

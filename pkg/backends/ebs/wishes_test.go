@@ -1,0 +1,117 @@
+package ebs_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+func wished() *ebs.SnapshotParameters {
+	return &ebs.SnapshotParameters{FastZones: "region-1a, region-1b", LockMode: "compliance", LockDays: 30, LockCoolOff: 24}
+}
+
+func protectable(t *testing.T, quota int) *region.Region {
+	config := region.Quick()
+	config.MaxFastRestores = quota
+	return region.New(t, config, 0)
+}
+
+func TestSnapshotsAreMadeFastAndLocked(t *testing.T) {
+	w := protectable(t, 5)
+	d := open(t, w, nil)
+	spec := backends.SnapshotSpec{Name: "snap", Volume: d.make("one").Handle, Parameters: wished()}
+	s, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zones, mode, until := w.Server.Protection(s.Handle)
+	if !slices.Equal(zones, []string{"region-1a", "region-1b"}) || mode != "compliance" || time.Until(until) < 29*24*time.Hour {
+		t.Errorf("it is fast in %q and locked in mode %q until %v", zones, mode, until)
+	}
+	// A class that was asked for again, maybe by another process, does nothing anew.
+	for range 2 {
+		if _, err := open(t, w, nil).f.Snapshot.FindSnapshot(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls := w.Server.Calls(); calls["LockSnapshot"] != 1 || calls["EnableFastSnapshotRestores"] != 1 {
+		t.Errorf("the calls are %v", calls)
+	}
+	if err := d.f.Snapshot.DeleteSnapshot(t.Context(), s.Handle); err == nil || !strings.Contains(err.Error(), "locked") {
+		t.Errorf("deleting a locked snapshot: %v", err)
+	}
+}
+
+// The process ends after the snapshot was taken and before it was locked.
+func TestWishesAreFulfilledLater(t *testing.T) {
+	w := protectable(t, 5)
+	d := open(t, w, nil)
+	spec := backends.SnapshotSpec{Name: "snap", Volume: d.make("one").Handle, Parameters: wished()}
+	w.Proxy.Script(faults.Rule{Action: "LockSnapshot", Kind: faults.LoseRequest})
+	if _, err := d.f.Snapshot.CreateSnapshot(within(t, 5*time.Second), spec); !undecided(err) {
+		t.Fatalf("without a lock: %v, want Busy or Unavailable", err)
+	}
+	w.Proxy.Stop()
+	s, err := open(t, w, nil).f.Snapshot.FindSnapshot(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if zones, mode, _ := w.Server.Protection(s.Handle); len(zones) != 2 || mode != "compliance" {
+		t.Errorf("it is fast in %q and locked in mode %q", zones, mode)
+	}
+	// One of the name that is of another volume is not touched.
+	other := backends.SnapshotSpec{Name: "plain", Volume: d.make("two").Handle}
+	plain, err := d.f.Snapshot.CreateSnapshot(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Volume, other.Parameters = spec.Volume, wished()
+	if _, err := d.f.Snapshot.FindSnapshot(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if zones, mode, _ := w.Server.Protection(plain.Handle); len(zones) != 0 || mode != "" {
+		t.Errorf("another volume's snapshot is fast in %q and locked in mode %q", zones, mode)
+	}
+}
+
+func TestWishesThatCannotBeFulfilled(t *testing.T) {
+	w := protectable(t, 1)
+	d := open(t, w, nil)
+	volume := d.make("one").Handle
+	take := func(name string, p *ebs.SnapshotParameters) error {
+		_, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: name, Volume: volume, Parameters: p})
+		return err
+	}
+	if err := take("nowhere", &ebs.SnapshotParameters{FastZones: "region-9z"}); !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), "region-1a") {
+		t.Errorf("in a zone that is not there: %v, want Invalid with the zones", err)
+	}
+	if n := w.Server.Calls()["CreateSnapshot"]; n != 0 {
+		t.Errorf("%d snapshots were asked for that can never be as wanted", n)
+	}
+	if err := take("first", &ebs.SnapshotParameters{FastZones: "region-1a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := take("second", &ebs.SnapshotParameters{FastZones: "region-1a"}); !backends.Is(err, backends.Exhausted) || !strings.Contains(err.Error(), "Limit") {
+		t.Errorf("beyond the quota: %v, want Exhausted with EC2's reason", err)
+	}
+	if list, _, err := d.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{}); err != nil || len(list) != 1 {
+		t.Errorf("there are the snapshots %+v, %v; want the first only", list, err)
+	}
+	for _, p := range []*ebs.SnapshotParameters{
+		{LockDays: 1}, {LockMode: "governance"}, {LockMode: "governance", LockDays: 1, LockUntil: "2030-12-31T00:00:00Z"},
+		{LockMode: "governance", LockDays: 1, LockCoolOff: 1}, {LockMode: "governance", LockUntil: "next year"},
+	} {
+		if err := take("wrong", p); !backends.Is(err, backends.Invalid) {
+			t.Errorf("%+v: %v, want Invalid", p, err)
+		}
+	}
+	if err := take("until", &ebs.SnapshotParameters{LockMode: "governance", LockUntil: "2090-12-31T00:00:00Z"}); err != nil {
+		t.Error(err)
+	}
+}
