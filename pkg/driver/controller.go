@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/params"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
@@ -27,7 +26,7 @@ func (c *controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 	if err != nil {
 		return nil, err
 	}
-	return &csi.CreateVolumeResponse{Volume: encodeVolume(made, params.Encode(&want.settings))}, nil
+	return &csi.CreateVolumeResponse{Volume: encodeVolume(made, c.decode.schemas.Encode(&want.settings))}, nil
 }
 
 func (c *controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {

@@ -21,6 +21,16 @@ type creation struct {
 type decoder struct {
 	definition backends.Definition
 	features   backends.Features
+	schemas    *params.Schemas
+	settings   []string // the keys of node.Settings
+}
+
+func newDecoder(definition backends.Definition, features backends.Features) decoder {
+	d := decoder{definition: definition, features: features, schemas: &params.Schemas{}}
+	for _, field := range params.Describe(&node.Settings{}) {
+		d.settings = append(d.settings, field.Key)
+	}
+	return d
 }
 
 func (d decoder) createVolume(r *csi.CreateVolumeRequest) (creation, error) {
@@ -51,7 +61,7 @@ func (d decoder) createVolume(r *csi.CreateVolumeRequest) (creation, error) {
 func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error {
 	var metadata params.Metadata
 	own := d.definition.NewParameters()
-	if err := params.Decode(r.GetParameters(), own, &c.settings, &metadata); err != nil {
+	if err := d.schemas.Decode(r.GetParameters(), own, &c.settings, &metadata); err != nil {
 		return err
 	}
 	if err := sameFSType(r.GetVolumeCapabilities(), c.settings.FSType); err != nil {
@@ -63,7 +73,7 @@ func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error
 	c.spec.LeastDeviceBytes = leastDevice(r.GetVolumeCapabilities(), c.settings)
 	types := accessTypes{Types: slices.Sorted(slices.Values(texts(c.spec.Access.Types)))}
 	c.spec.Parameters = own
-	c.spec.Fingerprint = params.Fingerprint(own, &c.settings, &types)
+	c.spec.Fingerprint = d.schemas.Fingerprint(own, &c.settings, &types)
 	c.spec.Claim = backends.Claim{Namespace: metadata.PVCNamespace, Name: metadata.PVCName, Volume: metadata.PVName}
 	return nil
 }
@@ -127,7 +137,7 @@ func (d decoder) mutable(values map[string]string) (any, error) {
 	}
 	// csi-resizer adds the names of claim and volume with --extra-modify-metadata.
 	value := d.definition.NewMutable()
-	return value, params.Decode(values, value, &params.Metadata{})
+	return value, d.schemas.Decode(values, value, &params.Metadata{})
 }
 
 func contentSource(s *csi.VolumeContentSource) (backends.ContentSource, error) {
@@ -173,7 +183,7 @@ func (d decoder) capacityQuery(r *csi.GetCapacityRequest) (backends.CapacityQuer
 	var settings node.Settings
 	var metadata params.Metadata
 	own := d.definition.NewParameters()
-	if err := params.Decode(r.GetParameters(), own, &settings, &metadata); err != nil {
+	if err := d.schemas.Decode(r.GetParameters(), own, &settings, &metadata); err != nil {
 		return query, err
 	}
 	query.Parameters = own
@@ -225,8 +235,8 @@ func (d decoder) createGroup(r *csi.CreateVolumeGroupSnapshotRequest) (backends.
 func (d decoder) snapshotParameters(values map[string]string) (any, error) {
 	var metadata params.SnapshotMetadata
 	if d.definition.NewSnapshotParameters == nil {
-		return nil, params.Decode(values, &metadata)
+		return nil, d.schemas.Decode(values, &metadata)
 	}
 	value := d.definition.NewSnapshotParameters()
-	return value, params.Decode(values, value, &metadata)
+	return value, d.schemas.Decode(values, value, &metadata)
 }

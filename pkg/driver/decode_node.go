@@ -7,7 +7,6 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node"
-	"github.com/stowage-csi/stowage/pkg/params"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
@@ -26,7 +25,7 @@ func (d decoder) stageVolume(r *csi.NodeStageVolumeRequest) (node.StageRequest, 
 	if request.MountGroup, err = mountGroup(r.GetVolumeCapability()); err != nil {
 		return request, err
 	}
-	request.Settings, request.Attributes, err = contexts(r.GetVolumeContext(), r.GetPublishContext())
+	request.Settings, request.Attributes, err = d.contexts(r.GetVolumeContext(), r.GetPublishContext())
 	return request, err
 }
 
@@ -111,13 +110,13 @@ func mountGroup(c *csi.VolumeCapability) (string, error) {
 }
 
 // contexts decodes what the controller wrote for the node, the publish context over the volume context.
-func contexts(volumeContext, publishContext map[string]string) (node.Settings, map[string]string, error) {
+func (d decoder) contexts(volumeContext, publishContext map[string]string) (node.Settings, map[string]string, error) {
 	var settings node.Settings
-	own, attributes, err := volume.DecodeContext(volumeContext, settingKeys())
+	own, attributes, err := volume.DecodeContext(volumeContext, d.settings)
 	if err != nil {
 		return settings, nil, err
 	}
-	if err := params.Decode(own, &settings); err != nil {
+	if err := d.schemas.Decode(own, &settings); err != nil {
 		return settings, nil, err
 	}
 	_, attached, err := volume.DecodeContext(publishContext, nil)
@@ -125,12 +124,4 @@ func contexts(volumeContext, publishContext map[string]string) (node.Settings, m
 		attributes[key] = value
 	}
 	return settings, attributes, err
-}
-
-func settingKeys() []string {
-	var keys []string
-	for _, field := range params.Describe(&node.Settings{}) {
-		keys = append(keys, field.Key)
-	}
-	return keys
 }

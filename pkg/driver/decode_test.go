@@ -20,11 +20,11 @@ type testMutable struct {
 }
 
 func testDecoder() decoder {
-	return decoder{definition: backends.Definition{
+	return newDecoder(backends.Definition{
 		Name:          "test",
 		NewParameters: func() any { return &testParameters{} },
 		NewMutable:    func() any { return &testMutable{} },
-	}}
+	}, backends.Features{})
 }
 
 func mountCapability(mode csi.VolumeCapability_AccessMode_Mode, fsType string) *csi.VolumeCapability {

@@ -55,7 +55,7 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.NumStreamWorkers(streamWorkers), grpc.ChainUnaryInterceptor(
 		identify(config.Log), record(), config.Metrics.measure(), translate(), rescue(), bound(life), lock(keylock.New()),
 	))...)
-	decode := decoder{definition: config.Definition, features: features}
+	decode := newDecoder(config.Definition, features)
 	csi.RegisterIdentityServer(s.grpc, &identity{config: config, features: features})
 	s.registerController(config, decode)
 	if err := s.registerNode(ctx, config, decode); err != nil {

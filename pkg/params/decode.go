@@ -21,13 +21,18 @@ type validator interface{ Validate() error }
 // Kinds: Invalid, naming everything that is wrong in sorted order. A single error of Validate that has a Kind
 // keeps it. Decode panics where Check would report a mistake, and on a target that is not a pointer.
 func Decode(values map[string]string, targets ...any) error {
+	return new(Schemas).Decode(values, targets...)
+}
+
+// Decode is the function Decode for targets of types that come again and again.
+func (c *Schemas) Decode(values map[string]string, targets ...any) error {
 	drafts := make([]reflect.Value, len(targets))
 	structs := make([]reflect.Value, len(targets))
 	for i, target := range targets {
 		drafts[i] = draftOf(target)
 		structs[i] = drafts[i].Elem()
 	}
-	if err := schemaOf(structs...).fill(values); err != nil {
+	if err := c.of(structs...).fill(values); err != nil {
 		return err
 	}
 	if err := validate(drafts); err != nil {

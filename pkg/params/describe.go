@@ -23,7 +23,7 @@ func Describe(target any) []Field {
 	if err != nil {
 		panic("params: " + err.Error())
 	}
-	parameters := schemaOf(reflect.New(value.Type()).Elem()).parameters
+	parameters := new(Schemas).of(reflect.New(value.Type()).Elem()).parameters
 	fields := make([]Field, len(parameters))
 	for i, p := range parameters {
 		fields[i] = p.describe()

@@ -17,10 +17,13 @@ const fingerprintBytes = 16
 // absent key stands for, each in one canonical spelling. Decoding the result into a target of the same type
 // gives the same values again, for all that Decode can have made of it. A nil target has no values.
 func Encode(target any) map[string]string {
-	return encode(target)
+	return new(Schemas).encode(target)
 }
 
-func encode(targets ...any) map[string]string {
+// Encode is the function Encode for targets of types that come again and again.
+func (c *Schemas) Encode(target any) map[string]string { return c.encode(target) }
+
+func (c *Schemas) encode(targets ...any) map[string]string {
 	var structs []reflect.Value
 	for _, target := range targets {
 		if value := reflect.ValueOf(target); !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil() {
@@ -33,7 +36,7 @@ func encode(targets ...any) map[string]string {
 		structs = append(structs, value)
 	}
 	values := map[string]string{}
-	for _, p := range schemaOf(structs...).parameters {
+	for _, p := range c.of(structs...).parameters {
 		if text, given := p.text(); given {
 			values[p.key] = text
 		}
@@ -44,8 +47,11 @@ func encode(targets ...any) map[string]string {
 // Fingerprint returns 32 hexadecimal digits that stand for what Encode returns for the targets together.
 // It is the same in every release for the same values, however they were spelled, and adding a parameter
 // with a default does not change it; changing a default or a key does. Nil targets count as without values.
-func Fingerprint(targets ...any) string {
-	values := encode(targets...)
+func Fingerprint(targets ...any) string { return new(Schemas).Fingerprint(targets...) }
+
+// Fingerprint is the function Fingerprint for targets of types that come again and again.
+func (c *Schemas) Fingerprint(targets ...any) string {
+	values := c.encode(targets...)
 	hash := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		for _, text := range []string{key, values[key]} {

@@ -1,8 +1,11 @@
 package params
 
 import (
+	"errors"
 	"maps"
 	"reflect"
+	"strconv"
+	"sync"
 	"testing"
 )
 
@@ -140,4 +143,37 @@ func TestFingerprintCountsTargetsTogether(t *testing.T) {
 	if Fingerprint(x, m) == Fingerprint(x) {
 		t.Error("the second target does not matter")
 	}
+}
+
+// Schemas that remember give the same as those that do not, to all who use them at the same time.
+func TestSchemasRemember(t *testing.T) {
+	type Inner struct {
+		Level int `param:"level" default:"3" min:"1" max:"9"`
+	}
+	type target struct {
+		Inner
+		Name *string `param:"name"`
+	}
+	var schemas Schemas
+	var group sync.WaitGroup
+	for i := range 100 {
+		group.Go(func() {
+			level, name := i%9+1, strconv.Itoa(i)
+			var one, other target
+			values := map[string]string{"level": strconv.Itoa(level), "name": name}
+			if err := errors.Join(schemas.Decode(values, &one), Decode(values, &other)); err != nil {
+				t.Error(err)
+			}
+			if one.Level != level || *one.Name != name || *other.Name != name {
+				t.Errorf("%v is decoded as %+v and %+v", values, one, other)
+			}
+			if have, want := schemas.Fingerprint(&one), Fingerprint(&other); have != want || !maps.Equal(schemas.Encode(&one), Encode(&other)) {
+				t.Errorf("%v has the fingerprints %s and %s", values, have, want)
+			}
+			if err := schemas.Decode(map[string]string{"level": "10"}, &one); err == nil {
+				t.Error("a value out of range is taken")
+			}
+		})
+	}
+	group.Wait()
 }

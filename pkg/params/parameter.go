@@ -18,6 +18,7 @@ type parameter struct {
 	max     *int64
 	initial string        // the default in canonical text
 	pointer bool          // nil stands for "not given"
+	index   []int         // of the field in the target
 	field   reflect.Value // where the value is kept
 }
 

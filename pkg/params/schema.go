@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // schema is all the parameters of some targets, in the order of their fields.
@@ -24,20 +26,48 @@ func Check(targets ...any) error {
 			s.mistakes = append(s.mistakes, err.Error())
 			continue
 		}
-		s.walk(reflect.New(value.Type()).Elem())
+		read := reading(value.Type())
+		s.parameters, s.mistakes = append(s.parameters, read.parameters...), append(s.mistakes, read.mistakes...)
 	}
 	return s.check()
 }
 
-// schemaOf reads the tags of structs that can be set, and panics when there is a mistake in them.
-func schemaOf(structs ...reflect.Value) *schema {
+// Schemas remembers the tags of the types that it has met: reading them takes longer than all the rest. The zero value is ready.
+type Schemas struct{ known sync.Map } // *schema, by reflect.Type; its parameters have fields of a struct that nobody uses
+
+// of is the schema of structs that can be set. It panics when there is a mistake in their tags.
+func (c *Schemas) of(structs ...reflect.Value) *schema {
 	s := &schema{}
 	for _, value := range structs {
-		s.walk(value)
+		read := c.read(value.Type())
+		s.mistakes = append(s.mistakes, read.mistakes...)
+		bound := make([]parameter, len(read.parameters))
+		for i, p := range read.parameters {
+			bound[i] = *p
+			bound[i].field = value.FieldByIndex(p.index)
+			s.parameters = append(s.parameters, &bound[i])
+		}
 	}
 	if err := s.check(); err != nil {
 		panic(err.Error())
 	}
+	return s
+}
+
+func (c *Schemas) read(t reflect.Type) *schema {
+	if known, ok := c.known.Load(t); ok {
+		read, _ := known.(*schema)
+		return read
+	}
+	read := reading(t)
+	c.known.Store(t, read)
+	return read
+}
+
+// reading reads the tags of a type.
+func reading(t reflect.Type) *schema {
+	s := &schema{}
+	s.walk(reflect.New(t).Elem(), nil)
 	return s
 }
 
@@ -58,29 +88,31 @@ func (s *schema) check() error {
 	return errors.New("params: " + strings.Join(s.mistakes, "; "))
 }
 
-// walk adds the parameters of a struct.
-func (s *schema) walk(value reflect.Value) {
+// walk adds the parameters of a struct, which is at the index in the outermost one.
+func (s *schema) walk(value reflect.Value, at []int) {
 	for i := range value.NumField() {
+		index := append(slices.Clone(at), i)
 		description := value.Type().Field(i)
 		key, tagged := description.Tag.Lookup("param")
 		switch {
 		case tagged && key == "-":
 		case tagged:
-			s.add(value.Type(), description, value.Field(i))
+			s.add(value.Type(), description, value.Field(i), index)
 		case description.Anonymous && description.Type.Kind() == reflect.Struct:
-			s.walk(value.Field(i))
+			s.walk(value.Field(i), index)
 		default:
 			s.refuseStray(value.Type(), description)
 		}
 	}
 }
 
-func (s *schema) add(owner reflect.Type, description reflect.StructField, field reflect.Value) {
+func (s *schema) add(owner reflect.Type, description reflect.StructField, field reflect.Value, index []int) {
 	p, err := newParameter(description, field)
 	if err != nil {
 		s.mistake(owner, description, err.Error())
 		return
 	}
+	p.index = index
 	s.parameters = append(s.parameters, p)
 }
 
