@@ -74,7 +74,8 @@ type Cloner interface {
 // Modifier changes a volume's mutable parameters (VolumeAttributesClass) while it is in use.
 type Modifier interface {
 	// Modify sets the parameters that the value sets and leaves the others. The value is what
-	// Definition.NewMutable returned, filled in. Kinds: NotFound; Invalid when the volume cannot have it.
+	// Definition.NewMutable returned, filled in. Expand may be called for the same volume at the same time, so that a cloud
+	// can be asked for both at once. Kinds: NotFound; Invalid when the volume cannot have it.
 	Modify(ctx context.Context, handle string, mutable any) error
 }
 

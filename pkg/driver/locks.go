@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
@@ -10,8 +11,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/keylock"
 )
 
-// lockKeys is the only table of what a request excludes: one key for a volume, whichever service the
-// request comes to, and the name of what is yet to be made. Reading takes no lock.
+// A volume has two keys: an operation on it holds both, whichever service the request comes to. Growing and modifying hold one each:
+// a cloud that takes hours between two changes of a volume must get both in one.
+func sizeKey(volume string) string     { return "volume/" + volume + "/size" }
+func featuresKey(volume string) string { return "volume/" + volume + "/features" }
+
+// lockKeys is the only table of what a request excludes: the keys of a volume, and the name of what is yet to be made. Reading
+// takes no lock.
 func lockKeys(request any) []string {
 	switch r := request.(type) {
 	case *csi.CreateVolumeRequest:
@@ -24,11 +30,15 @@ func lockKeys(request any) []string {
 		return []string{"snapshot/" + r.GetSnapshotId()}
 	case *csi.DeleteVolumeGroupSnapshotRequest:
 		return []string{"group/" + r.GetGroupSnapshotId()}
+	case *csi.ControllerExpandVolumeRequest:
+		return []string{sizeKey(r.GetVolumeId())}
+	case *csi.ControllerModifyVolumeRequest:
+		return []string{featuresKey(r.GetVolumeId())}
 	case *csi.DeleteVolumeRequest, *csi.ControllerPublishVolumeRequest, *csi.ControllerUnpublishVolumeRequest,
-		*csi.ControllerExpandVolumeRequest, *csi.ControllerModifyVolumeRequest,
 		*csi.NodeStageVolumeRequest, *csi.NodeUnstageVolumeRequest, *csi.NodePublishVolumeRequest,
 		*csi.NodeUnpublishVolumeRequest, *csi.NodeExpandVolumeRequest:
-		return []string{"volume/" + request.(interface{ GetVolumeId() string }).GetVolumeId()} //nolint:errcheck // every message above has a volume_id
+		volume := request.(interface{ GetVolumeId() string }).GetVolumeId() //nolint:errcheck // every message above has a volume_id
+		return []string{sizeKey(volume), featuresKey(volume)}
 	}
 	return nil
 }
@@ -43,7 +53,7 @@ func lock(locks *keylock.Locks) grpc.UnaryServerInterceptor {
 		}
 		unlock, ok, busy := locks.TryLock(keys...)
 		if !ok {
-			return nil, backends.Errorf(backends.Busy, "another operation on %q is under way: ask again once it has ended", busy)
+			return nil, backends.Errorf(backends.Busy, "another operation on %q is under way: ask again once it has ended", strings.TrimSuffix(strings.TrimSuffix(busy, "/size"), "/features"))
 		}
 		defer unlock()
 		return handler(ctx, request)

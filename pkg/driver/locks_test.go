@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestEveryWritingRequestLocks(t *testing.T) {
 		}
 		checked++
 		keys := lockKeys(message.Interface())
-		if locks := len(keys) == 1 && strings.HasSuffix(keys[0], "/one"); locks == unlocked()[name] {
+		if locks := len(keys) > 0 && strings.Contains(keys[0]+"/", "/one/"); locks == unlocked()[name] {
 			t.Errorf("%s locks %v", name, keys)
 		}
 		return true
@@ -58,8 +59,29 @@ func TestControllerAndNodeShareAVolumesKey(t *testing.T) {
 	a := lockKeys(&csi.DeleteVolumeRequest{VolumeId: "v"})
 	b := lockKeys(&csi.NodeStageVolumeRequest{VolumeId: "v"})
 	c := lockKeys(&csi.ControllerPublishVolumeRequest{VolumeId: "v", NodeId: "n"})
-	if a[0] != b[0] || a[0] != c[0] {
+	if !slices.Equal(a, b) || !slices.Equal(a, c) {
 		t.Errorf("keys differ: %v %v %v", a, b, c)
+	}
+}
+
+// Growing and modifying exclude all but each other.
+func TestGrowingAndModifyingMeet(t *testing.T) {
+	locks := keylock.New()
+	interceptor := lock(locks)
+	requests := map[string]any{
+		"delete": &csi.DeleteVolumeRequest{VolumeId: "v"}, "attach": &csi.ControllerPublishVolumeRequest{VolumeId: "v"}, "stage": &csi.NodeStageVolumeRequest{VolumeId: "v"},
+		"grow": &csi.ControllerExpandVolumeRequest{VolumeId: "v"}, "modify": &csi.ControllerModifyVolumeRequest{VolumeId: "v"},
+	}
+	for first, one := range requests {
+		for second, other := range requests {
+			_, err := interceptor(t.Context(), one, nil, func(ctx context.Context, _ any) (any, error) {
+				return interceptor(ctx, other, nil, func(context.Context, any) (any, error) { return nil, nil })
+			})
+			meet := first == "grow" && second == "modify" || first == "modify" && second == "grow"
+			if meet != (err == nil) || !meet && codeOf(err) != codes.Aborted {
+				t.Errorf("%s during %s: %v", second, first, err)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 
@@ -13,6 +14,7 @@ func modifyChecks() []check {
 		{"what a value sets is seen, in use and again", modifySets},
 		{"what a value leaves out stays", modifyLeaves},
 		{"a volume can be created with it", createModified},
+		{"a volume is grown and modified at the same time", modifyWhileGrowing},
 		{"a value of another type is Invalid and nothing changes", modifyInvalid},
 	}
 }
@@ -66,6 +68,30 @@ func modifyLeaves(w *world) {
 		w.leave(v.Handle)
 		if after := w.get(v.Handle); !reflect.DeepEqual(after, before) {
 			w.Errorf("after Modify to nothing the volume is\n%+v\nwant\n%+v", after, before)
+		}
+	}
+}
+
+func modifyWhileGrowing(w *world) {
+	if w.f.Expand == nil {
+		return
+	}
+	v := w.volume("one")
+	size := v.CapacityBytes
+	for _, m := range w.h.Modifications {
+		size += v.CapacityBytes
+		grown := make(chan error)
+		go func() {
+			grown <- w.settled("Expand", func(ctx context.Context) error {
+				_, err := w.f.Expand.Expand(ctx, v.Handle, backends.CapacityRange{RequiredBytes: size})
+				return err
+			})
+		}()
+		w.must("Modify to "+describe(m.Value), w.settled("Modify", func(ctx context.Context) error { return w.f.Modify.Modify(ctx, v.Handle, m.Value) }))
+		w.must("Expand meanwhile", <-grown)
+		w.is(v.Handle, m)
+		if have := w.get(v.Handle).CapacityBytes; have < size {
+			w.Errorf("the volume has %d bytes, want %d", have, size)
 		}
 	}
 }
