@@ -15,7 +15,7 @@ func TestSchema(t *testing.T) {
 		return map[string]any{"local": map[string]any{"config": map[string]any{"pools": []any{entry}}}}
 	}
 	for name, values := range map[string]map[string]any{
-		"backend to come":    {"backend": "ebs"},
+		"backend to come":    {"backend": "pd"},
 		"unknown key":        {"replicaCount": 2},
 		"unknown nested key": {"image": map[string]any{"repo": "x"}},
 		"level":              {"log": map[string]any{"level": "debug"}},
@@ -23,6 +23,11 @@ func TestSchema(t *testing.T) {
 		"pool's key":         pool(map[string]any{"name": "a", "type": "image", "size": "1Gi"}),
 		"pool's type":        pool(map[string]any{"name": "a", "type": "lvm"}),
 		"relative pool":      pool(map[string]any{"name": "a", "type": "image", "path": "srv"}),
+		"ebs: clusterId":     ebsConfig(map[string]any{"clusterId": "a"}),
+		"ebs: an action":     ebsConfig(map[string]any{"rates": map[string]any{"CreateVolumes": map[string]any{"burst": 1, "perSecond": 1}}}),
+		"ebs: no requests":   ebsConfig(map[string]any{"rates": map[string]any{"CreateVolume": map[string]any{"burst": 0, "perSecond": 1}}}),
+		"ebs: minus one":     ebsConfig(map[string]any{"reservedAttachments": -1}),
+		"ebs: period":        {"backend": "ebs", "ebs": map[string]any{"nodeAllocatableUpdatePeriodSeconds": 5}},
 		"class without name": {"storageClasses": []any{map[string]any{"parameters": map[string]any{}}}},
 		"number as text":     {"volumeAttributesClasses": []any{map[string]any{"name": "a", "parameters": map[string]any{"readAheadKiB": 4}}}},
 	} {

@@ -78,6 +78,7 @@ func TestGolden(t *testing.T) {
 		want[in.name+".helm.yaml"] = written(t, charted(t, in.values, in.schemaless))
 	}
 	want["local-examples.kustomize.yaml"] = written(t, kustomized(t, examples))
+	want["ebs-examples.kustomize.yaml"] = written(t, kustomized(t, ebsExamples))
 	for name, text := range want {
 		checkGolden(t, name, text)
 	}

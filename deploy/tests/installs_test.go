@@ -24,6 +24,7 @@ func installs() []install {
 				"node":      map[string]any{"hostNetwork": true},
 			},
 		},
+		{name: "ebs", folder: "kubernetes/overlays/ebs", values: map[string]any{"backend": "ebs"}},
 		{name: "attaching", folder: "tests/testdata/attaching", schemaless: true, values: map[string]any{"backend": "attaching"}},
 	}
 }
@@ -57,10 +58,11 @@ func classValues() map[string]any {
 	}
 }
 
-// examples and nfsExamples are the kustomizations with classes.
+// These are the kustomizations with classes.
 const (
 	examples    = "kubernetes/examples/local"
 	nfsExamples = "kubernetes/examples/nfs"
+	ebsExamples = "kubernetes/examples/ebs"
 )
 
 // each runs a test for each way to install, and for the classes.
@@ -71,5 +73,6 @@ func each(t *testing.T, test func(t *testing.T, objects []object)) {
 	}
 	t.Run("classes/kustomize", func(t *testing.T) { test(t, kustomized(t, examples)) })
 	t.Run("nfs classes/kustomize", func(t *testing.T) { test(t, kustomized(t, nfsExamples)) })
+	t.Run("ebs classes/kustomize", func(t *testing.T) { test(t, kustomized(t, ebsExamples)) })
 	t.Run("classes/helm", func(t *testing.T) { test(t, charted(t, classValues(), false)) })
 }

@@ -40,7 +40,7 @@ func TestParameters(t *testing.T) {
 		title, body, _ := strings.Cut(section, "\n")
 		sections[title] = body
 	}
-	for _, o := range append(kustomized(t, examples), kustomized(t, nfsExamples)...) {
+	for _, o := range slices.Concat(kustomized(t, examples), kustomized(t, nfsExamples), kustomized(t, ebsExamples)) {
 		var parameters map[string]string
 		var driver string
 		switch class := typed(t, o).(type) {
@@ -54,7 +54,7 @@ func TestParameters(t *testing.T) {
 		kind := strings.Replace(o.GetKind(), "VolumeGroupSnapshotClass", "VolumeSnapshotClass", 1) // They share theirs.
 		known := sections[strings.TrimSuffix(driver, ".csi.stowage.dev")+": "+kind] + sections["Every backend: "+kind]
 		for key := range parameters {
-			if !strings.Contains(known, "| `"+key+"` |") {
+			if !strings.Contains(known, "| `"+key+"` |") && !strings.Contains(known, "| `"+key+"` (also ") {
 				t.Errorf("%s: docs/parameters.md has no %s for a %s", o.id(), key, kind)
 			}
 		}

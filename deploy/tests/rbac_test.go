@@ -58,6 +58,9 @@ func rights() []right {
 		{"capacity", "storage.k8s.io", "csistoragecapacities", "list,watch,create,update,delete", "publishes the room of the pools"},
 		{"capacity", core, "pods", "get", "finds the owner of its own pod, which the published objects then belong to"},
 
+		{"node", core, "nodes", "get",
+			"reads its instance from spec.providerID of its Node, where a pod does not reach the instance's metadata service (a hop limit of 1)"},
+
 		{"leader-election", "coordination.k8s.io", "leases", "get,create,update", "of the replicas of a sidecar, one acts"},
 	}
 }
@@ -70,6 +73,8 @@ func rolesOf(name string) map[string]string {
 		roles["capacity"] = "Role"
 	case "attaching":
 		roles["attacher"], roles["leader-election"] = "ClusterRole", "Role"
+	case "ebs":
+		roles["attacher"], roles["leader-election"], roles["node"] = "ClusterRole", "Role", "ClusterRole"
 	default:
 		roles["leader-election"] = "Role"
 	}
@@ -142,7 +147,7 @@ func granted(t *testing.T, objects []object) []string {
 	return list
 }
 
-// TestBindings checks who has the roles: the controller's account, and nobody else.
+// TestBindings checks who has the roles: the node's account that of its name, the controller's all others, and nobody else any.
 func TestBindings(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
@@ -157,7 +162,11 @@ func TestBindings(t *testing.T) {
 				default:
 					continue
 				}
-				account := strings.Join(strings.SplitN(o.GetName(), "-", 3)[:2], "-") + "-controller"
+				name := strings.SplitN(o.GetName(), "-", 3) // stowage-<backend>-<role>
+				account := strings.Join(name[:2], "-") + "-controller"
+				if name[2] == "node" {
+					account = o.GetName()
+				}
 				want := rbacv1.Subject{Kind: "ServiceAccount", Name: account, Namespace: "stowage-system"}
 				if len(subjects) != 1 || subjects[0] != want {
 					t.Errorf("%s: %v: want %v only", o.id(), subjects, want)

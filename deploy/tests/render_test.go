@@ -64,13 +64,24 @@ func templated(t *testing.T, values map[string]any, schemaless bool) map[string]
 	return files
 }
 
+// rendered renders the chart for the version of Kubernetes that tests/e2e brings up.
 func rendered(values map[string]any, schemaless bool) (map[string]string, error) {
+	return renderedOn("v1.36.3", values, schemaless)
+}
+
+func renderedOn(kubernetes string, values map[string]any, schemaless bool) (map[string]string, error) {
 	chart, err := loader.Load("../charts/stowage")
 	if err != nil {
 		return nil, err
 	}
 	release := common.ReleaseOptions{Name: "stowage", Namespace: "stowage-system", IsInstall: true, Revision: 1}
-	all, err := util.ToRenderValuesWithSchemaValidation(chart, values, release, common.DefaultCapabilities, schemaless)
+	version, err := common.ParseKubeVersion(kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = *version
+	all, err := util.ToRenderValuesWithSchemaValidation(chart, values, release, capabilities, schemaless)
 	if err != nil {
 		return nil, err
 	}

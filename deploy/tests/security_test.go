@@ -105,11 +105,17 @@ func checkEveryone(t *testing.T, id string, c corev1.Container) {
 	}
 }
 
+// asksForItself are the installs in which the driver on a node asks the API server for its own Node.
+func asksForItself() []string { return []string{"ebs"} }
+
 // TestTokens checks that a token of the API server is in those containers only that speak to it.
 func TestTokens(t *testing.T) {
-	speakers := []string{"csi-provisioner", "csi-resizer", "csi-snapshotter", "csi-attacher"}
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
+			speakers := []string{"csi-provisioner", "csi-resizer", "csi-snapshotter", "csi-attacher"}
+			if strings.HasPrefix(id, "DaemonSet/") && slices.Contains(asksForItself(), in.name) {
+				speakers = []string{"stowage"}
+			}
 			if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto {
 				t.Errorf("%s: every container is given a token", id)
 			}
@@ -123,18 +129,29 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestNodesHaveNoRights checks that what runs on every node has an account that nothing is bound to, and no token.
+// TestNodesHaveNoRights checks that what runs on every node has an account that nothing is bound to, and no token, unless it asks for
+// its own Node: then TestRights says what its role is, and one token is all that it has.
 func TestNodesHaveNoRights(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
 			if !strings.HasPrefix(id, "DaemonSet/") {
 				continue
 			}
-			if account := pod.Spec.ServiceAccountName; !strings.HasSuffix(account, "-node") { // TestBindings: only -controller has roles.
+			if account := pod.Spec.ServiceAccountName; !strings.HasSuffix(account, "-node") { // TestBindings: what roles that has.
 				t.Errorf("%s runs as %s", id, account)
 			}
-			if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil || v.Secret != nil }) {
-				t.Errorf("%s is given a token or a secret", id)
+			var given []string
+			for _, v := range pod.Spec.Volumes {
+				if v.Projected != nil || v.Secret != nil {
+					given = append(given, v.Name)
+				}
+			}
+			var want []string
+			if slices.Contains(asksForItself(), in.name) {
+				want = []string{"api"}
+			}
+			if !slices.Equal(given, want) {
+				t.Errorf("%s is given the tokens and secrets %q, want %q", id, given, want)
 			}
 		}
 	}

@@ -40,7 +40,12 @@ prometheus.io/scrape: "true"
 {{- end }}
 
 {{/* The driver's --config where controller and nodes are apart. */}}
-{{- define "stowage.configured" -}}{{ if and (eq .Values.backend "nfs") .Values.nfs.config }}true{{ end }}{{- end }}
+{{- define "stowage.config" -}}
+{{- if ne .Values.backend "local" }}
+{{- with get .Values .Values.backend }}{{ with .config }}{{ toYaml . }}{{ end }}{{ end }}
+{{- end }}
+{{- end }}
+{{- define "stowage.configured" -}}{{ if include "stowage.config" . }}true{{ end }}{{- end }}
 {{- define "stowage.configVolume" -}}
 {{- if include "stowage.configured" . }}
 - name: config
@@ -57,7 +62,33 @@ prometheus.io/scrape: "true"
 {{- end }}
 {{- define "stowage.configSum" -}}
 {{- if include "stowage.configured" . }}
-checksum/config: {{ toYaml .Values.nfs.config | sha256sum }}
+checksum/config: {{ include "stowage.config" . | sha256sum }}
+{{- end }}
+{{- end }}
+
+{{/* Where EC2 is and who asks it, as far as the values say so. A variable that is there and empty would keep EKS's webhook from setting it. */}}
+{{- define "stowage.awsEnv" -}}
+{{- if eq .Values.backend "ebs" }}
+{{- with .Values.ebs.region }}
+- name: AWS_REGION
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.ebs.credentialsSecret }}
+{{- range $name, $key := dict "AWS_ACCESS_KEY_ID" "key_id" "AWS_SECRET_ACCESS_KEY" "access_key" }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $.Values.ebs.credentialsSecret }}
+      key: {{ $key }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* With IRSA and with EKS Pod Identity: the containers that are given no token for the role in AWS. */}}
+{{- define "stowage.awsSkip" -}}
+{{- if eq .root.Values.backend "ebs" }}
+eks.amazonaws.com/skip-containers: {{ .containers }}
 {{- end }}
 {{- end }}
 
