@@ -1,0 +1,58 @@
+package iam
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Access is one right that a request takes: an action on one resource.
+type Access struct {
+	Action, Resource string
+	// Context are the values of condition keys. A key that the request has not is missing.
+	Context map[string][]string
+}
+
+// Allows tells whether a statement of the policy allows it.
+func (p Policy) Allows(a Access) bool {
+	return slices.ContainsFunc(p.Statement, func(s Statement) bool { return s.allows(a) })
+}
+
+func (s Statement) allows(a Access) bool {
+	like := func(pattern string) bool { return matches(pattern, a.Resource) }
+	if !slices.Contains(s.Action, a.Action) || !slices.ContainsFunc(s.Resource, like) {
+		return false
+	}
+	for operator, keys := range s.Condition {
+		for key, wanted := range keys {
+			if !holds(operator, a.Context[key], wanted) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// holds tells whether a condition on one key holds. One with ForAllValues does without any value, which is why it is to come with Null.
+func holds(operator string, have []string, wanted Texts) bool {
+	like := func(value string) bool {
+		return slices.ContainsFunc(wanted, func(pattern string) bool { return matches(pattern, value) })
+	}
+	switch operator {
+	case "StringEquals", "Bool":
+		return len(have) == 1 && slices.Contains(wanted, have[0])
+	case "StringLike":
+		return len(have) == 1 && like(have[0])
+	case "ForAllValues:StringLike":
+		return !slices.ContainsFunc(have, func(value string) bool { return !like(value) })
+	case "Null":
+		return slices.Equal(wanted, Texts{"true"}) == (len(have) == 0)
+	}
+	return false
+}
+
+// matches tells whether a text is as a pattern says, in which * is any text, also with slashes and colons, and ? any character.
+func matches(pattern, text string) bool {
+	quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))
+	return regexp.MustCompile(`(?s)^` + quoted + `$`).MatchString(text)
+}
