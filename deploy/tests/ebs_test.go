@@ -1,7 +1,12 @@
 package tests
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,28 +73,137 @@ func TestValuesOfEBS(t *testing.T) {
 		}
 	}
 	for id, pod := range pods(t, objects) {
-		driver := container(t, pod, "stowage")
-		variables := map[string]string{}
-		for _, e := range driver.Env {
-			if variables[e.Name] = e.Value; e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-				variables[e.Name] = e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
-			}
-		}
-		delete(variables, "NODE_NAME")
-		want := map[string]string{"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "keys/key_id", "AWS_SECRET_ACCESS_KEY": "keys/access_key"}
-		if !maps.Equal(variables, want) {
-			t.Errorf("%s: the driver has the variables %v, want %v", id, variables, want)
-		}
-		if !slices.Contains(driver.Args, "--config=/etc/stowage/config.yaml") || pod.Annotations["checksum/config"] == "" {
-			t.Errorf("%s has no configuration, or would keep an old one: %q", id, driver.Args)
+		checkConfigured(t, id, pod, config.Name, map[string]string{
+			"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "keys/key_id", "AWS_SECRET_ACCESS_KEY": "keys/access_key",
+		})
+		if pod.Annotations["checksum/config"] == "" {
+			t.Errorf("%s would keep an old configuration", id)
 		}
 	}
 	for _, side := range []string{"controller", "node"} {
-		account := typed(t, find(t, objects, "ServiceAccount/stowage-system/stowage-ebs-"+side)).(*corev1.ServiceAccount)
-		if account.Annotations["eks.amazonaws.com/role-arn"] != arn+side {
-			t.Errorf("the account of the %s has the annotations %v", side, account.Annotations)
+		checkRole(t, objects, side, arn+side)
+	}
+}
+
+// checkConfigured checks that the driver's container has these variables of AWS and the configuration.
+func checkConfigured(t *testing.T, id string, pod corev1.PodTemplateSpec, config string, want map[string]string) {
+	t.Helper()
+	driver := container(t, pod, "stowage")
+	variables := map[string]string{}
+	for _, e := range driver.Env {
+		if variables[e.Name] = e.Value; e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+			variables[e.Name] = e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
 		}
 	}
+	_, named := variables["NODE_NAME"]
+	if delete(variables, "NODE_NAME"); !maps.Equal(variables, want) || named != strings.HasPrefix(id, "DaemonSet/") {
+		t.Errorf("%s: the driver has the variables %v, want %v and NODE_NAME on nodes", id, driver.Env, want)
+	}
+	if !slices.Contains(driver.Args, "--config=/etc/stowage/config.yaml") ||
+		!slices.ContainsFunc(driver.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "config" && m.MountPath == "/etc/stowage" }) ||
+		!slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.Name == "config" && v.ConfigMap != nil && v.ConfigMap.Name == config
+		}) {
+		t.Errorf("%s has not the configuration %s: %q", id, config, driver.Args)
+	}
+}
+
+func checkRole(t *testing.T, objects []object, side, arn string) {
+	t.Helper()
+	account := typed(t, find(t, objects, "ServiceAccount/stowage-system/stowage-ebs-"+side)).(*corev1.ServiceAccount)
+	if account.Annotations["eks.amazonaws.com/role-arn"] != arn {
+		t.Errorf("the account of the %s has the annotations %v, want the role %s", side, account.Annotations, arn)
+	}
+}
+
+// TestSchemaOfEBS checks that the chart's schema knows the keys that the driver's configuration has, and the actions that the driver asks for.
+func TestSchemaOfEBS(t *testing.T) {
+	var schema struct {
+		Properties struct {
+			EBS struct {
+				Properties struct {
+					Config struct {
+						Properties map[string]struct {
+							PropertyNames struct{ Enum []string }
+						}
+					}
+				}
+			}
+		}
+	}
+	unmarshal(t, "../charts/stowage/values.schema.json", &schema)
+	config := schema.Properties.EBS.Properties.Config.Properties
+	source, err := os.ReadFile("../../pkg/backends/ebs/definition.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, match := range regexp.MustCompile(`json:"(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		keys = append(keys, match[1])
+	}
+	slices.Sort(keys)
+	if have := slices.Sorted(maps.Keys(config)); !slices.Equal(have, keys) {
+		t.Errorf("the schema has the keys %q, and the driver %q", have, keys)
+	}
+	var policy struct {
+		Statement []struct{ Action any }
+	}
+	unmarshal(t, "../aws/controller-policy.json", &policy)
+	text := fmt.Sprint(policy.Statement)
+	for _, action := range config["rates"].PropertyNames.Enum {
+		if !strings.Contains(text, "ec2:"+action) {
+			t.Errorf("the schema has a rate for %s, which the driver may not ask for", action)
+		}
+	}
+	for _, match := range regexp.MustCompile(`ec2:(\w+)`).FindAllStringSubmatch(text, -1) {
+		if action := match[1]; !strings.HasPrefix(action, "Describe") && !slices.Contains(config["rates"].PropertyNames.Enum, action) {
+			t.Errorf("the schema has no rate for %s", action)
+		}
+	}
+}
+
+func unmarshal(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// TestGuideOfEBS checks that the kustomization in the guide does what it says there.
+func TestGuideOfEBS(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guides/ebs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(guide), "```yaml\n# kustomization.yaml\n")
+	text, _, closed := strings.Cut(text, "```")
+	overlay, err := filepath.Abs("../kubernetes/overlays/ebs")
+	if err != nil || !found || !closed {
+		t.Fatalf("the guide has no kustomization, or the overlay is nowhere: %v", err)
+	}
+	folder := t.TempDir()
+	if overlay, err = filepath.Rel(folder, overlay); err != nil {
+		t.Fatal(err)
+	}
+	text = strings.Replace(text, "github.com/stowage-csi/stowage/deploy/kubernetes/overlays/ebs", overlay, 1)
+	for name, content := range map[string]string{"kustomization.yaml": text, "config.yaml": "clusterID: production\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects := kustomizedAt(t, folder)
+	i := slices.IndexFunc(objects, func(o object) bool { return strings.HasPrefix(o.id(), "ConfigMap/stowage-system/stowage-ebs-config-") })
+	if i < 0 {
+		t.Fatal("there is no configuration")
+	}
+	for id, pod := range pods(t, objects) {
+		checkConfigured(t, id, pod, objects[i].GetName(), map[string]string{"AWS_REGION": "eu-central-1"})
+	}
+	checkRole(t, objects, "controller", "arn:aws:iam::111122223333:role/stowage-ebs-controller")
 }
 
 // TestNothingOfAWSUnlessAsked checks that no variable is there that would keep EKS from setting it.

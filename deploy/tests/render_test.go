@@ -30,7 +30,12 @@ func (o object) id() string {
 // kustomized renders a kustomization; the folder is relative to deploy/.
 func kustomized(t *testing.T, folder string) []object {
 	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), path.Join("..", folder))
+	return kustomizedAt(t, path.Join("..", folder))
+}
+
+func kustomizedAt(t *testing.T, folder string) []object {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -276,6 +276,33 @@ func TestPolicyRefuses(t *testing.T) {
 	}
 }
 
+// TestPolicyOfOneCluster checks what docs/guides/ebs.md says to replace.
+func TestPolicyOfOneCluster(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/aws/controller-policy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := iam.Parse([]byte(strings.ReplaceAll(string(text), `/cluster": "*"`, `/cluster": "production"`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resource := range []string{"volume/vol-1", "volume/*", "snapshot/snap-1", "snapshot/*"} {
+		for _, action := range granted(p) {
+			for cluster, own := range map[string]bool{"production": true, "staging": false} {
+				tags := map[string][]string{"ec2:ResourceTag/ebs.csi.stowage.dev/cluster": {cluster}, "aws:RequestTag/ebs.csi.stowage.dev/cluster": {cluster}}
+				access := iam.Access{Action: action, Resource: "arn:aws:ec2:region-1:111122223333:" + resource, Context: tags}
+				every := policyOf(t, "controller").Allows(access)
+				if strings.HasPrefix(action, "ec2:Describe") {
+					own = true
+				}
+				if have := p.Allows(access); have != (every && own) {
+					t.Errorf("%s on %s of the cluster %s: allowed %t, and with the policy for every cluster %t", action, resource, cluster, have, every)
+				}
+			}
+		}
+	}
+}
+
 // TestKeyPolicy checks what is given besides for encryption with a key of one's own: that key, by way of EC2 only.
 func TestKeyPolicy(t *testing.T) {
 	for _, s := range policyOf(t, "kms").Statement {
