@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -121,6 +122,35 @@ func (a *apart) harness() backendtest.Harness {
 	return h
 }
 
+// wishes takes a snapshot with all that a class may want of it. The suite deletes each snapshot that it takes, which a lock forbids.
+func (a *apart) wishes(t *testing.T) {
+	config := region.Quick()
+	config.MaxFastRestores = 1
+	r := region.New(t, config, 0)
+	d := ebs.Definition()
+	options := backends.Options{Driver: "ebs.csi.stowage.dev", Config: d.NewConfig(), Log: slog.New(slog.DiscardHandler)}
+	r.Configure(&options)
+	c, _ := options.Config.(*ebs.Config) // what NewConfig returns
+	c.AWS.HTTPClient = a.controller.guard(r, c.AWS.HTTPClient)
+	instance, err := d.Open(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := instance.Controller.Create(t.Context(), region.Spec("pvc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = backends.Resolve(instance.Controller, instance.Node).Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{
+		Name: "snap", Volume: v.Handle, Parameters: &ebs.SnapshotParameters{FastZones: config.Zones[0], LockMode: "governance", LockDays: 1},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for action, n := range r.Server.Calls() {
+		a.calls[action] += n
+	}
+}
+
 // TestPolicy runs the conformance suite with the rights that deploy/aws gives to the controller and to the nodes, and no others. What the
 // policies allow is what the code asks for, and nothing else: each action of each statement has been needed.
 func TestPolicy(t *testing.T) {
@@ -129,6 +159,7 @@ func TestPolicy(t *testing.T) {
 		regions: map[testing.TB]*region.Region{}, calls: map[string]int{},
 	}
 	t.Run("suite", func(t *testing.T) { backendtest.Run(t, a.harness()) })
+	t.Run("snapshots as their class wants them", a.wishes)
 	if t.Failed() {
 		return
 	}

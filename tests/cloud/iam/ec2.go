@@ -33,7 +33,9 @@ func accesses(request url.Values, tags Tags) ([]Access, bool) {
 		return []Access{r.on("volume", volume)}, true
 	case "AttachVolume", "DetachVolume":
 		return []Access{r.on("volume", volume), r.on("instance", instance)}, true
-	case "DeleteSnapshot":
+	case "EnableFastSnapshotRestores":
+		return []Access{r.on("snapshot", request.Get("SourceSnapshotId.1"))}, !request.Has("SourceSnapshotId.2")
+	case "DeleteSnapshot", "LockSnapshot":
 		return []Access{r.on("snapshot", snapshot)}, true
 	case "CreateTags", "DeleteTags":
 		return r.tags(), true
