@@ -22,6 +22,9 @@ type Definition struct {
 
 	// Inseparable says that controller and node must be one process, because the one knows what the other does.
 	Inseparable bool
+	// FindsNode says that Open finds out by which ID the storage knows this node when nobody says so: a host's name would mean
+	// nothing to it.
+	FindsNode bool
 
 	// Open starts the backend: it repairs what a crash left behind, reports it to the log, and fails
 	// with a sentence that says what is missing.
@@ -32,7 +35,9 @@ type Definition struct {
 type Options struct {
 	Driver  string // the driver's name, such as local.csi.stowage.dev: a prefix for topology keys and tags
 	DataDir string // a directory that is the backend's own; it holds everything that the backend keeps
-	NodeID  string // this node's ID; empty in a process that serves the controller only
+	NodeID  string // this node's ID; empty in a process that serves the controller only, and for a backend with FindsNode to find out
+	// Node asks the orchestrator about this node, for a backend with FindsNode; nil in a process that serves the controller only.
+	Node *NodeSource
 	// Topology is where this node is, as far as somebody said so: for a backend that cannot find out by itself.
 	Topology Topology
 	Config   any // what NewConfig returned, filled in; nil without one
@@ -43,8 +48,23 @@ type Options struct {
 type Instance struct {
 	Controller Backend
 	Node       NodeBackend
+	// NodeID is this node's ID when the backend found it out; empty for Options.NodeID.
+	NodeID string
 	// Close waits for background work or stops it, and frees what Open took. It may be nil.
 	Close func() error
+}
+
+// NodeSource asks the orchestrator about this node.
+type NodeSource struct {
+	Name string // what is asked, for people, such as: the Node object "worker-1"
+	// Get returns what is known. It honours its context. Its error goes on with the sentence that Name begins.
+	Get func(ctx context.Context) (NodeInfo, error)
+}
+
+// NodeInfo is what an orchestrator knows of a node's machine. What it does not know is empty.
+type NodeInfo struct {
+	ProviderID         string // the machine's ID in the form that its cloud has for orchestrators, such as aws:///us-east-1a/i-0123456789abcdef0
+	Type, Zone, Region string
 }
 
 // Registry is the list of the backends that a binary has.

@@ -11,6 +11,7 @@
 //     when whoever asked for it has left;
 //   - attach is the way from detached to attached and back, decided by what the cloud says and nothing else;
 //   - names chooses device names where a cloud wants them;
+//   - metadata finds out which machine this is;
 //   - limits counts how many disks a node can still take;
 //   - token makes idempotency tokens that a second try can have anew.
 //

@@ -1,0 +1,102 @@
+package metadata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Instance is what is known of the machine. Whoever knows the ID may not know the rest, which is then empty.
+type Instance struct {
+	ID, Type, Zone, Region string
+	// From is the Source's name.
+	From string
+}
+
+// Source is somebody who may know the machine.
+type Source struct {
+	Name string // for people, such as: the metadata service at http://169.254.169.254
+	// Silence is why it may be that there is no answer in time; it may be empty.
+	Silence string
+	// Get returns what is known, the ID at least. It honours its context. Its error goes on with the sentence that Name begins,
+	// and wraps ErrSilent when there was no answer in time.
+	Get func(ctx context.Context) (Instance, error)
+}
+
+// ErrSilent is that a Source did not answer in time.
+var ErrSilent = errors.New("did not answer in time")
+
+// Timeout is usually long enough for each source: both are near, and a start is not to be held up by one that is out of reach.
+const Timeout = 2 * time.Second
+
+// First asks the sources in turn, each within the timeout, until one answers. Kinds: Unavailable when none does, with the reason
+// of each.
+func First(ctx context.Context, timeout time.Duration, sources ...Source) (Instance, error) {
+	var why reasons
+	for _, source := range sources {
+		instance, err := source.ask(ctx, timeout)
+		if err == nil {
+			instance.From = source.Name
+			return instance, nil
+		}
+		if ended := ctx.Err(); ended != nil {
+			return Instance{}, backends.Errorf(backends.Unavailable, "which machine this is was not found out, because the request has ended: %w", ended)
+		}
+		why = append(why, fmt.Errorf("%s %w", source.Name, err))
+	}
+	return Instance{}, &backends.Error{Kind: backends.Unavailable, Op: "find out which machine this is", Err: why}
+}
+
+// ask asks one source within the timeout.
+func (s Source) ask(ctx context.Context, timeout time.Duration) (Instance, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	instance, err := s.Get(ctx)
+	switch {
+	case err == nil && instance.ID == "":
+		return Instance{}, errors.New("does not say the machine's ID")
+	case err == nil:
+		return instance, nil
+	case ctx.Err() != nil || errors.Is(err, ErrSilent):
+		return Instance{}, silence{s.Silence, timeout, err}
+	}
+	return Instance{}, err
+}
+
+// silence is that a source did not answer.
+type silence struct {
+	why     string
+	timeout time.Duration
+	err     error
+}
+
+// Error has nothing of what a client says about its own timeout.
+func (s silence) Error() string {
+	text := fmt.Sprintf("did not answer within %v", s.timeout)
+	if s.why != "" {
+		text += ": " + s.why
+	}
+	return text
+}
+
+// Unwrap returns what the source said.
+func (s silence) Unwrap() []error { return []error{ErrSilent, s.err} }
+
+// reasons are why no source answered, as one sentence.
+type reasons []error
+
+// Error joins them.
+func (r reasons) Error() string {
+	texts := make([]string, len(r))
+	for i, err := range r {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns them.
+func (r reasons) Unwrap() []error { return r }

@@ -1,0 +1,45 @@
+package metadata
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Orchestrator is what the orchestrator knows, as a Source. Parse knows the form that the cloud gives a providerID, and fails as
+// Get does. What the providerID says comes before what else is known, since it is what finds the machine.
+func Orchestrator(node backends.NodeSource, parse func(providerID string) (Instance, error)) Source {
+	return Source{Name: node.Name, Get: func(ctx context.Context) (Instance, error) {
+		info, err := node.Get(ctx)
+		if err != nil {
+			return Instance{}, err
+		}
+		if info.ProviderID == "" {
+			return Instance{}, errors.New("has no providerID (yet): is the cloud's controller manager at work?")
+		}
+		instance, err := parse(info.ProviderID)
+		if err != nil {
+			return Instance{}, err
+		}
+		instance.Type = cmp.Or(instance.Type, info.Type)
+		instance.Zone = cmp.Or(instance.Zone, info.Zone)
+		instance.Region = cmp.Or(instance.Region, info.Region)
+		return instance, nil
+	}}
+}
+
+// Only lets through nobody but the machine with the ID, which somebody gave: what a Source says of another one is not about this one.
+func Only(id, somebody string, source Source) Source {
+	get := source.Get
+	source.Get = func(ctx context.Context) (Instance, error) {
+		instance, err := get(ctx)
+		if err == nil && instance.ID != id {
+			return Instance{}, fmt.Errorf("says that this is %q, and %s that it is %q", instance.ID, somebody, id)
+		}
+		return instance, err
+	}
+	return source
+}
