@@ -32,7 +32,6 @@ type backend struct {
 	once   *ec2.Client // for what changes something: repeats only what EC2 refused for its rate
 	pace   *pace.Pacer
 	log    *slog.Logger
-	node   *node
 
 	tokens     token.Tokens
 	instances  *batch.Batcher[string, types.Instance] // by ID
@@ -50,7 +49,7 @@ type backend struct {
 	zones      zones
 }
 
-func newBackend(driver string, config Config, nodeID string, log *slog.Logger) *backend {
+func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	t := config.Timing
 	b := &backend{driver: driver, config: config, log: log}
 	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(4 * t.Least) })
@@ -68,7 +67,6 @@ func newBackend(driver string, config Config, nodeID string, log *slog.Logger) *
 	b.snapshots = wait.New(looks, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}
 	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
-	b.node = newNode(b, nodeID)
 	return b
 }
 

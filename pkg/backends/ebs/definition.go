@@ -1,6 +1,7 @@
 package ebs
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -22,7 +23,8 @@ type Config struct {
 	ClusterID string `json:"clusterID"`
 	// ExtraTags are put on everything that is made.
 	ExtraTags map[string]string `json:"extraTags"`
-	// VolumeAttachLimit is how many attachments nodes are taken to allow; 0 for what EC2 says of their type.
+	// VolumeAttachLimit is how many attachments nodes are taken to allow; 0 for what EC2 says of their type. Set it for nodes that may
+	// not ask EC2.
 	VolumeAttachLimit int `json:"volumeAttachLimit"`
 	// ReservedAttachments are kept free on every node.
 	ReservedAttachments int `json:"reservedAttachments"`
@@ -59,6 +61,7 @@ func Definition() backends.Definition {
 		NewMutable:            func() any { return new(Mutable) },
 		NewSnapshotParameters: func() any { return new(SnapshotParameters) },
 		NewConfig:             func() any { return &Config{Timing: defaultTiming(), SysBlock: "/sys/block"} },
+		FindsNode:             true,
 		Open:                  open,
 	}
 }
@@ -68,26 +71,53 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 	if !ok {
 		return nil, backends.Errorf(backends.Invalid, "the configuration is a %T: give what NewConfig returns", options.Config)
 	}
-	if config.AWS.Region == "" && config.AWS.Credentials == nil {
-		found, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithEC2IMDSRegion())
-		if err != nil {
-			return nil, backends.Errorf(backends.Invalid, "the configuration of the AWS SDK cannot be read: %w", err)
-		}
-		config.AWS = found
-	}
-	switch {
-	case config.AWS.Region == "" || config.AWS.Credentials == nil:
-		return nil, backends.Errorf(backends.Invalid, "the AWS region or credentials are missing: set AWS_REGION and give the pod a role")
-	case !positive(config.Rates):
-		return nil, backends.Errorf(backends.Invalid, "rates is %v: burst and perSecond must be above 0", config.Rates)
-	case config.ReservedAttachments < 0 || config.VolumeAttachLimit < 0:
-		return nil, backends.Errorf(backends.Invalid, "reservedAttachments is %d and volumeAttachLimit %d: they must be at least 0",
-			config.ReservedAttachments, config.VolumeAttachLimit)
-	case options.NodeID != "" && !isID("i", options.NodeID):
+	if options.NodeID != "" && !isID("i", options.NodeID) {
 		return nil, backends.Errorf(backends.Invalid, "the node ID %q is not that of an EC2 instance, such as i-0123456789abcdef0", options.NodeID)
 	}
-	b := newBackend(options.Driver, *config, options.NodeID, options.Log)
-	return &backends.Instance{Controller: b, Node: b.node}, nil
+	if err := config.load(ctx, options.Node != nil); err != nil {
+		return nil, err
+	}
+	imds := newService(config.AWS)
+	self, err := identify(ctx, imds, options)
+	if err != nil {
+		return nil, err
+	}
+	config.AWS.Region = cmp.Or(config.AWS.Region, self.Region)
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	b := newBackend(options.Driver, *config, options.Log)
+	return &backends.Instance{Controller: b, Node: newNode(b, self, imds), NodeID: self.ID}, nil
+}
+
+// load reads the SDK's configuration unless there is one. The region of a node is found out with the rest of what the node is.
+func (c *Config) load(ctx context.Context, isNode bool) error {
+	if c.AWS.Region != "" || c.AWS.Credentials != nil {
+		return nil
+	}
+	var more []func(*awsconfig.LoadOptions) error
+	if !isNode {
+		more = append(more, awsconfig.WithEC2IMDSRegion())
+	}
+	found, err := awsconfig.LoadDefaultConfig(ctx, more...)
+	if err != nil {
+		return backends.Errorf(backends.Invalid, "the configuration of the AWS SDK cannot be read: %w", err)
+	}
+	c.AWS = found
+	return nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.AWS.Region == "" || c.AWS.Credentials == nil:
+		return backends.Errorf(backends.Invalid, "the AWS region or credentials are missing: set AWS_REGION and give the pod a role")
+	case !positive(c.Rates):
+		return backends.Errorf(backends.Invalid, "rates is %v: burst and perSecond must be above 0", c.Rates)
+	case c.ReservedAttachments < 0 || c.VolumeAttachLimit < 0:
+		return backends.Errorf(backends.Invalid, "reservedAttachments is %d and volumeAttachLimit %d: they must be at least 0",
+			c.ReservedAttachments, c.VolumeAttachLimit)
+	}
+	return nil
 }
 
 func positive(rates map[string]pace.Limit) bool {

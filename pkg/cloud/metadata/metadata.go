@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,25 +21,26 @@ type Instance struct {
 // Source is somebody who may know the machine.
 type Source struct {
 	Name string // for people, such as: the metadata service at http://169.254.169.254
+	// Timeout bounds the asking; 0 for what is usually long enough for something near.
+	Timeout time.Duration
 	// Silence is why it may be that there is no answer in time; it may be empty.
 	Silence string
 	// Get returns what is known, the ID at least. It honours its context. Its error goes on with the sentence that Name begins,
-	// and wraps ErrSilent when there was no answer in time.
+	// and wraps ErrSilent, or the context's error, when there was no answer in time.
 	Get func(ctx context.Context) (Instance, error)
 }
 
 // ErrSilent is that a Source did not answer in time.
 var ErrSilent = errors.New("did not answer in time")
 
-// Timeout is usually long enough for each source: both are near, and a start is not to be held up by one that is out of reach.
-const Timeout = 2 * time.Second
+// near is usually long enough for something in the same machine. A start is not to be held up for longer by what is out of reach.
+const near = 2 * time.Second
 
-// First asks the sources in turn, each within the timeout, until one answers. Kinds: Unavailable when none does, with the reason
-// of each.
-func First(ctx context.Context, timeout time.Duration, sources ...Source) (Instance, error) {
+// First asks the sources in turn until one answers. Kinds: Unavailable when none does, with the reason of each.
+func First(ctx context.Context, sources ...Source) (Instance, error) {
 	var why reasons
 	for _, source := range sources {
-		instance, err := source.ask(ctx, timeout)
+		instance, err := source.ask(ctx)
 		if err == nil {
 			instance.From = source.Name
 			return instance, nil
@@ -51,8 +53,9 @@ func First(ctx context.Context, timeout time.Duration, sources ...Source) (Insta
 	return Instance{}, &backends.Error{Kind: backends.Unavailable, Op: "find out which machine this is", Err: why}
 }
 
-// ask asks one source within the timeout.
-func (s Source) ask(ctx context.Context, timeout time.Duration) (Instance, error) {
+// ask asks one source within its time.
+func (s Source) ask(ctx context.Context) (Instance, error) {
+	timeout := cmp.Or(s.Timeout, near)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	instance, err := s.Get(ctx)
@@ -61,7 +64,7 @@ func (s Source) ask(ctx context.Context, timeout time.Duration) (Instance, error
 		return Instance{}, errors.New("does not say the machine's ID")
 	case err == nil:
 		return instance, nil
-	case ctx.Err() != nil || errors.Is(err, ErrSilent):
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrSilent):
 		return Instance{}, silence{s.Silence, timeout, err}
 	}
 	return Instance{}, err

@@ -47,14 +47,15 @@ func TestFirst(t *testing.T) {
 	}{
 		{"the first answers", []Source{answering("A", m, nil), unasked(t)}, from("A"), "", 0},
 		{"the second answers", []Source{answering("A", m, errWhy), answering("B", m, nil), unasked(t)}, from("B"), "", 0},
-		{"the first is silent", []Source{dropping("A", ""), answering("B", m, nil), unasked(t)}, from("B"), "", time.Second},
+		{"the first is silent", []Source{dropping("A", ""), answering("B", m, nil), unasked(t)}, from("B"), "", 2 * time.Second},
 		{"the first does not know the ID", []Source{answering("A", Instance{Zone: "a"}, nil), answering("B", m, nil)}, from("B"), "", 0},
 		{"the first knows another", []Source{Only("m-1", "--id", answering("A", Instance{ID: "m-2"}, nil)), Only("m-1", "--id", answering("B", m, nil))}, from("B"), "", 0},
+		{"the first takes its time", []Source{{Name: "A", Timeout: time.Minute, Get: dropping("", "").Get}, answering("B", m, nil)}, from("B"), "", time.Minute},
 		{"there is none", nil, Instance{}, "find out which machine this is: ", 0},
 		{
 			"none answers", []Source{dropping("A", "it is far away"), dropping("B", ""), answering("C", m, fmt.Errorf("gave up: %w", ErrSilent)), answering("D", m, errWhy), answering("E", Instance{}, nil)},
-			Instance{}, "find out which machine this is: A did not answer within 1s: it is far away; B did not answer within 1s; " +
-				"C did not answer within 1s; D has no idea; E does not say the machine's ID", 2 * time.Second,
+			Instance{}, "find out which machine this is: A did not answer within 2s: it is far away; B did not answer within 2s; " +
+				"C did not answer within 2s; D has no idea; E does not say the machine's ID", 4 * time.Second,
 		},
 		{
 			"all know another", []Source{Only("m-9", "--id", answering("A", m, nil)), Only("m-9", "--id", answering("B", m, errWhy))},
@@ -64,7 +65,7 @@ func TestFirst(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				have, err := First(t.Context(), time.Second, row.sources...)
+				have, err := First(t.Context(), row.sources...)
 				if have != row.want || time.Since(began) != row.took {
 					t.Errorf("got %+v after %v, want %+v after %v", have, time.Since(began), row.want, row.took)
 				}
@@ -82,7 +83,7 @@ func TestFirst(t *testing.T) {
 // TestReasonsAreKept is for whoever looks for one of them.
 func TestReasonsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, err := First(t.Context(), time.Second, dropping("A", ""), answering("B", Instance{}, errWhy))
+		_, err := First(t.Context(), dropping("A", ""), answering("B", Instance{}, errWhy))
 		if !errors.Is(err, ErrSilent) || !errors.Is(err, errWhy) {
 			t.Errorf("%v wraps ErrSilent: %t, the second reason: %t", err, errors.Is(err, ErrSilent), errors.Is(err, errWhy))
 		}
@@ -93,7 +94,7 @@ func TestFirstEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := First(ctx, time.Minute, dropping("A", ""), unasked(t))
+		_, err := First(ctx, dropping("A", ""), unasked(t))
 		if !backends.Is(err, backends.Unavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want Unavailable for the deadline", err)
 		}
@@ -121,7 +122,7 @@ func TestOrchestrator(t *testing.T) {
 		{backends.NodeInfo{}, errWhy, Instance{}, "the Node has no idea"},
 	} {
 		get := func(context.Context) (backends.NodeInfo, error) { return row.info, row.err }
-		have, err := First(t.Context(), time.Second, Orchestrator(backends.NodeSource{Name: "the Node", Get: get}, parse))
+		have, err := First(t.Context(), Orchestrator(backends.NodeSource{Name: "the Node", Get: get}, parse))
 		if have != row.want || (err == nil) != (row.text == "") || err != nil && !strings.Contains(err.Error(), row.text) {
 			t.Errorf("%+v: got %+v, %v; want %+v, %q", row.info, have, err, row.want, row.text)
 		}

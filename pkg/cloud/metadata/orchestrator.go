@@ -5,14 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
+// far is for what all nodes ask at the same time when a cluster starts.
+const far = 10 * time.Second
+
 // Orchestrator is what the orchestrator knows, as a Source. Parse knows the form that the cloud gives a providerID, and fails as
 // Get does. What the providerID says comes before what else is known, since it is what finds the machine.
 func Orchestrator(node backends.NodeSource, parse func(providerID string) (Instance, error)) Source {
-	return Source{Name: node.Name, Get: func(ctx context.Context) (Instance, error) {
+	return Source{Name: node.Name, Timeout: far, Get: func(ctx context.Context) (Instance, error) {
 		info, err := node.Get(ctx)
 		if err != nil {
 			return Instance{}, err

@@ -49,6 +49,16 @@ func (s *Server) SetLag(lag time.Duration) {
 	s.config.Lag = lag
 }
 
+// Forbid leaves a policy that does not allow the actions, and allows all others.
+func (s *Server) Forbid(actions ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.forbidden)
+	for _, name := range actions {
+		s.forbidden[name] = true
+	}
+}
+
 // Calls counts the requests for each action.
 func (s *Server) Calls() map[string]int {
 	s.mu.Lock()

@@ -502,3 +502,11 @@ func TestSignatureMustBeThere(t *testing.T) {
 	_, err := c.DescribeAddresses(t.Context(), &ec2.DescribeAddressesInput{})
 	c.fails("an action that is not here", "InvalidAction", err)
 }
+
+func TestForbiddenActions(t *testing.T) {
+	c := start(t, config())
+	c.server.Forbid("DescribeInstances")
+	c.fails("what no policy allows", "UnauthorizedOperation", second(c.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})))
+	c.server.Forbid()
+	c.fails("what a policy allows again", "", second(c.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: c.instance[:1]})))
+}

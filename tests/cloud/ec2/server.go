@@ -40,6 +40,7 @@ type Server struct {
 	refused   int              // for their rate
 	stuck     map[string]bool  // states that are not left
 	doomed    int              // volumes that will end in error
+	forbidden map[string]bool  // actions that no policy allows
 }
 
 // transition is something that comes about at an instant.
@@ -55,7 +56,7 @@ func New(config Config) *Server {
 		config:    config,
 		signature: regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/[a-z0-9-]+/ec2/aws4_request, SignedHeaders=\S*host\S*, Signature=[0-9a-f]{64}$`),
 		volumes:   newStore[volume](), snapshots: newStore[snapshot](), instances: map[string]*Instance{},
-		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{}, stuck: map[string]bool{}, checks: map[string]check{},
+		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{}, stuck: map[string]bool{}, checks: map[string]check{}, forbidden: map[string]bool{},
 	}
 }
 
@@ -131,6 +132,9 @@ func (s *Server) serve(values url.Values) (any, *fault) {
 	if s.throttled(name) {
 		s.refused++
 		return nil, tooOften()
+	}
+	if s.forbidden[name] {
+		return nil, &fault{http.StatusForbidden, "UnauthorizedOperation", "You are not authorized to perform this operation."}
 	}
 	s.advance()
 	p := newParams(values)

@@ -1,0 +1,98 @@
+package ebs_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/imds"
+)
+
+// TestLimitWithoutPermission is about nodes that may not ask EC2 for all that it takes. The instance has 12 attachments, 2 of them with
+// interfaces.
+func TestLimitWithoutPermission(t *testing.T) {
+	none := func(m *machine) {
+		m.ec2.Forbid("DescribeInstances", "DescribeInstanceTypes")
+	}
+	noCredentials := func(*machine) {
+		t.Setenv("AWS_ACCESS_KEY_ID", "")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	}
+	for _, row := range []struct {
+		name string
+		edit func(m *machine)
+		want int64
+		told bool
+	}{
+		{"it may ask", func(*machine) {}, 12 - 1 - 2, false},
+		{"not of instances", func(m *machine) { m.ec2.Forbid("DescribeInstances") }, 12 - 1 - 3, true},
+		{"not of types", func(m *machine) { m.ec2.Forbid("DescribeInstanceTypes") }, 26 - 1 - 2, true},
+		{"not at all", none, 26 - 1 - 3, true},
+		{"not at all, not even the metadata service", func(m *machine) { none(m); m.imds.Be(imds.Disabled) }, 26 - 1 - 8, true},
+		{"not at all, and some are reserved", func(m *machine) { none(m); m.edit = func(c *ebs.Config) { c.ReservedAttachments = 5 } }, 26 - 1 - 3 - 5, true},
+		{"not at all, and the limit is configured", func(m *machine) { none(m); m.edit = func(c *ebs.Config) { c.VolumeAttachLimit = 11 } }, 11 - 1, true},
+		{"not at all, and two disks are the instance's own", func(m *machine) {
+			none(m)
+			m.edit = func(c *ebs.Config) {
+				for name, serial := range map[string]string{"nvme0n1": "vol0123456789abcdef0", "nvme1n1": "AWS1", "nvme2n1": "AWS2"} {
+					disk(t, c.SysBlock, name, serial)
+				}
+			}
+		}, 26 - 1 - 3 - 2, true},
+		{"it has no credentials", noCredentials, 26 - 1 - 3, true},
+		{"it has no credentials and no metadata service", func(m *machine) { noCredentials(m); m.imds.Be(imds.Far) }, 26 - 1 - 8, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m := newMachine(t)
+			m.imds.SetInterfaces(3)
+			row.edit(m)
+			instance, err := m.open(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			for range 2 {
+				have, err := instance.Node.(backends.Limiter).Limit(t.Context())
+				if have != row.want || err != nil {
+					t.Errorf("the limit is %d, %v; want %d", have, err, row.want)
+				}
+			}
+			if took := time.Since(began); took > 30*time.Second {
+				t.Errorf("it took %v for two answers", took)
+			}
+			told := strings.Count(m.log.String(), "this node may not ask EC2")
+			if told != map[bool]int{true: 1}[row.told] || row.told && !strings.Contains(m.log.String(), "volumeAttachLimit") {
+				t.Errorf("it was told %d times:\n%s", told, m.log.String())
+			}
+		})
+	}
+}
+
+// TestLimitIsNotGuessed has EC2 be out of reach, as it may be for a while.
+func TestLimitIsNotGuessed(t *testing.T) {
+	m := newMachine(t)
+	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+	instance, err := m.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have, err := instance.Node.(backends.Limiter).Limit(t.Context()); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("the limit is %d, %v; want Unavailable", have, err)
+	}
+}
+
+// disk makes the kernel show an NVMe disk.
+func disk(t *testing.T, sys, name, serial string) {
+	t.Helper()
+	dir := filepath.Join(sys, name, "device")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "serial"), []byte(serial+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
