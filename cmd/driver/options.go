@@ -18,7 +18,7 @@ import (
 type options struct {
 	role                                                                role
 	backend, endpoint, dataDir, nodeID, config, httpEndpoint, logFormat string
-	otlpEndpoint                                                        string
+	otlpEndpoint, nodeName                                              string
 	traceRatio                                                          float64
 	verbosity                                                           int
 	delegateFSGroup                                                     bool
@@ -44,7 +44,8 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 // bindNode adds the flags that mean something where volumes are mounted only.
 func (o *options) bindNode(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name)")
+	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name; for ebs, the instance's ID as its metadata service or Kubernetes tells it)")
+	flags.StringVar(&o.nodeName, "node-name", "", "this node's name in Kubernetes, for ebs to read its Node object when the metadata service cannot be reached (default: it is not read)")
 	flags.BoolVar(&o.delegateFSGroup, "delegate-fsgroup", false, "apply a pod's fsGroup in the driver (VOLUME_MOUNT_GROUP) instead of the kubelet")
 	flags.StringToStringVar(&o.topology, "topology", nil, "where this node is, for a backend that cannot find out by itself: topology.kubernetes.io/zone=a,…")
 	flags.IntVar(&o.maxFormats, "max-concurrent-formats", node.DefaultMaxFormats,
@@ -52,7 +53,7 @@ func (o *options) bindNode(cmd *cobra.Command) {
 }
 
 // complete checks the flags and fills in what follows from the machine.
-func (o *options) complete() error {
+func (o *options) complete(definition backends.Definition) error {
 	clean, err := safepath.Absolute(o.dataDir)
 	if err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
@@ -61,7 +62,7 @@ func (o *options) complete() error {
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format is %q: use text or json", o.logFormat)
 	}
-	if o.nodeID == "" && o.role != onlyController {
+	if o.nodeID == "" && o.role != onlyController && !definition.FindsNode {
 		if o.nodeID, err = os.Hostname(); err != nil {
 			return fmt.Errorf("--node-id is not given and the host's name cannot be read: %w", err)
 		}

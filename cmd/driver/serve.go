@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,15 +17,15 @@ import (
 )
 
 func (o *options) run(ctx context.Context, registry backends.Registry) (err error) {
-	if err := o.complete(); err != nil {
-		return err
-	}
-	log := newLog(os.Stderr, o.logFormat, o.verbosity)
-	defer klog.Flush()
 	definition, err := registry.Lookup(o.backend)
 	if err != nil {
 		return fmt.Errorf("--backend: %w", err)
 	}
+	if err := o.complete(definition); err != nil {
+		return err
+	}
+	log := newLog(os.Stderr, o.logFormat, o.verbosity)
+	defer klog.Flush()
 	if o.role != both && definition.Inseparable {
 		return fmt.Errorf("the backend %s keeps volumes where it runs: use stowage %s", definition.Name, both)
 	}
@@ -52,9 +53,13 @@ func (o *options) open(ctx context.Context, definition backends.Definition, log 
 	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
-	return definition.Open(ctx, backends.Options{
-		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, Topology: o.topology, Config: config, Log: log,
+	instance, err := definition.Open(ctx, backends.Options{
+		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, Node: o.node(), Topology: o.topology, Config: config, Log: log,
 	})
+	if err == nil {
+		o.nodeID = cmp.Or(instance.NodeID, o.nodeID)
+	}
+	return instance, err
 }
 
 // checkTopology refuses a place that the backend does not understand.
