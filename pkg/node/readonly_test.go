@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -101,6 +102,29 @@ func (w *world) protected(path string) bool {
 	value, err := unix.IoctlGetInt(int(device.Fd()), unix.BLKROGET)
 	w.must(err)
 	return value != 0
+}
+
+// The kernel leaves a loop device write-protected that was so when it was detached: the next volume to get it takes that away.
+func TestProtectionIsNotInherited(t *testing.T) {
+	w := newWorld(t)
+	w.image("v", 16)
+	request := w.stageRequest("v")
+	for range 3 { // Another process may take the loop device in between.
+		w.stage(request)
+		loop := strings.Fields(w.loops()[0])[0]
+		w.unstage(request)
+		w.protect(loop, true)
+		t.Cleanup(func() { w.protect(loop, false) })
+		w.stage(request)
+		w.write(filepath.Join(request.StagingPath, "file"), "data")
+		again := strings.Fields(w.loops()[0])[0]
+		w.unstage(request)
+		if again == loop {
+			return
+		}
+		w.protect(loop, false)
+	}
+	t.Error("no volume got the loop device that had been protected")
 }
 
 // A volume that is staged for reading only is not written to, whether or not its filesystem was unmounted

@@ -31,12 +31,13 @@ func (st *staging) openDevice(ctx context.Context, source backends.Device) (*dev
 		return opened, err
 	}
 	protected, err := writeProtected(opened)
-	if err == nil && protected != st.want.ReadOnly {
-		if !source.Image {
-			err = setWriteProtection(opened, st.want.ReadOnly)
-		} else if st.want.ReadOnly {
-			return st.attachReadOnly(ctx, source, options, opened)
-		}
+	switch {
+	case err != nil || protected == st.want.ReadOnly:
+	case source.Image && st.want.ReadOnly:
+		return st.attachReadOnly(ctx, source, options, opened)
+	default:
+		// Of a loop device it may be whoever had it before that protected it: detaching does not lift that.
+		err = setWriteProtection(opened, st.want.ReadOnly)
 	}
 	if err != nil {
 		_ = opened.Close() // nothing was written
