@@ -154,6 +154,7 @@ func TestInstanceIsNotFound(t *testing.T) {
 		{"disabled by the SDK", func(*machine) { t.Setenv("AWS_EC2_METADATA_DISABLED", "true") }, "IMDS was not asked, because AWS_EC2_METADATA_DISABLED is set" + absent + unset},
 		{"disabled by EC2", func(m *machine) { m.imds.Be(imds.Disabled) }, "IMDS refuses to answer (403): the instance's HttpEndpoint may be disabled" + absent + unset},
 		{"not EC2", func(m *machine) { m.imds.Be(imds.Strange) }, "IMDS knows nothing of it (404): is this EC2?" + absent + unset},
+		{"the first version", func(m *machine) { m.imds.Be(imds.Old) }, "IMDS knows nothing of it (404): is this EC2?" + absent + unset},
 		{"nobody there", func(*machine) { t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1") }, "the metadata service at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused" + absent + unset},
 		{"other metadata", func(m *machine) { m.imds.Tell(imds.Document{InstanceID: "i-00000abc;"}) }, `IMDS says that the instance is "i-00000abc;": EC2's are such as i-0123456789abcdef0` + absent + unset},
 		{"a fault", func(m *machine) { m.imds.Be(imds.Failing) }, "IMDS answers with status 500" + absent + unset},

@@ -31,6 +31,7 @@ const (
 	Disabled       // HttpEndpoint is disabled
 	Strange        // something else listens at the address
 	Failing        // it has a fault
+	Old            // it knows the first version only, which needs no token
 )
 
 // Service is a metadata service.
@@ -101,7 +102,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	case mood == Disabled:
 		http.Error(w, "", http.StatusForbidden)
-	case mood == Strange:
+	case mood == Strange, mood == Old && r.Method == http.MethodPut:
 		http.NotFound(w, r)
 	case mood == Failing:
 		http.Error(w, "", http.StatusInternalServerError)
@@ -138,7 +139,7 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 func (s *Service) get(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !time.Now().Before(s.tokens[r.Header.Get("X-Aws-Ec2-Metadata-Token")]) {
+	if s.mood != Old && !time.Now().Before(s.tokens[r.Header.Get("X-Aws-Ec2-Metadata-Token")]) {
 		http.Error(w, "", http.StatusUnauthorized)
 		return
 	}
