@@ -15,13 +15,14 @@ type attempt struct {
 	avoid []string // device names that the cloud refused although it showed nobody who has them
 }
 
-// run makes one step after the other, each from what the cloud says then, until one decides.
+// run makes one step after the other, each from what the cloud said last, until one decides.
 func (a *attempt) run(ctx context.Context) (Attachment, error) {
-	for ; ; a.Seen = nil {
+	for {
 		v, err := a.m.look(ctx, a.Request)
 		if err != nil {
 			return Attachment{}, err
 		}
+		a.Seen = nil
 		if attachment, decided, err := a.step(ctx, v); decided || err != nil {
 			return attachment, err
 		}
@@ -46,14 +47,16 @@ func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, de
 		attachment, err = a.arrive(ctx)
 		return attachment, true, err
 	case isHere:
-		return Attachment{}, false, a.m.gone(ctx, a.Volume, a.Node)
+		a.Seen, err = a.m.gone(ctx, a.Volume, a.Node)
+		return Attachment{}, false, err
 	case !isElsewhere, a.Shared && v.Shared:
 		if err := a.m.ended.wait(ctx, a.Volume, a.Node); err != nil {
 			return Attachment{}, false, err
 		}
 		return a.begin(ctx)
 	case other.State == Detaching:
-		return Attachment{}, false, a.m.gone(ctx, a.Volume, other.Node)
+		a.Seen, err = a.m.gone(ctx, a.Volume, other.Node)
+		return Attachment{}, false, err
 	}
 	return Attachment{}, false, backends.Errorf(backends.InUse, "volume %q is attached to node %q: detach it there before it is attached to node %q",
 		a.Volume, other.Node, a.Node)

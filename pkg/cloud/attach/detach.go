@@ -8,9 +8,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
-// detach takes attachments away until there is none, and none can come any more.
+// detach takes attachments away until there is none, and none can come any more. What a detachment ended with is how the whole volume
+// was then, with what has come meanwhile: it need not be looked at once more.
 func (m *Machine) detach(ctx context.Context, r Request) error {
-	for ; ; r.Seen = nil {
+	for {
 		v, err := m.known(ctx, r)
 		if err != nil || !v.has(r.Node) {
 			return err
@@ -19,7 +20,7 @@ func (m *Machine) detach(ctx context.Context, r Request) error {
 			if r.Node != "" && a.Node != r.Node {
 				continue
 			}
-			if err := m.detachOne(ctx, r.Volume, a); err != nil {
+			if r.Seen, err = m.detachOne(ctx, r.Volume, a); err != nil {
 				return err
 			}
 			m.begun.forget(r.Volume, a.Node)
@@ -49,15 +50,16 @@ func (v Volume) has(node string) bool {
 	return slices.ContainsFunc(v.Attachments, func(a Attachment) bool { return node == "" || a.Node == node })
 }
 
-func (m *Machine) detachOne(ctx context.Context, volume string, a Attachment) error {
+// detachOne takes an attachment away and returns how the volume was seen without it, nil for one that is gone.
+func (m *Machine) detachOne(ctx context.Context, volume string, a Attachment) (*Volume, error) {
 	release, err := m.detaching.take(ctx, a.Node)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	if a.State != Detaching {
 		if err := m.release(ctx, volume, a.Node); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	return m.gone(ctx, volume, a.Node)
@@ -84,13 +86,19 @@ func (m *Machine) release(ctx context.Context, volume, node string) error {
 	return nil
 }
 
-// gone waits until the volume is not attached to the node. A volume that is not there is attached nowhere.
-func (m *Machine) gone(ctx context.Context, volume, node string) error {
-	_, err := m.cloud.Wait(ctx, "detach", volume, func(v Volume, err error) (bool, error) {
+// gone waits until the volume is not attached to the node, and returns how it is then. A volume that is not there is attached
+// nowhere: nil.
+func (m *Machine) gone(ctx context.Context, volume, node string) (*Volume, error) {
+	there := true
+	v, err := m.cloud.Wait(ctx, "detach", volume, func(v Volume, err error) (bool, error) {
 		if backends.Is(err, backends.NotFound) {
+			there = false
 			return true, nil
 		}
 		return err == nil && !v.has(node), err
 	})
-	return err
+	if err != nil || !there {
+		return nil, err
+	}
+	return &v, nil
 }
