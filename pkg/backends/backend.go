@@ -43,7 +43,8 @@ type Attacher interface {
 	//
 	// Kinds: NotFound for the volume or the node; InUse, naming the other node, when the volume is
 	// attached elsewhere and may be attached once only; Exists when it is attached here in another way
-	// (read-only or not); Exhausted when the node's attach limit is reached.
+	// (read-only or not); Invalid when Access.Check of the volume's Access says that it cannot be used in the ways of
+	// the request; Exhausted when the node's attach limit is reached.
 	Attach(ctx context.Context, request AttachRequest) (attributes map[string]string, err error)
 
 	// Detach undoes Attach and returns once the node has lost the volume. With an empty node it detaches

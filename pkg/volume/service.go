@@ -67,14 +67,10 @@ func (s *Service) Modify(ctx context.Context, handle string, mutable any) error 
 	return s.run(ctx, "modify", handle, func(ctx context.Context) error { return s.features.Modify.Modify(ctx, handle, mutable) })
 }
 
-// Publish attaches a volume to a node. Kinds: as backends.Attacher; Invalid when the volume cannot be
-// used in the ways asked for; Unsupported.
+// Publish attaches a volume to a node. Kinds: as backends.Attacher; Unsupported.
 func (s *Service) Publish(ctx context.Context, request backends.AttachRequest) (map[string]string, error) {
 	if s.features.Attach == nil {
 		return nil, unsupported("attach volumes: its nodes reach them without")
-	}
-	if err := s.Validate(ctx, request.Handle, request.Access); err != nil {
-		return nil, err
 	}
 	return observed(ctx, s, "attach", request.Handle, func(ctx context.Context) (map[string]string, error) {
 		return s.features.Attach.Attach(ctx, request)

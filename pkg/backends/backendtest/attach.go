@@ -17,6 +17,7 @@ func attachChecks() []check {
 		{"attached in another way is Exists", attachOtherway},
 		{"attached elsewhere is InUse and names the node", attachElsewhere},
 		{"an unknown node is NotFound", attachUnknownNode},
+		{"a use that the volume does not offer is Invalid", attachImpossible},
 		{"detaching from an empty node detaches everywhere", detachEverywhere},
 		{"an attached volume is not deleted", deleteAttached},
 		{"of concurrent attachments to two nodes one wins", attachRace},
@@ -133,6 +134,18 @@ func attachUnknownNode(w *world) {
 	for _, node := range []string{"", "no-such-node", "../" + w.node(), w.node() + "x", w.node() + "\x00"} {
 		_, err := w.f.Attach.Attach(w.ctx(), w.attachRequest(v, node))
 		w.fails(fmt.Sprintf("attaching to %q", node), err, backends.NotFound)
+	}
+	w.publishedTo(v)
+}
+
+func attachImpossible(w *world) {
+	v := w.volume("one")
+	types, modes := w.attachRequest(v, w.node()), w.attachRequest(v, w.node())
+	types.Access.Types = append(slices.Clone(types.Access.Types), "telepathy")
+	modes.Access.Modes = append(slices.Clone(modes.Access.Modes), "ALL_NODES_EVERYTHING")
+	for _, request := range []backends.AttachRequest{types, modes} {
+		_, err := w.f.Attach.Attach(w.ctx(), request)
+		w.fails(fmt.Sprintf("attaching for %v", request.Access), err, backends.Invalid)
 	}
 	w.publishedTo(v)
 }

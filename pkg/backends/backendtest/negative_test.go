@@ -64,6 +64,7 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Attach", "of concurrent attachments to two nodes one wins", func(p parts) any { return attachesTwice{p} }},
 		{"Attach", "attached in another way is Exists", func(p parts) any { return attachesAnyway{p} }},
 		{"Attach", "an unknown node is NotFound", func(p parts) any { return attachesAnyway{p} }},
+		{"Attach", "a use that the volume does not offer is Invalid", func(p parts) any { return attachesAnyway{p} }},
 		{"Attach", "an unknown node is NotFound", func(p parts) any { return unknownErrors{p} }},
 		{"Attach", "a node's limit is Exhausted", func(p parts) any { return attachesAnyway{p} }},
 		{"Attach", "attaching and detaching is seen in PublishedNodes", func(p parts) any { return detachesAll{p} }},

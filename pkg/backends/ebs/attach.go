@@ -27,6 +27,9 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 	if err != nil {
 		return nil, err
 	}
+	if err := b.view(v).Access.Check(request.Access); err != nil {
+		return nil, err
+	}
 	if err := b.mark(ctx, v, request); err != nil {
 		return nil, err
 	}

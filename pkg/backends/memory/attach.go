@@ -27,6 +27,9 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (m
 	if err := v.whole(request.Handle); err != nil {
 		return nil, err
 	}
+	if err := everyAccess().Check(request.Access); err != nil {
+		return nil, err
+	}
 	if request.Node == "" || !slices.Contains(b.nodes, request.Node) {
 		return nil, backends.Errorf(backends.NotFound, "there is no node %q: there are %q", request.Node, b.nodes)
 	}
