@@ -52,17 +52,18 @@ type backend struct {
 func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	t := config.Timing
 	b := &backend{driver: driver, config: config, log: log}
-	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(4 * t.Least) })
+	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(t.Most / 10) })
 	b.pace = pace.New(config.rateOf)
 	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) {
 		o.Retryer = refusedOnly(t.Most)
 		o.APIOptions = append(o.APIOptions, b.paced)
 	})
+	const crowd = 120 * time.Millisecond // half of it for names, of which each volume is looked for once, not twice
 	asked := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10}
-	looks := wait.Options{Batch: asked, Least: t.Least, Most: t.Most, Typical: 5 * t.Least, Slow: asked.Slow, Gap: b.gap(13 * time.Second)}
+	looks := wait.Options{Batch: asked, Least: t.Least, Most: t.Most, Typical: t.Most / 10, Slow: asked.Slow, Gap: b.gap(13*time.Second, crowd)}
 	b.instances = batch.New(asked, b.describeInstances)
 	b.volumes = wait.New(looks, b.describe)
-	looks.Gap = b.gap(20 * time.Second)
+	looks.Gap = b.gap(20*time.Second, crowd/2)
 	b.named = wait.New(looks, b.describeNamed)
 	b.snapshots = wait.New(looks, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}

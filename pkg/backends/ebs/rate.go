@@ -25,12 +25,17 @@ func (c Config) rateOf(action string) pace.Limit {
 
 // gap is how long to leave between two looks of a kind, at the longest. The nearer the account is to its limits, the less is gained by
 // looking often, because what is seen earlier has to wait for its next change: next to nothing for a few volumes at once, and seconds
-// where hundreds are under way.
-func (b *backend) gap(longest time.Duration) func() time.Duration {
-	const exhausted = 8 * time.Second
-	return func() time.Duration {
+// where hundreds are under way. And the more volumes a look was for, the sooner as many come again, to whom a moment is worth a request
+// that they share: one volume alone is not kept waiting for others, and nobody for longer than crowd.
+func (b *backend) gap(longest, crowd time.Duration) func(things int) time.Duration {
+	const (
+		exhausted = 8 * time.Second
+		each      = 12 * time.Millisecond
+	)
+	return func(things int) time.Duration {
 		used := b.pace.Used()
-		return min(time.Duration(used*used*float64(exhausted)), longest)
+		gathering := min(time.Duration(things-1)*each, crowd)
+		return min(max(time.Duration(used*used*float64(exhausted)), gathering), longest)
 	}
 }
 

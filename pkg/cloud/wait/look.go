@@ -39,7 +39,7 @@ func (w *Waiter[K, S]) next() (at time.Time, ok bool) {
 	defer w.mu.Unlock()
 	var gap time.Time
 	if w.options.Gap != nil {
-		gap = w.began.Add(w.options.Gap())
+		gap = w.began.Add(w.options.Gap(w.things))
 	}
 	for _, me := range w.waiting {
 		if due := w.dueAt(me, gap); !ok || due.Before(at) {
@@ -113,6 +113,7 @@ func (w *Waiter[K, S]) keys() (ctx context.Context, keys []K) {
 			keys = append(keys, me.key)
 		}
 	}
+	w.things = len(keys)
 	if ctx != nil {
 		ctx = context.WithoutCancel(ctx) // It is for all of them.
 	}

@@ -59,7 +59,7 @@ func TestLooksKeepTheGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
 		o := options()
-		o.Gap = func() time.Duration { return 10 * time.Second }
+		o.Gap = func(int) time.Duration { return 10 * time.Second }
 		w := New(o, c.look)
 		c.begin("a", 0)
 		began := time.Now()
@@ -80,7 +80,7 @@ func TestTheGapLeavesTimeToAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
 		o := options()
-		o.Gap = func() time.Duration { return time.Minute }
+		o.Gap = func(int) time.Duration { return time.Minute }
 		w := New(o, c.look)
 		c.begin("a", 0)
 		for range 2 {

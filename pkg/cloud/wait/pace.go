@@ -7,7 +7,8 @@ type pace struct {
 	least, most time.Duration // between two looks
 	usual       time.Duration // what any transition is taken to need before it was seen
 	seen        map[string]time.Duration
-	failures    int // looks in a row that got no answer at all
+	early       map[string]int // how often in a row the first look found it done
+	failures    int            // looks in a row that got no answer at all
 }
 
 // typical is what a transition was seen to take, the later times counting more.
@@ -35,13 +36,16 @@ func (p *pace) gap() time.Duration { return min(p.least<<min(p.failures, 10), p.
 func (p *pace) clamp(d time.Duration) time.Duration { return min(max(d, p.gap()), p.most) }
 
 // learn takes in that a thing was seen to be done so long after its beginning, in the first look at it or a later one.
-// What the first look finds done may have been done for long: only looking earlier can tell.
+// What the first look finds done may have been done for long: only looking earlier can tell. When that happens twice in a row, it is
+// no chance: what has been seen so far counts no more.
 func (p *pace) learn(transition string, took time.Duration, first bool) {
-	if first {
-		took /= 2
+	typical, weight := p.typical(transition), time.Duration(4)
+	if p.early[transition]++; !first {
+		p.early[transition] = 0
+	} else if took /= 2; p.early[transition] > 1 {
+		weight = 1
 	}
-	typical := p.typical(transition)
-	p.seen[transition] = typical + (took-typical)/4
+	p.seen[transition] = typical + (took-typical)/weight
 }
 
 // heard takes in whether a look was answered.

@@ -21,9 +21,9 @@ type Options struct {
 	// Slow is how long the next look is held back for the sake of one that is under way; 0 for until it ends. One connection
 	// that hangs would otherwise stop all who wait.
 	Slow time.Duration
-	// Gap is the least time between two looks of any kind at the moment, where more would be of no use; nil for none. A call of
-	// Look is kept waiting for no more than half its time.
-	Gap func() time.Duration
+	// Gap is the least time between two looks of any kind at the moment, where more would be of no use, after one for so many
+	// things; nil for none. A call of Look is kept waiting for no more than half its time.
+	Gap func(things int) time.Duration
 }
 
 // Waiter waits for things of one kind. It has a goroutine only while somebody waits.
@@ -36,6 +36,7 @@ type Waiter[K comparable, S any] struct {
 	waiting  []*waiter[K, S]
 	running  bool
 	began    time.Time     // when the last look began
+	things   int           // how many it was for
 	earliest time.Time     // what is waited for is not looked at before
 	changed  chan struct{} // has room for one: the goroutine is to look at waiting again
 }
@@ -65,7 +66,7 @@ func New[K comparable, S any](options Options, look batch.Func[K, S]) *Waiter[K,
 	return &Waiter[K, S]{
 		options: options,
 		look:    look,
-		pace:    pace{least: options.Least, most: options.Most, usual: options.Typical, seen: map[string]time.Duration{}},
+		pace:    pace{least: options.Least, most: options.Most, usual: options.Typical, seen: map[string]time.Duration{}, early: map[string]int{}},
 		changed: make(chan struct{}, 1),
 	}
 }
