@@ -53,8 +53,8 @@ func (s *Server) retag(p *params, action string, edit func(map[string]string)) e
 	}
 	return func() (any, *fault) {
 		for _, id := range ids {
-			if s.volumes.now(id) == nil && s.snapshots.now(id) == nil {
-				return nil, faultf("InvalidID", "The ID '%s' is not valid", id)
+			if f := s.taggable(id); f != nil {
+				return nil, f
 			}
 		}
 		for _, id := range ids {
@@ -75,4 +75,17 @@ func (s *Server) retag(p *params, action string, edit func(map[string]string)) e
 		}
 		return done(action), nil
 	}
+}
+
+// taggable tells what is wrong with a resource's ID: one that is not there is missed by its kind, as everywhere else.
+func (s *Server) taggable(id string) *fault {
+	kind, _, _ := strings.Cut(id, "-")
+	code, known := map[string]string{"vol": "InvalidVolume.NotFound", "snap": "InvalidSnapshot.NotFound"}[kind]
+	switch {
+	case s.volumes.now(id) != nil || s.snapshots.now(id) != nil:
+		return nil
+	case known:
+		return faultf(code, "The resource '%s' does not exist.", id)
+	}
+	return faultf("InvalidID", "The ID '%s' is not valid", id)
 }
