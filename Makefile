@@ -14,6 +14,7 @@ KILLS ?= 10
 CHAOSFLAGS ?=
 POWERFLAGS ?=
 STORMFLAGS ?=
+MOTOFLAGS ?=
 FUZZTIME ?= 10s
 FLOOR ?= 85
 NODES ?= 1
@@ -31,8 +32,8 @@ LINTER = $(TOOLS)/golangci-lint
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
 SUM := $(GO) run ./hack/testsum -skips hack/skips
 GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
-# What kills, faults, cuts the power, and brings up clusters and virtual machines has targets of its own, and takes as long as it is told to.
-PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|e2e|e2e/cluster/smoke|vm/smoke|vm/suites/.*)$$')
+# What kills, faults, cuts the power, and brings up clusters, virtual machines and clouds has targets of its own, and takes as long as it is told to.
+PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|vm/smoke|vm/suites/.*)$$')
 
 ##@ Use
 
@@ -105,6 +106,12 @@ chaos: deps ## Fail or kill the node pipeline at every system call; make chaos C
 .PHONY: storms
 storms: ## Use volumes of a cloud while requests meet faults, 260 schedules in simulated time; make storms STORMFLAGS='-schedules 385'.
 	$(GO) test -json -timeout 120m -count=1 ./tests/ebs -schedules 20 $(STORMFLAGS) | $(SUM) -v
+
+.PHONY: moto
+moto: build ## Ask moto, an EC2 of others, whether the ebs backend is right, and measure it there (root; the first time makes moto's root); make moto MOTOFLAGS='-volumes 1000'.
+	@hack/deps image
+	$(GO) test -json -timeout 30m -count=1 ./tests/cloud/moto | $(SUM) -v
+	$(GO) run ./tests/cloud/moto/bench -binary $(BINARY) $(MOTOFLAGS)
 
 .PHONY: powerloss
 powerloss: deps ## Cut the power between the writes of the local backend; make powerloss POWERFLAGS=-full.

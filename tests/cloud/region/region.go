@@ -1,11 +1,9 @@
 package region
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -54,8 +52,8 @@ func Quick() fake.Config {
 func New(tb testing.TB, config fake.Config, seed uint64) *Region {
 	tb.Helper()
 	w := &Region{sys: tb.TempDir()}
-	config.Plugged = func(instance, volume string) { w.plug(tb, instance, volume) }
-	config.Unplugged = func(instance, volume string) { w.unplug(tb, instance, volume) }
+	config.Plugged = func(instance, volume string) { w.plugged(tb, instance, Disks(w.sys).Plug, volume) }
+	config.Unplugged = func(instance, volume string) { w.plugged(tb, instance, Disks(w.sys).Unplug, volume) }
 	w.Server = fake.New(config)
 	var err error
 	if w.Proxy, err = faults.New(address, wire.Serve(tb, w.Server), fake.Dialect(), seed); err != nil {
@@ -91,41 +89,13 @@ func Changes() []string {
 	}
 }
 
-// Serial is the serial number of a volume's disk.
-func Serial(volume string) string { return strings.Replace(volume, "-", "", 1) }
-
-// plug makes a disk appear in this node's /sys/block, as the kernel shows it: padded to the 20 characters of an NVMe serial
-// number and a newline.
-func (w *Region) plug(tb testing.TB, instance, volume string) {
+// plugged changes this node's disks when it is this node's turn.
+func (w *Region) plugged(tb testing.TB, instance string, change func(volume string) error, volume string) {
 	if instance != NodeA {
 		return
 	}
-	for n := 1; ; n++ {
-		dir := filepath.Join(w.sys, fmt.Sprintf("nvme%dn1", n))
-		if os.Mkdir(dir, 0o700) != nil {
-			continue
-		}
-		if err := os.Mkdir(filepath.Join(dir, "device"), 0o700); err != nil {
-			tb.Error(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "device", "serial"), fmt.Appendf(nil, "%-20s\n", Serial(volume)), 0o600); err != nil {
-			tb.Error(err)
-		}
-		return
-	}
-}
-
-func (w *Region) unplug(tb testing.TB, instance, volume string) {
-	if instance != NodeA {
-		return
-	}
-	found, _ := filepath.Glob(filepath.Join(w.sys, "nvme*n1", "device", "serial"))
-	for _, path := range found {
-		if text, _ := os.ReadFile(path); strings.TrimSpace(string(text)) == Serial(volume) {
-			if err := os.RemoveAll(filepath.Dir(filepath.Dir(path))); err != nil {
-				tb.Error(err)
-			}
-		}
+	if err := change(volume); err != nil {
+		tb.Error(err)
 	}
 }
 

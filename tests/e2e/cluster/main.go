@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/controlplane"
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/node"
+	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/up"
 )
 
@@ -64,19 +65,7 @@ func run(ctx context.Context, args []string) error {
 
 func (c *command) options() (up.Options, error) {
 	tree, err := filepath.Abs(c.tree)
-	return up.Options{Layout: c.layout, Nodes: c.nodes, Tree: tree, Store: storeDir(), Out: os.Stdout}, err
-}
-
-// storeDir is beside the other caches: those of the Makefile's tools and of hack/image.
-func storeDir() string {
-	cache := os.Getenv("XDG_CACHE_HOME")
-	if cache == "" {
-		cache = filepath.Join(os.Getenv("HOME"), ".cache")
-	}
-	if !filepath.IsAbs(cache) {
-		cache = "/tmp/.cache"
-	}
-	return filepath.Join(cache, "stowage", "cluster")
+	return up.Options{Layout: c.layout, Nodes: c.nodes, Tree: tree, Store: store.CacheDir("cluster"), Out: os.Stdout}, err
 }
 
 func bringUp(ctx context.Context, c *command) error {

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
+
+	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
 
 // Tree is the root of the source tree.
@@ -35,12 +36,5 @@ func (t Tree) Build(ctx context.Context, pkg, path string) error {
 
 // CacheDir is beside the other caches: those of the Makefile's tools and of hack/image.
 func CacheDir() string {
-	cache := os.Getenv("XDG_CACHE_HOME")
-	if cache == "" {
-		cache = filepath.Join(os.Getenv("HOME"), ".cache")
-	}
-	if !filepath.IsAbs(cache) {
-		cache = "/tmp/.cache"
-	}
-	return filepath.Join(cache, "stowage", "vm")
+	return store.CacheDir("vm")
 }

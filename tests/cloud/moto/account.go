@@ -1,0 +1,51 @@
+package moto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// What a client says of itself. Moto believes it.
+const (
+	Region    = "us-east-1"
+	Zone      = "us-east-1a"
+	AccessKey = "AKIDEXAMPLE"
+	SecretKey = "s3cr3t-access-key"
+)
+
+// Config is how the SDK reaches the API at a URL.
+func Config(url string) aws.Config {
+	return aws.Config{Region: Region, BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, "")}
+}
+
+// Instances starts machines in Zone and returns their IDs.
+func Instances(ctx context.Context, url string, n int) (ids []string, err error) {
+	client := ec2.NewFromConfig(Config(url))
+	images, err := client.DescribeImages(ctx, &ec2.DescribeImagesInput{})
+	if err != nil {
+		return nil, err
+	}
+	if len(images.Images) == 0 {
+		return nil, errors.New("moto has no images to start machines of")
+	}
+	out, err := client.RunInstances(ctx, &ec2.RunInstancesInput{
+		ImageId: images.Images[0].ImageId, MinCount: aws.Int32(int32(n)), MaxCount: aws.Int32(int32(n)), InstanceType: types.InstanceTypeM5Large,
+		Placement: &types.Placement{AvailabilityZone: aws.String(Zone)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range out.Instances {
+		ids = append(ids, aws.ToString(i.InstanceId))
+	}
+	if len(ids) != n {
+		return nil, fmt.Errorf("moto has started %d machines, want %d", len(ids), n)
+	}
+	return ids, nil
+}

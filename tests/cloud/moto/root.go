@@ -1,0 +1,84 @@
+package moto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
+)
+
+// suite is the release of Debian whose moto is used.
+const suite = "trixie"
+
+// packages are those that the root has besides the minimum. The first lacks the others in its dependencies, or has them as
+// virtual packages, which debootstrap does not know.
+func packages() []string {
+	return []string{"python3-moto", "python3-flask-cors", "python3-cffi-backend"}
+}
+
+// Root returns the path of a root filesystem with moto_server. Where the store does not hold it, debootstrap makes it, which
+// needs root and takes some minutes. The path is for reading only.
+func Root(ctx context.Context, out io.Writer) (string, error) {
+	recipe := []string{"debootstrap minbase", suite, runtime.GOARCH}
+	key, err := store.NewKey(append(recipe, packages()...)...).String()
+	if err != nil {
+		return "", err
+	}
+	s := store.Store{Dir: store.CacheDir("moto"), Out: out, Label: "moto"}
+	return s.Make(ctx, store.Item{Name: "root", Key: key, Make: makeRoot})
+}
+
+func makeRoot(ctx context.Context, path string, progress *store.Progress) error {
+	if os.Geteuid() != 0 {
+		return errors.New("debootstrap makes a root filesystem for root only: run this as root")
+	}
+	args := []string{"--variant=minbase", "--include=" + strings.Join(packages(), ","), suite, path}
+	if from := source(ctx); from != "" {
+		args = append(args, from)
+	}
+	make := command(ctx, "debootstrap", args...)
+	make.Stdout, make.Stderr = progress, progress
+	// What it mounts is gone with it, however it ends.
+	make.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if err := make.Run(); err != nil {
+		return fmt.Errorf("debootstrap (hack/deps image installs it): %w\n%s", err, progress.Tail())
+	}
+	for _, needless := range []string{"var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale", "debootstrap"} {
+		if err := os.RemoveAll(filepath.Join(path, needless)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// source is where this machine gets Debian from: the releases are beside each other there. It is empty, for debootstrap's own
+// default, where apt-get does not tell.
+func source(ctx context.Context) string {
+	text, err := command(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)", "Created-By: Packages").Output()
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		// Updates and security fixes of a release are elsewhere, under names with a dash.
+		fields := strings.Fields(line)
+		if len(fields) == 4 && fields[2] == "main" && fields[3] == "Debian" && !strings.Contains(fields[1], "-") {
+			return fields[0]
+		}
+	}
+	return ""
+}
+
+// command is a command that finds what only root needs.
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	return cmd
+}
