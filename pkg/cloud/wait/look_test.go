@@ -165,3 +165,37 @@ func TestSlowLooksAreOvertaken(t *testing.T) {
 		}
 	})
 }
+
+// The more things a look was for, the longer the next one may gather.
+func TestTheGapDependsOnHowMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		o := options()
+		var asked []int
+		o.Gap = func(things int) time.Duration {
+			asked = append(asked, things)
+			return time.Duration(things) * time.Second
+		}
+		w := New(o, c.look)
+		for _, n := range []int{3, 1, 1} {
+			var group sync.WaitGroup
+			for i := range n {
+				key := fmt.Sprint(i)
+				c.begin(key, 0)
+				group.Go(func() {
+					if _, err := w.Look(t.Context(), key); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			group.Wait()
+		}
+		var pauses []time.Duration
+		for i := range c.at[1:] {
+			pauses = append(pauses, c.at[i+1].Sub(c.at[i]))
+		}
+		if len(c.looks) < 3 || pauses[len(pauses)-1] != time.Second || pauses[len(pauses)-2] < 2*time.Second {
+			t.Errorf("after looks for %v the pauses were %v; the gap was asked for after %v", c.looks, pauses, asked)
+		}
+	})
+}

@@ -231,3 +231,23 @@ func TestNothingOlderThanTheCall(t *testing.T) {
 		})
 	}
 }
+
+// A cloud that does at once what is asked of it is soon asked at once.
+func TestWhatIsQuickIsLookedAtAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{latency: 20 * time.Millisecond}
+		w := New(options(), c.look)
+		var took time.Duration
+		for range 8 {
+			c.begin("a", 0)
+			began := time.Now()
+			if _, err := w.Until(t.Context(), "do", "a", isDone); err != nil {
+				t.Fatal(err)
+			}
+			took = time.Since(began)
+		}
+		if took > 120*time.Millisecond || len(c.looks) != 8 {
+			t.Errorf("after 8 times and %d looks it takes %v, want one look each and 120ms", len(c.looks), took)
+		}
+	})
+}

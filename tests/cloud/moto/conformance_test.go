@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -90,7 +91,7 @@ func configure(tb testing.TB, o *backends.Options, api, node string) {
 	o.NodeID = node
 	c, _ := o.Config.(*ebs.Config) // what NewConfig returns
 	c.AWS, c.SysBlock, c.ClusterID = Config(front.URL), string(disks), fmt.Sprint("cluster-", time.Now().UnixNano())
-	c.Timing = ebs.Timing{Call: 20 * time.Second, Read: 10 * time.Second, Settle: 10 * time.Second, Gather: time.Millisecond, Least: 5 * time.Millisecond, Most: 500 * time.Millisecond}
+	c.Timing = ebs.Timing{Call: 30 * time.Second, Read: 30 * time.Second, Settle: 10 * time.Second, Gather: time.Millisecond, Least: 5 * time.Millisecond, Most: 500 * time.Millisecond}
 	c.Rates = map[string]pace.Limit{}
 	for _, action := range region.Changes() {
 		c.Rates[action] = pace.Limit{Burst: 10_000, PerSecond: 10_000}
@@ -107,6 +108,7 @@ func plugging(tb testing.TB, api, node string, disks region.Disks) http.Handler 
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport = &http.Transport{DisableKeepAlives: true}
+	proxy.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // It tells of clients that have left.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
