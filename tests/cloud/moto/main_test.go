@@ -2,7 +2,6 @@ package moto
 
 import (
 	"flag"
-	"maps"
 	"os"
 	"os/exec"
 	"regexp"
@@ -65,15 +64,26 @@ func run(t *testing.T, name, url string) (failed map[string]string, passed []str
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+name+"$", "-test.v", "-test.timeout=15m", "-inner="+url)
 	out, err := cmd.CombinedOutput()
 	texts, verdicts := sort(string(out))
-	if len(verdicts) < 2 {
+	for scenario, verdict := range verdicts {
+		if verdict == "" || len(verdicts) < 2 || (err == nil) != (verdicts[name] == "PASS") {
+			t.Fatalf("the suite did not run to its end (%s): %v\n%s", scenario, err, out)
+		}
+	}
+	if len(verdicts) == 0 {
 		t.Fatalf("the suite did not run: %v\n%s", err, out)
 	}
 	failed = map[string]string{}
 	for scenario, verdict := range verdicts {
-		outer := slices.ContainsFunc(slices.Collect(maps.Keys(verdicts)), func(other string) bool { return strings.HasPrefix(other, scenario+"/") })
+		// What has subtests fails with them, unless it fails by itself.
+		inner, broken := false, false
+		for other, verdict := range verdicts {
+			if strings.HasPrefix(other, scenario+"/") {
+				inner, broken = true, broken || verdict != "PASS"
+			}
+		}
 		short := strings.TrimPrefix(scenario, name+"/")
 		switch {
-		case outer && (verdict == "PASS" || strings.TrimSpace(texts[scenario]) == ""):
+		case inner && (broken || verdict == "PASS"):
 		case verdict == "PASS":
 			passed = append(passed, short)
 		default:
@@ -83,7 +93,7 @@ func run(t *testing.T, name, url string) (failed map[string]string, passed []str
 	return failed, passed
 }
 
-// sort reads what `go test -v` prints: the lines of each test, and the verdicts.
+// sort reads what `go test -v` prints: the lines of each test, and the verdicts, empty for a test that has not ended.
 func sort(out string) (texts, verdicts map[string]string) {
 	texts, verdicts = map[string]string{}, map[string]string{}
 	begins := regexp.MustCompile(`^=== (?:RUN|NAME|CONT)\s+(\S+)`)
@@ -92,6 +102,7 @@ func sort(out string) (texts, verdicts map[string]string) {
 	for line := range strings.Lines(out) {
 		if found := begins.FindStringSubmatch(line); found != nil {
 			current = found[1]
+			verdicts[current] += ""
 		} else if found := ends.FindStringSubmatch(line); found != nil {
 			verdicts[found[2]], current = found[1], ""
 		} else if current != "" {

@@ -44,11 +44,11 @@ func makeRoot(ctx context.Context, path string, progress *store.Progress) error 
 	if from := source(ctx); from != "" {
 		args = append(args, from)
 	}
-	make := command(ctx, "debootstrap", args...)
-	make.Stdout, make.Stderr = progress, progress
+	bootstrap := command(ctx, "debootstrap", args...)
+	bootstrap.Stdout, bootstrap.Stderr = progress, progress
 	// What it mounts is gone with it, however it ends.
-	make.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	if err := make.Run(); err != nil {
+	bootstrap.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if err := bootstrap.Run(); err != nil {
 		return fmt.Errorf("debootstrap (hack/deps image installs it): %w\n%s", err, progress.Tail())
 	}
 	for _, needless := range []string{"var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale", "debootstrap"} {
