@@ -84,7 +84,7 @@ func (s *Server) finishAttach(id, instance string) {
 	}
 	s.change(id, func(v *volume) { v.attachments[i].state = "attached" })
 	if s.config.Plugged != nil {
-		s.config.Plugged(instance, id)
+		s.config.Plugged(instance, id, v.size)
 	}
 }
 

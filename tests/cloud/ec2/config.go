@@ -23,8 +23,10 @@ type Config struct {
 	Buckets map[string]Bucket
 	// Types are the instance types, by name.
 	Types map[string]InstanceType
-	// Plugged and Unplugged are told when an instance gets and loses a disk. They run under the server's lock.
-	Plugged, Unplugged func(instance, volume string)
+	// Plugged and Resized are told when an instance gets a disk and when one of its disks has grown, and Unplugged when it is to lose
+	// one. They run under the server's lock.
+	Plugged, Resized func(instance, volume string, gib int)
+	Unplugged        func(instance, volume string)
 }
 
 // Bucket is a token bucket: so many requests at once, and so many a second.

@@ -24,6 +24,7 @@ func (s *Server) modifyVolume(p *params) effect {
 		s.change(id, func(v *volume) { v.modification = &m })
 		s.after(s.config.Modify, "modifying", func() {
 			s.progress(id, m, "optimizing", func(v *volume) { v.shape = to })
+			s.tellGrown(id, m)
 			s.after(s.config.Optimize, "optimizing", func() { s.progress(id, m, "completed", func(*volume) {}) })
 		})
 		return modifyResponse{Modification: m.xml(id)}, nil
@@ -39,6 +40,19 @@ func (s *Server) progress(id string, m modification, state string, edit func(v *
 		v.modification.state = state
 		edit(v)
 	})
+}
+
+// tellGrown tells of the new size of a volume, if the modification has changed it.
+func (s *Server) tellGrown(id string, m modification) {
+	v := s.volumes.now(id)
+	if s.config.Resized == nil || v == nil || v.size != m.to.size || m.from.size == m.to.size {
+		return
+	}
+	for _, a := range v.attachments {
+		if a.state == "attached" {
+			s.config.Resized(a.instance, id, v.size)
+		}
+	}
 }
 
 // target is what the volume is to be. What is not asked for stays, but for what another type has no place for.

@@ -35,7 +35,7 @@ type Region struct {
 	Server *fake.Server
 	Proxy  *faults.Proxy
 	client *http.Client
-	sys    string
+	sys    string // stands for /sys/block; empty where the kernel's own shows the disks
 }
 
 // Quick is a cloud that does everything in a few milliseconds.
@@ -48,12 +48,16 @@ func Quick() fake.Config {
 	}
 }
 
-// New makes a region, until the test ends. The seed is of the faults.
+// New makes a region, until the test ends. The seed is of the faults. With Config.Plugged, NodeA has the disks that this plugs, and
+// the kernel shows them.
 func New(tb testing.TB, config fake.Config, seed uint64) *Region {
 	tb.Helper()
-	w := &Region{sys: tb.TempDir()}
-	config.Plugged = func(instance, volume string) { w.plugged(tb, instance, Disks(w.sys).Plug, volume) }
-	config.Unplugged = func(instance, volume string) { w.plugged(tb, instance, Disks(w.sys).Unplug, volume) }
+	w := &Region{}
+	if config.Plugged == nil {
+		w.sys = tb.TempDir()
+		config.Plugged = func(instance, volume string, _ int) { w.plugged(tb, instance, Disks(w.sys).Plug, volume) }
+		config.Unplugged = func(instance, volume string) { w.plugged(tb, instance, Disks(w.sys).Unplug, volume) }
+	}
 	w.Server = fake.New(config)
 	var err error
 	if w.Proxy, err = faults.New(address, wire.Serve(tb, w.Server), fake.Dialect(), seed); err != nil {
@@ -77,7 +81,10 @@ func (w *Region) Configure(o *backends.Options) {
 	for _, action := range Changes() {
 		c.Rates[action] = pace.Limit{Burst: 10_000, PerSecond: 10_000}
 	}
-	c.ClusterID, c.SysBlock = "cluster *1", w.sys
+	c.ClusterID = "cluster *1"
+	if w.sys != "" {
+		c.SysBlock = w.sys
+	}
 	c.Timing = ebs.Timing{Call: 2 * time.Second, Read: time.Second, Settle: 400 * time.Millisecond, Gather: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
 }
 
@@ -97,6 +104,12 @@ func (w *Region) plugged(tb testing.TB, instance string, change func(volume stri
 	if err := change(volume); err != nil {
 		tb.Error(err)
 	}
+}
+
+// Double makes another disk with a volume's serial number appear.
+func (w *Region) Double(tb testing.TB, volume string) {
+	tb.Helper()
+	w.plugged(tb, NodeA, Disks(w.sys).Plug, volume)
 }
 
 // Path makes another path to a disk appear, which the kernel shows beside it and which cannot be opened.
