@@ -36,7 +36,7 @@ func TestSourceFindsTheDisk(t *testing.T) { synctest.Test(t, sourceFindsTheDisk)
 func sourceFindsTheDisk(t *testing.T) {
 	w := region.New(t, region.Quick(), 0)
 	d := open(t, w, nil)
-	var last backends.Source
+	var last backends.Attachment
 	for _, name := range []string{"one", "two"} {
 		v := d.make(name)
 		w.Path(t, v.Handle)
@@ -44,13 +44,20 @@ func sourceFindsTheDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last, err = d.node.Source(t.Context(), backends.Attachment{Handle: v.Handle, Type: backends.Mount, Attributes: attributes}); err != nil {
+		last = backends.Attachment{Handle: v.Handle, Type: backends.Mount, Attributes: attributes}
+		found, err := d.node.Source(t.Context(), last)
+		if err != nil {
 			t.Fatal(err)
 		}
 		want := backends.Device{Path: "/dev/nvme" + map[string]string{"one": "1", "two": "2"}[name] + "n1", Identity: backends.Identity{SizeBytes: 4 << 30, Serial: region.Serial(v.Handle)}}
-		if last != want {
-			t.Errorf("%s is %+v, want %+v", name, last, want)
+		if found != want {
+			t.Errorf("%s is %+v, want %+v", name, found, want)
 		}
+	}
+	// A second disk with the serial number: nobody knows which is the volume.
+	w.Double(t, last.Handle)
+	if _, err := d.node.Source(t.Context(), last); !backends.Is(err, backends.Unavailable) || !strings.Contains(err.Error(), "/dev/nvme2n1 and /dev/nvme3n1") {
+		t.Errorf("two disks with the serial number: %v, want Unavailable and both", err)
 	}
 	v := d.make("elsewhere")
 	attributes, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeB))

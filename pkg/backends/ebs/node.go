@@ -42,7 +42,7 @@ func newNode(b *backend, self metadata.Instance, imds service) *node {
 
 // Source finds the NVMe device whose controller has the volume's ID for a serial number. Kinds: NotFound for a handle that no
 // volume can have; Invalid when the attachment does not say the volume's size, as ControllerPublishVolume does; Unavailable while
-// there is no such device.
+// there is no such device, or more than one.
 func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ backends.Source, err error) {
 	defer annotate(&err, "find device of", attachment.Handle)
 	if err := ctx.Err(); err != nil {
@@ -65,18 +65,27 @@ func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ ba
 }
 
 // device looks through the NVMe disks. The links below /dev/disk/by-id, which others use, need udev's rules in the host and
-// may be of a disk that is gone. What is found is a hint all the same: the node pipeline proves it once it is open.
+// may be of a disk that is gone. What is found is a hint all the same: the node pipeline proves it once it is open. Of two disks with
+// the serial number that proof holds for either, so that neither is taken: one is not the volume, or not any more.
 func (n *node) device(serial string) (string, error) {
 	disks, err := n.disks()
 	if err != nil {
 		return "", err
 	}
+	var found []string
 	for _, disk := range disks {
 		if disk.serial == serial {
-			return "/dev/" + disk.name, nil
+			found = append(found, "/dev/"+disk.name)
 		}
 	}
-	return "", backends.Errorf(backends.Unavailable, "no NVMe disk has the serial number %q (yet): is the volume attached to this instance?", serial)
+	switch len(found) {
+	case 0:
+		return "", backends.Errorf(backends.Unavailable, "no NVMe disk has the serial number %q (yet): is the volume attached to this instance?", serial)
+	case 1:
+		return found[0], nil
+	}
+	return "", backends.Errorf(backends.Unavailable, "%d NVMe disks have the serial number %q, %s: none is used until only the volume has it",
+		len(found), serial, strings.Join(found, " and "))
 }
 
 // disk is an NVMe disk as the kernel shows it.
