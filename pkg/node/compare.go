@@ -27,6 +27,9 @@ func (st *staging) compare(ctx context.Context) error {
 		return mount.Unmount(ctx, st.recipe.place)
 	case err != nil:
 		return err
+	case state.Mounted && state.Deleted && st.request.Use.Type == backends.Block:
+		st.service.log.WarnContext(ctx, "the device that was staged was taken away, and its node is taken down", "volume", st.request.Volume, "path", st.recipe.place)
+		return mount.Unmount(ctx, st.recipe.place)
 	case state.Mounted:
 		return st.compareMount(ctx, state)
 	}

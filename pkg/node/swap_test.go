@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
@@ -98,4 +99,41 @@ func swapping(w *world, fsType, cover string) (noted string) {
 	w.bind(script, mkfsPath(w, fsType))
 	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w, fsType), unix.MNT_DETACH) }) // the test has done so unless it failed
 	return noted
+}
+
+// The device of a volume that is staged raw is taken away, and its number becomes another's: the node that was bound leads there. It
+// is not handed out, and staging again replaces it.
+func TestDeviceIsTakenAway(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("v", 16)
+	path := w.attach(image)
+	w.shelf.sources["v"] = backends.Device{Path: path, Identity: backends.Identity{SizeBytes: 16 << 20}}
+	staging, publish := w.stageRequest("v"), w.publishRequest("v")
+	staging.Use.Type, publish.Use.Type = backends.Block, backends.Block
+	w.stage(staging)
+	w.remake(path)
+	w.want(w.service.Publish(w.context(), publish), backends.InUse, "NodeStageVolume")
+	_, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath})
+	w.want(err, backends.NotFound)
+	w.stage(staging)
+	w.publish(publish)
+	w.remake(path)
+	w.stage(staging)
+	w.publish(publish) // replaces what is published
+	if state := w.inspect(publish.TargetPath); state.Deleted {
+		t.Error("what is published is a node that is gone")
+	}
+	w.unpublish(publish)
+	w.unstage(staging)
+	w.must(device.Detach(w.context(), image))
+	w.wantNothingLeft()
+}
+
+// remake deletes the node of a device and makes another, as the kernel does when a device goes and another gets its number.
+func (w *world) remake(path string) {
+	w.Helper()
+	var stat unix.Stat_t
+	w.must(unix.Stat(path, &stat))
+	w.must(os.Remove(path))
+	w.must(unix.Mknod(path, stat.Mode, int(stat.Rdev)))
 }

@@ -23,6 +23,9 @@ type State struct {
 	Ino      uint64
 	Rdev     uint64 // st_rdev: which device, when it is a device node
 	MountID  uint64 // the mount that the path is on
+	// Deleted tells that what shows at the path has no name of its own any more. The kernel deletes the node of a device that is taken
+	// away; where it was bound before it shows for ever, and leads to whatever device has its number by then.
+	Deleted bool
 
 	link bool
 }
@@ -112,6 +115,7 @@ func stateOf(path string, x unix.Statx_t) (State, error) {
 		Ino:     x.Ino,
 		Rdev:    unix.Mkdev(x.Rdev_major, x.Rdev_minor),
 		MountID: x.Mnt_id,
+		Deleted: x.Nlink == 0,
 		link:    x.Mode&unix.S_IFMT == unix.S_IFLNK, // statfs would follow it
 	}, nil
 }
