@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
@@ -17,6 +18,7 @@ const (
 	reasonReadOnly   = "FilesystemReadOnly"
 	reasonUnfinished = "StagingUnfinished"
 	reasonOther      = "OtherMount"
+	reasonDeviceGone = "DeviceGone"
 )
 
 // Health tells what is wrong with a volume as it is staged and published on this node; nothing when all
@@ -67,6 +69,11 @@ func (f *findings) examineStaging(ctx context.Context, staged ledger.Staging) {
 		return
 	}
 	f.examine(ctx, placeOf(staged), &staged, staged.ReadOnly)
+	// An ext4 answers from memory when its disk was pulled. The number stays its own for as long as it is mounted.
+	if from := staged.Source; from.DevicePath != "" && device.Gone(from.Major, from.Minor) {
+		f.add(backends.Inaccessible, reasonDeviceGone, fmt.Sprintf("its device %s (%d:%d) was taken away while it was in use: stop what uses it, so that it is unstaged, and attach it again",
+			from.DevicePath, from.Major, from.Minor))
+	}
 }
 
 // examine looks at one place at which the volume should show.

@@ -321,6 +321,24 @@ func TestGrownImageIsTakenOver(t *testing.T) {
 	}
 }
 
+// A device is gone when the kernel shows none of its number; a loop device that holds nothing is not.
+func TestGone(t *testing.T) {
+	d := open(t, image(t, mib), mib, Options{})
+	if Gone(d.Major, d.Minor) {
+		t.Errorf("%s is gone", d)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if Gone(d.Major, d.Minor) {
+		t.Errorf("%s is gone since it holds nothing", d)
+	}
+	const none = 1<<20 - 1
+	if !Gone(d.Major, none) {
+		t.Errorf("loop device %d is not gone", none)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	path := image(t, mib)
 	dir := filepath.Dir(path)

@@ -16,6 +16,13 @@ import (
 // sysfsDir is where the kernel describes the block device of a number (sysfs(5)).
 func sysfsDir(major, minor uint32) string { return fmt.Sprintf("/sys/dev/block/%d:%d", major, minor) }
 
+// Gone tells for certain that there is no block device of that number any more.
+func Gone(major, minor uint32) bool {
+	_, err := os.Stat(sysfsDir(major, minor))
+	_, shown := os.Stat(filepath.Dir(sysfsDir(major, minor)))
+	return errors.Is(err, fs.ErrNotExist) && shown == nil
+}
+
 // nodePath returns the node of the device, by the kernel's name for it, having checked that the node
 // has its number. Kinds: Unavailable when it is not (yet) there.
 func nodePath(major, minor uint32) (string, error) {
