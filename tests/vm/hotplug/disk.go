@@ -27,6 +27,9 @@ type Disk struct {
 	Model  Model
 	Serial string
 	Bytes  int64
+	// File is what is on it, by its name in the folder shared with the host: it is made or grown to so many bytes, and stays when
+	// the disk is unplugged. Without a name the disk is blank, and what is on it goes with it.
+	File string
 }
 
 // Plugged is a disk that the guest has.
@@ -36,7 +39,8 @@ type Plugged struct {
 
 	machine *Machine
 	port    int
-	file    string // what is on the disk, in the folder shared with the host
+	taken   string   // the file that says that the port is taken
+	before  []string // the block devices that there were before it
 }
 
 func (p *Plugged) id() string { return fmt.Sprintf("plugged%d", p.port) }
@@ -45,31 +49,53 @@ func (p *Plugged) id() string { return fmt.Sprintf("plugged%d", p.port) }
 func (m *Machine) Plug(ctx context.Context, d Disk) (*Plugged, error) {
 	for port := range wire.SparePorts {
 		p := &Plugged{Disk: d, machine: m, port: port}
-		// The file tells whether the port is taken.
-		p.file = filepath.Join(wire.SharePoint, p.id()+".img")
-		file, err := os.OpenFile(p.file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		p.taken = filepath.Join(wire.SharePoint, p.id()+".img")
+		file, err := os.OpenFile(p.taken, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(file.Truncate(d.Bytes), file.Close()); err != nil {
-			return nil, err
+		if p.File == "" {
+			p.File = filepath.Base(p.taken)
 		}
-		if err := p.plug(); err != nil {
-			return nil, errors.Join(err, os.Remove(p.file))
+		err = errors.Join(file.Close(), prepare(filepath.Join(wire.SharePoint, p.File), d.Bytes))
+		if err == nil {
+			err = p.plug()
 		}
-		return p, p.appear(ctx)
+		if err != nil {
+			return nil, errors.Join(err, os.Remove(p.taken))
+		}
+		if err := p.appear(ctx); err != nil {
+			return nil, errors.Join(err, p.Unplug(ctx))
+		}
+		return p, nil
 	}
 	return nil, fmt.Errorf("all %d ports for disks are taken", wire.SparePorts)
 }
 
-func (p *Plugged) plug() error {
-	err := p.machine.command("blockdev-add", map[string]any{
+// prepare sees to it that what is to be on a disk has at least the disk's size.
+func prepare(path string, bytes int64) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil && info.Size() < bytes {
+		err = file.Truncate(bytes)
+	}
+	return errors.Join(err, file.Close())
+}
+
+func (p *Plugged) plug() (err error) {
+	if p.before, err = blocks(); err != nil {
+		return err
+	}
+	err = p.machine.command("blockdev-add", map[string]any{
 		"driver": "raw", "node-name": p.id(),
 		// QEMU runs in the shared folder.
-		"file": map[string]any{"driver": "file", "filename": filepath.Base(p.file)},
+		"file": map[string]any{"driver": "file", "filename": p.File},
 	})
 	if err != nil {
 		return err
@@ -83,19 +109,22 @@ func (p *Plugged) plug() error {
 	return nil
 }
 
-// appear waits for the device node of the disk with the serial.
+// appear waits for the device node of the disk with the serial. Another disk may have the same.
 func (p *Plugged) appear(ctx context.Context) error {
 	return until(ctx, "a disk with the serial "+p.Serial, func() (bool, error) {
-		blocks, err := os.ReadDir("/sys/block")
+		now, err := blocks()
 		if err != nil {
 			return false, err
 		}
-		for _, block := range blocks {
+		for _, block := range now {
+			if slices.Contains(p.before, block) {
+				continue
+			}
 			for _, name := range []string{"serial", "device/serial"} {
 				// Many have none, and some are gone this moment.
-				text, err := os.ReadFile(filepath.Join("/sys/block", block.Name(), name))
+				text, err := os.ReadFile(filepath.Join("/sys/block", block, name))
 				if err == nil && strings.TrimSpace(string(text)) == p.Serial {
-					p.Path = filepath.Join("/dev", block.Name())
+					p.Path = filepath.Join("/dev", block)
 					_, err := os.Stat(p.Path)
 					return err == nil, nil
 				}
@@ -103,6 +132,15 @@ func (p *Plugged) appear(ctx context.Context) error {
 		}
 		return false, nil
 	})
+}
+
+// blocks are the names of all block devices.
+func blocks() (names []string, err error) {
+	entries, err := os.ReadDir("/sys/block")
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, err
 }
 
 // Grow makes the disk larger, as a cloud does while it is in use. An NVMe disk of QEMU's cannot.
@@ -125,7 +163,7 @@ func (p *Plugged) Unplug(ctx context.Context) error {
 		_, err := os.Stat(p.Path)
 		return errors.Is(err, os.ErrNotExist), nil
 	})
-	return errors.Join(err, p.machine.command("blockdev-del", map[string]any{"node-name": p.id()}), os.Remove(p.file))
+	return errors.Join(err, p.machine.command("blockdev-del", map[string]any{"node-name": p.id()}), os.Remove(p.taken))
 }
 
 // until asks until it is so.

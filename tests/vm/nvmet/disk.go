@@ -1,0 +1,132 @@
+package nvmet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// patience is how long the kernel may take for what goes by itself, with an emulated processor.
+const patience = 30 * time.Second
+
+// Disk is what is plugged in.
+type Disk struct {
+	Serial string // at most 20 characters
+	Model  string // at most 40
+	File   string // what is on it, by its path: it stays when the disk is unplugged
+}
+
+// Plugged is a disk that the guest has.
+type Plugged struct {
+	Disk
+	Path       string // the device node
+	controller string // its folder in sysfs
+}
+
+func (d Disk) name() string { return "nqn.2026-11.dev.stowage:" + d.Serial }
+
+// Plug plugs a disk in and waits until the guest has it.
+func Plug(ctx context.Context, d Disk) (*Plugged, error) {
+	if err := load(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.serve(); err != nil {
+		return nil, errors.Join(err, d.withdraw())
+	}
+	p := &Plugged{Disk: d}
+	err := p.connect()
+	if err == nil {
+		err = p.appear(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.withdraw())
+	}
+	return p, nil
+}
+
+// connect makes the host use the disk. When the connection is lost, it gives up after a second.
+func (p *Plugged) connect() error {
+	file, err := os.OpenFile("/dev/nvme-fabrics", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(file, "transport=tcp,traddr=%s,trsvcid=%s,nqn=%s,reconnect_delay=1,ctrl_loss_tmo=1", address, service, p.name())
+	return errors.Join(err, file.Close())
+}
+
+// appear waits for the device node. Where the kernel knows several paths to a disk, only the disk itself has one.
+func (p *Plugged) appear(ctx context.Context) error {
+	return until(ctx, "a disk with the serial "+p.Serial, func() bool {
+		found, _ := filepath.Glob("/sys/block/nvme*/device/serial")
+		for _, path := range found {
+			block := filepath.Base(filepath.Dir(filepath.Dir(path)))
+			_, missing := os.Stat(filepath.Join("/dev", block))
+			if missing == nil && reads(path) == p.Serial && reads(filepath.Join(filepath.Dir(path), "model")) == p.Model {
+				p.Path = filepath.Join("/dev", block)
+			}
+		}
+		controllers, _ := filepath.Glob("/sys/class/nvme/nvme*/subsysnqn")
+		for _, path := range controllers {
+			if reads(path) == p.name() {
+				p.controller = filepath.Dir(path)
+			}
+		}
+		return p.Path != "" && p.controller != ""
+	})
+}
+
+// Grow makes the disk larger, and tells the host so, which looks at it in its own time.
+func (p *Plugged) Grow(bytes int64) error {
+	if err := os.Truncate(p.File, bytes); err != nil {
+		return err
+	}
+	return write(filepath.Join(p.subsystem(), "namespaces/1/revalidate_size"), "1")
+}
+
+// Unplug takes the disk away, after what is to be written to it was.
+func (p *Plugged) Unplug(ctx context.Context) error {
+	if err := write(filepath.Join(p.controller, "delete_controller"), "1"); err != nil {
+		return err
+	}
+	return errors.Join(p.gone(ctx), p.withdraw())
+}
+
+// Tear takes the disk away while the host knows nothing of it: what it would write is lost.
+func (p *Plugged) Tear(ctx context.Context) error { return errors.Join(p.withdraw(), p.gone(ctx)) }
+
+// gone waits for the end of the device node.
+func (p *Plugged) gone(ctx context.Context) error {
+	return until(ctx, "the end of "+p.Path, func() bool {
+		_, err := os.Stat(p.Path)
+		return errors.Is(err, os.ErrNotExist)
+	})
+}
+
+// reads is the text of a file without the space around it; nothing for one that is not there.
+func reads(path string) string {
+	text, _ := os.ReadFile(path)
+	return strings.TrimSpace(string(text))
+}
+
+func write(path, text string) error { return os.WriteFile(path, []byte(text), 0) }
+
+// until asks until it is so.
+func until(ctx context.Context, what string, so func() bool) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(patience)
+	for !so() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit:
+			return fmt.Errorf("there is no sign of %s after %v", what, patience)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
