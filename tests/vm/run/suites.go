@@ -32,6 +32,7 @@ func suites() []suite {
 	return []suite{
 		{pkg: "./tests/vm/suites/growth"},
 		{pkg: "./tests/vm/suites/hotplug"},
+		{pkg: "./tests/vm/suites/ebs"},
 		{pkg: "./tests/vm/suites/nfs"},
 		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
 		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd", "-nfsvers=3,4.1,4.2"}, timeout: 90 * time.Minute, long: true},
