@@ -53,6 +53,7 @@ func (s *Service) forget(ctx context.Context, record ledger.Record) error {
 //
 // Kinds: InUse when something still uses the volume; Unavailable when the context ends first.
 func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
+	protected := protects(ctx, staged) // nobody can tell once it is taken down
 	if err := mount.Unmount(ctx, staged.Path); err != nil {
 		return namingHoldersOf(ctx, err, staged.Path)
 	}
@@ -64,7 +65,9 @@ func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
 	if err := freeDevice(ctx, staged, bound); err != nil {
 		return err
 	}
-	unprotect(staged)
+	if protected {
+		unprotect(staged)
+	}
 	return nil
 }
 

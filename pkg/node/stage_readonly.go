@@ -97,14 +97,22 @@ func setWriteProtection(d *device.Device, on bool) error {
 	return nil
 }
 
-// unprotect lifts the write protection that staging for reading only gave to a device of the node, for
-// whoever uses it next. It is a courtesy: staging for writing lifts it too. An image's protection goes with
-// its loop device.
-func unprotect(staged ledger.Staging) {
+// protects tells whether a device of the node is write-protected because a volume shows that is staged for reading only. When the
+// device was taken away, its name and number may be those of another one, whose protection is not this volume's. An image's
+// protection goes with its loop device.
+func protects(ctx context.Context, staged ledger.Staging) bool {
 	source := staged.Source
 	if !staged.ReadOnly || source.Kind != ledger.Device || source.Image || source.DevicePath == "" {
-		return
+		return false
 	}
+	state, err := mount.Inspect(ctx, placeOf(staged))
+	return err == nil && shows(state, staged)
+}
+
+// unprotect lifts the write protection of a volume's device, for whoever uses it next. It is a courtesy: staging for writing
+// lifts it too.
+func unprotect(staged ledger.Staging) {
+	source := staged.Source
 	fd, err := unix.Open(source.DevicePath, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return

@@ -129,6 +129,29 @@ func TestDeviceIsTakenAway(t *testing.T) {
 	w.wantNothingLeft()
 }
 
+// The device of a volume that is staged raw for reading only is taken away, and another that is write-protected gets its name and
+// number: unstaging the first lifts the protection of its own device only.
+func TestProtectionOfAnotherDevice(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("v", 16)
+	path := w.node("v", image, false)
+	staging := w.stageRequest("v")
+	staging.Use = node.Use{Type: backends.Block, Mode: backends.MultiNodeReaderOnly}
+	for _, other := range []bool{false, true} {
+		w.stage(staging)
+		if other {
+			w.remake(path)
+		}
+		w.unstage(staging)
+		if w.protected(path) != other {
+			t.Errorf("another device %t: its protection is %t", other, !other)
+		}
+		w.protect(path, false) // a loop device would keep it for its next image
+	}
+	w.must(device.Detach(w.context(), image))
+	w.wantNothingLeft()
+}
+
 // remake deletes the node of a device and makes another, as the kernel does when a device goes and another gets its number.
 func (w *world) remake(path string) {
 	w.Helper()
