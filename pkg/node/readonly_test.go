@@ -69,14 +69,14 @@ func (w *world) crashed(fsType string) (image string) {
 	return image
 }
 
-// node puts a volume on the shelf that is a device of the node: a loop device that is none of an image's.
-func (w *world) node(name, image string, readOnly bool) (path string) {
+// node puts volume v on the shelf as a device of the node: a loop device that is none of an image's.
+func (w *world) node(image string, readOnly bool) (path string) {
 	w.Helper()
 	path = w.attach(image)
 	if readOnly {
 		w.protect(path, true)
 	}
-	w.shelf.sources[name] = backends.Device{Path: path}
+	w.shelf.sources["v"] = backends.Device{Path: path}
 	return path
 }
 
@@ -141,7 +141,7 @@ func TestReadOnlyNeverWrites(t *testing.T) {
 					if form == "image" {
 						w.shelf.sources["v"] = backends.Device{Path: image, Image: true}
 					} else {
-						device = w.node("v", image, form == "protected device")
+						device = w.node(image, form == "protected device")
 						t.Cleanup(func() { w.protect(device, false) })
 					}
 					before := checksum(t, image)
@@ -190,7 +190,7 @@ func TestReadOnlyNeverWrites(t *testing.T) {
 func TestWriteProtectedDevice(t *testing.T) {
 	w := newWorld(t)
 	image := w.unmounted("ext4")
-	path := w.node("v", image, true)
+	path := w.node(image, true)
 	t.Cleanup(func() { w.protect(path, false) })
 	request := w.stageRequest("v")
 	w.stage(request)
@@ -224,7 +224,7 @@ func TestReadOnlyBlock(t *testing.T) {
 			w := newWorld(t)
 			image := w.image("v", 16)
 			if form == "device" {
-				device := w.node("v", image, false)
+				device := w.node(image, false)
 				t.Cleanup(func() { w.protect(device, false) })
 			}
 			request := w.stageRequest("v")

@@ -134,7 +134,7 @@ func TestDeviceIsTakenAway(t *testing.T) {
 func TestProtectionOfAnotherDevice(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
-	path := w.node("v", image, false)
+	path := w.node(image, false)
 	staging := w.stageRequest("v")
 	staging.Use = node.Use{Type: backends.Block, Mode: backends.MultiNodeReaderOnly}
 	for _, other := range []bool{false, true} {
