@@ -58,7 +58,7 @@ func newBackend(driver string, config Config, log *slog.Logger) *backend {
 		o.Retryer = refusedOnly(t.Most)
 		o.APIOptions = append(o.APIOptions, b.paced)
 	})
-	const crowd = 120 * time.Millisecond // half of it for names, of which each volume is looked for once, not twice
+	const crowd = 100 * time.Millisecond // half of it for names, of which each volume is looked for once, not twice
 	asked := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10}
 	looks := wait.Options{Batch: asked, Least: t.Least, Most: t.Most, Typical: t.Most / 10, Slow: asked.Slow, Gap: b.gap(13*time.Second, crowd)}
 	b.instances = batch.New(asked, b.describeInstances)

@@ -49,7 +49,7 @@ type Timing struct {
 // defaultTiming is for the real EC2, which promises nothing: its eventual consistency is said to be a matter of seconds, in
 // rare cases of minutes.
 func defaultTiming() Timing {
-	return Timing{Call: 30 * time.Second, Read: 10 * time.Second, Settle: 2 * time.Minute, Gather: time.Second, Least: 20 * time.Millisecond, Most: 10 * time.Second}
+	return Timing{Call: 30 * time.Second, Read: 10 * time.Second, Settle: 2 * time.Minute, Gather: time.Second, Least: 10 * time.Millisecond, Most: 10 * time.Second}
 }
 
 // Definition describes the backend.
