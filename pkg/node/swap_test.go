@@ -135,6 +135,7 @@ func TestProtectionOfAnotherDevice(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
 	path := w.node(image, false)
+	t.Cleanup(func() { w.protect(path, false) }) // a loop device would keep it for its next image
 	staging := w.stageRequest("v")
 	staging.Use = node.Use{Type: backends.Block, Mode: backends.MultiNodeReaderOnly}
 	for _, other := range []bool{false, true} {
@@ -146,7 +147,6 @@ func TestProtectionOfAnotherDevice(t *testing.T) {
 		if w.protected(path) != other {
 			t.Errorf("another device %t: its protection is %t", other, !other)
 		}
-		w.protect(path, false) // a loop device would keep it for its next image
 	}
 	w.must(device.Detach(w.context(), image))
 	w.wantNothingLeft()
