@@ -38,6 +38,9 @@ func (b *backend) zoneNames(ctx context.Context) ([]string, error) {
 }
 
 func (b *backend) askZones(ctx context.Context) (names []string, err error) {
+	// Somebody may always be waiting for a request that hangs.
+	ctx, cancel := context.WithTimeout(ctx, b.config.Timing.Read)
+	defer cancel()
 	out, err := b.api.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 	if err != nil {
 		return nil, failure(err)
