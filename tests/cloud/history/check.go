@@ -9,7 +9,7 @@ import (
 
 // Check returns what is wrong, a sentence each. The states are all that ever were, of all volumes; what is there at the end is
 // leaked. With crashes an attachment may end by itself: by a request of a process that has died, which arrives after the next one
-// has attached the volume again.
+// has attached the volume again. And one may begin while the volume is being detached, by such a request too.
 func (h *History) Check(states []State, crashes bool) (wrong []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,10 +85,24 @@ func (j *judge) verdict(c Call) {
 			j.blame("attach %s to %s succeeded, and it was attached to %v then", c.Volume, c.Node, last.Nodes)
 		}
 	case Detach:
-		if !c.Contended && !right(func(s State) bool { return s.Nodes[c.Node] == "" }) {
+		if !c.Contended && !j.stray(c) && !right(func(s State) bool { return s.Nodes[c.Node] == "" }) {
 			j.blame("detach %s from %s succeeded, and it was attached to %v then", c.Volume, c.Node, last.Nodes)
 		}
 	}
+}
+
+// stray tells whether what a detachment left began while that was under way, maybe by a process that has died.
+func (j *judge) stray(c Call) bool {
+	attached, since := false, time.Time{}
+	for _, s := range j.past[c.Volume] {
+		if s.At.After(c.Ended) {
+			break
+		}
+		if has := s.Nodes[c.Node] != ""; has != attached {
+			attached, since = has, s.At
+		}
+	}
+	return j.crashes && since.After(c.Began)
 }
 
 // deleting tells whether somebody had asked for the volume's deletion by then.

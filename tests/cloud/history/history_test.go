@@ -108,3 +108,38 @@ func slow(s *story) {
 		return "", errors.New("too late")
 	})
 }
+
+// With crashes, a volume may be attached by nobody while it is detached; that it never was detached is no excuse.
+func TestCheckWithCrashes(t *testing.T) {
+	for name, row := range map[string]struct {
+		before, during []string // the nodes that it is attached to
+		crashes        bool
+		want           string
+	}{
+		"a stray attachment":              {nil, []string{"a"}, true, ""},
+		"a stray one without a crash":     {nil, []string{"a"}, false, "detach v from a succeeded"},
+		"an attachment that always was":   {[]string{"a"}, []string{"a"}, true, "detach v from a succeeded"},
+		"one that ended and began anew":   {[]string{"a"}, nil, true, ""},
+		"a stray attachment to some node": {[]string{"b"}, []string{"a"}, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &story{}
+				s.is("v", true, row.before...)
+				<-time.After(time.Second)
+				_ = s.Note(history.Call{Op: history.Detach, Volume: "v", Node: "a", Limit: time.Minute}, func() (string, error) {
+					<-time.After(time.Second)
+					s.is("v", true, row.during...)
+					<-time.After(time.Second)
+					return "", nil
+				})
+				<-time.After(time.Second)
+				s.is("v", false)
+				wrong := strings.Join(s.Check(s.states, row.crashes), "\n")
+				if row.want == "" && wrong != "" || !strings.Contains(wrong, row.want) {
+					t.Errorf("found %q, want %q", wrong, row.want)
+				}
+			})
+		})
+	}
+}
