@@ -32,7 +32,7 @@ func (p *SnapshotParameters) Validate() error {
 
 func (p *SnapshotParameters) until() (*time.Time, error) {
 	if p.LockUntil == "" {
-		return nil, nil //nolint:nilnil // No date is what there is then.
+		return nil, nil
 	}
 	at, err := time.Parse(time.RFC3339, p.LockUntil)
 	return &at, err
