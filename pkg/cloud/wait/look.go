@@ -2,6 +2,7 @@ package wait
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -98,11 +99,13 @@ func (w *Waiter[K, S]) tick() {
 	}
 }
 
-// keys are what a look that begins now is for.
+// keys are what a look that begins now is for: what is due for longest before the rest, so that no number of things that are stuck
+// keeps others from being seen.
 func (w *Waiter[K, S]) keys() (ctx context.Context, keys []K) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.began = time.Now()
+	slices.SortStableFunc(w.waiting, func(a, b *waiter[K, S]) int { return a.due.Compare(b.due) })
 	known := map[K]bool{}
 	for _, me := range w.waiting {
 		if len(keys) == w.options.Batch.Max && len(keys) > 0 {

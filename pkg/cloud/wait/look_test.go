@@ -130,6 +130,32 @@ func TestWhatIsTooMuchIsLeftToTheNextLook(t *testing.T) {
 	})
 }
 
+// What is stuck is more than one request takes: others are seen all the same.
+func TestStuckThingsKeepNobodyFromBeingSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{latency: time.Millisecond}
+		o := options()
+		o.Batch = batch.Options{Max: 3}
+		w := New(o, c.look)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for i := range 7 {
+			key := fmt.Sprint("stuck ", i)
+			c.begin(key, time.Hour)
+			go func() { _, _ = w.Until(ctx, "do", key, isDone) }()
+		}
+		<-time.After(10 * time.Second)
+		c.begin("quick", time.Second)
+		began := time.Now()
+		if _, err := w.Until(ctx, "do", "quick", isDone); err != nil {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+		if _, err := w.Look(ctx, "quick"); err != nil || time.Since(began) > 20*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
 // One request that hangs keeps nobody waiting who came later, and what it says in the end is not shown over what was seen since.
 func TestSlowLooksAreOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
