@@ -39,34 +39,35 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 		if err != nil {
 			return nil, err
 		}
-		made, err := b.takeSnapshot(ctx, spec, tags)
+		made, own, err := b.takeSnapshot(ctx, spec, tags)
 		if err != nil {
 			return nil, err
 		}
 		if err := b.fulfil(ctx, made.Handle, p); err != nil {
-			return nil, b.unfulfilled(ctx, made.Handle, err)
+			return nil, b.unfulfilled(ctx, made.Handle, own, err)
 		}
 		return made, nil
 	})
 }
 
 // takeSnapshot asks once, since CreateSnapshot knows no client token, and keeps the name until EC2 shows the snapshot: or else
-// the next request for the name would find nothing and make a second one.
-func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec, tags map[string]string) (*backends.Snapshot, error) {
-	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.CreateSnapshotOutput, error) {
+// the next request for the name would find nothing and make a second one. Own tells that what it returns is what this very request made.
+func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec, tags map[string]string) (made *backends.Snapshot, own bool, err error) {
+	out, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.CreateSnapshotOutput, error) {
 		return b.once.CreateSnapshot(ctx, &ec2.CreateSnapshotInput{VolumeId: &spec.Volume, TagSpecifications: specification(types.ResourceTypeSnapshot, tags)})
 	})
 	asked := failure(err)
 	if asked != nil && (!backends.Is(asked, backends.Unavailable) || throttled(asked)) {
-		return nil, asked
+		return nil, false, asked
 	}
 	found, err := flight.Finish(ctx, b.config.Timing.Settle, func(ctx context.Context) ([]types.Snapshot, error) {
 		return b.snapshots.Until(ctx, "appear", spec.Name, func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
 	})
 	if err != nil {
-		return nil, backends.Errorf(backends.Busy, "the snapshot was asked for and does not show: ask again: %w", cmp.Or(asked, err))
+		return nil, false, backends.Errorf(backends.Busy, "the snapshot was asked for and does not show: ask again: %w", cmp.Or(asked, err))
 	}
-	return b.viewSnapshot(*oldestSnapshot(found)), nil
+	made = b.viewSnapshot(*oldestSnapshot(found))
+	return made, out != nil && aws.ToString(out.SnapshotId) == made.Handle, nil
 }
 
 // findSnapshot returns the snapshot of that name, nil when there is none.

@@ -75,12 +75,15 @@ func (b *backend) fulfil(ctx context.Context, id string, p SnapshotParameters) e
 }
 
 // unfulfilled is why a snapshot that was just taken is not as its class wants. What will not change by asking again leaves nothing
-// behind: nobody was told of the snapshot.
-func (b *backend) unfulfilled(ctx context.Context, id string, why error) error {
+// behind, if the snapshot is the call's own: nobody was told of it. One that was made before may have been handed out.
+func (b *backend) unfulfilled(ctx context.Context, id string, own bool, why error) error {
 	switch backends.KindOf(why) {
 	case backends.Exhausted, backends.Invalid, backends.Denied:
 	default:
 		return why
+	}
+	if !own {
+		return backends.Errorf(backends.Unavailable, "the snapshot is there, but not as its class wants: %w", why)
 	}
 	err := b.finish(ctx, &b.deleting, id, "deleting snapshot "+id, func(ctx context.Context) error {
 		_, err := b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
