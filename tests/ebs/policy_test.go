@@ -70,7 +70,6 @@ func tagsIn(r *region.Region) iam.Tags {
 type apart struct {
 	mu               sync.Mutex
 	controller, node side
-	regions          map[testing.TB]*region.Region
 	calls            map[string]int
 }
 
@@ -97,29 +96,16 @@ func (a *apart) harness() backendtest.Harness {
 		}
 		return instance, nil
 	}
-	h := backendtest.Over(definition, func(tb testing.TB, o *backends.Options) {
-		latest = region.New(tb, region.Quick(), 0)
-		a.regions[tb] = latest
-		latest.Configure(o)
-		r := latest
+	return region.Harness(definition, func(tb testing.TB) *region.Region {
+		r := region.New(tb, region.Quick(), 0)
+		latest = r
 		tb.Cleanup(func() {
 			for action, n := range r.Server.Calls() {
 				a.calls[action] += n
 			}
 		})
+		return r
 	})
-	h.Nodes = []string{region.NodeA, region.NodeB}
-	h.Spec = region.Spec
-	h.SnapshotParameters = &ebs.SnapshotParameters{Tags: ebs.Tags{Tag1: "team=storage"}}
-	throughput := int64(200)
-	h.Modifications = []backendtest.Modification{{Value: &ebs.Mutable{Throughput: &throughput}}}
-	h.Write = func(tb testing.TB, _ *backends.Instance, at backends.Attachment, data []byte) {
-		a.regions[tb].Server.Write(at.Handle, string(data))
-	}
-	h.Read = func(tb testing.TB, _ *backends.Instance, at backends.Attachment) []byte {
-		return []byte(a.regions[tb].Server.Read(at.Handle))
-	}
-	return h
 }
 
 // wishes takes a snapshot with all that a class may want of it. The suite deletes each snapshot that it takes, which a lock forbids.
@@ -156,7 +142,7 @@ func (a *apart) wishes(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	a := &apart{
 		controller: side{policy: policyOf(t, "controller")}, node: side{policy: policyOf(t, "node")},
-		regions: map[testing.TB]*region.Region{}, calls: map[string]int{},
+		calls: map[string]int{},
 	}
 	t.Run("suite", func(t *testing.T) { backendtest.Run(t, a.harness()) })
 	t.Run("snapshots as their class wants them", a.wishes)

@@ -2,6 +2,8 @@ package backendtest
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -33,6 +35,11 @@ type Harness struct {
 	// new volume takes exactly its capacity, until it is deleted. It is not for storage that is shared
 	// with others, nor for volumes that take room as they are filled.
 	Reserves bool
+	// Simulated runs each check in a bubble of testing/synctest: waiting takes no time, and a machine that is busy with something
+	// else changes nothing. It is for backends whose cloud is in the same process.
+	Simulated bool
+	// Patience is how long something may take that ought to be prompt; 20 seconds if zero.
+	Patience time.Duration
 	// Secrets are texts that must not be in handles, attributes or errors, such as credentials in the
 	// configuration.
 	Secrets []string
@@ -59,13 +66,25 @@ type Modification struct {
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	h.check(t)
-	for _, g := range groups(h, features(t, h)) {
+	var f backends.Features
+	h.inTime(t, func(t *testing.T) { f = features(t, h) })
+	for _, g := range groups(h, f) {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.checks {
-				t.Run(c.name, func(t *testing.T) { c.run(newWorld(t, h)) })
+				t.Run(c.name, func(t *testing.T) { h.inTime(t, func(t *testing.T) { c.run(newWorld(t, h)) }) })
 			}
 		})
 	}
+}
+
+// inTime runs a test in the time that the backend is to live in.
+func (h Harness) inTime(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	if h.Simulated {
+		synctest.Test(t, test)
+		return
+	}
+	test(t)
 }
 
 func (h Harness) check(tb testing.TB) {

@@ -39,6 +39,21 @@ func (w *world) make(ts things, name string) thing {
 	return t
 }
 
+// made makes a thing as an orchestrator does, which asks again until the answer is final: what is there then may have been made by a
+// request whose answer was not.
+func (w *world) made(ts things, name string) (t thing, err error) {
+	w.Helper()
+	unsure := false
+	err = w.settled("creating", func(ctx context.Context) (err error) {
+		if t, err = ts.create(ctx, name); unsure && backends.Is(err, backends.Exists) {
+			t, err = ts.find(ctx, name)
+		}
+		unsure = true
+		return err
+	})
+	return t, err
+}
+
 // same checks that the thing is found by name and by handle as it is.
 func (w *world) same(ts things, name string, want thing) {
 	w.Helper()
@@ -154,11 +169,8 @@ func manyNames(w *world, ts things) {
 	before, _ := w.listed(ts)
 	made := make([]thing, callers)
 	w.eachOf(callers, func(i int) {
-		err := w.settled("creating", func(ctx context.Context) (err error) {
-			made[i], err = ts.create(ctx, fmt.Sprint("name ", i))
-			return err
-		})
-		if err != nil {
+		var err error
+		if made[i], err = w.made(ts, fmt.Sprint("name ", i)); err != nil {
 			w.Errorf("creating one of several at a time: %v", err)
 		}
 	})
@@ -220,11 +232,8 @@ func (w *world) allOrNothing(ts things, name string) {
 	} else {
 		w.fails("finding what is not there", err, backends.NotFound)
 	}
-	var again thing
-	w.must("creating it again", w.settled("creating it again", func(ctx context.Context) (err error) {
-		again, err = ts.create(ctx, name)
-		return err
-	}))
+	again, err := w.made(ts, name)
+	w.must("creating it again", err)
 	w.must("deleting it again", w.settled("deleting it again", func(ctx context.Context) error { return ts.delete(ctx, again.handle) }))
 }
 

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -11,17 +12,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-const (
-	// canary is in every fingerprint, and must not come out of the backend in any other way.
-	canary = "c4n4ry-that-must-not-be-shown"
-	// patience is how long something may take that ought to be prompt, on a busy machine.
-	patience = 20 * time.Second
-)
+// canary is in every fingerprint, and must not come out of the backend in any other way.
+const canary = "c4n4ry-that-must-not-be-shown"
 
 // world is a backend with nothing in it, and the test that looks at it.
 type world struct {
 	testing.TB
 	h        Harness
+	patience time.Duration // how long something may take that ought to be prompt, on a busy machine
 	instance *backends.Instance
 	c        backends.Backend
 	n        backends.NodeBackend
@@ -30,7 +28,7 @@ type world struct {
 
 func newWorld(tb testing.TB, h Harness) *world {
 	tb.Helper()
-	w := &world{TB: tb, h: h}
+	w := &world{TB: tb, h: h, patience: cmp.Or(h.Patience, 20*time.Second)}
 	w.use(h.Open(tb))
 	return w
 }
@@ -47,7 +45,7 @@ func (w *world) use(instance *backends.Instance) {
 
 // ctx ends with the test, or when a call has outstayed all patience.
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(w.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(w.Context(), 3*w.patience)
 	w.Cleanup(cancel)
 	return ctx
 }
@@ -123,18 +121,15 @@ func (w *world) shown(what, text string) {
 func (w *world) settled(what string, ask func(ctx context.Context) error) error {
 	w.Helper()
 	ctx := w.ctx()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; {
+	for began := time.Now(); ; <-time.After(max(5*time.Millisecond, time.Since(began)/8)) {
 		err := ask(ctx)
 		if !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) {
 			return err
 		}
-		if time.Now().After(deadline) {
-			w.Errorf("%s: still not settled after %v", what, patience)
+		if time.Since(began) > w.patience {
+			w.Errorf("%s: still not settled after %v", what, w.patience)
 			return err
 		}
-		<-tick.C
 	}
 }
 
@@ -148,7 +143,7 @@ func (w *world) promptly(what string, call func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
-		w.Fatalf("%s: not back after %v", what, patience)
+	case <-time.After(w.patience):
+		w.Fatalf("%s: not back after %v", what, w.patience)
 	}
 }
