@@ -36,7 +36,8 @@ func (b *backend) List(ctx context.Context, page backends.Page) (_ []backends.Vo
 	return volumes, next, nil
 }
 
-// ListSnapshots returns the cluster's snapshots, or those of one volume, in the order of their handles. Kinds: as List.
+// ListSnapshots returns the cluster's snapshots, or those of one volume, in the order of their handles, without those that nobody was
+// told of. Kinds: as List.
 func (b *backend) ListSnapshots(ctx context.Context, volume string, page backends.Page) (_ []backends.Snapshot, next string, err error) {
 	defer annotate(&err, "list snapshots", volume)
 	after, err := pagetoken.Parse(page.Token, func(id string) bool { return isID("snap", id) })
@@ -54,9 +55,8 @@ func (b *backend) ListSnapshots(ctx context.Context, volume string, page backend
 	if err != nil {
 		return nil, "", err
 	}
-	found = slices.DeleteFunc(found, func(s types.Snapshot) bool {
-		return s.State == types.SnapshotStateError || aws.ToString(s.SnapshotId) <= after
-	})
+	found = slices.DeleteFunc(found, func(s types.Snapshot) bool { return s.State == types.SnapshotStateError })
+	found = slices.DeleteFunc(withoutTwins(found), func(s types.Snapshot) bool { return aws.ToString(s.SnapshotId) <= after })
 	slices.SortFunc(found, func(x, y types.Snapshot) int { return cmp.Compare(*x.SnapshotId, *y.SnapshotId) })
 	found, next = pagetoken.Cut(found, page.Limit, func(s types.Snapshot) string { return *s.SnapshotId })
 	snapshots := make([]backends.Snapshot, len(found))

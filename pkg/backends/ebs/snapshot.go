@@ -3,7 +3,6 @@ package ebs
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -74,16 +73,6 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec, 
 func (b *backend) findSnapshot(ctx context.Context, name string) (*types.Snapshot, error) {
 	results := batch.Each(ctx, []string{name}, batch.Options{Timeout: b.config.Timing.Read}, b.describeNamedSnapshots)
 	return oldestSnapshot(results[0].Value), results[0].Err
-}
-
-func oldestSnapshot(found []types.Snapshot) *types.Snapshot {
-	if len(found) == 0 {
-		return nil
-	}
-	oldest := slices.MinFunc(found, func(x, y types.Snapshot) int {
-		return cmp.Or(aws.ToTime(x.StartTime).Compare(aws.ToTime(y.StartTime)), cmp.Compare(*x.SnapshotId, *y.SnapshotId))
-	})
-	return &oldest
 }
 
 // querySnapshots reads all pages of the account's snapshots that the filters let through.
@@ -194,24 +183,6 @@ func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error)
 		}
 	}
 	return nil
-}
-
-// twins are further snapshots that were made for the same request: CreateSnapshot knows no client token, so that a request
-// whose answer was lost with the process may be sent again. Nobody was told of them. A copy that a user made has the name too,
-// if tags were copied, but never the volume.
-func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, err error) {
-	name, named := tag(s.Tags, snapshotNameTag)
-	owner, owned := tag(s.Tags, b.ownerTag())
-	if !named || !owned || owner != b.cluster() {
-		return nil, nil
-	}
-	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, name), filter("tag:"+b.ownerTag(), owner), filter("volume-id", aws.ToString(s.VolumeId)))
-	for _, other := range found {
-		if *other.SnapshotId != *s.SnapshotId {
-			ids = append(ids, *other.SnapshotId)
-		}
-	}
-	return ids, err
 }
 
 // Restore makes a volume of a snapshot. Kinds: those of backends.Snapshotter.

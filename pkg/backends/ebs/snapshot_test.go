@@ -1,6 +1,7 @@
 package ebs_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -27,6 +28,19 @@ func snapshotTwinsGoTogether(t *testing.T) {
 	}
 	if found, err := open(t, w, nil).f.Snapshot.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "twin"}); err != nil || found.Handle != twin.Handle {
 		t.Errorf("found again is %+v, %v; want %s", found, err, twin.Handle)
+	}
+	var listed []string
+	for page := (backends.Page{Limit: 1}); len(listed) == 0 || page.Token != ""; {
+		var found []backends.Snapshot
+		if found, page.Token, err = d.f.Snapshots.ListSnapshots(t.Context(), "", page); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range found {
+			listed = append(listed, s.Handle)
+		}
+	}
+	if slices.Sort(listed); !slices.Equal(listed, slices.Sorted(slices.Values([]string{twin.Handle, other.Handle}))) {
+		t.Errorf("listed are %v, want %s and %s", listed, twin.Handle, other.Handle)
 	}
 	if err := d.f.Snapshot.DeleteSnapshot(t.Context(), twin.Handle); err != nil {
 		t.Fatal(err)

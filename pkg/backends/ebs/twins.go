@@ -1,0 +1,54 @@
+package ebs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+// oldestSnapshot is the one of several of a name that callers are told of.
+func oldestSnapshot(found []types.Snapshot) *types.Snapshot {
+	if len(found) == 0 {
+		return nil
+	}
+	oldest := slices.MinFunc(found, byAge)
+	return &oldest
+}
+
+func byAge(x, y types.Snapshot) int {
+	return cmp.Or(aws.ToTime(x.StartTime).Compare(aws.ToTime(y.StartTime)), cmp.Compare(*x.SnapshotId, *y.SnapshotId))
+}
+
+// twins are further snapshots that were made for the same request: CreateSnapshot knows no client token, so that a request
+// whose answer was lost with the process may be sent again. Nobody was told of them. A copy that a user made has the name too,
+// if tags were copied, but never the volume.
+func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, err error) {
+	name, named := tag(s.Tags, snapshotNameTag)
+	owner, owned := tag(s.Tags, b.ownerTag())
+	if !named || !owned || owner != b.cluster() {
+		return nil, nil
+	}
+	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, name), filter("tag:"+b.ownerTag(), owner), filter("volume-id", aws.ToString(s.VolumeId)))
+	for _, other := range found {
+		if *other.SnapshotId != *s.SnapshotId {
+			ids = append(ids, *other.SnapshotId)
+		}
+	}
+	return ids, err
+}
+
+// withoutTwins leaves of each name's snapshots of a volume the one that callers are told of.
+func withoutTwins(found []types.Snapshot) []types.Snapshot {
+	slices.SortFunc(found, byAge)
+	known := map[[2]string]bool{}
+	return slices.DeleteFunc(found, func(s types.Snapshot) bool {
+		name, named := tag(s.Tags, snapshotNameTag)
+		key := [2]string{name, aws.ToString(s.VolumeId)}
+		twin := named && known[key]
+		known[key] = true
+		return twin
+	})
+}
