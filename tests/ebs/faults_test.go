@@ -12,6 +12,7 @@ import (
 
 var (
 	schedules = flag.Int("schedules", 2, "how many schedules of each class of faults are run")
+	suites    = flag.Int("suites", 0, "how often the conformance suite is run in each class; 0 for once, in the first only")
 	firstSeed = flag.Uint64("seed", 1, "the seed of the first schedule")
 )
 

@@ -1,0 +1,21 @@
+package patient
+
+import (
+	"context"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// node embeds what asks the kernel only.
+type node struct {
+	backends.NodeBackend
+	backends.Limiter
+	backends.Locator
+	m Manner
+}
+
+func (n node) Limit(ctx context.Context) (int64, error) { return must(ctx, n.m, n.Limiter.Limit) }
+
+func (n node) Topology(ctx context.Context) (backends.Topology, error) {
+	return must(ctx, n.m, n.Locator.Topology)
+}

@@ -1,0 +1,75 @@
+package ebs
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/patient"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// TestConformanceUnderFaults runs the conformance suite in each weather, with a schedule of its own for each check: who asks until the
+// outcome is known finds all promises kept.
+func TestConformanceUnderFaults(t *testing.T) {
+	classes := slices.DeleteFunc(weathers(), func(w weather) bool { return w.crashes > 0 }) // The suite reopens the backend itself.
+	if *suites == 0 {
+		classes = classes[:1]
+	}
+	for _, w := range classes {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			c := &faulty{weather: w, seed: *firstSeed}
+			for range max(1, *suites) {
+				backendtest.Run(t, c.harness())
+			}
+			t.Logf("%d schedules: %d of %d requests met a fault", c.worlds, c.faults, c.requests)
+		})
+	}
+}
+
+// faulty makes regions in which requests meet faults.
+type faulty struct {
+	weather
+	seed                     uint64
+	worlds, faults, requests int
+}
+
+func (c *faulty) harness() backendtest.Harness {
+	definition := ebs.Definition()
+	open := definition.Open
+	definition.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
+		config := *o.Config.(*ebs.Config)
+		config.Timing = ebs.Definition().NewConfig().(*ebs.Config).Timing
+		o.Config = &config
+		instance, err := open(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return instance, patient.Wrap(instance, patient.Manner{Limit: longest, Patience: 20 * time.Minute, Lag: c.lag})
+	}
+	h := region.Harness(definition, c.region)
+	h.Patience = time.Hour
+	return h
+}
+
+func (c *faulty) region(tb testing.TB) *region.Region {
+	tb.Helper()
+	config := ordinary()
+	config.Lag = c.lag
+	c.seed++
+	c.worlds++
+	w := region.New(tb, config, c.seed)
+	w.Proxy.Random(c.chances, longest)
+	tb.Cleanup(func() {
+		w.Proxy.Stop()
+		<-time.After(2 * longest) // What was delayed has arrived.
+		c.faults += w.Proxy.Faults()
+		c.requests += len(w.Proxy.Log())
+	})
+	return w
+}
