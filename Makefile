@@ -89,7 +89,7 @@ crash: deps build ## Kill the driver under load and check that nothing is lost; 
 	$(GO) test -json -timeout 120m -count=1 ./tests/crash -kills $(KILLS) -binary $(CURDIR)/$(BINARY) | $(SUM) -v
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for a while; make fuzz FUZZTIME=10m.
+fuzz: ## Run every fuzz target for a while; make fuzz FUZZTIME=10m or FUZZTIME=20000x.
 	GO=$(GO) hack/fuzz $(FUZZTIME)
 
 .PHONY: cover
