@@ -110,7 +110,7 @@ func tokensAfterRestartInShortCalls(t *testing.T) {
 	d := open(t, w, nil)
 	err := backends.Errorf(backends.Busy, "not asked")
 	calls := 0
-	for end := time.Now().Add(10 * time.Second); undecided(err) && time.Now().Before(end); calls++ {
+	for end := time.Now().Add(time.Minute); undecided(err) && time.Now().Before(end); calls++ {
 		_, err = d.Create(within(t, 100*time.Millisecond), larger)
 		<-time.After(10 * time.Millisecond)
 	}

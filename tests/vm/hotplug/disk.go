@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stowage-csi/stowage/tests/vm/internal/disknode"
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
@@ -35,7 +36,7 @@ type Disk struct {
 // Plugged is a disk that the guest has.
 type Plugged struct {
 	Disk
-	Path string // the device node
+	disknode.Node
 
 	machine *Machine
 	port    int
@@ -124,8 +125,7 @@ func (p *Plugged) appear(ctx context.Context) error {
 				// Many have none, and some are gone this moment.
 				text, err := os.ReadFile(filepath.Join("/sys/block", block, name))
 				if err == nil && strings.TrimSpace(string(text)) == p.Serial {
-					p.Path = filepath.Join("/dev", block)
-					_, err := os.Stat(p.Path)
+					p.Node, err = disknode.At(filepath.Join("/dev", block))
 					return err == nil, nil
 				}
 			}
@@ -150,7 +150,7 @@ func (p *Plugged) Grow(bytes int64) error {
 
 // Unplug takes the disk away and waits until the guest has let go of it.
 func (p *Plugged) Unplug(ctx context.Context) error {
-	if err := p.machine.command("device_del", map[string]any{"id": p.id()}); err != nil {
+	if err := p.eject(ctx); err != nil {
 		return err
 	}
 	for !slices.Contains(p.machine.gone, p.id()) {
@@ -159,11 +159,22 @@ func (p *Plugged) Unplug(ctx context.Context) error {
 		}
 	}
 	p.machine.gone = slices.DeleteFunc(p.machine.gone, func(id string) bool { return id == p.id() })
-	err := until(ctx, "the end of "+p.Path, func() (bool, error) {
-		_, err := os.Stat(p.Path)
-		return errors.Is(err, os.ErrNotExist), nil
-	})
+	err := until(ctx, "the end of "+p.Path, func() (bool, error) { return p.Gone(), nil })
 	return errors.Join(err, p.machine.command("blockdev-del", map[string]any{"node-name": p.id()}), os.Remove(p.taken))
+}
+
+// eject asks the guest to let go of the disk. QEMU refuses while the guest is still busy with having got it.
+func (p *Plugged) eject(ctx context.Context) (last error) {
+	err := until(ctx, "anybody who lets go of "+p.Path, func() (bool, error) {
+		if last = p.machine.command("device_del", map[string]any{"id": p.id()}); errors.Is(last, errRefused) {
+			return false, nil
+		}
+		return last == nil, last
+	})
+	if errors.Is(last, errRefused) {
+		return errors.Join(err, last)
+	}
+	return err
 }
 
 // until asks until it is so.

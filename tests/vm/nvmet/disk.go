@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/stowage-csi/stowage/tests/vm/internal/disknode"
 )
 
 // patience is how long the kernel may take for what goes by itself, with an emulated processor.
@@ -23,7 +25,7 @@ type Disk struct {
 // Plugged is a disk that the guest has.
 type Plugged struct {
 	Disk
-	Path       string // the device node
+	disknode.Node
 	controller string // its folder in sysfs
 }
 
@@ -64,9 +66,9 @@ func (p *Plugged) appear(ctx context.Context) error {
 		found, _ := filepath.Glob("/sys/block/nvme*/device/serial")
 		for _, path := range found {
 			block := filepath.Base(filepath.Dir(filepath.Dir(path)))
-			_, missing := os.Stat(filepath.Join("/dev", block))
+			node, missing := disknode.At(filepath.Join("/dev", block))
 			if missing == nil && reads(path) == p.Serial && reads(filepath.Join(filepath.Dir(path), "model")) == p.Model {
-				p.Path = filepath.Join("/dev", block)
+				p.Node = node
 			}
 		}
 		controllers, _ := filepath.Glob("/sys/class/nvme/nvme*/subsysnqn")
@@ -98,12 +100,9 @@ func (p *Plugged) Unplug(ctx context.Context) error {
 // Tear takes the disk away while the host knows nothing of it: what it would write is lost.
 func (p *Plugged) Tear(ctx context.Context) error { return errors.Join(p.withdraw(), p.gone(ctx)) }
 
-// gone waits for the end of the device node.
+// gone waits for the end of the disk.
 func (p *Plugged) gone(ctx context.Context) error {
-	return until(ctx, "the end of "+p.Path, func() bool {
-		_, err := os.Stat(p.Path)
-		return errors.Is(err, os.ErrNotExist)
-	})
+	return until(ctx, "the end of "+p.Path, p.Gone)
 }
 
 // reads is the text of a file without the space around it; nothing for one that is not there.

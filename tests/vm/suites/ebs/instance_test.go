@@ -61,8 +61,9 @@ func newInstance(t *testing.T, edit func(*instance)) *instance {
 	open := definition.Open
 	definition.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
 		i.region.Configure(&o)
-		// The cloud answers when a disk has gone, which may take seconds.
-		o.Config.(*ebs.Config).Timing.Call, o.Config.(*ebs.Config).Timing.Read = time.Minute, time.Minute
+		// The cloud answers when a disk has gone, which may take seconds, and so may all else with an emulated processor.
+		timing := &o.Config.(*ebs.Config).Timing
+		timing.Call, timing.Read, timing.Settle = time.Minute, time.Minute, time.Minute
 		return open(ctx, o)
 	}
 	i.driver = inprocess.Start(t, inprocess.Options{Definition: &definition, NodeID: region.NodeA})

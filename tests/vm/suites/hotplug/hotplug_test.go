@@ -2,9 +2,11 @@ package hotplug
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -124,4 +126,16 @@ func blank(text []byte) bool {
 		}
 	}
 	return true
+}
+
+// A disk that has only just come is taken away again: the guest may not be done with the one when it is told of the other.
+func TestDiskIsGoneAtOnce(t *testing.T) {
+	machine := connect(t)
+	for round := range 6 {
+		plugged, err := machine.Plug(t.Context(), hotplug.Disk{Model: hotplug.NVMe, Serial: fmt.Sprint("vol-", round), Bytes: 64 * mib})
+		must(t, err)
+		began := time.Now()
+		must(t, plugged.Unplug(t.Context()))
+		t.Logf("gone after %v", time.Since(began).Round(time.Millisecond))
+	}
 }
