@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -10,7 +13,7 @@ import (
 
 // Serve serves a handler on a network of its own until the test ends, and returns what connects to it: whatever the address
 // is. Connections are not kept, so that none is left when the test is done.
-func Serve(tb testing.TB, handler http.Handler) *http.Transport {
+func Serve(tb testing.TB, handler http.Handler) http.RoundTripper {
 	tb.Helper()
 	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 0} //nolint:gosec // all clients are the test's own
@@ -19,13 +22,31 @@ func Serve(tb testing.TB, handler http.Handler) *http.Transport {
 		defer close(done)
 		_ = server.Serve(l) // It ends with http.ErrServerClosed.
 	}()
-	transport := &http.Transport{DialContext: l.dial}
+	t := &http.Transport{DialContext: l.dial}
 	tb.Cleanup(func() {
-		transport.CloseIdleConnections()
+		t.CloseIdleConnections()
 		_ = server.Close() // closes what is left
 		<-done
 	})
-	return transport
+	return transport{t}
+}
+
+// transport sends bodies that are its own. The AWS SDK closes a request's body when the answer begins, and here an answer may begin
+// before the write has returned that it answers: net/http then takes the request for broken.
+type transport struct{ http.RoundTripper }
+
+// RoundTrip is http.RoundTripper's.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		return t.RoundTripper.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	own := r.Clone(r.Context())
+	own.Body = io.NopCloser(bytes.NewReader(body))
+	return t.RoundTripper.RoundTrip(own)
 }
 
 // listener is a net.Listener whose connections are pipes.
