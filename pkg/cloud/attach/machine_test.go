@@ -218,12 +218,17 @@ func TestSlotsBoundWhatIsUnderWay(t *testing.T) {
 // TestUnderFaults attaches and detaches at random in a cloud that loses, throttles, repeats, gets stuck and shows things
 // late. Whatever the Machine says must be so; and once the faults are over, everything must succeed.
 func TestUnderFaults(t *testing.T) {
-	for seed := range uint64(60) {
-		synctest.Test(t, func(t *testing.T) { underFaults(t, seed) })
+	const seeds = 60
+	successes := 0
+	for seed := range uint64(seeds) {
+		synctest.Test(t, func(t *testing.T) { successes += underFaults(t, seed) })
+	}
+	if successes < 20*seeds {
+		t.Errorf("%d calls succeeded in spite of the faults: too few to tell anything", successes)
 	}
 }
 
-func underFaults(t *testing.T, seed uint64) {
+func underFaults(t *testing.T, seed uint64) (successes int) {
 	s := newSim(seed)
 	s.faulty = true
 	s.lag = []time.Duration{0, 0, 500 * time.Millisecond, 3 * time.Second}[seed%4]
@@ -233,7 +238,6 @@ func underFaults(t *testing.T, seed uint64) {
 		s.add(volume, false)
 	}
 	var group sync.WaitGroup
-	successes := 0
 	for worker := range 8 {
 		random := rand.New(rand.NewPCG(seed, uint64(worker)))
 		group.Go(func() {
@@ -265,9 +269,10 @@ func underFaults(t *testing.T, seed uint64) {
 		settle(t, seed, func(ctx context.Context) error { return m.detachChecked(ctx, t, s, volume, "") })
 		settle(t, seed, func(ctx context.Context) error { return m.attachChecked(ctx, t, s, volume, "one") })
 	}
-	if len(s.illegal) > 0 || successes < 20 {
-		t.Errorf("seed %d: %d successes, and it should not have asked for %q", seed, successes, s.illegal)
+	if len(s.illegal) > 0 {
+		t.Errorf("seed %d: it should not have asked for %q", seed, s.illegal)
 	}
+	return successes
 }
 
 // attachChecked attaches and, on success, compares with the truth. Nobody else may have detached it again meanwhile: that
@@ -303,11 +308,11 @@ func (s *sim) wasSince(volume string, since time.Time, so func(Volume) bool) boo
 	return false
 }
 
-// settle repeats a call as an orchestrator does; it must succeed before long.
+// settle repeats a call as an orchestrator does; it must succeed before long, though something may be stuck for a while yet.
 func settle(t *testing.T, seed uint64, call func(ctx context.Context) error) {
 	t.Helper()
 	var err error
-	for range 6 {
+	for began := time.Now(); time.Since(began) < 2*time.Minute; {
 		if err = within(t, 20*time.Second, call); err == nil {
 			return
 		}
