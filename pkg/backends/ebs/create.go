@@ -68,7 +68,7 @@ func (b *backend) exists(ctx context.Context, name string, v types.Volume) error
 }
 
 // made waits until a volume is no longer being made: who is told of it may attach it next. Kinds: Busy when that does not end
-// in the request's time.
+// in the request's time; Unavailable when it ends in nothing.
 func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.Volume, error) {
 	if v.State != types.VolumeStateCreating {
 		return v, nil
@@ -79,7 +79,21 @@ func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.
 	if err != nil {
 		return v, backends.Errorf(backends.Busy, "the volume %q is being made: ask again: %w", name, err)
 	}
+	if v.State == types.VolumeStateError {
+		return v, b.givenUp(ctx, v)
+	}
 	return v, nil
+}
+
+// givenUp removes a volume that ended in error while it was being made, and says so: it was never whole, and nobody was told of it.
+func (b *backend) givenUp(ctx context.Context, v types.Volume) error {
+	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
+		return b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
+	})
+	if err != nil {
+		b.log.Warn("a volume that could not be made is left", "volume", *v.VolumeId, "error", err)
+	}
+	return backends.Errorf(backends.Unavailable, "EC2 gave up making the volume %s: check the KMS key and the quotas, it is tried again", *v.VolumeId)
 }
 
 // making is a volume on its way.
@@ -149,20 +163,9 @@ func (m *making) settle(ctx context.Context, made types.Volume, token string) (*
 		return nil, nil
 	case v.State == types.VolumeStateError:
 		m.b.tokens.Turn(m.name, token)
-		m.discard(ctx, v)
-		return nil, backends.Errorf(backends.Unavailable, "EC2 gave up making the volume %s: check the KMS key and the quotas, it is tried again", *v.VolumeId)
+		return nil, m.b.givenUp(ctx, v)
 	}
 	return m.b.view(v), nil
-}
-
-// discard removes a volume that ended in error while it was being made: it was never whole, and nobody was told of it.
-func (m *making) discard(ctx context.Context, v types.Volume) {
-	_, err := flight.Finish(ctx, m.b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
-		return m.b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
-	})
-	if err != nil {
-		m.b.log.Warn("a volume that could not be made is left", "volume", *v.VolumeId, "error", err)
-	}
 }
 
 // other finds out what has the token: a volume that EC2 does not show yet, or one that is gone. It returns nil for the latter.

@@ -73,6 +73,25 @@ func asynchronousFailureTurnsTheToken(t *testing.T) {
 	}
 }
 
+// TestFailureIsNotFound looks for a volume that nobody waits for, while EC2 fails to make it.
+func TestFailureIsNotFound(t *testing.T) { synctest.Test(t, failureIsNotFound) }
+
+func failureIsNotFound(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	w.Server.Doom(1)
+	if _, err := open(t, w, nil).Create(within(t, time.Millisecond), region.Spec("one")); !backends.Is(err, backends.Busy) {
+		t.Fatalf("a request that ends: %v, want Busy", err)
+	}
+	d := open(t, w, nil)
+	if v, err := d.Find(t.Context(), region.Spec("one")); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("found while it is made: %+v, %v; want Unavailable", v, err)
+	}
+	<-time.After(time.Second)
+	if v, err := d.Find(t.Context(), region.Spec("one")); !backends.Is(err, backends.NotFound) || len(w.Server.Volumes()) != 0 {
+		t.Errorf("found later: %+v, %v; want NotFound and nothing left of it", v, err)
+	}
+}
+
 // TestTokensAfterRestart deletes a volume and makes another one of the name in a process that knows nothing of the first.
 func TestTokensAfterRestart(t *testing.T) { synctest.Test(t, tokensAfterRestart) }
 
