@@ -59,16 +59,14 @@ func (c *faulty) harness() backendtest.Harness {
 
 func (c *faulty) region(tb testing.TB) *region.Region {
 	tb.Helper()
-	config := ordinary()
-	config.Lag = c.lag
 	c.seed++
 	c.worlds++
-	w := region.New(tb, config, c.seed)
-	w.Proxy.Random(c.chances, longest)
+	w := c.weather.region(tb, c.seed)
 	tb.Cleanup(func() {
 		w.Proxy.Stop()
+		w.Server.Calm()
 		<-time.After(2 * longest) // What was delayed has arrived.
-		c.faults += w.Proxy.Faults()
+		c.faults += faultsIn(w)
 		c.requests += len(w.Proxy.Log())
 	})
 	return w

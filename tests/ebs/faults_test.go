@@ -1,6 +1,7 @@
 package ebs
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"testing"
@@ -22,6 +23,9 @@ type weather struct {
 	chances map[faults.Kind]int
 	lag     time.Duration // how old what EC2 shows is
 	crashes int           // how often the process ends
+	stuck   int           // how many of a thousand of EC2's transitions take ten minutes longer
+	doomed  int           // how many of a thousand volumes end in state error while they are made
+	enough  int           // how much is to meet a fault before a schedule ends
 }
 
 // weathers are each fault by itself, and what a bad day brings.
@@ -35,9 +39,15 @@ func weathers() []weather {
 		{name: "all, shown late", chances: storm, lag: 2 * time.Second},
 		{name: "all, with crashes", chances: storm, crashes: 3},
 		{name: "all, shown late, with crashes", chances: storm, lag: 2 * time.Second, crashes: 3},
+		{name: "stuck states", stuck: 150, enough: 6},
+		{name: "volumes that cannot be made", doomed: 150, enough: 6},
+		{name: "all, stuck, that cannot be made", chances: storm, lag: time.Second, crashes: 1, stuck: 30, doomed: 50},
 	}
 	for kind := range storm {
 		all = append(all, weather{name: string(kind), chances: map[faults.Kind]int{kind: 150}})
+	}
+	for i := range all {
+		all[i].enough = cmp.Or(all[i].enough, 40) // Requests are many.
 	}
 	return all
 }
@@ -59,11 +69,11 @@ func TestUnderFaults(t *testing.T) {
 
 // totals are what the schedules of one weather were.
 type totals struct {
-	schedules, calls, failed, requests, faults, snapshots int
-	simulated                                             time.Duration
+	schedules, calls, failed, requests, faults, snapshots, broken int
+	simulated                                                     time.Duration
 }
 
 func (s totals) String() string {
-	return fmt.Sprintf("%d schedules, %v of simulated time: %d calls, %d of them to be repeated; %d of %d requests met a fault; %d snapshots leaked by crashes",
-		s.schedules, s.simulated.Round(time.Second), s.calls, s.failed, s.faults, s.requests, s.snapshots)
+	return fmt.Sprintf("%d schedules, %v of simulated time: %d calls, %d of them to be repeated; %d of %d requests met a fault; %d snapshots leaked by crashes, and %d volumes left that could not be made",
+		s.schedules, s.simulated.Round(time.Second), s.calls, s.failed, s.faults, s.requests, s.snapshots, s.broken)
 }

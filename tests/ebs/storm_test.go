@@ -19,8 +19,6 @@ import (
 const (
 	// users are how many use volumes at a time, each its own, and rivals how many want the same one.
 	users, rivals = 4, 3
-	// enough is how many requests of a schedule are to meet a fault.
-	enough = 40
 	// longest is what a sidecar gives a call at most, and how late a request may arrive.
 	longest = time.Minute
 )
@@ -45,12 +43,22 @@ func ordinary() fake.Config {
 	return config
 }
 
-func newStorm(t *testing.T, w weather, seed uint64) *storm {
+// region is a cloud in which the weather is so.
+func (w weather) region(tb testing.TB, seed uint64) *region.Region {
+	tb.Helper()
 	config := ordinary()
-	config.Lag = w.lag
-	s := &storm{T: t, weather: w, seed: seed, Region: region.New(t, config, seed)}
+	config.Lag, config.Troubles = w.lag, fake.Troubles{Stuck: w.stuck, For: 10 * time.Minute, Doomed: w.doomed, Seed: seed}
+	r := region.New(tb, config, seed)
+	r.Proxy.Random(w.chances, longest)
+	return r
+}
+
+// faultsIn counts what has met one so far.
+func faultsIn(r *region.Region) int { return r.Proxy.Faults() + r.Server.Troubled() }
+
+func newStorm(t *testing.T, w weather, seed uint64) *storm {
+	s := &storm{T: t, weather: w, seed: seed, Region: w.region(t, seed)}
 	s.start()
-	s.Proxy.Random(w.chances, longest)
 	return s
 }
 
@@ -84,9 +92,10 @@ func (s *storm) run(sum *totals) {
 		if round > 0 {
 			s.start()
 		}
-		s.until(enough * (round + 1) / (s.crashes + 1))
+		s.until(s.enough * (round + 1) / (s.crashes + 1))
 	}
 	s.Proxy.Stop()
+	s.Server.Calm()
 	s.calm.Store(true)
 	group.Wait()
 	random := s.random(101)
@@ -114,18 +123,26 @@ func (s *storm) judge(sum *totals, took time.Duration) {
 	if len(left) > users*s.crashes {
 		s.Errorf("%d processes have died, and there are the snapshots %v", s.crashes, left)
 	}
+	for _, v := range s.Server.Volumes() { // Of those that are whole the history tells.
+		if v.State != "error" {
+			continue
+		}
+		if sum.broken++; len(s.chances) == 0 {
+			s.Errorf("%s could not be made, and was left", v.ID)
+		}
+	}
 	all, failed := s.Calls()
 	sum.schedules++
 	sum.calls, sum.failed, sum.snapshots = sum.calls+all, sum.failed+failed, sum.snapshots+len(left)
-	sum.requests, sum.faults, sum.simulated = sum.requests+len(s.Proxy.Log()), sum.faults+s.Proxy.Faults(), sum.simulated+took
+	sum.requests, sum.faults, sum.simulated = sum.requests+len(s.Proxy.Log()), sum.faults+faultsIn(s.Region), sum.simulated+took
 }
 
 // until waits for so many faults.
 func (s *storm) until(faults int) {
 	s.Helper()
-	for end := time.Now().Add(6 * time.Hour); s.Proxy.Faults() < faults; <-time.After(time.Second) {
+	for end := time.Now().Add(6 * time.Hour); faultsIn(s.Region) < faults; <-time.After(time.Second) {
 		if time.Now().After(end) {
-			s.Errorf("after six hours %d requests have met a fault, want %d", s.Proxy.Faults(), faults)
+			s.Errorf("after six hours %d requests have met a fault, want %d", faultsIn(s.Region), faults)
 			return
 		}
 	}

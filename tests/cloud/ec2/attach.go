@@ -22,7 +22,7 @@ func (s *Server) attachVolume(p *params) effect {
 			v.state = "in-use"
 			v.attachments = append(v.attachments, a)
 		})
-		s.after(s.config.Attach, "attaching", func() { s.finishAttach(id, instance) })
+		s.after(s.config.Attach, "attaching", func() { s.finishAttach(id, a) })
 		return attachResponse{XMLName: name("AttachVolume"), attachmentXML: a.xml(id)}, nil
 	}
 }
@@ -76,15 +76,19 @@ func (s *Server) devices(instance string) (devices []string) {
 	return devices
 }
 
-func (s *Server) finishAttach(id, instance string) {
+// finishAttach ends an attachment's state, if the volume still has that attachment.
+func (s *Server) finishAttach(id string, begun attachment) {
 	v := s.volumes.now(id)
-	i := v.attached(instance)
-	if i < 0 || v.attachments[i].state != "attaching" {
+	if v == nil {
+		return
+	}
+	i := slices.Index(v.attachments, begun)
+	if i < 0 {
 		return
 	}
 	s.change(id, func(v *volume) { v.attachments[i].state = "attached" })
 	if s.config.Plugged != nil {
-		s.config.Plugged(instance, id, v.size)
+		s.config.Plugged(begun.instance, id, v.size)
 	}
 }
 

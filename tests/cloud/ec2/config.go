@@ -15,6 +15,8 @@ type Config struct {
 	SnapshotInterval time.Duration
 	// TokenLife is for how long a client token is remembered; 0 for ever.
 	TokenLife time.Duration
+	// Troubles befall the cloud at random.
+	Troubles Troubles
 	// MaxVolumes and MaxGiB are quotas; 0 for none.
 	MaxVolumes, MaxGiB int
 	// MaxFastRestores is how many snapshots can have fast restore, counted in each zone; 0 for none.

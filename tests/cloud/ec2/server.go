@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -40,6 +41,8 @@ type Server struct {
 	refused   int              // for their rate
 	stuck     map[string]bool  // states that are not left
 	doomed    int              // volumes that will end in error
+	random    *rand.Rand       // for the troubles
+	troubles  int              // that there were
 	forbidden map[string]bool  // actions that no policy allows
 }
 
@@ -173,6 +176,9 @@ func (s *Server) advance() {
 
 // after ends a state once it has lasted so long.
 func (s *Server) after(d time.Duration, state string, run func()) {
+	if s.troubled(s.config.Troubles.Stuck) {
+		d += s.config.Troubles.For
+	}
 	s.pending = append(s.pending, transition{s.now.Add(d), state, run})
 }
 

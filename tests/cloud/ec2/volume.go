@@ -110,6 +110,8 @@ func (s *Server) begin(v volume) (id string, f *fault) {
 	if s.doomed > 0 {
 		s.doomed--
 		end = "error"
+	} else if s.troubled(s.config.Troubles.Doomed) {
+		end = "error"
 	}
 	s.after(s.config.Create, "creating", func() { s.change(v.id, func(v *volume) { v.state = end }) })
 	return v.id, nil
