@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,21 +177,21 @@ func TestInstanceIsNotFound(t *testing.T) {
 // TestNoProxyIsAsked is about a proxy's answer, which would be about the proxy's instance.
 func TestNoProxyIsAsked(t *testing.T) {
 	m := newMachine(t)
-	asked := 0
+	var asked atomic.Int32
 	m.edit = func(c *ebs.Config) {
 		c.AWS.Credentials = credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", region.SecretKey, "")
 		c.AWS.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
 			transport.Proxy = func(*http.Request) (*url.URL, error) {
-				asked++
+				asked.Add(1)
 				return nil, errors.New("a proxy was asked for")
 			}
 		})
 	}
 	instance, err := m.open(t)
-	if err != nil || instance.NodeID != region.NodeA || asked != 0 {
-		t.Fatalf("got %+v, %v, with %d requests through a proxy", instance, err, asked)
+	if err != nil || instance.NodeID != region.NodeA || asked.Load() != 0 {
+		t.Fatalf("got %+v, %v, with %d requests through a proxy", instance, err, asked.Load())
 	}
-	if _, err := instance.Controller.Get(t.Context(), "vol-0123456789abcdef0"); err == nil || asked == 0 {
+	if _, err := instance.Controller.Get(t.Context(), "vol-0123456789abcdef0"); err == nil || asked.Load() == 0 {
 		t.Errorf("EC2 was asked without the proxy: %v", err)
 	}
 }
