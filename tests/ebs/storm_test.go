@@ -171,7 +171,7 @@ func (s *storm) call(c history.Call, random *rand.Rand, do action) {
 				return
 			}
 		}
-		<-time.After(time.Duration(random.IntN(5000)) * time.Millisecond)
+		<-time.After(time.Duration(1+random.IntN(5000)) * time.Millisecond)
 	}
 }
 

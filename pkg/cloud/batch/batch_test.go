@@ -217,7 +217,7 @@ func manyCallers(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var mu sync.Mutex
 	below := func(n int) int { mu.Lock(); defer mu.Unlock(); return random.IntN(n) }
-	c := &cloud{bad: map[int]bool{}, latency: func() time.Duration { return time.Duration(below(50)) * time.Millisecond }}
+	c := &cloud{bad: map[int]bool{}, latency: func() time.Duration { return time.Duration(1+below(50)) * time.Millisecond }}
 	for range below(6) {
 		c.bad[below(40)] = true
 	}
