@@ -50,10 +50,10 @@ func (c *faulty) harness() backendtest.Harness {
 		if err != nil {
 			return nil, err
 		}
-		return instance, patient.Wrap(instance, patient.Manner{Limit: longest, Patience: 20 * time.Minute, Lag: c.lag})
+		return instance, patient.Wrap(instance, patient.Manner{Limit: longest, Patience: time.Hour, Lag: c.lag})
 	}
 	h := region.Harness(definition, c.region)
-	h.Patience = time.Hour
+	h.Patience = 2 * time.Hour // Several things that a call waits for may be stuck, one after the other.
 	return h
 }
 
