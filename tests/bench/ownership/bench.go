@@ -91,7 +91,7 @@ func (b *bench) plant(ctx context.Context, image string) error {
 
 // mounted does something while an image is mounted.
 func (b *bench) mounted(ctx context.Context, image string, do func() error) error {
-	if err := b.space.mount(ctx, image); err != nil {
+	if err := b.space.mount(ctx, b.fs, image); err != nil {
 		return err
 	}
 	err := do()

@@ -80,7 +80,7 @@ func TestStaleWorkspaces(t *testing.T) {
 	if err := dead.format(t.Context(), "ext4", image, 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := dead.mount(t.Context(), image); err != nil {
+	if err := dead.mount(t.Context(), "ext4", image); err != nil {
 		t.Fatal(err)
 	}
 	alive, err := newWorkspace(context.Background(), opts.dir)

@@ -101,9 +101,14 @@ func (w *workspace) format(ctx context.Context, fs, image string, files int) err
 	return command(ctx, "mkfs.ext4", "-q", "-N", strconv.Itoa(files+files/100+1000), "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
 }
 
-// mount mounts an image through a loop device that ends with the mount.
-func (w *workspace) mount(ctx context.Context, image string) error {
-	return command(ctx, "mount", "-o", "loop", image, w.root())
+// mount mounts an image through a loop device that ends with the mount. A mount namespace that somebody has made meanwhile may still
+// hold the mount of another copy, with the same UUID.
+func (w *workspace) mount(ctx context.Context, fs, image string) error {
+	options := "loop"
+	if fs == "xfs" {
+		options += ",nouuid"
+	}
+	return command(ctx, "mount", "-o", options, image, w.root())
 }
 
 func (w *workspace) unmount(context.Context) error {
