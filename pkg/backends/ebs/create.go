@@ -90,7 +90,7 @@ func (b *backend) givenUp(ctx context.Context, v types.Volume) error {
 	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
 		return b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
 	})
-	if err != nil {
+	if err = notGone(failure(err)); err != nil { // Another call may have removed it.
 		b.log.Warn("a volume that could not be made is left", "volume", *v.VolumeId, "error", err)
 	}
 	return backends.Errorf(backends.Unavailable, "EC2 gave up making the volume %s: check the KMS key and the quotas, it is tried again", *v.VolumeId)
