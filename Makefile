@@ -105,7 +105,7 @@ chaos: deps ## Fail or kill the node pipeline at every system call; make chaos C
 
 .PHONY: storms
 storms: ## Use volumes of a cloud, and run the conformance suite, while requests meet faults; make storms STORMFLAGS='-schedules 313 -suites 4'.
-	$(GO) test -json -timeout 120m -count=1 ./tests/ebs -schedules 14 -suites 1 $(STORMFLAGS) | $(SUM) -v
+	$(GO) test -json -timeout 120m -count=1 ./tests/ebs -schedules 20 -suites 1 $(STORMFLAGS) | $(SUM) -v
 
 .PHONY: moto
 moto: build ## Ask moto, an EC2 of others, whether the ebs backend is right, and measure it there (root; the first time makes moto's root); make moto MOTOFLAGS='-volumes 1000'.
