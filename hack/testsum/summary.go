@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// kept is how many lines of a failed test are printed again at the end.
+const kept = 40
+
 // summary gathers the outcome of a run and prints it as it comes.
 type summary struct {
 	out     io.Writer
@@ -22,6 +25,7 @@ type summary struct {
 	total   counts
 	skips   []string // every skip, as a line to print
 	refused int      // how many of them are not allowed
+	failed  []string // what each test that failed printed last
 	broken  int      // packages that failed as a whole: build, panic, TestMain
 	builds  strings.Builder
 }
@@ -95,11 +99,17 @@ func (s *summary) endTest(id test, action string) {
 	}
 }
 
-// dump prints what a failed test printed, unless that was printed as it came.
+// dump prints what a failed test printed, unless that was printed as it came, and keeps the end of it.
 func (s *summary) dump(id test, text *strings.Builder) {
+	title := fmt.Sprintf("--- %s %s\n", id.pkg, id.name)
 	if !s.verbose {
-		fmt.Fprintf(s.out, "--- %s %s\n%s", id.pkg, id.name, text)
+		fmt.Fprint(s.out, title, text)
 	}
+	if text.Len() == 0 {
+		return
+	}
+	lines := strings.SplitAfter(text.String(), "\n")
+	s.failed = append(s.failed, title+strings.Join(lines[max(0, len(lines)-kept):], ""))
 }
 
 // skip notes a skipped test, or so many skipped specs of one.
@@ -185,7 +195,8 @@ func (s *summary) progress() {
 	fmt.Fprintf(s.out, "...  %6.1fs running: %s\n", time.Since(s.begun).Seconds(), strings.Join(names, ", "))
 }
 
-// finish prints the skips and the totals, and fails when the run did.
+// finish prints the skips, the failures once more, for who reads the end only, and the totals. It fails
+// when the run did.
 func (s *summary) finish() error {
 	for _, id := range s.ids() {
 		if id.name == "" {
@@ -195,6 +206,9 @@ func (s *summary) finish() error {
 	}
 	if len(s.skips) > 0 {
 		fmt.Fprintf(s.out, "skipped:\n  %s\n", strings.Join(s.skips, "\n  "))
+	}
+	if len(s.failed) > 0 {
+		fmt.Fprintf(s.out, "failed:\n%s\n", strings.Join(s.failed, "\n"))
 	}
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.total.passed, s.total.failed, s.total.skipped)
 	return s.verdict()

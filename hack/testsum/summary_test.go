@@ -70,6 +70,20 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func TestRunRepeatsFailures(t *testing.T) {
+	in := `{"Action":"output","Package":"m/p","Test":"TestC","Output":"broken pipe\n"}` + "\n" +
+		`{"Action":"fail","Package":"m/p","Test":"TestC"}` + "\n" +
+		`{"Action":"fail","Package":"m/p"}` + "\n"
+	var out bytes.Buffer
+	if err := run("", true, strings.NewReader(in), &out); err == nil {
+		t.Error("got no error for a test that failed")
+	}
+	want := "failed:\n--- m/p TestC\nbroken pipe\n\n0 passed, 1 failed, 0 skipped\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got output %q, want %q at its end", out.String(), want)
+	}
+}
+
 func TestRunVerbose(t *testing.T) {
 	in := `{"Action":"run","Package":"m/p","Test":"TestA"}` + "\n" +
 		`{"Action":"output","Package":"m/p","Test":"TestA","Output":"=== RUN   TestA\n"}` + "\n" +
