@@ -50,6 +50,9 @@ func attach(t *testing.T, path string) string {
 	return device
 }
 
+// slack is what a busy machine may take: what waits for a server that has stopped waits for ever.
+const slack = 20 * time.Second
+
 // holding is Holding with a deadline, which it keeps.
 func holding(t *testing.T, calls *deadline.Calls, path string, limit time.Duration) ([]loops.Device, error) {
 	t.Helper()
@@ -60,7 +63,7 @@ func holding(t *testing.T, calls *deadline.Calls, path string, limit time.Durati
 	defer cancel()
 	begun := time.Now()
 	found, err := loops.Holding(ctx, fd, path)
-	if took := time.Since(begun); took > limit+500*time.Millisecond {
+	if took := time.Since(begun); took > limit+slack {
 		t.Errorf("it took %s of %s", took, limit)
 	}
 	return found, err
@@ -110,7 +113,7 @@ func TestStrangerHangs(t *testing.T) {
 	if found, err := holding(t, &calls, image, time.Minute); err != nil || len(found) != 0 {
 		t.Errorf("what is not attached is held by %v (%v)", found, err)
 	}
-	if took := time.Since(begun); took > 4*time.Second {
+	if took := time.Since(begun); took > slack {
 		t.Errorf("it took %s", took)
 	}
 	if n := calls.GivenUp(); n != 3 {
@@ -121,7 +124,7 @@ func TestStrangerHangs(t *testing.T) {
 	begun = time.Now()
 	found, err := holding(t, &calls, image, time.Minute)
 	wantOne(t, found, err, device)
-	if took := time.Since(begun); took > time.Second || calls.GivenUp() != 3 {
+	if took := time.Since(begun); took > slack || calls.GivenUp() != 3 {
 		t.Errorf("what has not answered is asked again: it took %s, and %d calls hang", took, calls.GivenUp())
 	}
 	server.Continue(t)

@@ -307,7 +307,7 @@ func (c hangCase) run(t *testing.T) {
 		h.persist(call)
 	}
 	h.wantNothingLeft()
-	if !eventuallyIn(5*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines && len(descriptors(t)) <= len(files) }) {
+	if !eventuallyIn(20*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines && len(descriptors(t)) <= len(files) }) {
 		t.Errorf("%d goroutines and %d descriptors, %d and %d before\n%q\n%q", runtime.NumGoroutine(), len(descriptors(t)), goroutines, len(files), descriptors(t), files)
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 	}
@@ -334,7 +334,7 @@ func TestLateStageIsUndone(t *testing.T) {
 				}
 				var loops []string
 				var err error
-				if !eventuallyIn(5*time.Second, func() bool { // the last close frees a loop device, and others may have looked at it
+				if !eventuallyIn(20*time.Second, func() bool { // the last close frees a loop device, and others may have looked at it
 					loops, err = device.FindLoops(h.context(), filepath.Join(h.server.Dir, "slow"))
 					return err == nil && len(loops) == 0
 				}) {

@@ -29,7 +29,7 @@ func TestFormatsAreBounded(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.service.Stage(w.context(), slow) }()
 	begun()
-	ctx, cancel := context.WithTimeout(w.context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(w.context(), 2*time.Second)
 	defer cancel()
 	w.want(w.service.Stage(ctx, blank), backends.Unavailable, "1 others are being formatted or checked")
 	w.stage(made)

@@ -277,7 +277,7 @@ func (w *world) loops() []string {
 
 // eventually tries until the condition holds: udev and its like look at loop devices for an instant.
 func eventually(condition func() bool) bool {
-	for deadline := time.Now().Add(3 * time.Second); ; {
+	for deadline := time.Now().Add(20 * time.Second); ; {
 		if condition() {
 			return true
 		}

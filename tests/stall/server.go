@@ -27,12 +27,14 @@ type Server struct {
 }
 
 // Serve starts a server until the end of the test. It must be called before anything that uses it is set up, so
-// that it is killed after that was taken down.
+// that it is killed after that was taken down. There is one at a time on a machine: all tests see the same loop
+// devices, and one that hangs has to be asked by whoever looks for his own.
 func Serve(t testing.TB) *Server {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: mounting needs root")
 	}
+	alone(t)
 	s := &Server{Dir: t.TempDir(), Real: t.TempDir()}
 	started, stop, ended := make(chan error), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -58,6 +60,19 @@ func Serve(t testing.TB) *Server {
 		}
 	})
 	return s
+}
+
+// alone waits until no other test on the machine has a server, and keeps others waiting until the end of this one.
+func alone(t testing.TB) {
+	t.Helper()
+	lock, err := os.Open("/dev/fuse") // which every server needs, and nobody else locks
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lock.Close() }) // the lock goes with it
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *Server) start() (err error) {
