@@ -32,7 +32,7 @@ func (c *Schemas) Decode(values map[string]string, targets ...any) error {
 		drafts[i] = draftOf(target)
 		structs[i] = drafts[i].Elem()
 	}
-	if err := c.of(structs...).fill(values); err != nil {
+	if err := c.of(structs).fill(structs, values); err != nil {
 		return err
 	}
 	if err := validate(drafts); err != nil {
@@ -58,21 +58,17 @@ func draftOf(target any) reflect.Value {
 	return draft
 }
 
-// fill sets every parameter. Kinds: Invalid.
-func (s *schema) fill(values map[string]string) error {
-	byKey := make(map[string]*parameter, len(s.parameters))
+// fill sets every parameter of the structs. Kinds: Invalid.
+func (s *schema) fill(structs []reflect.Value, values map[string]string) error {
 	for _, p := range s.parameters {
 		if !p.ignored() {
-			p.setDefault()
-		}
-		for _, key := range p.keys {
-			byKey[key] = p
+			p.setDefault(p.field(structs))
 		}
 	}
 	var found problems
 	given := map[*parameter]string{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		p := byKey[key]
+		p := s.byKey[key]
 		switch {
 		case p == nil:
 			found.unknownKey(key, s)
@@ -81,7 +77,7 @@ func (s *schema) fill(values map[string]string) error {
 			found.givenTwice(given[p], key)
 		default:
 			given[p] = key
-			if !p.set(values[key]) {
+			if !p.set(p.field(structs), values[key]) {
 				found.badValue(key, values[key], p)
 			}
 		}

@@ -23,7 +23,7 @@ func Describe(target any) []Field {
 	if err != nil {
 		panic("params: " + err.Error())
 	}
-	parameters := new(Schemas).of(reflect.New(value.Type()).Elem()).parameters
+	parameters := new(Schemas).of([]reflect.Value{value}).parameters
 	fields := make([]Field, len(parameters))
 	for i, p := range parameters {
 		fields[i] = p.describe()

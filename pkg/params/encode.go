@@ -36,8 +36,11 @@ func (c *Schemas) encode(targets ...any) map[string]string {
 		structs = append(structs, value)
 	}
 	values := map[string]string{}
-	for _, p := range c.of(structs...).parameters {
-		if text, given := p.text(); given {
+	for _, p := range c.of(structs).parameters {
+		if p.ignored() {
+			continue
+		}
+		if text, given := p.text(p.field(structs)); given {
 			values[p.key] = text
 		}
 	}

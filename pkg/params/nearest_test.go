@@ -32,7 +32,7 @@ func TestNearestPrefersTheNearestThenTheFirst(t *testing.T) {
 		Node  string `param:"node"`
 		Model string `param:"model"`
 	}
-	s := new(Schemas).of(reflect.ValueOf(target))
+	s := new(Schemas).of([]reflect.Value{reflect.ValueOf(target)})
 	for key, want := range map[string]string{"nodes": "node", "model": "model", "models": "model", "lode": "mode", "MODE": "mode"} {
 		if got, ok := s.nearest(key); !ok || got != want {
 			t.Errorf("nearest to %q is %q, %t; want %q", key, got, ok, want)

@@ -16,25 +16,31 @@ type parameter struct {
 	enum    []string
 	min     *int64
 	max     *int64
-	initial string        // the default in canonical text
-	pointer bool          // nil stands for "not given"
-	index   []int         // of the field in the target
-	field   reflect.Value // where the value is kept
+	initial string       // the default in canonical text
+	pointer bool         // nil stands for "not given"
+	index   []int        // of the field in its struct
+	owner   int          // which of the structs of the schema that is
+	typ     reflect.Type // of the field
 }
 
 func (p *parameter) ignored() bool { return p.codec == nil }
 
+// field is where the value is kept.
+func (p *parameter) field(structs []reflect.Value) reflect.Value {
+	return structs[p.owner].FieldByIndex(p.index)
+}
+
 // setDefault gives the field the value of a key that is not given.
-func (p *parameter) setDefault() {
-	p.field.SetZero()
+func (p *parameter) setDefault(field reflect.Value) {
+	field.SetZero()
 	if p.initial != "" {
-		p.codec.parse(p.initial, p.field)
+		p.codec.parse(p.initial, field)
 	}
 }
 
 // set gives the field the value of the text, and tells whether that is allowed. The field is not touched
 // when it is not.
-func (p *parameter) set(text string) bool {
+func (p *parameter) set(field reflect.Value, text string) bool {
 	value, ok := p.parse(text)
 	if !ok {
 		return false
@@ -42,7 +48,7 @@ func (p *parameter) set(text string) bool {
 	if p.pointer {
 		value = value.Addr()
 	}
-	p.field.Set(value)
+	field.Set(value)
 	return true
 }
 
@@ -57,9 +63,9 @@ func (p *parameter) parse(text string) (reflect.Value, bool) {
 
 func (p *parameter) elem() reflect.Type {
 	if p.pointer {
-		return p.field.Type().Elem()
+		return p.typ.Elem()
 	}
-	return p.field.Type()
+	return p.typ
 }
 
 func (p *parameter) inEnum(value reflect.Value) bool {
@@ -80,11 +86,7 @@ func (p *parameter) inRange(value reflect.Value) bool {
 }
 
 // text is the canonical text of the field's value; ok is false when the value is that of a key not given.
-func (p *parameter) text() (text string, ok bool) {
-	if p.ignored() {
-		return "", false
-	}
-	value := p.field
+func (p *parameter) text(value reflect.Value) (text string, ok bool) {
 	if p.pointer {
 		if value.IsNil() {
 			return "", false

@@ -9,111 +9,106 @@ import (
 	"sync"
 )
 
-// schema is all the parameters of some targets, in the order of their fields.
+// schema is all the parameters of some structs, in the order of their fields. It is shared: what a call fills or
+// reads are structs of its own.
 type schema struct {
 	parameters []*parameter
-	mistakes   []string // what is wrong with the tags; a schema with mistakes is not used
+	byKey      map[string]*parameter // aliases included
+	mistakes   []string              // what is wrong with the tags; a schema with mistakes is not used
 }
 
 // Check tells what is wrong with the tags of targets, which are structs or pointers to structs that are
 // decoded together: an unsupported type, a default that is not allowed, a key that is used twice. Decode
 // panics on what Check reports; the tests of whoever declares parameters call it. The error has no Kind.
 func Check(targets ...any) error {
-	s := &schema{}
+	var types []reflect.Type
+	var mistakes []string
 	for _, target := range targets {
 		value, err := structOf(target)
 		if err != nil {
-			s.mistakes = append(s.mistakes, err.Error())
+			mistakes = append(mistakes, err.Error())
 			continue
 		}
-		read := reading(value.Type())
-		s.parameters, s.mistakes = append(s.parameters, read.parameters...), append(s.mistakes, read.mistakes...)
+		types = append(types, value.Type())
 	}
+	s := reading(types)
+	s.mistakes = append(mistakes, s.mistakes...)
 	return s.check()
 }
 
 // Schemas remembers the tags of the types that it has met: reading them takes longer than all the rest. The zero value is ready.
-type Schemas struct{ known sync.Map } // *schema, by reflect.Type; its parameters have fields of a struct that nobody uses
+type Schemas struct{ known sync.Map } // *schema, by combination
 
-// of is the schema of structs that can be set. It panics when there is a mistake in their tags.
-func (c *Schemas) of(structs ...reflect.Value) *schema {
-	s := &schema{}
-	for _, value := range structs {
-		read := c.read(value.Type())
-		s.mistakes = append(s.mistakes, read.mistakes...)
-		bound := make([]parameter, len(read.parameters))
-		for i, p := range read.parameters {
-			bound[i] = *p
-			bound[i].field = value.FieldByIndex(p.index)
-			s.parameters = append(s.parameters, &bound[i])
-		}
-	}
-	if err := s.check(); err != nil {
-		panic(err.Error())
-	}
-	return s
-}
+// combination is the types of structs that are decoded or encoded together: four at most.
+type combination [4]reflect.Type
 
-func (c *Schemas) read(t reflect.Type) *schema {
-	if known, ok := c.known.Load(t); ok {
+// of is the schema of structs. It panics when there is a mistake in their tags.
+func (c *Schemas) of(structs []reflect.Value) *schema {
+	var types combination
+	for i, value := range structs { // a fifth is a programmer's mistake, and panics at once
+		types[i] = value.Type()
+	}
+	if known, ok := c.known.Load(types); ok {
 		read, _ := known.(*schema)
 		return read
 	}
-	read := reading(t)
-	c.known.Store(t, read)
-	return read
-}
-
-// reading reads the tags of a type.
-func reading(t reflect.Type) *schema {
-	s := &schema{}
-	s.walk(reflect.New(t).Elem(), nil)
+	s := reading(types[:len(structs)])
+	if err := s.check(); err != nil {
+		panic(err.Error())
+	}
+	c.known.Store(types, s)
 	return s
 }
 
-// check reports the mistakes, with keys that are used twice among them.
-func (s *schema) check() error {
-	users := map[string]bool{}
-	for _, p := range s.parameters {
-		for _, key := range p.keys {
-			if users[key] {
-				s.mistakes = append(s.mistakes, fmt.Sprintf("the key %q is used twice", key))
-			}
-			users[key] = true
-		}
+// reading reads the tags of types.
+func reading(types []reflect.Type) *schema {
+	s := &schema{byKey: map[string]*parameter{}}
+	for owner, t := range types {
+		s.walk(t, owner, nil)
 	}
+	return s
+}
+
+// check reports the mistakes.
+func (s *schema) check() error {
 	if len(s.mistakes) == 0 {
 		return nil
 	}
 	return errors.New("params: " + strings.Join(s.mistakes, "; "))
 }
 
-// walk adds the parameters of a struct, which is at the index in the outermost one.
-func (s *schema) walk(value reflect.Value, at []int) {
-	for i := range value.NumField() {
+// walk adds the parameters of a struct, which is at the index in the outermost one of that number.
+func (s *schema) walk(t reflect.Type, owner int, at []int) {
+	for i := range t.NumField() {
 		index := append(slices.Clone(at), i)
-		description := value.Type().Field(i)
+		description := t.Field(i)
 		key, tagged := description.Tag.Lookup("param")
 		switch {
 		case tagged && key == "-":
 		case tagged:
-			s.add(value.Type(), description, value.Field(i), index)
+			s.add(t, description, owner, index)
 		case description.Anonymous && description.Type.Kind() == reflect.Struct:
-			s.walk(value.Field(i), index)
+			s.walk(description.Type, owner, index)
 		default:
-			s.refuseStray(value.Type(), description)
+			s.refuseStray(t, description)
 		}
 	}
 }
 
-func (s *schema) add(owner reflect.Type, description reflect.StructField, field reflect.Value, index []int) {
-	p, err := newParameter(description, field)
+func (s *schema) add(t reflect.Type, description reflect.StructField, owner int, index []int) {
+	p, err := newParameter(description)
 	if err != nil {
-		s.mistake(owner, description, err.Error())
+		s.mistake(t, description, err.Error())
 		return
 	}
-	p.index = index
+	p.owner, p.index = owner, index
 	s.parameters = append(s.parameters, p)
+	for _, key := range p.keys {
+		if s.byKey[key] != nil {
+			s.mistakes = append(s.mistakes, fmt.Sprintf("the key %q is used twice", key))
+		}
+		s.byKey[key] = p
+	}
 }
 
 // refuseStray finds fields that were meant to be parameters and would be passed over.

@@ -9,9 +9,9 @@ import (
 )
 
 // newParameter reads the tags of a field. Its errors are a programmer's mistakes.
-func newParameter(description reflect.StructField, field reflect.Value) (*parameter, error) {
+func newParameter(description reflect.StructField) (*parameter, error) {
 	tag := description.Tag
-	p := &parameter{key: tag.Get("param"), doc: tag.Get("doc"), field: field}
+	p := &parameter{key: tag.Get("param"), doc: tag.Get("doc"), typ: description.Type}
 	p.keys = append([]string{p.key}, split(tag.Get("alias"))...)
 	if slices.Contains(p.keys, "") {
 		return nil, errors.New("a key is empty")
