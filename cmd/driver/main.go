@@ -17,6 +17,7 @@ import (
 var version = "dev"
 
 func main() {
+	collectLess(os.Getenv("GOGC"))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := command().ExecuteContext(ctx)
 	stop()
