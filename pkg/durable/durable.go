@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
 // WriteNew makes a file with the data, which is on disk when WriteNew returns; its name is not before
 // SyncDir of the directory. It fails with fs.ErrExist when there is one.
 func WriteNew(path string, data []byte) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := rawfile.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -58,7 +60,7 @@ func MoveNew(from, to string) error {
 
 // SyncDir makes the names in a directory durable (fsync(2) of the directory).
 func SyncDir(path string) error {
-	dir, err := os.Open(path)
+	dir, err := rawfile.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func SyncDir(path string) error {
 
 // SyncFile makes a file's data and size durable, whoever wrote them.
 func SyncFile(path string) error {
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	file, err := rawfile.Open(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

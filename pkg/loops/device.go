@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
 // Device is a loop device that holds a file.
@@ -38,7 +39,7 @@ func Attached() ([]Device, error) {
 		if !strings.HasPrefix(entry.Name(), "loop") {
 			continue
 		}
-		file, err := os.ReadFile(filepath.Join("/sys/block", entry.Name(), "loop/backing_file"))
+		file, err := rawfile.Read(filepath.Join("/sys/block", entry.Name(), "loop/backing_file"))
 		switch {
 		case err == nil:
 			devices = append(devices, Device{"/dev/" + entry.Name(), strings.TrimSuffix(string(file), "\n")})

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
 // flattenDepth is how deep a removal goes before it moves the rest of the tree up beside the top, so that no
@@ -29,7 +31,7 @@ type remover struct {
 //
 // It stops at what is mounted inside, with ErrMount: behind it is somebody else's data.
 func Remove(ctx context.Context, path string) error {
-	top, err := os.Open(filepath.Dir(path))
+	top, err := rawfile.Open(filepath.Dir(path), os.O_RDONLY, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
 // control is /dev/loop-control (loop(4)), opened for taking one free loop device.
@@ -15,7 +16,7 @@ type control struct{ *os.File }
 
 // openControl opens the control device. Kinds: Unavailable.
 func openControl() (control, error) {
-	file, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	file, err := rawfile.Open("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return control{}, backends.Errorf(backends.Unavailable, "this node offers no loop devices (loop module, privileged container): %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
 // sysfsDir is where the kernel describes the block device of a number (sysfs(5)).
@@ -26,7 +27,7 @@ func Gone(major, minor uint32) bool {
 // nodePath returns the node of the device, by the kernel's name for it, having checked that the node
 // has its number. Kinds: Unavailable when it is not (yet) there.
 func nodePath(major, minor uint32) (string, error) {
-	uevent, err := os.ReadFile(filepath.Join(sysfsDir(major, minor), "uevent"))
+	uevent, err := rawfile.Read(filepath.Join(sysfsDir(major, minor), "uevent"))
 	if err != nil {
 		return "", backends.Errorf(backends.Unavailable, "the kernel describes no block device %d:%d: %w", major, minor, err)
 	}
@@ -49,7 +50,7 @@ func nodePath(major, minor uint32) (string, error) {
 
 // attribute reads one sysfs attribute of a device; ok is false when the device has none of that name.
 func attribute(dir, name string) (value []byte, ok bool, err error) {
-	value, err = os.ReadFile(filepath.Join(dir, name))
+	value, err = rawfile.Read(filepath.Join(dir, name))
 	switch {
 	case err == nil:
 		return value, true, nil

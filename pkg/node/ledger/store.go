@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
 // version is the form of the files; one of another form is set aside.
@@ -81,7 +82,11 @@ func (s store) save(record Record, length int64) (int64, error) {
 
 // extend adds a line to a file that is there.
 func extend(path string, line []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	return write(path, os.O_APPEND, line)
+}
+
+func write(path string, flags int, line []byte) error {
+	file, err := rawfile.Open(path, os.O_WRONLY|flags, 0o600)
 	if err != nil {
 		return err
 	}
@@ -93,7 +98,7 @@ func extend(path string, line []byte) error {
 // new one, and perhaps a temporary file, which the next start removes.
 func replace(path string, line []byte) error {
 	temp := path + tempEnding
-	if err := os.WriteFile(temp, line, 0o600); err != nil {
+	if err := write(temp, os.O_CREATE|os.O_TRUNC, line); err != nil {
 		return errors.Join(err, removeIfThere(temp))
 	}
 	if err := os.Rename(temp, path); err != nil {
