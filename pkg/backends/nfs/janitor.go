@@ -170,7 +170,10 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 	if err := j.engine.dispose(s, h, r); err != nil {
 		return err
 	}
-	for _, name := range append(pieces, key) {
+	if !slices.Contains(pieces, key) {
+		pieces = append(pieces, key) // dispose has just moved it there
+	}
+	for _, name := range pieces {
 		if name == key+suffix {
 			continue
 		}
