@@ -33,7 +33,7 @@ func (st *staging) compare(ctx context.Context) error {
 	case state.Mounted:
 		return st.compareMount(ctx, state)
 	}
-	return st.checkDirectory(ctx)
+	return st.checkDirectory(ctx, state)
 }
 
 // compareRecord refuses a volume that is staged elsewhere or in another way. When the ledger says that
@@ -61,7 +61,6 @@ func (st *staging) compatible(old ledger.Staging) bool {
 		(asked == "" || old.Source.FSType == "" || asked == old.Source.FSType)
 }
 
-// placeOf is where a volume that was recorded shows.
 // otherLabels says with which SELinux labels a volume is staged and asked for, if these differ.
 func otherLabels(staged, asked string) string {
 	if staged == asked {
@@ -70,6 +69,7 @@ func otherLabels(staged, asked string) string {
 	return fmt.Sprintf(", SELinux labels %q, asked for with %q", staged, asked)
 }
 
+// placeOf is where a volume that was recorded shows.
 func placeOf(staged ledger.Staging) string {
 	if staged.Type == backends.Block {
 		return devicePlace(staged.Path)
@@ -110,9 +110,12 @@ func (st *staging) published(ctx context.Context) bool {
 	return len(live) > 0
 }
 
-// checkDirectory sees to it that there is a directory to stage in, with nothing mounted on it.
-func (st *staging) checkDirectory(ctx context.Context) error {
-	state, err := mount.Inspect(ctx, st.request.StagingPath)
+// checkDirectory sees to it that there is a directory to stage in, with nothing mounted on it. What the place looks
+// like is known.
+func (st *staging) checkDirectory(ctx context.Context, state mount.State) (err error) {
+	if st.recipe.place != st.request.StagingPath {
+		state, err = mount.Inspect(ctx, st.request.StagingPath)
+	}
 	switch {
 	case err != nil:
 		return err
