@@ -56,6 +56,7 @@ func Do[T any](ctx context.Context, call Call, work func(context.Context) (T, er
 	}
 	done, nobody := make(chan outcome[T]), make(chan struct{})
 	go func() {
+		growStack()
 		result := outcome[T]{panic: "it has ended its goroutine (runtime.Goexit)"}
 		defer func() {
 			select {
