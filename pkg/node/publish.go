@@ -205,7 +205,8 @@ func (p *publishing) show() (created bool, err error) {
 	if err != nil {
 		return created, err
 	}
-	return created, mount.Bind(p.place, target, p.want.ReadOnly, p.request.MountOptions...)
+	_, err = mount.Bind(p.place, target, p.want.ReadOnly, p.request.MountOptions...)
+	return created, err
 }
 
 // checkHidesNothing refuses a target that was there before and holds data: a mount over it would hide the

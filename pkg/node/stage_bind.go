@@ -9,7 +9,7 @@ import (
 )
 
 // bindDevice shows the device's node in a file of the staging directory, for publishing to bind from.
-func (st *staging) bindDevice(ctx context.Context) error {
+func (st *staging) bindDevice(context.Context) error {
 	if st.present {
 		return nil
 	}
@@ -21,10 +21,11 @@ func (st *staging) bindDevice(ctx context.Context) error {
 	if _, err := target.MakeFile(0o600); err != nil {
 		return err
 	}
-	if err := mount.Bind(st.device.Path, target, st.want.ReadOnly); err != nil {
-		return err
+	root, err := mount.Bind(st.device.Path, target, st.want.ReadOnly)
+	if err == nil {
+		st.arrived(root)
 	}
-	return st.arrived(ctx)
+	return err
 }
 
 // bindDirectory shows the directory at the staging path.
@@ -37,11 +38,11 @@ func (st *staging) bindDirectory(context.Context) error {
 		return err
 	}
 	defer func() { _ = target.Close() }() // opened for looking only
-	if err := mount.Bind(st.want.Source.Path, target, st.want.ReadOnly, st.request.MountOptions...); err != nil {
-		return err
+	root, err := mount.Bind(st.want.Source.Path, target, st.want.ReadOnly, st.request.MountOptions...)
+	if err == nil {
+		st.arrived(root)
 	}
-	st.present = true
-	return nil
+	return err
 }
 
 // mountExport mounts the export at the staging path.

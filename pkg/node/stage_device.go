@@ -119,21 +119,17 @@ func (st *staging) mount(ctx context.Context, fs mount.Filesystem) error {
 		return err
 	}
 	defer func() { _ = target.Close() }() // opened for looking only
-	if err := mount.Mount(ctx, fs, target); err != nil {
-		return err
+	root, err := mount.Mount(ctx, fs, target)
+	if err == nil {
+		st.arrived(root)
 	}
-	return st.arrived(ctx)
+	return err
 }
 
-// arrived notes that the volume is at its place now.
-func (st *staging) arrived(ctx context.Context) error {
-	state, err := mount.Inspect(ctx, st.recipe.place)
-	if err != nil {
-		return err
-	}
+// arrived notes that the volume is at its place now, and shows there in this way.
+func (st *staging) arrived(root mount.State) {
 	st.present = true
-	st.noteRoot(state)
-	return nil
+	st.noteRoot(root)
 }
 
 // growMounted grows a filesystem that grows only while it is mounted.

@@ -218,7 +218,8 @@ func (w *world) bind(source, path string) {
 	target, err := safepath.OpenTarget(path)
 	w.must(err)
 	defer func() { _ = target.Close() }()
-	w.must(mount.Bind(source, target, false))
+	_, err = mount.Bind(source, target, false)
+	w.must(err)
 }
 
 // stack mounts a tmpfs over a path, whatever is there, behind the service's back.

@@ -109,7 +109,7 @@ func mounted(tb testing.TB, instance *backends.Instance, attachment backends.Att
 	}
 	defer target.Close()
 	fs := mount.Filesystem{Type: exported.FSType, Source: exported.Source, Options: exported.Options}
-	if err := mount.Mount(tb.Context(), fs, target); err != nil {
+	if _, err := mount.Mount(tb.Context(), fs, target); err != nil {
 		tb.Fatal(err)
 	}
 	if err := errors.Join(work(dir), mount.Unmount(tb.Context(), dir)); err != nil {

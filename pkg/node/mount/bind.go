@@ -12,7 +12,7 @@ import (
 )
 
 // Bind makes the directory, file or device node at source appear at the target too, without what is
-// mounted below it. With readOnly it is read-only from the first instant. The mount flags of the source's
+// mounted below it, and returns what shows there then, but for ReadOnly. With readOnly it is read-only from the first instant. The mount flags of the source's
 // own mount (nodev, noexec ...) carry over, and the options change them; those that FilesystemOptions returns
 // mean nothing here and are passed over.
 //
@@ -22,15 +22,15 @@ import (
 // Kinds: NotFound when the source or the target is not there; Invalid when either is a symlink or one of
 // them is a directory and the other is not; Exists when something is mounted at the target already: binds
 // are never stacked.
-func Bind(source string, target *safepath.Target, readOnly bool, options ...string) error {
+func Bind(source string, target *safepath.Target, readOnly bool, options ...string) (State, error) {
 	tree, err := cloneTree(source)
 	if err != nil {
-		return err
+		return State{}, err
 	}
 	defer closeFd(tree)
 	asked, _ := attributesOf(options)
 	if err := asked.apply(tree, readOnly); err != nil {
-		return backends.Errorf(kindOf(err), "setting the options of the bind mount of %q (read-only %t%s): %w", source, readOnly, listed(options), err)
+		return State{}, backends.Errorf(kindOf(err), "setting the options of the bind mount of %q (read-only %t%s): %w", source, readOnly, listed(options), err)
 	}
 	return attach(tree, source, target)
 }
@@ -54,35 +54,35 @@ func cloneTree(source string) (int, error) {
 	return tree, nil
 }
 
-// attach moves a mount that is attached nowhere onto the target.
-func attach(mount int, what string, target *safepath.Target) error {
+// attach moves a mount that is attached nowhere onto the target, and returns what shows there then.
+func attach(mount int, what string, target *safepath.Target) (State, error) {
 	place, err := target.Open()
 	if err != nil {
-		return err
+		return State{}, err
 	}
 	defer func() { _ = place.Close() }() // O_PATH
-	if err := checkPlace(mount, what, place); err != nil {
-		return err
+	root, err := glanceOpen(mount, what)
+	if err != nil {
+		return State{}, err
+	}
+	if err := checkPlace(root, what, place); err != nil {
+		return State{}, err
 	}
 	err = unix.MoveMount(mount, "", int(place.Fd()), "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	if err != nil {
-		return backends.Errorf(kindOf(err), "mounting %q at %q: %w", what, place.Name(), err)
+		return State{}, backends.Errorf(kindOf(err), "mounting %q at %q: %w", what, place.Name(), err)
 	}
-	return nil
+	return root, nil
 }
 
 // checkPlace refuses what move_mount(2) would refuse with a bare EINVAL, and stacking.
-func checkPlace(mount int, what string, place *os.File) error {
+func checkPlace(root State, what string, place *os.File) error {
 	below, err := glanceOpen(int(place.Fd()), place.Name())
 	if err != nil {
 		return err
 	}
 	if below.Mounted {
 		return backends.Errorf(backends.Exists, "something is mounted at %q already: %q is not mounted over it", place.Name(), what)
-	}
-	root, err := glanceOpen(mount, what)
-	if err != nil {
-		return err
 	}
 	if root.Dir != below.Dir {
 		return backends.Errorf(backends.Invalid, "%q is %s and %q is %s: one cannot be mounted on the other",

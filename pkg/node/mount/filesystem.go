@@ -24,25 +24,25 @@ type Filesystem struct {
 	Dev uint64
 }
 
-// Mount mounts a filesystem at the target. When the context ends first it returns without the mount,
-// which never appears at the target afterwards, even if the kernel still works on it.
+// Mount mounts a filesystem at the target and returns what shows there then, but for ReadOnly. When the context ends
+// first it returns without the mount, which never appears at the target afterwards, even if the kernel still works on it.
 //
 // Kinds: Invalid for an option that CheckOptions or the kernel refuses, with the kernel's words;
 // Unsupported when the kernel does not know the type; NotFound when the source or the target is not there;
 // InUse when the device is; Denied when the device is read-only and fs is not; Exists when something is
 // mounted at the target already; Unavailable when the source does not answer, is another device than Dev,
 // or the context ended.
-func Mount(ctx context.Context, fs Filesystem, target *safepath.Target) error {
+func Mount(ctx context.Context, fs Filesystem, target *safepath.Target) (State, error) {
 	if err := CheckOptions(fs.Options); err != nil {
-		return err
+		return State{}, err
 	}
 	mount, err := unattachedBy(ctx, fs, target)
 	if err != nil {
-		return err
+		return State{}, err
 	}
 	defer closeFd(mount)
 	if err := proveDevice(mount, fs); err != nil {
-		return err
+		return State{}, err
 	}
 	return attach(mount, fs.Source, target)
 }

@@ -76,6 +76,32 @@ func look(t *testing.T, path string) State {
 	return state
 }
 
+// mountAt mounts the filesystem, and holds that Mount returns what shows at the target then.
+func mountAt(t *testing.T, fs Filesystem, at *safepath.Target) error {
+	t.Helper()
+	state, err := Mount(t.Context(), fs, at)
+	return shown(t, state, err, at)
+}
+
+// bindAt binds the source, and holds that Bind returns what shows at the target then.
+func bindAt(t *testing.T, source string, at *safepath.Target, readOnly bool) error {
+	t.Helper()
+	state, err := Bind(source, at, readOnly)
+	return shown(t, state, err, at)
+}
+
+func shown(t *testing.T, state State, err error, at *safepath.Target) error {
+	t.Helper()
+	if err != nil {
+		return err
+	}
+	want := look(t, at.Path())
+	if want.ReadOnly = false; state != want {
+		t.Errorf("said to show %+v, shows %+v", state, want)
+	}
+	return nil
+}
+
 // disk makes a loop device with an ext4 on it, held open until the test ends.
 func disk(t *testing.T) *device.Device {
 	t.Helper()
@@ -131,7 +157,7 @@ func TestBind(t *testing.T) {
 	for _, readOnly := range []bool{false, true} {
 		dir := folder(t, "source", "target")
 		must(t, os.WriteFile(dir+"/source/data", []byte("data"), 0o600))
-		must(t, Bind(dir+"/source", target(t, dir+"/target"), readOnly))
+		must(t, bindAt(t, dir+"/source", target(t, dir+"/target"), readOnly))
 		s := look(t, dir+"/target")
 		if !s.Mounted || s.ReadOnly != readOnly || !s.SameRoot(look(t, dir+"/source")) || s.MountID == look(t, dir+"/source").MountID {
 			t.Errorf("bound read-only %t: %+v", readOnly, s)
@@ -156,13 +182,13 @@ func TestBind(t *testing.T) {
 func TestBindFileAndDevice(t *testing.T) {
 	dir := folder(t, "fileTarget", "fileDisk", "fileOther")
 	must(t, os.WriteFile(dir+"/fileOther", []byte("data"), 0o600))
-	must(t, Bind(dir+"/fileOther", target(t, dir+"/fileTarget"), true))
+	must(t, bindAt(t, dir+"/fileOther", target(t, dir+"/fileTarget"), true))
 	if s := look(t, dir+"/fileTarget"); !s.Mounted || s.Dir || !s.ReadOnly || !s.SameRoot(look(t, dir+"/fileOther")) {
 		t.Errorf("a bound file: %+v", s)
 	}
 	must(t, unix.Mknod(dir+"/disk", unix.S_IFBLK|0o600, int(unix.Mkdev(7, 200))))
 	place := target(t, dir+"/fileDisk")
-	must(t, Bind(dir+"/disk", place, false))
+	must(t, bindAt(t, dir+"/disk", place, false))
 	if s := look(t, dir+"/fileDisk"); !s.Mounted || s.Rdev != unix.Mkdev(7, 200) {
 		t.Errorf("a bound device node: %+v", s)
 	}
@@ -176,7 +202,7 @@ func TestBindFileAndDevice(t *testing.T) {
 func TestBindRefuses(t *testing.T) {
 	dir := folder(t, "source", "target", "busy", "file")
 	must(t, os.Symlink("source", dir+"/linkToSource"), os.Symlink("target", dir+"/linkToTarget"))
-	must(t, Bind(dir+"/source", target(t, dir+"/busy"), false))
+	must(t, bindAt(t, dir+"/source", target(t, dir+"/busy"), false))
 	for name, test := range map[string]struct {
 		source, target string
 		want           backends.Kind
@@ -191,7 +217,7 @@ func TestBindRefuses(t *testing.T) {
 		"source is not in a plain form": {"source/../source", "target", backends.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantKind(t, Bind(dir+"/"+test.source, target(t, dir+"/"+test.target), false), test.want)
+			wantKind(t, bindAt(t, dir+"/"+test.source, target(t, dir+"/"+test.target), false), test.want)
 		})
 	}
 	if look(t, dir+"/target").Mounted || look(t, dir+"/file").Mounted {
@@ -203,9 +229,9 @@ func TestBindRefuses(t *testing.T) {
 func TestBindIsNotRecursive(t *testing.T) {
 	dir := folder(t, "source", "target", "other")
 	must(t, os.Mkdir(dir+"/source/sub", 0o700), os.WriteFile(dir+"/other/secret", nil, 0o600))
-	must(t, Bind(dir+"/other", target(t, dir+"/source/sub"), false))
+	must(t, bindAt(t, dir+"/other", target(t, dir+"/source/sub"), false))
 	defer func() { must(t, Unmount(t.Context(), dir+"/source/sub")) }()
-	must(t, Bind(dir+"/source", target(t, dir+"/target"), false))
+	must(t, bindAt(t, dir+"/source", target(t, dir+"/target"), false))
 	if s := look(t, dir+"/target/sub/secret"); s.Exists {
 		t.Error("a mount below the source came along")
 	}
@@ -228,7 +254,7 @@ func TestUnmount(t *testing.T) {
 		t.Error("a layer is left")
 	}
 	// Through a symlink nothing is unmounted.
-	must(t, Bind(dir+"/a", target(t, dir+"/b"), false), os.Symlink("b", dir+"/link"))
+	must(t, bindAt(t, dir+"/a", target(t, dir+"/b"), false), os.Symlink("b", dir+"/link"))
 	must(t, Unmount(t.Context(), dir+"/link"))
 	if !look(t, dir+"/b").Mounted {
 		t.Error("unmounted through a symlink")
@@ -243,7 +269,7 @@ func TestUnmount(t *testing.T) {
 
 func TestUnmountInUse(t *testing.T) {
 	dir := folder(t, "target")
-	must(t, Mount(t.Context(), ext4(disk(t)), target(t, dir+"/target")))
+	must(t, mountAt(t, ext4(disk(t)), target(t, dir+"/target")))
 	f, err := os.Create(dir + "/target/data")
 	must(t, err)
 	err = Unmount(t.Context(), dir+"/target")
@@ -257,7 +283,7 @@ func TestUnmountInUse(t *testing.T) {
 	must(t, f.Close(), os.Mkdir(dir+"/target/sub", 0o700))
 	// So is one that something is mounted in.
 	sub := target(t, dir+"/target/sub")
-	must(t, Bind(dir+"/target/sub", sub, false), sub.Close()) // open, it would keep the filesystem busy itself
+	must(t, bindAt(t, dir+"/target/sub", sub, false), sub.Close()) // open, it would keep the filesystem busy itself
 	wantKind(t, Unmount(t.Context(), dir+"/target"), backends.InUse)
 	must(t, Unmount(t.Context(), dir+"/target/sub"), Unmount(t.Context(), dir+"/target"))
 }
@@ -289,7 +315,7 @@ func TestServerGone(t *testing.T) {
 func TestCorrupted(t *testing.T) {
 	dir := folder(t, "target")
 	d := disk(t)
-	must(t, Mount(t.Context(), ext4(d), target(t, dir+"/target")))
+	must(t, mountAt(t, ext4(d), target(t, dir+"/target")))
 	root, err := os.Open(dir + "/target")
 	must(t, err)
 	const ext4Shutdown, noLogFlush = 0x8004587d, 2
@@ -321,8 +347,8 @@ func TestCorruptedIsFoundDeep(t *testing.T) {
 func TestFindByDevice(t *testing.T) {
 	dir := folder(t, "a", "b")
 	d := disk(t)
-	must(t, Mount(t.Context(), ext4(d), target(t, dir+"/a")))
-	must(t, Bind(dir+"/a", target(t, dir+"/b"), true))
+	must(t, mountAt(t, ext4(d), target(t, dir+"/a")))
+	must(t, bindAt(t, dir+"/a", target(t, dir+"/b"), true))
 	got, err := FindByDevice(d.Major, d.Minor)
 	slices.Sort(got)
 	if err != nil || !slices.Equal(got, []string{dir + "/a", dir + "/b"}) {
