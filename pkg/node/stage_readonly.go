@@ -9,6 +9,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
@@ -25,7 +26,10 @@ import (
 // openDevice opens the device in the way in which it is going to be used, and write-protects it if that is
 // for reading only.
 func (st *staging) openDevice(ctx context.Context, source backends.Device) (*device.Device, error) {
-	options := device.Options{ReadOnly: st.want.ReadOnly, Persistent: st.request.Use.Type == backends.Block}
+	options := device.Options{ReadOnly: st.want.ReadOnly, Persistent: true}
+	if st.request.Use.Type == backends.Mount {
+		options.Persistent, options.Opened = false, filesystem.Announce
+	}
 	opened, err := device.Open(ctx, source, options)
 	if err != nil || st.present {
 		return opened, err

@@ -30,6 +30,9 @@ type Options struct {
 	ReadOnly bool
 	// Persistent keeps an image's loop device until Detach; without it, the last use clears it.
 	Persistent bool
+	// Opened, unless nil, gets the device as soon as it is open, before it is proven: to have the kernel begin to read
+	// what will be looked at once it is. It must not wait, and not keep the file.
+	Opened func(device *os.File, sizeBytes int64)
 }
 
 // Open finds the device, attaching it when it is an image, proves that it is the right one and returns
@@ -119,28 +122,39 @@ func openNode(_ context.Context, source backends.Device, opts Options) (*opened,
 	if found.kind() != unix.S_IFBLK {
 		return nil, backends.Errorf(backends.Invalid, "%q is not a block device", source.Path)
 	}
+	path, err := nodePath(unix.Major(found.stat.Rdev), unix.Minor(found.stat.Rdev))
+	if err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "looking at device %q: %w", source.Path, err)
+	}
 	file, err := found.reopen(opts.ReadOnly)
 	if err != nil {
 		return nil, backends.Errorf(openKind(err), "opening device %q: %w", source.Path, err)
 	}
-	d, err := newDevice(file, opts)
+	d, err := newDevice(file, path, opts)
 	return &opened{Device: d}, err
 }
 
-// newDevice fills a Device from an open node, which it takes over.
-func newDevice(file *os.File, opts Options) (*Device, error) {
+// newDevice fills a Device from an open node, which it takes over, and the path that it was opened by or that the kernel
+// has for it: no link.
+func newDevice(file *os.File, path string, opts Options) (*Device, error) {
 	var stat unix.Stat_t
 	err := unix.Fstat(int(file.Fd()), &stat)
 	if err == nil {
-		d := &Device{File: file, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev), ReadOnly: opts.ReadOnly}
-		if d.Path, err = nodePath(d.Major, d.Minor); err == nil {
-			if d.SizeBytes, err = SizeOf(file); err == nil {
-				return d, nil
-			}
+		d := &Device{File: file, Path: path, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev), ReadOnly: opts.ReadOnly}
+		if d.SizeBytes, err = blockSize(file); err == nil {
+			opts.tell(d)
+			return d, nil
 		}
 	}
 	_ = file.Close() // the failure before it is what counts
-	return nil, backends.Errorf(backends.Unavailable, "looking at device %q: %w", file.Name(), err)
+	return nil, backends.Errorf(backends.Unavailable, "looking at device %q: %w", path, err)
+}
+
+// tell passes an open device on.
+func (o Options) tell(d *Device) {
+	if o.Opened != nil {
+		o.Opened(d.File, d.SizeBytes)
+	}
 }
 
 // SizeOf returns the size in bytes of an open block device (BLKGETSIZE64, ioctl_list(2)) or regular

@@ -33,7 +33,7 @@ func openImage(ctx context.Context, source backends.Device, opts Options) (*open
 		unlockImage(guard)
 		return nil, err
 	}
-	d, err := newDevice(node, opts)
+	d, err := newDevice(node, node.Name(), opts)
 	if err != nil {
 		unlockImage(guard)
 		return nil, err

@@ -33,24 +33,25 @@ type part struct {
 	data   []byte
 }
 
-// newWindow reads what is looked at on every device. All of it is asked for before any of it is waited for: a device
-// takes hardly longer for all the places at once than for one.
+// newWindow reads what is looked at on every device.
 func newWindow(r io.ReaderAt, size int64) *window {
 	w := &window{r: r, size: size}
-	for _, p := range lookedAt(size) {
-		w.parts = append(w.parts, part{p.offset, make([]byte, p.length)})
-		announce(r, p)
-	}
-	for _, p := range w.parts {
-		if w.err == nil {
-			w.err = readFull(r, p.data, p.offset)
-		}
+	for _, e := range lookedAt(size) {
+		w.parts = append(w.parts, part{e.offset, w.read(e.offset, e.length)})
 	}
 	return w
 }
 
 // extent is a range of bytes of a device.
 type extent struct{ offset, length int64 }
+
+// Announce has the kernel begin to read what Probe looks at on an open device of so many bytes, and waits for none of it: a
+// device takes hardly longer for all the places at once than for one. It is a hint: Probe tells what cannot be read.
+func Announce(dev *os.File, size int64) {
+	for _, e := range lookedAt(size) {
+		_ = unix.Fadvise(int(dev.Fd()), e.offset, e.length, unix.FADV_WILLNEED)
+	}
+}
 
 // lookedAt are the extents where signatures() and the mark are looked for, so that on a device that holds something no more is
 // read than these few; what a signature needs beyond them is read when it asks (at).
@@ -76,13 +77,6 @@ func lookedAt(size int64) []extent {
 		near(place, markSize)
 	}
 	return list
-}
-
-// announce tells the kernel what will be read, and does not wait for it. It is a hint: reading tells what fails.
-func announce(r io.ReaderAt, e extent) {
-	if f, ok := r.(*os.File); ok {
-		_ = unix.Fadvise(int(f.Fd()), e.offset, e.length, unix.FADV_WILLNEED)
-	}
 }
 
 // read reads exactly so many bytes; nothing after a failure.
