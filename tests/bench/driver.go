@@ -23,6 +23,7 @@ type driver struct {
 	command *exec.Cmd
 	log     *os.File
 	conn    *grpc.ClientConn
+	metrics string        // the address that serves them
 	exited  chan struct{} // closed when the process has ended
 	err     error         // how it ended; read after exited is closed
 }
@@ -30,20 +31,24 @@ type driver struct {
 // startDriver starts the binary with its data and its socket in dir, and waits until it is ready. The
 // process is not tied to ctx: it is told to stop in order, also when the run is interrupted.
 func startDriver(ctx context.Context, binary, dir string) (*driver, error) {
+	metrics, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
 	log, err := os.Create(filepath.Join(dir, "driver.log"))
 	if err != nil {
 		return nil, err
 	}
 	socket := filepath.Join(dir, "csi.sock")
 	command := exec.CommandContext(context.WithoutCancel(ctx), binary, "standalone",
-		"--backend=local", "--endpoint=unix://"+socket, "--data-dir="+filepath.Join(dir, "data"))
+		"--backend=local", "--endpoint=unix://"+socket, "--data-dir="+filepath.Join(dir, "data"), "--http-endpoint="+metrics)
 	command.Stdout, command.Stderr = log, log
 	// A group of its own, so that Ctrl-C reaches this process only; and no life after this process.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
 	if err := command.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the driver (is it built? make build): %w", err), log.Close())
 	}
-	d := &driver{command: command, log: log, exited: make(chan struct{})}
+	d := &driver{command: command, log: log, metrics: metrics, exited: make(chan struct{})}
 	go func() {
 		d.err = command.Wait()
 		close(d.exited)

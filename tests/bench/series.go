@@ -34,3 +34,12 @@ func (s *series) percentile(p float64) time.Duration {
 }
 
 func (s *series) median() time.Duration { return s.percentile(50) }
+
+// mean is 0 for an empty series.
+func (s *series) mean() time.Duration {
+	var sum time.Duration
+	for _, took := range s.took {
+		sum += took
+	}
+	return sum / time.Duration(max(len(s.took), 1))
+}
