@@ -90,6 +90,9 @@ func await[T any](ctx context.Context, grace time.Duration, done <-chan outcome[
 		return o, true
 	case <-ctx.Done():
 	}
+	if grace <= 0 {
+		return o, false
+	}
 	patience := time.NewTimer(grace)
 	defer patience.Stop()
 	select {

@@ -126,6 +126,27 @@ func TestOpenImage(t *testing.T) {
 	}
 }
 
+// The device is passed on before it is proven, whatever the proof says.
+func TestOpenPassesOn(t *testing.T) {
+	path := image(t, 8*mib)
+	for _, want := range []int64{8 * mib, 9 * mib} {
+		var sizes []int64
+		opts := Options{Opened: func(device *os.File, size int64) {
+			if _, err := device.ReadAt(make([]byte, 512), 0); err != nil {
+				t.Error(err)
+			}
+			sizes = append(sizes, size)
+		}}
+		d, err := Open(t.Context(), backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: want}}, opts)
+		if (err == nil) != (want == 8*mib) || len(sizes) != 1 || sizes[0] != 8*mib {
+			t.Errorf("an image of 8 MiB for a volume of %d bytes: passed on with sizes %v, %v", want, sizes, err)
+		}
+		if err == nil {
+			_ = d.Close() // read only
+		}
+	}
+}
+
 func TestOpenImageReadOnly(t *testing.T) {
 	path := image(t, mib)
 	d := open(t, path, mib, Options{ReadOnly: true})

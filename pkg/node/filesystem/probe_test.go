@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -181,6 +185,46 @@ func TestSignaturesAreReadAtOnce(t *testing.T) {
 		w.mark()
 		if c.reads != 0 || w.err != nil {
 			t.Errorf("%d bytes: %d reads that were not foreseen, error %v", size, c.reads, w.err)
+		}
+	}
+}
+
+// What Probe looks at is in memory soon after Announce, without anybody reading it.
+func TestAnnounce(t *testing.T) {
+	d := attach(t, image(t, 64*mib))
+	for _, e := range lookedAt(d.SizeBytes) {
+		// udev may look at a new device, too.
+		eventually(t, fmt.Sprintf("%+v is out of memory", e), func() bool {
+			return unix.IoctlSetInt(int(d.File.Fd()), unix.BLKFLSBUF, 0) == nil && !cached(t, d.File, e)
+		})
+	}
+	Announce(d.File, d.SizeBytes)
+	for _, e := range lookedAt(d.SizeBytes) {
+		eventually(t, fmt.Sprintf("%+v is in memory", e), func() bool { return cached(t, d.File, e) })
+	}
+}
+
+// cached tells whether an extent, which is of whole pages, is in memory (mincore(2)). To read it would bring it there.
+func cached(t *testing.T, dev *os.File, e extent) bool {
+	t.Helper()
+	pages, err := unix.Mmap(int(dev.Fd()), e.offset, int(e.length), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(pages) }()
+	resident := make([]byte, (len(pages)+os.Getpagesize()-1)/os.Getpagesize())
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&pages[0])), uintptr(len(pages)), uintptr(unsafe.Pointer(&resident[0])))
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	return !slices.ContainsFunc(resident, func(page byte) bool { return page&1 == 0 })
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !holds(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came to be that %s", what)
 		}
 	}
 }
