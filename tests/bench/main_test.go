@@ -6,12 +6,14 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -39,19 +41,20 @@ func standalone(args []string) int {
 	backend := flags.String("backend", "", "")
 	endpoint := flags.String("endpoint", "", "")
 	dataDir := flags.String("data-dir", "", "")
+	httpEndpoint := flags.String("http-endpoint", "", "")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
-	if err := serveDriver(ctx, *backend, *endpoint, *dataDir); err != nil {
+	if err := serveDriver(ctx, *backend, *endpoint, *dataDir, *httpEndpoint); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-func serveDriver(ctx context.Context, backend, endpoint, dataDir string) (err error) {
+func serveDriver(ctx context.Context, backend, endpoint, dataDir, httpEndpoint string) (err error) {
 	definition, err := all.Registry().Lookup(backend)
 	if err != nil {
 		return err
@@ -69,18 +72,28 @@ func serveDriver(ctx context.Context, backend, endpoint, dataDir string) (err er
 	if instance.Close != nil {
 		defer func() { err = errors.Join(err, instance.Close()) }()
 	}
+	metrics := pkgdriver.NewMetrics(name, "test")
 	server, err := pkgdriver.NewServer(ctx, pkgdriver.Config{
 		Name: name, Version: "test", Definition: definition, Instance: instance, NodeID: "node-1",
-		StateDir: filepath.Join(dataDir, "node"), Metrics: pkgdriver.NewMetrics(name, "test"), Log: log,
+		StateDir: filepath.Join(dataDir, "node"), Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	listener, err := pkgdriver.Listen(ctx, endpoint)
+	web, err := (&net.ListenConfig{}).Listen(ctx, "tcp", httpEndpoint)
 	if err != nil {
 		return err
 	}
-	return server.Serve(ctx, listener, 5*time.Second)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return pkgdriver.ServeHTTP(ctx, web, metrics) })
+	group.Go(func() error {
+		listener, err := pkgdriver.Listen(ctx, endpoint)
+		if err != nil {
+			return err
+		}
+		return server.Serve(ctx, listener, 5*time.Second)
+	})
+	return group.Wait()
 }
 
 // needRoot skips, loudly, where mounts are not allowed.

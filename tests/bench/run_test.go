@@ -74,7 +74,7 @@ func TestRunMeasuresEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustBeEmpty(t, opts.dir)
-	wanted := []string{"lifecycles/s", "CPU ms/volume", "Pool directory, 4 in flight", "Pool image, 1 in flight", "measured/floor = ", "NodeStageVolume and NodePublishVolume take"}
+	wanted := []string{"lifecycles/s", "CPU ms/volume", "Pool directory, 4 in flight", "Pool image, 1 in flight", "measured/floor = ", "NodeStageVolume and NodePublishVolume take", "handled/floor = "}
 	for _, name := range rpcNames() {
 		wanted = append(wanted, name)
 	}
@@ -82,6 +82,9 @@ func TestRunMeasuresEverything(t *testing.T) {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("the report lacks %q", text)
 		}
+	}
+	if strings.Contains(out.String(), "handled/floor = 0.00") {
+		t.Error("the driver says that it spent no time on what it did")
 	}
 	t.Log("\n" + out.String())
 }
