@@ -43,7 +43,7 @@ func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 }
 
 func (o options) buildOne(ctx context.Context, p wire.Program, share, dir string) error {
-	if _, err := o.tree.Go(ctx, "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", filepath.Join(share, p.Path), p.Name); err != nil {
+	if _, err := o.tree.Go(ctx, "test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(share, p.Path), p.Name); err != nil {
 		return err
 	}
 	return copyTestdata(dir, filepath.Join(share, p.Dir))
