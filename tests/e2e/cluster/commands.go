@@ -16,7 +16,10 @@ func build(ctx context.Context, c *command) error {
 	if err != nil {
 		return err
 	}
-	if !c.suite {
+	switch {
+	case c.programs:
+		return up.BuildPrograms(ctx, o)
+	case !c.suite:
 		return up.Build(ctx, o)
 	}
 	paths, err := up.BuildSuite(ctx, o)

@@ -5,7 +5,7 @@
 //	cluster up [-data FOLDER] [-nodes N]      bring it up, or make sure that it is
 //	cluster down [-data FOLDER]               take it down, also what is left of one that died
 //	cluster status [-data FOLDER]             say whether it is up, and how it is used
-//	cluster build [-e2e-suite]                only build what up needs, or what the official tests need
+//	cluster build [-programs | -e2e-suite]    only build what up needs, all programs, or what the official tests need
 //	cluster load [-data FOLDER] ARCHIVE...    give all nodes the images in the archives
 //	cluster enter [-data FOLDER] NODE CMD...  run a command on a node
 //

@@ -29,12 +29,13 @@ func main() {
 
 // command is a subcommand with its flags.
 type command struct {
-	layout layout.Layout
-	nodes  int
-	number int
-	tree   string
-	suite  bool
-	args   []string
+	layout   layout.Layout
+	nodes    int
+	number   int
+	tree     string
+	suite    bool
+	programs bool
+	args     []string
 }
 
 func run(ctx context.Context, args []string) error {
@@ -51,6 +52,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&c.nodes, "nodes", 1, "how many nodes")
 	flags.StringVar(&c.tree, "tree", ".", "the root of the source tree")
 	flags.BoolVar(&c.suite, "e2e-suite", false, "build what the official tests are run with")
+	flags.BoolVar(&c.programs, "programs", false, "build all programs, and no image")
 	flags.IntVar(&c.number, "number", 0, "which node this process is")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err

@@ -1,5 +1,7 @@
 package programs
 
+import "slices"
+
 // Program is one binary and how it is built.
 type Program struct {
 	Name    string
@@ -81,6 +83,11 @@ func Suite() []Program {
 		{Name: "e2e.test", Package: kubernetes + "/test/e2e", Version: kubernetes, Variables: versionVariables(), Test: true},
 		{Name: "ginkgo", Package: "github.com/onsi/ginkgo/v2/ginkgo"},
 	}
+}
+
+// All lists every program.
+func All() []Program {
+	return slices.Concat(Nodes(), Sidecars(), []Program{Agnhost()}, Suite())
 }
 
 // Links are the names by which kube is called.

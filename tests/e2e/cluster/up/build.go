@@ -17,6 +17,21 @@ func Build(ctx context.Context, o Options) error {
 	return err
 }
 
+// BuildPrograms builds every program of a cluster and of the official tests, and no image. It takes longest of all the first time, and
+// needs nothing but Go and a C compiler, so that it can go on beside other work.
+func BuildPrograms(ctx context.Context, o Options) error {
+	builder, err := programs.NewBuilder(ctx, o.tools(), &store.Store{Dir: o.Store, Out: o.Out, Label: "cluster"})
+	if err != nil {
+		return err
+	}
+	for _, p := range programs.All() {
+		if _, err := builder.Build(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // BuildSuite builds what the official end-to-end tests are run with, and returns the paths by the programs' names:
 // e2e.test and ginkgo.
 func BuildSuite(ctx context.Context, o Options) (map[string]string, error) {
