@@ -26,9 +26,9 @@ import (
 // openDevice opens the device in the way in which it is going to be used, and write-protects it if that is
 // for reading only.
 func (st *staging) openDevice(ctx context.Context, source backends.Device) (*device.Device, error) {
-	options := device.Options{ReadOnly: st.want.ReadOnly, Persistent: true}
+	options := device.Options{ReadOnly: st.want.ReadOnly, Persistent: st.request.Use.Type == backends.Block}
 	if st.request.Use.Type == backends.Mount {
-		options.Persistent, options.Opened = false, filesystem.Announce
+		options.Opened = filesystem.Announce
 	}
 	opened, err := device.Open(ctx, source, options)
 	if err != nil || st.present {

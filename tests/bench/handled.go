@@ -22,7 +22,8 @@ func (d *driver) handled(ctx context.Context, methods ...string) (sum time.Durat
 	if err != nil {
 		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	client := http.Client{Timeout: rpcTimeout}
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, err
 	}

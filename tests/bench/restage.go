@@ -63,14 +63,12 @@ func (r *restaging) measure(ctx context.Context, opts options, d *driver, dir st
 	rounds := func(n int) error {
 		return repeat(ctx, n, func(int) error { return errors.Join(f.round(r), r.round(ctx, v)) })
 	}
-	if err := rounds(restageWarmUp); err != nil {
-		return err
+	err = rounds(restageWarmUp)
+	if err == nil {
+		*r = *newRestaging(opts.fsType)
+		err = r.watch(ctx, d, rounds)
 	}
-	*r = *newRestaging(opts.fsType)
-	if err := r.watch(ctx, d, rounds); err != nil {
-		return err
-	}
-	if err := errors.Join(limited(ctx, v.delete), f.remove()); err != nil {
+	if err := errors.Join(err, limited(ctx, v.delete), f.remove()); err != nil {
 		return err
 	}
 	return removeFolders(dir, []*volume{v})

@@ -12,9 +12,9 @@ import (
 )
 
 // Bind makes the directory, file or device node at source appear at the target too, without what is
-// mounted below it, and returns what shows there then, but for ReadOnly. With readOnly it is read-only from the first instant. The mount flags of the source's
-// own mount (nodev, noexec ...) carry over, and the options change them; those that FilesystemOptions returns
-// mean nothing here and are passed over.
+// mounted below it, and returns what shows there then, but for ReadOnly. With readOnly it is read-only from the
+// first instant. The mount flags of the source's own mount (nodev, noexec ...) carry over, and the options change
+// them; those that FilesystemOptions returns mean nothing here and are passed over.
 //
 // A read-only bind of a block device node does not keep anyone from opening the device for writing: the
 // kernel checks read-only mounts for files and directories only. The container's device rules do that.
