@@ -3,6 +3,7 @@ package background
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"runtime/debug"
 	"sync"
@@ -25,6 +26,16 @@ type Work struct {
 	// Progress, unless nil, says how far the work has come: "412 of 900 files". It is called while the work
 	// is under way, from any goroutine, and must not wait.
 	Progress func() string
+	// Holds, unless nil, is what the work needs of its caller: it is closed when the work has ended, or at once
+	// when this call does not begin it.
+	Holds io.Closer
+}
+
+// drop lets go of what the work holds.
+func (w Work) drop() {
+	if w.Holds != nil {
+		_ = w.Holds.Close() // what is written through it is synced by those who write
+	}
 }
 
 // Works are the works of one sort that are under way, and the outcomes of those that have ended and that
@@ -63,7 +74,10 @@ type running[T any] struct {
 // for the key, or when too many works are; Unavailable when the context ended before the work was begun, or
 // the Works are closed; else the work's own.
 func (w *Works[T]) Do(ctx context.Context, work Work, do func(context.Context) (T, error)) (T, error) {
-	r, err := w.join(ctx, work, do)
+	r, begun, err := w.join(ctx, work, do)
+	if !begun {
+		work.drop()
+	}
 	if err == nil {
 		err = r.await(ctx)
 	}
@@ -127,30 +141,30 @@ func (w *Works[T]) Close(ctx context.Context) error {
 	return nil
 }
 
-// join returns the work, begun by this call or by an earlier one.
-func (w *Works[T]) join(ctx context.Context, work Work, do func(context.Context) (T, error)) (*running[T], error) {
+// join returns the work, and reports whether this call has begun it or an earlier one.
+func (w *Works[T]) join(ctx context.Context, work Work, do func(context.Context) (T, error)) (r *running[T], begun bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.prune()
 	other := w.known[work.Key]
 	switch {
 	case other != nil && other.work.Name == work.Name:
-		return other, nil
+		return other, false, nil
 	case other != nil && !other.over():
-		return nil, backends.Errorf(backends.Busy, "%s is not begun: %s", work.Name, other)
+		return nil, false, backends.Errorf(backends.Busy, "%s is not begun: %s", work.Name, other)
 	case w.closed:
-		return nil, backends.Errorf(backends.Unavailable, "%s is not begun: the process is ending", work.Name)
+		return nil, false, backends.Errorf(backends.Unavailable, "%s is not begun: the process is ending", work.Name)
 	case ctx.Err() != nil:
-		return nil, backends.Errorf(backends.Unavailable, "%s is not begun: %w", work.Name, ctx.Err())
+		return nil, false, backends.Errorf(backends.Unavailable, "%s is not begun: %w", work.Name, ctx.Err())
 	}
 	if n := w.under(); n >= w.most {
-		return nil, backends.Errorf(backends.Busy, "%s is not begun: %d works go on in the background, and at most %d may at the same time", work.Name, n, w.most)
+		return nil, false, backends.Errorf(backends.Busy, "%s is not begun: %d works go on in the background, and at most %d may at the same time", work.Name, n, w.most)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &running[T]{work: work, since: time.Now(), cancel: cancel, ended: make(chan struct{})}
+	r = &running[T]{work: work, since: time.Now(), cancel: cancel, ended: make(chan struct{})}
 	w.known[work.Key] = r
 	go r.run(ctx, do)
-	return r, nil
+	return r, true, nil
 }
 
 // prune forgets the outcomes that no call came for; w.mu is held.
@@ -200,6 +214,7 @@ func (r *running[T]) run(ctx context.Context, do func(context.Context) (T, error
 		if cause := recover(); cause != nil {
 			r.panic = fmt.Sprintf("%v\n%s", cause, debug.Stack())
 		}
+		r.work.drop()
 		r.until = time.Now()
 		close(r.ended)
 	}()

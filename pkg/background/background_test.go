@@ -267,3 +267,35 @@ func TestPanicIsPassedOn(t *testing.T) {
 		_, _ = works.Do(t.Context(), work, never(t))
 	})
 }
+
+// closer counts how often it is closed.
+type closer struct{ closed atomic.Int32 }
+
+func (c *closer) Close() error {
+	c.closed.Add(1)
+	return nil
+}
+
+// What a work holds is let go of with its end, and at once by a call that begins none.
+func TestHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		works := background.New[int](1)
+		var begins, joins, refused, late closer
+		work := func(name string, holds *closer) background.Work {
+			return background.Work{Key: "v", Name: name, Holds: holds}
+		}
+		_, err := works.Do(call(t, time.Second), work("counting", &begins), slow(7, nil))
+		wantKind(t, err, backends.Busy)
+		_, err = works.Do(call(t, time.Second), work("counting", &joins), never(t))
+		wantKind(t, err, backends.Busy)
+		_, err = works.Do(t.Context(), work("sorting", &refused), never(t))
+		wantKind(t, err, backends.Busy)
+		if b, j, r := begins.closed.Load(), joins.closed.Load(), refused.closed.Load(); b != 0 || j != 1 || r != 1 {
+			t.Errorf("closed while the work goes on: %d times by the call that began it, %d and %d by others; want 0, 1 and 1", b, j, r)
+		}
+		_, err = works.Do(t.Context(), work("counting", &late), never(t))
+		if b, l := begins.closed.Load(), late.closed.Load(); err != nil || b != 1 || l != 1 {
+			t.Errorf("after the end (%v): closed %d and %d times, want once each", err, b, l)
+		}
+	})
+}
