@@ -88,14 +88,15 @@ func (w *Works[T]) Do(ctx context.Context, work Work, do func(context.Context) (
 	return w.take(r)
 }
 
-// Wait waits for the work that is under way for the key, if there is one, whatever it is, and takes its outcome.
+// Wait waits for the work that is under way for the key, if there is one, whatever it is. A failure is heard with
+// that; a success stays for the Do that asks for this work, so that it is not done again.
 // Kinds: Busy when the work goes on; else the work's own.
 func (w *Works[T]) Wait(ctx context.Context, key string) error {
 	r := w.find(key)
 	if r == nil {
 		return nil
 	}
-	if err := r.await(ctx); err != nil {
+	if err := r.await(ctx); err != nil || r.panic == "" && r.err == nil {
 		return err
 	}
 	_, err := w.take(r)
@@ -137,6 +138,7 @@ func (w *Works[T]) Close(ctx context.Context) error {
 		if err := r.await(ctx); err != nil {
 			return backends.Errorf(backends.Busy, "it was told to end: %w", err)
 		}
+		w.forget(r)
 	}
 	return nil
 }

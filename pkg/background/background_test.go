@@ -107,7 +107,7 @@ func TestOutcomeIsKept(t *testing.T) {
 	})
 }
 
-// Wait finds whatever is under way, begins nothing, and takes the outcome.
+// Wait finds whatever is under way, begins nothing, and takes a failure. A success is that of the next Do.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := background.New[int](1)
@@ -122,6 +122,17 @@ func TestWait(t *testing.T) {
 		}
 		if err := works.Wait(t.Context(), "v"); err != nil {
 			t.Errorf("the outcome was heard twice: %v", err)
+		}
+		work := background.Work{Key: "v", Name: "counting"}
+		_, err = works.Do(call(t, time.Second), work, slow(7, nil))
+		wantKind(t, err, backends.Busy)
+		for range 2 {
+			if err := works.Wait(t.Context(), "v"); err != nil {
+				t.Error(err)
+			}
+		}
+		if value, err := works.Do(t.Context(), work, never(t)); value != 7 || err != nil {
+			t.Errorf("got %d, %v; want what the work came to", value, err)
 		}
 	})
 }

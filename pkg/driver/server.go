@@ -43,7 +43,8 @@ type Server struct {
 	features backends.Features
 	life     context.Context
 	stop     context.CancelFunc
-	chores   []func(context.Context) // what goes on between requests
+	chores   []func(context.Context)       // what goes on between requests
+	ends     []func(context.Context) error // end what goes on after requests
 	log      *slog.Logger
 }
 
@@ -93,12 +94,13 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 	}
 	config.Metrics.watchGivenUp(volumes.GivenUp)
 	s.chores = append(s.chores, volumes.Run)
+	s.ends = append(s.ends, volumes.Close)
 	csi.RegisterNodeServer(s.grpc, &nodeServer{decode: decode, volumes: volumes, delegate: config.DelegateFSGroup})
 	return nil
 }
 
 // Serve answers calls until the context ends. Then it takes no more, gives those under way the grace
-// to finish, cancels the rest, waits for them, and removes the socket.
+// to finish, cancels the rest, waits for them, and removes the socket. What goes on in the background is told to end, too.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
 	defer s.stop()
 	for _, chore := range s.chores {
@@ -115,5 +117,21 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Du
 	cancel := time.AfterFunc(grace, s.stop)
 	defer cancel.Stop()
 	s.grpc.GracefulStop()
+	s.end(ctx)
 	return <-done
+}
+
+// endTime is how long the end waits for what goes on in the background. With the grace it is less than Kubernetes gives a pod
+// to end in.
+const endTime = 5 * time.Second
+
+// end tells what goes on in the background to end, and waits for it, but not for what hangs.
+func (s *Server) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	for _, end := range s.ends {
+		if err := end(ctx); err != nil {
+			s.log.Warn("stopping without waiting any longer", "for", err)
+		}
+	}
 }

@@ -45,6 +45,7 @@ func (broken) Delete(context.Context, string) error { panic("out of cheese") }
 
 // serving is a server over a backend, and a client of it.
 type serving struct {
+	server *Server
 	socket string
 	client csi.ControllerClient
 	stop   context.CancelFunc
@@ -66,7 +67,7 @@ func serve(t *testing.T, backend backends.Backend, grace time.Duration) serving 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := serving{socket: filepath.Join(dir, "s"), stop: stop, done: make(chan error, 1)}
+	s := serving{server: server, socket: filepath.Join(dir, "s"), stop: stop, done: make(chan error, 1)}
 	listener, err := Listen(ctx, s.socket)
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +120,31 @@ func TestStopCancelsWhatTakesTooLong(t *testing.T) {
 	}
 	if err := <-s.done; err != nil {
 		t.Errorf("the server ended with %v", err)
+	}
+}
+
+// What goes on in the background is told to end after the requests, and has a while for it.
+func TestStopEndsWhatGoesOn(t *testing.T) {
+	backend := slow{begun: make(chan struct{}), end: make(chan struct{})}
+	s := serve(t, backend, time.Millisecond)
+	var left time.Duration
+	s.server.ends = append(s.server.ends, func(ctx context.Context) error {
+		if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil {
+			left = time.Until(deadline)
+		}
+		return backends.Errorf(backends.Busy, "it hangs")
+	})
+	answer := s.delete(t)
+	<-backend.begun
+	s.stop()
+	if err := <-s.done; err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	if left <= 0 || left > endTime {
+		t.Errorf("what goes on has %s to end, want up to %s", left, endTime)
+	}
+	if code := status.Code(<-answer); code != codes.Canceled {
+		t.Errorf("the request was answered with %s", code)
 	}
 }
 

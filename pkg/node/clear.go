@@ -161,22 +161,34 @@ func loopFile(number uint64) string {
 	return strings.TrimSuffix(string(file), "\n")
 }
 
-// checkUnclaimed tells whether a device is still mounted somewhere, perhaps in another mount namespace: a
-// filesystem claims its device, and the kernel lets nobody else claim it then (open(2), O_EXCL).
+// checkUnclaimed refuses while a device is still mounted somewhere, perhaps in another mount namespace, or a tool of a
+// process that was killed writes to it. A filesystem claims its device, and the kernel lets nobody else claim it then
+// (open(2), O_EXCL); a tool holds the device's lock.
 func checkUnclaimed(source ledger.Source) error {
-	var stat unix.Stat_t
-	if source.DevicePath == "" {
-		return nil // never opened
+	path := source.DevicePath
+	if path == "" { // a call was cut short before it could record more
+		path = source.Path
 	}
-	if err := unix.Stat(source.DevicePath, &stat); err == nil && stat.Rdev != unix.Mkdev(source.Major, source.Minor) {
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err == nil && source.DevicePath != "" && stat.Rdev != unix.Mkdev(source.Major, source.Minor) {
 		return nil // gone, and its name is another's
 	}
-	fd, err := unix.Open(source.DevicePath, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
 	switch {
 	case err == nil:
-		_ = unix.Close(fd) // it was a question only
+		defer func() { _ = unix.Close(fd) }() // it was a question only
+		return checkUnlocked(fd, path)
 	case errors.Is(err, unix.EBUSY):
-		return backends.Errorf(backends.InUse, "%s is still mounted somewhere else, perhaps in a container: stop what uses it", source.DevicePath)
+		return backends.Errorf(backends.InUse, "%s is still mounted somewhere else, perhaps in a container, or a tool works on it: stop what uses it", path)
 	}
 	return nil // another error says nothing about mounts
+}
+
+// checkUnlocked refuses while a tool works on an open device.
+func checkUnlocked(fd int, path string) error {
+	err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) // goes with the descriptor
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return backends.Errorf(backends.Busy, "%s is locked: a tool that was started before still works on it", path)
+	}
+	return nil // another error says nothing about tools
 }

@@ -2,9 +2,13 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"github.com/stowage-csi/stowage/pkg/background"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
 )
@@ -32,10 +36,22 @@ func (st *staging) own(ctx context.Context) error {
 		return err
 	}
 	log := st.service.log.With("volume", st.request.Volume, "group", gid)
-	result, err := ownership.Apply(ctx, ownership.Request{
+	report := &walkReport{log: log, observer: st.service.ownership}
+	request := ownership.Request{
 		Path: st.request.StagingPath, GID: gid, Policy: ownership.Policy(st.request.Settings.FSGroupChangePolicy),
-		Exclusive: st.exclusive(), Observer: &walkReport{ctx: ctx, log: log, observer: st.service.ownership},
+		Exclusive: st.exclusive(), Observer: report,
+	}
+	_, err = st.service.works.Do(ctx, background.Work{
+		Key: st.request.Volume, Name: fmt.Sprintf("giving the files at %s to group %d", request.Path, gid), Progress: report.progress,
+	}, func(ctx context.Context) (filesystem.Found, error) {
+		return filesystem.Found{}, giveFiles(ctx, log, request)
 	})
+	return err
+}
+
+// giveFiles makes the walk and tells the log of its outcome.
+func giveFiles(ctx context.Context, log *slog.Logger, request ownership.Request) error {
+	result, err := ownership.Apply(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -56,12 +72,15 @@ func (st *staging) exclusive() bool {
 
 // walkReport reports one walk to the log and to the Service's observer.
 type walkReport struct {
-	ctx      context.Context // of the request, which the walk does not outlive
 	log      *slog.Logger
 	observer OwnershipObserver // nil for none
 	told     ownership.Result  // to the observer
 	logged   time.Duration     // into the walk, when the log was last written to
+	entries  atomic.Int64      // that were looked at so far
 }
+
+// progress says how far the walk has come.
+func (r *walkReport) progress() string { return fmt.Sprintf("%d looked at", r.entries.Load()) }
 
 // Began is of ownership.Observer.
 func (r *walkReport) Began() {
@@ -76,11 +95,12 @@ func (r *walkReport) Progressed(soFar ownership.Result, elapsed time.Duration) {
 		r.observer.WalkProgressed(soFar.Entries-r.told.Entries, soFar.Changed-r.told.Changed, soFar.Denied-r.told.Denied)
 	}
 	r.told = soFar
+	r.entries.Store(soFar.Entries)
 	if elapsed-r.logged < ownershipLogInterval {
 		return
 	}
 	r.logged = elapsed
-	r.log.InfoContext(r.ctx, "giving the files to the group", "entries", soFar.Entries, "changed", soFar.Changed, "denied", soFar.Denied,
+	r.log.Info("giving the files to the group", "entries", soFar.Entries, "changed", soFar.Changed, "denied", soFar.Denied,
 		"rate", int64(float64(soFar.Entries)/elapsed.Seconds()), "elapsed", elapsed.Round(time.Second))
 }
 

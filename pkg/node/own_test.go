@@ -33,7 +33,7 @@ func (s *sums) WalkEnded(_ time.Duration, err error) {
 func TestWalkReport(t *testing.T) {
 	var out bytes.Buffer
 	got := &sums{}
-	report := &walkReport{ctx: t.Context(), log: slog.New(slog.NewTextHandler(&out, nil)).With("volume", "v"), observer: got}
+	report := &walkReport{log: slog.New(slog.NewTextHandler(&out, nil)).With("volume", "v"), observer: got}
 	report.Began()
 	for second := int64(1); second <= 25; second++ {
 		report.Progressed(ownership.Result{Entries: 100 * second, Changed: 90 * second, Denied: second}, time.Duration(second)*time.Second)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
@@ -53,6 +54,7 @@ type Service struct {
 	now       func() time.Time
 	ledger    *ledger.Ledger
 	calls     *deadline.Calls // what was given up and still runs
+	works     *background.Works[filesystem.Found]
 	log       *slog.Logger
 }
 
@@ -82,6 +84,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		repairDir: repairDir, tools: filesystem.NewTools(cmp.Or(config.MaxFormats, DefaultMaxFormats)),
 		trims: trim.NewSchedule(filepath.Join(config.StateDir, "trimmed"), log, config.Trimmed), now: config.Now,
 		ledger: records, log: log, calls: &deadline.Calls{},
+		works: background.New[filesystem.Found](mostLasting),
 	}
 	s.resumeTrims()
 	return s, nil

@@ -16,6 +16,7 @@ import (
 func preparation() []phase[*staging] {
 	return []phase[*staging]{
 		{"request", (*staging).check},
+		{"work", (*staging).awaitWork},
 		{"find", (*staging).find},
 		{"compare", (*staging).compare},
 	}
@@ -77,8 +78,9 @@ func devicePlace(stagingPath string) string { return filepath.Join(stagingPath, 
 //
 // Kinds: those of backends.NodeBackend's Source; Invalid for a request that cannot be met, also when the
 // device holds another filesystem than asked for, or none and may not be written to; Exists when the volume
-// is staged elsewhere or in another way, or something else is mounted at the path; InUse; Busy when a tool
-// of an earlier call still works on the device; Unavailable when the device is not (yet) the right one, or
+// is staged elsewhere or in another way, or something else is mounted at the path; InUse; Busy when what takes longer
+// than the call goes on in the background, for the next call to wait for, or a tool of an earlier process still works
+// on the device; Unavailable when the device is not (yet) the right one, or
 // the context ended. When that is so, the taking down may go on for a while in the background, and so may what
 // hangs; calls for the volume fail with Unavailable until it has ended.
 func (s *Service) Stage(ctx context.Context, request StageRequest) error {
@@ -92,7 +94,7 @@ func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 		st := &staging{service: s, request: request, record: s.ledger.Get(request.Volume)}
 		err = st.run(ctx)
 		cause.Store(&err)
-		if err != nil && st.begun {
+		if err != nil && st.begun && !st.worked() {
 			st.takeDown(ctx)
 		}
 		st.closeDevice()
@@ -115,6 +117,9 @@ func (st *staging) run(ctx context.Context) error {
 		return runPhases(ctx, st, []phase[*staging]{{"own", (*staging).own}})
 	}}
 	didWork, err := setup.RunOwned(ctx, strategy, owner, st.build)
+	if err == nil {
+		err = st.forgetWork(ctx)
+	}
 	if err == nil && didWork {
 		st.service.log.InfoContext(ctx, "staged", "volume", st.request.Volume, "path", st.request.StagingPath,
 			"from", st.want.Source.Path, "device", st.want.Source.DevicePath, "filesystem", st.want.Source.FSType)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,10 +40,8 @@ func (st *staging) proveDevice(ctx context.Context) error {
 
 // probe finds out what is on the device and decides which filesystem the volume has or gets.
 func (st *staging) probe(ctx context.Context) (err error) {
-	if !st.present && !st.want.ReadOnly {
-		if err := st.service.tools.Recover(ctx, st.device.Path, st.repairBase()); err != nil {
-			return err
-		}
+	if err := st.recover(ctx); err != nil {
+		return err
 	}
 	if st.found, err = filesystem.Probe(ctx, st.device.File, st.device.SizeBytes); err != nil {
 		return err
@@ -54,6 +53,29 @@ func (st *staging) probe(ctx context.Context) (err error) {
 	st.want.Source.FSType = asked
 	st.formatDue = st.found.Blank() || st.halfMade(asked)
 	return st.checkFound()
+}
+
+// recover puts right what a tool of an earlier call left that was cut short.
+func (st *staging) recover(ctx context.Context) error {
+	if st.present || st.want.ReadOnly {
+		return nil
+	}
+	path, base := st.device.Path, st.repairBase()
+	if interrupted, err := filesystem.Interrupted(base); err != nil || !interrupted {
+		return err
+	}
+	return st.repair(ctx, "repairing what was cut short on", func(ctx context.Context, tools *filesystem.Tools) error {
+		return tools.Recover(ctx, path, base)
+	})
+}
+
+// repair is onDevice for work that finds its device by its path.
+func (st *staging) repair(ctx context.Context, name string, do func(context.Context, *filesystem.Tools) error) error {
+	tools := st.service.tools
+	_, err := st.onDevice(ctx, name, func(ctx context.Context, _ *os.File) (filesystem.Found, error) {
+		return filesystem.Found{}, do(ctx, tools)
+	})
+	return err
 }
 
 // checkFound refuses what is on the device if it is not what was asked for.
@@ -78,10 +100,13 @@ func (st *staging) checkFound() error {
 
 // checkFilesystem repairs what can be repaired without loss.
 func (st *staging) checkFilesystem(ctx context.Context) error {
-	if st.present || st.formatDue || st.want.ReadOnly {
+	if st.present || st.formatDue || st.want.ReadOnly || !st.found.Dirty {
 		return nil
 	}
-	return st.service.tools.Check(ctx, st.device.Path, st.found.Type, st.repairBase())
+	path, fsType, base := st.device.Path, st.found.Type, st.repairBase()
+	return st.repair(ctx, "checking the "+fsType+" on", func(ctx context.Context, tools *filesystem.Tools) error {
+		return tools.Check(ctx, path, fsType, base)
+	})
 }
 
 // growOffline grows a filesystem that is smaller than its device, if it is of a kind that does that
@@ -90,7 +115,10 @@ func (st *staging) growOffline(ctx context.Context) error {
 	if st.present || st.want.ReadOnly || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
 		return nil
 	}
-	return st.service.tools.GrowOffline(ctx, st.device.Path, st.found.Type, st.repairBase())
+	path, fsType, base := st.device.Path, st.found.Type, st.repairBase()
+	return st.repair(ctx, "growing the "+fsType+" on", func(ctx context.Context, tools *filesystem.Tools) error {
+		return tools.GrowOffline(ctx, path, fsType, base)
+	})
 }
 
 // repairBase is where the intent to repair or grow this volume's filesystem is recorded.

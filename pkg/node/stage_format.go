@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"os"
 
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 )
@@ -14,8 +15,12 @@ func (st *staging) format(ctx context.Context) (err error) {
 	}
 	fsType := st.want.Source.FSType
 	st.service.log.InfoContext(ctx, "formatting", "volume", st.request.Volume, "device", st.device.Path, "filesystem", fsType, "resume", st.halfMade(fsType))
-	st.found, err = st.service.tools.Format(ctx, filesystem.Request{
-		Path: st.device.Path, Held: st.device.File, FSType: fsType, Volume: st.request.Volume, Geometry: st.request.Settings.Geometry,
+	tools, request := st.service.tools, filesystem.Request{
+		Path: st.device.Path, FSType: fsType, Volume: st.request.Volume, Geometry: st.request.Settings.Geometry,
+	}
+	st.found, err = st.onDevice(ctx, "making the "+fsType+" on", func(ctx context.Context, held *os.File) (filesystem.Found, error) {
+		request.Held = held
+		return tools.Format(ctx, request)
 	})
 	return err
 }

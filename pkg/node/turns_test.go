@@ -31,12 +31,12 @@ func TestFormatsAreBounded(t *testing.T) {
 	begun()
 	ctx, cancel := context.WithTimeout(w.context(), 2*time.Second)
 	defer cancel()
-	w.want(w.service.Stage(ctx, blank), backends.Unavailable, "1 others are being formatted or checked")
+	w.want(w.service.Stage(ctx, blank), backends.Busy, "1 others are being formatted or checked")
 	w.stage(made)
 	w.stage(w.stageRequest("directory"))
+	w.must(unix.Unmount(mkfsPath(w, "ext4"), unix.MNT_DETACH)) // the blank one waits still, and is made when its turn comes
 	goOn()
 	w.must(<-done)
-	w.must(unix.Unmount(mkfsPath(w, "ext4"), unix.MNT_DETACH))
 	w.stage(blank)
 	for _, volume := range []string{"slow", "blank", "made", "directory"} {
 		w.unstage(w.stageRequest(volume))

@@ -22,6 +22,7 @@ type unstaging struct {
 func unstagePhases() []phase[*unstaging] {
 	return []phase[*unstaging]{
 		{"published", (*unstaging).checkUnpublished},
+		{"work", (*unstaging).endWork},
 		{"find", (*unstaging).find},
 		{"clear", (*unstaging).clear},
 		{"release", (*unstaging).release},
@@ -32,7 +33,8 @@ func unstagePhases() []phase[*unstaging] {
 // that was cut short left there is taken down.
 //
 // Kinds: Invalid for a path that is not absolute; InUse, naming the targets, while the volume is published,
-// and while something else uses it; Unavailable when the context ended.
+// and while something else uses it; Busy while what Stage left in the background has not ended, which is told to;
+// Unavailable when the context ended.
 func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error {
 	path, err := safepath.Absolute(stagingPath)
 	if err != nil {

@@ -22,7 +22,8 @@ const (
 // cannot. Should e2fsck be killed, Recover finds what it needs under intentBase.
 //
 // Kinds: Unknown when there are errors whose repair may lose data: that is for a person to decide;
-// Busy when another tool works on the device; Unavailable when the check could not be made.
+// Busy when another tool works on the device; Unavailable when the check could not be made, or the context
+// ended: e2fsck is asked to end then.
 func (t *Tools) Check(ctx context.Context, path, fsType, intentBase string) error {
 	if !isExt(fsType) {
 		return nil

@@ -9,5 +9,6 @@
 //
 // mkfs, e2fsck and resize2fs are run as commands, with the block device locked (flock(2), the convention
 // of systemd's "Locking Block Device Access"): the lock is inherited by the command and outlives this
-// process, so that after a crash nothing is started beside a command that still runs.
+// process, so that after a crash nothing is started beside a command that still runs. Whoever runs one waits for
+// its end, and so may take longer than a call: package node makes that a work of package background.
 package filesystem

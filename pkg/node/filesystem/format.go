@@ -79,7 +79,8 @@ func Missing(fsType string) error {
 // Kinds: InUse when the device holds something, naming it; Invalid for a type that is not one of Types or
 // a Geometry that it cannot have; OutOfRange for a device that is too small; Unsupported when mkfs is not
 // installed; Busy when another tool works on the device; Unavailable when the device cannot be read or
-// written, is not the held one, or the context ended: mkfs is killed then; Unknown when mkfs fails.
+// written, is not the held one, or the context ended: mkfs is killed then, and this returns once it is dead;
+// Unknown when mkfs fails.
 func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 	m, err := req.maker()
 	if err != nil {

@@ -2,7 +2,9 @@ package filesystem
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -165,7 +167,7 @@ func TestToolIsKilledAtDeadline(t *testing.T) {
 	again.unlock()
 }
 
-// A tool that must not be stopped goes on and keeps the device's lock, also when nobody waits for it.
+// A tool that must not be stopped goes on when it is told to end, and keeps the device's lock meanwhile.
 func TestToolKeepsLock(t *testing.T) {
 	d := attach(t, image(t, mib))
 	locked, err := lockDevice(d.Path)
@@ -174,19 +176,58 @@ func TestToolKeepsLock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err = run(ctx, command{tool: "sleep", args: []string{"3"}, device: locked, mustEnd: true})
-	wantKind(t, err, backends.Busy)
-	locked.unlock()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := run(ctx, command{tool: "sleep", args: []string{"3"}, device: locked, mustEnd: true})
+		ended <- err
+	}()
+	<-ctx.Done()
 	_, err = lockDevice(d.Path)
 	wantKind(t, err, backends.Busy)
 	_, err = NewTools(1).Format(t.Context(), request(d, "ext4"))
 	wantKind(t, err, backends.Busy)
-	fd, err := unix.Open(d.Path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err := <-ended; err != nil {
+		t.Errorf("it came to its end, and the error is %v", err)
+	}
+	locked.unlock()
+	again, err := lockDevice(d.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
-	if err := unix.Flock(fd, unix.LOCK_EX); err != nil { // until the tool has ended
-		t.Error(err)
+	again.unlock()
+}
+
+// With a tool that is told to end, what it started ends too: nothing writes to the device any more.
+func TestToolIsKilledWithItsChildren(t *testing.T) {
+	d := attach(t, image(t, mib))
+	locked, err := lockDevice(d.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locked.unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	child := filepath.Join(t.TempDir(), "child")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := run(ctx, command{tool: "sh", args: []string{"-c", "sleep 60 & echo $! > " + child + ".new; mv " + child + ".new " + child + "; wait"}, device: locked})
+		ended <- err
+	}()
+	var pid int
+	for pid == 0 {
+		if text, err := os.ReadFile(child); err == nil {
+			_, _ = fmt.Sscan(string(text), &pid)
+		}
+		<-time.After(time.Millisecond)
+	}
+	cancel()
+	wantKind(t, <-ended, backends.Unavailable)
+	for deadline := time.Now().Add(10 * time.Second); unix.Kill(pid, 0) == nil; <-time.After(time.Millisecond) {
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(stat), ") Z ") {
+			break // dead, and nobody asks
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d, which the tool started, still runs", pid)
+		}
 	}
 }

@@ -71,11 +71,11 @@ func isExt(fsType string) bool { return fsType == "ext2" || fsType == "ext3" || 
 // GrowOffline makes an unmounted filesystem fill its device. Only ext filesystems grow without being
 // mounted; for the others it does nothing, and GrowMounted does it after the mount.
 //
-// The resize is not stopped at the context's end: it goes on, holding the device's lock, and the error is
-// Busy. So a later call finds it done. Should it be killed all the same, Recover repairs what it left; the
-// intent to grow is a file whose path begins with intentBase.
+// The end of the context ends the check before the resize, but not the resize, which comes to its own end.
+// Should it be killed all the same, Recover repairs what it left; the intent to grow is a file whose path begins
+// with intentBase.
 //
-// Kinds: as Check; Busy; Unknown with resize2fs's words when it fails.
+// Kinds: as Check; Unknown with resize2fs's words when it fails.
 func (t *Tools) GrowOffline(ctx context.Context, path, fsType, intentBase string) error {
 	if !isExt(fsType) {
 		return nil

@@ -12,8 +12,7 @@ import (
 // lockedDevice is a block device that is locked against other tools, in this process or another.
 type lockedDevice struct {
 	*os.File
-	inherited bool  // a tool that still runs has the lock now
-	turn      *turn // nil unless turns are bounded
+	turn *turn // nil unless turns are bounded
 }
 
 // lockDevice opens and locks a block device. Kinds: Busy when somebody has the lock; Unavailable when the
@@ -35,11 +34,9 @@ func lockDevice(path string) (*lockedDevice, error) {
 	return nil, backends.Errorf(backends.Unavailable, "locking %s: %w", path, err)
 }
 
-// unlock gives the lock back, unless a tool still needs it. Closing alone would not do: a process that
-// is being started elsewhere at this moment has a copy of every descriptor until it runs its program.
+// unlock gives the lock back. Closing alone would not do: a process that is being started elsewhere at this
+// moment has a copy of every descriptor until it runs its program.
 func (d *lockedDevice) unlock() {
-	if !d.inherited {
-		_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // fails only where there is no lock
-	}
-	_ = d.Close() // open for reading only
+	_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // fails only where there is no lock
+	_ = d.Close()                             // open for reading only
 }

@@ -52,14 +52,18 @@ func superblockOf(device *os.File) ([]byte, error) {
 	return sb, nil
 }
 
+// Interrupted reports whether a tool of Check or GrowOffline, with this intent, may have been cut short.
+// Kinds: Unavailable when that cannot be told.
+func Interrupted(intentBase string) (bool, error) {
+	left, err := intentsOf(intentBase)
+	return len(left) > 0, err
+}
+
 // Recover puts an ext filesystem right at which a tool of Check or GrowOffline, with this intent, was cut
-// short. It does nothing when none was. It must be called before the device is probed.
+// short, if Interrupted says that one may have been. It must be called before the device is probed.
 //
 // Kinds: Busy when the tool still works; Unavailable when the filesystem cannot be put right (yet).
 func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
-	if left, err := intentsOf(intentBase); err != nil || len(left) == 0 {
-		return err
-	}
 	device, err := lockDevice(path)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 type command struct {
 	tool   string
 	args   []string
-	device *lockedDevice // the tool inherits it, and the lock with it
+	device *lockedDevice // the tool inherits it, and the lock with it, should this process be killed
 	// mustEnd keeps the tool alive when the context ends. gentle asks it to stop, in place of a kill.
 	mustEnd, gentle bool
 }
@@ -42,13 +42,12 @@ func lookTool(name string) (string, bool) {
 	return "", false
 }
 
-// afterKill is how long run waits for a tool that was told to stop: longer than a tool takes to die,
-// unless it hangs in the kernel.
-const afterKill = 2 * time.Second
+// afterKill is how long the output of a tool that was killed is waited for.
+const afterKill = time.Second
 
-// run runs a tool and returns when it ends or, soon after, when the context does: a tool that hangs in
-// the kernel, or that must not be stopped, keeps the device's lock and is left to itself.
-// Kinds: Unavailable when the tool cannot be started or the context ended; Busy when the tool still runs.
+// run runs a tool and returns when the tool has ended, not before: whoever locked the device may give it back then.
+// The end of the context ends the tool and those that it started, or asks it to end, unless it must come to its own end.
+// Kinds: Unavailable when the tool cannot be started or was cut short by the end of the context.
 func run(ctx context.Context, c command) (result, error) {
 	if err := ctx.Err(); err != nil {
 		return result{}, backends.Errorf(backends.Unavailable, "%s was not begun: %w", c.tool, err)
@@ -58,31 +57,14 @@ func run(ctx context.Context, c command) (result, error) {
 		return result{}, backends.Errorf(backends.Unsupported, "%s is not installed", c.tool)
 	}
 	var output tailBuffer
-	cmd := exec.CommandContext(c.context(ctx), path, c.args...)
-	cmd.Env = []string{"LC_ALL=C", "PATH=" + strings.Join(toolDirs(), ":")}
+	cmd := c.prepare(ctx, path)
 	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.ExtraFiles = []*os.File{c.device.File}
-	cmd.WaitDelay = afterKill / 2
-	if c.gentle {
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		cmd.WaitDelay = 0
-	}
 	if err := cmd.Start(); err != nil {
 		return result{}, backends.Errorf(backends.Unavailable, "starting %s: %w", path, err)
 	}
-	done := make(chan error, 1)
-	ended := c.device.turn.keep() // a tool that outlives its request counts until it ends
-	go func() {
-		err := cmd.Wait()
-		ended()
-		done <- err
-	}()
-	over, err := await(ctx, done)
-	switch {
-	case !over:
-		c.device.inherited = true
-		return result{}, backends.Errorf(backends.Busy, "%s still works on %s: %w", c.tool, c.device.Name(), ctx.Err())
-	case ctx.Err() != nil && cmd.ProcessState.ExitCode() != 0:
+	c.device.turn.runs(c.tool, cmd.Process.Pid)
+	err := cmd.Wait()
+	if ctx.Err() != nil && cmd.ProcessState.ExitCode() != 0 {
 		return result{}, backends.Errorf(backends.Unavailable, "%s on %s was cut short: %w", c.tool, c.device.Name(), ctx.Err())
 	}
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
@@ -91,29 +73,28 @@ func run(ctx context.Context, c command) (result, error) {
 	return result{cmd.ProcessState.ExitCode(), output.String()}, nil
 }
 
+// prepare makes the process, in a group of its own: what interrupts this process at a terminal does not reach
+// it, and its end is that of all that it started.
+func (c command) prepare(ctx context.Context, path string) *exec.Cmd {
+	cmd := exec.CommandContext(c.context(ctx), path, c.args...)
+	cmd.Env = []string{"LC_ALL=C", "PATH=" + strings.Join(toolDirs(), ":")}
+	cmd.ExtraFiles = []*os.File{c.device.File}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	word := syscall.SIGKILL
+	cmd.WaitDelay = afterKill
+	if c.gentle {
+		word, cmd.WaitDelay = syscall.SIGTERM, 0
+	}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, word) }
+	return cmd
+}
+
 // context is what ends the tool: the request's context, or nothing.
 func (c command) context(ctx context.Context) context.Context {
 	if c.mustEnd {
 		return context.WithoutCancel(ctx)
 	}
 	return ctx
-}
-
-// await waits for the end of a tool and, from the end of the context on, a little longer.
-func await(ctx context.Context, done <-chan error) (ended bool, err error) {
-	select {
-	case err := <-done:
-		return true, err
-	case <-ctx.Done():
-	}
-	grace := time.NewTimer(afterKill)
-	defer grace.Stop()
-	select {
-	case err := <-done:
-		return true, err
-	case <-grace.C:
-		return false, nil
-	}
 }
 
 // tailBuffer keeps the end of what a tool prints.

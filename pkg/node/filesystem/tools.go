@@ -4,26 +4,36 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // Tools run mkfs, e2fsck and resize2fs, for so many filesystems at the same time: they need memory in proportion
-// to the size of the disk, and a node that restarts stages all its volumes at once. A nil *Tools has no bound.
+// to the size of the disk, and a node that restarts stages all its volumes at once. What hangs on one device gives its
+// turn to those of others. A nil *Tools has no bound.
 type Tools struct {
 	free chan struct{} // holds one element for each turn that is taken
 	work atomic.Int64  // how many there are at work
+	idle atomic.Int64  // how many among them gave their turn to others
+	// patience is how long a turn is kept by what does nothing; it is looked at so often in that time.
+	patience time.Duration
+
+	mu    sync.Mutex
+	turns map[string]*turn // by the path of the device
 }
 
-// NewTools allows so many at the same time, at least one.
-func NewTools(most int) *Tools { return &Tools{free: make(chan struct{}, max(most, 1))} }
+const (
+	// toolPatience is longer than a tool of a disk that works waits for one answer.
+	toolPatience = 30 * time.Second
+	looks        = 5
+	// mostIdle bounds, for each turn that there is, how many may have given theirs to others: what hangs keeps its memory.
+	mostIdle = 8
+)
 
-// turn is one that was taken. It is over when nobody holds it any more: neither the call that took it nor
-// a tool that was started in it, which may outlive the call.
-type turn struct {
-	tools   *Tools
-	mu      sync.Mutex
-	holders int
+// NewTools allows so many at the same time, at least one.
+func NewTools(most int) *Tools {
+	return &Tools{free: make(chan struct{}, max(most, 1)), patience: toolPatience, turns: map[string]*turn{}}
 }
 
 // take waits for a turn to work on a device; nil where there is no bound. Kinds: Unavailable when the context
@@ -32,40 +42,19 @@ func (t *Tools) take(ctx context.Context, path string) (*turn, error) {
 	if t == nil {
 		return nil, nil
 	}
+	n := newTurn(t, path)
 	err := ctx.Err()
 	if err == nil {
 		select {
 		case t.free <- struct{}{}:
 			t.work.Add(1)
-			return &turn{tools: t, holders: 1}, nil
+			n.taken.Store(true)
+			go n.watch()
+			return n, nil
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
 	}
-	return nil, backends.Errorf(backends.Unavailable, "%s has to wait for its turn: %d others are being formatted or checked on this node, and at most %d may be at the same time: %w",
-		path, t.work.Load(), cap(t.free), err)
-}
-
-// keep holds the turn once more, until the function that it returns is called.
-func (t *turn) keep() (release func()) {
-	if t == nil {
-		return func() {}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.holders++
-	return sync.OnceFunc(t.release)
-}
-
-// release lets go of the turn. With the last holder it is somebody else's.
-func (t *turn) release() {
-	if t == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.holders--; t.holders == 0 {
-		t.tools.work.Add(-1)
-		<-t.tools.free
-	}
+	n.forget()
+	return nil, backends.Errorf(backends.Unavailable, "%s has to wait for its turn: %s: %w", path, t.queue(), err)
 }

@@ -3,10 +3,9 @@ package filesystem
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -78,55 +77,122 @@ func TestTurns(t *testing.T) {
 
 func wantAllFree(t *testing.T, tools *Tools) {
 	t.Helper()
-	if taken, work := len(tools.free), tools.work.Load(); taken != 0 || work != 0 {
-		t.Errorf("%d turns are taken and %d count as at work after the end", taken, work)
+	if taken, work, idle := len(tools.free), tools.work.Load(), tools.idle.Load(); taken != 0 || work != 0 || idle != 0 || len(tools.turns) != 0 {
+		t.Errorf("%d turns are taken, and %d count as at work, %d as idle and %d as known after the end", taken, work, idle, len(tools.turns))
 	}
 }
 
-// A tool that outlives its request has the turn until it ends, and one that was killed gives it back.
-func TestTurnOfAToolThatOutlivesItsRequest(t *testing.T) {
-	tools := NewTools(1)
-	for name, mustEnd := range map[string]bool{"killed": false, "outlives": true} {
+// occupied is a device with a turn, and a tool that runs in it until it is told to end.
+func occupied(t *testing.T, tools *Tools, script string) (path string, end func()) {
+	t.Helper()
+	d := attach(t, image(t, mib))
+	locked, err := lockDevice(d.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if locked.turn, err = tools.take(t.Context(), d.Path); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer locked.unlock()
+		defer locked.turn.release()
+		_, _ = run(ctx, command{tool: "sh", args: []string{"-c", script}, device: locked})
+	}()
+	end = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(end)
+	return d.Path, end
+}
+
+// quick are tools that lose patience soon.
+func quick(most int) *Tools {
+	tools := NewTools(most)
+	tools.patience = time.Second
+	return tools
+}
+
+// What hangs on one device gives its turn to those of others, and gets none back twice. What works keeps its own, whether
+// it computes or reads and writes.
+func TestTurnOfWhatHangs(t *testing.T) {
+	for name, test := range map[string]struct {
+		script string
+		hangs  bool
+	}{
+		"hangs":    {"sleep 60", true},
+		"computes": {"while :; do :; done", false},
+		"writes":   {"while :; do echo; done > /dev/null", false},
+	} {
 		t.Run(name, func(t *testing.T) {
-			d := attach(t, image(t, mib))
-			locked, err := lockDevice(d.Path)
-			if err != nil {
-				t.Fatal(err)
+			tools := quick(1)
+			path, end := occupied(t, tools, test.script)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			next, err := tools.take(ctx, "/dev/next")
+			if hangs := err == nil; hangs != test.hangs {
+				t.Errorf("the turn of what hangs (%t) was given to another: %t", test.hangs, hangs)
 			}
-			if locked.turn, err = tools.take(t.Context(), d.Path); err != nil {
-				t.Fatal(err)
-			}
-			_, err = run(impatient(t), command{tool: "sleep", args: []string{"3"}, device: locked, mustEnd: mustEnd})
-			locked.turn.release()
-			locked.unlock()
-			if !mustEnd {
-				wantKind(t, err, backends.Unavailable)
-				wantAllFree(t, tools)
-				return
-			}
-			wantKind(t, err, backends.Busy)
-			_, err = tools.take(impatient(t), "/dev/next")
-			wantKind(t, err, backends.Unavailable)
-			waitForLock(t, d.Path)
-			next, err := tools.take(t.Context(), "/dev/next")
-			if err != nil {
-				t.Fatal(err)
+			if progress := tools.Progress(path); !strings.Contains(progress, "sh, process ") {
+				t.Errorf("the progress is %q", progress)
 			}
 			next.release()
+			end()
 			wantAllFree(t, tools)
 		})
 	}
 }
 
-// waitForLock returns once the tool that inherited the device's lock has ended.
-func waitForLock(t *testing.T, path string) {
-	t.Helper()
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+// Two tools that hang do not keep a third device from being formatted, and the one who waits is told of them.
+func TestHungToolsDoNotStopOthers(t *testing.T) {
+	needTools(t, "ext4")
+	tools := quick(2)
+	for range 2 {
+		occupied(t, tools, "sleep 60")
+	}
+	if _, err := tools.Format(t.Context(), request(attach(t, image(t, 16*mib)), "ext4")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		occupied(t, tools, "while :; do :; done")
+	}
+	_, err := tools.take(impatient(t), "/dev/next")
+	wantKind(t, err, backends.Unavailable)
+	if err == nil || !strings.Contains(err.Error(), "2 others are being formatted or checked") || !strings.Contains(err.Error(), "besides 2 whose devices do not answer") {
+		t.Errorf("who waits is told %v", err)
+	}
+}
+
+// What goes on after it hung counts again.
+func TestTurnIsTakenBack(t *testing.T) {
+	tools := quick(1)
+	path, _ := occupied(t, tools, "sleep 4; while :; do :; done")
+	next, err := tools.take(t.Context(), "/dev/next")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
-	if err := unix.Flock(fd, unix.LOCK_EX); err != nil {
-		t.Error(err)
+	next.release()
+	for deadline := time.Now().Add(20 * time.Second); len(tools.free) == 0 || tools.idle.Load() != 0; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the tool on %s does not count again", path)
+		}
+	}
+	_, err = tools.take(impatient(t), "/dev/next")
+	wantKind(t, err, backends.Unavailable)
+}
+
+// There is an end to what may hang: each keeps its memory.
+func TestHungToolsAreBounded(t *testing.T) {
+	tools := NewTools(1)
+	given := 0
+	for range mostIdle + 3 {
+		tools.free <- struct{}{}
+		if !tools.giveUp() {
+			break
+		}
+		given++
+	}
+	if given != mostIdle {
+		t.Errorf("%d turns were given to others, want %d", given, mostIdle)
 	}
 }

@@ -1,0 +1,137 @@
+package filesystem
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// turn is one that is waited for or was taken, to work on one device.
+type turn struct {
+	tools *Tools
+	path  string
+	taken atomic.Bool
+	tool  atomic.Pointer[process] // the one that runs; nil before the first
+	ended chan struct{}           // closed by release
+	gone  chan struct{}           // closed by watch, at its end
+}
+
+// newTurn makes a turn that is waited for.
+func newTurn(t *Tools, path string) *turn {
+	n := &turn{tools: t, path: path, ended: make(chan struct{}), gone: make(chan struct{})}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.turns[path] = n
+	return n
+}
+
+// forget ends that the turn stands for the device.
+func (n *turn) forget() {
+	n.tools.mu.Lock()
+	defer n.tools.mu.Unlock()
+	if n.tools.turns[n.path] == n {
+		delete(n.tools.turns, n.path)
+	}
+}
+
+// runs notes which tool works in the turn.
+func (n *turn) runs(tool string, pid int) {
+	if n != nil {
+		n.tool.Store(&process{name: tool, pid: pid, since: time.Now()})
+	}
+}
+
+// release lets go of the turn: it is somebody else's.
+func (n *turn) release() {
+	if n == nil {
+		return
+	}
+	close(n.ended)
+	<-n.gone
+	n.forget()
+}
+
+// watch gives the turn to others while what works in it does nothing, as a tool does that waits for a device which does
+// not answer, and takes it back, when there is one free, once that goes on. It returns when the turn is over.
+func (n *turn) watch() {
+	t := n.tools
+	defer close(n.gone)
+	ticker := time.NewTicker(t.patience / looks)
+	defer ticker.Stop()
+	counts, done, moved := true, n.tool.Load().done(), time.Now()
+	for {
+		select {
+		case <-n.ended:
+			n.over(counts)
+			return
+		case <-ticker.C:
+		}
+		if now := n.tool.Load().done(); now != done {
+			done, moved = now, time.Now()
+		}
+		switch idle := time.Since(moved) >= t.patience; {
+		case counts && idle:
+			counts = !t.giveUp()
+		case !counts && !idle:
+			counts = t.resume()
+		}
+	}
+}
+
+// over ends a turn that counts, or one that was given to others.
+func (n *turn) over(counts bool) {
+	n.tools.work.Add(-1)
+	if counts {
+		<-n.tools.free
+		return
+	}
+	n.tools.idle.Add(-1)
+}
+
+// giveUp gives a turn to others, unless too many were given.
+func (t *Tools) giveUp() bool {
+	if t.idle.Add(1) > int64(mostIdle*cap(t.free)) {
+		t.idle.Add(-1)
+		return false
+	}
+	<-t.free
+	return true
+}
+
+// resume takes a turn back if one is free.
+func (t *Tools) resume() bool {
+	select {
+	case t.free <- struct{}{}:
+		t.idle.Add(-1)
+		return true
+	default:
+		return false
+	}
+}
+
+// queue says why somebody waits.
+func (t *Tools) queue() string {
+	idle := t.idle.Load()
+	text := fmt.Sprintf("%d others are being formatted or checked on this node, and at most %d may be at the same time", t.work.Load()-idle, cap(t.free))
+	if idle > 0 {
+		text += fmt.Sprintf(", besides %d whose devices do not answer", idle)
+	}
+	return text
+}
+
+// Progress says what works on a device, and how far it has come; nothing when nothing does.
+func (t *Tools) Progress(path string) string {
+	t.mu.Lock()
+	n := t.turns[path]
+	t.mu.Unlock()
+	if n == nil {
+		return ""
+	}
+	switch tool := n.tool.Load(); {
+	case tool != nil:
+		return tool.String()
+	case !n.taken.Load():
+		return "it waits for its turn: " + t.queue()
+	}
+	return ""
+}

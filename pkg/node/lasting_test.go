@@ -1,0 +1,316 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/tests/stall"
+)
+
+// slowTool puts a program in the place of a tool that notes each run of it, waits until it is told to go on, and does the
+// tool's work then.
+type slowTool struct {
+	*world
+	path, down, runs string
+}
+
+func newSlowTool(w *world, name string) *slowTool {
+	w.Helper()
+	path, err := filepath.EvalSymlinks("/usr/sbin/" + name)
+	w.must(err)
+	text, err := os.ReadFile(path)
+	w.must(err)
+	s := &slowTool{world: w, path: path, down: w.path("down-" + name), runs: w.path("runs-" + name)}
+	tool, script := w.path(name), w.path("slow-"+name)
+	w.must(unix.Mkfifo(s.down, 0o600))
+	w.must(os.WriteFile(tool, text, 0o700))
+	w.must(os.WriteFile(script, []byte("#!/bin/sh\necho $$ >> "+s.runs+"\nread line < "+s.down+"\nexec "+tool+" \"$@\"\n"), 0o700))
+	w.bind(script, path)
+	w.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) }) // the test has done so unless it failed
+	return s
+}
+
+// begun returns once the tool was started so many times.
+func (s *slowTool) begun(times int) {
+	s.Helper()
+	if !eventually(func() bool { return len(s.started()) >= times }) {
+		s.Fatalf("the tool was started %d times, want %d", len(s.started()), times)
+	}
+}
+
+// started returns the processes of the tool, by now perhaps ended.
+func (s *slowTool) started() (pids []int) {
+	text, _ := os.ReadFile(s.runs)
+	for rest := string(text); ; {
+		var pid int
+		if n, _ := fmt.Sscan(rest, &pid); n == 0 {
+			return pids
+		}
+		pids = append(pids, pid)
+		rest = rest[len(fmt.Sprint(pid))+1:]
+	}
+}
+
+// goOn lets the run that waits do its work, and all later ones.
+func (s *slowTool) goOn() {
+	s.Helper()
+	s.must(unix.Unmount(s.path, unix.MNT_DETACH))
+	down, err := os.OpenFile(s.down, os.O_WRONLY|unix.O_NONBLOCK, 0) // fails where no run waits
+	s.must(err)
+	_, err = down.WriteString("go on\n")
+	s.must(err)
+	s.must(down.Close())
+}
+
+// lastingCase is work that takes longer than a call.
+type lastingCase struct {
+	tool    string // what does the work
+	prepare func(w *world, r node.StageRequest, image string)
+	says    string // what an impatient call is told that goes on
+}
+
+func lastingCases() map[string]lastingCase {
+	return map[string]lastingCase{
+		"format": {"mkfs.ext4", func(*world, node.StageRequest, string) {}, "making the ext4 on /dev/loop"},
+		"check": {"e2fsck", func(w *world, r node.StageRequest, image string) {
+			w.used(r)
+			out, err := exec.CommandContext(w.context(), "debugfs", "-w", "-R", "set_super_value state 2", image).CombinedOutput()
+			if err != nil {
+				w.Fatalf("debugfs: %v\n%s", err, out)
+			}
+		}, "checking the ext4 on /dev/loop"},
+		"grow": {"resize2fs", func(w *world, r node.StageRequest, image string) {
+			w.used(r)
+			w.must(os.Truncate(image, 64<<20))
+		}, "growing the ext4 on /dev/loop"},
+	}
+}
+
+// used stages the volume once and puts data on it.
+func (w *world) used(r node.StageRequest) {
+	w.Helper()
+	w.stage(r)
+	w.write(filepath.Join(r.StagingPath, "data"), "data")
+	w.unstage(r)
+}
+
+// impatient stages with the time of one call.
+func (w *world) impatient(r node.StageRequest) error {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.context(), requestTime)
+	defer cancel()
+	begun := time.Now()
+	err := w.service.Stage(ctx, r)
+	if took := time.Since(begun); took > requestTime+tolerance {
+		w.Errorf("the call took %s; it ended with %v", took, err)
+	}
+	return err
+}
+
+// Work on a device goes on after its call, the next calls find it, and it is begun once: the volume is staged after finitely
+// many calls. Meanwhile the volume is not given to anybody.
+func TestWorkOnADeviceOutlivesItsCall(t *testing.T) {
+	for name, c := range lastingCases() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			image := w.image("v", 16)
+			staging := w.stageRequest("v")
+			c.prepare(w, staging, image)
+			tool := newSlowTool(w, c.tool)
+			for range 3 {
+				w.want(w.impatient(staging), backends.Busy, c.says, "goes on in the background", "so far")
+				tool.begun(1)
+				w.want(w.service.Publish(w.context(), w.publishRequest("v")), backends.InUse)
+				if len(w.loops()) != 1 || len(w.mounts()) != 0 {
+					t.Errorf("while the tool works there are %v and %v", w.loops(), w.mounts())
+				}
+			}
+			tool.goOn()
+			w.stage(staging)
+			if runs := tool.started(); len(runs) != 1 {
+				t.Errorf("the tool was started %d times, want once", len(runs))
+			}
+			if name != "format" {
+				w.wantContent(filepath.Join(staging.StagingPath, "data"), "data")
+			}
+			w.publish(w.publishRequest("v"))
+			w.unpublish(w.publishRequest("v"))
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
+}
+
+// walks counts the walks over the owners.
+type walks struct{ began, failed atomic.Int32 }
+
+func (c *walks) WalkBegan() { c.began.Add(1) }
+
+func (c *walks) WalkProgressed(int64, int64, int64) {}
+
+func (c *walks) WalkEnded(_ time.Duration, err error) {
+	if err != nil {
+		c.failed.Add(1)
+	}
+}
+
+// The walk over the owners goes on after its call, over a server that does not answer for a while.
+func TestOwnershipOutlivesItsCall(t *testing.T) {
+	server := stall.Serve(t)
+	w := newWorld(t)
+	w.groups = true
+	seen := &walks{}
+	w.observer = seen
+	w.restart()
+	w.must(os.Mkdir(filepath.Join(server.Real, "v"), 0o755))
+	w.shelf.sources["v"] = backends.Directory{Path: filepath.Join(server.Dir, "v")}
+	staging := w.stageRequest("v")
+	staging.MountGroup = "4711"
+	for i := range 200 {
+		w.write(filepath.Join(server.Real, "v", fmt.Sprint(i)), "data")
+	}
+	server.StopAt(t, stall.Lookup, 100)
+	for range 3 {
+		w.want(w.impatient(staging), backends.Busy, "giving the files", "4711", "goes on in the background")
+		w.want(w.service.Publish(w.context(), w.publishRequest("v")), backends.InUse)
+	}
+	server.Continue(t)
+	w.stage(staging)
+	if seen.began.Load() != 1 || seen.failed.Load() != 0 {
+		t.Errorf("%d walks were begun, and %d failed; want one that succeeds", seen.began.Load(), seen.failed.Load())
+	}
+	if got := w.groupOf(filepath.Join(staging.StagingPath, "199")); got != 4711 {
+		t.Errorf("the last file belongs to group %d", got)
+	}
+	w.unstage(staging)
+	w.wantNothingLeft()
+}
+
+// Unstage ends what goes on, and waits for it: nothing writes to the device any more. The volume can be staged again.
+func TestUnstageEndsWork(t *testing.T) {
+	for name, c := range lastingCases() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			image := w.image("v", 16)
+			staging := w.stageRequest("v")
+			c.prepare(w, staging, image)
+			tool := newSlowTool(w, c.tool)
+			w.want(w.impatient(staging), backends.Busy)
+			tool.begun(1)
+			if name == "grow" { // a resize is not cut short: that would need this node to repair it
+				ctx, cancel := context.WithTimeout(w.context(), requestTime)
+				defer cancel()
+				w.want(w.service.Unstage(ctx, "v", staging.StagingPath), backends.Busy, "growing the ext4", "goes on")
+				tool.goOn()
+				w.unstage(staging)
+			} else {
+				w.unstage(staging)
+				w.must(unix.Unmount(tool.path, unix.MNT_DETACH))
+			}
+			if pid := tool.started()[0]; unix.Kill(pid, 0) == nil {
+				t.Errorf("process %d of the tool is alive after Unstage", pid)
+			}
+			w.wantNothingLeft()
+			w.stage(staging)
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
+}
+
+// The end of the process ends what goes on; the next process takes it up.
+func TestCloseEndsWork(t *testing.T) {
+	for _, name := range []string{"format", "check"} {
+		t.Run(name, func(t *testing.T) {
+			c := lastingCases()[name]
+			w := newWorld(t)
+			image := w.image("v", 16)
+			staging := w.stageRequest("v")
+			c.prepare(w, staging, image)
+			tool := newSlowTool(w, c.tool)
+			w.want(w.impatient(staging), backends.Busy)
+			tool.begun(1)
+			w.must(w.service.Close(w.context()))
+			if pid := tool.started()[0]; unix.Kill(pid, 0) == nil {
+				t.Errorf("process %d of the tool outlives the service", pid)
+			}
+			w.want(w.impatient(staging), backends.Unavailable, "the process is ending")
+			w.must(unix.Unmount(tool.path, unix.MNT_DETACH))
+			w.restart()
+			w.stage(staging)
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
+}
+
+// A process that is killed leaves its tool at work. Until that has ended, a new one neither begins another nor lets
+// the volume go, and then it finishes.
+func TestToolOfAKilledProcess(t *testing.T) {
+	for name, c := range lastingCases() {
+		for _, disk := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, disk %t", name, disk), func(t *testing.T) {
+				w := newWorld(t)
+				image := w.image("v", 16)
+				staging := w.stageRequest("v")
+				if disk {
+					w.shelf.sources["v"] = backends.Device{Path: w.attach(image)}
+					w.Cleanup(func() { _ = device.Detach(w.context(), image) })
+				}
+				c.prepare(w, staging, image)
+				if disk && name == "grow" {
+					_, err := device.Refresh(w.context(), w.shelf.sources["v"].(backends.Device).Path)
+					w.must(err)
+				}
+				tool := newSlowTool(w, c.tool)
+				w.want(w.impatient(staging), backends.Busy)
+				tool.begun(1)
+				w.restart()
+				w.want(w.impatient(staging), backends.Busy, "a tool that was started before still works on it")
+				if err := w.service.Unstage(w.context(), "v", staging.StagingPath); !backends.Is(err, backends.Busy) && !backends.Is(err, backends.InUse) {
+					t.Errorf("unstaged while a tool works on the device: %v", err)
+				}
+				if runs := tool.started(); len(runs) != 1 {
+					t.Errorf("the tool was started %d times, want once", len(runs))
+				}
+				tool.goOn()
+				var err error
+				if !eventually(func() bool { err = w.service.Stage(w.context(), staging); return err == nil }) {
+					t.Errorf("staging after the tool has ended: %v", err)
+				}
+				w.unstage(staging)
+				if !disk {
+					w.wantNothingLeft()
+				}
+			})
+		}
+	}
+}
+
+// What work in the background fails with is the next call's to hear, once, and nothing is left.
+func TestFailureOfWork(t *testing.T) {
+	w := newWorld(t)
+	w.image("v", 16)
+	staging := w.stageRequest("v")
+	tool := newSlowTool(w, "mkfs.ext4")
+	w.want(w.impatient(staging), backends.Busy)
+	tool.begun(1)
+	w.must(unix.Kill(tool.started()[0], unix.SIGKILL))
+	w.want(w.impatient(staging), backends.Unknown, "mkfs.ext4")
+	w.wantNothingLeft()
+	w.must(unix.Unmount(tool.path, unix.MNT_DETACH))
+	w.stage(staging)
+	w.unstage(staging)
+	w.wantNothingLeft()
+}
