@@ -27,9 +27,11 @@ func (s *Service) Close(ctx context.Context) error { return s.works.Close(ctx) }
 // awaitWork waits for the work that an earlier call began. When that failed, what the earlier call made goes with
 // this call's failure. The phases after it look at what came of a success, or ask for the same work and are told.
 func (st *staging) awaitWork(ctx context.Context) error {
+	old := st.record.Staged
+	st.unfinished = old != nil && old.Pending && len(st.record.Published) == 0
 	err := st.service.works.Wait(ctx, st.request.Volume)
-	if err != nil && !st.worked() && st.record.Staged != nil && st.record.Staged.Pending && len(st.record.Published) == 0 {
-		st.want, st.begun = *st.record.Staged, true
+	if err != nil && st.unfinished && !st.worked() {
+		st.want, st.begun = *old, true
 	}
 	return err
 }

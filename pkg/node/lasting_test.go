@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
@@ -313,4 +315,53 @@ func TestFailureOfWork(t *testing.T) {
 	w.stage(staging)
 	w.unstage(staging)
 	w.wantNothingLeft()
+}
+
+// mayGrowMounted reports whether the kernel lets this process grow a mounted ext4: with CAP_SYS_RESOURCE.
+func (w *world) mayGrowMounted() bool {
+	w.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	w.must(err)
+	_, line, _ := strings.Cut(string(text), "CapEff:\t")
+	var effective uint64
+	_, err = fmt.Sscanf(line, "%x", &effective)
+	w.must(err)
+	return effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+}
+
+// An ext4 on a device that has grown meanwhile fills it when it is staged, by the kernel where it may, which needs no
+// check of all of it; also when the stage was killed after the mount.
+func TestGrowsOnStage(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {
+			w := newWorld(t)
+			image := w.image("v", 16)
+			staging := w.stageRequest("v")
+			w.used(staging)
+			if killed {
+				w.stage(staging)
+				w.intend(staging, ledger.Source{Kind: ledger.Device, Path: image, Image: true})
+			}
+			w.must(os.Truncate(image, 64<<20))
+			if killed {
+				_, err := device.Refresh(w.context(), strings.Fields(w.loops()[0])[0])
+				w.must(err)
+			}
+			online := w.mayGrowMounted()
+			t.Logf("the kernel may grow a mounted ext4: %t", online)
+			if online {
+				w.bind("/bin/false", "/usr/sbin/e2fsck")
+				t.Cleanup(func() { _ = unix.Unmount("/usr/sbin/e2fsck", unix.MNT_DETACH) })
+			}
+			w.stage(staging)
+			stats, err := w.service.Stats(w.context(), "v", staging.StagingPath)
+			w.must(err)
+			if stats.Bytes.Total < 48<<20 {
+				t.Errorf("the filesystem has %d bytes on a device of 64 MiB", stats.Bytes.Total)
+			}
+			w.wantContent(filepath.Join(staging.StagingPath, "data"), "data")
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
 }

@@ -50,7 +50,6 @@ func recipeFor(source backends.Source, request StageRequest) (recipe, error) {
 			{"probe", (*staging).probe},
 			{"check", (*staging).checkFilesystem},
 			{"format", (*staging).format},
-			{"grow", (*staging).growOffline},
 			{"mount", (*staging).mountDevice},
 			{"grow", (*staging).growMounted},
 		}}, nil

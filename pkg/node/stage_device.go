@@ -109,18 +109,6 @@ func (st *staging) checkFilesystem(ctx context.Context) error {
 	})
 }
 
-// growOffline grows a filesystem that is smaller than its device, if it is of a kind that does that
-// while it is not mounted.
-func (st *staging) growOffline(ctx context.Context) error {
-	if st.present || st.want.ReadOnly || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
-		return nil
-	}
-	path, fsType, base := st.device.Path, st.found.Type, st.repairBase()
-	return st.repair(ctx, "growing the "+fsType+" on", func(ctx context.Context, tools *filesystem.Tools) error {
-		return tools.GrowOffline(ctx, path, fsType, base)
-	})
-}
-
 // repairBase is where the intent to repair or grow this volume's filesystem is recorded.
 func (st *staging) repairBase() string {
 	hash := sha256.Sum256([]byte(st.request.Volume))
@@ -158,13 +146,4 @@ func (st *staging) mount(ctx context.Context, fs mount.Filesystem) error {
 func (st *staging) arrived(root mount.State) {
 	st.present = true
 	st.noteRoot(root)
-}
-
-// growMounted grows a filesystem that grows only while it is mounted.
-func (st *staging) growMounted(ctx context.Context) error {
-	offline := strings.HasPrefix(st.want.Source.FSType, "ext")
-	if offline || st.want.ReadOnly || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
-		return nil
-	}
-	return filesystem.GrowMounted(ctx, st.recipe.place, st.device.Path, st.want.Source.FSType)
 }

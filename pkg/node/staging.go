@@ -27,9 +27,11 @@ type staging struct {
 	// present tells that the volume is at its place, from before or by this call.
 	present bool
 	// begun tells that this call makes the volume, so that it takes it down again if it fails.
-	begun  bool
-	device *device.Device   // proven and held open; nil before
-	found  filesystem.Found // what is on it
+	begun bool
+	// unfinished tells that an earlier call made what there is, and nobody uses it yet.
+	unfinished bool
+	device     *device.Device   // proven and held open; nil before
+	found      filesystem.Found // what is on it
 	// formatDue tells that the device is blank, or that a call that was cut short was formatting it.
 	formatDue bool
 }
