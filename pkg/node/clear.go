@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -123,42 +122,29 @@ func freeDevice(ctx context.Context, staged ledger.Staging, bound uint64) error 
 		err = detachImage(ctx, source.Path, bound)
 	case source.Kind == ledger.Device && staged.Type == backends.Mount:
 		err = checkUnclaimed(source)
-	case source.Kind == "" && strings.HasSuffix(loopFile(bound), deletedMark):
-		err = device.DetachDevice(ctx, unix.Major(bound), unix.Minor(bound))
+	case source.Kind == "" && holdsFile(bound):
+		err = device.DetachDeleted(ctx, unix.Major(bound), unix.Minor(bound))
 	}
 	return namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
 }
 
 // detachImage detaches an image. The number of the loop device that it had, 0 when that is not known,
-// spares looking at all of them; alone it proves nothing, for once the loop device was free it may have
-// become another image's.
+// spares looking at all of them.
 func detachImage(ctx context.Context, image string, number uint64) error {
 	if number == 0 {
 		return device.Detach(ctx, image)
 	}
-	switch loopFile(number) {
-	case "":
+	if !holdsFile(number) {
 		return nil
-	case image, image + deletedMark:
-		return device.DetachFrom(ctx, image, unix.Major(number), unix.Minor(number))
 	}
-	return device.Detach(ctx, image)
+	return device.DetachFrom(ctx, image, unix.Major(number), unix.Minor(number))
 }
 
-// deletedMark is what the kernel puts after the path of a file that has no name any more.
-const deletedMark = " (deleted)"
-
-// loopFile returns the path of the file that a loop device holds (sysfs(5)): an empty string when the
-// number is that of no loop device, or of one that holds nothing, and "?" when that cannot be told.
-func loopFile(number uint64) string {
-	file, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%d:%d/loop/backing_file", unix.Major(number), unix.Minor(number)))
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO):
-		return ""
-	case err != nil:
-		return "?"
-	}
-	return strings.TrimSuffix(string(file), "\n")
+// holdsFile tells whether a loop device of that number may hold a file (sysfs(5)). Which one is seen only once it is open.
+func holdsFile(number uint64) bool {
+	name, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%d:%d/loop/backing_file", unix.Major(number), unix.Minor(number)))
+	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
+	return !gone && (err != nil || len(name) > 0)
 }
 
 // checkUnclaimed refuses while a device is still mounted somewhere, perhaps in another mount namespace, or a tool of a

@@ -14,6 +14,10 @@ const victim = "-test.run=^TestVictim$"
 
 func TestMain(m *testing.M) {
 	stall.Main()
+	if slices.Contains(os.Args, prying) {
+		pry()
+		os.Exit(0)
+	}
 	if slices.Contains(os.Args, victim) {
 		os.Exit(m.Run())
 	}

@@ -2,8 +2,10 @@ package device
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -104,21 +106,105 @@ func TestDetachDeletedImage(t *testing.T) {
 	wantLoops(t, path)
 }
 
-func TestDetachDevice(t *testing.T) {
+// The directory of the image is gone too, and there was a symlink above it.
+func TestDetachDeletedDirectory(t *testing.T) {
+	dir, path := t.TempDir(), image(t, mib)
+	link, volume := filepath.Join(dir, "pool"), filepath.Join(filepath.Dir(path), "volume")
+	moved := filepath.Join(link, "volume", "image")
+	for _, err := range []error{os.Symlink(filepath.Dir(path), link), os.Mkdir(volume, 0o700), os.Rename(path, filepath.Join(volume, "image"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := open(t, moved, mib, Options{Persistent: true})
+	if err := errors.Join(d.Close(), os.RemoveAll(volume)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Detach(t.Context(), moved); err != nil {
+		t.Fatal(err)
+	}
+	if name, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(d.Path), "loop/backing_file")); err == nil && strings.HasPrefix(string(name), volume) {
+		t.Errorf("%s holds %s still", d.Path, name)
+	}
+}
+
+// A number says nothing about what a loop device holds by now: when the image's own was freed, it may be another
+// image's, of a volume that is in use.
+func TestDetachSparesOthers(t *testing.T) {
+	path, other := image(t, mib), image(t, mib)
+	d := open(t, other, mib, Options{Persistent: true})
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gone := filepath.Join(t.TempDir(), "gone.img")
+	for name, detach := range map[string]func() error{
+		"DetachFrom":                      func() error { return DetachFrom(t.Context(), path, d.Major, d.Minor) },
+		"DetachFrom, image gone":          func() error { return DetachFrom(t.Context(), gone, d.Major, d.Minor) },
+		"DetachDeleted":                   func() error { return DetachDeleted(t.Context(), d.Major, d.Minor) },
+		"Detach, found before it changed": func() error { return detachFound(t, path, d.Path) },
+	} {
+		if err := detach(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if found, err := FindLoops(t.Context(), other); err != nil || len(found) != 1 {
+			t.Fatalf("%s took another image's loop device away: it has %v (%v)", name, found, err)
+		}
+	}
+}
+
+// detachFound is Detach of an image after it was found to be attached to a loop device.
+func detachFound(t *testing.T, path, node string) error {
+	t.Helper()
+	s, err := subjectOf(path)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	_, err = loopDevice{node}.detach(t.Context(), s.held)
+	return err
+}
+
+// The image has another loop device by now than the one that is known.
+func TestDetachFromFindsIt(t *testing.T) {
+	path, other := image(t, mib), image(t, mib)
+	for _, p := range []string{path, other} {
+		if err := open(t, p, mib, Options{Persistent: true}).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := FindLoops(t.Context(), other)
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Stat(found[0], &stat); err != nil {
+		t.Fatal(err)
+	}
+	if err := DetachFrom(t.Context(), path, unix.Major(stat.Rdev), unix.Minor(stat.Rdev)); err != nil {
+		t.Fatal(err)
+	}
+	wantLoops(t, path)
+	wantLoops(t, other, found[0])
+}
+
+func TestDetachDeleted(t *testing.T) {
 	path := image(t, mib)
 	d := open(t, path, mib, Options{Persistent: true})
-	wantKind(t, DetachDevice(t.Context(), d.Major, d.Minor), backends.InUse)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, DetachDeleted(t.Context(), d.Major, d.Minor), backends.InUse)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time there is nothing to do
-		if err := DetachDevice(t.Context(), d.Major, d.Minor); err != nil {
+		if err := DetachDeleted(t.Context(), d.Major, d.Minor); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantLoops(t, path)
-	wantKind(t, DetachDevice(t.Context(), 8, 0), backends.Invalid)
-	if err := DetachDevice(t.Context(), loopMajor, 1<<19); err != nil {
+	wantKind(t, DetachDeleted(t.Context(), 8, 0), backends.Invalid)
+	if err := DetachDeleted(t.Context(), loopMajor, 1<<19); err != nil {
 		t.Errorf("detaching a loop device that does not exist: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -65,7 +64,14 @@ func (l *located) attached(ctx context.Context) ([]loopDevice, error) {
 // Unavailable when a device that may hold it does not answer, or the context ends first.
 func FindLoops(ctx context.Context, imagePath string) ([]string, error) {
 	call := deadline.Call{Name: fmt.Sprintf("looking for the loop devices of %q", imagePath)}
-	found, err := deadline.Do(ctx, call, func(ctx context.Context) ([]loopDevice, error) { return loopsOf(ctx, imagePath) }, nil)
+	found, err := deadline.Do(ctx, call, func(ctx context.Context) ([]loopDevice, error) {
+		image, err := subjectOf(imagePath)
+		if err != nil {
+			return nil, err
+		}
+		defer image.close()
+		return image.loops(ctx)
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -77,35 +83,25 @@ func FindLoops(ctx context.Context, imagePath string) ([]string, error) {
 	return paths, nil
 }
 
-func loopsOf(ctx context.Context, imagePath string) ([]loopDevice, error) {
-	image, err := locateImage(imagePath)
-	if backends.Is(err, backends.NotFound) {
-		return deletedLoops(imagePath)
+// loops finds the loop devices that hold the image.
+func (s subject) loops(ctx context.Context) ([]loopDevice, error) {
+	if s.image == nil {
+		return deletedLoops(s.gone)
 	}
+	file, err := s.image.reopen(true)
 	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = image.Close() }() // O_PATH
-	file, err := image.reopen(true)
-	if err != nil {
-		return nil, backends.Errorf(openKind(err), "opening image %q: %w", imagePath, err)
+		return nil, backends.Errorf(openKind(err), "opening image %q: %w", s.image.Name(), err)
 	}
 	defer func() { _ = file.Close() }() // open for reading only
 	free, err := unopened(file)
 	if err != nil || free {
 		return nil, err
 	}
-	return image.attached(ctx)
+	return s.image.attached(ctx)
 }
 
-// deletedLoops finds loop devices whose file is gone. The kernel marks its name, as it was without
-// symlinks, with " (deleted)".
-func deletedLoops(imagePath string) ([]loopDevice, error) {
-	dir, err := filepath.EvalSymlinks(filepath.Dir(imagePath))
-	if err != nil {
-		dir = filepath.Dir(imagePath)
-	}
-	gone := filepath.Join(dir, filepath.Base(imagePath)) + loops.Deleted
+// deletedLoops finds loop devices whose file is gone, by the kernel's name for it.
+func deletedLoops(gone string) ([]loopDevice, error) {
 	all, err := loops.Attached()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,113 @@
+package node_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
+)
+
+var churnTime = flag.Duration("churn", 5*time.Second, "how long TestChurn stages and unstages; 10m is the long form")
+
+// prying makes the test's binary a process that opens each loop device for an instant, over and over.
+const prying = "-prying"
+
+// pry opens each loop device that holds something, as udev does with each new device, until its parent ends.
+func pry() {
+	for os.Getppid() != 1 {
+		devices, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+		for _, device := range devices {
+			fd, err := unix.Open("/dev/"+filepath.Base(filepath.Dir(filepath.Dir(device))), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err == nil {
+				time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+				_ = unix.Close(fd)
+			}
+		}
+	}
+}
+
+// Raw and mounted volumes come and go as fast as they can while somebody opens each loop device, so that the devices are
+// freed late, and their numbers are taken at once by others: nobody takes away or is shown the device of another.
+func TestChurn(t *testing.T) {
+	w := newWorld(t)
+	opener := exec.CommandContext(t.Context(), "/proc/self/exe", prying)
+	w.must(opener.Start())
+	defer func() { _, _ = opener.Process.Kill(), opener.Wait() }() // it has nothing to say
+	var stages, lost atomic.Int64
+	var group sync.WaitGroup
+	end := time.Now().Add(*churnTime)
+	for i := range 6 {
+		volume, use := fmt.Sprint("mounted", i), backends.Mount
+		if i%2 == 0 {
+			volume, use = fmt.Sprint("raw", i), backends.Block
+		}
+		w.image(volume, 16)
+		request := w.stageRequest(volume)
+		request.Use.Type = use
+		group.Go(func() {
+			for time.Now().Before(end) && !t.Failed() {
+				w.churn(request, &stages, &lost)
+			}
+		})
+	}
+	group.Wait()
+	t.Logf("%d stages, %d devices lost", stages.Load(), lost.Load())
+	w.wantNothingLeft()
+}
+
+// churn stages and unstages a volume once, and looks at its device for as long as it is staged.
+func (w *world) churn(r node.StageRequest, stages, lost *atomic.Int64) {
+	if err := w.service.Stage(w.context(), r); err != nil {
+		w.Errorf("staging %s: %v", r.Volume, err)
+		return
+	}
+	stages.Add(1)
+	for range rand.IntN(4) {
+		if err := w.isOwn(r); err != nil {
+			lost.Add(1)
+			w.Errorf("%s: %v", r.Volume, err)
+		}
+	}
+	if err := w.service.Unstage(w.context(), r.Volume, r.StagingPath); err != nil {
+		w.Errorf("unstaging %s: %v", r.Volume, err)
+	}
+}
+
+// isOwn tells whether what shows where the volume is staged is on its image.
+func (w *world) isOwn(r node.StageRequest) error {
+	var image, place unix.Stat_t
+	if err := unix.Stat(w.path("images", r.Volume), &image); err != nil {
+		return err
+	}
+	path, number := r.StagingPath, &place.Dev
+	if r.Use.Type == backends.Block {
+		path, number = filepath.Join(path, "device"), &place.Rdev
+	}
+	if err := unix.Stat(path, &place); err != nil {
+		return err
+	}
+	fd, err := unix.Open(fmt.Sprintf("/dev/loop%d", unix.Minor(*number)), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	info, err := unix.IoctlLoopGetStatus64(fd)
+	if err != nil {
+		return fmt.Errorf("its device holds nothing: %w", err)
+	}
+	if info.Inode != image.Ino || info.Device != image.Dev {
+		return fmt.Errorf("its device shows another image: inode %d, want %d", info.Inode, image.Ino)
+	}
+	return nil
+}
