@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -91,8 +91,13 @@ func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 		return backends.Errorf(backends.Exists, "something else is mounted at %s (device %d:%d, inode %d): unmount it, or choose another path",
 			st.recipe.place, unix.Major(state.Dev), unix.Minor(state.Dev), state.Ino)
 	}
-	if st.record.Staged == nil && state.ReadOnly != st.want.ReadOnly {
-		return backends.Errorf(backends.Exists, "it is mounted at %s already with read-only %t, and asked for with %t: unstage it first", st.recipe.place, state.ReadOnly, st.want.ReadOnly)
+	if st.record.Staged == nil {
+		if state.ReadOnly != st.want.ReadOnly {
+			return backends.Errorf(backends.Exists, "it is mounted at %s already with read-only %t, and asked for with %t: unstage it first", st.recipe.place, state.ReadOnly, st.want.ReadOnly)
+		}
+		if err := st.adoptPublications(ctx); err != nil {
+			return err
+		}
 	}
 	if st.request.Use.Type == backends.Mount {
 		if err := compareOptions(st.recipe.place, st.request.MountOptions); err != nil {
@@ -139,28 +144,39 @@ func (st *staging) holdsDirectory(_ context.Context, state mount.State) (bool, e
 
 // holdsNode compares the device node that is bound with those that the source stands for.
 func (st *staging) holdsNode(ctx context.Context, state mount.State) (bool, error) {
-	numbers, err := deviceNumbers(ctx, st.want.Source)
-	return slices.Contains(numbers, state.Rdev), err
+	return standsFor(ctx, st.want.Source, state.Rdev)
+}
+
+// standsFor tells whether a recorded source stands for the device of that number.
+func standsFor(ctx context.Context, source ledger.Source, number uint64) (bool, error) {
+	devices, err := devicesOf(ctx, source)
+	return slices.Contains(slices.Collect(maps.Values(devices)), number), err
 }
 
 // holdsDevice compares the device of the mounted filesystem with those that the source stands for. A
 // btrfs has a number of its own, so that the mount table has to be asked.
 func (st *staging) holdsDevice(ctx context.Context, state mount.State) (bool, error) {
-	numbers, err := deviceNumbers(ctx, st.want.Source)
-	if err != nil || slices.Contains(numbers, state.Dev) {
-		return err == nil, err
+	if right, err := standsFor(ctx, st.want.Source, state.Dev); err != nil || right {
+		return right, err
 	}
-	for _, number := range numbers {
-		mounts, err := mount.FindByDevice(unix.Major(number), unix.Minor(number))
-		if err != nil || slices.Contains(mounts, st.recipe.place) {
-			return err == nil, err
-		}
+	shown, ok, err := mountedAt(st.recipe.place)
+	if err != nil || !ok {
+		return false, err
 	}
-	return false, nil
+	return standsFor(ctx, st.want.Source, shown.Device())
 }
 
-// deviceNumbers returns the numbers of the block devices that a recorded source stands for now.
-func deviceNumbers(ctx context.Context, source ledger.Source) ([]uint64, error) {
+// mountedAt reads the mount table for what is mounted at a path.
+func mountedAt(path string) (mount.Entry, bool, error) {
+	table, err := mount.ReadTable()
+	if err != nil {
+		return mount.Entry{}, false, err
+	}
+	return table.At(path)
+}
+
+// devicesOf returns the block devices that a recorded source stands for now: their paths and numbers.
+func devicesOf(ctx context.Context, source ledger.Source) (map[string]uint64, error) {
 	paths := []string{source.Path}
 	if source.Image {
 		loops, err := device.FindLoops(ctx, source.Path)
@@ -169,7 +185,7 @@ func deviceNumbers(ctx context.Context, source ledger.Source) ([]uint64, error) 
 		}
 		paths = loops
 	}
-	var numbers []uint64
+	devices := map[string]uint64{}
 	for _, path := range paths {
 		var stat unix.Stat_t
 		err := unix.Stat(path, &stat)
@@ -178,10 +194,10 @@ func deviceNumbers(ctx context.Context, source ledger.Source) ([]uint64, error) 
 		case err != nil:
 			return nil, backends.Errorf(backends.Unavailable, "cannot look at device %s: %w", path, err)
 		case stat.Mode&unix.S_IFMT == unix.S_IFBLK:
-			numbers = append(numbers, stat.Rdev)
+			devices[path] = stat.Rdev
 		}
 	}
-	return numbers, nil
+	return devices, nil
 }
 
 // holdsExport compares with the record. Where there is none the mount table has to be asked what was
@@ -190,11 +206,6 @@ func (st *staging) holdsExport(_ context.Context, state mount.State) (bool, erro
 	if old := st.record.Staged; old != nil && !old.Pending && old.Source == st.want.Source {
 		return old.Root == rootOf(state), nil
 	}
-	mounts, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(st.recipe.place))
-	if err != nil {
-		return false, backends.Errorf(backends.Unavailable, "cannot tell what is mounted at %s: %w", st.recipe.place, err)
-	}
-	return slices.ContainsFunc(mounts, func(m *mountinfo.Info) bool {
-		return m.Source == st.want.Source.Path && m.FSType == st.want.Source.FSType
-	}), nil
+	shown, ok, err := mountedAt(st.recipe.place)
+	return ok && shown.Source == st.want.Source.Path && shown.FSType == st.want.Source.FSType, err
 }

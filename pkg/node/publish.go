@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -141,12 +142,26 @@ func (p *publishing) compare(ctx context.Context) error {
 func (p *publishing) checkExclusive(ctx context.Context) error {
 	record, targets := livePublications(ctx, p.record.WithoutPublication(p.want.Target))
 	for _, target := range targets {
+		if samePath(target, p.want.Target) {
+			p.record = p.record.WithoutPublication(target)
+			continue
+		}
 		other, _ := record.Publication(target)
 		if exclusive(other.Mode) || exclusive(p.want.Mode) {
 			return backends.Errorf(backends.InUse, "it is published at %s already, and with mode %s at one target only", strings.Join(targets, ", "), other.Mode)
 		}
 	}
 	return nil
+}
+
+// samePath tells whether two paths are one but for symlinks above them, which what was adopted from the mount table has not.
+func samePath(a, b string) bool {
+	one, err := os.Stat(filepath.Dir(a))
+	if err != nil || filepath.Base(a) != filepath.Base(b) {
+		return false
+	}
+	other, err := os.Stat(filepath.Dir(b))
+	return err == nil && os.SameFile(one, other)
 }
 
 // exclusive tells whether a volume in the mode has one target at most: all modes of a single node but

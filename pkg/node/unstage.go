@@ -24,6 +24,7 @@ func unstagePhases() []phase[*unstaging] {
 		{"published", (*unstaging).checkUnpublished},
 		{"work", (*unstaging).endWork},
 		{"find", (*unstaging).find},
+		{"published", (*unstaging).checkShown},
 		{"clear", (*unstaging).clear},
 		{"release", (*unstaging).release},
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,8 +130,13 @@ func TestMountOtherTypes(t *testing.T) {
 			format(t, d, fsType)
 			must(t, mountAt(t, Filesystem{Type: fsType, Source: d.Path, Options: []string{"noatime"}}, target(t, dir+"/target")))
 			must(t, d.Close())
-			if got, err := FindByDevice(d.Major, d.Minor); err != nil || len(got) != 1 || got[0] != dir+"/target" {
-				t.Errorf("FindByDevice = %v, %v", got, err)
+			table, err := ReadTable()
+			must(t, err)
+			if entry, ok, err := table.At(dir + "/target"); err != nil || !ok || entry.Device() != d.Number() {
+				t.Errorf("the table has %v (%v), want device %d:%d", entry, err, d.Major, d.Minor)
+			}
+			if got := table.Where(table.OnDevice(d.Number())); !slices.Equal(got, []string{dir + "/target"}) {
+				t.Errorf("the filesystem on %s shows at %v", d.Path, got)
 			}
 			must(t, os.WriteFile(dir+"/target/data", nil, 0o600), Unmount(t.Context(), dir+"/target"))
 			// The loop device went with the mount.

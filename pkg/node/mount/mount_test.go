@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -341,20 +340,5 @@ func TestCorruptedIsFoundDeep(t *testing.T) {
 		if Corrupted(err) {
 			t.Errorf("%v is taken for a corrupted mount", err)
 		}
-	}
-}
-
-func TestFindByDevice(t *testing.T) {
-	dir := folder(t, "a", "b")
-	d := disk(t)
-	must(t, mountAt(t, ext4(d), target(t, dir+"/a")))
-	must(t, bindAt(t, dir+"/a", target(t, dir+"/b"), true))
-	got, err := FindByDevice(d.Major, d.Minor)
-	slices.Sort(got)
-	if err != nil || !slices.Equal(got, []string{dir + "/a", dir + "/b"}) {
-		t.Errorf("FindByDevice = %v, %v", got, err)
-	}
-	if got, err := FindByDevice(4000, 1); err != nil || len(got) != 0 {
-		t.Errorf("FindByDevice of no device = %v, %v", got, err)
 	}
 }

@@ -1,0 +1,146 @@
+package node
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+)
+
+// A record that is lost says no more where a volume is published. The mount table does: all mounts that show what the volume's
+// staging path shows, or what its backend says that it is, are its publications.
+
+// checkShown refuses to unstage a volume without a record that shows elsewhere.
+func (un *unstaging) checkShown(ctx context.Context) error {
+	if un.record.Staged != nil {
+		return nil
+	}
+	found, err := findShown(ctx, un.path, un.staged.Source)
+	if err != nil {
+		return err
+	}
+	if len(found.elsewhere) > 0 {
+		return backends.Errorf(backends.InUse, "it is still published at %s: unpublish it first", strings.Join(found.elsewhere, ", "))
+	}
+	if found.place == un.path {
+		un.noteDevice(ctx, found.mount)
+	}
+	return nil
+}
+
+// noteDevice notes which device the filesystem at the staging path is on. Once it is unmounted nobody can tell, and it may
+// be mounted in another mount namespace still; then this call fails, and the next one must know it too. An image's loop
+// device is found by the image.
+func (un *unstaging) noteDevice(ctx context.Context, shown mount.Entry) {
+	const loopMajor = 7
+	number, source := shown.Device(), &un.staged.Source
+	major := unix.Major(number)
+	if major == 0 || shown.Root != "/" || source.Image || source.Kind == "" && major == loopMajor {
+		return
+	}
+	un.staged.Type, un.staged.Pending = backends.Mount, true
+	source.Kind, source.DevicePath, source.Major, source.Minor = ledger.Device, shown.Source, major, unix.Minor(number)
+	record := un.record.WithStaging(&un.staged)
+	if err := un.service.ledger.Put(record); err != nil {
+		un.service.log.WarnContext(ctx, "cannot note what is unstaged", "volume", un.record.Volume, "error", err)
+		return
+	}
+	un.record = record
+}
+
+// adoptPublications takes into the record of a volume that has none where it shows besides its place.
+func (st *staging) adoptPublications(ctx context.Context) error {
+	found, err := findShown(ctx, st.want.Path, st.want.Source)
+	if err != nil {
+		return err
+	}
+	for _, target := range found.elsewhere {
+		state, err := mount.Inspect(ctx, target)
+		if err != nil && !mount.Corrupted(err) {
+			return err
+		}
+		st.record = st.record.WithPublication(ledger.Publication{Target: target, Mode: st.want.Mode, ReadOnly: state.ReadOnly})
+		st.service.log.WarnContext(ctx, "the record of a volume was lost; it counts as published where it shows", "volume", st.request.Volume, "path", target)
+	}
+	return nil
+}
+
+// showing is where a volume shows without a record.
+type showing struct {
+	place     string      // in the staging path; empty when nothing shows there
+	mount     mount.Entry // at the place
+	elsewhere []string
+}
+
+// findShown looks for a volume at its staging path, and for what shows there, or is its source, everywhere else.
+func findShown(ctx context.Context, stagingPath string, source ledger.Source) (found showing, err error) {
+	place, err := stagedPlace(ctx, stagingPath)
+	if err != nil {
+		return found, err
+	}
+	devices, err := devicesOf(ctx, source)
+	if err != nil || place == "" && len(devices) == 0 && source.Kind != ledger.Directory {
+		return found, err
+	}
+	table, err := mount.ReadTable()
+	if err != nil {
+		return found, err
+	}
+	parts, err := partsOf(table, devices, source)
+	if err != nil {
+		return found, err
+	}
+	if place != "" {
+		shown, ok, err := table.At(place)
+		if err != nil {
+			return found, err
+		}
+		if ok {
+			found.place, found.mount = place, shown
+			parts = append(parts, table.Shown(shown))
+		}
+	}
+	found.elsewhere = table.Where(parts...)
+	return found, nil
+}
+
+// stagedPlace is where in a staging path a volume shows; an empty string when nothing is mounted there, or nobody can tell what.
+func stagedPlace(ctx context.Context, path string) (string, error) {
+	for _, place := range []string{path, devicePlace(path)} {
+		mounted, err := mount.Mounted(ctx, place)
+		switch {
+		case mount.Corrupted(err):
+			return "", nil
+		case err != nil:
+			return "", err
+		case mounted:
+			return place, nil
+		}
+	}
+	return "", nil
+}
+
+// partsOf are the parts of filesystems that a source stands for: a directory, or the nodes of devices and the filesystems on them.
+func partsOf(table mount.Table, devices map[string]uint64, source ledger.Source) (parts []mount.Part, err error) {
+	paths := slices.Collect(maps.Keys(devices))
+	if source.Kind == ledger.Directory {
+		paths = append(paths, source.Path)
+	}
+	for _, path := range paths {
+		part, err := table.Of(path)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	for _, number := range devices {
+		parts = append(parts, table.OnDevice(number))
+	}
+	return parts, nil
+}

@@ -1,0 +1,142 @@
+package mount
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Table is what is mounted in this mount namespace at one instant. To read it takes the longer the more is mounted: it is
+// for what cannot be told in another way, and not for the hot path.
+type Table struct{ byID map[int]*mountinfo.Info }
+
+// ReadTable reads the mount table. Kinds: Unavailable.
+func ReadTable() (Table, error) {
+	infos, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return Table{}, backends.Errorf(backends.Unavailable, "cannot tell what is mounted on this node: %w", err)
+	}
+	t := Table{byID: make(map[int]*mountinfo.Info, len(infos))}
+	for _, info := range infos {
+		t.byID[info.ID] = info
+	}
+	return t, nil
+}
+
+// Entry is one mount of a table.
+type Entry struct{ *mountinfo.Info }
+
+// At returns what is mounted at a path, by the mount's ID: the table has paths without symlinks. ok is false when nothing is.
+// A filesystem whose server does not answer is not asked. Kinds: as Inspect.
+func (t Table) At(path string) (m Entry, ok bool, err error) {
+	state, err := glance(path, unix.AT_STATX_DONT_SYNC)
+	if err != nil || !state.Mounted {
+		return Entry{}, false, err
+	}
+	m.Info, ok = t.byID[int(state.MountID)]
+	return m, ok, nil
+}
+
+// Device returns the number of the block device that a filesystem is on, and 0 for one that is on none. A btrfs has a number
+// of its own in place of the device's, so that its source is looked at.
+func (m Entry) Device() uint64 {
+	if m.FSType != "btrfs" {
+		return unix.Mkdev(uint32(m.Major), uint32(m.Minor))
+	}
+	var stat unix.Stat_t
+	if err := unix.Stat(m.Source, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return 0
+	}
+	return stat.Rdev
+}
+
+// Part is a file or directory of a filesystem, with all below it, as the mount table knows it.
+type Part struct {
+	shows func(Entry) bool
+	// known are mounts that show the part and are no news.
+	known []Entry
+}
+
+// Shown is the part that is mounted somewhere.
+func (t Table) Shown(m Entry) Part {
+	return Part{known: []Entry{m}, shows: func(other Entry) bool { return sameFilesystem(m, other) && within(other.Root, m.Root) }}
+}
+
+// OnDevice is all of the filesystem on a block device.
+func (t Table) OnDevice(number uint64) Part {
+	return Part{shows: func(m Entry) bool { return m.Device() == number }}
+}
+
+// Of is the file or directory at a path, and nothing when none is there. The mount that the path is on is known.
+// Kinds: Unavailable when the path cannot be looked at.
+func (t Table) Of(at string) (Part, error) {
+	plain, err := filepath.EvalSymlinks(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Part{shows: func(Entry) bool { return false }}, nil
+	}
+	if err != nil {
+		return Part{}, backends.Errorf(backends.Unavailable, "looking at %q: %w", at, err)
+	}
+	state, err := glance(plain, unix.AT_STATX_DONT_SYNC)
+	if err != nil {
+		return Part{}, err
+	}
+	on, ok := t.byID[int(state.MountID)]
+	if !ok {
+		return Part{}, backends.Errorf(backends.Unavailable, "the mount that %q is on has changed meanwhile", at)
+	}
+	root := path.Join(on.Root, strings.TrimPrefix(plain, on.Mountpoint))
+	return Part{known: []Entry{{on}}, shows: func(m Entry) bool { return sameFilesystem(Entry{on}, m) && within(m.Root, root) }}, nil
+}
+
+// Where returns the paths at which the parts show, without those of mounts that are known.
+func (t Table) Where(parts ...Part) []string {
+	var known []Entry
+	for _, p := range parts {
+		known = append(known, p.known...)
+	}
+	var paths []string
+	for _, info := range t.byID {
+		m := Entry{info}
+		news := !slices.ContainsFunc(known, func(k Entry) bool { return t.samePlace(k, m) })
+		if news && slices.ContainsFunc(parts, func(p Part) bool { return p.shows(m) }) {
+			paths = append(paths, m.Mountpoint)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// sameFilesystem tells whether two mounts are of one filesystem. Exports of one server may share a device number, and have
+// different sources then.
+func sameFilesystem(a, b Entry) bool {
+	return a.Major == b.Major && a.Minor == b.Minor && a.FSType == b.FSType && a.Source == b.Source
+}
+
+// samePlace tells whether two mounts are attached to one directory or file. So are the copies that propagation makes of a mount
+// (mount_namespaces(7)), which go with it.
+func (t Table) samePlace(a, b Entry) bool {
+	if a.Mountpoint == b.Mountpoint {
+		return true
+	}
+	below, other := t.byID[a.Parent], t.byID[b.Parent]
+	return below != nil && other != nil && sameFilesystem(Entry{below}, Entry{other}) && placeIn(below, a) == placeIn(other, b)
+}
+
+// placeIn is where in the filesystem of its parent a mount is attached.
+func placeIn(parent *mountinfo.Info, m Entry) string {
+	return path.Join(parent.Root, strings.TrimPrefix(m.Mountpoint, parent.Mountpoint))
+}
+
+// within tells whether a path is the directory or file or below it.
+func within(file, dir string) bool {
+	return file == dir || strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/")
+}
