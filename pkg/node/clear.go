@@ -23,7 +23,7 @@ const takeDownTime = 15 * time.Second
 
 // takeDown removes what this call made. What cannot be removed stays recorded, so that the next call
 // or an Unstage finds it.
-func (st *staging) takeDown(ctx context.Context) {
+func (st *staging) takeDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeDownTime)
 	defer cancel()
 	st.closeDevice()
@@ -35,6 +35,7 @@ func (st *staging) takeDown(ctx context.Context) {
 	if err != nil {
 		s.log.WarnContext(ctx, "what a failed staging made could not be taken down; it stays recorded", "volume", st.request.Volume, "path", st.request.StagingPath, "error", err)
 	}
+	return err
 }
 
 // forget replaces the record of a volume that is no longer staged, and tells the backend.

@@ -45,7 +45,7 @@ func publishPhases() []phase[*publishing] {
 func (s *Service) Publish(ctx context.Context, request PublishRequest) error {
 	return s.act(ctx, "publish", request.Volume, func(ctx context.Context) error {
 		p := &publishing{service: s, request: request, record: s.ledger.Get(request.Volume)}
-		return runPhases(ctx, p, publishPhases())
+		return p.staysPublished(ctx, runPhases(ctx, p, publishPhases()))
 	})
 }
 
@@ -237,10 +237,10 @@ func checkHidesNothing(target string) error {
 	return nil
 }
 
-// withCleanup adds what went wrong in cleaning up to the error that made it necessary.
+// withCleanup adds what went wrong in cleaning up to the error that made it necessary. Something is left then.
 func withCleanup(err, cleanup error) error {
 	if cleanup == nil {
 		return err
 	}
-	return backends.Errorf(kindOf(err), "%w (and afterwards: %w)", err, cleanup)
+	return backends.Errorf(unfinished(kindOf(err)), "%w (and afterwards: %w)", err, cleanup)
 }

@@ -81,7 +81,7 @@ func devicePlace(stagingPath string) string { return filepath.Join(stagingPath, 
 // than the call goes on in the background, for the next call to wait for, or a tool of an earlier process still works
 // on the device; Unavailable when the device is not (yet) the right one, or
 // the context ended. When that is so, the taking down may go on for a while in the background, and so may what
-// hangs; calls for the volume fail with Unavailable until it has ended.
+// hangs; calls for the volume fail with Unavailable until it has ended. So does one that leaves something, whatever else is wrong.
 func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 	var cause atomic.Pointer[error] // known before what was made is taken down, which may take longer than there is time
 	err := s.act(ctx, "stage", request.Volume, func(ctx context.Context) error {
@@ -94,13 +94,13 @@ func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 		err = st.run(ctx)
 		cause.Store(&err)
 		if err != nil && st.begun && !st.worked() {
-			st.takeDown(ctx)
+			err = withCleanup(err, st.takeDown(ctx))
 		}
 		st.closeDevice()
-		return err
+		return st.staysStaged(err)
 	})
 	if why := cause.Load(); why != nil && *why != nil && !errors.Is(err, *why) {
-		return failed("stage", request.Volume, backends.Errorf(kindOf(*why), "%w; what it made is still being taken down", *why))
+		return failed("stage", request.Volume, backends.Errorf(unfinished(kindOf(*why)), "%w; what it made is still being taken down", *why))
 	}
 	return err
 }

@@ -1,0 +1,48 @@
+package node
+
+import (
+	"context"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
+)
+
+// The kubelet forgets a mount of which it does not know whether it is there when the next call for it fails with a final
+// code: then nobody ever takes it down. So a call that fails says something final only if nothing is left of it, nor of the calls before.
+
+// unfinished is the Kind of a failure that leaves something: one after which the orchestrator asks again.
+func unfinished(kind backends.Kind) backends.Kind {
+	if kind == backends.Busy || kind == backends.Exhausted {
+		return kind
+	}
+	return backends.Unavailable
+}
+
+// staysStaged makes a failure of Stage one that is not final if the volume is recorded at the staging path still. One that says
+// that the volume is staged in another way than asked for says so itself, unless that way was never finished.
+func (st *staging) staysStaged(err error) error {
+	if err == nil {
+		return nil
+	}
+	left := st.service.ledger.Get(st.request.Volume).Staged
+	if left == nil || left.Path != st.request.StagingPath || kindOf(err) == backends.Exists && !left.Pending {
+		return err
+	}
+	return backends.Errorf(unfinished(kindOf(err)), "%w; what was made is left at %s: unstage it, or stage it again", err, left.Path)
+}
+
+// staysPublished makes a failure of Publish one that is not final if the volume shows at the target still, in the way that is asked for.
+func (p *publishing) staysPublished(ctx context.Context, err error) error {
+	if err == nil || kindOf(err) == backends.Exists {
+		return err
+	}
+	record := p.service.ledger.Get(p.request.Volume)
+	left, recorded := record.Publication(p.request.TargetPath)
+	if !recorded || left != p.want || record.Staged != nil && record.Staged.Type != p.request.Use.Type {
+		return err
+	}
+	if mounted, look := mount.Mounted(ctx, left.Target); look == nil && !mounted {
+		return err
+	}
+	return backends.Errorf(unfinished(kindOf(err)), "%w; what was made is left at %s: unpublish it, or publish it again", err, left.Target)
+}

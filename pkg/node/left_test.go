@@ -1,0 +1,112 @@
+package node_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+)
+
+// tooDeep nests directories deeper than a group can be given.
+func (w *world) tooDeep(path string) {
+	w.Helper()
+	dir, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	w.must(err)
+	for range 2050 {
+		w.must(unix.Mkdirat(dir, "d", 0o700))
+		below, err := unix.Openat(dir, "d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		w.must(err)
+		w.must(unix.Close(dir))
+		dir = below
+	}
+	w.must(unix.Close(dir))
+}
+
+// visitor opens a directory when files are begun to be given to a group, and stays.
+type visitor struct {
+	path string
+	open []*os.File
+}
+
+func (v *visitor) WalkBegan() {
+	if file, err := os.Open(v.path); err == nil {
+		v.open = append(v.open, file)
+	}
+}
+func (v *visitor) WalkProgressed(int64, int64, int64) {}
+func (v *visitor) WalkEnded(time.Duration, error)     {}
+
+func (v *visitor) leave() {
+	for _, file := range v.open {
+		_ = file.Close()
+	}
+	v.open = nil
+}
+
+// A stage fails for a reason that stays, and what it mounted cannot be taken down, or is of an earlier call: the orchestrator
+// must not hear that nothing is there, for then it forgets the mount.
+func TestStageLeavesAMount(t *testing.T) {
+	w := newWorld(t)
+	w.directory("v")
+	w.tooDeep(w.path("directories", "v"))
+	staging := w.stageRequest("v")
+	staging.MountGroup = "1"
+	guest := &visitor{path: staging.StagingPath}
+	w.groups, w.observer = true, guest
+	w.restart()
+	for range 2 {
+		w.want(w.service.Stage(w.context(), staging), backends.Unavailable, "deep", "is left", staging.StagingPath)
+		if len(w.mounts()) != 1 {
+			t.Errorf("mounted is %v: nothing is shown by this", w.mounts())
+		}
+	}
+	guest.leave()
+	w.unstage(staging)
+	w.wantNothingLeft()
+	guest.path = "/none"
+	w.want(w.service.Stage(w.context(), staging), backends.Invalid, "deep")
+	w.wantNothingLeft()
+}
+
+// An earlier stage was cut short, and the next fails before it comes to what that left.
+func TestStageFailsAfterAnother(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("v", 16)
+	staging := w.stageRequest("v")
+	w.stage(staging)
+	source := w.shelf.sources["v"]
+	for _, pending := range []bool{false, true} {
+		if pending {
+			w.intend(staging, ledger.Source{Kind: ledger.Device, Path: image, Image: true})
+		}
+		delete(w.shelf.sources, "v")
+		w.want(w.service.Stage(w.context(), staging), backends.Unavailable, "there is no volume", "is left", staging.StagingPath)
+		w.shelf.sources["v"] = source
+		options := staging
+		options.MountOptions = []string{"bind"}
+		w.want(w.service.Stage(w.context(), options), backends.Unavailable, "not allowed", "is left", staging.StagingPath)
+	}
+	w.unstage(staging)
+	delete(w.shelf.sources, "v")
+	w.want(w.service.Stage(w.context(), staging), backends.NotFound, "there is no volume")
+	w.wantNothingLeft()
+}
+
+// The volume is published, and published again in vain.
+func TestPublishFailsAfterAnother(t *testing.T) {
+	w := newWorld(t)
+	w.directory("v")
+	staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+	w.stage(staging)
+	w.publish(publishing)
+	w.detach(staging.StagingPath)
+	w.want(w.service.Publish(w.context(), publishing), backends.Unavailable, "NodeStageVolume", "is left", publishing.TargetPath)
+	w.unpublish(publishing)
+	w.want(w.service.Publish(w.context(), publishing), backends.InUse, "NodeStageVolume")
+	w.unstage(staging)
+	w.wantNothingLeft()
+}
