@@ -28,7 +28,7 @@ func (t *Tools) Check(ctx context.Context, path, fsType, intentBase string) erro
 	if !isExt(fsType) {
 		return nil
 	}
-	device, err := lockDevice(path)
+	device, err := lockDevice(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	locked, err := lockDevice(req.Path)
+	locked, err := lockDevice(ctx, req.Path)
 	if err != nil {
 		return Found{}, err
 	}

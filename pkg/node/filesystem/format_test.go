@@ -151,7 +151,7 @@ func mounted(t *testing.T, d *device.Device, fsType string) string {
 // A tool that is told to stop does, and the device is free afterwards.
 func TestToolIsKilledAtDeadline(t *testing.T) {
 	d := attach(t, image(t, mib))
-	locked, err := lockDevice(d.Path)
+	locked, err := lockDevice(t.Context(), d.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestToolIsKilledAtDeadline(t *testing.T) {
 	_, err = run(ctx, command{tool: "sleep", args: []string{"60"}, device: locked})
 	wantKind(t, err, backends.Unavailable)
 	locked.unlock()
-	again, err := lockDevice(d.Path)
+	again, err := lockDevice(t.Context(), d.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestToolIsKilledAtDeadline(t *testing.T) {
 // A tool that must not be stopped goes on when it is told to end, and keeps the device's lock meanwhile.
 func TestToolKeepsLock(t *testing.T) {
 	d := attach(t, image(t, mib))
-	locked, err := lockDevice(d.Path)
+	locked, err := lockDevice(t.Context(), d.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestToolKeepsLock(t *testing.T) {
 		ended <- err
 	}()
 	<-ctx.Done()
-	_, err = lockDevice(d.Path)
+	_, err = lockDevice(t.Context(), d.Path)
 	wantKind(t, err, backends.Busy)
 	_, err = NewTools(1).Format(t.Context(), request(d, "ext4"))
 	wantKind(t, err, backends.Busy)
@@ -190,7 +190,7 @@ func TestToolKeepsLock(t *testing.T) {
 		t.Errorf("it came to its end, and the error is %v", err)
 	}
 	locked.unlock()
-	again, err := lockDevice(d.Path)
+	again, err := lockDevice(t.Context(), d.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestToolKeepsLock(t *testing.T) {
 // With a tool that is told to end, what it started ends too: nothing writes to the device any more.
 func TestToolIsKilledWithItsChildren(t *testing.T) {
 	d := attach(t, image(t, mib))
-	locked, err := lockDevice(d.Path)
+	locked, err := lockDevice(t.Context(), d.Path)
 	if err != nil {
 		t.Fatal(err)
 	}

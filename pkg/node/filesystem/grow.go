@@ -83,7 +83,7 @@ func (t *Tools) GrowOffline(ctx context.Context, path, fsType, intentBase string
 	if err := Missing(fsType); err != nil {
 		return err
 	}
-	device, err := lockDevice(path)
+	device, err := lockDevice(ctx, path)
 	if err != nil {
 		return err
 	}

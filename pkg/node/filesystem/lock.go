@@ -1,8 +1,10 @@
 package filesystem
 
 import (
+	"context"
 	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,23 +17,58 @@ type lockedDevice struct {
 	turn *turn // nil unless turns are bounded
 }
 
-// lockDevice opens and locks a block device. Kinds: Busy when somebody has the lock; Unavailable when the
-// device cannot be opened.
-func lockDevice(path string) (*lockedDevice, error) {
+// udevPatience bounds how long a device is waited for that somebody looks at, as udev does with each new one (systemd.io,
+// "Locking Block Device Access"); lockPoll is how often the lock is tried.
+const (
+	udevPatience = 10 * time.Second
+	lockPoll     = 2 * time.Millisecond
+)
+
+// lockDevice opens and locks a block device. It waits for those who share a lock, because they only look, and not for a tool that
+// has the device for itself, because that works for as long as it takes. Kinds: Busy when somebody has the lock; Unavailable
+// when the device cannot be opened.
+func lockDevice(ctx context.Context, path string) (*lockedDevice, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "opening %q: %w", path, err)
 	}
 	device := &lockedDevice{File: os.NewFile(uintptr(fd), path)}
-	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		return device, nil
+	if err := device.lock(ctx); err != nil {
+		device.unlock()
+		return nil, err
 	}
-	device.unlock()
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, backends.Errorf(backends.Busy, "%s is locked: a tool that was started before still works on it: %w", path, err)
+	return device, nil
+}
+
+// lock takes the lock once those who share it have let go.
+func (d *lockedDevice) lock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, udevPatience)
+	defer cancel()
+	for {
+		err := d.tryLock(unix.LOCK_EX)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		if shared := d.tryLock(unix.LOCK_SH); shared != nil {
+			return backends.Errorf(backends.Busy, "%s is locked: a tool that was started before still works on it: %w", d.Name(), err)
+		}
+		_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // it was a question only
+		select {
+		case <-time.After(lockPoll):
+		case <-ctx.Done():
+			return backends.Errorf(backends.Busy, "%s is locked: somebody who looks at it has a shared lock, as udev takes it; wait for that (udevadm settle), "+
+				"or stop what holds it (/proc/locks): %w", d.Name(), err)
+		}
 	}
-	return nil, backends.Errorf(backends.Unavailable, "locking %s: %w", path, err)
+}
+
+// tryLock takes the lock if it is free. Kinds: Unavailable when the kernel refuses for another reason.
+func (d *lockedDevice) tryLock(how int) error {
+	err := unix.Flock(int(d.Fd()), how|unix.LOCK_NB)
+	if err == nil || errors.Is(err, unix.EWOULDBLOCK) {
+		return err
+	}
+	return backends.Errorf(backends.Unavailable, "locking %s: %w", d.Name(), err)
 }
 
 // unlock gives the lock back. Closing alone would not do: a process that is being started elsewhere at this

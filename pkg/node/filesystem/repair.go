@@ -64,7 +64,7 @@ func Interrupted(intentBase string) (bool, error) {
 //
 // Kinds: Busy when the tool still works; Unavailable when the filesystem cannot be put right (yet).
 func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
-	device, err := lockDevice(path)
+	device, err := lockDevice(ctx, path)
 	if err != nil {
 		return err
 	}

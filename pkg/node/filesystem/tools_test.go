@@ -86,7 +86,7 @@ func wantAllFree(t *testing.T, tools *Tools) {
 func occupied(t *testing.T, tools *Tools, script string) (path string, end func()) {
 	t.Helper()
 	d := attach(t, image(t, mib))
-	locked, err := lockDevice(d.Path)
+	locked, err := lockDevice(t.Context(), d.Path)
 	if err != nil {
 		t.Fatal(err)
 	}

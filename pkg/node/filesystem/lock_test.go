@@ -1,0 +1,70 @@
+package filesystem
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// hold takes a lock on a device by a descriptor of its own, until it is released.
+func hold(t *testing.T, path string, how int) (release func()) {
+	t.Helper()
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(fd, how|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(unix.Flock(fd, unix.LOCK_UN), unix.Close(fd)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// udev takes a shared lock on each new device for as long as it looks at it. That is waited for, again and again.
+func TestFormatWaitsForUdev(t *testing.T) {
+	d := attach(t, image(t, 16*mib))
+	for range 20 {
+		release := hold(t, d.Path, unix.LOCK_SH)
+		time.AfterFunc(5*time.Millisecond, release)
+		locked, err := lockDevice(t.Context(), d.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locked.unlock()
+	}
+	release := hold(t, d.Path, unix.LOCK_SH)
+	time.AfterFunc(50*time.Millisecond, release)
+	if _, err := NewTools(1).Format(t.Context(), request(d, "ext4")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever holds a lock for longer is told apart by it: a tool that writes has it for itself alone.
+func TestLockTellsWhoHasIt(t *testing.T) {
+	d := attach(t, image(t, 16*mib))
+	for how, words := range map[int]string{unix.LOCK_SH: "shared lock, as udev", unix.LOCK_EX: "a tool that was started before"} {
+		release := hold(t, d.Path, how)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		begun := time.Now()
+		_, err := lockDevice(ctx, d.Path)
+		took := time.Since(begun)
+		cancel()
+		wantKind(t, err, backends.Busy)
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%v does not say %q", err, words)
+		}
+		if waits := took > 50*time.Millisecond; waits != (how == unix.LOCK_SH) {
+			t.Errorf("it took %s with lock %d", took, how)
+		}
+		release()
+	}
+}
