@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/holders"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
@@ -53,6 +54,9 @@ func (s *Service) forget(ctx context.Context, record ledger.Record) error {
 //
 // Kinds: InUse when something still uses the volume; Unavailable when the context ends first.
 func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
+	if err := awaitGrowth(ctx, staged); err != nil {
+		return err
+	}
 	protected := protects(ctx, staged) // nobody can tell once it is taken down
 	if err := mount.Unmount(ctx, staged.Path); err != nil {
 		return namingHoldersOf(ctx, err, staged.Path)
@@ -69,6 +73,14 @@ func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
 		unprotect(staged)
 	}
 	return nil
+}
+
+// awaitGrowth says of a filesystem that is being grown for a call that was given up that this is why it is in use.
+func awaitGrowth(ctx context.Context, staged ledger.Staging) error {
+	if staged.Type != backends.Mount || staged.Source.DevicePath == "" {
+		return nil
+	}
+	return filesystem.Grown(ctx, staged.Path, staged.Source.DevicePath)
 }
 
 // unbindDevice takes down the file that shows a device, and returns the number of the device.

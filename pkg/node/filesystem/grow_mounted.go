@@ -3,12 +3,14 @@ package filesystem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
@@ -22,26 +24,30 @@ const (
 )
 
 // GrowMounted makes a mounted filesystem fill its device, by the ioctl that the filesystem offers. One
-// that fills it already is left as it is. The kernel works on it to the end also when the context ends first.
+// that fills it already is left as it is. The kernel works on it to the end also when the context ends first; until then no
+// other call for the device is begun.
 //
 // Kinds: Denied when CAP_SYS_RESOURCE is missing, without which the kernel grows no mounted ext filesystem;
 // OutOfRange for a btrfs that would remain too small to be resized; Invalid when the mount is not of the device or the type does not grow; NotFound; Unavailable when the
-// context ended; Unknown when the kernel refuses.
+// context ended; Busy when the kernel is growing it for somebody else; Unknown when it refuses.
 func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) error {
 	if !makes(fsType) {
 		return backends.Errorf(backends.Invalid, "filesystem type %q does not grow", fsType)
 	}
-	if err := ctx.Err(); err != nil {
-		return backends.Errorf(backends.Unavailable, "growing %q was not begun: %w", mountpoint, err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- growMounted(ctx, mountpoint, devicePath, fsType) }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return backends.Errorf(backends.Unavailable, "growing %q: the kernel has not finished: %w", mountpoint, ctx.Err())
-	}
+	return deadline.Run(ctx, growth(mountpoint, devicePath), func(ctx context.Context) error {
+		return growMounted(ctx, mountpoint, devicePath, fsType)
+	})
+}
+
+// Grown returns once no GrowMounted of the filesystem on a device is under way: it has the mount open. Kinds: Unavailable when one was
+// given up that has not ended, as on a frozen filesystem, or the context ends first.
+func Grown(ctx context.Context, mountpoint, devicePath string) error {
+	return deadline.Run(ctx, growth(mountpoint, devicePath), func(context.Context) error { return nil })
+}
+
+// growth is the call that grows the filesystem on a device.
+func growth(mountpoint, devicePath string) deadline.Call {
+	return deadline.Call{Name: fmt.Sprintf("growing the filesystem at %q", mountpoint), On: "filesystem on " + devicePath}
 }
 
 func growMounted(ctx context.Context, mountpoint, devicePath, fsType string) error {
@@ -177,6 +183,8 @@ func growFailure(root *os.File, err error) error {
 		return nil
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
 		return backends.Errorf(backends.Denied, "growing the filesystem at %q: %w", root.Name(), err)
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EBUSY):
+		return backends.Errorf(backends.Busy, "growing the filesystem at %q: somebody else is growing it: %w", root.Name(), err)
 	}
 	return backends.Errorf(backends.Unknown, "growing the filesystem at %q: %w", root.Name(), err)
 }

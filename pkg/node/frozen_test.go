@@ -1,0 +1,89 @@
+package node_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
+)
+
+// freeze stops all writing to what is mounted at a path, as for a snapshot, until the filesystem is thawed.
+func (w *world) freeze(path string) (thaw func()) {
+	w.Helper()
+	const fiFreeze, fiThaw = 0xc0045877, 0xc0045878 // linux/fs.h
+	root, err := os.Open(path)
+	w.must(err)
+	w.must(unix.IoctlSetInt(int(root.Fd()), fiFreeze, 0))
+	w.must(root.Close())
+	thawed := false
+	thaw = func() {
+		if thawed {
+			return
+		}
+		thawed = true
+		root, err := os.Open(path)
+		w.must(err)
+		w.must(unix.IoctlSetInt(int(root.Fd()), fiThaw, 0))
+		w.must(root.Close())
+	}
+	w.Cleanup(thaw)
+	return thaw
+}
+
+// opened counts what this process has open below a path.
+func (w *world) opened(path string) (count int) {
+	w.Helper()
+	links, err := os.ReadDir("/proc/self/fd")
+	w.must(err)
+	for _, link := range links {
+		if to, err := os.Readlink("/proc/self/fd/" + link.Name()); err == nil && strings.HasPrefix(to, path) {
+			count++
+		}
+	}
+	return count
+}
+
+// A frozen filesystem does not grow before it is thawed. It costs one call in the kernel however often that is asked for, and who unstages
+// the volume is told what it waits for.
+func TestExpandFrozen(t *testing.T) {
+	for _, fsType := range []string{"xfs", "btrfs"} {
+		t.Run(fsType, func(t *testing.T) {
+			w := newWorld(t)
+			image := w.image("v", 300)
+			staging := w.stageRequest("v")
+			staging.Use.FSType = fsType
+			w.stage(staging)
+			w.must(os.Truncate(image, 600<<20))
+			thaw := w.freeze(staging.StagingPath)
+			for range 30 {
+				ctx, cancel := context.WithTimeout(w.context(), 30*time.Millisecond)
+				_, err := w.service.Expand(ctx, node.ExpandRequest{Volume: "v", Path: staging.StagingPath})
+				w.want(err, backends.Unavailable, "growing")
+				cancel()
+			}
+			if hung, open := w.service.GivenUp(), w.opened(staging.StagingPath); hung != 1 || open != 1 {
+				t.Errorf("%d calls hang and have %d descriptors, want one", hung, open)
+			}
+			w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.Unavailable, "growing", "was given up")
+			thaw()
+			if !eventually(func() bool { return w.service.GivenUp() == 0 }) {
+				t.Error("a call hangs although the filesystem is thawed")
+			}
+			size, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath})
+			w.must(err)
+			stats, err := w.service.Stats(w.context(), "v", staging.StagingPath)
+			w.must(err)
+			if size != 600<<20 || stats.Bytes.Total < 400<<20 {
+				t.Errorf("the device has %d bytes, the filesystem %d", size, stats.Bytes.Total)
+			}
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
+}
