@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,7 +47,17 @@ func (s *Service) forget(ctx context.Context, record ledger.Record) error {
 			return err
 		}
 	}
-	return s.ledger.Put(record)
+	s.drop(ctx, record)
+	return nil
+}
+
+// drop enters that something of a volume was taken down. That it is down is what counts: a record that cannot be written
+// says too much after a restart, until the kernel is asked.
+func (s *Service) drop(ctx context.Context, record ledger.Record) {
+	if err := s.ledger.Drop(record); err != nil {
+		s.log.WarnContext(ctx, "what was taken down stays in the record of a volume, which cannot be changed; make room for the state directory, or make it writable",
+			"volume", record.Volume, "error", err)
+	}
 }
 
 // clear unmounts a volume from its staging path and frees its device. What is gone already is no error,
@@ -66,7 +77,7 @@ func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
 	if err != nil {
 		return err
 	}
-	if err := freeDevice(ctx, staged, bound); err != nil {
+	if err := s.freeDevice(ctx, staged, bound); err != nil {
 		return err
 	}
 	if protected {
@@ -124,7 +135,7 @@ func removeEmpty(path string) error {
 
 // freeDevice detaches the image of a volume, or sees to it that nobody else has its device mounted. bound
 // is the number of the device that was bound until now, if any.
-func freeDevice(ctx context.Context, staged ledger.Staging, bound uint64) error {
+func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound uint64) error {
 	source := staged.Source
 	if bound == 0 && source.DevicePath != "" {
 		bound = unix.Mkdev(source.Major, source.Minor)
@@ -134,11 +145,22 @@ func freeDevice(ctx context.Context, staged ledger.Staging, bound uint64) error 
 	case source.Image:
 		err = detachImage(ctx, source.Path, bound)
 	case source.Kind == ledger.Device && staged.Type == backends.Mount:
-		err = checkUnclaimed(source)
+		if err = checkUnclaimed(source); err != nil && s.usedAgain(staged) {
+			err = nil
+		}
 	case source.Kind == "" && holdsFile(bound):
 		err = device.DetachDeleted(ctx, unix.Major(bound), unix.Minor(bound))
 	}
 	return namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
+}
+
+// usedAgain tells whether the number of a volume's device is recorded as that of another volume by now: then its own is gone.
+func (s *Service) usedAgain(staged ledger.Staging) bool {
+	return slices.ContainsFunc(s.ledger.Records(), func(r ledger.Record) bool {
+		other := r.Staged
+		return other != nil && other.Path != staged.Path && other.Source.DevicePath != "" &&
+			other.Source.Major == staged.Source.Major && other.Source.Minor == staged.Source.Minor
+	})
 }
 
 // detachImage detaches an image. The number of the loop device that it had, 0 when that is not known,

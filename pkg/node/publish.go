@@ -185,7 +185,7 @@ func (p *publishing) put(context.Context) error {
 }
 
 // bind makes the target and shows the volume there. What it made goes again if that fails.
-func (p *publishing) bind(context.Context) error {
+func (p *publishing) bind(ctx context.Context) error {
 	if p.done {
 		return nil
 	}
@@ -196,7 +196,8 @@ func (p *publishing) bind(context.Context) error {
 	if created {
 		err = withCleanup(err, removeEmpty(p.want.Target))
 	}
-	return withCleanup(err, p.service.ledger.Put(p.record.WithoutPublication(p.want.Target)))
+	p.service.drop(ctx, p.record.WithoutPublication(p.want.Target))
+	return err
 }
 
 func (p *publishing) show() (created bool, err error) {

@@ -34,8 +34,8 @@ func (s *Service) unpublish(ctx context.Context, volume, targetPath string) erro
 		return err
 	}
 	record := s.ledger.Get(volume)
-	if _, recorded := record.Publication(target); !recorded {
-		return nil
+	if _, recorded := record.Publication(target); recorded {
+		s.drop(ctx, record.WithoutPublication(target))
 	}
-	return s.ledger.Put(record.WithoutPublication(target))
+	return nil
 }

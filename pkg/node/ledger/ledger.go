@@ -77,6 +77,22 @@ func (l *Ledger) Put(record Record) error {
 	return nil
 }
 
+// Drop replaces the record of a volume by one that claims no more than it did, after what is missing was taken down; an empty one is
+// removed. The ledger knows so from then on, whatever becomes of the file: freeing a volume must not depend on a disk that can
+// be written to. An error says that the file could not be changed. What it still claims is found to be untrue when the kernel is asked.
+func (l *Ledger) Drop(record Record) error {
+	record = record.clone()
+	l.mu.Lock()
+	before := l.entries[record.Volume]
+	l.mu.Unlock()
+	length, err := l.store.save(record, before.length)
+	if err != nil {
+		length = longest // a part of a line may have got into it
+	}
+	l.exchange(before.record, record, length)
+	return err
+}
+
 // claim makes the record's paths the volume's own, beside those that it has. It returns what there is of
 // the volume.
 func (l *Ledger) claim(record Record) (before entry, err error) {

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -194,6 +195,36 @@ func TestFailedPutChangesNothing(t *testing.T) {
 	}
 	again, _ := open(t, dir, "boot")
 	if !reflect.DeepEqual(again.Get("a"), sample("a")) {
+		t.Errorf("on disk: %+v", again.Get("a"))
+	}
+}
+
+// What was taken down is known to be, although the disk says otherwise, and the disk is put right by the next record.
+func TestDropNeedsNoDisk(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, "boot")
+	put(t, l, sample("a"))
+	blocked := filepath.Join(l.store.path("a")+tempEnding, "full") // fails the write, for root too
+	if err := errors.Join(os.Remove(l.store.path("a")), os.MkdirAll(blocked, 0o700), os.MkdirAll(filepath.Join(l.store.path("a"), "full"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	less := sample("a").WithoutPublication("/target/a")
+	for _, record := range []Record{less, {Volume: "a"}, {Volume: "a"}} {
+		if err := l.Drop(record); !backends.Is(err, backends.Unavailable) {
+			t.Errorf("Drop gave %v, want Unavailable", err)
+		}
+		if got := l.Get("a"); !reflect.DeepEqual(got, record) {
+			t.Errorf("after Drop of %+v there is %+v", record, got)
+		}
+		if l.Owner("/target/a") != "" || (l.Owner("/staging/a") != "") == record.Empty() {
+			t.Errorf("owners %v", l.owners)
+		}
+	}
+	if err := errors.Join(os.RemoveAll(l.store.path("a")), os.RemoveAll(filepath.Dir(blocked))); err != nil {
+		t.Fatal(err)
+	}
+	put(t, l, less)
+	if again, _ := open(t, dir, "boot"); !slices.Equal(again.Get("a").Paths(), less.Paths()) {
 		t.Errorf("on disk: %+v", again.Get("a"))
 	}
 }

@@ -18,7 +18,7 @@ const bootIDPath = "/proc/sys/kernel/random/boot_id"
 type Report struct {
 	Loaded int // records that count
 	Stale  int // records of an earlier boot, removed
-	// SetAside are files that could not be read as records, with the reason. They were renamed, so that
+	// SetAside are files that could not be read as records, with the reason. They were renamed, where that was possible, so that
 	// somebody can look at them; the volumes that they were of count as unknown.
 	SetAside []SetAside
 }
@@ -54,9 +54,7 @@ func Open(ctx context.Context, dir, boot string) (*Ledger, Report, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, Report{}, backends.Errorf(backends.Unavailable, "loading the ledger was cut short: %w", err)
 		}
-		if err := l.load(path, &report); err != nil {
-			return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot clear the ledger's directory up: %w", err)
-		}
+		l.load(path, &report)
 	}
 	report.Loaded = len(l.entries)
 	return l, report, nil
@@ -75,14 +73,16 @@ func list(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// load takes in one file of the directory, or clears it away.
-func (l *Ledger) load(path string, report *Report) error {
+// load takes in one file of the directory, or clears it away. One that cannot be cleared away, on a disk that takes no writes,
+// is in nobody's way: it counts for nothing, and the next record of its volume replaces it.
+func (l *Ledger) load(path string, report *Report) {
 	switch filepath.Ext(path) {
 	case tempEnding:
-		return os.Remove(path)
+		_ = os.Remove(path) // see above
+		return
 	case recordEnding:
 	default:
-		return nil
+		return
 	}
 	record, length, err := l.store.read(path)
 	if err == nil {
@@ -91,12 +91,12 @@ func (l *Ledger) load(path string, report *Report) error {
 	switch {
 	case errors.Is(err, errOtherBoot):
 		report.Stale++
-		return os.Remove(path)
+		_ = os.Remove(path) // see above
 	case err != nil:
-		return setAside(path, err, report)
+		report.SetAside = append(report.SetAside, setAside(path, err))
+	default:
+		l.enter(record, length)
 	}
-	l.enter(record, length)
-	return nil
 }
 
 // clash tells whether another record has a path of this one, which no ledger writes.
@@ -109,11 +109,9 @@ func (l *Ledger) clash(record Record) error {
 	return nil
 }
 
-func setAside(path string, reason error, report *Report) error {
-	aside := path + asideEnding
-	if err := os.Rename(path, aside); err != nil {
-		return err
+func setAside(path string, reason error) SetAside {
+	if err := os.Rename(path, path+asideEnding); err != nil {
+		return SetAside{Path: path, Reason: errors.Join(reason, err)}
 	}
-	report.SetAside = append(report.SetAside, SetAside{Path: aside, Reason: reason})
-	return nil
+	return SetAside{Path: path + asideEnding, Reason: reason}
 }

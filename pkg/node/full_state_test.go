@@ -1,0 +1,144 @@
+package node_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+)
+
+// onDisk puts the state directory on a small disk of its own.
+func (w *world) onDisk() (state string) {
+	w.Helper()
+	state = w.mkdir(w.path("state"))
+	w.must(unix.Mount("state", state, "tmpfs", 0, "size=64k"))
+	w.restart()
+	return state
+}
+
+// fill leaves no whole block on a disk.
+func (w *world) fill(dir string) {
+	w.Helper()
+	file, err := os.Create(dir + "/filler")
+	w.must(err)
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	w.must(file.Close())
+}
+
+// deepTarget is a target whose path fills most of a block, so that no record of it fits into the last block of a file.
+func (w *world) deepTarget(r node.PublishRequest) node.PublishRequest {
+	w.Helper()
+	r.TargetPath = w.path("pods")
+	for len(r.TargetPath) < 3600 {
+		r.TargetPath = filepath.Join(r.TargetPath, strings.Repeat("d", 200))
+	}
+	w.mkdir(filepath.Dir(r.TargetPath))
+	return r
+}
+
+// wantUnwritten checks that the record on the disk could not be changed.
+func (w *world) wantUnwritten(state, target string) {
+	w.Helper()
+	files, err := filepath.Glob(state + "/*.json")
+	w.must(err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		w.must(err)
+		lines := strings.Split(string(data), "\n") // the last is empty, or no whole line
+		if !strings.Contains(lines[len(lines)-2], target+`"`) {
+			w.Errorf("the record was changed: nothing is shown by this")
+		}
+	}
+}
+
+// Taking down needs no room to write, and no disk that can be written to: what was taken down is taken down, once and for all.
+func TestTakenDownWithoutWriting(t *testing.T) {
+	for name, spoil := range map[string]func(w *world, state string){
+		"full": func(w *world, state string) { w.fill(state) },
+		"read-only": func(w *world, state string) {
+			w.must(unix.Mount("", state, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			state := w.onDisk()
+			w.image("v", 16)
+			staging, first := w.stageRequest("v"), w.deepTarget(w.publishRequest("v"))
+			second := first
+			second.TargetPath += "-2"
+			w.stage(staging)
+			w.publish(first)
+			w.publish(second)
+			spoil(w, state)
+			for range 2 {
+				w.unpublish(first)
+			}
+			w.wantUnwritten(state, first.TargetPath)
+			if mounts := w.mounts(); len(mounts) != 3 {
+				t.Errorf("mounted are %v, want the state, the staging and one target", mounts)
+			}
+			w.restart() // with what the disk says, which is too much
+			w.unpublish(second)
+			for range 2 {
+				w.unstage(staging)
+			}
+			w.restart()
+			w.unstage(staging)
+			w.must(unix.Mount("", state, "", unix.MS_REMOUNT, "size=1m"))
+			w.must(os.RemoveAll(state + "/filler"))
+			w.stage(staging)
+			w.publish(first)
+			w.unpublish(first)
+			w.unstage(staging)
+			w.detach(state)
+			w.must(os.RemoveAll(w.path("pods")))
+			w.wantNothingLeft()
+		})
+	}
+}
+
+// A restart of the machine made the records stale, and they cannot be removed: the service starts all the same, and knows nothing.
+func TestStartsWithoutWriting(t *testing.T) {
+	w := newWorld(t)
+	state := w.onDisk()
+	l, _, err := ledger.Open(w.context(), state, "an earlier boot")
+	w.must(err)
+	w.must(l.Put(ledger.Record{Volume: "v", Published: []ledger.Publication{{Target: "/none"}}}))
+	w.must(os.WriteFile(state+"/half.json", []byte("{"), 0o600))
+	w.must(unix.Mount("", state, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	w.restart()
+	_, err = w.service.Health(w.context(), "v", "", "")
+	w.want(err, backends.NotFound)
+	w.detach(state)
+}
+
+// The record of a volume that is gone names a device whose number is another volume's by now.
+func TestDeviceNumberUsedAgain(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("v", 16)
+	w.shelf.sources["v"] = backends.Device{Path: w.attach(image)}
+	staging, gone := w.stageRequest("v"), w.stageRequest("gone")
+	w.stage(staging)
+	var stat unix.Stat_t
+	w.must(unix.Stat(staging.StagingPath, &stat))
+	w.must(w.records().Put(ledger.Record{Volume: "gone", Staged: &ledger.Staging{
+		Path: gone.StagingPath, Type: backends.Mount, Mode: gone.Use.Mode, Source: ledger.Source{
+			Kind: ledger.Device, Path: "/dev/none", FSType: "ext4", DevicePath: w.shelf.sources["v"].(backends.Device).Path,
+			Major: unix.Major(stat.Dev), Minor: unix.Minor(stat.Dev),
+		},
+	}}))
+	w.restart()
+	w.unstage(gone)
+	w.unstage(staging)
+	w.must(device.Detach(w.context(), image))
+	w.wantNothingLeft()
+}
