@@ -25,8 +25,24 @@ func (d decoder) stageVolume(r *csi.NodeStageVolumeRequest) (node.StageRequest, 
 	if request.MountGroup, err = mountGroup(r.GetVolumeCapability()); err != nil {
 		return request, err
 	}
-	request.Settings, request.Attributes, err = d.contexts(r.GetVolumeContext(), r.GetPublishContext())
+	if request.Settings, request.Attributes, err = d.contexts(r.GetVolumeContext(), r.GetPublishContext()); err != nil {
+		return request, err
+	}
+	request.TrustSamples, err = trustSamples(r.GetVolumeContext())
 	return request, err
+}
+
+// trustSamples tells whether a volume may be formatted though not every byte of it was read: this driver made it, or who wrote
+// the PersistentVolume allows it.
+func trustSamples(volumeContext map[string]string) (bool, error) {
+	switch value := volumeContext[node.AllowFormat]; value {
+	case "", "false":
+		return volume.Provisioned(volumeContext), nil
+	case "true":
+		return true, nil
+	default:
+		return false, backends.Errorf(backends.Invalid, "the volume attribute %s is %q: it must be \"true\" or \"false\"", node.AllowFormat, value)
+	}
 }
 
 func (d decoder) publishToTarget(r *csi.NodePublishVolumeRequest) (node.PublishRequest, error) {

@@ -196,6 +196,38 @@ func TestStageVolumeIsDecoded(t *testing.T) {
 	}
 }
 
+// Samples are enough for what this driver made; for another volume if its PersistentVolume says so, which no backend hears of.
+func TestTrustSamplesIsDecoded(t *testing.T) {
+	for name, test := range map[string]struct {
+		context map[string]string
+		want    bool
+		kind    backends.Kind
+	}{
+		"made by this driver":    {context: volume.EncodeContext(nil, nil), want: true},
+		"made by hand":           {context: map[string]string{"serial": "1"}},
+		"by hand, allowed":       {context: map[string]string{"stowage.dev/allowFormat": "true"}, want: true},
+		"by hand, not allowed":   {context: map[string]string{"stowage.dev/allowFormat": "false"}},
+		"by hand, who knows how": {context: map[string]string{"stowage.dev/allowFormat": "yes"}, kind: backends.Invalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := testDecoder().stageVolume(&csi.NodeStageVolumeRequest{
+				VolumeId: "v", StagingTargetPath: "/staging", VolumeContext: test.context,
+				VolumeCapability: mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, ""),
+				PublishContext:   volume.EncodeContext(nil, nil), // of each volume that is attached
+			})
+			if (err != nil) != (test.kind != backends.Unknown) || err != nil && !backends.Is(err, test.kind) {
+				t.Fatalf("got %v, want Kind %s", err, test.kind)
+			}
+			if got.TrustSamples != test.want {
+				t.Errorf("TrustSamples is %t, want %t", got.TrustSamples, test.want)
+			}
+			if _, reaches := got.Attributes["stowage.dev/allowFormat"]; reaches {
+				t.Error("the attribute reaches the backend")
+			}
+		})
+	}
+}
+
 func TestMountGroup(t *testing.T) {
 	for group, ok := range map[string]bool{
 		"": true, "0": true, "65534": true, "2147483647": true,

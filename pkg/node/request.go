@@ -26,7 +26,13 @@ type StageRequest struct {
 	Settings     Settings
 	MountOptions []string
 	MountGroup   string // a group ID in decimal digits; empty for none
+	// TrustSamples lets a device be formatted that is so large that only known places and samples of it were read. Without
+	// it every byte must have been read.
+	TrustSamples bool
 }
+
+// AllowFormat is the volume attribute that stands for TrustSamples in a PersistentVolume made by hand; its value is true or false.
+const AllowFormat = "stowage.dev/allowFormat"
 
 // PublishRequest asks for a staged volume to appear at a path (CSI NodePublishVolume).
 type PublishRequest struct {

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
@@ -38,23 +36,6 @@ func (st *staging) proveDevice(ctx context.Context) error {
 	return nil
 }
 
-// probe finds out what is on the device and decides which filesystem the volume has or gets.
-func (st *staging) probe(ctx context.Context) (err error) {
-	if err := st.recover(ctx); err != nil {
-		return err
-	}
-	if st.found, err = filesystem.Probe(ctx, st.device.File, st.device.SizeBytes); err != nil {
-		return err
-	}
-	asked := st.askedFSType()
-	if asked == "" {
-		asked = st.presentType()
-	}
-	st.want.Source.FSType = asked
-	st.formatDue = st.found.Blank() || st.halfMade(asked)
-	return st.checkFound()
-}
-
 // recover puts right what a tool of an earlier call left that was cut short.
 func (st *staging) recover(ctx context.Context) error {
 	if st.present || st.want.ReadOnly {
@@ -76,26 +57,6 @@ func (st *staging) repair(ctx context.Context, name string, do func(context.Cont
 		return filesystem.Found{}, do(ctx, tools)
 	})
 	return err
-}
-
-// checkFound refuses what is on the device if it is not what was asked for.
-func (st *staging) checkFound() error {
-	asked, path := st.want.Source.FSType, st.device.Path
-	known := slices.Contains(filesystem.Types(), asked)
-	switch {
-	case st.formatDue && st.want.ReadOnly:
-		return backends.Errorf(backends.Invalid, "%s holds no filesystem yet, and none is made for reading only: stage it once in a mode that writes", path)
-	case !known && asked == st.found.Type:
-		return backends.Errorf(backends.Invalid, "%s holds %s: it can be neither mounted nor formatted; the filesystems are %s", path, st.found, strings.Join(filesystem.Types(), ", "))
-	case !known:
-		return backends.Errorf(backends.Invalid, "filesystem %q is not supported: use %s", asked, strings.Join(filesystem.Types(), ", "))
-	case !st.formatDue && st.found.Incomplete:
-		return backends.Errorf(backends.Invalid, "%s holds %s, whose making was cut short and was not ours: it can be neither mounted nor formatted; "+
-			"if nothing on it is needed, wipe it (wipefs -a)", path, st.found)
-	case !st.formatDue && st.found.Type != asked:
-		return backends.Errorf(backends.Invalid, "%s holds %s and %s is asked for: it is not formatted, because only a blank device is", path, st.found, asked)
-	}
-	return nil
 }
 
 // checkFilesystem repairs what can be repaired without loss.

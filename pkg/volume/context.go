@@ -10,14 +10,15 @@ import (
 // The context maps travel through the orchestrator and back, and PersistentVolumes keep them for years:
 // so they carry a version, and a driver refuses one that it does not know.
 const (
-	versionKey     = "stowage.dev/context"
+	ownPrefix      = "stowage.dev/" // of the keys that are the driver's own, and no backend's
+	versionKey     = ownPrefix + "context"
 	contextVersion = "1"
 )
 
-// foreign are the prefixes of keys that Kubernetes adds to a volume context: pod details, tokens of
+// foreign are the prefixes of the driver's own keys and of those that Kubernetes adds to a volume context: pod details, tokens of
 // service accounts, the provisioner's identity. They are never handed to a backend.
 func foreign(key string) bool {
-	return key == versionKey || strings.HasPrefix(key, "csi.storage.k8s.io/") || strings.HasPrefix(key, "storage.kubernetes.io/")
+	return strings.HasPrefix(key, ownPrefix) || strings.HasPrefix(key, "csi.storage.k8s.io/") || strings.HasPrefix(key, "storage.kubernetes.io/")
 }
 
 // EncodeContext makes a volume context or a publish context of the settings that the node obeys (in
@@ -27,6 +28,13 @@ func EncodeContext(settings, attributes map[string]string) map[string]string {
 	maps.Copy(context, attributes)
 	maps.Copy(context, settings)
 	return context
+}
+
+// Provisioned tells whether this driver made the volume that a volume context is of. Whoever writes a PersistentVolume by hand
+// can say so, too, of a volume that he has the right to name, and harms none but his own.
+func Provisioned(context map[string]string) bool {
+	_, ok := context[versionKey]
+	return ok
 }
 
 // DecodeContext undoes EncodeContext; keys names the settings. A context without a version was written

@@ -41,6 +41,57 @@ func readRAID09(w *window, offset int64) (Found, bool) {
 		(binary.LittleEndian.Uint32(b) == raidNumber || binary.BigEndian.Uint32(b) == raidNumber)
 }
 
+// summedRAID1 tells whether a superblock of version 1 has the right sum, without which the kernel does not take it (md.c,
+// calc_sb_1_csum).
+func summedRAID1(w *window, offset int64) bool {
+	const sum, devices, head = 216, 220, 256
+	b := w.at(offset, head)
+	if b == nil {
+		return false
+	}
+	roles := int64(binary.LittleEndian.Uint32(b[devices:]))
+	const most = 1920 // roles in a superblock of 4 KiB
+	b = w.at(offset, head+2*min(roles, most))
+	return b != nil && raidSum(b, sum, binary.LittleEndian) == binary.LittleEndian.Uint32(b[sum:])
+}
+
+// summedRAID09 is the same for version 0.90 (calc_sb_csum).
+func summedRAID09(w *window, offset int64) bool {
+	const sum = 152
+	b := w.at(offset, 4096)
+	if b == nil {
+		return false
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if order.Uint32(b) != raidNumber {
+		order = binary.BigEndian
+	}
+	return raidSum(b, sum, order) == order.Uint32(b[sum:])
+}
+
+// raidSum adds up the words of a superblock, but for the one that is the sum.
+func raidSum(b []byte, skip int, order binary.ByteOrder) uint32 {
+	var sum uint64
+	for i := 0; i+4 <= len(b); i += 4 {
+		if i != skip {
+			sum += uint64(order.Uint32(b[i:]))
+		}
+	}
+	if len(b)%4 != 0 {
+		sum += uint64(order.Uint16(b[len(b)-2:]))
+	}
+	return uint32(sum) + uint32(sum>>32)
+}
+
+// Where VMFS notes a volume and a filesystem.
+const (
+	vmfsVolume     = 1 << 20
+	vmfsFilesystem = 2 << 20
+)
+
+// always is for what has nothing to check.
+func always(*window, int64) bool { return true }
+
 // raidNumber is MD_SB_MAGIC.
 const raidNumber = 0xa92b4efc
 
@@ -48,17 +99,22 @@ const raidNumber = 0xa92b4efc
 // at least one is there in a pool that was ever written.
 func readZFS(w *window, offset int64) (Found, bool) {
 	const ring, step = 128 << 10, 1 << 10
-	for at := offset + ring; at < offset+2*ring; at += step {
-		b := w.at(at, 8)
-		if b == nil {
-			return Found{}, false
-		}
+	blocks := w.at(offset+ring, ring)
+	for at := 0; at < len(blocks); at += step {
+		b := blocks[at:]
 		const uberblock = 0x00bab10c
 		if binary.LittleEndian.Uint64(b) == uberblock || binary.BigEndian.Uint64(b) == uberblock {
 			return Found{Type: "zfs_member"}, true
 		}
 	}
 	return Found{}, false
+}
+
+// readZFSConfig recognises the first ZFS label by the configuration in it: an nvlist in XDR that begins with the pool's
+// version. Nothing else of the label need be looked for then, which takes many reads.
+func readZFSConfig(w *window, offset int64) (Found, bool) {
+	const config = 16 << 10
+	return Found{Type: "zfs_member"}, w.has(offset+config, "\x01\x01\x00\x00") && w.has(offset+config+24, "version\x00")
 }
 
 // readSwap recognises swap space and hibernation images: the signature is the end of the first page,
@@ -96,22 +152,4 @@ func readFAT(w *window, _ int64) (Found, bool) {
 		}
 	}
 	return Found{Type: "vfat"}, w.has(82, "FAT32   ")
-}
-
-// readMBR recognises a DOS partition table: the signature, and four entries that are marked bootable or
-// not and no third way. The table that protects a GPT is part of that one.
-func readMBR(w *window, _ int64) (Found, bool) {
-	sector := w.at(0, 512)
-	if sector == nil || sector[510] != 0x55 || sector[511] != 0xaa {
-		return Found{}, false
-	}
-	used := false
-	for entry := 446; entry < 510; entry += 16 {
-		const protective = 0xee
-		if sector[entry]&0x7f != 0 || sector[entry+4] == protective {
-			return Found{}, false
-		}
-		used = used || sector[entry+4] != 0
-	}
-	return Found{Type: "dos"}, used
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -33,8 +34,12 @@ type Found struct {
 	// Unreplayed tells that there is something in the journal that is not where it belongs yet. Of an xfs it is
 	// not known.
 	Unreplayed bool
-	// Mark is what is noted on the device of its being formatted; zero where nothing is.
+	// Mark is what is noted on the device of its being formatted; zero where nothing is, and where nothing but that is.
 	Mark Mark
+	// Sampled tells that the device counts as blank though not every byte of it was read.
+	Sampled bool
+	// Seen says where what was found is, for messages.
+	Seen string
 
 	grid grid
 }
@@ -51,6 +56,8 @@ func (f Found) String() string {
 		return fmt.Sprintf("an unfinished %s (noted on the device: being formatted as %s for volume %q)", f.Type, f.Mark.FSType, f.Mark.Volume)
 	case f.Incomplete:
 		return "an unfinished " + f.Type
+	case f.Seen != "":
+		return fmt.Sprintf("%s (%s)", f.Type, f.Seen)
 	}
 	return f.Type
 }
@@ -59,9 +66,20 @@ func (f Found) String() string {
 // the context ends. A device that cannot be read in full where signatures are is an error, never blank.
 // Kinds: Unavailable.
 func Probe(ctx context.Context, dev *os.File, size int64) (Found, error) {
+	return probeUpTo(ctx, dev, size, quickWhole)
+}
+
+// ProbeWhole is Probe for a device that is not to count as blank before every byte of it was read, if it is not larger than
+// WholeLimit.
+func ProbeWhole(ctx context.Context, dev *os.File, size int64) (Found, error) {
+	return probeUpTo(ctx, dev, size, WholeLimit)
+}
+
+func probeUpTo(ctx context.Context, dev *os.File, size, quick int64) (Found, error) {
 	call := deadline.Call{Name: fmt.Sprintf("reading what is on %q", dev.Name())}
 	return deadline.Do(ctx, call, func(ctx context.Context) (Found, error) {
 		w := newWindow(dev, size)
+		w.quick = quick
 		found := identify(ctx, w)
 		if w.err != nil {
 			return Found{}, backends.Errorf(backends.Unavailable, "reading the signature areas of %q (%d bytes): %w", dev.Name(), size, w.err)
@@ -72,15 +90,16 @@ func Probe(ctx context.Context, dev *os.File, size int64) (Found, error) {
 
 // identify decides what a device holds. Nothing it returns counts when w.err is set.
 func identify(ctx context.Context, w *window) Found {
-	found, known := decide(search(w, signatures()))
+	found, known := decide(search(w, signatures()), w.size)
 	if !known {
-		found, known = decide(search(w, lateSignatures()))
-	}
-	if !known && w.blank(ctx) {
-		return Found{}
+		found, known = decide(search(w, lateSignatures()), w.size)
 	}
 	if !known {
-		found.Type = UnknownData
+		blank, sampled := w.blank(ctx)
+		if blank {
+			return Found{Sampled: sampled}
+		}
+		found = Found{Type: UnknownData, Seen: w.seen}
 	}
 	found.Mark = w.mark()
 	return found
@@ -91,6 +110,7 @@ type match struct {
 	Found
 	rank   rank
 	offset int64 // where the structure is that bears the signature
+	owner  bool  // it proves itself, so that it is no contents of a file's, and somebody uses the device by it
 }
 
 // rank orders what signatures say. Metadata of a container (RAID, LVM, LUKS ...) outranks a
@@ -122,48 +142,64 @@ func search(w *window, list []signature) []match {
 
 // decide picks what the matches say: the highest rank among those that are not covered. Several types
 // of that rank make the device ambiguous, and nobody's to touch.
-func decide(matches []match) (Found, bool) {
-	var best []match
+func decide(matches []match, size int64) (Found, bool) {
+	var best, others []match
 	for _, m := range matches {
-		if covered(m, matches) {
+		if covered(m, matches, size) {
 			continue
+		}
+		if m.owner && m.rank == partitions {
+			m.rank = filesystem // Both are there, and one of them is not in use.
 		}
 		switch {
 		case len(best) == 0 || m.rank < best[0].rank:
-			best = []match{m}
+			best, others = []match{m}, append(others, best...)
 		case m.rank == best[0].rank && !named(best, m.Type):
 			best = append(best, m)
+		default:
+			others = append(others, m)
 		}
 	}
 	if len(best) == 0 {
 		return Found{}, false
 	}
-	if len(best) == 1 {
-		return best[0].Found, true
+	found := best[0].Found
+	if len(best) > 1 {
+		found = Found{Type: strings.Join(types(best), ",")}
 	}
-	names := make([]string, len(best))
-	for i, m := range best {
+	if len(best) > 1 || !makes(found.Type) {
+		found.Seen = seen(slices.Concat(best, others))
+	}
+	return found, true
+}
+
+func types(matches []match) []string {
+	names := make([]string, len(matches))
+	for i, m := range matches {
 		names[i] = m.Type
 	}
-	return Found{Type: strings.Join(names, ",")}, true
+	return names
 }
 
-func named(matches []match, name string) bool {
-	for _, m := range matches {
-		if m.Type == name {
-			return true
-		}
+// seen says where matches are.
+func seen(matches []match) string {
+	texts := make([]string, len(matches))
+	for i, m := range matches {
+		texts[i] = fmt.Sprintf("%s at byte %d", m.Type, m.offset)
 	}
-	return false
+	return strings.Join(texts, ", ")
 }
 
-// covered tells whether a match lies where another match's filesystem keeps its contents.
-func covered(m match, matches []match) bool {
-	if m.offset < contents || m.Type == "btrfs" {
+func named(matches []match, name string) bool { return slices.Contains(types(matches), name) }
+
+// covered tells whether a match lies where another match's filesystem keeps its contents. One that is larger than the device
+// is not used there, but by something that the device is a part of.
+func covered(m match, matches []match, size int64) bool {
+	if m.offset < contents || m.Type == "btrfs" || m.owner {
 		return false
 	}
 	for _, o := range matches {
-		if o.rank == filesystem && o.offset < m.offset && m.offset < o.SizeBytes {
+		if o.rank == filesystem && o.offset < m.offset && m.offset < o.SizeBytes && o.SizeBytes <= size {
 			return true
 		}
 	}

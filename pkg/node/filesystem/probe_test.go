@@ -90,6 +90,7 @@ func TestSeveralThingsOnOneDevice(t *testing.T) {
 		"ext4 with iso bytes in a file":       {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(32769, "CD001"), "ext4"},
 		"ext4 with a LUKS header in a file":   {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(4*mib, "SKUL\xba\xbe\x00\x02"), "ext4"},
 		"ext4 in drbd":                        {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"}, bytesAt(-4096+60, "\x83\x74\x02\x6b"), "drbd"},
+		"ext4 of a larger device":             {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "32M"}, raid(1, raid10Place), "linux_raid_member"},
 		"ext4 left under lvm":                 {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, lvm, "LVM2_member"},
 		"ext4 with a boot sector":             {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(446, "\x80\x00\x01\x00\x83", 510, "\x55\xaa"), "ext4"},
 		"ext4 with an old gpt":                {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(512, "EFI PART", -512, "EFI PART"), "ext4"},
@@ -106,6 +107,9 @@ func TestSeveralThingsOnOneDevice(t *testing.T) {
 				if !tool(t, argv...) {
 					t.Skipf("SKIPPED: %s is not installed", argv[0])
 				}
+			}
+			if err := f.Truncate(test.size); err != nil {
+				t.Fatal(err)
 			}
 			test.write(t, f, test.size)
 			if found := probe(t, f); found.Type != test.want {

@@ -11,6 +11,8 @@ type signature struct {
 	at      int64 // of the magic, within the structure
 	// read, where set, is asked in place of the magic.
 	read func(w *window, offset int64) (Found, bool)
+	// owns, where set, tells whether what was recognised is whole and in use.
+	owns func(w *window, offset int64) bool
 }
 
 // places are the signature's offsets on a device of the size, below zero where the device is too small.
@@ -39,7 +41,11 @@ func (s signature) look(w *window, offset int64) (match, bool) {
 	} else {
 		ok = w.has(offset+s.at, s.magic)
 	}
-	return match{Found: found, rank: s.rank, offset: offset}, ok
+	m := match{Found: found, rank: s.rank, offset: offset}
+	if ok && s.owns != nil {
+		m.owner = s.owns(w, offset)
+	}
+	return m, ok
 }
 
 // magic makes a signature of fixed bytes at a fixed place.
@@ -88,6 +94,9 @@ func members() []signature {
 		magic(container, "drbd", 60, "\x83\x74\x02\x6b", -4096),
 		magic(container, "drbd", 60, "\x83\x74\x02\x6c", -4096),
 		magic(container, "drbd", 60, "\x83\x74\x02\x6d", -4096),
+		{name: "zfs_member", rank: container, offsets: []int64{0}, read: readZFSConfig},
+		{name: "VMFS_volume_member", rank: container, offsets: []int64{vmfsVolume}, magic: "\x0d\xd0\x01\xc0", owns: always},
+		{name: "VMFS", rank: filesystem, offsets: []int64{vmfsFilesystem}, magic: "\x5e\xf1\xab\x2f", owns: always},
 		magic(container, "ubi", 0, "UBI#"),
 		magic(container, "qcow2", 0, "QFI\xfb"),
 	}
@@ -97,8 +106,8 @@ func members() []signature {
 func raids() []signature {
 	return []signature{
 		{rank: container, offsets: []int64{0, 4096}, read: readRAID1},
-		{rank: container, place: raid10Place, read: readRAID1},
-		{rank: container, place: raid09Place, read: readRAID09},
+		{rank: container, place: raid10Place, read: readRAID1, owns: summedRAID1},
+		{rank: container, place: raid09Place, read: readRAID09, owns: summedRAID09},
 		magic(container, "ddf_raid_member", 0, "\xde\x11\xde\x11", -512, -131072-512),
 		magic(container, "isw_raid_member", 0, "Intel Raid ISM Cfg Sig. ", -1024, -8192),
 		magic(container, "lsi_mega_raid_member", 0, "$XIDE$", -512),
@@ -142,8 +151,9 @@ func filesystems() []signature {
 // tables are partition tables and disk labels.
 func tables() []signature {
 	return []signature{
-		magic(partitions, "gpt", 0, "EFI PART", 512, 4096, -512, -4096),
-		{name: "dos", rank: partitions, offsets: []int64{0}, read: readMBR},
+		{name: "gpt", rank: partitions, offsets: []int64{512, -512}, magic: gptMagic, owns: gptInUse(512)},
+		{name: "gpt", rank: partitions, offsets: []int64{4096, -4096}, magic: gptMagic, owns: gptInUse(4096)},
+		{name: "dos", rank: partitions, offsets: []int64{0}, read: readMBR, owns: mbrInUse},
 		magic(partitions, "bsd", 0, "\x57\x45\x56\x82", 512, 64),
 		magic(partitions, "sun", 508, "\xda\xbe"),
 		magic(partitions, "sgi", 0, "\x0b\xe5\xa9\x41"),
@@ -157,8 +167,6 @@ func lateSignatures() []signature {
 		{name: "zfs_member", rank: container, offsets: []int64{0, 256 << 10, -512 << 10, -256 << 10}, read: readZFS},
 		magic(container, "crypto_LUKS", 0, "SKUL\xba\xbe",
 			16<<10, 32<<10, 64<<10, 128<<10, 256<<10, 512<<10, 1<<20, 2<<20, 4<<20),
-		magic(container, "VMFS_volume_member", 0, "\x0d\xd0\x01\xc0", 1<<20),
-		magic(filesystem, "VMFS", 0, "\x5e\xf1\xab\x2f", 2<<20),
 		magic(filesystem, "nilfs2", 6, "\x34\x34", 1024, -4096),
 		magic(filesystem, "hfs", 0, "BD", 1024),
 		magic(partitions, "mac", 0, "ER"), magic(partitions, "mac", 0, "PM\x00\x00", 512),

@@ -3,14 +3,17 @@ package filesystem
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
 // The signature areas, in bytes. All known signatures lie in the first 4 MiB and a header (the last copy
-// of a LUKS2 header) or the last MiB (ZFS labels, RAID superblocks, the second GPT) of a device.
+// of a LUKS2 header) or the last MiB (ZFS labels, RAID superblocks, the second GPT) of a device. What may be
+// elsewhere when the beginning of a device was lost is in places.
 const (
 	headArea = 5 << 20
 	tailArea = 1 << 20
@@ -23,8 +26,10 @@ const (
 type window struct {
 	r     io.ReaderAt
 	size  int64
+	quick int64 // a disk up to this size is read in full before it counts as blank
 	parts []part
 	err   error
+	seen  string // what is not zero, and where
 }
 
 // part is a piece of the device that was read beforehand.
@@ -35,7 +40,7 @@ type part struct {
 
 // newWindow reads what is looked at on every device.
 func newWindow(r io.ReaderAt, size int64) *window {
-	w := &window{r: r, size: size}
+	w := &window{r: r, size: size, quick: quickWhole}
 	for _, e := range lookedAt(size) {
 		w.parts = append(w.parts, part{e.offset, w.read(e.offset, e.length)})
 	}
@@ -47,8 +52,10 @@ type extent struct{ offset, length int64 }
 
 // Announce has the kernel begin to read what Probe looks at on an open device of so many bytes, and waits for none of it: a
 // device takes hardly longer for all the places at once than for one. It is a hint: Probe tells what cannot be read.
-func Announce(dev *os.File, size int64) {
-	for _, e := range lookedAt(size) {
+func Announce(dev *os.File, size int64) { announce(dev, lookedAt(size)) }
+
+func announce(dev *os.File, list []extent) {
+	for _, e := range list {
 		_ = unix.Fadvise(int(dev.Fd()), e.offset, e.length, unix.FADV_WILLNEED)
 	}
 }
@@ -68,6 +75,8 @@ func lookedAt(size int64) []extent {
 			list = append(list, extent{start, end - start})
 		}
 	}
+	near(vmfsVolume, 4)
+	near(vmfsFilesystem, 4)
 	near(size-tail, tail)
 	near(raid09Place(size), 8)
 	for _, back := range []int64{131072 + 512, 255 * 512, 399 * 512} { // DDF, and the places of Promise's
@@ -109,16 +118,10 @@ func (w *window) has(offset int64, magic string) bool {
 	return string(w.at(offset, int64(len(magic)))) == magic
 }
 
-// blank reads both signature areas and tells whether every byte in them is zero.
-func (w *window) blank(ctx context.Context) bool {
-	if w.size <= headArea+tailArea {
-		return w.zero(ctx, 0, w.size)
-	}
-	return w.zero(ctx, 0, headArea) && w.zero(ctx, w.size-tailArea, tailArea)
-}
-
+// zero tells whether every byte of an extent is zero, and says in w.seen which is the first that is not. A mark that is in
+// its place counts for nothing: what bears one was blank, and what holds no more is so still.
 func (w *window) zero(ctx context.Context, offset, length int64) bool {
-	zeros, buf := make([]byte, piece), make([]byte, piece)
+	zeros, buf := make([]byte, min(piece, length)), make([]byte, min(piece, length))
 	for end := offset + length; offset < end; offset += piece {
 		if w.err == nil {
 			w.err = ctx.Err()
@@ -127,11 +130,33 @@ func (w *window) zero(ctx context.Context, offset, length int64) bool {
 		if w.err == nil {
 			w.err = readFull(w.r, part, offset)
 		}
-		if w.err != nil || !bytes.Equal(part, zeros[:len(part)]) {
+		if w.err != nil {
+			return false
+		}
+		if bytes.Equal(part, zeros[:len(part)]) {
+			continue
+		}
+		w.clearMarks(part, offset)
+		if i := slices.IndexFunc(part, func(b byte) bool { return b != 0 }); i >= 0 {
+			w.seen = fmt.Sprintf("data at byte %d", offset+int64(i))
 			return false
 		}
 	}
 	return true
+}
+
+// clearMarks takes the marks out of what was read from an offset on.
+func (w *window) clearMarks(part []byte, offset int64) {
+	for _, place := range markPlaces(w.size) {
+		start := place - offset
+		if start < 0 || start+markSize > int64(len(part)) {
+			continue
+		}
+		page := part[start : start+markSize]
+		if _, marked := readMark(page, place); marked {
+			clear(page)
+		}
+	}
 }
 
 // readFull fills the buffer; the end of the device before that is an error.

@@ -19,6 +19,7 @@ type Sample struct {
 	// tool makes it, IMAGE standing for the file. Where the tool is missing, write makes what counts.
 	tool  []string
 	write Writer
+	over  Writer // writes over what the tool made
 }
 
 // Writer writes something into a file of a size.
@@ -62,6 +63,29 @@ func RAID(version uint32, place func(size int64) int64) Writer {
 		binary.LittleEndian.PutUint32(b[4:], version)
 		binary.LittleEndian.PutUint64(b[144:], uint64(place(size)/512))
 		put(t, f, place(size), string(b))
+	}
+}
+
+// summedRAID writes a superblock with the sum that the kernel asks for before it takes the device (md.c, calc_sb_csum and
+// calc_sb_1_csum).
+func summedRAID(version uint32, place func(size int64) int64) Writer {
+	return func(t *testing.T, f *os.File, size int64) {
+		t.Helper()
+		RAID(version, place)(t, f, size)
+		length, at := int64(256), int64(216) // sb_csum
+		if version == 0 {
+			length, at = 4096, 152
+		}
+		b := make([]byte, length)
+		if _, err := f.ReadAt(b, place(size)); err != nil {
+			t.Fatal(err)
+		}
+		clear(b[at : at+4])
+		var sum uint64
+		for i := 0; i < len(b); i += 4 {
+			sum += uint64(binary.LittleEndian.Uint32(b[i:]))
+		}
+		put(t, f, place(size)+at, string(binary.LittleEndian.AppendUint32(nil, uint32(sum)+uint32(sum>>32))))
 	}
 }
 
@@ -116,6 +140,9 @@ func (s Sample) Make(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 		if _, err := f.Seek(0, unix.SEEK_DATA); err == nil {
+			if s.over != nil {
+				s.over(t, f, s.Size())
+			}
 			return
 		} else if !errors.Is(err, unix.ENXIO) {
 			t.Fatal(err)

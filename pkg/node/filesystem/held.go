@@ -1,0 +1,87 @@
+package filesystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/rawfile"
+)
+
+// zeroHeld reads, of a loop device, all that its file holds (SEEK_DATA, lseek(2)): what is a hole reads as zeros. whole is false
+// when that is no proof: of another device, where the file cannot be asked, and when it holds too much to be read.
+func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
+	dev, ok := w.r.(*os.File)
+	if !ok {
+		return true, false
+	}
+	file, ok := w.openHeld(dev)
+	if !ok {
+		return w.err == nil, false
+	}
+	defer func() { _ = file.Close() }() // only looked at
+	left := int64(WholeLimit)
+	for offset := int64(0); offset < w.size; {
+		held, err := nextHeld(file, offset)
+		if errors.Is(err, unix.ENXIO) {
+			break
+		}
+		if left -= held.length; err != nil || left < 0 {
+			return true, false
+		}
+		offset = held.offset + held.length
+		from, to := held.offset&^(markSize-1), min((offset+markSize-1)&^(markSize-1), w.size)
+		if from < to && !w.zero(ctx, from, to-from) {
+			return false, false
+		}
+	}
+	return true, true
+}
+
+// nextHeld is the first extent from an offset on in which a file holds something.
+func nextHeld(file *os.File, offset int64) (extent, error) {
+	start, err := unix.Seek(int(file.Fd()), offset, unix.SEEK_DATA)
+	if err != nil {
+		return extent{}, err
+	}
+	end, err := unix.Seek(int(file.Fd()), start, unix.SEEK_HOLE)
+	return extent{start, end - start}, err
+}
+
+// openHeld opens the file that a loop device shows all of, if it is there under the name that the kernel has for it. Nothing is
+// left then that was written to the device and is not in the file.
+func (w *window) openHeld(dev *os.File) (*os.File, bool) {
+	const loopMajor = 7
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(dev.Fd()), &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK || unix.Major(stat.Rdev) != loopMajor {
+		return nil, false
+	}
+	info, err := unix.IoctlLoopGetStatus64(int(dev.Fd()))
+	if err != nil || info.Offset != 0 {
+		return nil, false
+	}
+	name, err := rawfile.Read(fmt.Sprintf("/sys/dev/block/%d:%d/loop/backing_file", loopMajor, unix.Minor(stat.Rdev)))
+	if err != nil {
+		return nil, false
+	}
+	fd, err := unix.Open(strings.TrimSuffix(string(name), "\n"), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	file := os.NewFile(uintptr(fd), string(name))
+	var held unix.Stat_t
+	if err := unix.Fstat(fd, &held); err != nil || held.Dev != info.Device || held.Ino != info.Inode {
+		_ = file.Close() // another file
+		return nil, false
+	}
+	const all = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
+	if w.err = unix.SyncFileRange(int(dev.Fd()), 0, 0, all); w.err != nil {
+		_ = file.Close() // only looked at
+		return nil, false
+	}
+	return file, true
+}

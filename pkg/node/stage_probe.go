@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+)
+
+// probe finds out what is on the device and decides which filesystem the volume has or gets.
+func (st *staging) probe(ctx context.Context) (err error) {
+	if err := st.recover(ctx); err != nil {
+		return err
+	}
+	if st.found, err = filesystem.Probe(ctx, st.device.File, st.device.SizeBytes); err != nil {
+		return err
+	}
+	if err := st.probeWhole(ctx); err != nil {
+		return err
+	}
+	asked := st.askedFSType()
+	if asked == "" {
+		asked = st.presentType()
+	}
+	st.want.Source.FSType = asked
+	st.formatDue = st.found.Blank() || st.halfMade(asked)
+	return st.checkFound()
+}
+
+// probeWhole reads every byte of a device that counts as blank by samples only, if that is not enough for this volume and is
+// done soon.
+func (st *staging) probeWhole(ctx context.Context) (err error) {
+	if st.samplesDo() || st.want.ReadOnly || st.device.SizeBytes > filesystem.WholeLimit {
+		return nil
+	}
+	st.found, err = filesystem.ProbeWhole(ctx, st.device.File, st.device.SizeBytes)
+	return err
+}
+
+// samplesDo tells whether what was read of the device is enough to format it, if it is blank. A volume that this driver made is
+// as it came from the storage, and samples guard against a mistake there; what somebody names in a
+// PersistentVolume made by hand can be any disk.
+func (st *staging) samplesDo() bool { return st.request.TrustSamples || !st.found.Sampled }
+
+// checkFound refuses what is on the device if it is not what was asked for.
+func (st *staging) checkFound() error {
+	asked, path := st.want.Source.FSType, st.device.Path
+	known := slices.Contains(filesystem.Types(), asked)
+	switch {
+	case st.formatDue && st.want.ReadOnly:
+		return backends.Errorf(backends.Invalid, "%s holds no filesystem yet, and none is made for reading only: stage it once in a mode that writes", path)
+	case !known && asked == st.found.Type:
+		return backends.Errorf(backends.Invalid, "%s holds %s: it can be neither mounted nor formatted; the filesystems are %s%s", path, st.found, strings.Join(filesystem.Types(), ", "), st.wayOut())
+	case !known:
+		return backends.Errorf(backends.Invalid, "filesystem %q is not supported: use %s", asked, strings.Join(filesystem.Types(), ", "))
+	case st.formatDue && !st.samplesDo():
+		return backends.Errorf(backends.Invalid, "samples of %s, which has %d bytes, are blank, but it is not formatted as %s: this driver did not make the volume, and did not read every byte of it; "+
+			"make the filesystem yourself (mkfs.%s), or give the PersistentVolume the volume attribute %s: \"true\"", path, st.device.SizeBytes, asked, asked, AllowFormat)
+	case !st.formatDue && st.found.Incomplete:
+		return backends.Errorf(backends.Invalid, "%s holds %s, whose making was cut short and was not ours: it can be neither mounted nor formatted; "+
+			"if nothing on it is needed, wipe it (wipefs -a)", path, st.found)
+	case !st.formatDue && st.found.Type != asked:
+		return backends.Errorf(backends.Invalid, "%s holds %s and %s is asked for: it is not formatted, because only a blank device is%s", path, st.found, asked, st.wayOut())
+	}
+	return nil
+}
+
+// wayOut says how a device becomes one that can be used.
+func (st *staging) wayOut() string {
+	where, clearing := st.device.Path, "clear all of it (blkdiscard -z, or dd)"
+	if st.want.Source.Image {
+		where, clearing = st.want.Source.Path, "delete the volume" // its loop device is another image's when somebody reads this
+	}
+	if st.found.Type == filesystem.UnknownData {
+		return "; if nothing on it is needed, " + clearing
+	}
+	return fmt.Sprintf("; wipefs %s lists what was seen: take away what is not in use any more (wipefs -o), or, if nothing on it is needed, %s", where, clearing)
+}
