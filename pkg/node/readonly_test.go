@@ -149,6 +149,9 @@ func TestReadOnlyNeverWrites(t *testing.T) {
 					if fsType == "ext4" {
 						request.MountOptions = []string{"data=ordered", "commit=7", "noatime"}
 					}
+					if fsType == "xfs" && state == "dirty" {
+						request.MountOptions = []string{"norecovery"} // TestUncleanXFSIsRefused
+					}
 					for range 2 {
 						w.stage(request)
 						w.publish(publish)
@@ -183,6 +186,54 @@ func TestReadOnlyNeverWrites(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An xfs whose log has to be replayed may look empty without that: it is not shown for reading only, unless that is asked for.
+func TestUncleanXFSIsRefused(t *testing.T) {
+	for _, form := range []string{"image", "device"} {
+		t.Run(form, func(t *testing.T) {
+			w := newWorld(t)
+			image := w.crashed("xfs")
+			w.shelf.sources["v"] = backends.Device{Path: image, Image: true}
+			if form == "device" {
+				path := w.node(image, false)
+				t.Cleanup(func() { w.protect(path, false) })
+			}
+			before := checksum(t, image)
+			request := w.stageRequest("v")
+			request.Use.Mode = backends.MultiNodeReaderOnly
+			w.want(w.service.Stage(w.context(), request), backends.Invalid, "was not unmounted cleanly", "once for writing", "norecovery")
+			if checksum(t, image) != before {
+				t.Error("the device was written to")
+			}
+			request.Use.Mode = backends.SingleNodeWriter
+			w.stage(request)
+			w.unstage(request)
+			request.Use.Mode = backends.MultiNodeReaderOnly
+			w.stage(request)
+			w.wantContent(filepath.Join(request.StagingPath, "late"), "late")
+			w.unstage(request)
+		})
+	}
+}
+
+// A copy of an xfs that was frozen, as a snapshot is, shows all its files for reading only.
+func TestFrozenXFSIsShown(t *testing.T) {
+	w := newWorld(t)
+	image := w.unmounted("xfs")
+	request := w.stageRequest(filepath.Base(image))
+	w.stage(request)
+	w.write(filepath.Join(request.StagingPath, "late"), "late")
+	w.must(exec.CommandContext(w.context(), "sh", "-ec", "xfs_freeze -f $0; cp --sparse=always $1 $1.frozen || failed=1; xfs_freeze -u $0; exit $failed",
+		request.StagingPath, image).Run())
+	w.unstage(request)
+	w.shelf.sources["v"] = backends.Device{Path: image + ".frozen", Image: true}
+	request = w.stageRequest("v")
+	request.Use.Mode = backends.MultiNodeReaderOnly
+	w.stage(request)
+	w.wantContent(filepath.Join(request.StagingPath, "late"), "late")
+	w.unstage(request)
+	w.wantNothingLeft()
 }
 
 // Write protection that staging for reading left, because the node forgot the volume, is lifted by staging

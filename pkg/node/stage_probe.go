@@ -27,7 +27,10 @@ func (st *staging) probe(ctx context.Context) (err error) {
 	}
 	st.want.Source.FSType = asked
 	st.formatDue = st.found.Blank() || st.halfMade(asked)
-	return st.checkFound()
+	if err := st.checkFound(); err != nil {
+		return err
+	}
+	return st.checkLog(ctx)
 }
 
 // probeWhole reads every byte of a device that counts as blank by samples only, if that is not enough for this volume and is
@@ -64,6 +67,22 @@ func (st *staging) checkFound() error {
 			"if nothing on it is needed, wipe it (wipefs -a)", path, st.found)
 	case !st.formatDue && st.found.Type != asked:
 		return backends.Errorf(backends.Invalid, "%s holds %s and %s is asked for: it is not formatted, because only a blank device is%s", path, st.found, asked, st.wayOut())
+	}
+	return nil
+}
+
+// checkLog refuses to show an xfs for reading only whose log has to be replayed: without that it may even look empty. Superblocks of ext4
+// and btrfs tell of their journals, and what is missing then is what was written last.
+func (st *staging) checkLog(ctx context.Context) (err error) {
+	if st.present || !st.want.ReadOnly || st.found.Type != "xfs" {
+		return nil
+	}
+	if st.found.Unreplayed, err = filesystem.UnreplayedXFS(ctx, st.device.File, st.device.SizeBytes); err != nil {
+		return err
+	}
+	if st.found.Unreplayed && !slices.Contains(st.request.MountOptions, "norecovery") {
+		return backends.Errorf(backends.Invalid, "the xfs on %s was not unmounted cleanly, and for reading only its log is not replayed, without which files may be stale, or missing, all of them even: "+
+			"stage the volume once for writing, which replays the log, or give it the mount option norecovery to read it as it stands", st.device.Path)
 	}
 	return nil
 }

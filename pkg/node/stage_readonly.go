@@ -21,7 +21,7 @@ import (
 // filesystem put up with that.
 //
 // Who reads a filesystem that was not unmounted cleanly reads it as it stands on the device: what is in the
-// journal only is missing or stale, and an xfs may look empty. Staging it once for writing has the journal replayed.
+// journal only is missing or stale; an xfs may look empty, so that he must ask for that (norecovery). Staging it once for writing has the journal replayed.
 
 // openDevice opens the device in the way in which it is going to be used, and write-protects it if that is
 // for reading only.

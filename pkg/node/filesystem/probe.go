@@ -31,8 +31,8 @@ type Found struct {
 	// Dirty tells that the filesystem was not unmounted cleanly or has errors. Only ext2, 3 and 4 say so
 	// in the superblock.
 	Dirty bool
-	// Unreplayed tells that there is something in the journal that is not where it belongs yet. Of an xfs it is
-	// not known.
+	// Unreplayed tells that there is something in the journal that is not where it belongs yet. An
+	// xfs tells in its log only: UnreplayedXFS.
 	Unreplayed bool
 	// Mark is what is noted on the device of its being formatted; zero where nothing is, and where nothing but that is.
 	Mark Mark

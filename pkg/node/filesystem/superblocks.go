@@ -113,15 +113,23 @@ func readXFS(w *window, offset int64) (Found, bool) {
 // leaves it, with the record of an unmount in two sectors and zeros after that. A mount overwrites those first of all
 // (xlog_clear_stale_blocks).
 func unusedXFS(w *window, sb []byte, block int64) bool {
-	u64, u32 := binary.BigEndian.Uint64, binary.BigEndian.Uint32
-	logStart, groupBits := u64(sb[48:]), sb[124] // sb_logstart, whose high bits are the group's number; sb_agblklog
-	if u64(sb[240:]) != 0 || logStart == 0 || block <= 0 || groupBits >= 64 {
+	start, ok := logStart(sb, block)
+	if !ok || binary.BigEndian.Uint64(sb[240:]) != 0 {
 		return false
 	}
-	const sector = 512
-	start := product(logStart>>groupBits, int64(u32(sb[84:]))) + int64(logStart&(1<<groupBits-1)) // sb_agblocks
-	next := w.at(product(uint64(start), block)+2*sector, 2*sector)
+	next := w.at(start+2*logBlock, 2*logBlock)
 	return next != nil && !slices.ContainsFunc(next, func(b byte) bool { return b != 0 })
+}
+
+// logStart is where the log of an xfs is that has one on its own device, in bytes.
+func logStart(sb []byte, block int64) (int64, bool) {
+	u64, u32 := binary.BigEndian.Uint64, binary.BigEndian.Uint32
+	logStart, groupBits := u64(sb[48:]), sb[124] // sb_logstart, whose high bits are the group's number; sb_agblklog
+	if logStart == 0 || block <= 0 || groupBits >= 64 {
+		return 0, false
+	}
+	start := product(logStart>>groupBits, int64(u32(sb[84:]))) + int64(logStart&(1<<groupBits-1)) // sb_agblocks
+	return product(uint64(start), block), true
 }
 
 // btrfsLeastResize is the size in bytes below which the kernel resizes no btrfs, though it can be made.
