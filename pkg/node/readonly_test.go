@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -214,6 +215,46 @@ func TestUncleanXFSIsRefused(t *testing.T) {
 			w.wantContent(filepath.Join(request.StagingPath, "late"), "late")
 			w.unstage(request)
 		})
+	}
+}
+
+// A staging for reading only that is refused leaves the device as it was: whoever uses it next may write to it, unless it was
+// protected before.
+func TestRefusalLeavesNoProtection(t *testing.T) {
+	for name, prepare := range map[string]func(*world, *node.StageRequest) (image string){
+		"blank": func(w *world, _ *node.StageRequest) string { return w.image("blank", 16) },
+		"another filesystem": func(w *world, r *node.StageRequest) string {
+			r.Use.FSType = "xfs"
+			return w.unmounted("ext4")
+		},
+		"unclean xfs": func(w *world, _ *node.StageRequest) string { return w.crashed("xfs") },
+		"an option that is none": func(w *world, r *node.StageRequest) string {
+			r.MountOptions = []string{"stripe=none"}
+			return w.unmounted("ext4")
+		},
+		"a raw device with its place taken": func(w *world, r *node.StageRequest) string {
+			r.Use.Type = backends.Block
+			w.mkdir(filepath.Join(r.StagingPath, "device"))
+			return w.image("blank", 16)
+		},
+	} {
+		for _, protected := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, protected before: %t", name, protected), func(t *testing.T) {
+				w := newWorld(t)
+				request := w.stageRequest("v")
+				request.Use.Mode = backends.MultiNodeReaderOnly
+				path := w.node(prepare(w, &request), protected)
+				t.Cleanup(func() { w.protect(path, false) })
+				if err := w.service.Stage(w.context(), request); err == nil {
+					t.Fatal("it was staged: the test is wrong")
+				} else {
+					t.Log(err)
+				}
+				if w.protected(path) != protected {
+					t.Errorf("write-protected after the refusal: %t, want %t", w.protected(path), protected)
+				}
+			})
+		}
 	}
 }
 

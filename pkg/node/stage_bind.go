@@ -9,10 +9,15 @@ import (
 )
 
 // bindDevice shows the device's node in a file of the staging directory, for publishing to bind from.
-func (st *staging) bindDevice(context.Context) error {
+func (st *staging) bindDevice(ctx context.Context) error {
 	if st.present {
 		return nil
 	}
+	return st.protected(ctx, st.bindNode)
+}
+
+// bindNode mounts the device's node on a file at the place.
+func (st *staging) bindNode() error {
 	target, err := safepath.OpenTarget(st.recipe.place)
 	if err != nil {
 		return err

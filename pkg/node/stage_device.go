@@ -86,7 +86,7 @@ func (st *staging) mountDevice(ctx context.Context) error {
 		Options: st.mountOptions(), Needs: st.neededOptions(), Dev: st.device.Number(),
 	}
 	st.tellUnreplayed(ctx)
-	return st.mount(ctx, fs)
+	return st.protected(ctx, func() error { return st.mount(ctx, fs) })
 }
 
 // mount mounts a filesystem at the staging path.

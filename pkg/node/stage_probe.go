@@ -93,8 +93,11 @@ func (st *staging) wayOut() string {
 	if st.want.Source.Image {
 		where, clearing = st.want.Source.Path, "delete the volume" // its loop device is another image's when somebody reads this
 	}
-	if st.found.Type == filesystem.UnknownData {
+	switch {
+	case st.found.Type == filesystem.UnknownData:
 		return "; if nothing on it is needed, " + clearing
+	case slices.Contains(filesystem.Types(), st.found.Type):
+		return "; ask for " + st.found.Type
 	}
 	return fmt.Sprintf("; wipefs %s lists what was seen: take away what is not in use any more (wipefs -o), or, if nothing on it is needed, %s", where, clearing)
 }

@@ -23,8 +23,8 @@ import (
 // Who reads a filesystem that was not unmounted cleanly reads it as it stands on the device: what is in the
 // journal only is missing or stale; an xfs may look empty, so that he must ask for that (norecovery). Staging it once for writing has the journal replayed.
 
-// openDevice opens the device in the way in which it is going to be used, and write-protects it if that is
-// for reading only.
+// openDevice opens the device in the way in which it is going to be used. An image for reading only gets a loop device that
+// refuses writes; another device is protected when it is mounted (protected).
 func (st *staging) openDevice(ctx context.Context, source backends.Device) (*device.Device, error) {
 	options := device.Options{ReadOnly: st.want.ReadOnly, Persistent: st.request.Use.Type == backends.Block}
 	if st.request.Use.Type == backends.Mount {
@@ -39,15 +39,38 @@ func (st *staging) openDevice(ctx context.Context, source backends.Device) (*dev
 	case err != nil || protected == st.want.ReadOnly:
 	case source.Image && st.want.ReadOnly:
 		return st.attachReadOnly(ctx, source, options, opened)
-	default:
+	case !st.want.ReadOnly:
 		// Of a loop device it may be whoever had it before that protected it: detaching does not lift that.
-		err = setWriteProtection(opened, st.want.ReadOnly)
+		err = setWriteProtection(opened, false)
 	}
 	if err != nil {
 		_ = opened.Close() // nothing was written
 		return nil, err
 	}
 	return opened, nil
+}
+
+// protected mounts a device after it was write-protected, if that is for reading only: as late as can be, so that what is refused before
+// leaves nothing behind, and lifted again when the mount fails. A mount that was given up may be at work still, and
+// then the protection stays; staging for writing lifts it.
+func (st *staging) protected(ctx context.Context, mount func() error) error {
+	if !st.want.ReadOnly {
+		return mount()
+	}
+	switch before, err := writeProtected(st.device); {
+	case err != nil:
+		return err
+	case before:
+		return mount()
+	}
+	if err := setWriteProtection(st.device, true); err != nil {
+		return err
+	}
+	err := mount()
+	if err != nil && ctx.Err() == nil {
+		_ = setWriteProtection(st.device, false) // the failure of the mount is what counts
+	}
+	return err
 }
 
 // attachReadOnly attaches an image anew for reading that an earlier call left attached for writing.
