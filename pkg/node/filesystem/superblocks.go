@@ -15,17 +15,19 @@ const (
 
 // The features of ext filesystems that tell the kinds apart (Documentation/filesystems/ext4/super.rst).
 const (
-	extHasJournal   = 0x4  // compatible
-	extJournalDev   = 0x8  // incompatible
-	extRecover      = 0x4  // incompatible: the journal is to be replayed
-	ext64Bit        = 0x80 // incompatible
-	ext3Incompat    = 0x16 // filetype, recover, meta_bg: all that ext3 knows
-	ext3ROCompat    = 0x7  // sparse_super, large_file, btree_dir: all that ext3 knows
-	extStateClean   = 0x1  // s_state: unmounted cleanly
-	extStateErrors  = 0x2  // s_state: errors were found
-	extMaxLogBlock  = 6    // blocks of 64 KiB
-	extSuperblock   = 1024 // bytes
-	extOldInodeSize = 128  // bytes, of revision 0
+	extHasJournal    = 0x4   // compatible
+	extJournalDev    = 0x8   // incompatible
+	extRecover       = 0x4   // incompatible: the journal is to be replayed
+	ext64Bit         = 0x80  // incompatible
+	extBigAlloc      = 0x200 // read-only compatible: it allocates clusters of blocks
+	ext3Incompat     = 0x16  // filetype, recover, meta_bg: all that ext3 knows
+	ext3ROCompat     = 0x7   // sparse_super, large_file, btree_dir: all that ext3 knows
+	extStateClean    = 0x1   // s_state: unmounted cleanly
+	extStateErrors   = 0x2   // s_state: errors were found
+	extMaxLogBlock   = 6     // blocks of 64 KiB
+	extMaxLogCluster = 20    // clusters of 1 GiB
+	extSuperblock    = 1024  // bytes
+	extOldInodeSize  = 128   // bytes, of revision 0
 )
 
 // readExt reads the superblock of ext2, ext3 and ext4.
@@ -78,7 +80,10 @@ func extGrid(sb []byte, block int64, blocks uint64) grid {
 	if u32(sb[76:]) > 0 {
 		inode = int64(u16(sb[88:]))
 	}
-	step := int64(os.Getpagesize()) // mke2fs and resize2fs make whole pages only
+	step := int64(os.Getpagesize()) // mke2fs and resize2fs make whole pages only, and whole clusters
+	if u32(sb[100:])&extBigAlloc != 0 && u32(sb[28:]) <= extMaxLogCluster {
+		step = max(step, 1024<<u32(sb[28:])) // s_log_cluster_size
+	}
 	perGroup := int64(u32(sb[32:]))
 	if perGroup == 0 {
 		return grid{block: block, step: step}
