@@ -26,8 +26,15 @@ func (c imageCopy) instant() bool {
 }
 
 // copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules
-// that out.
+// that out; Unavailable when an image has lost data.
 func (e *engine) copyImages(ctx context.Context, copies []imageCopy) error {
+	for _, c := range copies { // Before anything is frozen.
+		if info, err := os.Lstat(c.from); err != nil {
+			return err
+		} else if err := checkImage(info, c.size); err != nil {
+			return err
+		}
+	}
 	uses, err := findUses(e.calls.With(ctx), copies)
 	if err != nil {
 		return err
@@ -165,7 +172,7 @@ func clearFrozen(dirs []string) error {
 	return errors.Join(errs...)
 }
 
-// run copies.
+// run copies. An image that was cut short meanwhile is found out afterwards: its end has read as zeros.
 func (c imageCopy) run(ctx context.Context) error {
 	src, err := os.Open(c.from)
 	if err != nil {
@@ -177,5 +184,16 @@ func (c imageCopy) run(ctx context.Context) error {
 		return err
 	}
 	err = filecopy.Duplicate(ctx, dst, src, c.size, c.blocks)
+	if err == nil {
+		err = c.checkSource(src)
+	}
 	return errors.Join(err, dst.Close())
+}
+
+func (c imageCopy) checkSource(src *os.File) error {
+	info, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	return checkImage(info, c.size)
 }

@@ -34,6 +34,18 @@ func (e *engine) fillImage(ctx context.Context, path string, record *volumeRecor
 	return growImage(ctx, path, record.SizeBytes, record.Allocation)
 }
 
+// checkImage refuses an image that is shorter than its record says: what is gone would read as zeros. Kinds:
+// Unavailable.
+func checkImage(info os.FileInfo, size int64) error {
+	if !info.Mode().IsRegular() {
+		return backends.Errorf(backends.Unavailable, "its image is %s and no regular file: restore it from a backup", info.Mode())
+	}
+	if info.Size() < size {
+		return backends.Errorf(backends.Unavailable, "its image has %d bytes of %d: data is lost; restore it from a backup", info.Size(), size)
+	}
+	return nil
+}
+
 func makeImage(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

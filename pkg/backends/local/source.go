@@ -33,8 +33,10 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "its data cannot be reached: %w", v.pool.explain(err))
 	}
-	if size := v.record.Load().size(); v.pool.kind == image && info.Size() < size {
-		return nil, backends.Errorf(backends.Unavailable, "its image has %d bytes of %d: data is lost; restore it from a snapshot", info.Size(), size)
+	if v.pool.kind == image {
+		if err := checkImage(info, v.record.Load().size()); err != nil {
+			return nil, err
+		}
 	}
 	if err := inUseNote.set(v.dir, e.boot); err != nil {
 		return nil, v.pool.explain(err)
