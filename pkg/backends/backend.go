@@ -20,8 +20,15 @@ type Backend interface {
 	// NotFound too: nothing about the handle's text may be believed. Kinds: NotFound.
 	Get(ctx context.Context, handle string) (*Volume, error)
 
-	// Delete removes the volume and its data. Kinds: NotFound when there is none; InUse when the volume
-	// is attached or mounted, or when something else depends on it.
+	// Delete removes the volume and its data. Kinds: NotFound when there is none; InUse when something else
+	// depends on it, or when it is in use as far as the backend can know:
+	//
+	//   - An Attacher knows the nodes that the volume is attached to: it is InUse until it is detached.
+	//   - A Releaser knows of this node's use alone: it is InUse from Source to Release.
+	//   - A backend that is neither knows of no use at all. That is for an Export only, which any client can
+	//     mount without a word to the backend: whoever calls Delete has unmounted it everywhere. Where the
+	//     controller and a node are one process, package driver refuses to delete what that node has
+	//     staged or published.
 	Delete(ctx context.Context, handle string) error
 }
 
@@ -112,7 +119,8 @@ type Topologist interface {
 	TopologyKeys() []string
 }
 
-// Releaser is told when a node no longer uses a volume.
+// Releaser is told when a node no longer uses a volume. A backend that is no Attacher and describes a Device
+// or a Directory has to be one: nothing else tells Delete that a volume is in use.
 type Releaser interface {
 	// Release is called after the last unmount of what Source described, and may be called again or
 	// without a preceding Source. A volume that is gone is released: no error.

@@ -15,7 +15,8 @@
 //  4. Implement whichever optional interfaces the storage can honour: Attacher, Expander, Snapshotter,
 //     GroupSnapshotter, Cloner, Lister, CapacityReporter, Modifier, HealthReporter and Topologist for the
 //     controller; Releaser, Limiter, Inspector and Locator for the node. An interface that is there is a
-//     capability that is advertised; there is no flag.
+//     capability that is advertised; there is no flag. Only an Export can do without both Attacher and
+//     Releaser: see Backend.Delete.
 //  5. Add one line to pkg/backends/all.
 //  6. Call backendtest.Run from a test of about thirty lines. It checks every promise that this package
 //     makes in the comments of its interfaces, and it is the definition of done.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
@@ -15,6 +16,7 @@ type controller struct {
 	csi.UnimplementedControllerServer
 	decode  decoder
 	volumes *volume.Service
+	node    *node.Service // the node in the same process; nil without one
 }
 
 func (c *controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
@@ -32,6 +34,11 @@ func (c *controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 func (c *controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
+	}
+	if c.node != nil {
+		if err := c.node.CheckUnused(r.GetVolumeId()); err != nil {
+			return nil, err
+		}
 	}
 	return &csi.DeleteVolumeResponse{}, c.volumes.Delete(ctx, r.GetVolumeId())
 }

@@ -58,31 +58,34 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	))...)
 	decode := newDecoder(config.Definition, features)
 	csi.RegisterIdentityServer(s.grpc, &identity{config: config, features: features})
-	s.registerController(config, decode)
-	if err := s.registerNode(ctx, config, decode); err != nil {
+	volumes, err := s.registerNode(ctx, config, decode)
+	if err != nil {
 		stop()
 		return nil, err
 	}
+	s.registerController(config, decode, volumes)
 	return s, nil
 }
 
 // Features are what the backend can do.
 func (s *Server) Features() backends.Features { return s.features }
 
-func (s *Server) registerController(config Config, decode decoder) {
+// registerController serves the controller; here is the node in the same process, if there is one.
+func (s *Server) registerController(config Config, decode decoder, here *node.Service) {
 	if config.Instance.Controller == nil {
 		return
 	}
 	volumes := volume.New(config.Instance.Controller, s.features, config.Metrics.Operation)
-	csi.RegisterControllerServer(s.grpc, &controller{decode: decode, volumes: volumes})
+	csi.RegisterControllerServer(s.grpc, &controller{decode: decode, volumes: volumes, node: here})
 	if s.features.Group != nil {
 		csi.RegisterGroupControllerServer(s.grpc, &group{decode: decode, volumes: volumes})
 	}
 }
 
-func (s *Server) registerNode(ctx context.Context, config Config, decode decoder) error {
+// registerNode serves the node, and returns it; nil when this process is none.
+func (s *Server) registerNode(ctx context.Context, config Config, decode decoder) (*node.Service, error) {
 	if config.Instance.Node == nil {
-		return nil
+		return nil, nil
 	}
 	volumes, err := node.New(ctx, node.Config{
 		Backend: config.Instance.Node, Features: s.features, NodeID: config.NodeID,
@@ -90,13 +93,13 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 		Trimmed: config.Metrics.Trimmed, Ownership: config.Metrics.ownership, Log: config.Log,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config.Metrics.watchGivenUp(volumes.GivenUp)
 	s.chores = append(s.chores, volumes.Run)
 	s.ends = append(s.ends, volumes.Close)
 	csi.RegisterNodeServer(s.grpc, &nodeServer{decode: decode, volumes: volumes, delegate: config.DelegateFSGroup})
-	return nil
+	return volumes, nil
 }
 
 // Serve answers calls until the context ends. Then it takes no more, gives those under way the grace

@@ -45,20 +45,25 @@ func (broken) Delete(context.Context, string) error { panic("out of cheese") }
 
 // serving is a server over a backend, and a client of it.
 type serving struct {
-	server *Server
-	socket string
-	client csi.ControllerClient
-	stop   context.CancelFunc
-	done   chan error
+	server     *Server
+	socket     string
+	connection *grpc.ClientConn
+	client     csi.ControllerClient
+	stop       context.CancelFunc
+	done       chan error
 }
 
+// serve serves a controller.
 func serve(t *testing.T, backend backends.Backend, grace time.Duration) serving {
 	t.Helper()
+	return serveConfig(t, Config{Instance: &backends.Instance{Controller: backend}, Log: slog.New(slog.DiscardHandler)}, grace)
+}
+
+func serveConfig(t *testing.T, config Config, grace time.Duration) serving {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	server, err := NewServer(ctx, Config{
-		Name: "test.csi.stowage.dev", Version: "1", Instance: &backends.Instance{Controller: backend},
-		Metrics: NewMetrics("test.csi.stowage.dev", "1"), Log: slog.New(slog.DiscardHandler),
-	})
+	config.Name, config.Version, config.Metrics = "test.csi.stowage.dev", "1", NewMetrics("test.csi.stowage.dev", "1")
+	server, err := NewServer(ctx, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +83,7 @@ func serve(t *testing.T, backend backends.Backend, grace time.Duration) serving 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(); _ = connection.Close() })
-	s.client = csi.NewControllerClient(connection)
+	s.connection, s.client = connection, csi.NewControllerClient(connection)
 	return s
 }
 

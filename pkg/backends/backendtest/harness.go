@@ -35,6 +35,9 @@ type Harness struct {
 	// new volume takes exactly its capacity, until it is deleted. It is not for storage that is shared
 	// with others, nor for volumes that take room as they are filled.
 	Reserves bool
+	// Exports says that a Directory which Source describes stands for what a server would export. It is for tests
+	// without that server: over it Source describes an Export.
+	Exports bool
 	// Simulated runs each check in a bubble of testing/synctest: waiting takes no time, and a machine that is busy with something
 	// else changes nothing. It is for backends whose cloud is in the same process.
 	Simulated bool

@@ -69,7 +69,7 @@ func TestRunOverARightBackend(t *testing.T) {
 	Run(t, right())
 }
 
-// bare hides all that is optional. Without a Releaser nothing is noted by Source.
+// bare hides all that is optional. Used without its Releaser, nothing is noted by Source.
 type bare struct {
 	backends.Backend
 	backends.NodeBackend
@@ -111,10 +111,13 @@ func TestRunOverABareBackend(t *testing.T) {
 	inside := h.Open
 	h.Open = func(tb testing.TB) *backends.Instance {
 		i := inside(tb)
-		b := bare{i.Controller, i.Node, i.Node.(backends.Releaser)}
+		release := i.Node.(backends.Releaser) // A backend of directories and images has to be one.
 		return &backends.Instance{
-			Controller: struct{ backends.Backend }{b},
-			Node:       struct{ backends.NodeBackend }{b},
+			Controller: struct{ backends.Backend }{bare{i.Controller, i.Node, release}},
+			Node: struct {
+				backends.NodeBackend
+				backends.Releaser
+			}{i.Node, release},
 		}
 	}
 	Run(t, h)

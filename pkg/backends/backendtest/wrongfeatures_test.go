@@ -43,6 +43,12 @@ func (b deletesWhatIsInUse) Delete(ctx context.Context, handle string) error {
 	return b.parts.Delete(ctx, handle)
 }
 
+// knowsOfNoUse describes directories and images, and is neither Attacher nor Releaser.
+type knowsOfNoUse struct {
+	backends.Backend
+	backends.NodeBackend
+}
+
 type keepsOldData struct {
 	parts
 	old *sync.Map

@@ -40,6 +40,7 @@ func conformance(spec func(name string) backends.Spec, options func(tb testing.T
 		options(tb, moving.root, o)
 	})
 	harness.Nodes = []string{"node-a"}
+	harness.Exports = true
 	harness.Spec = spec
 	harness.SnapshotParameters = &SnapshotParameters{}
 	retain := retainData
