@@ -1,19 +1,19 @@
 package powerloss
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // lie is a planted bug: the backend's syncs of one sort succeed and do nothing, as though the code had none. The kernel does it,
-// by a filter on the system calls of one thread (seccomp(2)), so that what is tested is what is shipped.
+// by a filter on the system calls of the process (seccomp(2)), so that what is tested is what is shipped.
 type lie string
 
 const (
@@ -27,26 +27,39 @@ const (
 	everything lie = "everything" // all
 )
 
-// during runs the call on a thread of its own, which ends with it.
+// during runs the call while the lie is told, on whatever threads the call works.
 func (l lie) during(call func() error) error {
 	if l == noLie {
 		return call()
 	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // Never unlocked: the thread ends with the goroutine, and the filter with the thread.
-		listener, err := filterSyncs()
-		if err != nil {
-			done <- err
-			return
-		}
-		go l.serve(listener)
-		done <- call()
-	}()
-	return <-done
+	told, err := liar()
+	if err != nil {
+		return err
+	}
+	told.Store(&l)
+	defer told.Store(nil)
+	return call()
 }
 
-// filterSyncs has the kernel ask about each fsync(2), fdatasync(2) and syncfs(2) of this thread.
+// liar has the kernel ask about the syncs of this process from now on, and tells the lie that is stored. A filter stays as long
+// as its process, and there can be one such only.
+//
+//nolint:gochecknoglobals // A filter is its process's, and a second test of the process needs the first one's.
+var liar = sync.OnceValues(func() (*atomic.Pointer[lie], error) {
+	listener, err := filterSyncs()
+	if err != nil {
+		return nil, err
+	}
+	told := &atomic.Pointer[lie]{}
+	go func() {
+		for {
+			answer(listener, told)
+		}
+	}()
+	return told, nil
+})
+
+// filterSyncs has the kernel ask about each fsync(2), fdatasync(2) and syncfs(2) of all threads.
 func filterSyncs() (listener int, err error) {
 	const load, equal, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	program := []unix.SockFilter{
@@ -58,7 +71,8 @@ func filterSyncs() (listener int, err error) {
 		{Code: ret, K: unix.SECCOMP_RET_USER_NOTIF},
 	}
 	header := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&header)))
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&header)))
 	if errno != 0 {
 		return -1, errno
 	}
@@ -75,39 +89,27 @@ type question struct {
 	args        [6]uint64
 }
 
-// answer is struct seccomp_notif_resp.
-type answer struct {
+// reply is struct seccomp_notif_resp.
+type reply struct {
 	id     uint64
 	result int64
 	errno  int32
 	flags  uint32
 }
 
-// serve answers until the thread has ended.
-func (l lie) serve(listener int) {
-	defer func() { _ = unix.Close(listener) }() // The filter is gone.
-	for {
-		events := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
-		if _, err := unix.Poll(events, -1); err != nil && !errors.Is(err, unix.EINTR) {
-			return
-		}
-		if events[0].Revents&unix.POLLHUP != 0 {
-			return
-		}
-		if events[0].Revents&unix.POLLIN != 0 {
-			l.answer(listener)
-		}
+// answer waits for the next sync, and lets it be made or says that it has been. A thread that was interrupted has gone, and asks
+// again.
+func answer(listener int, told *atomic.Pointer[lie]) {
+	events := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
+	if _, err := unix.Poll(events, -1); err != nil {
+		return
 	}
-}
-
-// answer lets a sync be made, or says that it has been. A thread that was interrupted has gone, and asks again.
-func (l lie) answer(listener int) {
 	var q question
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&q))); errno != 0 {
 		return
 	}
-	a := answer{id: q.id}
-	if !l.hides(int(q.args[0]), q.nr) {
+	a := reply{id: q.id}
+	if l := told.Load(); l == nil || !l.hides(int(q.args[0]), q.nr) {
 		a.flags = unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
 	}
 	// When the thread has gone, nobody waits for the answer.
