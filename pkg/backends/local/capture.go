@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
 	"github.com/stowage-csi/stowage/pkg/filecopy"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
+
+// lookLimit is how long it may take to find out how images are used. The copy itself has no limit.
+const lookLimit = time.Minute
 
 // imageCopy is the copy of one image. The data is not yet on disk when it is made.
 type imageCopy struct {
@@ -35,7 +39,9 @@ func (e *engine) copyImages(ctx context.Context, copies []imageCopy) error {
 			return err
 		}
 	}
-	uses, err := findUses(e.calls.With(ctx), copies)
+	looking, cancel := context.WithTimeout(e.calls.With(ctx), lookLimit)
+	defer cancel()
+	uses, err := findUses(looking, copies)
 	if err != nil {
 		return err
 	}

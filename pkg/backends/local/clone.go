@@ -14,7 +14,7 @@ func (e *engine) Clone(ctx context.Context, spec backends.Spec, source string) (
 	if err != nil {
 		return nil, err
 	}
-	return e.provision(ctx, spec, func(ctx context.Context) (*origin, error) {
+	return e.provision(ctx, spec, backends.ContentSource{Volume: source}, func(ctx context.Context) (*origin, error) {
 		return e.fromVolume(ctx, source, p.SourceInUse == copyInUse)
 	})
 }
@@ -44,7 +44,9 @@ func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*ori
 // Restore makes a volume with the contents of a snapshot. Kinds: as backends.Snapshotter says.
 func (e *engine) Restore(ctx context.Context, spec backends.Spec, handle string) (result *backends.Volume, err error) {
 	defer annotate(&err, "restore volume", spec.Name)
-	return e.provision(ctx, spec, func(ctx context.Context) (*origin, error) { return e.fromSnapshot(ctx, handle) })
+	return e.provision(ctx, spec, backends.ContentSource{Snapshot: handle}, func(ctx context.Context) (*origin, error) {
+		return e.fromSnapshot(ctx, handle)
+	})
 }
 
 func (e *engine) fromSnapshot(ctx context.Context, handle string) (*origin, error) {

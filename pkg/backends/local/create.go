@@ -1,7 +1,9 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -21,7 +23,7 @@ const (
 // Create makes an empty volume. Kinds: as backends.Backend says.
 func (e *engine) Create(ctx context.Context, spec backends.Spec) (result *backends.Volume, err error) {
 	defer annotate(&err, "create volume", spec.Name)
-	return e.provision(ctx, spec, func(context.Context) (*origin, error) { return nothing(), nil })
+	return e.provision(ctx, spec, backends.ContentSource{}, func(context.Context) (*origin, error) { return nothing(), nil })
 }
 
 // origin is what a new volume is filled with.
@@ -39,36 +41,50 @@ type opener func(ctx context.Context) (*origin, error)
 
 func nothing() *origin { return &origin{release: func() {}} }
 
+// volumeRequest is all that a call says of the volume that it wants.
+type volumeRequest struct {
+	spec   backends.Spec
+	source backends.ContentSource
+}
+
 // provision makes a volume. The name is reserved before anything else is looked at: a name that is taken
 // is Exists, whatever else is wrong with the request.
-func (e *engine) provision(ctx context.Context, spec backends.Spec, from opener) (*backends.Volume, error) {
+func (e *engine) provision(ctx context.Context, spec backends.Spec, source backends.ContentSource, from opener) (*backends.Volume, error) {
 	handle := handleOf(volumePrefix, spec.Name)
-	if err := e.volumes.reserve(handle); err != nil {
-		return nil, err
-	}
-	v, err := e.makeFrom(ctx, spec, from)
+	v, err := making[*volume]{
+		shelf: e.volumes, handle: handle, asked: volumeRequest{spec, source},
+		decide: func(ctx context.Context) (plan[*volume], error) { return e.planVolume(ctx, spec, from) },
+		settle: func(v *volume) { e.volumes.settle(handle, v) },
+	}.run(ctx, e.making.volumes)
 	if err != nil {
-		e.volumes.abandon(handle)
 		return nil, err
 	}
-	e.volumes.settle(handle, v)
 	return e.describe(v), nil
 }
 
-func (e *engine) makeFrom(ctx context.Context, spec backends.Spec, from opener) (*volume, error) {
+// planVolume holds what the volume is filled with.
+func (e *engine) planVolume(ctx context.Context, spec backends.Spec, from opener) (plan[*volume], error) {
+	var result plan[*volume]
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return result, err
 	}
 	o, err := from(ctx)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
-	defer o.release()
 	p, record, err := e.plan(spec, o)
 	if err != nil {
-		return nil, err
+		o.release()
+		return result, err
 	}
-	return e.make(ctx, p, record, o)
+	result.release = o.release
+	result.make = func(ctx context.Context) (*volume, error) { return e.make(ctx, p, record, o) }
+	if o.kind != "" {
+		result.work = fmt.Sprintf("the copy of %s", cmp.Or(o.source.Volume, o.source.Snapshot))
+	} else if record.Allocation == full {
+		result.work = fmt.Sprintf("setting %d bytes aside", record.SizeBytes)
+	}
+	return result, nil
 }
 
 // plan decides what the volume will be. Kinds: Invalid, OutOfRange, and Exhausted for a place that is not

@@ -19,35 +19,41 @@ import (
 func (e *grouping) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
 	defer annotate(&err, "create group", spec.Name)
 	handle := handleOf(groupPrefix, spec.Name)
-	if err := e.groups.reserve(handle); err != nil {
-		return nil, err
-	}
-	g, err := e.makeGroup(ctx, handle, spec)
+	g, err := making[*group]{
+		shelf: e.groups, handle: handle, asked: spec, settle: e.shelve,
+		decide: func(ctx context.Context) (plan[*group], error) { return e.planGroup(ctx, handle, spec) },
+	}.run(ctx, e.making.groups)
 	if err != nil {
-		e.groups.abandon(handle)
 		return nil, err
 	}
-	e.shelve(g)
 	return e.describeGroup(g), nil
 }
 
-func (e *grouping) makeGroup(ctx context.Context, handle string, spec backends.GroupSpec) (*group, error) {
+// planGroup holds the volumes.
+func (e *grouping) planGroup(ctx context.Context, handle string, spec backends.GroupSpec) (plan[*group], error) {
+	var result plan[*group]
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return result, err
 	}
 	if err := checkName(spec.Name); err != nil {
-		return nil, err
+		return result, err
 	}
 	volumes, err := e.groupVolumes(spec.Volumes)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	release, err := holdAll(ctx, volumes)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
-	defer release()
-	record := e.newGroupRecord(handle, spec.Name, volumes)
+	return plan[*group]{
+		work: "the copy of " + strings.Join(spec.Volumes, ", "), release: release,
+		make: func(ctx context.Context) (*group, error) { return e.makeGroup(ctx, handle, spec.Name, volumes) },
+	}, nil
+}
+
+func (e *grouping) makeGroup(ctx context.Context, handle, name string, volumes []*volume) (*group, error) {
+	record := e.newGroupRecord(handle, name, volumes)
 	p := volumes[0].pool
 	if err := p.take(ctx, record.cost()); err != nil {
 		return nil, err

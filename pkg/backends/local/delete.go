@@ -11,9 +11,13 @@ import (
 const retainedTime = "20060102T150405.000000000Z"
 
 // Delete removes the volume and its data, or moves it to retained/ when the class says so. Snapshots and
-// clones are copies, so that nothing depends on it. Kinds: NotFound; InUse, naming the node; Busy.
+// clones are copies, so that nothing depends on it. The handle tells the name: the work that is to become the
+// volume ends too, and leaves nothing. Kinds: NotFound; InUse, naming the node; Busy.
 func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete volume", handle)
+	if err := e.making.volumes.Stop(ctx, handle); err != nil {
+		return err
+	}
 	v, err := e.volumes.get(handle)
 	if err != nil {
 		return err

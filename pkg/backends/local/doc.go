@@ -39,5 +39,11 @@
 // steps, growing an image, is recorded before it begins. So start-up empties staging/ and trash/, finishes
 // what was growing, thaws what was left frozen, and reports.
 //
+// # Long work
+//
+// A copy can take longer than a call. It outlives the call (package background), holds its source meanwhile, and the next
+// call for the name waits for it and hears what became of it. A Delete by the handle that the name makes ends it, and so
+// does Close; what it has made is trash then. A copy from a filesystem that is frozen is short, by freezeLimit.
+//
 // It needs Linux 5.12.
 package local

@@ -26,6 +26,7 @@ type engine struct {
 	groups      *shelf[*group]    //
 	now         func() time.Time  // for the time of creation
 	calls       deadline.Calls    // what was given up and still runs
+	making      works             // what outlives its call
 }
 
 // grouping is an engine that has pools of type image, and so can take snapshots of groups. An engine
@@ -46,7 +47,7 @@ func (e *engine) pool(name string) (*pool, error) {
 
 // Close ends the work in the background and lets another process have the data directory and the pools.
 func (e *engine) Close() error {
-	var errs []error
+	errs := []error{e.making.close()}
 	for _, p := range e.pools {
 		errs = append(errs, p.close())
 	}

@@ -72,9 +72,12 @@ func (e *grouping) GetGroup(_ context.Context, handle string) (result *backends.
 	return e.describeGroup(g), nil
 }
 
-// DeleteGroup removes a group with all its snapshots. Kinds: NotFound; Busy.
+// DeleteGroup removes a group with all its snapshots, or ends the work that is to become it. Kinds: NotFound; Busy.
 func (e *grouping) DeleteGroup(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete group", handle)
+	if err := e.making.groups.Stop(ctx, handle); err != nil {
+		return err
+	}
 	g, err := e.groups.get(handle)
 	if err != nil {
 		return err

@@ -64,6 +64,7 @@ func newEngine(options backends.Options) (*engine, error) {
 		node: options.NodeID, place: backends.Topology{topologyKey(options.Driver): options.NodeID}, boot: boot,
 		dataDir: dataDir, lock: lock, log: log, now: time.Now,
 		volumes: newShelf[*volume]("volume"), snapshots: newShelf[*snapshot]("snapshot"), groups: newShelf[*group]("group"),
+		making: newWorks(),
 	}, nil
 }
 

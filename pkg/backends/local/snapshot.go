@@ -53,39 +53,46 @@ func (e *engine) describeSnapshot(s *snapshot) *backends.Snapshot {
 func (e *engine) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "create snapshot", spec.Name)
 	handle := handleOf(snapshotPrefix, spec.Name)
-	if err := e.snapshots.reserve(handle); err != nil {
-		return nil, err
-	}
-	s, err := e.makeSnapshot(ctx, handle, spec)
+	s, err := making[*snapshot]{
+		shelf: e.snapshots, handle: handle, asked: spec,
+		decide: func(ctx context.Context) (plan[*snapshot], error) { return e.planSnapshot(ctx, handle, spec) },
+		settle: func(s *snapshot) { e.snapshots.settle(handle, s) },
+	}.run(ctx, e.making.snapshots)
 	if err != nil {
-		e.snapshots.abandon(handle)
 		return nil, err
 	}
-	e.snapshots.settle(handle, s)
 	return e.describeSnapshot(s), nil
 }
 
-func (e *engine) makeSnapshot(ctx context.Context, handle string, spec backends.SnapshotSpec) (*snapshot, error) {
+// planSnapshot holds the volume.
+func (e *engine) planSnapshot(ctx context.Context, handle string, spec backends.SnapshotSpec) (plan[*snapshot], error) {
+	var result plan[*snapshot]
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return result, err
 	}
 	if err := checkName(spec.Name); err != nil {
-		return nil, err
+		return result, err
 	}
 	if !spec.Topology.Allows(e.place) {
-		return nil, backends.Errorf(backends.Exhausted, "it must be usable from %v, and snapshots here are on %v only",
+		return result, backends.Errorf(backends.Exhausted, "it must be usable from %v, and snapshots here are on %v only",
 			spec.Topology.Requisite, e.place)
 	}
 	parameters, err := snapshotParametersOf(spec.Parameters)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
 	o, err := e.fromVolume(ctx, spec.Volume, parameters.InUse == copyInUse)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
-	defer o.release()
-	record := e.newSnapshotRecord(handle, spec.Name, o.volume)
+	return plan[*snapshot]{
+		work: "the copy of " + spec.Volume, release: o.release,
+		make: func(ctx context.Context) (*snapshot, error) { return e.makeSnapshot(ctx, handle, spec.Name, o) },
+	}, nil
+}
+
+func (e *engine) makeSnapshot(ctx context.Context, handle, name string, o *origin) (*snapshot, error) {
+	record := e.newSnapshotRecord(handle, name, o.volume)
 	p := o.volume.pool
 	cost := p.kind.cost(record.SizeBytes)
 	if err := p.take(ctx, cost); err != nil {
@@ -152,9 +159,12 @@ func (e *engine) GetSnapshot(_ context.Context, handle string) (result *backends
 	return e.describeSnapshot(s), nil
 }
 
-// DeleteSnapshot removes a snapshot. Kinds: NotFound; InUse for a member of a group; Busy.
+// DeleteSnapshot removes a snapshot, or ends the work that is to become it. Kinds: NotFound; InUse for a member of a group; Busy.
 func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete snapshot", handle)
+	if err := e.making.snapshots.Stop(ctx, handle); err != nil {
+		return err
+	}
 	s, err := e.snapshots.get(handle)
 	if err != nil {
 		return err
