@@ -197,3 +197,51 @@ func TestFailures(t *testing.T) {
 		t.Errorf("CanClone in a missing directory: got %v, want %v", err, os.ErrNotExist)
 	}
 }
+
+// TestOwnBytes counts what a file shares with another and what it does not.
+func TestOwnBytes(t *testing.T) {
+	for fsType, clones := range map[string]bool{"ext4": false, "xfs": true, "btrfs": true} {
+		t.Run(fsType, func(t *testing.T) {
+			dir := testfs.New(t, fsType, 512)
+			dst := emptyFile(t, dir)
+			src, err := os.Create(filepath.Join(dir, "source"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { src.Close() })
+			own := func(file *os.File, want int64) {
+				t.Helper()
+				if err := file.Sync(); err != nil {
+					t.Fatal(err)
+				}
+				if have, err := OwnBytes(t.Context(), file); have != want || err != nil {
+					t.Errorf("%d bytes are the file's own, %v; want %d", have, err, want)
+				}
+			}
+			own(src, 0)
+			block := bytes.Repeat([]byte("data"), 16<<10)
+			for i := range int64(1000) { // More extents than are asked for at a time, with holes between them.
+				if _, err := src.WriteAt(block, i*2*int64(len(block))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all := 1000 * int64(len(block))
+			own(src, all)
+			if err := Duplicate(t.Context(), dst, src, 2*all, Shared); err != nil {
+				t.Fatal(err)
+			}
+			if !clones {
+				own(src, all)
+				own(dst, all)
+				return
+			}
+			own(src, 0)
+			own(dst, 0)
+			if _, err := dst.WriteAt(block, 0); err != nil {
+				t.Fatal(err)
+			}
+			own(dst, int64(len(block)))
+			own(src, int64(len(block)))
+		})
+	}
+}

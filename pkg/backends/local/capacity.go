@@ -6,23 +6,43 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Capacity is the room of the pool that the parameters name: what the ledger and the filesystem both have
-// left. Kinds: Unavailable when the filesystem does not say.
+// take promises so many bytes of the pool. Before it says that there is no room, it waits a little for what
+// is being removed and measured. Kinds: Exhausted.
+func (p *pool) take(ctx context.Context, size int64) error {
+	err := p.ledger.take(size)
+	if !backends.Is(err, backends.Exhausted) {
+		return err
+	}
+	p.await(ctx)
+	return p.ledger.take(size)
+}
+
+// await waits a little for what is being removed, and for what is to be measured.
+func (p *pool) await(ctx context.Context) {
+	p.janitor.wait(ctx, reclaimTime)
+	ctx, cancel := context.WithTimeout(ctx, reclaimTime)
+	defer cancel()
+	p.ledger.disk.measure(ctx)
+}
+
+// Capacity is the room of the pool that the parameters name, and what Create finds: no more than the filesystem has for
+// all pools on it, and no more than the pool's own capacity. Kinds: Unavailable when the filesystem does not say.
 func (e *engine) Capacity(ctx context.Context, query backends.CapacityQuery) (result backends.Capacity, err error) {
 	defer annotate(&err, "report capacity", "")
 	p := e.poolFor(query)
 	if p == nil {
 		return result, nil
 	}
-	p.janitor.wait(ctx, reclaimTime)
-	available, err := p.ledger.available()
+	p.await(ctx)
+	r, err := p.ledger.room()
 	if err != nil {
 		return result, err
 	}
 	if p.kind == directory {
-		return backends.Capacity{AvailableBytes: available, LargestBytes: available, SmallestBytes: 1}, nil
+		return backends.Capacity{AvailableBytes: r.available, LargestBytes: r.available, SmallestBytes: 1}, nil
 	}
-	return backends.Capacity{AvailableBytes: available, LargestBytes: available / imageStep * imageStep, SmallestBytes: leastImage}, nil
+	whole := r.available / imageStep * imageStep
+	return backends.Capacity{AvailableBytes: whole, LargestBytes: whole, SmallestBytes: leastImage}, nil
 }
 
 // poolFor is the pool that can serve the query, or nil when none can.

@@ -32,13 +32,19 @@ type PoolConfig struct {
 	Type string `json:"type"`
 	// Path is an absolute path, made when it is missing; default "pools/<name>" in the data directory.
 	Path string `json:"path,omitempty"`
-	// Capacity bounds the sum of the sizes of all volumes and snapshots, such as "100Gi"; by default it is
-	// the size of the filesystem.
+	// Capacity bounds the sum of the sizes of all volumes and snapshots, such as "100Gi", beside the room that the
+	// filesystem has; by default nothing else does.
 	Capacity string `json:"capacity,omitempty"`
+	// Overcommit is how many bytes may be promised for each that the filesystem has free or that volumes hold already;
+	// default 1. What is promised beyond that is not there when it is written.
+	Overcommit *float64 `json:"overcommit,omitempty"`
 }
 
 // defaultFreezeLimit is Config.FreezeLimit where nothing is configured.
 const defaultFreezeLimit = 30 * time.Second
+
+// mostOvercommit is more than anybody means.
+const mostOvercommit = 1_000_000
 
 // settings are a Config that has been checked and completed.
 type settings struct {
@@ -51,7 +57,9 @@ type poolSettings struct {
 	name     string
 	kind     poolType
 	path     string
-	capacity int64 // 0 for the filesystem's size
+	capacity int64 // 0 for none
+	// overcommit is how many bytes may be promised for each that is there.
+	overcommit float64
 }
 
 // resolve checks the configuration and completes it. Kinds: Invalid.
@@ -90,6 +98,13 @@ func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
 	}
 	if err := checkPath(s.path); err != nil {
 		return s, backends.Errorf(backends.Invalid, "the path of pool %q is wrong: %w", p.Name, err)
+	}
+	if s.overcommit = 1; p.Overcommit != nil {
+		s.overcommit = *p.Overcommit
+	}
+	if s.overcommit <= 0 || s.overcommit > mostOvercommit {
+		return s, backends.Errorf(backends.Invalid, "the overcommit of pool %q is %v: use a number above 0 and up to %d, such as 1.0",
+			p.Name, s.overcommit, mostOvercommit)
 	}
 	if p.Capacity == "" {
 		return s, nil

@@ -25,14 +25,15 @@ pools:
   type: image
   path: /srv/nvme
   capacity: 100Gi
+  overcommit: 1.5
 - {name: slow.1, type: directory}
 `)
 	must(t, err)
 	s, err := config.resolve("/data")
 	must(t, err)
 	want := []poolSettings{
-		{name: "fast", kind: image, path: "/srv/nvme", capacity: 100 << 30},
-		{name: "slow.1", kind: directory, path: "/data/pools/slow.1"},
+		{name: "fast", kind: image, path: "/srv/nvme", capacity: 100 << 30, overcommit: 1.5},
+		{name: "slow.1", kind: directory, path: "/data/pools/slow.1", overcommit: 1},
 	}
 	if len(s.pools) != 2 || s.pools[0] != want[0] || s.pools[1] != want[1] || s.freezeLimit != 5*time.Second {
 		t.Errorf("the settings are %+v, want %+v", s, want)
@@ -71,6 +72,9 @@ func TestConfigErrors(t *testing.T) {
 		{"pools: [{name: a, type: image, capacity: lots}]", "lots"},
 		{"pools: [{name: a, type: image, capacity: '0'}]", "0"},
 		{"pools: [{name: a, type: image, capacity: -1Gi}]", "-1Gi"},
+		{"pools: [{name: a, type: image, overcommit: 0}]", "above 0"},
+		{"pools: [{name: a, type: image, overcommit: -0.5}]", "-0.5"},
+		{"pools: [{name: a, type: image, overcommit: 2000000}]", "2e+06"},
 		{"pools: [{name: a, type: image}, {name: a, type: directory}]", `"a"`},
 		{"pools: [{name: a, type: image, path: /x}, {name: b, type: image, path: /x}]", "/x"},
 		{"pools: [{name: a, type: image, path: /x}, {name: b, type: image, path: /x/y}]", "/x/y"},

@@ -4,7 +4,7 @@
 // A pool is a directory of some filesystem and has one of two types:
 //
 //   - directory: a volume is a directory, mounted into a pod as it is. Its size is a label that counts
-//     against the pool's capacity; nothing stops a pod from writing more. The volume's root belongs to root
+//     against the room of the filesystem, which pools share; nothing stops a pod from writing more. The volume's root belongs to root
 //     with mode 0755, as that of a new filesystem does; the kubelet applies a pod's fsGroup. A snapshot or
 //     clone is a copy of the tree, which is not of one instant while pods write to it: while the volume is in
 //     use it is refused, unless the snapshot's parameters accept such a copy (inUse=copy). For the same reason

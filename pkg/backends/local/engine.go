@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
@@ -27,6 +28,8 @@ type engine struct {
 	now         func() time.Time  // for the time of creation
 	calls       deadline.Calls    // what was given up and still runs
 	making      works             // what outlives its call
+	disks       *disks            // what pools share
+	measuring   *background.Works[struct{}]
 }
 
 // grouping is an engine that has pools of type image, and so can take snapshots of groups. An engine
@@ -47,7 +50,7 @@ func (e *engine) pool(name string) (*pool, error) {
 
 // Close ends the work in the background and lets another process have the data directory and the pools.
 func (e *engine) Close() error {
-	errs := []error{e.making.close()}
+	errs := []error{e.making.close(), e.closeMeasuring()}
 	for _, p := range e.pools {
 		errs = append(errs, p.close())
 	}

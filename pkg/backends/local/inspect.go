@@ -28,7 +28,7 @@ func (p *pool) inspect() *backends.StorageIssue {
 	if problem := p.problem(); problem != nil {
 		return &backends.StorageIssue{Unreachable: !problem.readable, Reason: problem.reason, Message: problem.message}
 	}
-	_, free, err := p.ledger.space()
+	free, err := p.ledger.free()
 	if err != nil {
 		return &backends.StorageIssue{Unreachable: true, Reason: "PoolUnreadable", Message: err.Error()}
 	}

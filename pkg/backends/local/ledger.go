@@ -1,6 +1,7 @@
 package local
 
 import (
+	"fmt"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -11,27 +12,84 @@ import (
 // ledger keeps account of the sizes that a pool has promised, so that two who come at once do not both get
 // the last room. What is deleted stays on it until it is removed from disk.
 type ledger struct {
-	path     string
-	capacity int64 // as configured; 0 for the filesystem's size
+	pool       string
+	path       string
+	capacity   int64   // as configured; 0 for none of its own
+	overcommit float64 // how much may be promised for each byte that is there
+	disk       *disk   // what is there, shared with other pools
 
 	mu       sync.Mutex
 	promised int64
 }
 
-// take promises so many bytes, and says who asked when there is no room. Kinds: Exhausted.
-func (l *ledger) take(size int64, pool string) error {
-	capacity, free, err := l.space()
+func newLedger(s poolSettings, path string) *ledger {
+	return &ledger{pool: s.name, path: path, capacity: s.capacity, overcommit: s.overcommit}
+}
+
+// room is how much more a pool can promise, and why it is not more.
+type room struct {
+	available int64
+	because   string
+}
+
+// take promises so many bytes. One decides at a time for all pools of a filesystem. Kinds: Exhausted.
+func (l *ledger) take(size int64) error {
+	l.disk.mu.Lock()
+	defer l.disk.mu.Unlock()
+	r, err := l.look()
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if available := max(0, min(capacity-l.promised, free)); size > available {
-		return backends.Errorf(backends.Exhausted, "pool %q has no room for %d bytes: %d are available", pool, size, available)
+	if size > r.available {
+		return backends.Errorf(backends.Exhausted, "pool %q has no room for %d bytes: %d are available, because %s",
+			l.pool, size, r.available, r.because)
 	}
-	l.promised += size
+	l.add(size)
 	return nil
 }
+
+// room is how much more can be promised.
+func (l *ledger) room() (room, error) {
+	l.disk.mu.Lock()
+	defer l.disk.mu.Unlock()
+	return l.look()
+}
+
+// look compares what is promised with what there is: the free space, and what volumes have of their promises already. Each is
+// read in such an order that what changes meanwhile makes the room smaller than it is. The disk's mutex is held.
+func (l *ledger) look() (room, error) {
+	own, promised := l.sum(), l.disk.promised()
+	before, err := l.free()
+	if err != nil {
+		return room{}, err
+	}
+	held := l.disk.all.held(l.disk.pools)
+	after, err := l.free()
+	if err != nil {
+		return room{}, err
+	}
+	free := min(before, after)
+	there := usable(free) + held
+	r := room{
+		available: int64(l.overcommit*float64(there)) - promised,
+		because: fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised there, and overcommit is %v",
+			l.path, free, held, promised, l.overcommit),
+	}
+	if l.capacity != 0 && l.capacity-own < r.available {
+		r = room{l.capacity - own, fmt.Sprintf("the pool's capacity is %d bytes, and %d are promised", l.capacity, own)}
+	}
+	r.available = max(0, r.available)
+	return r, nil
+}
+
+// The part of the free space that is not promised: the filesystem's own records of where a volume's blocks are, and ours of
+// the volume, take room too.
+const (
+	keptBack      = 1 << 20
+	keptBackShare = 128
+)
+
+func usable(free int64) int64 { return max(0, free-free/keptBackShare-keptBack) }
 
 // add promises what is there already, room or not.
 func (l *ledger) add(size int64) {
@@ -43,26 +101,17 @@ func (l *ledger) add(size int64) {
 // give takes a promise back.
 func (l *ledger) give(size int64) { l.add(-size) }
 
-// available is how much more can be promised, in bytes.
-func (l *ledger) available() (int64, error) {
-	capacity, free, err := l.space()
-	if err != nil {
-		return 0, err
-	}
+func (l *ledger) sum() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(0, min(capacity-l.promised, free)), nil
+	return l.promised
 }
 
-// space asks the filesystem for its size, where no other capacity is configured, and for its free space.
-func (l *ledger) space() (capacity, free int64, err error) {
+// free asks the filesystem for its free space.
+func (l *ledger) free() (int64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(l.path, &stat); err != nil {
-		return 0, 0, backends.Errorf(backends.Unavailable, "the space in %s could not be read: %w", l.path, err)
+		return 0, backends.Errorf(backends.Unavailable, "the space in %s could not be read: %w", l.path, err)
 	}
-	capacity = l.capacity
-	if capacity == 0 {
-		capacity = int64(stat.Blocks) * stat.Frsize
-	}
-	return capacity, int64(stat.Bavail) * stat.Frsize, nil
+	return int64(stat.Bavail) * stat.Frsize, nil
 }

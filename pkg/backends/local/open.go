@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
@@ -60,12 +61,14 @@ func newEngine(options backends.Options) (*engine, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &engine{
+	e := &engine{
 		node: options.NodeID, place: backends.Topology{topologyKey(options.Driver): options.NodeID}, boot: boot,
 		dataDir: dataDir, lock: lock, log: log, now: time.Now,
 		volumes: newShelf[*volume]("volume"), snapshots: newShelf[*snapshot]("snapshot"), groups: newShelf[*group]("group"),
-		making: newWorks(),
-	}, nil
+		making: newWorks(), measuring: background.New[struct{}](mostMeasurements),
+	}
+	e.disks = newDisks(e.held, e.measure)
+	return e, nil
 }
 
 // start takes the pools and repairs what a crash left in them.
@@ -88,6 +91,9 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 			return backends.Errorf(classify(err), "pool %q in %s cannot be used: %w", s.pools[i].name, s.pools[i].path, err)
 		}
 		e.pools = append(e.pools, p)
+		if err := e.disks.join(p); err != nil {
+			return err
+		}
 		s.pools[i].path = p.path // Without symbolic links.
 	}
 	if err := checkTogether(s.pools, e.dataDir); err != nil {

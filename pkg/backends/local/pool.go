@@ -63,7 +63,7 @@ func newPool(s poolSettings, dataDir string, log *slog.Logger) (*pool, error) {
 	if err := p.open(dataDir); err != nil {
 		return nil, errors.Join(err, p.lock.Close())
 	}
-	p.ledger = &ledger{path: path, capacity: s.capacity}
+	p.ledger = newLedger(s, path)
 	p.janitor = newJanitor(p.log, p.ledger)
 	return p, nil
 }
@@ -118,5 +118,6 @@ func (k poolType) access() backends.Access {
 // close ends the work in the background and lets other processes have the pool.
 func (p *pool) close() error {
 	p.janitor.close(closeGrace)
+	p.ledger.disk.leave(p)
 	return p.lock.Close()
 }

@@ -242,13 +242,12 @@ func TestSnapshotsCount(t *testing.T) {
 func TestFullFilesystem(t *testing.T) {
 	mount := testfs.New(t, "ext4", 32)
 	f := newFixture(t,
-		PoolConfig{Name: "image", Type: "image", Path: filepath.Join(mount, "images"), Capacity: "1Ti"},
-		PoolConfig{Name: "directory", Type: "directory", Path: filepath.Join(mount, "directories"), Capacity: "1Ti"})
+		PoolConfig{Name: "image", Type: "image", Path: filepath.Join(mount, "images"), Overcommit: pointer(1e6)},
+		PoolConfig{Name: "directory", Type: "directory", Path: filepath.Join(mount, "directories"), Overcommit: pointer(1e6)})
 	d := f.create("directory", "d")
 	must(t, os.WriteFile(filepath.Join(f.data(d.Handle), "large"), make([]byte, 15<<20), 0o600))
 	for what, create := range map[string]func() error{
 		"a full image": func() error {
-			f.in("image").ledger.path = "/" // Where there is room, so that only the filesystem refuses.
 			spec := specIn("image", "i")
 			spec.Parameters, spec.Capacity.RequiredBytes = &Parameters{Allocation: full}, 64<<20
 			_, err := f.Create(t.Context(), spec)
@@ -263,7 +262,6 @@ func TestFullFilesystem(t *testing.T) {
 		f.holdsOnly("volumes/" + d.Handle)
 		f.promised(4 << 20)
 	}
-	f.in("image").ledger.path = f.in("image").path
 	must(t, os.WriteFile(filepath.Join(f.data(d.Handle), "small"), make([]byte, 1<<20), 0o600))
 	filler, err := os.Create(filepath.Join(mount, "filler"))
 	must(t, err)

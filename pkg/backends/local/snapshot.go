@@ -17,6 +17,7 @@ type snapshot struct {
 	dir    string // its folder
 	record *snapshotRecord
 	group  string // the handle of its group
+	measured
 }
 
 func newSnapshot(p *pool, dir string, record *snapshotRecord, group string) *snapshot {
@@ -25,8 +26,8 @@ func newSnapshot(p *pool, dir string, record *snapshotRecord, group string) *sna
 
 func (s *snapshot) data() string { return filepath.Join(s.dir, s.pool.kind.dataName()) }
 
-// cost is what a snapshot of so many bytes takes from the ledger. How much the copy of a directory takes is
-// only known to the filesystem, whose free space bounds it.
+// cost is what a snapshot of so many bytes takes from the ledger. The copy of a directory has all that it needs once it is
+// made: see needs.
 func (k poolType) cost(size int64) int64 {
 	if k == image {
 		return size
@@ -94,21 +95,34 @@ func (e *engine) planSnapshot(ctx context.Context, handle string, spec backends.
 func (e *engine) makeSnapshot(ctx context.Context, handle, name string, o *origin) (*snapshot, error) {
 	record := e.newSnapshotRecord(handle, name, o.volume)
 	p := o.volume.pool
-	cost := p.kind.cost(record.SizeBytes)
-	if err := p.take(ctx, cost); err != nil {
+	needed, err := o.needs(ctx, record.SizeBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.take(ctx, needed); err != nil {
 		return nil, err
 	}
 	d, err := p.newDraft(handle)
 	if err != nil {
-		p.ledger.give(cost)
+		p.ledger.give(needed)
 		return nil, err
 	}
 	path, err := e.buildSnapshot(ctx, d, record, o)
 	if err != nil {
-		d.discard(cost)
+		d.discard(needed)
 		return nil, err
 	}
+	p.ledger.give(needed - p.kind.cost(record.SizeBytes))
 	return newSnapshot(p, path, record, ""), nil
+}
+
+// needs is how much room a snapshot of so many bytes needs while it is made. The copy of a directory takes what the
+// directory does; if it shares that, as much as the volume may overwrite.
+func (o *origin) needs(ctx context.Context, size int64) (int64, error) {
+	if o.kind == directory && !o.volume.pool.shares() {
+		return treeBytes(ctx, o.data)
+	}
+	return size, nil
 }
 
 func (e *engine) newSnapshotRecord(handle, name string, v *volume) *snapshotRecord {

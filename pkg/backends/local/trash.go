@@ -1,25 +1,12 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
-
-// take promises so many bytes of the pool. Before it says that there is no room, it waits a little for what
-// is being removed. Kinds: Exhausted.
-func (p *pool) take(ctx context.Context, size int64) error {
-	err := p.ledger.take(size, p.name)
-	if !backends.Is(err, backends.Exhausted) {
-		return err
-	}
-	p.janitor.wait(ctx, reclaimTime)
-	return p.ledger.take(size, p.name)
-}
 
 // discard moves a folder of the pool into the trash, whose name nobody looks up. The size is given back when
 // it is gone. The move is not made durable: what a crash undoes is for the caller or the next start.

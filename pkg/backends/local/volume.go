@@ -17,6 +17,7 @@ type volume struct {
 	dir    string                       // its folder
 	record atomic.Pointer[volumeRecord] // replaced whole, by an owner of the guard
 	inUse  atomic.Bool                  // as the note in its folder says
+	measured
 }
 
 func newVolume(p *pool, dir string, record *volumeRecord) *volume {

@@ -1,0 +1,203 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+// newPoolsSharing opens a backend with three pools on one filesystem: on btrfs each on a subvolume of its own.
+func newPoolsSharing(t *testing.T, fsType string, overcommit *float64) (f *fixture, mount string) {
+	t.Helper()
+	mount = testfs.New(t, fsType, 512)
+	var pools []PoolConfig
+	for name, kind := range map[string]string{"one": "image", "two": "image", "three": "directory"} {
+		path := filepath.Join(mount, name)
+		if fsType == "btrfs" {
+			testfs.Run(t, "btrfs", "subvolume", "create", path)
+		}
+		pools = append(pools, PoolConfig{Name: name, Type: kind, Path: path, Overcommit: overcommit})
+	}
+	return newFixture(t, pools...), mount
+}
+
+// room is the capacity of a pool.
+func (f *fixture) room(pool string) int64 {
+	f.Helper()
+	for _, e := range f.volumes.after("") { // What was measured may be a minute old.
+		e.item.due.Store(0)
+	}
+	for _, e := range f.snapshots.after("") {
+		e.item.due.Store(0)
+	}
+	c, err := f.Capacity(f.Context(), backends.CapacityQuery{Parameters: &Parameters{Pool: pool}})
+	must(f, err)
+	if c.AvailableBytes != c.LargestBytes {
+		f.Errorf("pool %q has %d bytes for volumes of at most %d", pool, c.AvailableBytes, c.LargestBytes)
+	}
+	return c.AvailableBytes
+}
+
+// comesTo waits until a pool has so much room, but for what filesystems need themselves: xfs and btrfs free in the background.
+func (f *fixture) comesTo(pool string, want int64) {
+	f.Helper()
+	f.settle()
+	var have int64
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		testfs.Run(f, "sync", "-f", f.in(pool).path)
+		have = f.room(pool)
+		if have > want-4<<20 && have < want+4<<20 {
+			return
+		}
+	}
+	f.Errorf("pool %q has room for %d MiB, want %d", pool, have>>20, want>>20)
+}
+
+func (f *fixture) createOf(pool, name string, size int64) (*backends.Volume, error) {
+	spec := specIn(pool, name)
+	spec.Capacity.RequiredBytes = size
+	return f.Create(f.Context(), spec)
+}
+
+// fill writes a volume full: what was promised is there.
+func (f *fixture) fill(handle string) {
+	f.Helper()
+	path, size := f.data(handle), f.volumesRecord(handle).SizeBytes
+	if f.volumesRecord(handle).Type == directory {
+		path = filepath.Join(path, "all")
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	must(f, err)
+	defer file.Close()
+	for chunk := bytes.Repeat([]byte("data"), 1<<18); size > 0; size -= int64(len(chunk)) {
+		_, err := file.Write(chunk[:min(size, int64(len(chunk)))])
+		must(f, err)
+	}
+	must(f, file.Sync())
+}
+
+// TestCapacityIsWhatCanBeMade makes the largest volume that GetCapacity allows, not a byte more, and writes it full.
+func TestCapacityIsWhatCanBeMade(t *testing.T) {
+	for _, fsType := range []string{"ext4", "xfs", "btrfs"} {
+		for _, test := range []struct{ pool, allocation string }{{"one", sparse}, {"one", full}, {"three", sparse}} {
+			t.Run(fsType+" "+test.pool+" "+test.allocation, func(t *testing.T) {
+				f, _ := newPoolsSharing(t, fsType, nil)
+				room := f.room("one")
+				if other := f.room("two"); other != room || room < 100<<20 {
+					t.Errorf("two pools of one filesystem have %d and %d bytes", room, other)
+				}
+				room = f.room(test.pool)
+				_, err := f.createOf(test.pool, "more", room+1)
+				hasKind(t, "Create of one byte more", err, backends.Exhausted, test.pool, fmt.Sprint(room + 1)[:5], fmt.Sprint(room)[:5])
+				spec := specIn(test.pool, "all")
+				spec.Parameters.(*Parameters).Allocation = test.allocation
+				spec.Capacity.RequiredBytes = room
+				v, err := f.Create(t.Context(), spec)
+				must(t, err)
+				for _, pool := range []string{"one", "two", "three"} {
+					if left := f.room(pool); left > room/64 { // What was kept back for the filesystem's own records.
+						t.Errorf("%d bytes of %d are left in pool %q", left, room, pool)
+					}
+				}
+				f.fill(v.Handle)
+				must(t, f.Delete(t.Context(), v.Handle))
+				f.comesTo(test.pool, room)
+			})
+		}
+	}
+}
+
+// TestManyPoolsAtOncePromiseWhatIsThere creates in all pools of a filesystem until none has room, and fills all volumes.
+func TestManyPoolsAtOncePromiseWhatIsThere(t *testing.T) {
+	f, _ := newPoolsSharing(t, "ext4", nil)
+	room := f.room("one")
+	var mu sync.Mutex
+	var made []string
+	var wg sync.WaitGroup
+	for _, pool := range []string{"one", "two", "three"} {
+		for i := range 12 {
+			wg.Go(func() {
+				v, err := f.createOf(pool, fmt.Sprint(pool, i), 32<<20)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					made = append(made, v.Handle)
+				} else {
+					hasKind(t, "Create", err, backends.Exhausted, pool, fmt.Sprint(32<<20))
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if want := int(room / (32 << 20)); len(made) > want || len(made) < want-1 {
+		t.Errorf("%d volumes of 32 MiB were made of %d bytes, want %d", len(made), room, want)
+	}
+	for _, handle := range made {
+		f.fill(handle)
+	}
+}
+
+// TestWhatTakesRoom compares the capacity of a pool before and after something takes room, or does not.
+func TestWhatTakesRoom(t *testing.T) {
+	const size = 64 << 20
+	for _, fsType := range []string{"ext4", "xfs"} {
+		t.Run(fsType, func(t *testing.T) {
+			f, mount := newPoolsSharing(t, fsType, nil)
+			var image, dir *backends.Volume
+			for _, step := range []struct {
+				what  string
+				do    func() error
+				takes int64
+			}{
+				{"somebody else's file", func() error { return os.WriteFile(filepath.Join(mount, "foreign"), make([]byte, size), 0o600) }, size},
+				{"a promise", func() (err error) { image, err = f.createOf("two", "i", size); return err }, size},
+				{"what was promised, written", func() error { f.fill(image.Handle); return nil }, 0},
+				{"a directory's promise", func() (err error) { dir, err = f.createOf("three", "d", size); return err }, size},
+				{"what was promised a directory, written", func() error { f.fill(dir.Handle); return nil }, 0},
+				{"a snapshot", func() error { f.snapshot("s", image.Handle); return nil }, size},
+				{"the volume, overwritten", func() error { f.fill(image.Handle); return nil }, 0},
+				{"the volume, gone", func() error { err := f.Delete(t.Context(), image.Handle); return err }, -size},
+				{"the snapshot of a directory", func() error { f.snapshot("ds", dir.Handle); return nil }, size},
+			} {
+				before := f.room("one")
+				must(t, step.do())
+				t.Log(step.what)
+				f.comesTo("one", before-step.takes)
+			}
+		})
+	}
+}
+
+// TestOvercommit promises as much more than there is as an administrator has said.
+func TestOvercommit(t *testing.T) {
+	f, _ := newPoolsSharing(t, "ext4", nil)
+	room := f.room("one")
+	twice, _ := newPoolsSharing(t, "ext4", pointer(2.0))
+	if have := twice.room("one"); have < 2*room-8<<20 || have > 2*room+8<<20 {
+		t.Errorf("with overcommit 2 there are %d bytes, and %d with 1", have, room)
+	}
+	_, err := twice.createOf("one", "large", room*3/2)
+	must(t, err)
+	if have := twice.room("two"); have < room/3 || have > room*2/3 {
+		t.Errorf("then there are %d bytes, want half of %d", have, room)
+	}
+}
+
+// TestCapacityIsACap has a pool that may have less than there is.
+func TestCapacityIsACap(t *testing.T) {
+	mount := testfs.New(t, "ext4", 128)
+	f := newFixture(t, PoolConfig{Name: "small", Type: "image", Path: filepath.Join(mount, "a"), Capacity: "16Mi"},
+		PoolConfig{Name: "large", Type: "image", Path: filepath.Join(mount, "b"), Capacity: "1Ti"})
+	if small, large := f.room("small"), f.room("large"); small != 16<<20 || large > 128<<20 {
+		t.Errorf("the pools have %d and %d bytes", small, large)
+	}
+	_, err := f.createOf("small", "one", 16<<20+1)
+	hasKind(t, "Create", err, backends.Exhausted, "small", "capacity is 16777216")
+}

@@ -1,0 +1,131 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// disk is a filesystem with the pools that are on it, which share its space.
+type disk struct {
+	all *disks
+
+	mu    sync.Mutex // kept while it is decided whether there is room
+	pools []*pool
+}
+
+// disks are the filesystems on which there are pools.
+type disks struct {
+	held    func(pools []*pool) int64                // see engine.held
+	measure func(ctx context.Context, pools []*pool) // see engine.measure
+
+	mu    sync.Mutex
+	known map[diskID]*disk
+}
+
+func newDisks(held func([]*pool) int64, measure func(context.Context, []*pool)) *disks {
+	return &disks{held: held, measure: measure, known: map[diskID]*disk{}}
+}
+
+// diskID tells filesystems apart. The subvolumes of a btrfs have device numbers of their own, and one UUID.
+type diskID struct {
+	dev  uint64
+	uuid [16]byte
+}
+
+// join has the pool share the space of its filesystem with the other pools on it, until it leaves.
+func (ds *disks) join(p *pool) error {
+	id, err := diskOf(p.path)
+	if err != nil {
+		return err
+	}
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for _, d := range ds.known { // It may have joined before, and its filesystem may be another one since.
+		d.leave(p)
+	}
+	d := ds.known[id]
+	if d == nil {
+		d = &disk{all: ds}
+		ds.known[id] = d
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pools = append(d.pools, p)
+	p.ledger.disk = d
+	return nil
+}
+
+// leave takes the pool off its filesystem, if it has joined.
+func (d *disk) leave(p *pool) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pools = slices.DeleteFunc(d.pools, func(other *pool) bool { return other == p })
+}
+
+// promised is what all pools have promised together; d.mu is held.
+func (d *disk) promised() (sum int64) {
+	for _, p := range d.pools {
+		sum += p.ledger.sum()
+	}
+	return sum
+}
+
+// measure finds out more of what the pools hold, as far as it gets before the context ends.
+func (d *disk) measure(ctx context.Context) {
+	d.mu.Lock()
+	pools := slices.Clone(d.pools)
+	d.mu.Unlock()
+	d.all.measure(ctx, pools)
+}
+
+func diskOf(path string) (diskID, error) {
+	var stat unix.Statfs_t
+	dir, err := os.Open(path)
+	if err != nil {
+		return diskID{}, err
+	}
+	defer func() { _ = dir.Close() }() // It is only looked at.
+	info, err := dir.Stat()
+	if err != nil {
+		return diskID{}, err
+	}
+	if err := unix.Fstatfs(int(dir.Fd()), &stat); err != nil {
+		return diskID{}, &os.PathError{Op: "fstatfs", Path: path, Err: err}
+	}
+	if stat.Type == unix.BTRFS_SUPER_MAGIC {
+		return btrfsOf(dir)
+	}
+	sys, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return diskID{}, errors.ErrUnsupported
+	}
+	return diskID{dev: sys.Dev}, nil
+}
+
+// btrfsInfo is struct btrfs_ioctl_fs_info_args of linux/btrfs.h, as far as it is needed.
+type btrfsInfo struct {
+	_    [16]byte
+	uuid [16]byte
+	_    [992]byte
+}
+
+func btrfsOf(dir *os.File) (diskID, error) {
+	const fsInfo = 0x8400941f // BTRFS_IOC_FS_INFO: _IOR(0x94, 31, struct btrfs_ioctl_fs_info_args)
+	var info btrfsInfo
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), fsInfo, uintptr(unsafe.Pointer(&info))); errno != 0 {
+		return diskID{}, backends.Errorf(backends.Unavailable, "the UUID of the btrfs at %s could not be read: %w", dir.Name(), errno)
+	}
+	return diskID{uuid: info.uuid}, nil
+}
