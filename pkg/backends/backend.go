@@ -9,19 +9,22 @@ type Backend interface {
 	//
 	// Kinds: Exists; Invalid for a Spec that can never be met; OutOfRange when the capacity range cannot
 	// be met; Exhausted when there is no room now, or no place that the topology allows; NotFound when
-	// something that the Spec names is not there. Exists comes before all of them.
+	// something that the Spec names is not there; Unusable when a volume of that name is there, or may be, and cannot be used
+	// now. Unusable and Exists come before all of them.
 	Create(ctx context.Context, spec Spec) (*Volume, error)
 
 	// Find returns the volume that Create made under the Spec's name. The rest of the Spec only tells where to look, for
-	// a backend that keeps volumes in several places: what it finds need not be what the Spec asks for. Kinds: NotFound.
+	// a backend that keeps volumes in several places: what it finds need not be what the Spec asks for. Kinds: NotFound;
+	// Unusable.
 	Find(ctx context.Context, spec Spec) (*Volume, error)
 
 	// Get returns the volume with the handle. A handle that the backend could never have given out is
-	// NotFound too: nothing about the handle's text may be believed. Kinds: NotFound.
+	// NotFound too: nothing about the handle's text may be believed. Kinds: NotFound; Unusable.
 	Get(ctx context.Context, handle string) (*Volume, error)
 
-	// Delete removes the volume and its data. Kinds: NotFound when there is none; InUse when something else
-	// depends on it, or when it is in use as far as the backend can know:
+	// Delete removes the volume and its data. Kinds: NotFound when there is none; Unusable when there is, or may
+	// be, and it cannot be removed now; InUse when something else depends on it, or when it is in use as far as
+	// the backend can know:
 	//
 	//   - An Attacher knows the nodes that the volume is attached to: it is InUse until it is detached.
 	//   - A Releaser knows of this node's use alone: it is InUse from Source to Release.
@@ -38,8 +41,8 @@ type NodeBackend interface {
 	// anything that the volume's user could see. It may be called again for the same attachment. A
 	// backend that is also a Releaser may note that the volume is in use from now on.
 	//
-	// Kinds: NotFound when there is no such volume; Invalid when the attachment lacks what Attach returns; Unavailable when it
-	// cannot be reached yet, and when a node that sees only what is attached to it cannot tell which of the two it is.
+	// Kinds: NotFound when there is no such volume; Unusable; Invalid when the attachment lacks what Attach returns; Unavailable
+	// when it cannot be reached yet, and when a node that sees only what is attached to it cannot tell which of the two it is.
 	Source(ctx context.Context, attachment Attachment) (Source, error)
 }
 
@@ -64,7 +67,7 @@ type Attacher interface {
 // Expander makes volumes larger, also while they are in use.
 type Expander interface {
 	// Expand grows the volume to a size in the range. A volume that is large enough already is left as
-	// it is. Kinds: NotFound; OutOfRange when the range cannot be met; Exhausted when there is no room now.
+	// it is. Kinds: NotFound; Unusable; OutOfRange when the range cannot be met; Exhausted when there is no room now.
 	Expand(ctx context.Context, handle string, size CapacityRange) (Expansion, error)
 }
 
@@ -74,8 +77,8 @@ type Cloner interface {
 	// return. The clone is independent: the source may be deleted afterwards.
 	//
 	// The clone is at least as large as its source, whatever less is required. Kinds: as Create; NotFound
-	// when the source is not there; OutOfRange when the range's limit is below the source's size; InUse when
-	// the source's present use rules out a consistent copy.
+	// when the source is not there, and Unusable when it cannot be read now; OutOfRange when the range's limit is below the source's
+	// size; InUse when the source's present use rules out a consistent copy.
 	Clone(ctx context.Context, spec Spec, source string) (*Volume, error)
 }
 
@@ -83,14 +86,15 @@ type Cloner interface {
 type Modifier interface {
 	// Modify sets the parameters that the value sets and leaves the others. The value is what
 	// Definition.NewMutable returned, filled in. Expand may be called for the same volume at the same time, so that a cloud
-	// can be asked for both at once. Kinds: NotFound; Invalid when the volume cannot have it.
+	// can be asked for both at once. Kinds: NotFound; Unusable; Invalid when the volume cannot have it.
 	Modify(ctx context.Context, handle string, mutable any) error
 }
 
 // Lister enumerates volumes.
 type Lister interface {
 	// List returns volumes in a stable order. A page begins after the last entry of the previous one, also
-	// when that entry is gone by now; a volume that exists during the whole enumeration is returned once.
+	// when that entry is gone by now; a volume that exists during the whole enumeration is returned once. One that cannot be
+	// used now is returned with its handle and as much else as is known.
 	//
 	// Kinds: Busy for a token that List did not give out (CSI asks for ABORTED: start again).
 	List(ctx context.Context, page Page) (volumes []Volume, next string, err error)
@@ -105,7 +109,8 @@ type CapacityReporter interface {
 
 // HealthReporter tells what is wrong with volumes, seen from the controller.
 type HealthReporter interface {
-	// Health returns what is wrong with the volume now; nothing when it is well. Kinds: NotFound.
+	// Health returns what is wrong with the volume now; nothing when it is well. For one that others call Unusable it says
+	// why. Kinds: NotFound.
 	Health(ctx context.Context, handle string) ([]HealthIssue, error)
 
 	// ListHealth enumerates, as Lister does, the volumes that are not well.
@@ -123,7 +128,8 @@ type Topologist interface {
 // or a Directory has to be one: nothing else tells Delete that a volume is in use.
 type Releaser interface {
 	// Release is called after the last unmount of what Source described, and may be called again or
-	// without a preceding Source. A volume that is gone is released: no error.
+	// without a preceding Source. A volume that is gone or Unusable is released: no error. Release needs no room, and ends on
+	// storage that cannot be written to.
 	Release(ctx context.Context, handle string) error
 }
 

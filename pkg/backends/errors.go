@@ -33,6 +33,9 @@ const (
 	Denied
 	// Unavailable storage may answer later; the operation may or may not have happened.
 	Unavailable
+	// Unusable is a thing that is there, or may be, and that nothing can be done with now: its disk is away, its record
+	// cannot be read, or no configuration names its pool any more. Nothing was changed. It keeps its name and its handle.
+	Unusable
 )
 
 // String is the Kind in words.
@@ -60,6 +63,8 @@ func (k Kind) String() string {
 		return "denied"
 	case Unavailable:
 		return "unavailable"
+	case Unusable:
+		return "unusable now"
 	}
 	return fmt.Sprintf("kind %d", int(k))
 }

@@ -13,7 +13,7 @@ import (
 func kinds() []backends.Kind {
 	return []backends.Kind{
 		backends.Unknown, backends.Invalid, backends.NotFound, backends.Exists, backends.OutOfRange, backends.Exhausted,
-		backends.InUse, backends.Busy, backends.Unsupported, backends.Denied, backends.Unavailable,
+		backends.InUse, backends.Busy, backends.Unsupported, backends.Denied, backends.Unavailable, backends.Unusable,
 	}
 }
 
@@ -28,7 +28,7 @@ func TestKindsHaveWordsOfTheirOwn(t *testing.T) {
 	if have := backends.Kind(99).String(); have != "kind 99" {
 		t.Errorf("a kind that does not exist is %q, want %q", have, "kind 99")
 	}
-	if have := (backends.Unavailable + 1).String(); have != fmt.Sprintf("kind %d", len(kinds())) {
+	if have := (backends.Unusable + 1).String(); have != fmt.Sprintf("kind %d", len(kinds())) {
 		t.Errorf("the kind after the last is %q: this test does not know all kinds", have)
 	}
 }

@@ -10,23 +10,23 @@ type Snapshotter interface {
 	// CreateSnapshot takes a snapshot of a volume, which may be in use. When a snapshot of that name
 	// exists, of whichever volume, it changes nothing and fails with Exists.
 	//
-	// Kinds: Exists; NotFound for the volume; InUse when the volume's present use rules out a consistent
+	// Kinds: Exists; NotFound for the volume; Unusable for either; InUse when the volume's present use rules out a consistent
 	// snapshot; Exhausted.
 	CreateSnapshot(ctx context.Context, spec SnapshotSpec) (*Snapshot, error)
 
 	// FindSnapshot returns the snapshot that CreateSnapshot made under the spec's name. The rest of the spec only tells
-	// where to look, as in Backend.Find. Kinds: NotFound.
+	// where to look, as in Backend.Find. Kinds: NotFound; Unusable.
 	FindSnapshot(ctx context.Context, spec SnapshotSpec) (*Snapshot, error)
 
-	// GetSnapshot returns the snapshot with the handle, a group's member included. Kinds: NotFound.
+	// GetSnapshot returns the snapshot with the handle, a group's member included. Kinds: NotFound; Unusable.
 	GetSnapshot(ctx context.Context, handle string) (*Snapshot, error)
 
-	// DeleteSnapshot removes a snapshot; volumes restored from it are not touched. Kinds: NotFound; InUse
+	// DeleteSnapshot removes a snapshot; volumes restored from it are not touched. Kinds: NotFound; Unusable; InUse
 	// for a member of a group, which goes with its group only.
 	DeleteSnapshot(ctx context.Context, handle string) error
 
 	// Restore is Create with the contents of a snapshot. The volume is at least as large as the snapshot,
-	// whatever less is required. Kinds: as Create; NotFound when the snapshot is not there; OutOfRange when
+	// whatever less is required. Kinds: as Create; NotFound when the snapshot is not there; Unusable; OutOfRange when
 	// the range's limit is below the snapshot's size; Unavailable while the snapshot is not ready.
 	Restore(ctx context.Context, spec Spec, snapshot string) (*Volume, error)
 }
@@ -34,7 +34,8 @@ type Snapshotter interface {
 // SnapshotLister enumerates snapshots.
 type SnapshotLister interface {
 	// ListSnapshots enumerates as Lister.List does, group members included. With a volume handle it
-	// returns that volume's snapshots only; an unknown volume has none.
+	// returns that volume's snapshots only; an unknown volume has none. A snapshot that cannot be used now is left out where its
+	// volume is not known.
 	ListSnapshots(ctx context.Context, volume string, page Page) (snapshots []Snapshot, next string, err error)
 }
 
@@ -46,13 +47,13 @@ type GroupSnapshotter interface {
 	// Kinds: as CreateSnapshot; Invalid when a volume is named twice or none is named.
 	CreateGroup(ctx context.Context, spec GroupSpec) (*Group, error)
 
-	// FindGroup returns the group that CreateGroup made under the name. Kinds: NotFound.
+	// FindGroup returns the group that CreateGroup made under the name. Kinds: NotFound; Unusable.
 	FindGroup(ctx context.Context, name string) (*Group, error)
 
-	// GetGroup returns the group with the handle. Kinds: NotFound.
+	// GetGroup returns the group with the handle. Kinds: NotFound; Unusable.
 	GetGroup(ctx context.Context, handle string) (*Group, error)
 
-	// DeleteGroup removes a group and all its snapshots. Kinds: NotFound.
+	// DeleteGroup removes a group and all its snapshots. Kinds: NotFound; Unusable.
 	DeleteGroup(ctx context.Context, handle string) error
 }
 

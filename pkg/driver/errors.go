@@ -47,7 +47,7 @@ func codeOfKind(kind backends.Kind) codes.Code {
 		return codes.Unimplemented
 	case backends.Denied:
 		return codes.PermissionDenied
-	case backends.Unavailable:
+	case backends.Unavailable, backends.Unusable: // Every sidecar asks again, and forgets nothing.
 		return codes.Unavailable
 	case backends.Unknown:
 		return codes.Internal

@@ -30,6 +30,7 @@ func TestCodeOf(t *testing.T) {
 		{backends.Errorf(backends.Unsupported, "x"), codes.Unimplemented},
 		{backends.Errorf(backends.Denied, "x"), codes.PermissionDenied},
 		{backends.Errorf(backends.Unavailable, "x"), codes.Unavailable},
+		{backends.Errorf(backends.Unusable, "x"), codes.Unavailable},
 		{backends.Errorf(backends.Unknown, "x"), codes.Internal},
 		{backends.Errorf(backends.Kind(99), "x"), codes.Internal},
 		{fmt.Errorf("outside: %w", backends.Errorf(backends.Busy, "x")), codes.Aborted},
@@ -45,7 +46,7 @@ func TestCodeOf(t *testing.T) {
 
 // Whatever may have made a volume must come with a code after which csi-provisioner asks again.
 func TestAmbiguousFailuresAreNeverFinal(t *testing.T) {
-	for _, kind := range []backends.Kind{backends.Busy, backends.Unavailable} {
+	for _, kind := range []backends.Kind{backends.Busy, backends.Unavailable, backends.Unusable} {
 		switch code := codeOfKind(kind); code {
 		case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted:
 		default:

@@ -98,7 +98,7 @@ func (un *unstaging) find(ctx context.Context) error {
 	case err == nil:
 		un.staged.Source, err = recordedSource(source)
 		return err
-	case kind == backends.Busy || kind == backends.Unavailable:
+	case kind == backends.Busy || kind == backends.Unavailable || kind == backends.Unusable:
 		return err
 	}
 	// Any other answer is as good as none: there is no such volume, or it cannot be told without the

@@ -321,7 +321,7 @@ func (v vanishing) FindGroup(context.Context, string) (*backends.Group, error) {
 // What vanishes while it is created is never a final failure: the orchestrator must ask again.
 func TestWhatVanishesIsBusy(t *testing.T) {
 	for found, want := range map[backends.Kind]backends.Kind{
-		backends.NotFound: backends.Busy, backends.Unavailable: backends.Unavailable,
+		backends.NotFound: backends.Busy, backends.Unavailable: backends.Unavailable, backends.Unusable: backends.Unusable,
 	} {
 		backend := vanishing{found: found}
 		s := volume.New(backend, backends.Resolve(backend, nil), nil)

@@ -9,7 +9,7 @@ import (
 // brokenChecks provoke the failures for which the harness helps.
 func brokenChecks(h Harness) []check {
 	var checks []check
-	for kind := backends.Unknown; kind <= backends.Unavailable; kind++ {
+	for kind := backends.Unknown; kind <= backends.Unusable; kind++ {
 		provoke, ok := h.Broken[kind]
 		if !ok {
 			continue
