@@ -26,7 +26,7 @@ type imageCopy struct {
 
 // instant tells whether the copy takes no time, because blocks are shared.
 func (c imageCopy) instant() bool {
-	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink && safepath.Within(c.volume.pool.path, c.to)
+	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink.Load() && safepath.Within(c.volume.pool.path, c.to)
 }
 
 // copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules
@@ -154,7 +154,7 @@ func (e *engine) checkNotOurs(filesystems []freeze.Filesystem) error {
 
 func (e *engine) ownPaths() []string {
 	paths := []string{e.dataDir}
-	for _, p := range e.pools {
+	for _, p := range e.served() {
 		paths = append(paths, p.path)
 	}
 	return paths

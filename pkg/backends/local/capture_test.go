@@ -26,8 +26,8 @@ func newPoolOn(t *testing.T, fsType string) *fixture {
 	f := newFixture(t,
 		PoolConfig{Name: "image", Type: "image", Path: filepath.Join(dir, "one"), Capacity: "100Gi"},
 		PoolConfig{Name: "other", Type: "image", Path: filepath.Join(dir, "two"), Capacity: "100Gi"})
-	if want := fsType != "ext4"; f.in("image").reflink != want {
-		t.Fatalf("a pool on %s has reflinks: %t, want %t", fsType, f.in("image").reflink, want)
+	if want := fsType != "ext4"; f.in("image").reflink.Load() != want {
+		t.Fatalf("a pool on %s has reflinks: %t, want %t", fsType, f.in("image").reflink.Load(), want)
 	}
 	return f
 }

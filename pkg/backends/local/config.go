@@ -2,6 +2,7 @@ package local
 
 import (
 	"cmp"
+	"errors"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +19,9 @@ type Config struct {
 	// Pools are those of this node. Without any there are two, "directory" and "image", each of the type
 	// that it is named after.
 	Pools []PoolConfig `json:"pools,omitempty"`
+	// Retired names pools that were served before and are given up. Nothing in them is touched, and all of it is forgotten:
+	// a volume in one of them is NotFound, and so can be deleted. A pool that is neither here nor among Pools keeps what is in it.
+	Retired []string `json:"retired,omitempty"`
 	// FreezeLimit bounds how long a mounted filesystem is kept frozen for a snapshot by copy, in the form
 	// of time.ParseDuration; default "30s".
 	FreezeLimit string `json:"freezeLimit,omitempty"`
@@ -49,6 +53,7 @@ const mostOvercommit = 1_000_000
 // settings are a Config that has been checked and completed.
 type settings struct {
 	pools       []poolSettings
+	retired     []string
 	freezeLimit time.Duration
 }
 
@@ -81,7 +86,8 @@ func (c *Config) resolve(dataDir string) (settings, error) {
 		}
 		s.pools = append(s.pools, resolved)
 	}
-	return s, checkTogether(s.pools, dataDir)
+	s.retired = c.Retired
+	return s, errors.Join(checkTogether(s.pools, dataDir), checkRetired(s.retired, s.pools))
 }
 
 func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
@@ -138,15 +144,39 @@ func checkTogether(pools []poolSettings, dataDir string) error {
 		}
 		for _, other := range pools[:i] {
 			if safepath.Within(other.path, p.path) || safepath.Within(p.path, other.path) {
-				return backends.Errorf(backends.Invalid, "pools %q and %q are one in the other (%s and %s): keep them apart",
-					other.name, p.name, other.path, p.path)
+				return nested(other.name, p.name, other.path, p.path)
 			}
 		}
-		home := filepath.Join(dataDir, poolsFolder)
-		if safepath.Within(p.path, dataDir) || safepath.Within(p.path, home) || safepath.Within(dataDir, p.path) && !safepath.Within(home, p.path) {
-			return backends.Errorf(backends.Invalid,
-				"the path of pool %q is %s, which the backend keeps for itself: use one below %s or outside the data directory",
-				p.name, p.path, home)
+		if err := checkOutside(p.name, p.path, dataDir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nested(one, other, onePath, otherPath string) error {
+	return backends.Errorf(backends.Invalid, "pools %q and %q are one in the other (%s and %s): keep them apart",
+		one, other, onePath, otherPath)
+}
+
+// checkOutside refuses a path of a pool that the backend keeps for itself.
+func checkOutside(name, path, dataDir string) error {
+	home := filepath.Join(dataDir, poolsFolder)
+	if safepath.Within(path, dataDir) || safepath.Within(path, home) || safepath.Within(dataDir, path) && !safepath.Within(home, path) {
+		return backends.Errorf(backends.Invalid,
+			"the path of pool %q is %s, which the backend keeps for itself: use one below %s or outside the data directory", name, path, home)
+	}
+	return nil
+}
+
+// checkRetired refuses names of retired pools that cannot be, or that are served as well.
+func checkRetired(retired []string, pools []poolSettings) error {
+	for _, name := range retired {
+		if !isPoolName(name) {
+			return backends.Errorf(backends.Invalid, "retired names %q, which cannot be a pool's name: name a pool that was served before", name)
+		}
+		if slices.ContainsFunc(pools, func(p poolSettings) bool { return p.name == name }) {
+			return backends.Errorf(backends.Invalid, "pool %q is retired and among the pools: take it out of one of the two", name)
 		}
 	}
 	return nil

@@ -21,11 +21,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
 	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/stall"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // TestMain runs the tests, or, when arguments follow the flags, the child that a crash test kills.
 func TestMain(m *testing.M) {
+	stall.Main()
 	flag.Parse()
 	switch flag.Arg(0) {
 	case "load":

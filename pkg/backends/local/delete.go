@@ -30,6 +30,9 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 	if v.inUse.Load() {
 		return backends.Errorf(backends.InUse, "it is in use on node %q: unstage it there first", e.node)
 	}
+	if err := e.forgetReleased(v); err != nil {
+		return err
+	}
 	if err := e.deleteOrRetain(v); err != nil {
 		return err
 	}

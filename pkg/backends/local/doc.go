@@ -28,8 +28,21 @@
 //	retained/            deleted volumes with onDelete=retain, for an operator to find
 //	quarantine/          what start-up could not make sense of
 //
+// The data directory has, beside the pools without a path of their own:
+//
+//	known/<pool>         what the pool is, to notice when another is in its place
+//	held/<pool>/         an empty file for each handle that the pool may hold, and a link to the pool
+//	released/<handle>    a note of what went out of use while its pool could not be written to
+//
 // A handle is made from a hash of the name, so that no text from outside ever becomes a part of a path; and a
 // handle that comes in is looked up in memory, never on disk.
+//
+// # What cannot be used now
+//
+// A pool that cannot be opened, or that the configuration names no more, stops itself only; so does a record that cannot be read, or
+// that a newer version wrote. What it holds is Unusable: its handles are known from held/, so that none is forgotten or given out
+// again. What is configured is tried again in the background. An administrator who gives a pool up names it under retired. A pool under
+// another name is known by its identity. Two pools that hold one handle make it Unusable: nobody can tell which is meant.
 //
 // # Crashes
 //

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -30,7 +31,9 @@ func (d *draft) discard(size int64) {
 	if err := d.pool.discard(d.path, size); err != nil {
 		d.pool.log.Warn("a draft could not be removed: the next start removes it", "path", d.path, "error", err)
 		d.pool.ledger.give(size)
+		return
 	}
+	d.pool.index.drop(d.handle)
 }
 
 // publish makes the draft what it was to become, in one step, and returns its new path.
@@ -57,6 +60,13 @@ func (d *draft) publish(ctx context.Context, folder string, record any) (string,
 		return "", err
 	}
 	path := filepath.Join(d.pool.folder(folder), d.handle)
+	handles := []string{d.handle}
+	if g, ok := record.(*groupRecord); ok {
+		handles = g.handles()
+	}
+	if err := d.pool.index.add(handles...); err != nil {
+		return "", fmt.Errorf("the index of pool %q could not be written: %w", d.pool.name, err)
+	}
 	if err := durable.MoveNew(d.path, path); errors.Is(err, os.ErrExist) {
 		return "", backends.Errorf(backends.Unavailable,
 			"something that start-up did not know is at %s: start again, so that it is looked at", path)

@@ -1,15 +1,19 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 // engine is the backend at work, controller and node in one. It keeps no state but what is on disk too.
@@ -21,7 +25,7 @@ type engine struct {
 	log         *slog.Logger      //
 	dataDir     string            //
 	lock        *os.File          // keeps other processes out of the data directory
-	pools       []*pool           // in the order of the configuration
+	pools       []*pool           // in the order of the configuration, those that are not served too
 	volumes     *shelf[*volume]   //
 	snapshots   *shelf[*snapshot] // those of groups too
 	groups      *shelf[*group]    //
@@ -30,28 +34,71 @@ type engine struct {
 	making      works             // what outlives its call
 	disks       *disks            // what pools share
 	measuring   *background.Works[struct{}]
+
+	life context.Context // ends with Close; the work in the background is no request's
+	stop context.CancelFunc
+	work sync.WaitGroup // in the background
+
+	mu    sync.Mutex
+	paths map[string]string     // where pools are that were opened, without symbolic links
+	left  map[string]*knownPool // pools that were served before and that the configuration does not name
 }
 
 // grouping is an engine that has pools of type image, and so can take snapshots of groups. An engine
 // without any does not offer what it would always refuse.
 type grouping struct{ *engine }
 
-// pool looks for a pool. Kinds: Invalid, naming those that there are.
+// served are the pools that can be used.
+func (e *engine) served() []*pool {
+	return slices.DeleteFunc(slices.Clone(e.pools), func(p *pool) bool { return !p.served() })
+}
+
+// pool looks for a pool. Kinds: Unavailable for one that is not served; Invalid, naming those that there are.
 func (e *engine) pool(name string) (*pool, error) {
 	names := make([]string, len(e.pools))
 	for i, p := range e.pools {
-		if p.name == name {
-			return p, nil
+		if p.name != name {
+			names[i] = p.name
+			continue
 		}
-		names[i] = p.name
+		if a := p.trouble.Load(); a != nil {
+			return nil, backends.Errorf(backends.Unavailable, "pool %q cannot be used now: %w", name, a.why)
+		}
+		return p, nil
+	}
+	if k := e.leftPool(name); k != nil {
+		return nil, backends.Errorf(backends.Unavailable, "pool %q cannot be used: %w", name, k.why())
 	}
 	return nil, backends.Errorf(backends.Invalid, "there is no pool %q on this node: use %s", name, strings.Join(names, " or "))
 }
 
+// situate notes where a pool is, unless it would get into another's way. Kinds: Invalid.
+func (e *engine) situate(p *pool, path string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name, other := range e.paths {
+		if name != p.name && (safepath.Within(other, path) || safepath.Within(path, other)) {
+			return nested(name, p.name, other, path)
+		}
+	}
+	if err := checkOutside(p.name, path, e.dataDir); err != nil {
+		return err
+	}
+	e.paths[p.name] = path
+	return nil
+}
+
 // Close ends the work in the background and lets another process have the data directory and the pools.
 func (e *engine) Close() error {
+	e.stop()
 	errs := []error{e.making.close(), e.closeMeasuring()}
-	for _, p := range e.pools {
+	ended := make(chan struct{})
+	go func() { e.work.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(closeGrace): // Something hangs in the kernel. The locks go with the process.
+	}
+	for _, p := range e.served() {
 		errs = append(errs, p.close())
 	}
 	return errors.Join(append(errs, e.lock.Close())...)

@@ -36,6 +36,15 @@ func (r *groupRecord) cost() int64 {
 	return sum
 }
 
+// handles are those of the group and of its members.
+func (r *groupRecord) handles() []string {
+	handles := []string{r.Handle}
+	for _, m := range r.Members {
+		handles = append(handles, m.Handle)
+	}
+	return handles
+}
+
 func (e *engine) describeGroup(g *group) *backends.Group {
 	result := &backends.Group{Handle: g.record.Handle, Name: g.record.Name, CreatedAt: g.record.CreatedAt}
 	for _, m := range g.members {
@@ -90,6 +99,7 @@ func (e *grouping) DeleteGroup(ctx context.Context, handle string) (err error) {
 	if err := g.pool.delete(g.dir, g.record.cost()); err != nil {
 		return err
 	}
+	g.pool.index.drop(g.record.handles()...)
 	g.gone.Store(true)
 	e.groups.remove(handle)
 	for _, m := range g.members {

@@ -14,6 +14,9 @@ import (
 func (e *engine) Health(ctx context.Context, handle string) (issues []backends.HealthIssue, err error) {
 	defer annotate(&err, "check volume", handle)
 	v, err := e.volumes.get(handle)
+	if a := e.volumes.awayOf(handle); a != nil {
+		return a.issue(), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +33,7 @@ func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []b
 	}
 	var found []entry[backends.VolumeHealth]
 	for _, v := range e.volumes.after(after) {
-		issues, err := v.item.health(ctx)
+		issues, err := healthOf(ctx, v)
 		if backends.Is(err, backends.NotFound) {
 			continue
 		}
@@ -40,7 +43,7 @@ func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []b
 		if len(issues) == 0 {
 			continue
 		}
-		found = append(found, entry[backends.VolumeHealth]{v.handle, backends.VolumeHealth{Handle: v.handle, Issues: issues}})
+		found = append(found, entry[backends.VolumeHealth]{handle: v.handle, item: backends.VolumeHealth{Handle: v.handle, Issues: issues}})
 		if page.Limit > 0 && len(found) > page.Limit { // One more than asked for: so there is a next page.
 			break
 		}
@@ -50,6 +53,13 @@ func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []b
 		unwell = append(unwell, entry.item)
 	}
 	return unwell, next, nil
+}
+
+func healthOf(ctx context.Context, v entry[*volume]) ([]backends.HealthIssue, error) {
+	if v.away != nil {
+		return v.away.issue(), ctx.Err()
+	}
+	return v.item.health(ctx)
 }
 
 // health looks without a lock, and believes that something is wrong only when it still is while nobody

@@ -43,7 +43,7 @@ func blocksOf(info os.FileInfo, err error) int64 {
 }
 
 // shares reports whether a copy in the pool may have its blocks in common with its source.
-func (p *pool) shares() bool { return p.reflink }
+func (p *pool) shares() bool { return p.reflink.Load() }
 
 // isCopy reports whether the volume may have blocks in common with others.
 func (v *volume) isCopy() bool {

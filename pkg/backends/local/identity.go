@@ -56,6 +56,7 @@ func (p *pool) identify(dataDir string) error {
 		return backends.Errorf(backends.Invalid, "pool %q in %s has type %q, and the configuration says %q: correct the configuration",
 			p.name, p.path, record.Type, p.kind)
 	}
+	p.id = record.ID
 	return errors.Join(writePoolRecord(own, record), writePoolRecord(known, record))
 }
 

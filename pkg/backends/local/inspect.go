@@ -10,18 +10,43 @@ import (
 // fullBelow is how few free bytes make a filesystem full: less than the least image.
 const fullBelow = leastImage
 
-// Inspect looks at each pool's directory and free space.
+// Inspect looks at each pool's directory and free space, and tells of what cannot be used.
 func (e *engine) Inspect(ctx context.Context) (issues []backends.StorageIssue, err error) {
 	defer annotate(&err, "inspect pools", "")
 	for _, p := range e.pools {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if issue := p.inspect(); issue != nil {
-			issues = append(issues, *issue)
+		if a := p.trouble.Load(); a != nil {
+			issues = append(issues, backends.StorageIssue{Unreachable: true, Reason: a.reason, Message: oneLine{a.why}.Error()})
+			continue
+		}
+		for _, issue := range []*backends.StorageIssue{p.inspect(), e.inspectEntries(p)} {
+			if issue != nil {
+				issues = append(issues, *issue)
+			}
 		}
 	}
+	for _, k := range e.leftPools() {
+		issues = append(issues, backends.StorageIssue{Unreachable: true, Reason: poolNotConfigured, Message: k.why().Error()})
+	}
 	return issues, nil
+}
+
+// inspectEntries tells of what cannot be used in a pool that is served.
+func (e *engine) inspectEntries(p *pool) *backends.StorageIssue {
+	count, issue := 0, &backends.StorageIssue{}
+	for _, s := range e.shelves() {
+		for handle, a := range s.awayFrom(p.name) {
+			count++
+			issue.Reason = a.reason
+			issue.Message = fmt.Sprintf("%d things in pool %q cannot be used now, one of them is %s: %v", count, p.name, handle, oneLine{a.why})
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return issue
 }
 
 func (p *pool) inspect() *backends.StorageIssue {

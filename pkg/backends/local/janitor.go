@@ -19,6 +19,7 @@ const reclaimTime = 2 * time.Second
 type waste struct {
 	path string
 	size int64 // to be given back to the ledger when it is gone
+	told bool  // that it could not be removed
 }
 
 // janitor removes a pool's trash in the background, one thing at a time, so that a deletion takes no longer
@@ -29,9 +30,10 @@ type janitor struct {
 	ctx    context.Context // the lifetime of the work in the background, which is no request's
 	stop   context.CancelFunc
 
-	mu    sync.Mutex
-	queue []waste
-	idle  chan struct{} // nil while there is no work, else closed at its end
+	mu     sync.Mutex
+	queue  []waste
+	failed []waste       // what could not be removed, to be tried again
+	idle   chan struct{} // nil while there is no work, else closed at its end
 }
 
 func newJanitor(log *slog.Logger, l *ledger) *janitor {
@@ -60,9 +62,30 @@ func (j *janitor) work() {
 		if err := tree.Remove(j.ctx, w.path); err == nil {
 			j.ledger.give(w.size)
 		} else if j.ctx.Err() == nil {
-			j.log.Warn("trash could not be removed: its space stays taken, and the next start tries again",
-				"path", w.path, "error", err)
+			j.keep(w, err)
 		}
+	}
+}
+
+// keep has something tried again that could not be removed, and says so once.
+func (j *janitor) keep(w waste, err error) {
+	if !w.told {
+		j.log.Warn("trash could not be removed: its space stays taken, and it is tried again", "path", w.path, "error", err)
+	}
+	w.told = true
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.failed = append(j.failed, w)
+}
+
+// again has everything removed that could not be removed before.
+func (j *janitor) again() {
+	j.mu.Lock()
+	failed := j.failed
+	j.failed = nil
+	j.mu.Unlock()
+	for _, w := range failed {
+		j.add(w)
 	}
 }
 

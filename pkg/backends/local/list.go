@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -17,9 +18,17 @@ func (e *engine) List(ctx context.Context, page backends.Page) (volumes []backen
 	}
 	entries, next := pagetoken.Cut(e.volumes.after(after), page.Limit, entry[*volume].key)
 	for _, entry := range entries {
-		volumes = append(volumes, *e.describe(entry.item))
+		volumes = append(volumes, *e.describeEntry(entry))
 	}
 	return volumes, next, nil
+}
+
+// describeEntry is a volume as the contract has it: of one that was never read the handle and the place.
+func (e *engine) describeEntry(v entry[*volume]) *backends.Volume {
+	if v.item == nil {
+		return &backends.Volume{Handle: v.handle, Topology: []backends.Topology{maps.Clone(e.place)}}
+	}
+	return e.describe(v.item)
 }
 
 // ListSnapshots returns snapshots, of one volume or of all, in the order of their handles. Kinds: as List.
@@ -31,10 +40,9 @@ func (e *engine) ListSnapshots(
 	if err != nil {
 		return nil, "", err
 	}
-	entries := e.snapshots.after(after)
-	if volume != "" {
-		entries = slices.DeleteFunc(entries, func(s entry[*snapshot]) bool { return s.item.record.Volume != volume })
-	}
+	entries := slices.DeleteFunc(e.snapshots.after(after), func(s entry[*snapshot]) bool {
+		return s.item == nil || volume != "" && s.item.record.Volume != volume // Of what was never read the volume is not known.
+	})
 	entries, next = pagetoken.Cut(entries, page.Limit, entry[*snapshot].key)
 	for _, entry := range entries {
 		snapshots = append(snapshots, *e.describeSnapshot(entry.item))

@@ -6,38 +6,43 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // report counts what start-up found in a pool and did to it.
 type report struct {
-	volumes, snapshots, groups                int
 	trash, drafts, quarantined, grown, thawed int
 }
 
-// load reads all that a pool has, repairs what a crash left behind, and reports it. Kinds: Unavailable for a
-// pool that a newer version has written to: everything in it is left as it is.
-func (e *engine) load(ctx context.Context, p *pool) error {
+// load reads all that a pool has, repairs what a crash left behind, and reports it. Nobody sees anything of it yet.
+func (e *engine) load(ctx context.Context, p *pool) (*contents, error) {
 	var r report
-	for _, step := range []func(context.Context, *pool, *report) error{
-		e.loadVolumes, e.loadSnapshots, e.loadGroups, e.repairVolumes, e.sweep,
-	} {
-		if err := step(ctx, p, &r); err != nil {
-			return backends.Errorf(classify(err), "pool %q in %s cannot be used: %w", p.name, p.path, err)
+	c := &contents{away: map[string]*away{}}
+	for _, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
+		if err := p.readFolder(ctx, folder, c, &r); err != nil {
+			return nil, err
 		}
 	}
-	p.log.Info("pool is open", "path", p.path, "type", string(p.kind), "reflink", p.reflink,
-		"volumes", r.volumes, "snapshots", r.snapshots, "groups", r.groups, "trash", r.trash, "drafts", r.drafts,
-		"quarantined", r.quarantined, "grown", r.grown, "thawed", r.thawed)
-	return nil
+	if err := e.repairVolumes(ctx, c, &r); err != nil {
+		return nil, err
+	}
+	if err := p.sweep(&r); err != nil {
+		return nil, err
+	}
+	for name, a := range c.away {
+		p.log.Error("something cannot be used now: it stays where it is, and is tried again", "entry", a.folder+"/"+name, "why", oneLine{a.why})
+	}
+	p.log.Info("pool is open", "path", p.path, "type", string(p.kind), "reflink", p.reflink.Load(),
+		"volumes", len(c.volumes), "snapshots", len(c.snapshots), "groups", len(c.groups), "unusable", len(c.away),
+		"trash", r.trash, "drafts", r.drafts, "quarantined", r.quarantined, "grown", r.grown, "thawed", r.thawed)
+	return c, nil
 }
 
-// reader takes in an entry of a folder: its name, its path, and what its record holds.
-type reader func(handle, dir string, data []byte) error
-
-// loadFolder reads the records of one folder, and puts what cannot be understood into quarantine.
-func (e *engine) loadFolder(ctx context.Context, p *pool, folder string, r *report, read reader) error {
+// readFolder reads the entries of one folder.
+func (p *pool) readFolder(ctx context.Context, folder string, c *contents, r *report) error {
 	entries, err := os.ReadDir(p.folder(folder))
 	if err != nil {
 		return err
@@ -46,97 +51,61 @@ func (e *engine) loadFolder(ctx context.Context, p *pool, folder string, r *repo
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		dir := filepath.Join(p.folder(folder), entry.Name())
-		err := readEntry(entry, dir, read)
-		if errors.Is(err, errNewer) {
-			return backends.Errorf(backends.Unavailable, "%s: %w", dir, err)
-		}
-		if err != nil {
-			r.quarantined++
-			p.quarantine(folder, entry.Name(), err)
-		}
+		p.readInto(c, folder, entry.Name(), r)
 	}
 	return nil
 }
 
-func readEntry(entry os.DirEntry, dir string, read reader) error {
-	if !entry.IsDir() {
-		return errors.New("it is not a directory")
+// readInto adds an entry to contents. What is certainly none of ours is set aside. What cannot be read now keeps its place
+// and its name: that a disk fails, or that the process has no descriptor left, makes no volume less there.
+func (p *pool) readInto(c *contents, folder, name string, r *report) {
+	found, err := p.read(folder, name)
+	if _, ok := errors.AsType[notOurs](err); ok {
+		if err = p.quarantine(folder, name, err); err == nil {
+			r.quarantined++
+			return
+		}
 	}
-	data, err := os.ReadFile(filepath.Join(dir, recordFile))
 	if err != nil {
-		return err
+		c.away[name] = p.unreadable(folder, err)
+		return
 	}
-	return read(entry.Name(), dir, data)
+	c.volumes = append(c.volumes, found.volumes...)
+	c.snapshots = append(c.snapshots, found.snapshots...)
+	c.groups = append(c.groups, found.groups...)
 }
 
-// quarantine sets aside what cannot be understood. Nothing is lost by that, and the name is free again.
-func (p *pool) quarantine(folder, name string, why error) {
+// unreadable notes an entry that cannot be used now.
+func (p *pool) unreadable(folder string, why error) *away {
+	a := &away{pool: p.name, folder: folder, reason: recordUnreadable, why: why}
+	switch {
+	case errors.Is(why, errNewer):
+		a.reason = recordNewer
+	case errors.Is(why, os.ErrNotExist):
+		a.why = backends.Errorf(backends.Unusable,
+			"its record is missing, and its data may be there: restore the record, or move the folder out of the pool: %w", why)
+	}
+	return a
+}
+
+// quarantine sets aside what cannot be understood. Nothing is lost by that, and the name is free again. An empty folder is what a
+// deletion in place leaves when it is cut short.
+func (p *pool) quarantine(folder, name string, why error) error {
+	if err := unix.Rmdir(p.entry(folder, name)); err == nil {
+		return durable.SyncDir(p.folder(folder))
+	}
 	target := filepath.Join(p.folder(quarantineFolder), unique(folder+"-"+name))
 	err := p.move(filepath.Join(p.folder(folder), name), target, p.folder(quarantineFolder), p.folder(folder))
+	if err != nil {
+		return errors.Join(why, err)
+	}
 	p.log.Error("something cannot be understood and was set aside: look at it, and remove it or put it back",
-		"entry", folder+"/"+name, "moved_to", target, "why", why, "error", err)
-}
-
-func (e *engine) loadVolumes(ctx context.Context, p *pool, r *report) error {
-	return e.loadFolder(ctx, p, volumesFolder, r, func(handle, dir string, data []byte) error {
-		record := new(volumeRecord)
-		if err := decode(data, record); err != nil {
-			return err
-		}
-		if err := record.check(handle, p.kind); err != nil {
-			return err
-		}
-		if err := e.volumes.reserve(handle); err != nil {
-			return err // Another pool has a volume of that name.
-		}
-		p.ledger.add(record.SizeBytes)
-		e.volumes.settle(handle, newVolume(p, dir, record))
-		r.volumes++
-		return nil
-	})
-}
-
-func (e *engine) loadSnapshots(ctx context.Context, p *pool, r *report) error {
-	return e.loadFolder(ctx, p, snapshotsFolder, r, func(handle, dir string, data []byte) error {
-		record := new(snapshotRecord)
-		if err := decode(data, record); err != nil {
-			return err
-		}
-		if err := record.check(handle, p.kind); err != nil {
-			return err
-		}
-		if err := e.snapshots.reserve(handle); err != nil {
-			return err
-		}
-		p.ledger.add(p.kind.cost(record.SizeBytes))
-		e.snapshots.settle(handle, newSnapshot(p, dir, record, ""))
-		r.snapshots++
-		return nil
-	})
-}
-
-func (e *engine) loadGroups(ctx context.Context, p *pool, r *report) error {
-	return e.loadFolder(ctx, p, groupsFolder, r, func(handle, dir string, data []byte) error {
-		record := new(groupRecord)
-		if err := decode(data, record); err != nil {
-			return err
-		}
-		if err := record.check(handle, p.kind); err != nil {
-			return err
-		}
-		if err := e.groups.reserve(handle); err != nil {
-			return err
-		}
-		p.ledger.add(record.cost())
-		e.shelve(newGroup(p, dir, record))
-		r.groups++
-		return nil
-	})
+		"entry", folder+"/"+name, "moved_to", target, "why", why)
+	return nil
 }
 
 // sweep takes up the trash of before, and makes trash of what was being made.
-func (e *engine) sweep(_ context.Context, p *pool, r *report) error {
+func (p *pool) sweep(r *report) error {
 	trash, err := os.ReadDir(p.folder(trashFolder))
 	if err != nil {
 		return err
@@ -151,11 +120,31 @@ func (e *engine) sweep(_ context.Context, p *pool, r *report) error {
 		p.ledger.add(size)
 		p.janitor.add(waste{path: path, size: size})
 	}
+	p.drafts = nil
 	for _, entry := range drafts {
-		if err := p.discard(filepath.Join(p.folder(stagingFolder), entry.Name()), 0); err != nil {
-			return err
-		}
+		p.drafts = append(p.drafts, filepath.Join(p.folder(stagingFolder), entry.Name()))
 	}
 	r.trash, r.drafts = len(trash), len(drafts)
-	return durable.SyncDir(p.folder(stagingFolder))
+	p.discardDrafts()
+	return nil
+}
+
+// discardDrafts makes trash of what was being made before the pool was opened, as far as it can be moved now.
+func (p *pool) discardDrafts() {
+	var left []string
+	var why error
+	for _, draft := range p.drafts {
+		if err := p.discard(draft, 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+			left, why = append(left, draft), err
+		}
+	}
+	if len(left) > 0 && len(left) == len(p.drafts) {
+		p.drafts = left
+		p.log.Warn("drafts could not be removed: they are tried again", "drafts", len(left), "error", why)
+		return
+	}
+	p.drafts = left
+	if err := durable.SyncDir(p.folder(stagingFolder)); err != nil {
+		p.log.Warn("the removal of drafts is not durable yet: the next start removes them again", "error", err)
+	}
 }

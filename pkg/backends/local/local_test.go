@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/params"
@@ -104,6 +105,21 @@ func (f *fixture) reopen() {
 	f.open()
 }
 
+// mend has everything tried again that does not work.
+func (f *fixture) mend() {
+	f.Helper()
+	for _, p := range f.pools {
+		outcome := f.tend(p)
+		for outcome == nil {
+			<-time.After(time.Millisecond)
+			outcome = f.tend(p)
+		}
+		if err := <-outcome; err != nil {
+			f.Logf("pool %q: %v", p.name, err)
+		}
+	}
+}
+
 // in is the pool of that name.
 func (f *fixture) in(name string) *pool {
 	f.Helper()
@@ -163,7 +179,7 @@ func (f *fixture) use(handle string) string {
 // settle waits until no trash is being removed.
 func (f *fixture) settle() {
 	f.Helper()
-	for _, p := range f.pools {
+	for _, p := range f.served() {
 		if !p.janitor.wait(context.Background(), closeGrace) {
 			f.Fatalf("pool %q still has trash after %v", p.name, closeGrace)
 		}
@@ -176,7 +192,7 @@ func (f *fixture) holdsOnly(entries ...string) {
 	f.Helper()
 	f.settle()
 	var have []string
-	for _, p := range f.pools {
+	for _, p := range f.served() {
 		for _, folder := range folders() {
 			list, err := os.ReadDir(p.folder(folder))
 			must(f, err)
@@ -197,7 +213,7 @@ func (f *fixture) promised(want int64) {
 	f.Helper()
 	f.settle()
 	var have int64
-	for _, p := range f.pools {
+	for _, p := range f.served() {
 		p.ledger.mu.Lock()
 		have += p.ledger.promised
 		p.ledger.mu.Unlock()

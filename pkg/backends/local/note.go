@@ -19,13 +19,19 @@ const (
 	frozenNote note = "frozen" // the filesystem on the image is being frozen
 )
 
-// set makes the note in a volume's folder, unless it is there. Notes of earlier boots went at start-up.
+// set makes the note in a folder, unless it is there. It replaces one of an earlier boot, which start-up could not remove.
 func (n note) set(dir, boot string) error {
 	err := os.Symlink(boot, filepath.Join(dir, string(n)))
-	if errors.Is(err, os.ErrExist) {
-		return nil
+	if !errors.Is(err, os.ErrExist) {
+		return err
 	}
-	return err
+	if held, err := n.holds(dir, boot); held || err != nil {
+		return err
+	}
+	if err := n.clear(dir); err != nil {
+		return err
+	}
+	return os.Symlink(boot, filepath.Join(dir, string(n)))
 }
 
 // holds tells whether there is a note of this boot.
@@ -37,10 +43,14 @@ func (n note) holds(dir, boot string) (bool, error) {
 	return err == nil && target == boot, err
 }
 
-// clear removes the note; it is no error when there is none.
+// clear removes the note; it is no error when there is none, which a filesystem that cannot be written to does not tell.
 func (n note) clear(dir string) error {
-	err := os.Remove(filepath.Join(dir, string(n)))
-	if errors.Is(err, os.ErrNotExist) {
+	path := filepath.Join(dir, string(n))
+	err := os.Remove(path)
+	if err == nil {
+		return nil
+	}
+	if _, gone := os.Lstat(path); errors.Is(gone, os.ErrNotExist) {
 		return nil
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -13,7 +14,7 @@ import (
 )
 
 // open starts the backend. Kinds: Invalid for options or a configuration that are wrong; Busy while another
-// process uses the data directory or a pool; Unavailable when a pool is not what it was.
+// process uses the data directory or a pool. A pool that cannot be used is no failure: the others are served.
 func open(ctx context.Context, options backends.Options) (instance *backends.Instance, err error) {
 	defer annotate(&err, "open the local backend", "")
 	e, err := newEngine(options)
@@ -23,13 +24,17 @@ func open(ctx context.Context, options backends.Options) (instance *backends.Ins
 	if err := e.start(ctx, options.Config); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	for _, p := range e.pools {
-		if p.kind == image {
-			g := &grouping{e}
-			return &backends.Instance{Controller: g, Node: g, Close: e.Close}, nil
-		}
+	if e.hasImages() {
+		g := &grouping{e}
+		return &backends.Instance{Controller: g, Node: g, Close: e.Close}, nil
 	}
 	return &backends.Instance{Controller: e, Node: e, Close: e.Close}, nil
+}
+
+// hasImages reports whether there are pools of type image, also if they are not served.
+func (e *engine) hasImages() bool {
+	return slices.ContainsFunc(e.pools, func(p *pool) bool { return p.kind == image }) ||
+		slices.ContainsFunc(e.leftPools(), func(k *knownPool) bool { return k.kind == image })
 }
 
 // newEngine checks the options and takes the data directory.
@@ -61,7 +66,9 @@ func newEngine(options backends.Options) (*engine, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	life, stop := context.WithCancel(context.Background())
 	e := &engine{
+		life: life, stop: stop, paths: map[string]string{}, left: map[string]*knownPool{},
 		node: options.NodeID, place: backends.Topology{topologyKey(options.Driver): options.NodeID}, boot: boot,
 		dataDir: dataDir, lock: lock, log: log, now: time.Now,
 		volumes: newShelf[*volume]("volume"), snapshots: newShelf[*snapshot]("snapshot"), groups: newShelf[*group]("group"),
@@ -73,6 +80,9 @@ func newEngine(options backends.Options) (*engine, error) {
 
 // start takes the pools and repairs what a crash left in them.
 func (e *engine) start(ctx context.Context, configuration any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	config, ok := configuration.(*Config)
 	if configuration == nil {
 		config, ok = &Config{}, true
@@ -86,23 +96,46 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 	}
 	e.freezeLimit = s.freezeLimit
 	for i := range s.pools {
-		p, err := newPool(s.pools[i], e.dataDir, e.log)
-		if err != nil {
-			return backends.Errorf(classify(err), "pool %q in %s cannot be used: %w", s.pools[i].name, s.pools[i].path, err)
-		}
-		e.pools = append(e.pools, p)
-		if err := e.disks.join(p); err != nil {
-			return err
-		}
-		s.pools[i].path = p.path // Without symbolic links.
+		e.pools = append(e.pools, newPool(s.pools[i], e.log))
 	}
-	if err := checkTogether(s.pools, e.dataDir); err != nil {
+	if err := e.takeStock(s); err != nil {
 		return err
 	}
-	for _, p := range e.pools {
-		if err := e.load(ctx, p); err != nil {
-			return err
+	if err := e.openPools(ctx); err != nil {
+		return err
+	}
+	for _, k := range e.leftPools() {
+		e.log.Error("a pool is not in the configuration any more: what is in it cannot be used, and is not forgotten",
+			"pool", k.name, "path", k.path, "handles", len(k.handles), "why", k.why())
+	}
+	e.work.Go(e.watch)
+	return nil
+}
+
+// openPools opens all pools at once. One that cannot be opened stops itself only. Kinds: Invalid or Busy when the configuration is
+// wrong, or another process works with it.
+func (e *engine) openPools(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, openTime, errSlow)
+	defer cancel()
+	outcomes := make([]<-chan error, len(e.pools))
+	for i, p := range e.pools {
+		outcomes[i] = e.tend(p)
+	}
+	for i, p := range e.pools {
+		select {
+		case err := <-outcomes[i]:
+			if backends.Is(err, backends.Invalid) || backends.Is(err, backends.Busy) {
+				return err
+			}
+		case <-ctx.Done():
+			if !errors.Is(context.Cause(ctx), errSlow) {
+				return ctx.Err()
+			}
+			p.log.Error("a pool has not answered yet: all others are served", "path", p.settings.path)
 		}
 	}
 	return nil
 }
+
+// errSlow says that pools have not been opened in time.
+var errSlow = errors.New("opening the pools takes long")

@@ -3,10 +3,12 @@ package local
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/durable"
@@ -34,59 +36,116 @@ const (
 	recordFile = "record.json"
 )
 
-// pool is a directory with volumes of one type.
+// pool is a directory with volumes of one type. What stands below trouble is set before the pool is served.
 type pool struct {
-	name    string
-	kind    poolType
+	name     string
+	kind     poolType
+	settings poolSettings
+	log      *slog.Logger
+	mending  atomic.Bool          // whether it is being opened, or made well, right now
+	trouble  atomic.Pointer[away] // why it is not served; nil while it is
+
 	path    string
-	reflink bool        // whether files can share blocks
-	self    os.FileInfo // the directory as it was at start, to notice when another is in its place
-	log     *slog.Logger
+	id      string
+	reflink atomic.Bool // whether files can share blocks
+	probed  atomic.Bool // whether that is known: to find out takes some room
+	self    os.FileInfo // the directory as it was when it was opened, to notice when another is in its place
 	lock    *os.File
+	index   index
 	ledger  *ledger
 	janitor *janitor
+	told    bool     // that it cannot be used
+	drafts  []string // what was being made before, and could not be moved to the trash yet
 }
 
-// newPool takes a pool's directory and makes what is missing in it.
-func newPool(s poolSettings, dataDir string, log *slog.Logger) (*pool, error) {
-	if err := durable.MakeAll(s.path, 0o700); err != nil {
-		return nil, err
+func newPool(s poolSettings, log *slog.Logger) *pool {
+	p := &pool{name: s.name, kind: s.kind, settings: s, log: log.With("pool", s.name)}
+	p.fails(errors.New("it is still being opened: ask again"))
+	return p
+}
+
+// served reports whether the pool can be used.
+func (p *pool) served() bool { return p.trouble.Load() == nil }
+
+// fails notes why the pool is not served.
+func (p *pool) fails(why error) {
+	p.trouble.Store(&away{pool: p.name, reason: poolUnavailable, why: why})
+}
+
+// occupy takes the pool's directory and makes what is missing in it. It writes nothing to a pool that lacks nothing: one that
+// is full, or can only be read, is served like any other.
+func (p *pool) occupy(e *engine) error {
+	if err := durable.MakeAll(p.settings.path, 0o700); err != nil {
+		return err
 	}
-	path, err := filepath.EvalSymlinks(s.path)
+	path, err := filepath.EvalSymlinks(p.settings.path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := &pool{name: s.name, kind: s.kind, path: path, log: log.With("pool", s.name)}
+	if err := e.situate(p, path); err != nil {
+		return err
+	}
+	p.path = path
 	if p.lock, err = lockDir(path); err != nil {
-		return nil, err
+		return err
 	}
-	if err := p.open(dataDir); err != nil {
-		return nil, errors.Join(err, p.lock.Close())
+	if err := p.open(e); err != nil {
+		return errors.Join(err, p.lock.Close())
 	}
-	p.ledger = newLedger(s, path)
+	p.ledger = newLedger(p.settings, path)
+	if err := e.disks.join(p); err != nil {
+		return errors.Join(err, p.lock.Close())
+	}
 	p.janitor = newJanitor(p.log, p.ledger)
-	return p, nil
+	return nil
 }
 
 // open makes sure that the pool is the right one, makes its folders and finds out what its filesystem can do.
-func (p *pool) open(dataDir string) error {
-	if err := p.identify(dataDir); err != nil {
+func (p *pool) open(e *engine) error {
+	if err := p.identify(e.dataDir); err != nil {
 		return err
 	}
+	if err := p.makeFolders(); err != nil {
+		return err
+	}
+	p.probe()
+	var err error
+	if p.self, err = os.Stat(p.path); err != nil {
+		return err
+	}
+	var home, here unix.Stat_t
+	if err := errors.Join(unix.Stat(e.dataDir, &home), unix.Stat(p.path, &here)); err != nil {
+		return err
+	}
+	p.index = e.indexOf(p.name)
+	p.index.apart = home.Dev != here.Dev
+	return nil
+}
+
+func (p *pool) makeFolders() error {
+	made := false
 	for _, folder := range folders() {
-		if err := os.Mkdir(p.folder(folder), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		err := os.Mkdir(p.folder(folder), 0o700)
+		if err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
+		made = made || err == nil
 	}
-	if err := durable.SyncDir(p.path); err != nil {
-		return err
+	if !made {
+		return nil
 	}
-	var err error
-	if p.reflink, err = filecopy.CanClone(p.folder(stagingFolder)); err != nil {
-		return fmt.Errorf("pool %q cannot be written to: %w", p.name, err)
+	return durable.SyncDir(p.path)
+}
+
+// probe finds out whether files can share blocks. While there is no room to try they are taken not to: copies are frozen then.
+func (p *pool) probe() {
+	can, err := filecopy.CanClone(p.folder(stagingFolder))
+	if err != nil {
+		p.log.Warn("the pool cannot be written to: what is in it is served, and all that needs no room works", "path", p.path, "error", err)
+		return
 	}
-	p.self, err = os.Stat(p.path)
-	return err
+	p.reflink.Store(can)
+	p.probed.Store(true)
 }
 
 func folders() []string {
@@ -94,6 +153,9 @@ func folders() []string {
 }
 
 func (p *pool) folder(name string) string { return filepath.Join(p.path, name) }
+
+// entry is the path of an entry of a folder.
+func (p *pool) entry(folder, name string) string { return filepath.Join(p.path, folder, name) }
 
 // unique makes a name that nothing else has.
 func unique(handle string) string { return handle + "." + rand.Text() }

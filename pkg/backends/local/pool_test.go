@@ -49,7 +49,9 @@ func TestPoolThatIsNotThere(t *testing.T) {
 	v := f.create("disk", "one")
 	f.shut()
 	must(t, os.Rename(path, path+" elsewhere"))
-	f.opens(backends.Unavailable, path, "mount its filesystem")
+	f.open()
+	f.isAway(v.Handle, path, "mount its filesystem")
+	f.shut()
 	must(t, os.RemoveAll(path))
 	must(t, os.Rename(path+" elsewhere", path))
 	f.open()
@@ -61,7 +63,9 @@ func TestPoolThatIsNotThere(t *testing.T) {
 	other.shut()
 	must(t, os.Rename(path, path+" elsewhere"))
 	must(t, os.Rename(path+" other", path))
-	f.opens(backends.Unavailable, "another pool", filepath.Join(knownFolder, "disk"))
+	f.open()
+	f.isAway(v.Handle, "another pool", filepath.Join(knownFolder, "disk"))
+	f.shut()
 	must(t, os.Remove(filepath.Join(f.dataDir, knownFolder, "disk")))
 	f.open() // As the message says.
 }
@@ -91,7 +95,10 @@ func TestDamagedIdentity(t *testing.T) {
 	own := filepath.Join(f.in("image").path, poolFile)
 	f.shut()
 	must(t, os.WriteFile(own, []byte("{"), 0o600))
-	f.opens(backends.Unavailable, own)
+	f.open()
+	_, err := f.Create(t.Context(), specIn("image", "one"))
+	hasKind(t, "Create", err, backends.Unavailable, own)
+	f.create("directory", "two")
 }
 
 func TestReadOnlyPool(t *testing.T) {

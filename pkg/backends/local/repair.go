@@ -10,25 +10,32 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
 )
 
-// repairVolumes finishes what was begun with each volume of the pool, and reads its notes.
-func (e *engine) repairVolumes(ctx context.Context, p *pool, r *report) error {
-	for _, entry := range e.volumes.after("") {
-		v := entry.item
-		if v.pool != p {
-			continue
-		}
+// repairVolumes finishes what was begun with each volume that was found, and reads its notes. One of which it is not known whether
+// it is in use cannot be used.
+func (e *engine) repairVolumes(ctx context.Context, c *contents, r *report) error {
+	found := c.volumes
+	c.volumes = nil
+	for _, v := range found {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := e.readNotes(ctx, v, r); err != nil {
-			p.log.Warn("a volume's notes could not be read", "volume", entry.handle, "error", err)
+		handle, p := v.record.Load().Handle, v.pool
+		inUse, err := e.readInUse(v)
+		if err != nil {
+			c.away[handle] = p.unreadable(volumesFolder, err)
+			continue
+		}
+		v.inUse.Store(inUse)
+		c.volumes = append(c.volumes, v)
+		if err := e.readFrozen(ctx, v, r); err != nil {
+			p.log.Warn("a volume may be frozen still", "volume", handle, "error", err)
 		}
 		if v.record.Load().ExpandingFromBytes == 0 {
 			continue
 		}
 		if err := v.finishGrowing(ctx); err != nil {
 			p.log.Warn("a volume could not be grown as was begun: it has its old size, and can be expanded again",
-				"volume", entry.handle, "error", err)
+				"volume", handle, "error", err)
 			continue
 		}
 		r.grown++
@@ -36,18 +43,27 @@ func (e *engine) repairVolumes(ctx context.Context, p *pool, r *report) error {
 	return nil
 }
 
-// readNotes takes up the notes of this boot and removes those of earlier ones.
-func (e *engine) readNotes(ctx context.Context, v *volume, r *report) error {
+// readInUse reports whether the volume is in use, and removes what an earlier boot noted.
+func (e *engine) readInUse(v *volume) (bool, error) {
 	inUse, err := inUseNote.holds(v.dir, e.boot)
 	if err != nil {
-		return err
+		return false, err
 	}
-	v.inUse.Store(inUse)
-	if !inUse {
-		if err := inUseNote.clear(v.dir); err != nil {
-			return err
-		}
+	released, err := e.isReleased(v)
+	if err != nil {
+		return false, err
 	}
+	if inUse && !released {
+		return true, nil
+	}
+	if err := inUseNote.clear(v.dir); err != nil {
+		v.pool.log.Warn("a note that a volume was in use could not be removed: it is not believed", "error", err)
+	}
+	return false, nil
+}
+
+// readFrozen thaws what this boot froze, and removes the note of it.
+func (e *engine) readFrozen(ctx context.Context, v *volume, r *report) error {
 	frozen, err := frozenNote.holds(v.dir, e.boot)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,7 +148,6 @@ func TestGrowingDoesNotHideLostData(t *testing.T) {
 
 func TestWhatCannotBeUnderstoodIsSetAside(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
-		"no record":        func(dir string) error { return os.Remove(filepath.Join(dir, recordFile)) },
 		"an empty record":  func(dir string) error { return os.Truncate(filepath.Join(dir, recordFile), 0) },
 		"half a record":    func(dir string) error { return os.Truncate(filepath.Join(dir, recordFile), 40) },
 		"another's record": func(dir string) error { return os.Rename(dir, dir[:len(dir)-4]+"0000") },
@@ -199,9 +197,10 @@ func TestRecordsOfANewerVersion(t *testing.T) {
 		dir := filepath.Join(p.folder(folder), "whatever")
 		must(t, os.Mkdir(dir, 0o700))
 		must(t, writeFile(filepath.Join(dir, recordFile), `{"version":2}`))
-		f.opens(backends.Unavailable, dir, "newer version")
-		if _, err := os.Stat(dir); err != nil {
-			t.Errorf("it was touched: %v", err)
+		f.open()
+		f.holdsOnly(folder + "/whatever")
+		if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 1 || !strings.Contains(issues[0].Message, "newer version") {
+			t.Errorf("the issues are %+v, %v", issues, err)
 		}
 	}
 }
@@ -218,12 +217,18 @@ func TestOneNameInTwoPools(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(other, recordFile), data, 0o600))
 	f.open()
-	// The pools are read in their order, so that it is the image that is set aside.
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the second volume of that name is still there: %v", err)
+	// Nobody can tell which of the two the orchestrator means.
+	f.isAway(v.Handle, "same name", dir[:1])
+	for _, path := range []string{dir, other} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("it was touched: %v", err)
+		}
 	}
-	if got, err := f.Find(t.Context(), backends.Spec{Name: "one"}); err != nil || got.CapacityBytes != 1 {
-		t.Errorf("got %+v, %v; want the first one", got, err)
+	f.shut()
+	must(t, os.Rename(other, filepath.Join(t.TempDir(), "elsewhere")))
+	f.open()
+	if got, err := f.Find(t.Context(), backends.Spec{Name: "one"}); err != nil || got.CapacityBytes != 4<<20 {
+		t.Errorf("got %+v, %v; want the one that is left", got, err)
 	}
 }
 

@@ -16,17 +16,24 @@ type shelf[T any] struct {
 	mu     sync.Mutex
 	items  map[string]T
 	making map[string]struct{} // handles that are reserved
+	away   map[string]*away    // what is there and cannot be used; it hides an item of the same handle
+	doubts map[string]*away    // pools, by name, of which it is not known what is in them
 }
 
 func newShelf[T any](what string) *shelf[T] {
-	return &shelf[T]{what: what, items: map[string]T{}, making: map[string]struct{}{}}
+	return &shelf[T]{
+		what: what, items: map[string]T{}, making: map[string]struct{}{}, away: map[string]*away{}, doubts: map[string]*away{},
+	}
 }
 
-// reserve takes the handle for something that is to be made; settle or abandon must follow. Kinds: Exists
-// when there is one; Busy while one is being made.
+// reserve takes the handle for something that is to be made; settle or abandon must follow. Kinds: Unusable when
+// there is one that cannot be used now; Exists when there is one; Busy while one is being made.
 func (s *shelf[T]) reserve(handle string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if a := s.away[handle]; a != nil {
+		return a.err()
+	}
 	if _, ok := s.items[handle]; ok {
 		return backends.Errorf(backends.Exists, "there is a %s of that name: it is %s", s.what, handle)
 	}
@@ -59,32 +66,44 @@ func (s *shelf[T]) remove(handle string) {
 	delete(s.items, handle)
 }
 
-// get looks for a handle. Kinds: NotFound.
+// get looks for a handle. Kinds: Unusable; NotFound.
 func (s *shelf[T]) get(handle string) (T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	item, ok := s.items[handle]
-	if !ok {
-		return item, backends.Errorf(backends.NotFound, "there is no such %s", s.what)
+	if a := s.away[handle]; a != nil {
+		return item, a.err()
 	}
-	return item, nil
+	if ok {
+		return item, nil
+	}
+	for _, a := range s.doubts {
+		return item, backends.Errorf(backends.Unusable, "it may be in pool %q, which cannot be used now: %w", a.pool, a.why)
+	}
+	return item, backends.Errorf(backends.NotFound, "there is no such %s", s.what)
 }
 
 // entry is an item with its handle.
 type entry[T any] struct {
 	handle string
-	item   T
+	item   T     // the zero value for what is away and was never read
+	away   *away // why it cannot be used now
 }
 
 func (e entry[T]) key() string { return e.handle }
 
-// after returns the items whose handle sorts after the one given, in the order of their handles.
+// after returns what has a handle that sorts after the one given, in the order of the handles.
 func (s *shelf[T]) after(handle string) []entry[T] {
 	s.mu.Lock()
 	entries := make([]entry[T], 0, len(s.items))
 	for h, item := range s.items {
 		if h > handle {
-			entries = append(entries, entry[T]{h, item})
+			entries = append(entries, entry[T]{h, item, s.away[h]})
+		}
+	}
+	for h, a := range s.away {
+		if _, here := s.items[h]; !here && h > handle {
+			entries = append(entries, entry[T]{handle: h, away: a})
 		}
 	}
 	s.mu.Unlock()

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -38,7 +39,7 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 			return nil, err
 		}
 	}
-	if err := inUseNote.set(v.dir, e.boot); err != nil {
+	if err := errors.Join(e.forgetReleased(v), inUseNote.set(v.dir, e.boot)); err != nil {
 		return nil, v.pool.explain(err)
 	}
 	v.inUse.Store(true)
@@ -76,29 +77,4 @@ func (v *volume) source() backends.Source {
 		Identity:     backends.Identity{SizeBytes: r.size()},
 		ReadAheadKiB: r.ReadAheadKiB,
 	}
-}
-
-// Release notes that the volume is no longer in use. Kinds: Busy while it is being copied.
-func (e *engine) Release(ctx context.Context, handle string) (err error) {
-	defer annotate(&err, "release volume", handle)
-	v, err := e.volumes.get(handle)
-	if backends.Is(err, backends.NotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	release, err := v.leave(ctx)
-	if backends.Is(err, backends.NotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := inUseNote.clear(v.dir); err != nil {
-		return v.pool.explain(err)
-	}
-	v.inUse.Store(false)
-	return nil
 }

@@ -5,7 +5,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/durable"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // discard moves a folder of the pool into the trash, whose name nobody looks up. The size is given back when
@@ -25,38 +28,68 @@ func (p *pool) discard(path string, size int64) error {
 func (p *pool) delete(path string, size int64) error {
 	target := filepath.Join(p.folder(trashFolder), unique(filepath.Base(path)))
 	err := p.move(path, target, filepath.Dir(path))
-	if p.isGone(path, err) {
-		p.ledger.give(size)
-		return nil
+	moved := err == nil
+	if isAny(err, unix.ENOSPC, unix.EDQUOT) {
+		err = p.deleteInPlace(path)
 	}
+	if err != nil && !p.isGone(path, err) {
+		return err
+	}
+	p.index.drop(filepath.Base(path))
+	if moved {
+		p.janitor.add(waste{path: target, size: size})
+	} else {
+		p.ledger.give(size)
+	}
+	return nil
+}
+
+// deleteInPlace removes something where it is: on a btrfs that is full a rename finds no room, and only removing does. The record
+// goes last, so that a deletion that is cut short goes on when it is asked for again.
+func (p *pool) deleteInPlace(path string) error {
+	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err
 	}
-	p.janitor.add(waste{path: target, size: size})
-	return nil
+	for _, entry := range entries {
+		if entry.Name() == recordFile {
+			continue
+		}
+		if err := tree.Remove(p.janitor.ctx, filepath.Join(path, entry.Name())); err != nil {
+			return err
+		}
+	}
+	if err := tree.Remove(p.janitor.ctx, path); err != nil {
+		return err
+	}
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // isGone tells whether something could not be moved because somebody has removed it by hand, in a pool that
 // is well otherwise. Then it is deleted; else nobody could ever delete it.
 func (p *pool) isGone(path string, err error) bool {
-	if !errors.Is(err, os.ErrNotExist) || p.problem() != nil {
-		return false
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+	if !errors.Is(err, os.ErrNotExist) || !p.lacks(path) {
 		return false
 	}
 	p.log.Warn("what is to be deleted was removed by somebody else already", "path", path)
 	return true
 }
 
+// lacks reports whether there is nothing at the path, in a pool that is well.
+func (p *pool) lacks(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, os.ErrNotExist) && p.problem() == nil
+}
+
 // retain moves a volume to where an operator finds it, durably at both ends.
 func (p *pool) retain(path, name string) error {
 	folder := p.folder(retainedFolder)
 	err := p.move(path, filepath.Join(folder, name), folder, filepath.Dir(path))
-	if p.isGone(path, err) {
-		return nil
+	if err != nil && !p.isGone(path, err) {
+		return err
 	}
-	return err
+	p.index.drop(filepath.Base(path))
+	return nil
 }
 
 // move moves something and syncs the folders. When they cannot be synced, it moves it back: it is not known

@@ -16,7 +16,9 @@ type volume struct {
 	pool   *pool
 	dir    string                       // its folder
 	record atomic.Pointer[volumeRecord] // replaced whole, by an owner of the guard
-	inUse  atomic.Bool                  // as the note in its folder says
+	inUse  atomic.Bool                  // as the notes say
+	// released says that the data directory has a note of it, which outweighs the one in its folder.
+	released atomic.Bool
 	measured
 }
 

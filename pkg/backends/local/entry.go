@@ -1,0 +1,107 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// notOurs is the error of an entry that is certainly not a volume, a snapshot or a group: it was read, and is not what the backend
+// writes. All other errors say nothing about the entry, only about today.
+type notOurs struct{ error }
+
+// Unwrap returns the error as it was.
+func (n notOurs) Unwrap() error { return n.error }
+
+// contents is what was found in a pool.
+type contents struct {
+	volumes   []*volume
+	snapshots []*snapshot
+	groups    []*group
+	away      map[string]*away // entries that cannot be read now, by name
+}
+
+// handles returns those of all that was found, members of groups included.
+func (c *contents) handles() []string {
+	var handles []string
+	for _, v := range c.volumes {
+		handles = append(handles, v.record.Load().Handle)
+	}
+	for _, s := range c.snapshots {
+		handles = append(handles, s.record.Handle)
+	}
+	for _, g := range c.groups {
+		handles = append(handles, g.record.handles()...)
+	}
+	for handle := range c.away {
+		handles = append(handles, handle)
+	}
+	return handles
+}
+
+// read reads one entry of a folder into contents. It fails with notOurs for what is certainly none of ours, with errNewer for
+// what a later version wrote, and else with what the kernel says.
+func (p *pool) read(folder, name string) (*contents, error) {
+	c := &contents{away: map[string]*away{}}
+	dir := filepath.Join(p.folder(folder), name)
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return c, err
+	}
+	if !info.IsDir() {
+		return c, notOurs{errors.New("it is not a directory")}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, recordFile))
+	switch {
+	case errors.Is(err, unix.EISDIR), errors.Is(err, os.ErrNotExist) && isEmpty(dir):
+		return c, notOurs{err}
+	case err != nil:
+		return c, err
+	}
+	err = p.decode(c, folder, name, dir, data)
+	if err != nil && !errors.Is(err, errNewer) {
+		err = notOurs{err}
+	}
+	return c, err
+}
+
+// isEmpty reports whether a directory is there and has nothing in it.
+func isEmpty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) == 0
+}
+
+// decode takes in an entry of a folder: its name, its path, and what its record holds.
+func (p *pool) decode(c *contents, folder, name, dir string, data []byte) error {
+	switch folder {
+	case volumesFolder:
+		record := new(volumeRecord)
+		if err := understand(data, record, name, p.kind); err != nil {
+			return err
+		}
+		c.volumes = append(c.volumes, newVolume(p, dir, record))
+	case snapshotsFolder:
+		record := new(snapshotRecord)
+		if err := understand(data, record, name, p.kind); err != nil {
+			return err
+		}
+		c.snapshots = append(c.snapshots, newSnapshot(p, dir, record, ""))
+	case groupsFolder:
+		record := new(groupRecord)
+		if err := understand(data, record, name, p.kind); err != nil {
+			return err
+		}
+		c.groups = append(c.groups, newGroup(p, dir, record))
+	}
+	return nil
+}
+
+// understand decodes a record and checks that it is that of the entry.
+func understand(data []byte, record interface{ check(string, poolType) error }, name string, kind poolType) error {
+	if err := decode(data, record); err != nil {
+		return err
+	}
+	return record.check(name, kind)
+}

@@ -1,0 +1,109 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/durable"
+)
+
+// indexFolder is where the data directory keeps the indexes of the pools, by name.
+const indexFolder = "held"
+
+// pathLink is the name in an index of the link to its pool. It is there when the index is complete.
+const pathLink = "path"
+
+// index is a folder with an empty file for each handle that a pool may hold. It tells what is in a pool that cannot be read,
+// so that its handles are neither forgotten nor given out again. A handle is in it before it is in the pool.
+type index struct {
+	dir   string
+	apart bool // whether the pool is on another filesystem, which may come back from a power failure when this one has not
+}
+
+func (e *engine) indexOf(pool string) index {
+	return index{dir: filepath.Join(e.dataDir, indexFolder, pool)}
+}
+
+// add enters handles. What is on one filesystem with the pool is made durable by what follows there; should it not be, the pool
+// can be read where the index can.
+func (x index) add(handles ...string) error {
+	for _, handle := range handles {
+		file, err := os.OpenFile(filepath.Join(x.dir, handle), os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	if x.apart {
+		return durable.SyncDir(x.dir)
+	}
+	return nil
+}
+
+// drop takes handles out. An entry that stays does no harm while the pool can be read.
+func (x index) drop(handles ...string) {
+	for _, handle := range handles {
+		_ = os.Remove(filepath.Join(x.dir, handle)) // The next start of the pool tries again.
+	}
+}
+
+// read returns the handles, and where the pool is if the index is complete.
+func (x index) read() (handles []string, path string, err error) {
+	entries, err := os.ReadDir(x.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	for _, entry := range entries {
+		if entry.Name() != pathLink {
+			handles = append(handles, entry.Name())
+			continue
+		}
+		if path, err = os.Readlink(filepath.Join(x.dir, pathLink)); err != nil {
+			return nil, "", err
+		}
+	}
+	return handles, path, nil
+}
+
+// complete enters what the pool was found to hold, and returns what it does not hold.
+func (x index) complete(have []string, path string) (extra []string, err error) {
+	listed, at, err := x.read()
+	if err != nil {
+		return nil, err
+	}
+	missing := without(have, listed)
+	extra = without(listed, have)
+	if at == path && len(missing) == 0 {
+		return extra, nil
+	}
+	if err := durable.MakeAll(x.dir, 0o700); err != nil {
+		return extra, err
+	}
+	link := filepath.Join(x.dir, pathLink)
+	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return extra, err
+	}
+	if err := errors.Join(x.add(missing...), durable.SyncDir(x.dir)); err != nil {
+		return extra, err
+	}
+	return extra, errors.Join(os.Symlink(path, link), durable.SyncDir(x.dir))
+}
+
+// without returns the handles of the first list that are not in the second.
+func without(list, other []string) []string {
+	known := make(map[string]struct{}, len(other))
+	for _, handle := range other {
+		known[handle] = struct{}{}
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(handle string) bool {
+		_, ok := known[handle]
+		return ok
+	})
+}

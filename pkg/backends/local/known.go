@@ -1,0 +1,188 @@
+package local
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/durable"
+)
+
+// knownPool is a pool that was served before, as the data directory knows it.
+type knownPool struct {
+	name     string
+	id       string   // empty when that cannot be read
+	kind     poolType // as id
+	path     string   // where it was; empty when nobody noted that
+	handles  []string // what it may hold
+	complete bool     // whether it holds nothing else
+}
+
+// why says why a pool that the configuration does not name is not served.
+func (k *knownPool) why() error {
+	where := ""
+	if k.path != "" {
+		where = ", which was in " + k.path + ","
+	}
+	return fmt.Errorf("pool %q%s is not in the configuration any more: configure it again, "+
+		"or name it under retired to give up what is in it", k.name, where)
+}
+
+// knownPools returns all pools that were ever served, unless they were forgotten.
+func (e *engine) knownPools() ([]*knownPool, error) {
+	entries, err := os.ReadDir(filepath.Join(e.dataDir, knownFolder))
+	if err != nil {
+		return nil, err
+	}
+	var pools []*knownPool
+	for _, entry := range entries {
+		if isPoolName(entry.Name()) { // Else it is a draft.
+			pools = append(pools, e.knownPool(entry.Name()))
+		}
+	}
+	return pools, nil
+}
+
+// knownPool finds out what is known of a pool. What cannot be read is not known.
+func (e *engine) knownPool(name string) *knownPool {
+	k := &knownPool{name: name}
+	if record, err := readPoolRecord(filepath.Join(e.dataDir, knownFolder, name)); err == nil && record != nil {
+		k.id, k.kind = record.ID, record.Type
+	}
+	handles, path, err := e.indexOf(name).read()
+	if err != nil {
+		e.log.Warn("the index of a pool could not be read", "pool", name, "error", err)
+	}
+	k.handles, k.path, k.complete = handles, path, err == nil && path != ""
+	return k
+}
+
+// scan looks for what the pool holds where it was, or where a pool without a path of its own is. An older version of the
+// driver kept no index.
+func (e *engine) scan(k *knownPool) {
+	p := &pool{path: k.path, kind: k.kind}
+	if p.path == "" {
+		p.path = filepath.Join(e.dataDir, poolsFolder, k.name)
+	}
+	record, err := readPoolRecord(filepath.Join(p.path, poolFile))
+	if err != nil || record == nil || record.ID != k.id {
+		return
+	}
+	c, err := p.list()
+	if err != nil {
+		return
+	}
+	k.path, k.handles, k.complete = p.path, append(k.handles, without(c, k.handles)...), true
+}
+
+// list returns the handles of all that the pool's folders hold, members of groups included.
+func (p *pool) list() ([]string, error) {
+	var handles []string
+	for _, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
+		entries, err := os.ReadDir(p.folder(folder))
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range entries {
+			handles = append(handles, entry.Name())
+			if folder != groupsFolder {
+				continue
+			}
+			found, err := p.read(folder, entry.Name())
+			if err != nil {
+				return nil, err
+			}
+			handles = append(handles, found.handles()...)
+		}
+	}
+	return handles, nil
+}
+
+// leftPool returns the pool of that name which the configuration does not name, or nil.
+func (e *engine) leftPool(name string) *knownPool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.left[name]
+}
+
+// leftPools returns all pools that the configuration does not name, in the order of their names.
+func (e *engine) leftPools() []*knownPool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var pools []*knownPool
+	for _, k := range e.left {
+		pools = append(pools, k)
+	}
+	slices.SortFunc(pools, func(a, b *knownPool) int { return cmp.Compare(a.name, b.name) })
+	return pools
+}
+
+// takeStock notes all that was ever served and not deleted, before any pool is opened: what is not found again is away.
+func (e *engine) takeStock(s settings) error {
+	known, err := e.knownPools()
+	if err != nil {
+		return err
+	}
+	for _, k := range known {
+		if slices.Contains(s.retired, k.name) {
+			err := e.forget(k.name)
+			e.log.Warn("a pool is retired: what is in it is forgotten, and was not touched", "pool", k.name, "path", k.path, "error", err)
+			continue
+		}
+		configured := slices.IndexFunc(e.pools, func(p *pool) bool { return p.name == k.name })
+		if configured >= 0 {
+			e.exclude(k, e.pools[configured].trouble.Load())
+			continue
+		}
+		e.scan(k)
+		e.left[k.name] = k
+		e.exclude(k, &away{pool: k.name, reason: poolNotConfigured, why: k.why()})
+	}
+	return nil
+}
+
+// exclude notes that what a pool holds cannot be used.
+func (e *engine) exclude(k *knownPool, a *away) {
+	for _, handle := range k.handles {
+		e.shelfOf(handle).exclude(handle, a)
+	}
+	if !k.complete {
+		for _, s := range e.shelves() {
+			s.doubt(a)
+		}
+	}
+}
+
+// recognize forgets the former name of a pool that has just been opened under another.
+func (e *engine) recognize(p *pool) {
+	for _, k := range e.leftPools() {
+		if k.id != p.id {
+			continue
+		}
+		p.log.Info("the pool had another name before", "former", k.name)
+		e.mu.Lock()
+		delete(e.left, k.name)
+		e.mu.Unlock()
+		for _, s := range e.shelves() {
+			s.settlePool(k.name)
+		}
+		if err := e.forget(k.name); err != nil {
+			p.log.Warn("the former name of the pool could not be forgotten: the next start tries again", "former", k.name, "error", err)
+		}
+	}
+}
+
+// forget removes what the data directory knows of a pool: the identity last, so that it is known as long as anything is.
+func (e *engine) forget(name string) error {
+	if err := os.RemoveAll(e.indexOf(name).dir); err != nil {
+		return err
+	}
+	known := filepath.Join(e.dataDir, knownFolder)
+	if err := os.Remove(filepath.Join(known, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return durable.SyncDir(known)
+}

@@ -1,0 +1,103 @@
+package local
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// mendEvery is how often what does not work is tried again.
+const mendEvery = 10 * time.Second
+
+// openTime is how long the start waits for pools to be opened. What takes longer, or hangs, goes on in the background.
+const openTime = 5 * time.Second
+
+// watch tries again, until the engine is closed, what does not work.
+func (e *engine) watch() {
+	tick := time.NewTicker(mendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			for _, p := range e.pools {
+				e.tend(p)
+			}
+		case <-e.life.Done():
+			return
+		}
+	}
+}
+
+// tend opens a pool, or makes well what is wrong in one that is open. It works in the background, once at a time for each pool, so
+// that one that hangs holds up nothing else. The channel gets the outcome, unless the pool is being tended already: then it is nil.
+func (e *engine) tend(p *pool) <-chan error {
+	if !p.mending.CompareAndSwap(false, true) {
+		return nil
+	}
+	outcome := make(chan error, 1)
+	e.work.Go(func() {
+		defer p.mending.Store(false)
+		if p.served() {
+			e.mend(p)
+			outcome <- nil
+			return
+		}
+		err := e.serve(e.life, p)
+		if err != nil {
+			err = backends.Errorf(classify(err), "pool %q in %s cannot be used: %w", p.name, p.settings.path, oneLine{err})
+			e.refuse(p, err)
+		}
+		outcome <- err
+	})
+	return outcome
+}
+
+// refuse notes why a pool is not served, and says so once.
+func (e *engine) refuse(p *pool, err error) {
+	p.fails(err)
+	e.exclude(e.knownPool(p.name), p.trouble.Load())
+	if !p.told && e.life.Err() == nil {
+		p.told = true
+		p.log.Error("a pool cannot be used: all others are served, and it is tried again", "path", p.settings.path, "error", err)
+	}
+}
+
+// mend tries again what did not work in a pool that is served.
+func (e *engine) mend(p *pool) {
+	if p.problem() != nil {
+		return
+	}
+	if !p.probed.Load() {
+		p.probe()
+	}
+	if len(p.drafts) > 0 {
+		p.discardDrafts()
+	}
+	p.janitor.again()
+	for _, s := range e.shelves() {
+		for name, a := range s.awayFrom(p.name) {
+			if a.folder != "" && e.life.Err() == nil {
+				e.mendEntry(p, s, name, a)
+			}
+		}
+	}
+	e.clearReleased(p)
+}
+
+// mendEntry reads again an entry that could not be read.
+func (e *engine) mendEntry(p *pool, s excluder, name string, before *away) {
+	found, err := p.read(before.folder, name)
+	if err == nil {
+		err = e.repairVolumes(e.life, found, &report{})
+	}
+	_, foreign := errors.AsType[notOurs](err)
+	switch {
+	case foreign && p.quarantine(before.folder, name, err) == nil, p.lacks(p.entry(before.folder, name)):
+		p.index.drop(name)
+		s.readmit(name)
+	case err == nil && len(found.away) == 0:
+		e.adopt(p, found)
+		p.log.Info("something can be used again", "entry", before.folder+"/"+name)
+	}
+}

@@ -1,0 +1,101 @@
+package local
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/durable"
+)
+
+// releasedFolder is where the data directory keeps a note, by handle, of each volume that went out of use while its pool could not
+// be written to. It outweighs the note in the volume's own folder, which says that it is in use.
+const releasedFolder = "released"
+
+// Release notes that the volume is no longer in use. It is unmounted by then, so that nothing may fail which the pool lacks: where
+// its own note cannot be removed the data directory gets another. Kinds: Busy while it is being copied.
+func (e *engine) Release(ctx context.Context, handle string) (err error) {
+	defer annotate(&err, "release volume", handle)
+	v, ok := e.volumes.here(handle)
+	if !ok {
+		if _, err := e.volumes.get(handle); backends.Is(err, backends.Unusable) && isHandle(volumePrefix, handle) {
+			e.noteReleased(handle)
+		}
+		return nil
+	}
+	release, err := v.leave(ctx)
+	if backends.Is(err, backends.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := inUseNote.clear(v.dir); err != nil {
+		v.pool.log.Warn("the note that a volume is in use cannot be removed now: it is tried again", "volume", handle, "error", err)
+		e.noteReleased(handle)
+		v.released.Store(true)
+	}
+	v.inUse.Store(false)
+	return nil
+}
+
+func (e *engine) releasedNotes() string { return filepath.Join(e.dataDir, releasedFolder) }
+
+func (e *engine) noteReleased(handle string) {
+	err := durable.MakeAll(e.releasedNotes(), 0o700)
+	if err == nil {
+		err = note(handle).set(e.releasedNotes(), e.boot)
+	}
+	if err != nil {
+		e.log.Warn("it could not be noted that a volume is no longer in use: should the driver be started again before its pool can be "+
+			"written to, it counts as in use until it is staged and unstaged, or until the machine is started again", "volume", handle, "error", err)
+	}
+}
+
+// isReleased reports whether the volume went out of use in this boot, whatever its own note says.
+func (e *engine) isReleased(v *volume) (bool, error) {
+	released, err := note(v.record.Load().Handle).holds(e.releasedNotes(), e.boot)
+	v.released.Store(released)
+	return released, err
+}
+
+// forgetReleased removes the note before the volume comes into use again, or goes. The caller owns it.
+func (e *engine) forgetReleased(v *volume) error {
+	if !v.released.Load() {
+		return nil
+	}
+	if err := note(v.record.Load().Handle).clear(e.releasedNotes()); err != nil {
+		return err
+	}
+	v.released.Store(false)
+	return nil
+}
+
+// clearReleased removes both notes of the volumes that went out of use while their pool could not be written to.
+func (e *engine) clearReleased(p *pool) {
+	entries, err := os.ReadDir(e.releasedNotes())
+	if err != nil {
+		return // There are none, or they are tried again.
+	}
+	for _, entry := range entries {
+		if v, ok := e.volumes.here(entry.Name()); ok && v.pool == p {
+			e.clearNotes(v)
+		}
+	}
+}
+
+func (e *engine) clearNotes(v *volume) {
+	release, err := v.leave(e.life)
+	if err != nil {
+		return // It was deleted, or this is the end.
+	}
+	defer release()
+	if v.inUse.Load() || !v.released.Load() || inUseNote.clear(v.dir) != nil {
+		return
+	}
+	if err := e.forgetReleased(v); err != nil {
+		v.pool.log.Warn("the note of a release could not be removed: it is tried again", "error", err)
+	}
+}

@@ -1,0 +1,291 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/stall"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+// fill leaves no byte and no name free on a filesystem.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	filler, err := os.Create(filepath.Join(dir, "filler"))
+	must(t, err)
+	defer filler.Close()
+	for _, size := range []int{1 << 20, 4096, 512} {
+		for err == nil {
+			_, err = filler.Write(make([]byte, size))
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Fatal(err)
+		}
+		err = filler.Sync()
+		if err != nil && !errors.Is(err, unix.ENOSPC) {
+			t.Fatal(err)
+		}
+		err = nil
+	}
+	for n := 0; err == nil && n < 1<<16; n++ {
+		err = os.Mkdir(filepath.Join(dir, unique("filler")), 0o700)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("the filesystem is not full: %v", err)
+	}
+}
+
+// empty makes room again.
+func empty(t *testing.T, dir string) {
+	t.Helper()
+	fillers, err := filepath.Glob(filepath.Join(dir, "filler*"))
+	must(t, err)
+	for _, path := range fillers {
+		must(t, os.RemoveAll(path))
+	}
+}
+
+func TestFullPoolIsServed(t *testing.T) {
+	for fsType, size := range map[string]int64{"ext4": 32, "xfs": 300, "btrfs": 128} {
+		t.Run(fsType, func(t *testing.T) {
+			mount := testfs.New(t, fsType, size)
+			f := newFixture(t,
+				PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool"), Capacity: "1Ti"},
+				PoolConfig{Name: "other", Type: "directory"})
+			a, b, c := f.create("disk", "a"), f.create("disk", "b"), f.create("disk", "c")
+			s := f.snapshot("s", c.Handle)
+			f.use(b.Handle)
+			must(t, f.Modify(t.Context(), c.Handle, &Mutable{OnDelete: pointer(retainData)}))
+			p := f.in("disk")
+			f.shut()
+			must(t, os.Mkdir(filepath.Join(p.folder(stagingFolder), "draft"), 0o700))
+			fill(t, mount)
+			f.open()
+			if !f.in("disk").served() {
+				t.Fatal("the pool is not served")
+			}
+			_, err := f.Create(t.Context(), specIn("disk", "more"))
+			hasKind(t, "Create", err, backends.Exhausted)
+			f.create("other", "more")
+			must(t, f.Release(t.Context(), b.Handle))
+			must(t, f.Delete(t.Context(), b.Handle))
+			must(t, f.Delete(t.Context(), a.Handle))
+			if err := f.Delete(t.Context(), c.Handle); fsType != "btrfs" || !backends.Is(err, backends.Exhausted) {
+				must(t, err) // To retain frees nothing, and a btrfs may have no room for a rename.
+			}
+			must(t, f.DeleteSnapshot(t.Context(), s.Handle))
+			f.settle()
+			empty(t, mount)
+			f.reopen()
+			f.create("disk", "at last")
+			if want := fsType != "ext4"; f.in("disk").reflink.Load() != want {
+				t.Errorf("with room again, reflinks are %t", f.in("disk").reflink.Load())
+			}
+		})
+	}
+}
+
+// TestEveryStepOfADeletionInPlace constructs what a crash leaves of one.
+func TestEveryStepOfADeletionInPlace(t *testing.T) {
+	f := newFixture(t)
+	for name, step := range map[string]func(dir string) error{
+		"data gone":   func(dir string) error { return os.Remove(filepath.Join(dir, "image")) },
+		"record gone": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)) },
+	} {
+		v := f.create("image", name)
+		dir := f.dir(v.Handle)
+		f.shut()
+		must(t, step(dir))
+		f.open()
+		if err := f.Delete(t.Context(), v.Handle); err != nil && !backends.Is(err, backends.NotFound) {
+			t.Errorf("%s: Delete: %v", name, err)
+		}
+		f.holdsOnly()
+		f.promised(0)
+	}
+}
+
+func TestPoolThatGetsRoomIsProbedAgain(t *testing.T) {
+	mount := testfs.New(t, "xfs", 300)
+	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")})
+	f.shut()
+	fill(t, mount)
+	f.open()
+	if f.in("disk").reflink.Load() {
+		t.Error("reflinks were tried without room")
+	}
+	empty(t, mount)
+	f.mend()
+	if !f.in("disk").reflink.Load() {
+		t.Error("reflinks were not tried again")
+	}
+}
+
+// readOnly makes the filesystem read-only until the function is called.
+func readOnly(t *testing.T, mount string) (writable func()) {
+	t.Helper()
+	testfs.Run(t, "mount", "-o", "remount,ro", mount)
+	return func() { must(t, unix.Mount("", mount, "", unix.MS_REMOUNT, "")) }
+}
+
+func TestReadOnlyPoolIsServed(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		mount := testfs.New(t, "ext4", 64)
+		f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")}, PoolConfig{Name: "image", Type: "image"})
+		v, idle := f.create("disk", "one"), f.create("disk", "idle")
+		f.use(v.Handle)
+		p := f.in("disk")
+		must(t, os.Mkdir(filepath.Join(p.folder(stagingFolder), "draft"), 0o700))
+		f.shut()
+		writable := readOnly(t, mount)
+		f.open()
+		f.create("image", "elsewhere")
+		if _, err := f.Get(t.Context(), idle.Handle); err != nil {
+			t.Errorf("Get: %v", err)
+		}
+		hasKind(t, "Delete of what is in use", f.Delete(t.Context(), v.Handle), backends.InUse)
+		must(t, f.Release(t.Context(), v.Handle))
+		must(t, f.Release(t.Context(), v.Handle))
+		must(t, f.Release(t.Context(), idle.Handle))
+		hasKind(t, "Delete", f.Delete(t.Context(), v.Handle), backends.Unavailable)
+		f.mend()
+		if restart {
+			f.reopen()
+			writable()
+			f.reopen()
+		} else {
+			writable()
+		}
+		f.mend()
+		f.holdsOnly("volumes/"+v.Handle, "volumes/"+idle.Handle, "volumes/"+handleOf(volumePrefix, "elsewhere"))
+		f.use(v.Handle)
+		f.reopen() // What was noted of the release is over.
+		hasKind(t, "Delete of what is in use", f.Delete(t.Context(), v.Handle), backends.InUse)
+		must(t, f.Release(t.Context(), v.Handle))
+		must(t, f.Delete(t.Context(), v.Handle))
+		if left, err := filepath.Glob(filepath.Join(f.dataDir, releasedFolder, "*")); err != nil || len(left) != 0 {
+			t.Errorf("notes of releases are left: %q, %v", left, err)
+		}
+	}
+}
+
+func TestReleaseWhileThePoolIsAway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pool")
+	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: path})
+	v := f.create("disk", "one")
+	f.use(v.Handle)
+	f.shut()
+	must(t, os.Rename(path, path+".away"))
+	f.open()
+	must(t, f.Release(t.Context(), v.Handle))
+	must(t, f.Release(t.Context(), "../../escape"))
+	must(t, os.RemoveAll(path))
+	must(t, os.Rename(path+".away", path))
+	f.mend()
+	must(t, f.Delete(t.Context(), v.Handle))
+}
+
+func TestOneBadPoolStopsItselfOnly(t *testing.T) {
+	dir := t.TempDir()
+	bad := PoolConfig{Name: "bad", Type: "image", Path: filepath.Join(dir, "bad")}
+	for name, spoil := range map[string]func() (heal func() error, err error){
+		"not mounted": func() (func() error, error) {
+			return func() error {
+				return errors.Join(os.RemoveAll(bad.Path), os.Rename(bad.Path+".away", bad.Path))
+			}, os.Rename(bad.Path, bad.Path+".away")
+		},
+		"a loop of links": func() (func() error, error) {
+			return func() error { return errors.Join(os.Remove(bad.Path), os.Rename(bad.Path+".away", bad.Path)) },
+				errors.Join(os.Rename(bad.Path, bad.Path+".away"), os.Symlink(bad.Path, bad.Path))
+		},
+		"its trash cannot be read": func() (func() error, error) {
+			trash := filepath.Join(bad.Path, trashFolder)
+			return func() error { return errors.Join(os.Remove(trash), os.Mkdir(trash, 0o700)) },
+				errors.Join(os.Remove(trash), os.WriteFile(trash, nil, 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, bad, PoolConfig{Name: "directory", Type: "directory"})
+			v, well := f.create("bad", "one"), f.create("directory", "well")
+			f.shut()
+			heal, err := spoil()
+			must(t, err)
+			f.open()
+			f.isAway(v.Handle, "bad", bad.Path)
+			f.use(well.Handle)
+			_, err = f.Create(t.Context(), specIn("bad", "two"))
+			hasKind(t, "Create in the pool", err, backends.Unavailable, bad.Path)
+			if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 1 || !issues[0].Unreachable || issues[0].Reason != poolUnavailable {
+				t.Errorf("the issues are %+v, %v", issues, err)
+			}
+			f.mend()
+			f.isAway(v.Handle, "bad", bad.Path)
+			must(t, heal())
+			f.mend()
+			f.use(v.Handle)
+			must(t, f.Release(t.Context(), v.Handle))
+			must(t, f.Delete(t.Context(), v.Handle))
+			f.shut()
+			must(t, os.RemoveAll(bad.Path))
+		})
+	}
+}
+
+func TestPoolsAreTriedAgainInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "pool")
+		f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: path})
+		v := f.create("disk", "one")
+		f.shut()
+		must(t, os.Rename(path, path+".away"))
+		f.open()
+		f.isAway(v.Handle, path)
+		must(t, errors.Join(os.RemoveAll(path), os.Rename(path+".away", path)))
+		<-time.After(mendEvery + time.Second) // In no time.
+		synctest.Wait()
+		f.use(v.Handle)
+		f.shut() // In the bubble.
+	})
+}
+
+// TestDiskThatFails has a filesystem whose device answers with EIO.
+func TestDiskThatFails(t *testing.T) {
+	testfs.NeedRoot(t)
+	file := filepath.Join(t.TempDir(), "filesystem")
+	must(t, os.WriteFile(file, nil, 0o600))
+	must(t, os.Truncate(file, 64<<20))
+	testfs.Format(t, "ext4", file)
+	mount := testfs.Mount(t, testfs.Attach(t, file))
+	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")}, PoolConfig{Name: "directory", Type: "directory"})
+	v := f.create("disk", "one")
+	f.shut()
+	must(t, os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0o200))
+	must(t, os.Truncate(file, 8192)) // All that is read now fails.
+	f.open()
+	f.isAway(v.Handle, "disk")
+	f.use(f.create("directory", "well").Handle)
+}
+
+// TestDiskThatHangs has a filesystem whose server does not answer while the driver starts.
+func TestDiskThatHangs(t *testing.T) {
+	server := stall.Serve(t)
+	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")}, PoolConfig{Name: "directory", Type: "directory"})
+	v := f.create("slow", "one")
+	f.shut()
+	server.Stop(t)
+	f.open()
+	f.isAway(v.Handle, "slow")
+	f.use(f.create("directory", "well").Handle)
+	server.Continue(t)
+	for until := time.Now().Add(time.Minute); !f.pools[0].served() && time.Now().Before(until); {
+		<-time.After(10 * time.Millisecond)
+	}
+	f.use(v.Handle)
+}
