@@ -45,6 +45,7 @@ func groups(h Harness, f backends.Features) []group {
 	add(f.Snapshots != nil, "ListSnapshots", listChecks(snapshots), listSnapshotChecks())
 	add(f.Group != nil, "Group", thingChecks(snapshotGroups), groupChecks())
 	add(h.Reopen != nil, "Reopen", reopenChecks())
+	add(len(h.Lose) > 0, "Away", awayChecks(h))
 	add(len(h.Broken) > 0, "Kinds", brokenChecks(h))
 	return all
 }

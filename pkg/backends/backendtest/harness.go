@@ -49,6 +49,9 @@ type Harness struct {
 	// Broken provokes failures that need help and returns what the backend answered: the error must be
 	// of the Kind under which the function is entered.
 	Broken map[backends.Kind]func(tb testing.TB, instance *backends.Instance) error
+	// Lose are ways, by name, to take the storage of Spec's volumes away, such as a configuration that names it no more. The
+	// backend must open all the same. A Harness that Over made can have them.
+	Lose map[string]Loss
 	// Damage makes a volume unwell; with it HealthReporter is checked by more than its silence.
 	Damage func(tb testing.TB, instance *backends.Instance, handle string)
 	// Write puts data on a volume that is attached to this node, in place of what is there, and Read
@@ -56,7 +59,14 @@ type Harness struct {
 	// if that is a directory or an image file.
 	Write func(tb testing.TB, instance *backends.Instance, attachment backends.Attachment, data []byte)
 	Read  func(tb testing.TB, instance *backends.Instance, attachment backends.Attachment) []byte
+
+	// reopenWith is Reopen with other options, this once. Over fills it in.
+	reopenWith func(tb testing.TB, instance *backends.Instance, change func(*backends.Options)) *backends.Instance
 }
+
+// Loss takes storage away, by changing the options with which the backend is opened again or in any other way. What it returns brings
+// back what the former options do not.
+type Loss func(tb testing.TB, options *backends.Options) (restore func())
 
 // Modification is a change to a volume's mutable parameters.
 type Modification struct {
@@ -97,6 +107,9 @@ func (h Harness) check(tb testing.TB) {
 	}
 	if (h.Write == nil) != (h.Read == nil) {
 		tb.Fatal("the Harness needs both Write and Read, or neither")
+	}
+	if len(h.Lose) > 0 && h.reopenWith == nil {
+		tb.Fatal("the Harness has Lose, and so must be made by Over")
 	}
 }
 

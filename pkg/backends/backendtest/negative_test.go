@@ -136,6 +136,23 @@ func TestTheSuiteFindsStateThatIsLost(t *testing.T) {
 	}
 }
 
+func TestTheSuiteFindsWhatIsForgottenWithItsStorage(t *testing.T) {
+	for name, after := range map[string]func(tb testing.TB, before *backends.Instance) *backends.Instance{
+		"everything is gone":           func(tb testing.TB, _ *backends.Instance) *backends.Instance { return right().Open(tb) },
+		"everything is used as before": func(_ testing.TB, before *backends.Instance) *backends.Instance { return before },
+	} {
+		h := right()
+		h.Lose = map[string]Loss{name: func(testing.TB, *backends.Options) func() { return func() {} }}
+		h.reopenWith = func(tb testing.TB, before *backends.Instance, change func(*backends.Options)) *backends.Instance {
+			change(&backends.Options{})
+			return after(tb, before)
+		}
+		if failuresOf(t, h, "Away", name) == nil {
+			t.Errorf("%s: nothing is complained of", name)
+		}
+	}
+}
+
 func TestTheSuiteFindsTheWrongKind(t *testing.T) {
 	h := right()
 	h.Broken = map[backends.Kind]func(testing.TB, *backends.Instance) error{

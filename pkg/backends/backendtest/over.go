@@ -40,6 +40,15 @@ func Over(definition backends.Definition, configure func(tb testing.TB, options 
 			closeInstance(tb, instance)
 			return start(tb, used[instance])
 		},
+		reopenWith: func(tb testing.TB, instance *backends.Instance, change func(*backends.Options)) *backends.Instance {
+			tb.Helper()
+			closeInstance(tb, instance)
+			options := used[instance]
+			change(&options)
+			again := open(tb, definition, options)
+			used[again] = used[instance]
+			return again
+		},
 	}
 }
 

@@ -38,12 +38,42 @@ func conformanceHarness(kind poolType, as backends.AccessType) backendtest.Harne
 	harness.SnapshotParameters = &SnapshotParameters{}
 	retain := retainData
 	harness.Modifications = []backendtest.Modification{{Value: &Mutable{OnDelete: &retain}}}
+	harness.Lose = losses()
 	harness.Damage = func(tb testing.TB, instance *backends.Instance, handle string) {
 		if err := os.RemoveAll(filepath.Join(engineOf(instance).pools[0].folder(volumesFolder), handle, kind.dataName())); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	return harness
+}
+
+// losses take the pool of conformanceHarness away.
+func losses() map[string]backendtest.Loss {
+	nothing := func() {}
+	return map[string]backendtest.Loss{
+		"an empty configuration": func(_ testing.TB, o *backends.Options) func() {
+			o.Config = &Config{}
+			return nothing
+		},
+		"a configuration with other pools": func(_ testing.TB, o *backends.Options) func() {
+			o.Config = &Config{Pools: []PoolConfig{{Name: "other", Type: "directory"}}}
+			return nothing
+		},
+		"a pool that is not mounted": func(tb testing.TB, o *backends.Options) func() {
+			path := filepath.Join(o.DataDir, poolsFolder, "tested")
+			must(tb, os.Rename(path, path+".away"))
+			return func() {
+				must(tb, os.RemoveAll(path))
+				must(tb, os.Rename(path+".away", path))
+			}
+		},
+		"a pool that is left out and not mounted": func(tb testing.TB, o *backends.Options) func() {
+			o.Config = &Config{Pools: []PoolConfig{{Name: "other", Type: "image"}}}
+			path := filepath.Join(o.DataDir, poolsFolder, "tested")
+			must(tb, os.Rename(path, path+".away"))
+			return func() { must(tb, os.Rename(path+".away", path)) }
+		},
+	}
 }
 
 func engineOf(instance *backends.Instance) *engine {
