@@ -6,8 +6,9 @@
 // mount, and everything else is done to what was opened: what was looked at is what is copied. Nothing
 // outside the tree is read or removed.
 //
-// A copy keeps hard links, owners, modes, access control lists and other extended attributes, times,
-// symbolic links, fifos, device nodes and holes, and shares blocks where the filesystem can. Sockets are
+// A copy keeps hard links, owners, modes, access control lists (POSIX and NFS 4) and other extended attributes, times,
+// symbolic links, fifos, device nodes and holes, and shares blocks where the filesystem can. A file whose owner or list
+// cannot be kept is an error: its copy would open it to others. Sockets are
 // left out: they mean nothing without the process that listens. A tree that is written meanwhile is not
 // copied as of one instant.
 //

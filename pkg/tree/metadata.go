@@ -40,8 +40,8 @@ func metadataOf(n *node) (*metadata, error) {
 // apply gives the metadata to another node. The order matters: a change of owner clears the set-user-ID bit
 // and security.capability, an access control list changes the mode, and everything changes the times.
 func (m *metadata) apply(n *node) error {
-	if err := unix.Fchownat(n.fd, "", int(m.stat.Uid), int(m.stat.Gid), unix.AT_EMPTY_PATH); err != nil && !m.tolerates(err) {
-		return &os.PathError{Op: "fchownat", Path: n.name, Err: err}
+	if err := m.own(n); err != nil {
+		return err
 	}
 	if n.kind() != unix.S_IFLNK { // A symbolic link has no mode of its own.
 		if err := unix.Fchmodat(unix.AT_FDCWD, n.path(), m.stat.Mode&0o7777, 0); err != nil {
@@ -49,9 +49,15 @@ func (m *metadata) apply(n *node) error {
 		}
 	}
 	for name, value := range m.xattrs {
-		if err := unix.Setxattr(n.path(), name, value, 0); err != nil && !m.tolerates(err) {
+		if isAccessList(name) {
+			continue
+		}
+		if err := unix.Setxattr(n.path(), name, value, 0); err != nil && !m.tolerates(name, err) {
 			return &os.PathError{Op: "setxattr " + name, Path: n.name, Err: err}
 		}
+	}
+	if err := m.restrict(n); err != nil {
+		return err
 	}
 	times := []unix.Timespec{m.stat.Atim, m.stat.Mtim}
 	if err := unix.UtimesNanoAt(n.fd, "", times, unix.AT_EMPTY_PATH); err != nil {
@@ -60,9 +66,15 @@ func (m *metadata) apply(n *node) error {
 	return nil
 }
 
-// tolerates tells whether a failure only says that this process, or the filesystem, cannot keep something.
-func (m *metadata) tolerates(err error) bool {
-	return m.lenient && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL))
+// tolerates reports whether a failure only says that this process, or the filesystem, cannot keep an attribute that is a
+// privilege or a label: a copy without it allows no more than its original.
+func (m *metadata) tolerates(name string, err error) bool {
+	return m.lenient && !strings.HasPrefix(name, "user.") && refused(err)
+}
+
+// refused reports whether a failure says that something may not or cannot be, now and later: not that a server is away.
+func refused(err error) bool {
+	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)
 }
 
 // listXattrs returns the names of the attributes that belong to the file rather than to its filesystem.
@@ -88,7 +100,7 @@ func belongsToFile(name string) bool {
 	case "trusted":
 		return !strings.HasPrefix(name, "trusted.SGI_ACL_")
 	case "system":
-		return strings.HasPrefix(name, "system.posix_acl_")
+		return isAccessList(name)
 	}
 	return false
 }

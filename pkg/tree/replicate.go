@@ -22,7 +22,7 @@ type Replication struct {
 	Workers int
 	// Links is a directory on the filesystem of the copy that holds one name for each file with several: see hardLink.
 	Links *os.File
-	// Lenient leaves out owners and attributes that the filesystem of the copy does not let this process set.
+	// Lenient leaves out privileges and labels that the filesystem of the copy does not let this process set.
 	Lenient bool
 	// Since, unless it is zero, is a time of the source's filesystem: the copy is what the tree was at that time, or the
 	// outcome is ErrChanged. Lag is how old the answer may be when the kernel is asked about a file of it.

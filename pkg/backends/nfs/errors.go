@@ -23,7 +23,7 @@ func annotate(err *error, op, subject string) {
 
 // advised adds what can be done where a server refuses root.
 func advised(err error) error {
-	if classify(err) != backends.Denied || !errors.Is(err, unix.EACCES) {
+	if classify(err) != backends.Denied || !isAny(err, unix.EACCES) && !errors.Is(err, tree.ErrOwner) {
 		return err
 	}
 	return fmt.Errorf("%w: does the server make nobody of this machine's root (root_squash)? Export the share with no_root_squash to where the controller runs", err)
@@ -48,6 +48,8 @@ func classify(err error) backends.Kind {
 		return backends.InUse
 	case errors.Is(err, tree.ErrTooDeep):
 		return backends.Invalid
+	case errors.Is(err, tree.ErrOwner), errors.Is(err, tree.ErrAccess):
+		return backends.Denied
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return backends.Unavailable
 	case isAny(err, unix.ENOSPC, unix.EDQUOT):

@@ -18,5 +18,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == nodeWord {
 		os.Exit(squashedNode(os.Args[2]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == ownerWord {
+		os.Exit(squashedOwner(os.Args[2]))
+	}
 	os.Exit(testMain(m))
 }
