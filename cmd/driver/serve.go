@@ -54,7 +54,8 @@ func (o *options) open(ctx context.Context, definition backends.Definition, log 
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
 	instance, err := definition.Open(ctx, backends.Options{
-		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, Node: o.node(), Topology: o.topology, Config: config, Log: log,
+		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, NodeOnly: o.role == onlyNode, Node: o.node(),
+		Topology: o.topology, Config: config, Log: log,
 	})
 	if err == nil {
 		o.nodeID = cmp.Or(instance.NodeID, o.nodeID)

@@ -36,6 +36,8 @@ type Options struct {
 	Driver  string // the driver's name, such as local.csi.stowage.dev: a prefix for topology keys and tags
 	DataDir string // a directory that is the backend's own; it holds everything that the backend keeps
 	NodeID  string // this node's ID; empty in a process that serves the controller only, and for a backend with FindsNode to find out
+	// NodeOnly says that this process serves the node only: what a backend does in the background for volumes is not its to do.
+	NodeOnly bool
 	// Node asks the orchestrator about this node, for a backend with FindsNode; nil in a process that serves the controller only.
 	Node *NodeSource
 	// Topology is where this node is, as far as somebody said so: for a backend that cannot find out by itself.

@@ -36,7 +36,11 @@ func TestConformance(t *testing.T) {
 func conform(t *testing.T, version string) {
 	begun := time.Now()
 	empty := &emptyShares{}
-	harness := backendtest.Over(nfs.Definition(), func(tb testing.TB, _ *backends.Options) { empty.next(tb) })
+	harness := backendtest.Over(nfs.Definition(), func(tb testing.TB, o *backends.Options) {
+		empty.next(tb)
+		// It lists before it makes anything.
+		o.Config.(*nfs.Config).Shares = []nfs.ShareConfig{{Name: "conformance", Server: *server, Share: empty.share, NFSVersion: version}}
+	})
 	harness.Nodes = []string{"node-a"}
 	harness.Spec = func(name string) backends.Spec {
 		modes := append(backends.SingleNodeModes(), backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter)

@@ -10,7 +10,7 @@ import (
 // Config is the backend's configuration, as --config holds it in YAML. Controller and nodes need the same.
 type Config struct {
 	// Shares are shares with a name, for the class parameter shareName, and for addresses that are too long for a
-	// handle. They are enumerated from the start, whereas others are once they have been used.
+	// handle. They are enumerated, and their trash is removed, from the start, whereas that of others is once they have been used.
 	Shares []ShareConfig `json:"shares,omitempty"`
 }
 

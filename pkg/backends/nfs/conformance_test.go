@@ -37,6 +37,7 @@ func conformance(spec func(name string) backends.Spec, options func(tb testing.T
 	moving := &movingServers{}
 	harness := backendtest.Over(DefinitionOver(moving), func(tb testing.TB, o *backends.Options) {
 		moving.Servers, moving.root = serve(tb)
+		o.Config.(*Config).Shares = []ShareConfig{{Name: "conformance", Server: testServer, Share: testShare}} // It lists before it makes anything.
 		options(tb, moving.root, o)
 	})
 	harness.Nodes = []string{"node-a"}

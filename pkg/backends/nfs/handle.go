@@ -94,19 +94,23 @@ func shareName(text string) string {
 
 // parse reads a handle. Kinds: NotFound for what encode never made; Unavailable for a share that is not configured.
 func (e *engine) parse(k kind, text string) (handle, error) {
-	h := handle{kind: k}
-	unknown := backends.Errorf(backends.NotFound, "there is no such %s", k)
-	rest, ok := strings.CutPrefix(text, k.prefix())
+	h, where, version, ok := decodeHandle(k, text)
+	if !ok {
+		return h, backends.Errorf(backends.NotFound, "there is no such %s", k)
+	}
+	return h, e.locate(&h, where, version)
+}
+
+// decodeHandle reads what a handle says whatever the share is called now: of the address only as text, and the version's number.
+func decodeHandle(k kind, text string) (h handle, where string, version int, ok bool) {
+	rest, ours := strings.CutPrefix(text, k.prefix())
 	code, where, found := strings.Cut(rest, ".")
-	if !ok || !found || len(text) > maxHandle {
-		return h, unknown
-	}
 	data, err := base64url.Decode(code)
-	if err != nil || len(data) != coded || int(data[0]) > len(export.Versions()) || !slices.Equal(data[sumAt:], sum(k, data[:sumAt], where)) {
-		return h, unknown
+	if !ours || !found || len(text) > maxHandle || err != nil || len(data) != coded ||
+		int(data[0]) > len(export.Versions()) || !slices.Equal(data[sumAt:], sum(k, data[:sumAt], where)) {
+		return handle{kind: k}, "", 0, false
 	}
-	h.home, h.id = [6]byte(data[homeAt:idAt]), hex.EncodeToString(data[idAt:sumAt])
-	return h, e.locate(&h, where, int(data[0]))
+	return handle{kind: k, home: [6]byte(data[homeAt:idAt]), id: hex.EncodeToString(data[idAt:sumAt])}, where, int(data[0]), true
 }
 
 // locate finds out on which share something is. Kinds: as parse; Unavailable for a share that is not configured.

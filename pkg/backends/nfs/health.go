@@ -28,9 +28,21 @@ func (e *controllerSide) Health(ctx context.Context, handle string) (issues []ba
 	case backends.Is(err, backends.NotFound):
 		return nil, err
 	case err != nil:
-		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "ShareUnreachable", Message: oneLine{err}.Error()}}, nil
+		return unreachable(err), nil
 	}
 	return *found.Load(), nil
+}
+
+// healthOf is Health of what an enumeration has found. A share that did not answer is not asked again for each of its volumes.
+func (e *controllerSide) healthOf(ctx context.Context, f entry) ([]backends.HealthIssue, error) {
+	if f.away != nil {
+		return unreachable(f.away), nil
+	}
+	return e.Health(ctx, f.Handle)
+}
+
+func unreachable(err error) []backends.HealthIssue {
+	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "ShareUnreachable", Message: oneLine{err}.Error()}}
 }
 
 // look says what is wrong with a volume whose share answers.
@@ -77,7 +89,7 @@ func (e *controllerSide) ListHealth(ctx context.Context, page backends.Page) (un
 		return nil, "", err
 	}
 	for _, f := range found {
-		is, err := e.Health(ctx, f.Handle)
+		is, err := e.healthOf(ctx, f)
 		if backends.Is(err, backends.NotFound) || err == nil && len(is) == 0 {
 			continue
 		}

@@ -1,11 +1,11 @@
 package nfs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,49 +17,57 @@ import (
 // readAtOnce is how many records are read at a time.
 const readAtOnce = 16
 
-// position is a place in the order of an enumeration: by share, and then by ID.
-type position struct{ where, id string }
+// position is a place in the order of an enumeration: by the identity of the share, and then by ID.
+type position struct {
+	home homeID
+	id   string
+}
 
 // start is where a page begins. Kinds: Busy for a token that is none of this enumeration.
-func (e *engine) start(k kind, token string) (position, error) {
-	after, err := pagetoken.Parse(token, func(text string) bool {
-		_, err := e.parse(k, text)
-		return !backends.Is(err, backends.NotFound)
-	})
+func start(k kind, token string) (position, error) {
+	after, err := pagetoken.Parse(token, func(text string) bool { _, _, _, ok := decodeHandle(k, text); return ok })
 	if err != nil || after == "" {
 		return position{}, err
 	}
-	h, err := e.parse(k, after)
-	return position{h.where(), h.id}, err
+	h, _, _, _ := decodeHandle(k, after)
+	return position{h.home, h.id}, nil
 }
 
 // entry is what an enumeration has found.
 type entry struct {
 	place place
 	*record
+	away error // why the share cannot be asked now
 }
 
 // enumerate returns at most limit things, all for 0, that want says yes to, on all shares that are known, and the token for
-// the rest. Kinds: Busy for a token of another enumeration; Unavailable when a share does not answer: without what is on
-// it the list would not be whole.
+// the rest. What is on a share that does not answer is as it was seen last.
+//
+// Kinds: Busy for a token of another enumeration; Unavailable when no share is known, or when one does not answer of which nothing
+// was seen yet: without what is on it the list would say that it is gone.
 func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page, want func(*record) bool) (found []entry, next string, err error) {
-	after, err := e.start(k, page.Token)
+	after, err := start(k, page.Token)
 	if err != nil {
 		return nil, "", err
 	}
-	for _, p := range e.known.sorted() {
-		if p.key() < after.where || page.Limit > 0 && len(found) > page.Limit {
+	shares, err := e.distinct(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, s := range shares {
+		order := bytes.Compare(s.home[:], after.home[:])
+		if order < 0 || page.Limit > 0 && len(found) > page.Limit {
 			continue
 		}
 		from := ""
-		if p.key() == after.where {
+		if order == 0 {
 			from = after.id
 		}
 		more := 0
 		if page.Limit > 0 {
 			more = page.Limit + 1 - len(found) // One more than asked for: so there is a next page.
 		}
-		on, err := e.enumerateOn(ctx, k, p, from, more, want)
+		on, err := e.enumerateOn(ctx, k, s, from, more, want)
 		if err != nil {
 			return nil, "", err
 		}
@@ -70,63 +78,70 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page, want
 }
 
 // enumerateOn is enumerate for one share.
-func (e *engine) enumerateOn(ctx context.Context, k kind, p place, from string, limit int, want func(*record) bool) ([]entry, error) {
+func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, limit int, want func(*record) bool) ([]entry, error) {
+	if s.away != nil {
+		return e.seen.recall(k, s, from, limit, want)
+	}
+	turn, whole := e.seen.turn(), from == "" && limit == 0
+	wanted := want
+	if whole {
+		wanted = func(*record) bool { return true }
+	}
 	var result atomic.Pointer[[]entry]
-	err := e.pool.With(ctx, p.Address, "enumerating", func(ctx context.Context, s *share.Share) error {
-		h, err := s.Home(false)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	err := e.pool.With(ctx, s.place.Address, "enumerating", func(ctx context.Context, on *share.Share) error {
+		h, err := on.Home(false)
 		if err != nil {
 			return err
 		}
-		ids, err := h.Names(k.folder(), suffix)
-		if err != nil {
-			return err
-		}
-		slices.Sort(ids)
-		at, there := slices.BinarySearch(ids, from)
-		if there {
-			at++
-		}
-		var found []entry
-		for chunk := range slices.Chunk(ids[at:], 4*readAtOnce) {
-			records, err := readAll(ctx, h, k, chunk)
-			if err != nil {
-				return err
-			}
-			for _, r := range records {
-				there, err := p.lists(h, r, want)
-				if err != nil {
-					return err
-				}
-				if there {
-					found = append(found, entry{p, r})
-				}
-			}
-			if limit > 0 && len(found) >= limit {
-				break
-			}
-		}
+		found, err := entries(ctx, h, k, s.place, from, limit, wanted)
 		result.Store(&found)
-		return nil
+		return err
 	})
-	if all := result.Load(); err == nil && all != nil {
-		return *all, nil
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	all := *result.Load()
+	if whole {
+		e.seen.remember(k, s.home, turn, all)
+		all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return !want(e.record) })
+	}
+	return all, nil
 }
 
-// lists tells whether a record belongs into an enumeration; nil is one that has gone meanwhile.
-func (p place) lists(h *share.Home, r *record, want func(*record) bool) (bool, error) {
-	if r == nil || !(handle{address: p.Address, share: p.Name}).isOf(r) || !want(r) {
-		return false, nil
+// entries reads what is on a share after an ID; all for a limit of 0, and else the limit at least.
+func entries(ctx context.Context, h *share.Home, k kind, p place, from string, limit int, want func(*record) bool) (found []entry, err error) {
+	ids, err := h.Names(k.folder(), suffix)
+	if err != nil {
+		return nil, err
 	}
-	return r.shown(h)
+	slices.Sort(ids)
+	at, there := slices.BinarySearch(ids, from)
+	if there {
+		at++
+	}
+	for chunk := range slices.Chunk(ids[at:], 4*readAtOnce) {
+		records, err := readAll(ctx, h, k, chunk)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if r == nil || !want(r) {
+				continue
+			}
+			there, err := r.shown(h)
+			if err != nil {
+				return nil, err
+			}
+			if there {
+				found = append(found, entry{place: p, record: r})
+			}
+		}
+		if limit > 0 && len(found) >= limit {
+			break
+		}
+	}
+	return found, nil
 }
-
-// isOf tells whether a record was made by way of this address: a share with several is enumerated under each for its own.
-func (h handle) isOf(r *record) bool { return strings.HasSuffix(r.Handle, "."+h.where()) }
 
 // readAll reads records, several at a time. What is gone meanwhile is nil.
 func readAll(ctx context.Context, h *share.Home, k kind, ids []string) ([]*record, error) {

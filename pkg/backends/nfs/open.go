@@ -18,6 +18,7 @@ type engine struct {
 	named     map[string]export.Address
 	places    topologies
 	known     *known
+	seen      *seen
 	locks     *keylock.Locks // what is being made, changed or removed, by share and key
 	copies    *copies
 	janitors  *janitors
@@ -52,11 +53,14 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter) (
 	}
 	e := &engine{
 		mounter: mounter, named: named, places: places, locks: keylock.New(), log: options.Log, now: time.Now,
-		usage: newUsages(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
+		usage: newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
 	}
 	e.copies, e.janitors = newCopies(options.Log), newJanitors(e)
 	if e.known, err = openKnown(options.DataDir, named, options.Log); err != nil {
 		return nil, err
+	}
+	if !options.NodeOnly {
+		e.janitors.watch()
 	}
 	return e.instance(here), nil
 }

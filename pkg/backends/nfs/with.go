@@ -67,15 +67,18 @@ func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
 	if h.Identity() != hd.home {
 		return nil, backends.Errorf(backends.Unavailable, "%s is another share than the one with identity %x: does the server export something else?", s.Address, hd.home)
 	}
-	e.known.add(place{hd.address, hd.share})
+	p := place{hd.address, hd.share}
+	e.known.add(p)
+	e.seen.identified(p, h.Identity())
 	return h, nil
 }
 
-// lock keeps others in this process from something on a share. Kinds: Busy.
+// lock keeps others in this process from something on a share, which is about to change. Kinds: Busy.
 func (e *engine) lock(s *share.Share, k kind, id string) (unlock func(), err error) {
-	unlock, ok, _ := e.locks.TryLock(s.Address.Server + ":" + s.Address.Path + " " + string(k) + " " + id)
+	open, ok, _ := e.locks.TryLock(s.Address.Server + ":" + s.Address.Path + " " + string(k) + " " + id)
 	if !ok {
 		return nil, backends.Errorf(backends.Busy, "another operation on this %s is under way: ask again", k)
 	}
-	return unlock, nil
+	e.seen.forget(s)
+	return func() { e.seen.forget(s); open() }, nil
 }

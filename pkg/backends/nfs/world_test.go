@@ -31,6 +31,8 @@ type world struct {
 	config *Config
 	data   string
 	close  func() error
+	// nodeOnly makes it a process that serves the node.
+	nodeOnly bool
 }
 
 // logBuffer keeps a log for a test to look at.
@@ -43,6 +45,12 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func newWorld(tb testing.TB) *world {
@@ -61,7 +69,7 @@ func newWorld(tb testing.TB) *world {
 func (w *world) open() {
 	w.Helper()
 	instance, err := DefinitionOver(w.mount).Open(context.Background(), backends.Options{
-		Driver: "nfs.test", DataDir: w.data, NodeID: "node-1", Config: w.config, Log: slog.New(slog.NewTextHandler(w.log, nil)),
+		Driver: "nfs.test", DataDir: w.data, NodeID: "node-1", NodeOnly: w.nodeOnly, Config: w.config, Log: slog.New(slog.NewTextHandler(w.log, nil)),
 	})
 	w.must(err)
 	w.controllerSide, w.node, w.close = instance.Controller.(*controllerSide), instance.Node.(*nodeSide), instance.Close

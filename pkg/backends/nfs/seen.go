@@ -1,0 +1,164 @@
+package nfs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// homeID is the identity of a share.
+type homeID [6]byte
+
+// seen is what this process saw last of the shares, for enumerations while one does not answer: what is on it is there and cannot be
+// reached now, and a list without it would say that it is gone. Of a share on which something may have been changed since, nothing
+// is remembered.
+type seen struct {
+	mu    sync.Mutex
+	turns uint64            // counts the changes
+	homes map[string]homeID // by the keys of places
+	lists map[homeID]map[kind][]entry
+}
+
+func newSeen() *seen { return &seen{homes: map[string]homeID{}, lists: map[homeID]map[kind][]entry{}} }
+
+// turn changes with every change.
+func (s *seen) turn() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turns
+}
+
+// remember notes all of a kind that is on a share, unless something was changed since the turn.
+func (s *seen) remember(k kind, home homeID, turn uint64, all []entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.turns != turn {
+		return
+	}
+	if s.lists[home] == nil {
+		s.lists[home] = map[kind][]entry{}
+	}
+	s.lists[home][k] = all
+}
+
+// forget drops what was seen of a share on which something changes.
+func (s *seen) forget(on *share.Share) {
+	h, err := on.Home(false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns++
+	if err == nil {
+		delete(s.lists, h.Identity())
+	}
+}
+
+// recall is enumerateOn of a share that does not answer. Kinds: Unavailable when nothing is remembered.
+func (s *seen) recall(k kind, on asked, from string, limit int, want func(*record) bool) (found []entry, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, remembered := s.lists[on.home][k]
+	if !remembered {
+		return nil, backends.Errorf(backends.Unavailable, "what is on the share %s is not known, and a list without it would not be whole: "+
+			"bring its server back, or take the share out of the configuration and start the controller anew: %w", on.place.key(), on.away)
+	}
+	for _, e := range all {
+		if e.ID <= from || !want(e.record) {
+			continue
+		}
+		if e.away = on.away; limit > 0 && len(found) >= limit {
+			break
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+// identity is that of a share at a place, as it was last; false when it never answered.
+func (s *seen) identity(p place) (homeID, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	home, ok := s.homes[p.key()]
+	return home, ok
+}
+
+func (s *seen) identified(p place, home homeID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.homes[p.key()] = home
+}
+
+// asked is a share that was asked which one it is.
+type asked struct {
+	place place
+	home  homeID
+	away  error // why it does not answer
+	empty bool  // nothing of this driver is on it
+}
+
+// distinct are the shares that are known, each once whatever its names and addresses, in the order of their identities. All are asked at
+// once, and each for a while only. Kinds: Unavailable when none is known.
+func (e *engine) distinct(ctx context.Context) ([]asked, error) {
+	places := e.known.sorted()
+	if len(places) == 0 {
+		return nil, backends.Errorf(backends.Unavailable, "no share is known: the configuration (--config) names none, and none was used since the start; "+
+			"name the shares of the classes in the configuration, so that what is on them is known from the start")
+	}
+	all := make([]asked, len(places))
+	var asking sync.WaitGroup
+	for i, p := range places {
+		asking.Go(func() { all[i] = e.ask(ctx, p) })
+	}
+	asking.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(a asked) bool { return a.empty })
+	// The one that answers comes before others with the same identity.
+	slices.SortStableFunc(all, func(a, b asked) int {
+		if order := bytes.Compare(a.home[:], b.home[:]); order != 0 || (a.away == nil) == (b.away == nil) {
+			return order
+		}
+		if a.away == nil {
+			return -1
+		}
+		return 1
+	})
+	never := homeID{}
+	return slices.CompactFunc(all, func(a, b asked) bool { return a.home == b.home && a.home != never }), nil
+}
+
+// ask asks the share at a place which one it is.
+func (e *engine) ask(ctx context.Context, p place) (a asked) {
+	a.place = p
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	found := make(chan homeID, 1)
+	err := e.pool.With(ctx, p.Address, "asking which share it is", func(_ context.Context, s *share.Share) error {
+		h, err := s.Home(false)
+		if err == nil {
+			e.seen.identified(p, h.Identity())
+			err = h.Check()
+		}
+		if err == nil {
+			found <- h.Identity()
+		}
+		return err
+	})
+	home, before := e.seen.identity(p)
+	switch {
+	case err == nil:
+		a.home = <-found
+	case errors.Is(err, fs.ErrNotExist) && !before:
+		a.empty = true
+	default:
+		a.home, a.away = home, err
+		e.log.WarnContext(ctx, "a share does not answer: what is on it is listed as it was seen last", "share", p.key(), "error", oneLine{err})
+	}
+	return a
+}
