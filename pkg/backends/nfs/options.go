@@ -54,3 +54,25 @@ func checkOptions(options []string) (version string, err error) {
 	}
 	return version, nil
 }
+
+// connectionOptions are those of a list that are of the connection to the server, which all mounts of it on a node share: the driver's own
+// mount comes first, and must ask for them too.
+func connectionOptions(options []string) string {
+	of := []string{"nconnect", "max_connect", "resvport", "noresvport"}
+	return strings.Join(slices.DeleteFunc(slices.Clone(options), func(option string) bool {
+		name, _, _ := strings.Cut(option, "=")
+		return !slices.Contains(of, name)
+	}), ",")
+}
+
+// alone asks for a filesystem of its own where the kernel would give the mount that of another volume of the share, with that one's values: it does
+// not compare these options.
+func alone(options []string) []string {
+	never := []string{"timeo", "retrans", "bsize", "resvport", "noresvport"}
+	for _, option := range options {
+		if name, _, _ := strings.Cut(option, "="); slices.Contains(never, name) {
+			return []string{"nosharecache"} // The class's own come later, and the last one counts.
+		}
+	}
+	return nil
+}

@@ -35,7 +35,16 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 		dir     string
 	}
 	var found atomic.Pointer[where]
-	err = n.engine.found(ctx, volumeKind, a.Handle, "reading a volume's record", func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
+	hd, err := n.engine.parse(volumeKind, a.Handle)
+	if err != nil {
+		return nil, err
+	}
+	hd.address.Connection = connectionOptions(a.MountOptions)
+	err = n.engine.at(ctx, hd, "reading a volume's record", func(_ context.Context, s *share.Share, h *share.Home, id string) error {
+		r, err := whole(h, volumeKind, id)
+		if err != nil {
+			return err
+		}
 		address, err := agreed(s, r.NFSVersion, asked)
 		if err != nil {
 			return err
@@ -50,7 +59,17 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 		return nil, err
 	}
 	w := found.Load()
-	return n.engine.mounter.Source(ctx, w.address, w.dir)
+	return n.source(ctx, w.address, w.dir, a.MountOptions)
+}
+
+// source is what is mounted for a directory with the options.
+func (n *nodeSide) source(ctx context.Context, address export.Address, dir string, options []string) (backends.Source, error) {
+	source, err := n.engine.mounter.Source(ctx, address, dir)
+	if exported, ok := source.(backends.Export); ok {
+		exported.Options = append(exported.Options, alone(options)...)
+		source = exported
+	}
+	return source, err
 }
 
 // there looks whether a directory can be mounted. Kinds: Unavailable.
@@ -114,6 +133,7 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 	if slices.ContainsFunc(strings.Split(address.Path, "/"), func(e string) bool { return strings.EqualFold(e, share.HomeName) }) {
 		return nil, backends.Errorf(backends.Invalid, "share is %q: %s is the driver's own", address.Path, share.HomeName)
 	}
+	address.Connection = connectionOptions(a.MountOptions)
 	var found atomic.Pointer[export.Address]
 	err = n.engine.pool.With(ctx, address, "looking for a static volume", func(_ context.Context, s *share.Share) error {
 		if err := there(s, given.SubDir); err != nil {
@@ -126,5 +146,5 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 	if err != nil {
 		return nil, err
 	}
-	return n.engine.mounter.Source(ctx, *found.Load(), given.SubDir)
+	return n.source(ctx, *found.Load(), given.SubDir, a.MountOptions)
 }

@@ -46,6 +46,11 @@ func (e *engine) reach(ctx context.Context, k kind, text, name string, do func(c
 	if err != nil {
 		return err
 	}
+	return e.at(ctx, hd, name, do)
+}
+
+// at goes to the share of a handle.
+func (e *engine) at(ctx context.Context, hd handle, name string, do func(ctx context.Context, s *share.Share, h *share.Home, id string) error) error {
 	return e.pool.With(ctx, hd.address, name, func(ctx context.Context, s *share.Share) error {
 		h, err := e.homeOf(s, hd)
 		if err != nil {
@@ -68,6 +73,7 @@ func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
 		return nil, backends.Errorf(backends.Unavailable, "%s is another share than the one with identity %x: does the server export something else?", s.Address, hd.home)
 	}
 	p := place{hd.address, hd.share}
+	p.Connection = ""
 	e.known.add(p)
 	e.seen.identified(p, h.Identity())
 	return h, nil

@@ -15,6 +15,9 @@ type Address struct {
 	Path   string // absolute and clean
 	// Version is one of Versions; empty for the newest that the server has.
 	Version string
+	// Connection are mount options, with commas, that the kernel heeds only at a node's first mount of a server, since all further ones
+	// use its connections.
+	Connection string `json:"-"`
 }
 
 // Versions are the versions of NFS that can be asked for, the newest first.

@@ -101,6 +101,9 @@ func resolve(ctx context.Context, server string) (string, error) {
 
 func open(address Address, ip, version string) (*Root, error) {
 	options := append(needed(version, ip), private()...)
+	if address.Connection != "" {
+		options = append(options, strings.Split(address.Connection, ",")...)
+	}
 	if version == "3" {
 		options = append(options, "nolock") // The driver takes no locks, and would have to start rpc.statd for them.
 	}

@@ -103,15 +103,39 @@ func (p *Pool) HoldBriefly(ctx context.Context, address export.Address) (s *Shar
 
 func key(a export.Address) string { return a.Server + ":" + a.Path }
 
-// use takes a share that is mounted already; nil when it is not.
+// use takes a share that is mounted already; nil when it is not, or could be mounted with the connection that is asked for.
 func (p *Pool) use(address export.Address) *Share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.shares[key(address)]
-	if s != nil {
-		s.users++
+	if s == nil || s.unlike(address) {
+		return nil
 	}
+	s.users++
 	return s
+}
+
+// unlike reports whether a share that nobody uses was mounted with another connection than is asked for. Of those who ask for none any
+// will do; guarded by the pool's mutex.
+func (s *Share) unlike(address export.Address) bool {
+	return address.Connection != "" && s.Address.Connection != address.Connection && s.users == 0
+}
+
+// giveWay takes down what is mounted from the same server and unlike, before a new mount is made: while it is there the kernel would use
+// its connection.
+func (p *Pool) giveWay(address export.Address) {
+	var unlike []*Share
+	p.mu.Lock()
+	for name, s := range p.shares {
+		if s.Address.Server == address.Server && s.unlike(address) {
+			delete(p.shares, name)
+			unlike = append(unlike, s)
+		}
+	}
+	p.mu.Unlock()
+	for _, s := range unlike {
+		p.closeShare(s)
+	}
 }
 
 // open mounts a share, unless another call did meanwhile.
@@ -119,6 +143,7 @@ func (p *Pool) open(ctx context.Context, address export.Address) (*Share, error)
 	if s := p.use(address); s != nil {
 		return s, nil
 	}
+	p.giveWay(address)
 	root, err := p.mounter.Open(ctx, address)
 	if err != nil {
 		return nil, err
