@@ -20,6 +20,7 @@ func TestSchema(t *testing.T) {
 		"unknown nested key": {"image": map[string]any{"repo": "x"}},
 		"level":              {"log": map[string]any{"level": "debug"}},
 		"a sidecar's port":   {"metricsPort": 9810},
+		"a controller's too": {"metricsPort": 9800}, // of nfs, ten higher
 		"pool's key":         pool(map[string]any{"name": "a", "type": "image", "size": "1Gi"}),
 		"pool's type":        pool(map[string]any{"name": "a", "type": "lvm"}),
 		"relative pool":      pool(map[string]any{"name": "a", "type": "image", "path": "srv"}),

@@ -36,7 +36,7 @@ func suites() []suite {
 		{pkg: "./tests/vm/suites/nfs"},
 		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
 		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd", "-nfsvers=3,4.1,4.2"}, timeout: 90 * time.Minute, long: true},
-		{pkg: "./tests/vm/suites/nfsdriver", long: true, always: "^(TestWhoMayWrite|TestCopiesOfWhatTheSameClientWrote)$"},
+		{pkg: "./tests/vm/suites/nfsdriver", long: true, always: "^(TestWhoMayWrite|TestCopiesOfWhatTheSameClientWrote|TestCopiesKeepAccessLists|TestPodIsRefused)$"},
 		{
 			pkg: "./pkg/backends/nfs", args: []string{"-nfsd"},
 			match: "^(TestHostile.*|TestForgedHandle|TestAttributesOfOwnVolumesDoNotCount|TestStaticVolumes|TestNothingIsAdopted|TestPlantedSymlinks)$",

@@ -10,9 +10,14 @@ app.kubernetes.io/name: stowage
 app.kubernetes.io/part-of: stowage
 {{- end }}
 
+{{/* The controller of nfs is in its node's network, beside the node's pod: its ports are others. Beside the values: "controller". */}}
+{{- define "stowage.onHost" -}}{{ if and .controller (eq .Values.backend "nfs") }}true{{ end }}{{- end }}
+{{- define "stowage.metricsPort" -}}{{ if include "stowage.onHost" . }}{{ add .Values.metricsPort 10 }}{{ else }}{{ .Values.metricsPort }}{{ end }}{{- end }}
+{{- define "stowage.healthPort" -}}{{ ternary 9819 9809 (eq (include "stowage.onHost" .) "true") }}{{- end }}
+
 {{- define "stowage.podAnnotations" -}}
 kubectl.kubernetes.io/default-container: stowage
-prometheus.io/port: {{ .Values.metricsPort | quote }}
+prometheus.io/port: {{ include "stowage.metricsPort" . | quote }}
 prometheus.io/scrape: "true"
 {{- with .Values.podAnnotations }}
 {{ toYaml . }}
@@ -135,13 +140,13 @@ terminationMessagePolicy: FallbackToLogsOnError
 {{- define "stowage.ports" -}}
 ports:
   - name: metrics
-    containerPort: {{ .Values.metricsPort }}
+    containerPort: {{ include "stowage.metricsPort" . }}
   - name: healthz
-    containerPort: 9809
+    containerPort: {{ include "stowage.healthPort" . }}
 {{- end }}
 
 {{- define "stowage.driverArgs" -}}
-- --http-endpoint=:{{ .Values.metricsPort }}
+- --http-endpoint=:{{ include "stowage.metricsPort" . }}
 - --log-format={{ .Values.log.format }}
 - --v={{ .Values.log.level }}
 {{- with .Values.extraArgs }}
@@ -212,7 +217,7 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
   imagePullPolicy: IfNotPresent
   args:
     - --csi-address=/csi/csi.sock
-    - --http-endpoint=:9809
+    - --http-endpoint=:{{ include "stowage.healthPort" (dict "Values" .root.Values "controller" .split) }}
     - --v={{ .root.Values.log.level }}
     {{- with .root.Values.sidecars.livenessProbe.extraArgs }}
     {{- toYaml . | nindent 4 }}

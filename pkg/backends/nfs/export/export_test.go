@@ -43,6 +43,7 @@ func TestKernelSource(t *testing.T) {
 		options []string
 	}{
 		"4.2": {"nfs4", []string{"vers=4.2", "addr=127.0.0.1", "proto=tcp"}},
+		"4.0": {"nfs4", []string{"vers=4.0", "addr=127.0.0.1", "proto=tcp"}},
 		"3":   {"nfs", []string{"vers=3", "addr=127.0.0.1", "proto=tcp", "mountaddr=127.0.0.1", "mountproto=tcp"}},
 	} {
 		source, err := export.Kernel{}.Source(t.Context(), export.Address{Server: "127.0.0.1", Path: "/x", Version: version}, "a/b")

@@ -69,7 +69,8 @@ func fsType(version string) string {
 	return "nfs4"
 }
 
-// needed are the options that mount.nfs would add: the kernel resolves no names, and negotiates no version.
+// needed are the options that mount.nfs would add: the kernel resolves no names, and negotiates no version. But not clientaddr, at which a
+// server calls back clients of 4.0: those cannot decline a delegation, and one that cannot be called back is given none.
 func needed(version, ip string) []string {
 	options := []string{"vers=" + version, "addr=" + ip, "proto=" + proto(ip)}
 	if version == "3" {
@@ -163,6 +164,8 @@ func failure(address Address, version string, err error) error {
 	switch {
 	case errors.Is(err, unix.EACCES):
 		why = ": is this node allowed in the server's exports?"
+	case errors.Is(err, unix.EPERM):
+		why = ": may this process mount (CAP_SYS_ADMIN), and is it in the node's network, from whose ports below 1024 the server lets clients in (secure)?"
 	case errors.Is(err, unix.ENOENT):
 		why = ": the server exports no such path"
 	case errors.Is(err, unix.ENODEV):

@@ -12,6 +12,7 @@ import (
 
 func TestMain(m *testing.M) {
 	nfsd.ElsewhereMain()
+	podMain()
 	os.Exit(inside.Main(m))
 }
 

@@ -1,0 +1,49 @@
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSharesAreReachedFromNodes checks that all of nfs is in its node's network: a server can tell nodes from pods by their addresses then, and lets
+// nobody but nodes in. Pods on one node share its ports, so that no two of them may have the same.
+func TestSharesAreReachedFromNodes(t *testing.T) {
+	in := installs()[slices.IndexFunc(installs(), func(in install) bool { return in.name == "nfs" })]
+	owner := map[int32]string{}
+	for id, pod := range pods(t, kustomized(t, in.folder)) {
+		if !pod.Spec.HostNetwork || pod.Spec.DNSPolicy != "ClusterFirstWithHostNet" {
+			t.Errorf("%s is in the pods' network (%t, %s): exports would have to be open to pods", id, pod.Spec.HostNetwork, pod.Spec.DNSPolicy)
+		}
+		for _, c := range pod.Spec.Containers {
+			for _, p := range c.Ports {
+				if other := owner[p.ContainerPort]; other != "" {
+					t.Errorf("%s and %s of %s both have port %d of a node", other, c.Name, id, p.ContainerPort)
+				}
+				owner[p.ContainerPort] = c.Name + " of " + id
+			}
+		}
+		for _, c := range pod.Spec.Containers {
+			for _, arg := range c.Args {
+				if port, is := strings.CutPrefix(arg, "--http-endpoint=:"); is && !slices.ContainsFunc(ports(owner, id), func(p int32) bool { return fmt.Sprint(p) == port }) {
+					t.Errorf("%s of %s listens on port %s, which it does not name", c.Name, id, port)
+				}
+			}
+		}
+		driver := container(t, pod, "stowage")
+		if port := fmt.Sprint(driver.Ports[0].ContainerPort); pod.Annotations["prometheus.io/port"] != port {
+			t.Errorf("%s: Prometheus is sent to port %s, and the metrics are on %s", id, pod.Annotations["prometheus.io/port"], port)
+		}
+	}
+}
+
+// ports are those that the containers of an object name.
+func ports(owner map[int32]string, id string) (all []int32) {
+	for port, who := range owner {
+		if strings.HasSuffix(who, " of "+id) {
+			all = append(all, port)
+		}
+	}
+	return all
+}
