@@ -57,7 +57,7 @@ func TestFullPoolIsServed(t *testing.T) {
 		t.Run(fsType, func(t *testing.T) {
 			mount := testfs.New(t, fsType, size)
 			f := newFixture(t,
-				PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool"), Capacity: "1Ti"},
+				PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool"), Capacity: "1Ti", Overcommit: pointer(4.0)},
 				PoolConfig{Name: "other", Type: "directory"})
 			a, b, c := f.create("disk", "a"), f.create("disk", "b"), f.create("disk", "c")
 			s := f.snapshot("s", c.Handle)
