@@ -8,10 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
 // node is Kubernetes' object for this node, for a backend that has to find out which of the cloud's machines this is.
@@ -35,6 +37,10 @@ func (o *options) node() *backends.NodeSource {
 		},
 	}
 }
+
+// contained reports whether this process is in a pod, beside pods that use the volumes: the kubelet tells every container where
+// the API is. With the host's own mount namespace, as after nsenter, it is as good as outside.
+func contained() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" && !mount.OnHost() }
 
 // nodeInfo reads a Node object. client-go's typed client would make the binary half as large again for this one request, so that only
 // what it sends requests with is used.

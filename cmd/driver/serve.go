@@ -95,7 +95,7 @@ func (o *options) serve(ctx context.Context, definition backends.Definition, ins
 	server, err := driver.NewServer(ctx, driver.Config{
 		Name: driverName(definition), Version: version, Definition: definition, Instance: instance,
 		NodeID: o.nodeID, StateDir: filepath.Join(o.dataDir, "node"), DelegateFSGroup: o.delegateFSGroup,
-		MaxFormats: o.maxFormats,
+		MaxFormats: o.maxFormats, Contained: contained(),
 		Metrics:    metrics, Traces: traces, Log: log,
 	})
 	if err != nil {

@@ -27,7 +27,8 @@ type Config struct {
 	StateDir string // what the node keeps
 	// DelegateFSGroup advertises VOLUME_MOUNT_GROUP: the driver applies fsGroup, not the kubelet.
 	DelegateFSGroup bool
-	MaxFormats      int // as node.Config.MaxFormats
+	MaxFormats      int  // as node.Config.MaxFormats
+	Contained       bool // as node.Config.Contained
 	Metrics         *Metrics
 	Traces          trace.TracerProvider // nil for none
 	Log             *slog.Logger
@@ -89,7 +90,7 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 	}
 	volumes, err := node.New(ctx, node.Config{
 		Backend: config.Instance.Node, Features: s.features, NodeID: config.NodeID,
-		StateDir: config.StateDir, DelegateFSGroup: config.DelegateFSGroup, MaxFormats: config.MaxFormats,
+		StateDir: config.StateDir, DelegateFSGroup: config.DelegateFSGroup, MaxFormats: config.MaxFormats, Contained: config.Contained,
 		Trimmed: config.Metrics.Trimmed, Ownership: config.Metrics.ownership, Log: config.Log,
 	})
 	if err != nil {

@@ -30,6 +30,7 @@ func publishPhases() []phase[*publishing] {
 		{"staged", (*publishing).checkStaged},
 		{"compare", (*publishing).compare},
 		{"share", (*publishing).checkExclusive},
+		{"show", (*publishing).checkShown},
 		{"record", (*publishing).put},
 		{"bind", (*publishing).bind},
 	}
@@ -173,6 +174,14 @@ func exclusive(mode backends.AccessMode) bool {
 	case backends.SingleNodeMultiWriter, backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter:
 	}
 	return false
+}
+
+// checkShown sees to it that the pod will see what is mounted at the target.
+func (p *publishing) checkShown(ctx context.Context) error {
+	if p.done {
+		return nil
+	}
+	return p.service.checkShown(ctx, p.want.Target)
 }
 
 // put records the publication, before it is made.

@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/node/trim"
 )
 
@@ -30,6 +31,9 @@ type Config struct {
 	// MaxFormats is how many filesystems may be made, checked or repaired at the same time: mkfs and e2fsck
 	// need memory in proportion to the size of the disk. 0 stands for DefaultMaxFormats.
 	MaxFormats int
+	// Contained says that those who use the volumes have another mount namespace, as pods have beside a driver in a pod:
+	// then nothing is mounted where it would not show to them.
+	Contained bool
 	// Trimmed, unless nil, is told how many bytes each trimming of a volume freed.
 	Trimmed func(bytes uint64)
 	// Now is the clock that says when a volume is due to be trimmed; nil for time.Now.
@@ -55,12 +59,16 @@ type Service struct {
 	ledger    *ledger.Ledger
 	calls     *deadline.Calls // what was given up and still runs
 	works     *background.Works[filesystem.Found]
+	shown     *mount.Propagation // nil where everybody sees what is mounted
 	log       *slog.Logger
 }
 
 // New makes a Service. It loads the ledger and drops what a restart of the machine made stale.
-// Kinds: Unavailable when the state directory cannot be used.
+// Kinds: Unavailable when the state directory cannot be used; Unsupported when the kernel is too old.
 func New(ctx context.Context, config Config) (*Service, error) {
+	if err := mount.CheckKernel(); err != nil {
+		return nil, err
+	}
 	log := config.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -86,8 +94,19 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		ledger: records, log: log, calls: &deadline.Calls{},
 		works: background.New[filesystem.Found](mostLasting),
 	}
+	if config.Contained {
+		s.shown = &mount.Propagation{}
+	}
 	s.resumeTrims()
 	return s, nil
+}
+
+// checkShown refuses a place where what is mounted would not show to those who use the volumes. Kinds: Unavailable.
+func (s *Service) checkShown(ctx context.Context, place string) error {
+	if s.shown == nil {
+		return nil
+	}
+	return s.shown.Check(ctx, filepath.Dir(place))
 }
 
 // GivenUp returns how many calls into the kernel were given up at the end of their time and have not come back.

@@ -129,6 +129,11 @@ func (st *staging) run(ctx context.Context) error {
 // build runs the recipe's phases.
 func (st *staging) build(ctx context.Context) (didWork bool, err error) {
 	st.begun = !st.present
-	err = runPhases(ctx, st, st.recipe.phases)
+	if st.begun {
+		err = st.service.checkShown(ctx, st.request.StagingPath)
+	}
+	if err == nil {
+		err = runPhases(ctx, st, st.recipe.phases)
+	}
 	return st.begun, err
 }

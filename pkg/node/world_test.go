@@ -64,14 +64,15 @@ func (s *shelf) Inspect(context.Context) ([]backends.StorageIssue, error) {
 // world is a node with volumes, all of it below one directory.
 type world struct {
 	testing.TB
-	dir      string
-	shelf    *shelf
-	service  *node.Service
-	groups   bool
-	observer node.OwnershipObserver
-	formats  int // node.Config.MaxFormats
-	clock    *clock
-	log      *slog.Logger
+	dir       string
+	shelf     *shelf
+	service   *node.Service
+	groups    bool
+	observer  node.OwnershipObserver
+	formats   int  // node.Config.MaxFormats
+	contained bool // node.Config.Contained
+	clock     *clock
+	log       *slog.Logger
 }
 
 func newWorld(t testing.TB) *world {
@@ -90,7 +91,7 @@ func (w *world) restart() {
 	w.Helper()
 	service, err := node.New(w.context(), node.Config{
 		Backend: w.shelf, Features: backends.Resolve(nil, w.shelf), NodeID: "node-1",
-		StateDir: w.path("state"), DelegateFSGroup: w.groups, Ownership: w.observer, MaxFormats: w.formats, Log: w.log, Now: w.now(),
+		StateDir: w.path("state"), DelegateFSGroup: w.groups, Ownership: w.observer, MaxFormats: w.formats, Contained: w.contained, Log: w.log, Now: w.now(),
 	})
 	w.must(err)
 	w.service = service

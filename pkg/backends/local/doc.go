@@ -58,5 +58,5 @@
 // call for the name waits for it and hears what became of it. A Delete by the handle that the name makes ends it, and so
 // does Close; what it has made is trash then. A copy from a filesystem that is frozen is short, by freezeLimit.
 //
-// It needs Linux 5.12.
+// It needs Linux 5.14.
 package local

@@ -1,0 +1,84 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
+)
+
+// Propagation knows the mounts below which what is mounted shows in the host's mount namespace, too. The zero value is
+// ready to use.
+type Propagation struct {
+	mu     sync.Mutex
+	shared map[uint64]bool // by the mount's ID
+}
+
+// Check refuses a directory below which nothing can be mounted that others see: whoever uses it from another mount
+// namespace would write to what is below the mount. A directory that does not exist is refused by whoever mounts there.
+// Kinds: Unavailable, with the cure.
+func (p *Propagation) Check(ctx context.Context, dir string) error {
+	call := deadline.Call{Name: fmt.Sprintf("looking at the propagation of mounts at %q", dir)}
+	return deadline.Run(ctx, call, func(context.Context) error { return p.check(dir) })
+}
+
+func (p *Propagation) check(dir string) error {
+	state, err := glance(dir, unix.AT_STATX_DONT_SYNC)
+	if err != nil || !state.Exists || p.knows(state.MountID) {
+		return err
+	}
+	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return uint64(m.ID) != state.MountID, uint64(m.ID) == state.MountID })
+	if err != nil || len(found) == 0 {
+		return backends.Errorf(backends.Unavailable, "cannot tell whether mounts at %s show outside of this container: the mount %d: %w", dir, state.MountID, err)
+	}
+	if !sharedMount(found[0]) {
+		return backends.Errorf(backends.Unavailable, "what is mounted at %s would not show outside of this container, and pods would write to the node's own disk: "+
+			"the mount %s lacks propagation: set mountPropagation: Bidirectional for the volumeMount of the kubelet's directory in the driver's pod, "+
+			"and see to it that the directory is on a shared mount of the node (mount --make-rshared /)", dir, found[0].Mountpoint)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shared == nil {
+		p.shared = map[uint64]bool{}
+	}
+	p.shared[state.MountID] = true
+	return nil
+}
+
+func (p *Propagation) knows(mountID uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shared[mountID]
+}
+
+// sharedMount reports whether a mount has peers that get what is mounted on it (mount_namespaces(7): "shared"). One that is
+// only a slave ("master") gets what is mounted elsewhere, and passes nothing on.
+func sharedMount(m *mountinfo.Info) bool {
+	for field := range strings.FieldsSeq(m.Optional) {
+		if strings.HasPrefix(field, "shared:") {
+			return true
+		}
+	}
+	return false
+}
+
+// OnHost reports whether this process has the host's own mount namespace, where everybody sees what it mounts: that of
+// process 1 of the first namespace of processes, whose number is fixed (linux/proc_ns.h).
+func OnHost() bool {
+	const first = "pid:[4026531836]"
+	pids, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil || pids != first {
+		return false
+	}
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	hosts, look := os.Readlink("/proc/1/ns/mnt")
+	return errors.Join(err, look) == nil && own == hosts
+}
