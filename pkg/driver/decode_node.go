@@ -60,7 +60,10 @@ func (d decoder) publishToTarget(r *csi.NodePublishVolumeRequest) (node.PublishR
 	if request.StagingPath, err = path("staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return request, err
 	}
-	request.Use, err = use(r.GetVolumeCapability())
+	if request.Use, err = use(r.GetVolumeCapability()); err != nil {
+		return request, err
+	}
+	request.MountGroup, err = mountGroup(r.GetVolumeCapability())
 	return request, err
 }
 

@@ -228,6 +228,19 @@ func TestTrustSamplesIsDecoded(t *testing.T) {
 	}
 }
 
+// The group of a publish may be another than that of the stage before it.
+func TestGroupOfPublishIsDecoded(t *testing.T) {
+	request := &csi.NodePublishVolumeRequest{VolumeId: "v", StagingTargetPath: "/staging", TargetPath: "/target"}
+	for group, ok := range map[string]bool{"": true, "4321": true, "staff": false} {
+		request.VolumeCapability = mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "")
+		request.VolumeCapability.GetMount().VolumeMountGroup = group
+		got, err := testDecoder().publishToTarget(request)
+		if (err == nil) != ok || ok && got.MountGroup != group {
+			t.Errorf("%q: got %+v, %v", group, got, err)
+		}
+	}
+}
+
 func TestMountGroup(t *testing.T) {
 	for group, ok := range map[string]bool{
 		"": true, "0": true, "65534": true, "2147483647": true,

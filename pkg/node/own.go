@@ -31,26 +31,30 @@ func (st *staging) own(ctx context.Context) error {
 	if st.want.Group == "" {
 		return nil
 	}
-	gid, err := ownership.ParseGID(st.want.Group)
+	return st.service.giveFiles(ctx, st.request.Volume, st.want.Group, ownership.Request{
+		Path: st.request.StagingPath, Policy: ownership.Policy(st.request.Settings.FSGroupChangePolicy), Exclusive: st.exclusive(),
+	})
+}
+
+// giveFiles gives the files of a volume to a group, in the background when that takes longer than the call.
+func (s *Service) giveFiles(ctx context.Context, volume, group string, request ownership.Request) error {
+	gid, err := ownership.ParseGID(group)
 	if err != nil {
 		return err
 	}
-	log := st.service.log.With("volume", st.request.Volume, "group", gid)
-	report := &walkReport{log: log, observer: st.service.ownership}
-	request := ownership.Request{
-		Path: st.request.StagingPath, GID: gid, Policy: ownership.Policy(st.request.Settings.FSGroupChangePolicy),
-		Exclusive: st.exclusive(), Observer: report,
-	}
-	_, err = st.service.works.Do(ctx, background.Work{
-		Key: st.request.Volume, Name: fmt.Sprintf("giving the files at %s to group %d", request.Path, gid), Progress: report.progress,
+	log := s.log.With("volume", volume, "group", gid)
+	report := &walkReport{log: log, observer: s.ownership}
+	request.GID, request.Observer = gid, report
+	_, err = s.works.Do(ctx, background.Work{
+		Key: volume, Name: fmt.Sprintf("giving the files at %s to group %d", request.Path, gid), Progress: report.progress,
 	}, func(ctx context.Context) (filesystem.Found, error) {
-		return filesystem.Found{}, giveFiles(ctx, log, request)
+		return filesystem.Found{}, walk(ctx, log, request)
 	})
 	return err
 }
 
-// giveFiles makes the walk and tells the log of its outcome.
-func giveFiles(ctx context.Context, log *slog.Logger, request ownership.Request) error {
+// walk gives the files to the group and tells the log of it.
+func walk(ctx context.Context, log *slog.Logger, request ownership.Request) error {
 	result, err := ownership.Apply(ctx, request)
 	if err != nil {
 		return err

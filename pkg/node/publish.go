@@ -9,6 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
+	"github.com/stowage-csi/stowage/pkg/node/ownership"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -28,9 +29,11 @@ func publishPhases() []phase[*publishing] {
 	return []phase[*publishing]{
 		{"request", (*publishing).check},
 		{"staged", (*publishing).checkStaged},
+		{"work", (*publishing).awaitWork},
 		{"compare", (*publishing).compare},
 		{"share", (*publishing).checkExclusive},
 		{"show", (*publishing).checkShown},
+		{"own", (*publishing).own},
 		{"record", (*publishing).put},
 		{"bind", (*publishing).bind},
 	}
@@ -40,9 +43,10 @@ func publishPhases() []phase[*publishing] {
 // way succeeds without work. After a failure the target is not left behind by this call.
 //
 // Kinds: Invalid for a request that cannot be met, also when the target is a symlink; InUse when the volume
-// is not staged at the staging path or not in this way, and when it may be published once only and is
-// published elsewhere (CSI, NodePublishVolume, second table); Exists when it is published at the target in
-// another way, or something else is mounted there.
+// is not staged at the staging path or not in this way, when it may be published once only and is
+// published elsewhere (CSI, NodePublishVolume, second table), and when its files belong to a pod of another group;
+// Exists when it is published at the target in another way, or something else is mounted there; Busy while the files are
+// given to a group, which goes on in the background.
 func (s *Service) Publish(ctx context.Context, request PublishRequest) error {
 	return s.act(ctx, "publish", request.Volume, func(ctx context.Context) error {
 		p := &publishing{service: s, request: request, record: s.ledger.Get(request.Volume)}
@@ -65,6 +69,11 @@ func (p *publishing) check(context.Context) error {
 	}
 	r.TargetPath = target
 	p.want = ledger.Publication{Target: target, Mode: r.Use.Mode, ReadOnly: r.ReadOnly || readOnly(r.Use.Mode, r.MountOptions)}
+	if group := p.group(); group != "" {
+		if _, err := ownership.ParseGID(group); err != nil {
+			return err
+		}
+	}
 	return mount.CheckOptions(r.MountOptions)
 }
 

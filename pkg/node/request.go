@@ -42,6 +42,7 @@ type PublishRequest struct {
 	Use          Use
 	ReadOnly     bool
 	MountOptions []string
+	MountGroup   string // a group ID in decimal digits; empty for none
 }
 
 // Use is one way of using a volume, as a node sees it.

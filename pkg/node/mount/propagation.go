@@ -35,7 +35,9 @@ func (p *Propagation) check(dir string) error {
 	if err != nil || !state.Exists || p.knows(state.MountID) {
 		return err
 	}
-	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return uint64(m.ID) != state.MountID, uint64(m.ID) == state.MountID })
+	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return uint64(m.ID) != state.MountID, uint64(m.ID) == state.MountID
+	})
 	if err != nil || len(found) == 0 {
 		return backends.Errorf(backends.Unavailable, "cannot tell whether mounts at %s show outside of this container: the mount %d: %w", dir, state.MountID, err)
 	}

@@ -1,0 +1,75 @@
+package node
+
+import (
+	"context"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/ownership"
+)
+
+// awaitWork waits for a walk over the files that an earlier call began. Until it has ended nobody else gets the files.
+func (p *publishing) awaitWork(ctx context.Context) error {
+	return p.service.works.Wait(ctx, p.request.Volume)
+}
+
+// own gives the files to the pod's group, if the volume was staged for another one, as for the first of two pods that use
+// it one after the other. While a pod has the volume whose group they belong to, they stay its own.
+func (p *publishing) own(ctx context.Context) error {
+	asked, staged := p.group(), *p.record.Staged
+	if asked == "" || asked == staged.Group {
+		return nil
+	}
+	record, live := livePublications(ctx, p.record)
+	if err := p.checkGroup(asked, staged.Group, live); err != nil {
+		return err
+	}
+	p.record = record
+	if err := p.putGroup(""); err != nil { // what a walk leaves that is cut short
+		return err
+	}
+	err := p.service.giveFiles(ctx, p.request.Volume, asked, ownership.Request{
+		Path: staged.Path, Exclusive: staged.Source.Kind == ledger.Device && len(live) == 0,
+	})
+	if err != nil {
+		return err
+	}
+	return p.putGroup(asked)
+}
+
+// group is the group that the files must belong to; empty for any. As with the kubelet, who only reads needs none.
+func (p *publishing) group() string {
+	if !p.service.ownGroups || p.request.Use.Type != backends.Mount || p.want.ReadOnly {
+		return ""
+	}
+	return p.request.MountGroup
+}
+
+// checkGroup refuses a group while the files belong to another one whose pod may use them.
+func (p *publishing) checkGroup(asked, has string, live []string) error {
+	switch {
+	case has == "" || len(live) == 0:
+		return nil
+	case p.done:
+		return backends.Errorf(backends.Exists, "it is published at %s already, with files of group %s, and asked for with group %s: unpublish it first",
+			p.want.Target, has, asked)
+	}
+	return backends.Errorf(backends.InUse, "it is published at %s, its files belong to group %s, and group %s is asked for: "+
+		"give the pods the same fsGroup, or stop those that use the volume", strings.Join(live, ", "), has, asked)
+}
+
+// putGroup records which group the files belong to; empty when that is not known.
+func (p *publishing) putGroup(group string) error {
+	staged := *p.record.Staged
+	if staged.Group == group {
+		return nil
+	}
+	staged.Group = group
+	record := p.record.WithStaging(&staged)
+	if err := p.service.ledger.Put(record); err != nil {
+		return err
+	}
+	p.record = record
+	return nil
+}
