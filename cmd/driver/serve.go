@@ -96,7 +96,7 @@ func (o *options) serve(ctx context.Context, definition backends.Definition, ins
 		Name: driverName(definition), Version: version, Definition: definition, Instance: instance,
 		NodeID: o.nodeID, StateDir: filepath.Join(o.dataDir, "node"), DelegateFSGroup: o.delegateFSGroup,
 		MaxFormats: o.maxFormats, Contained: contained(),
-		Metrics:    metrics, Traces: traces, Log: log,
+		Metrics: metrics, Traces: traces, Log: log,
 	})
 	if err != nil {
 		return err
