@@ -38,7 +38,8 @@ func (p *publishing) staysPublished(ctx context.Context, err error) error {
 	}
 	record := p.service.ledger.Get(p.request.Volume)
 	left, recorded := record.Publication(p.request.TargetPath)
-	if !recorded || left != p.want || record.Staged != nil && record.Staged.Type != p.request.Use.Type {
+	staged := record.Staged
+	if !recorded || left != p.want || staged != nil && (staged.Type != p.request.Use.Type || staged.Path != p.request.StagingPath) {
 		return err
 	}
 	if mounted, look := mount.Mounted(ctx, left.Target); look == nil && !mounted {

@@ -80,31 +80,38 @@ type showing struct {
 
 // findShown looks for a volume at its staging path, and for what shows there, or is its source, everywhere else.
 func findShown(ctx context.Context, stagingPath string, source ledger.Source) (found showing, err error) {
-	place, err := stagedPlace(ctx, stagingPath)
-	if err != nil {
+	if found.place, err = stagedPlace(ctx, stagingPath); err != nil {
 		return found, err
 	}
-	devices, err := devicesOf(ctx, source)
-	if err != nil || place == "" && len(devices) == 0 && source.Kind != ledger.Directory {
-		return found, err
+	var devices map[string]uint64
+	if source.Kind == ledger.Device {
+		if devices, err = devicesOf(ctx, source); err != nil {
+			return found, err
+		}
+	}
+	paths := slices.Collect(maps.Keys(devices))
+	// What shows at its place is the directory: it is not asked for then, for its server may be dead.
+	if source.Kind == ledger.Directory && found.place == "" {
+		paths = append(paths, source.Path)
+	}
+	if found.place == "" && len(paths) == 0 {
+		return found, nil
 	}
 	table, err := mount.ReadTable()
 	if err != nil {
 		return found, err
 	}
-	parts, err := partsOf(table, devices, source)
+	parts, err := partsOf(table, paths, devices)
 	if err != nil {
 		return found, err
 	}
-	if place != "" {
-		shown, ok, err := table.At(place)
-		if err != nil {
+	if found.place != "" {
+		shown, ok, err := table.At(found.place)
+		if err != nil || !ok {
 			return found, err
 		}
-		if ok {
-			found.place, found.mount = place, shown
-			parts = append(parts, table.Shown(shown))
-		}
+		found.mount = shown
+		parts = append(parts, table.Shown(shown, source.Path))
 	}
 	found.elsewhere = table.Where(parts...)
 	return found, nil
@@ -126,12 +133,8 @@ func stagedPlace(ctx context.Context, path string) (string, error) {
 	return "", nil
 }
 
-// partsOf are the parts of filesystems that a source stands for: a directory, or the nodes of devices and the filesystems on them.
-func partsOf(table mount.Table, devices map[string]uint64, source ledger.Source) (parts []mount.Part, err error) {
-	paths := slices.Collect(maps.Keys(devices))
-	if source.Kind == ledger.Directory {
-		paths = append(paths, source.Path)
-	}
+// partsOf are what is at the paths, and the filesystems on the devices.
+func partsOf(table mount.Table, paths []string, devices map[string]uint64) (parts []mount.Part, err error) {
 	for _, path := range paths {
 		part, err := table.Of(path)
 		if err != nil {

@@ -155,3 +155,17 @@ func TestRecordLostWhileMountedElsewhere(t *testing.T) {
 		w.wantNothingLeft()
 	}
 }
+
+// The server of a directory is dead and the record lost: what shows in the staging path is known to the kernel.
+func TestRecordLostAndServerStops(t *testing.T) {
+	h := newHanging(t, directoryForm, "unpublish")
+	h.prepare("unpublish")
+	h.amnesia()
+	h.server.Stop(t)
+	h.want(h.timed("unstage"), backends.InUse, h.publish.TargetPath)
+	for _, call := range []string{"unpublish", "unstage"} {
+		h.must(h.timed(call))
+	}
+	h.server.Continue(t)
+	h.wantNothingLeft()
+}

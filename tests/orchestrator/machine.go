@@ -26,7 +26,7 @@ func missingRoot() []string {
 	return []string{fmt.Sprintf("root: this runs as user %d and must mount; run it with sudo", os.Getuid())}
 }
 
-// missingKernel asks for Linux 5.12, which the driver needs for mount_setattr(2) and its kin.
+// missingKernel asks for Linux 5.14, which the driver needs for mount_setattr(2) and its kin.
 func missingKernel() []string {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
@@ -34,10 +34,10 @@ func missingKernel() []string {
 	}
 	var major, minor int
 	release := unix.ByteSliceToString(name.Release[:])
-	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err == nil && (major > 5 || major == 5 && minor >= 12) {
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err == nil && (major > 5 || major == 5 && minor >= 14) {
 		return nil
 	}
-	return []string{"Linux 5.12 or newer: this is " + release}
+	return []string{"Linux 5.14 or newer: this is " + release}
 }
 
 // missingLoops asks for loop devices. Without root it cannot be told whether there are any.

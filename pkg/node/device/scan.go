@@ -86,7 +86,7 @@ func FindLoops(ctx context.Context, imagePath string) ([]string, error) {
 // loops finds the loop devices that hold the image.
 func (s subject) loops(ctx context.Context) ([]loopDevice, error) {
 	if s.image == nil {
-		return deletedLoops(s.gone)
+		return deletedLoops(s.gone())
 	}
 	file, err := s.image.reopen(true)
 	if err != nil {

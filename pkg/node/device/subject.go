@@ -34,8 +34,8 @@ func (l loopDevice) openIf(mine judge) (*os.File, *unix.LoopInfo64, error) {
 
 // subject is an image whose loop devices are looked for.
 type subject struct {
+	path  string
 	image *located // held open, so that its inode becomes no other file's; nil when there is no file of the name
-	gone  string   // how the kernel calls a file of the name that was deleted
 }
 
 // subjectOf finds an image, which need not be there any more. Kinds: as locateImage, without NotFound.
@@ -44,7 +44,12 @@ func subjectOf(path string) (subject, error) {
 	if err != nil && !backends.Is(err, backends.NotFound) {
 		return subject{}, err
 	}
-	return subject{image: image, gone: filepath.Join(resolved(filepath.Dir(path)), filepath.Base(path)) + loops.Deleted}, nil
+	return subject{path, image}, nil
+}
+
+// gone is how the kernel calls a file of the image's name that was deleted.
+func (s subject) gone() string {
+	return filepath.Join(resolved(filepath.Dir(s.path)), filepath.Base(s.path)) + loops.Deleted
 }
 
 // resolved is a directory without symlinks, as far as there is one: the last of them may have gone with the image.
@@ -67,7 +72,7 @@ func (s subject) held(node *os.File, status *unix.LoopInfo64) (bool, error) {
 		return true, nil
 	}
 	name, err := backingFile(node)
-	return name == s.gone, err
+	return name == s.gone(), err
 }
 
 // holdsDeleted is the judge for any file that was deleted.

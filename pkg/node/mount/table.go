@@ -65,9 +65,15 @@ type Part struct {
 	known []Entry
 }
 
-// Shown is the part that is mounted somewhere.
-func (t Table) Shown(m Entry) Part {
-	return Part{known: []Entry{m}, shows: func(other Entry) bool { return sameFilesystem(m, other) && within(other.Root, m.Root) }}
+// Shown is the part that is mounted somewhere. What is mounted where it was bound from is known too.
+func (t Table) Shown(m Entry, from string) Part {
+	known := []Entry{m}
+	for _, info := range t.byID {
+		if info.Mountpoint == from {
+			known = append(known, Entry{info})
+		}
+	}
+	return Part{known: known, shows: func(other Entry) bool { return sameFilesystem(m, other) && within(other.Root, m.Root) }}
 }
 
 // OnDevice is all of the filesystem on a block device.

@@ -31,7 +31,8 @@ func TestTable(t *testing.T) {
 	if err != nil || !ok || entry.Mountpoint != dir+"/a" || entry.Device() != d.Number() {
 		t.Fatalf("at %s/link/a is %v (%v)", dir, entry, err)
 	}
-	wantAt(t, "the mount", table, table.Shown(entry), dir+"/b", dir+"/c")
+	wantAt(t, "the mount", table, table.Shown(entry, ""), dir+"/b", dir+"/c")
+	wantAt(t, "the mount, from one", table, table.Shown(entry, dir+"/b"), dir+"/c")
 	wantAt(t, "the device", table, table.OnDevice(d.Number()), dir+"/a", dir+"/b", dir+"/c")
 	wantAt(t, "no device", table, table.OnDevice(unix.Mkdev(4000, 1)))
 	for path, want := range map[string][]string{
@@ -63,10 +64,10 @@ func TestTableKnowsCopies(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatalf("the mount was not copied (%v)", err)
 	}
-	wantAt(t, "the mount", table, table.Shown(entry))
+	wantAt(t, "the mount", table, table.Shown(entry, ""))
 	must(t, bindAt(t, dir+"/shared/at", target(t, dir+"/shared/else"), false))
 	t.Cleanup(func() { must(t, unix.Unmount(dir+"/shared/else", 0)) })
 	table, err = ReadTable()
 	must(t, err)
-	wantAt(t, "the mount", table, table.Shown(entry), dir+"/copy/else", dir+"/shared/else")
+	wantAt(t, "the mount", table, table.Shown(entry, ""), dir+"/copy/else", dir+"/shared/else")
 }

@@ -44,6 +44,7 @@ func suites() []suite {
 		{pkg: "./pkg/loops"},
 		{pkg: "./pkg/safepath"},
 		{pkg: "./pkg/node", match: "^TestGrowsOnStage$"},
+		{pkg: "./pkg/node", match: "^TestChurn$", args: []string{"-churn=20s"}},
 		{pkg: "./pkg/node/device"},
 		{pkg: "./pkg/node/filesystem", match: "^(TestGrow.*|TestCheck.*|TestStaleIntentToGrow|TestRecoverOfATornSuperblock)$"},
 		{pkg: "./pkg/node/holders"},
