@@ -70,9 +70,9 @@ func neverTouched(t *testing.T, s samples.Sample, fsTypes []string, words ...str
 
 // disk puts volume v on the shelf as a disk: a loop device over a file that nobody can be asked about, because it has no name
 // any more.
-func (w *world) disk(image string) (path string) {
+func (w *world) disk(image string) {
 	w.Helper()
-	path = w.node(image, false)
+	path := w.node(image, false)
 	w.must(os.Remove(image))
 	w.Cleanup(func() {
 		loop, err := os.Open(path)
@@ -80,7 +80,6 @@ func (w *world) disk(image string) (path string) {
 		w.must(unix.IoctlSetInt(int(loop.Fd()), unix.LOOP_CLR_FD, 0))
 		w.must(loop.Close())
 	})
-	return path
 }
 
 // contents stands for all that a sparse file holds, and where.

@@ -19,7 +19,7 @@ type watched struct {
 }
 
 func (w *watched) ReadAt(p []byte, offset int64) (int, error) {
-	time.Sleep(w.pause)
+	<-time.After(w.pause)
 	w.read[offset] = true
 	if w.bad != 0 && offset <= w.bad && w.bad < offset+int64(len(p)) {
 		return 0, unix.EIO
