@@ -171,6 +171,9 @@ func TestWhatTakesRoom(t *testing.T) {
 				t.Log(step.what)
 				f.comesTo("one", before-step.takes)
 			}
+			room := f.room("one")
+			f.reopen()
+			f.comesTo("one", room)
 		})
 	}
 }
@@ -200,4 +203,12 @@ func TestCapacityIsACap(t *testing.T) {
 	}
 	_, err := f.createOf("small", "one", 16<<20+1)
 	hasKind(t, "Create", err, backends.Exhausted, "small", "capacity is 16777216")
+	v, err := f.createOf("large", "two", 4<<20)
+	must(t, err)
+	room := f.room("large")
+	_, err = f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 4<<20 + room + 1})
+	hasKind(t, "Expand", err, backends.Exhausted, "large", fmt.Sprint(room+imageStep))
+	if _, err := f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 4<<20 + room}); err != nil {
+		t.Errorf("Expand by all the room: %v", err)
+	}
 }

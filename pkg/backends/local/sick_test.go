@@ -57,7 +57,7 @@ func TestFullPoolIsServed(t *testing.T) {
 		t.Run(fsType, func(t *testing.T) {
 			mount := testfs.New(t, fsType, size)
 			f := newFixture(t,
-				PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool"), Capacity: "1Ti", Overcommit: pointer(4.0)},
+				PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool"), Capacity: "1Ti"},
 				PoolConfig{Name: "other", Type: "directory"})
 			a, b, c := f.create("disk", "a"), f.create("disk", "b"), f.create("disk", "c")
 			s := f.snapshot("s", c.Handle)
@@ -84,7 +84,9 @@ func TestFullPoolIsServed(t *testing.T) {
 			f.settle()
 			empty(t, mount)
 			f.reopen()
-			f.create("disk", "at last")
+			spec := specIn("disk", "at last")
+			spec.Capacity.RequiredBytes = 1 << 20
+			must(t, second(f.Create(t.Context(), spec)))
 			if want := fsType != "ext4"; f.in("disk").reflink.Load() != want {
 				t.Errorf("with room again, reflinks are %t", f.in("disk").reflink.Load())
 			}
