@@ -133,7 +133,7 @@ func TestShares(t *testing.T) {
 		"nfs": map[string]any{
 			"topologyKeys": []any{"topology.kubernetes.io/zone"},
 			"config": map[string]any{"shares": []any{map[string]any{
-				"name": "a", "server": "nas-a", "share": "/x", "topology": map[string]any{"topology.kubernetes.io/zone": "a"},
+				"name": "a", "server": "nas-a", "share": "/x", "nconnect": 4, "topology": map[string]any{"topology.kubernetes.io/zone": "a"},
 			}}},
 		},
 	}, false)

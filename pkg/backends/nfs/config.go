@@ -1,11 +1,15 @@
 package nfs
 
 import (
+	"fmt"
 	"regexp"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 )
+
+// maxConnections is the most that the kernel has to one server (NFS_MAX_CONNECTIONS).
+const maxConnections = 16
 
 // Config is the backend's configuration, as --config holds it in YAML. Controller and nodes need the same.
 type Config struct {
@@ -24,6 +28,9 @@ type ShareConfig struct {
 	Share  string `json:"share"`
 	// NFSVersion is as the class parameter nfsvers.
 	NFSVersion string `json:"nfsvers,omitempty"`
+	// Nconnect is how many connections the driver's own mounts ask for, 1 to 16; by default 1, and on nodes what the volume's class says.
+	// A controller shares the connections of its node with the pods there, and may be first: give what the classes say.
+	Nconnect int `json:"nconnect,omitempty"`
 	// Topology is from where the share can be reached, such as topology.kubernetes.io/zone: a; by default from everywhere.
 	Topology backends.Topology `json:"topology,omitempty"`
 }
@@ -45,6 +52,12 @@ func (c *Config) resolve() (map[string]export.Address, error) {
 		}
 		if err := checkSegments(s.Topology); err != nil {
 			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: %w", s.Name, err)
+		}
+		if s.Nconnect < 0 || s.Nconnect > maxConnections {
+			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: nconnect is %d: use 1 to %d", s.Name, s.Nconnect, maxConnections)
+		}
+		if s.Nconnect > 0 {
+			address.Connection = fmt.Sprintf("nconnect=%d", s.Nconnect)
 		}
 		named[s.Name] = address
 	}

@@ -36,7 +36,7 @@ func (e *controllerSide) Health(ctx context.Context, handle string) (issues []ba
 // healthOf is Health of what an enumeration has found. A share that did not answer is not asked again for each of its volumes.
 func (e *controllerSide) healthOf(ctx context.Context, f entry) ([]backends.HealthIssue, error) {
 	if f.away != nil {
-		return unreachable(f.away), nil
+		return unreachable(f.away), nil //nolint:nilerr // It is what is wrong with the volume.
 	}
 	return e.Health(ctx, f.Handle)
 }

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 	if err != nil {
 		return nil, err
 	}
-	hd.address.Connection = connectionOptions(a.MountOptions)
+	hd.address.Connection = cmp.Or(connectionOptions(a.MountOptions), hd.address.Connection)
 	err = n.engine.at(ctx, hd, "reading a volume's record", func(_ context.Context, s *share.Share, h *share.Home, id string) error {
 		r, err := whole(h, volumeKind, id)
 		if err != nil {

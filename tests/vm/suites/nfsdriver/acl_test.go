@@ -3,6 +3,7 @@ package nfsdriver
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -114,7 +115,7 @@ func (s *site) list(path, name string) []byte {
 	s.Helper()
 	value := make([]byte, 1024)
 	n, err := unix.Getxattr(path, name, value)
-	if err != nil && err != unix.ENODATA { //nolint:errorlint // It comes from the kernel as it is.
+	if err != nil && !errors.Is(err, unix.ENODATA) {
 		s.Fatal(path, name, err)
 	}
 	return value[:max(n, 0)]
