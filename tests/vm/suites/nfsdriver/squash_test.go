@@ -2,7 +2,14 @@ package nfsdriver
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -31,5 +38,46 @@ func (s *site) keyAfterSquash(ctx context.Context) {
 			s.Errorf("the next controller gives %q the ID %s, and it was made with %s", name, found.id, made.id)
 		}
 		s.must(found.do(ctx, "delete"))
+	}
+}
+
+// TestSquashedCopies has a snapshot taken of a file that a controller whose root is squashed may read, and cannot give to its owner. It is refused, and
+// succeeds once the controller may.
+func TestSquashedCopies(t *testing.T) {
+	s := newSite(t, nfsd.Config{})
+	s.must(exported(func(e *nfsd.Export) { e.Options = []string{"root_squash"} })(t.Context(), s))
+	share := filepath.Join(s.export.Path, "squashed")
+	s.must(os.Mkdir(share, 0o777))
+	s.must(os.Chmod(share, 0o777))
+	driver := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
+	v := newLife(t, driver.Conn, "volume", direct, share)
+	s.must(v.do(t.Context(), "create"))
+	s.must(os.WriteFile(filepath.Join(share, "volume", "file"), []byte("text"), 0o644))
+	s.must(os.Chown(filepath.Join(share, "volume", "file"), userID, groupID))
+	request := &csi.CreateSnapshotRequest{Name: "snapshot", SourceVolumeId: v.id}
+	_, err := v.controllerClient.CreateSnapshot(t.Context(), request)
+	if status.Code(err) != codes.PermissionDenied || !strings.Contains(status.Convert(err).Message(), "no_root_squash") {
+		t.Errorf("a snapshot whose owners cannot be kept: %v, want PermissionDenied with the way out", err)
+	}
+	s.must(asOnce(t.Context(), s))
+	var made *csi.CreateSnapshotResponse
+	for begun := time.Now(); ; <-time.After(pause) {
+		if made, err = v.controllerClient.CreateSnapshot(t.Context(), request); err == nil || time.Since(begun) > patience {
+			break
+		}
+	}
+	s.must(err)
+	if !made.GetSnapshot().GetReadyToUse() {
+		t.Error("the snapshot is not ready")
+	}
+	copies, err := filepath.Glob(filepath.Join(share, ".stowage", "snapshots", "*", "file"))
+	s.must(err)
+	var stat unix.Stat_t
+	if len(copies) != 1 {
+		t.Fatalf("there are the copies %v, want one", copies)
+	}
+	s.must(unix.Stat(copies[0], &stat))
+	if stat.Uid != userID || stat.Gid != groupID {
+		t.Errorf("the copy belongs to %d:%d", stat.Uid, stat.Gid)
 	}
 }
