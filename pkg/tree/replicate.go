@@ -37,8 +37,8 @@ type Replication struct {
 
 // Progress counts while a copy is under way.
 type Progress struct {
-	Entries atomic.Int64 // what is in its place, what an earlier run had put there included
-	Bytes   atomic.Int64 // of files that this run copied
+	Entries atomic.Int64 // what is in its place
+	Bytes   atomic.Int64 // of the files that are
 }
 
 // replica is one replication under way.
@@ -49,10 +49,8 @@ type replica struct {
 	err   error // the first failure of a worker
 }
 
-// Replicate makes the directory dst, which is the caller's own, hold a copy of all that the directory src holds, with its
-// metadata, and returns when it is on disk. Where an earlier run was cut short it goes on: a file with the size and the
-// time of its original is taken to be its copy, because the time is set last. What the source does not have, and the run
-// that was cut short had seen, stays: a source that changes between the runs must be known from Since.
+// Replicate makes the directory dst, which is empty and the caller's own, hold a copy of all that the directory src holds,
+// with its metadata, and returns when it is on disk. After a failure dst holds anything.
 //
 // It fails with ErrMount, ErrTooDeep, ErrChanged, or an error that wraps the kernel's.
 func Replicate(ctx context.Context, dst, src *os.File, how Replication) error {
@@ -162,7 +160,11 @@ func (r *replica) failed() error {
 }
 
 func (r *replica) subdirectory(ctx context.Context, dst *os.File, n *node, depth int) error {
-	if err := unix.Mkdirat(int(dst.Fd()), n.name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+	err := unix.Mkdirat(int(dst.Fd()), n.name, 0o700)
+	if errors.Is(err, unix.EEXIST) { // The directory was changed while it was read, and shows the name twice.
+		return nil
+	}
+	if err != nil {
 		return &os.PathError{Op: "mkdirat", Path: n.name, Err: err}
 	}
 	return r.both(dst, n, func(to, from *os.File) error { return r.fill(ctx, to, from, depth+1) })
@@ -183,15 +185,10 @@ func (r *replica) both(dst *os.File, n *node, work func(to, from *os.File) error
 	return work(to, from)
 }
 
-// entry copies anything but a directory or socket, unless its copy is there.
+// entry copies anything but a directory or socket. A name that appears twice, because its directory was changed while it
+// was read, is copied once.
 func (r *replica) entry(ctx context.Context, dst *os.File, n *node) error {
 	defer r.Progress.Entries.Add(1)
-	if r.has(dst, n) {
-		return nil
-	}
-	if err := unix.Unlinkat(int(dst.Fd()), n.name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return &os.PathError{Op: "unlinkat", Path: n.name, Err: err}
-	}
 	c := &copier{links: r.Links, lenient: r.Lenient, direct: r.Direct}
 	var err error
 	if n.stat.Nlink > 1 {
@@ -199,18 +196,13 @@ func (r *replica) entry(ctx context.Context, dst *os.File, n *node) error {
 	} else {
 		err = c.leaf(ctx, dst, n)
 	}
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
 	if err == nil && n.kind() == unix.S_IFREG {
 		r.Progress.Bytes.Add(n.stat.Size)
 	}
 	return err
-}
-
-// has tells whether a file's copy is finished. Only files are worth keeping, and not those that must be linked.
-func (r *replica) has(dst *os.File, n *node) bool {
-	var have unix.Stat_t
-	err := unix.Fstatat(int(dst.Fd()), n.name, &have, unix.AT_SYMLINK_NOFOLLOW)
-	return err == nil && n.kind() == unix.S_IFREG && n.stat.Nlink == 1 &&
-		have.Mode == n.stat.Mode && have.Size == n.stat.Size && have.Mtim == n.stat.Mtim
 }
 
 // settle gives directories their metadata, the deepest first, and sees whether anything was changed.
@@ -220,11 +212,8 @@ func (r *replica) settle(ctx context.Context, dst, src *os.File, depth int) erro
 	}
 	err := each(ctx, src, func(n *node) error {
 		defer n.close()
-		if r.changed(n) {
-			return fmt.Errorf("%w: %q", ErrChanged, n.name)
-		}
-		if n.kind() != unix.S_IFDIR {
-			return nil
+		if err := r.unchanged(n); err != nil || n.kind() != unix.S_IFDIR {
+			return err
 		}
 		return r.both(dst, n, func(to, from *os.File) error { return r.settle(ctx, to, from, depth+1) })
 	})
@@ -241,8 +230,8 @@ func (r *replica) finishDir(dst, src *os.File) error {
 		return err
 	}
 	defer n.close()
-	if r.changed(n) {
-		return fmt.Errorf("%w: a directory has other entries", ErrChanged)
+	if err := r.unchanged(n); err != nil {
+		return err
 	}
 	meta, err := metadataOf(n)
 	if err != nil {
@@ -252,10 +241,16 @@ func (r *replica) finishDir(dst, src *os.File) error {
 	return finish(dst, ".", meta)
 }
 
-func (r *replica) changed(n *node) bool {
-	since, last := r.Since, n.stat.Ctim
-	if since == (unix.Timespec{}) {
-		return false
-	}
+// changed reports whether an entry was changed at that time or later.
+func changed(n *node, since unix.Timespec) bool {
+	last := n.stat.Ctim
 	return last.Sec > since.Sec || last.Sec == since.Sec && last.Nsec >= since.Nsec
+}
+
+// unchanged fails with ErrChanged when an entry was changed since the instant of the copy.
+func (r *replica) unchanged(n *node) error {
+	if r.Since != (unix.Timespec{}) && changed(n, r.Since) {
+		return fmt.Errorf("%w: %q", ErrChanged, n.name)
+	}
+	return nil
 }

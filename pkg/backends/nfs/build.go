@@ -1,7 +1,6 @@
 package nfs
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -17,15 +16,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// build makes the data and puts it in its place. It may be called again for the same record, also by another process.
-func (m *making) build(ctx context.Context, r *record) error {
-	switch r.Kind {
-	case snapshotKind:
-		return m.buildSnapshot(ctx, r)
-	case groupKind:
-		return m.buildGroup(ctx, r)
-	case volumeKind:
-	}
+// reserve takes the directory of a volume, and makes the directories above it. Kinds: Invalid for what is not the driver's, or is
+// another volume's; Busy.
+func (m *making) reserve(r *record) error {
 	if err := m.claim(r); err != nil {
 		return err
 	}
@@ -34,58 +27,15 @@ func (m *making) build(ctx context.Context, r *record) error {
 		return err
 	}
 	defer closeQuietly(parent)
-	base := path.Base(r.SubDir)
-	placed, err := m.placed(r, parent, base)
-	if err != nil || placed {
-		return err
+	there, err := exists(parent, path.Base(r.SubDir))
+	if err == nil && there {
+		err = notOurs(r.SubDir, m.share)
 	}
-	if err := m.fill(ctx, r); errors.Is(err, fs.ErrNotExist) {
-		return backends.Errorf(backends.Busy, "another controller goes on with it: ask again: %w", err)
-	} else if err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	err = unix.Renameat(int(m.share.Dir().Fd()), share.At(share.Staging, r.key()), int(parent.Fd()), base)
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return &os.LinkError{Op: "rename", Old: share.At(share.Staging, r.key()), New: r.SubDir, Err: err}
-	}
-	return nil
+	return err
 }
 
-// placed tells whether an earlier call has put the data in its place. A reservation is written after its draft is made,
-// so that a draft that is gone has been moved; and what is at the place beside a draft is not the driver's. Another controller may
-// move the draft between two looks: that is why it is looked at twice. Kinds: Invalid for what is not the driver's.
-func (m *making) placed(r *record, parent *os.File, base string) (bool, error) {
-	draft := share.At(share.Staging, r.key())
-	before, err := exists(m.share.Dir(), draft)
-	if err != nil {
-		return false, err
-	}
-	there, err := exists(parent, base)
-	switch {
-	case err != nil || there && !before:
-		return there, err
-	case !there && !before:
-		return false, m.redraft(r)
-	case !there:
-		return false, nil
-	}
-	after, err := exists(m.share.Dir(), draft)
-	if err != nil || !after {
-		return true, err
-	}
-	return false, backends.Errorf(backends.Invalid, "the directory %s is on %s already, and this driver did not make it for this volume: use another subDir, such as one with ${pv.metadata.name}", r.SubDir, m.share.Address)
-}
-
-// redraft makes a draft again that somebody has removed. Only then: were a draft made that another controller has just moved, the
-// empty directory would take the place of the volume.
-func (m *making) redraft(r *record) error {
-	if now, err := read(m.home, share.Making, r.Kind.makingName(r.ID)); err != nil || now.Turn != r.Turn {
-		return backends.Errorf(backends.Busy, "another controller has gone on with it: ask again")
-	}
-	return m.share.Files().Mkdir(share.At(share.Staging, r.key()), 0o700)
+func notOurs(dir string, s *share.Share) error {
+	return backends.Errorf(backends.Invalid, "the directory %s is on %s already, and this driver did not make it for this volume: use another subDir, such as one with ${pv.metadata.name}", dir, s.Address)
 }
 
 // exists tells whether there is something of that name, which is the driver's own but for its last element.
@@ -107,26 +57,56 @@ func claimOf(subDir string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// claim takes the directory for the volume. Kinds: Invalid when it is another volume's; Busy while that is being removed.
+// claim takes the directory for the volume. Kinds: Invalid when it is another volume's; Busy while that is being removed or made.
 func (m *making) claim(r *record) error {
-	holder, err := m.home.Claim(claimOf(r.SubDir), r.key())
+	name := claimOf(r.SubDir)
+	holder, err := m.home.Claim(name, r.key())
 	if err != nil || holder == r.key() {
 		return err
 	}
-	return m.taken(holder, r.SubDir)
+	if err := m.unclaimDead(m.home, name, holder); err != nil {
+		return err
+	}
+	if holder, err = m.home.Claim(name, r.key()); err != nil || holder == r.key() {
+		return err
+	}
+	return m.taken(holder, r)
+}
+
+// unclaimDead gives a directory free whose holder is not there and will not be.
+func (e *engine) unclaimDead(h *share.Home, name, holder string) error {
+	if dead, err := dead(h, holder); err != nil || !dead {
+		return err
+	}
+	return h.Unclaim(name, holder)
+}
+
+// dead reports whether a volume is not there and will not be: it has no token, and no record. The order is that in which a volume goes
+// through them. Those in making are of an earlier version of the driver.
+func dead(h *share.Home, key string) (bool, error) {
+	id, turn, _ := strings.Cut(key, "-")
+	for _, at := range [][2]string{{share.Staging, key}, {share.Making, string(volumeKind) + "-" + id}, {share.Volumes, id}, {share.Trash, key}} {
+		r, err := read(h, at[0], at[1]+suffix)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return false, err
+		case r.Turn == turn:
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // taken says whose a directory is.
-func (m *making) taken(holder, dir string) error {
-	if _, err := m.home.Read(share.Trash, holder+suffix); err == nil {
-		m.janitors.wake(m.share.Address)
-		return backends.Errorf(backends.Busy, "the directory %s is of a volume that is being deleted: ask again", dir)
-	}
+func (m *making) taken(holder string, r *record) error {
 	id, _, _ := strings.Cut(holder, "-")
-	if other, err := read(m.home, share.Volumes, id+suffix); err == nil {
-		return backends.Errorf(backends.Invalid, "the directory %s on %s belongs to the volume %q: a directory is for one volume; use another subDir, such as one with ${pv.metadata.name}", dir, m.share.Address, other.Name)
+	other, err := read(m.home, share.Volumes, id+suffix)
+	if err == nil && id != r.ID {
+		return backends.Errorf(backends.Invalid, "the directory %s on %s belongs to the volume %q: a directory is for one volume; use another subDir, such as one with ${pv.metadata.name}", r.SubDir, m.share.Address, other.Name)
 	}
-	return backends.Errorf(backends.Busy, "the directory %s is of a volume that is being made: ask again", dir)
+	m.janitors.add(m.share.Address)
+	return backends.Errorf(backends.Busy, "the directory %s is of a volume that is being made or deleted: ask again", r.SubDir)
 }
 
 // parent opens the directory that is to hold the volume's, and makes what is missing of it. It may not be in another
@@ -170,24 +150,10 @@ func (m *making) parentAt(at string) error {
 	if err != nil || holder == "" {
 		return err
 	}
+	if dead, err := dead(m.home, holder); err != nil || dead {
+		return err
+	}
 	return backends.Errorf(backends.Invalid, "the directory %s on %s belongs to another volume: a volume cannot be inside it; use another subDir", at, m.share.Address)
-}
-
-// fill makes the data in staging.
-func (m *making) fill(ctx context.Context, r *record) error {
-	files, draft := m.share.Files(), share.At(share.Staging, r.key())
-	if m.origin.folder != "" {
-		if err := m.copyFrom(ctx, r, draft); err != nil {
-			return err
-		}
-	}
-	switch {
-	case r.Permissions != 0:
-		return files.Chmod(draft, fileMode(r.Permissions))
-	case m.origin.folder == "":
-		return files.Chmod(draft, defaultPermissions)
-	}
-	return nil
 }
 
 // fileMode is permissions as package os has them.

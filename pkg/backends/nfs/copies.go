@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 const (
@@ -15,15 +14,27 @@ const (
 	copyWorkers = 8
 	// atOnce is how many copies run on a share at a time; others wait. Those of other shares do not: this one may be dead.
 	atOnce = 4
-	// reportTime is how often the log says how far a copy has come.
-	reportTime = 30 * time.Second
+	// maxCopies is how many copies the process knows at a time.
+	maxCopies = 256
 )
 
+// pace is how often the work in the background looks at what.
+type pace struct {
+	look     time.Duration // how often it is looked whether a copy is wanted
+	beat     time.Duration // how often an attempt shows that it is alive
+	kept     time.Duration // how long a copy goes on, or waits for being published, that no call asks for
+	patience time.Duration // how long an attempt has shown nothing that is taken for dead
+}
+
+func usualPace() pace {
+	return pace{look: time.Second, beat: 20 * time.Second, kept: 15 * time.Minute, patience: 5 * time.Minute}
+}
+
 // copies are the copies under way. A copy takes as long as it takes, and a request has a deadline: so a copy has a life of its
-// own, and each call that asks for it waits for a while. After the process was killed the next call begins it again, where
-// it was.
+// own, and each call that asks for it waits for a while. It belongs to this process: another one begins its own.
 type copies struct {
 	log   *slog.Logger
+	pace  pace
 	life  context.Context // of the work in the background, which is no request's
 	stop  context.CancelFunc
 	group sync.WaitGroup
@@ -33,79 +44,71 @@ type copies struct {
 	turns map[string]chan struct{} // by share
 }
 
-// job is one copy.
-type job struct {
-	progress tree.Progress
-	ended    chan struct{}
-	err      error // read after ended is closed
-}
-
 func newCopies(log *slog.Logger) *copies {
 	life, stop := context.WithCancel(context.Background())
-	return &copies{log: log, life: life, stop: stop, turns: map[string]chan struct{}{}, jobs: map[string]*job{}}
+	return &copies{log: log, pace: usualPace(), life: life, stop: stop, turns: map[string]chan struct{}{}, jobs: map[string]*job{}}
 }
 
-// run waits for the copy that is known by the key, and begins it if it is not under way. The outcome is told once.
-// Kinds: Busy, with its progress, when the context ends first; else the copy's own.
-func (c *copies) run(ctx context.Context, share, key string, work func(ctx context.Context, progress *tree.Progress) error) error {
-	j := c.begin(share, key, work)
+// run waits for the copy that is known by the key, and begins it if it is not under way, or if that is of something else. A
+// failure is told once. Kinds: Busy, with its progress, when the context ends first; else the copy's own.
+func (c *copies) run(ctx context.Context, key string, want *record, m *making) (*record, error) {
+	j, err := c.begin(key, want, m)
+	if err != nil {
+		return nil, err
+	}
+	defer c.leave(j)
 	select {
 	case <-j.ended:
 	case <-ctx.Done():
-		return backends.Errorf(backends.Busy, "the data is being copied: %d entries and %d bytes are done so far: ask again", j.progress.Entries.Load(), j.progress.Bytes.Load())
+		return nil, backends.Errorf(backends.Busy, "the data is being copied: %d entries and %d bytes are done so far: ask again", j.progress.Entries.Load(), j.progress.Bytes.Load())
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.jobs[key] == j {
-		delete(c.jobs, key)
+	if j.err != nil {
+		c.drop(key)
+		return nil, j.err
 	}
-	return j.err
+	return j.record, nil
 }
 
-func (c *copies) begin(share, key string, work func(ctx context.Context, progress *tree.Progress) error) *job {
+func (c *copies) begin(key string, want *record, m *making) (*job, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if j := c.jobs[key]; j != nil {
-		return j
-	}
-	j := &job{ended: make(chan struct{})}
-	c.jobs[key] = j
-	turns := c.turns[share]
-	if turns == nil {
-		turns = make(chan struct{}, atOnce)
-		c.turns[share] = turns
-	}
-	c.group.Go(func() {
-		defer close(j.ended)
-		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
-			j.err = c.reported(key, j, work)
-		case <-c.life.Done():
-			j.err = backends.Errorf(backends.Unavailable, "the driver is stopping")
+		if j.record.sameAs(want) {
+			j.waiting++
+			return j, nil
 		}
-	})
-	return j
+		j.end()
+	} else if len(c.jobs) >= maxCopies {
+		return nil, backends.Errorf(backends.Busy, "%d copies are under way: ask again", maxCopies)
+	}
+	life, end := context.WithCancel(c.life)
+	j := &job{record: want, end: end, ended: make(chan struct{}), waiting: 1}
+	c.jobs[key] = j
+	where := m.share.Address.String()
+	if c.turns[where] == nil {
+		c.turns[where] = make(chan struct{}, atOnce)
+	}
+	turns := c.turns[where]
+	c.group.Go(func() { c.live(life, key, j, m, turns) })
+	return j, nil
 }
 
-// reported does the work, and says in the log how it goes if it takes long.
-func (c *copies) reported(key string, j *job, work func(ctx context.Context, progress *tree.Progress) error) error {
-	begin := time.Now()
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		tick := time.NewTicker(reportTime)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				c.log.Info("copying", "what", key, "entries", j.progress.Entries.Load(), "bytes", j.progress.Bytes.Load(), "since", time.Since(begin).Round(time.Second))
-			case <-done:
-				return
-			}
-		}
-	}()
-	return work(c.life, &j.progress)
+// leave notes that a call does not wait any more.
+func (c *copies) leave(j *job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j.waiting--
+	j.left = time.Now()
+}
+
+// drop ends a copy, whether it is under way or waits for being published.
+func (c *copies) drop(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if j := c.jobs[key]; j != nil {
+		j.end()
+		delete(c.jobs, key)
+	}
 }
 
 // close stops the copies, and waits a little for them.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
@@ -151,15 +150,9 @@ func (w *world) ask(what string, call func() error) {
 	})
 }
 
-// removeForgotten makes drafts that nobody has a record of old enough to be removed.
+// removeForgotten has nobody wait for what may be alive.
 func (w *world) removeForgotten() {
 	w.Helper()
-	old := time.Now().Add(-2 * forgottenAfter)
-	entries, err := os.ReadDir(w.path(share.HomeName, share.Staging))
-	w.must(err)
-	for _, entry := range entries {
-		w.must(os.Chtimes(w.path(share.HomeName, share.Staging, entry.Name()), old, old))
-	}
-	w.reopen()
+	w.hurry(func(p *pace) { p.patience = 50 * time.Millisecond })
 	w.ask("waking the janitor", func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })
 }

@@ -29,6 +29,10 @@ func (e *engine) remove(ctx context.Context, k kind, text string) error {
 		if r.Group != nil {
 			return backends.Errorf(backends.InUse, "it belongs to the group snapshot %s: delete that", r.Group.Handle)
 		}
+		// What an earlier call is making yet must not come after the deletion.
+		if err := e.fence(s, h, r.ID, ""); err != nil {
+			return err
+		}
 		if err := h.Move(k.folder(), r.ID+suffix, share.Trash, r.key()+suffix); err != nil {
 			return err
 		}
@@ -41,33 +45,13 @@ func (e *engine) remove(ctx context.Context, k kind, text string) error {
 	})
 }
 
-// abandon gives up what is being made. Of several who try one does. Kinds: Busy when somebody else has gone on with it.
-func (m *making) abandon(ctx context.Context, r *record) error {
-	gone := *r
-	gone.OnDelete = deleteData // Nobody has ever seen what is in it.
-	data, err := gone.encode()
-	if err != nil {
-		return err
-	}
-	name := r.Kind.makingName(r.ID)
-	if now, err := read(m.home, share.Making, name); err != nil || now.Turn != r.Turn {
-		return backends.Errorf(backends.Busy, "another controller goes on with it: ask again")
-	}
-	if err := m.home.Replace(share.Making, name, data); err != nil {
-		return err
-	}
-	if err := m.home.Move(share.Making, name, share.Trash, r.key()+suffix); err != nil {
-		return err
-	}
-	if err := m.dispose(m.share, m.home, &gone); err != nil {
-		m.log.WarnContext(ctx, "what was begun could not be taken away yet", "share", m.share.Address.String(), "directory", r.SubDir, "error", err)
-	}
-	m.janitors.add(m.share.Address)
-	return nil
-}
-
 // dispose takes the directory of what is in the trash from its place, and gives the place free. It may be called again.
 func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
+	for _, p := range r.parts() { // What was not put in its place yet never will be.
+		if err := moveAway(s.Dir(), share.At(share.Staging, p.draft), s.Dir(), share.At(share.Trash, p.draft)); err != nil {
+			return err
+		}
+	}
 	switch r.Kind {
 	case snapshotKind:
 		return toTrash(s, s.Dir(), share.At(share.Snapshots, r.key()), r)
@@ -76,15 +60,15 @@ func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	case volumeKind:
 	}
 	defer e.disposing.hold(r.key())()
-	draft, err := exists(s.Dir(), share.At(share.Staging, r.key()))
-	if err != nil {
-		return err
-	}
 	holder, err := h.Claimed(claimOf(r.SubDir))
 	if err != nil || holder != r.key() { // Another volume's by now, or nobody's.
 		return err
 	}
-	if !draft { // Else what is at the place is not this volume's.
+	away, err := exists(s.Dir(), share.At(share.Trash, r.key()))
+	if err != nil {
+		return err
+	}
+	if !away { // Else what is at the place is not this volume's.
 		if err := e.vacate(s, r); err != nil {
 			return err
 		}
@@ -144,20 +128,23 @@ func moveDir(from *os.File, name string, to *os.File, target string) error {
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil
-	case err == nil && stat.Mode&unix.S_IFMT != unix.S_IFDIR:
+	case err != nil:
+		return &os.PathError{Op: "stat", Path: name, Err: err}
+	case stat.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return backends.Errorf(backends.Unavailable, "%s is no directory (%s): it is left alone", name, fs.FileMode(stat.Mode&0o777))
-	case err == nil:
-		err = unix.Renameat(int(from.Fd()), name, int(to.Fd()), target)
 	}
+	return moveAway(from, name, to, target)
+}
+
+// moveAway moves what may be gone already.
+func moveAway(from *os.File, name string, to *os.File, target string) error {
+	err := unix.Renameat(int(from.Fd()), name, int(to.Fd()), target)
 	if errors.Is(err, unix.EACCES) { // A directory that may not be written to cannot move; its owner may change that.
 		if unix.Fchmodat(int(from.Fd()), name, 0o700, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			err = unix.Renameat(int(from.Fd()), name, int(to.Fd()), target)
 		}
 	}
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return &os.LinkError{Op: "rename", Old: name, New: target, Err: err}
 	}
 	return nil

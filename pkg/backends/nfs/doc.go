@@ -13,7 +13,8 @@
 //	.stowage/volumes/<id>.json            the record of a volume that is there
 //	.stowage/snapshots/<id>.json          that of a snapshot; its data is in snapshots/<id>-<turn>/
 //	.stowage/groups/<id>.json             that of a group of snapshots, each of which has its own and is there while this one is
-//	.stowage/making/<kind>-<id>.json      the record of what is being made; its data is in staging/<id>-<turn>/
+//	.stowage/staging/<id>-<turn>.json     the token of an attempt to make one: the record that will be; its data is in staging/<id>-<turn>/
+//	.stowage/making/                      what an earlier version of the driver was making
 //	.stowage/trash/<id>-<turn>.json       the record of what is being removed, with its data beside it
 //	.stowage/retained/<id>-<turn>.json    the record of a deleted volume whose directory was left where it is
 //	.stowage/claims/<hash of a path>      a symbolic link that names the volume to which the directory belongs
@@ -24,11 +25,19 @@
 //
 // # Making and removing
 //
-// The draft of the data is made in staging; then the record in making, exclusively, which takes the name; then the claim on the
-// directory, exclusively; then the data is moved to its place, and last the record to volumes, by which the volume is
-// there. A call that is repeated, by whichever process, goes on after the last step that was done. Removing is the other way
-// round: the record goes to trash, by which the volume is gone, then the directory, and then the claim is dropped; a
-// janitor removes what is in trash. The snapshots of a group are made one after the other, each as its volume was when the group was
-// begun, by the server's clock; the group's record comes last, and goes first. Each step is one call that the server does as a whole. None relies on O_EXCL or
-// RENAME_NOREPLACE, which not all versions have, nor on locks.
+// Every attempt has a token and a draft of its own in staging, under a number that nobody uses again. When the draft is whole, and the
+// directory is claimed, one link gives the token its name among the records, by which the volume is there; then the data is moved to its
+// place. The link is exclusive, so that of several attempts one wins. And it fails for who has lost the token: who begins a
+// later attempt, or deletes, removes the tokens of all earlier ones first. So a controller that was stopped at any instant
+// and goes on when others have taken over can touch nothing but its own draft. The moves after the link can be done once only, since
+// each takes a name away that does not come back: whoever finds them undone does them. An attempt is alive while its token is touched; a janitor
+// removes the tokens that have not been for long, by its own clock, and drafts without one.
+//
+// A copy belongs to the process that makes it, goes on when the call that began it has ended, and is found by the next. It is of one
+// instant: changes of the source are noticed at the end. The snapshots of a group are
+// copied one after the other, each as its volume was when the first was begun; the group's record shows them all.
+//
+// Removing is the other way round: the record goes to trash, by which the volume is gone, then the directory, and then the claim is
+// dropped; a janitor removes what is in trash. Nothing needs to be written for that. Each step is one call that the server does as a whole.
+// None relies on O_EXCL or RENAME_NOREPLACE, which not all versions have, nor on locks.
 package nfs

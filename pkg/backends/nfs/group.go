@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
@@ -38,8 +37,7 @@ func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpe
 			return err
 		}
 		m := &making{engine: e.engine, share: s, home: h, place: place{hd.address, hd.share}}
-		m.origin.anyInstant = p.SourceInUse == copyInUse
-		r, err := m.group(ctx, spec)
+		r, err := m.group(ctx, spec, p.SourceInUse == copyInUse)
 		if err != nil {
 			return err
 		}
@@ -71,62 +69,36 @@ func (e *engine) shareOf(volumes []string) (hd handle, err error) {
 	return hd, nil
 }
 
-func (m *making) group(ctx context.Context, spec backends.GroupSpec) (*record, error) {
+func (m *making) group(ctx context.Context, spec backends.GroupSpec, anyInstant bool) (*record, error) {
 	id, err := m.home.ID(string(groupKind), spec.Name)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := m.lock(m.share, groupKind, id)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if err := m.free(groupKind, id); err != nil {
-		return nil, err
-	}
-	r, err := m.plannedGroup(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	return m.make(ctx, r)
+	return m.make(ctx, groupKind, id, func() (*record, error) { return m.plannedGroup(spec, id, anyInstant) })
 }
 
-// plannedGroup decides what the group will be. Kinds: NotFound for a volume.
-func (m *making) plannedGroup(ctx context.Context, spec backends.GroupSpec) (*record, error) {
-	id, err := m.home.ID(string(groupKind), spec.Name)
-	if err != nil {
+// plannedGroup decides what the group will be. Its snapshots have IDs of this attempt alone, so that none of another is in the way.
+// Kinds: NotFound for a volume.
+func (m *making) plannedGroup(spec backends.GroupSpec, id string, anyInstant bool) (*record, error) {
+	r := &record{Kind: groupKind, ID: id, Name: spec.Name}
+	if err := m.complete(r); err != nil {
 		return nil, err
 	}
-	r := &record{Kind: groupKind, ID: id, Name: spec.Name}
 	for _, volume := range spec.Volumes {
-		size, err := (&origin{kind: volumeKind, handle: volume}).check(m)
+		from := origin{kind: volumeKind, handle: volume, anyInstant: anyInstant}
+		size, err := from.check(m)
 		if err != nil {
 			return nil, err
 		}
-		memberID, err := m.home.ID("member", spec.Name+"\x00"+volume)
+		memberID, err := m.home.ID("member", r.Turn+"\x00"+volume)
 		if err != nil {
 			return nil, err
 		}
 		r.SizeBytes += size
 		r.Members = append(r.Members, member{ID: memberID, Volume: volume})
+		m.origins = append(m.origins, from)
 	}
-	if !m.origin.anyInstant {
-		if r.Since, err = m.serverTime(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return r, m.complete(r)
-}
-
-// serverTime is the time of the share's filesystem.
-func (m *making) serverTime(ctx context.Context) (time.Time, error) {
-	dir, err := openDir(m.share, share.At(share.Staging, ""))
-	if err != nil {
-		return time.Time{}, err
-	}
-	defer closeQuietly(dir)
-	at, err := now(ctx, dir)
-	return time.Unix(at.Unix()).UTC(), err
+	return r, nil
 }
 
 // describeGroup is a group as the contract has it.

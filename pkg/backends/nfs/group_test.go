@@ -1,10 +1,12 @@
 package nfs
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
@@ -20,53 +22,38 @@ func (w *world) twoVolumes() (handles []string) {
 	return handles
 }
 
-// begin reserves a group as a process does that is killed before it has copied anything.
-func (w *world) begin(spec backends.GroupSpec) {
-	w.Helper()
-	w.making(spec.Volumes, func(m *making) {
-		r, err := m.plannedGroup(w.Context(), spec)
-		w.must(err)
-		_, err = m.reserve(w.Context(), r)
-		w.must(err)
-	})
-}
-
-// making calls f with what the calls that make a group have.
-func (w *world) making(volumes []string, f func(*making)) {
-	w.Helper()
-	hd, err := w.shareOf(volumes)
-	w.must(err)
-	s, release, err := w.pool.Hold(w.Context(), hd.address)
-	w.must(err)
-	defer release()
-	h, err := w.homeOf(s, hd)
-	w.must(err)
-	f(&making{engine: w.engine, share: s, home: h, place: place{hd.address, hd.share}})
-}
-
-// A group that is gone on with is of the instant at which it was begun, or it is given up as a whole.
-func TestGroupKeepsItsInstant(t *testing.T) {
+// A group is of one instant, or it is refused as a whole and nothing of it stays.
+func TestGroupIsOfOneInstant(t *testing.T) {
 	w := newWorld(t)
 	spec := backends.GroupSpec{Name: "g", Volumes: w.twoVolumes()}
+	for i := range 300 {
+		w.write("x", "one", fmt.Sprint("file", i))
+	}
 	w.noticed()
-	w.begin(spec)
-	w.write("second", "two", "file")
-	w.reopen()
+	stop := w.writing("two")
 	_, err := w.CreateGroup(w.Context(), spec)
-	w.fails("a group with a volume that was written to since it was begun", err, backends.InUse, "written to")
+	w.fails("a group with a volume that is written to", err, backends.InUse, "written to")
+	stop()
 	w.tidy(2, 0)
 	_, err = w.FindGroup(w.Context(), spec.Name)
 	w.fails("finding it then", err, backends.NotFound)
-	w.noticed()
-	w.ask("beginning again", func() error { _, err := w.CreateGroup(w.Context(), spec); return err })
-	g, err := w.FindGroup(w.Context(), spec.Name)
-	w.must(err)
+	var g *backends.Group
+	w.ask("asking again", func() error {
+		var err error
+		g, err = w.CreateGroup(w.Context(), spec)
+		return unless(err, backends.InUse)
+	})
+	for g == nil { // The volume must be left alone for a while first.
+		<-time.After(100 * time.Millisecond)
+		g, err = w.CreateGroup(w.Context(), spec)
+		w.must(unless(err, backends.InUse))
+	}
 	w.tidy(2, 2)
-	for i, want := range []string{"first", "second"} {
-		restored, err := w.Restore(w.Context(), in("restored "+want, "restored-"+want, deleteData), g.Snapshots[i].Handle)
+	for i, name := range []string{"one", "two"} {
+		restored, err := w.Restore(w.Context(), in("restored "+name, "restored-"+name, deleteData), g.Snapshots[i].Handle)
 		w.must(err)
-		if data, err := os.ReadFile(w.path(restored.Attributes["subDir"], "file")); err != nil || string(data) != want {
-			t.Errorf("member %d has %q (%v), want %q", i, data, err, want)
+		if have, want := contents(t, w.path(restored.Attributes["subDir"])), contents(t, w.path(name)); have != want {
+			t.Errorf("member %d has\n%s\nwant\n%s", i, have, want)
 		}
 	}
 	w.must(w.DeleteGroup(w.Context(), g.Handle))
@@ -110,23 +97,6 @@ func TestGroupThatWasGivenUp(t *testing.T) {
 		_, err := w.GetSnapshot(w.Context(), s.Handle)
 		w.must(err)
 	}
-}
-
-// A controller that was slow finds its group given up by another one, and leaves none of the snapshots it has made since.
-func TestGroupGivenUpByAnother(t *testing.T) {
-	w := newWorld(t)
-	spec := backends.GroupSpec{Name: "g", Volumes: w.twoVolumes()}
-	w.noticed()
-	w.making(spec.Volumes, func(slow *making) {
-		r, err := slow.plannedGroup(w.Context(), spec)
-		w.must(err)
-		_, err = slow.reserve(w.Context(), r)
-		w.must(err)
-		w.making(spec.Volumes, func(other *making) { w.must(other.abandon(w.Context(), r)) })
-		w.ask("building", func() error { return slow.buildGroup(w.Context(), r) })
-		w.fails("finishing it", slow.commit(r), backends.Busy, "given it up")
-	})
-	w.tidy(2, 0)
 }
 
 // A group's record holds all of its members, however long their names are.

@@ -22,12 +22,12 @@ const (
 	firstRetry, lastRetry = time.Second, time.Minute
 	// closeGrace is how long the end of the process waits for the work in the background.
 	closeGrace = 5 * time.Second
-	// forgottenAfter is the age of a draft that nobody has a record of, after which it is removed.
-	forgottenAfter = time.Hour
+	// claimsSwept is how often claims of nobody are looked for, which takes reading all of them.
+	claimsSwept = 15 * time.Minute
 )
 
-// janitors remove what is in the trash of the shares, in the background: one goroutine for each share that has some.
-// What they do not finish, they or those of another process do later: the trash itself says what there is to do.
+// janitors remove what is in the trash of the shares, and what dead attempts left, in the background: one goroutine for each share that has
+// some. What they do not finish, they or those of another process do later: the share itself says what there is to do.
 type janitors struct {
 	engine *engine
 	life   context.Context // of the work in the background, which is no request's
@@ -35,15 +35,18 @@ type janitors struct {
 	group  sync.WaitGroup
 
 	mu     sync.Mutex
-	known  map[string]bool      // shares that were looked at since the start
-	swept  map[string]time.Time // when forgotten drafts were last looked for
-	active map[string]bool      // shares with a goroutine; true when there is more to do since it began its round
+	known  map[string]bool          // shares that were looked at since the start
+	swept  map[string]time.Time     // when claims of nobody were last looked for
+	active map[string]chan struct{} // shares with a goroutine, which is told here that there is more to do
+	seen   map[string]sighting      // by the path of what may be alive
 	closed bool
 }
 
 func newJanitors(e *engine) *janitors {
 	life, stop := context.WithCancel(context.Background())
-	return &janitors{engine: e, life: life, stop: stop, known: map[string]bool{}, swept: map[string]time.Time{}, active: map[string]bool{}}
+	return &janitors{
+		engine: e, life: life, stop: stop, known: map[string]bool{}, swept: map[string]time.Time{}, active: map[string]chan struct{}{}, seen: map[string]sighting{},
+	}
 }
 
 // wake has a share looked at, if that was not done since the start: for what an earlier process left.
@@ -65,71 +68,94 @@ func (j *janitors) add(address export.Address) {
 	}
 	name := address.String()
 	j.known[name] = true
-	if _, runs := j.active[name]; runs {
-		j.active[name] = true
+	if more, runs := j.active[name]; runs {
+		select {
+		case more <- struct{}{}:
+		default:
+		}
 		return
 	}
-	j.active[name] = false
-	j.group.Go(func() { j.work(address) })
+	more := make(chan struct{}, 1)
+	j.active[name] = more
+	j.group.Go(func() { j.work(address, more) })
 }
 
-// work makes rounds until one has found all done.
-func (j *janitors) work(address export.Address) {
+// work makes rounds until one has found all done. Between two rounds it waits for what may be alive yet, and after a failure for the
+// server.
+func (j *janitors) work(address export.Address, more chan struct{}) {
 	wait := firstRetry
 	for {
-		err := j.round(address)
+		alive, err := j.round(address)
 		if j.engine.pool.Distrust(address, err); errors.Is(err, unix.ESTALE) {
-			err = j.round(address)
+			alive, err = j.round(address)
 		}
-		if err != nil && j.life.Err() == nil {
+		switch {
+		case err != nil && j.life.Err() == nil:
 			j.engine.log.Warn("trash could not be removed: it is tried again", "share", address.String(), "after", wait, "error", err)
-			select {
-			case <-time.After(wait):
-				wait = min(2*wait, lastRetry)
-				continue
-			case <-j.life.Done():
-			}
+			j.pause(wait, nil)
+			wait = min(2*wait, lastRetry)
+			continue
+		case alive && j.life.Err() == nil:
+			j.pause(j.engine.copies.pace.patience/2, more)
 		}
 		wait = firstRetry
-		if j.done(address.String()) {
+		if !alive && j.done(address.String(), more) || j.life.Err() != nil {
 			return
 		}
 	}
 }
 
+// pause waits so long, or until there is more to do.
+func (j *janitors) pause(wait time.Duration, more <-chan struct{}) {
+	select {
+	case <-time.After(wait):
+	case <-more:
+	case <-j.life.Done():
+	}
+}
+
 // done tells whether the goroutine may end, and notes that it does.
-func (j *janitors) done(name string) bool {
+func (j *janitors) done(name string, more <-chan struct{}) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.active[name] && j.life.Err() == nil {
-		j.active[name] = false
+	select {
+	case <-more:
 		return false
+	default:
 	}
 	delete(j.active, name)
 	return true
 }
 
-// round removes all that is in the trash of a share.
-func (j *janitors) round(address export.Address) error {
+// round removes all that is in the trash of a share and all that dead attempts left there. It reports whether there is something that may
+// be alive.
+func (j *janitors) round(address export.Address) (alive bool, err error) {
 	s, release, err := j.engine.pool.HoldBriefly(j.life, address)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer release()
 	h, err := s.Home(false)
 	if err != nil {
-		return err
+		return false, err
 	}
+	earlier := j.earlier(s, h)
+	err = errors.Join(earlier, j.trash(s, h))
+	alive, failed := j.drafts(s, h)
+	err = errors.Join(err, failed)
+	if err == nil && j.sweepDue(address.String()) {
+		err = j.claims(s, h)
+	}
+	return alive, err
+}
+
+// trash removes all that is in the trash.
+func (j *janitors) trash(s *share.Share, h *share.Home) error {
 	names, err := h.Names(share.Trash, "")
 	if err != nil {
 		return err
 	}
-	pieces := map[string][]string{} // A deep tree is removed in pieces, beside the first: key.1, key.2 and so on.
-	for _, name := range names {
-		key, _, _ := strings.Cut(name, ".")
-		pieces[key] = append(pieces[key], name)
-	}
-	for key, names := range pieces {
+	for key, names := range pieces(names) {
 		if err := j.life.Err(); err != nil {
 			return err
 		}
@@ -137,17 +163,24 @@ func (j *janitors) round(address export.Address) error {
 			err = errors.Join(err, failed)
 		}
 	}
-	if j.sweepDue(address.String()) {
-		err = errors.Join(err, j.forgotten(s, h))
-	}
 	return err
 }
 
-// sweepDue tells whether it is time to look for forgotten drafts, which takes reading every record of what is being made.
+// pieces are names by the key of the thing to which they belong. A deep tree is removed in pieces, beside the first: key.1, key.2 and so on.
+func pieces(names []string) map[string][]string {
+	all := map[string][]string{}
+	for _, name := range names {
+		key, _, _ := strings.Cut(name, ".")
+		all[key] = append(all[key], name)
+	}
+	return all
+}
+
+// sweepDue tells whether it is time to look for claims of nobody.
 func (j *janitors) sweepDue(name string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if time.Since(j.swept[name]) < forgottenAfter/4 {
+	if last, ok := j.swept[name]; ok && time.Since(last) < claimsSwept {
 		return false
 	}
 	j.swept[name] = time.Now()
@@ -170,8 +203,14 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 	if err := j.engine.dispose(s, h, r); err != nil {
 		return err
 	}
-	if !slices.Contains(pieces, key) {
-		pieces = append(pieces, key) // dispose has just moved it there
+	unseen, err := exists(s.Dir(), share.At(share.Trash, key)) // It never was in its place, if its directory stays there.
+	if err != nil {
+		return err
+	}
+	for _, p := range r.parts() { // dispose has just moved them there
+		if !slices.Contains(pieces, p.draft) {
+			pieces = append(pieces, p.draft)
+		}
 	}
 	for _, name := range pieces {
 		if name == key+suffix {
@@ -181,46 +220,13 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 			return err
 		}
 	}
-	for _, name := range []string{key, key + linksSuffix} {
-		if err := tree.Remove(j.life, path.Join(s.Path(), share.At(share.Staging, name))); err != nil {
-			return err
-		}
-	}
 	if took := time.Since(begin); took > time.Second {
 		j.engine.log.Info("removed what was deleted", "share", s.Address.String(), "directory", r.SubDir, "took", took)
 	}
-	if r.Kind == volumeKind && r.OnDelete == retainData {
+	if r.Kind == volumeKind && r.OnDelete == retainData && !unseen {
 		return h.Move(share.Trash, key+suffix, share.Retained, key+suffix)
 	}
 	return h.Remove(share.Trash, key+suffix)
-}
-
-// forgotten removes old drafts that no record speaks of: a process ended between making one and its record.
-func (j *janitors) forgotten(s *share.Share, h *share.Home) error {
-	names, err := h.Names(share.Staging, "")
-	if err != nil || len(names) == 0 {
-		return err
-	}
-	begun, err := h.Names(share.Making, suffix)
-	if err != nil {
-		return err
-	}
-	spoken := map[string]bool{}
-	for _, name := range begun {
-		if r, err := read(h, share.Making, name+suffix); err == nil {
-			spoken[r.key()] = true
-		}
-	}
-	for _, name := range names {
-		info, err := s.Files().Lstat(share.At(share.Staging, name))
-		if err != nil || spoken[strings.TrimSuffix(name, linksSuffix)] || time.Since(info.ModTime()) < forgottenAfter {
-			continue
-		}
-		if err := tree.Remove(j.life, path.Join(s.Path(), share.At(share.Staging, name))); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // close ends the work, and waits a little for it: what hangs in the kernel ends with the process.

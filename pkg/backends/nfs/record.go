@@ -21,14 +21,14 @@ const recordVersion = 1
 const suffix = ".json"
 
 // record is all that is known of a volume, a snapshot or a group of snapshots. It is in the home's folder volumes, snapshots or
-// groups once the thing is whole, before that in making, and in trash while it is being removed.
+// groups once the thing is published, before that in staging, and in trash while it is being removed.
 type record struct {
 	Version int    `json:"version"`
 	Kind    kind   `json:"kind"`
 	ID      string `json:"id"`
 	Handle  string `json:"handle"`
 	Name    string `json:"name"`
-	// Turn tells this thing from an earlier or later one of the same name.
+	// Turn is of the attempt that made this thing: it tells it from an earlier or later one of the same name.
 	Turn           string    `json:"turn"`
 	CreatedAt      time.Time `json:"createdAt"`
 	SizeBytes      int64     `json:"sizeBytes"`
@@ -46,14 +46,13 @@ type record struct {
 	Group *membership `json:"group,omitempty"`
 
 	// Of a group.
-	Members []member  `json:"members,omitempty"`
-	Since   time.Time `json:"since,omitzero"` // by the server's clock: nothing may have changed from then on; zero if it may
+	Members []member `json:"members,omitempty"`
 }
 
 // key names this thing among all of the share, earlier and later ones of its name too.
 func (r *record) key() string { return r.ID + "-" + r.Turn }
 
-// folder is where the record is once the thing is whole.
+// folder is where the record is once the thing is published.
 func (k kind) folder() string {
 	switch k {
 	case snapshotKind:
@@ -65,8 +64,40 @@ func (k kind) folder() string {
 	return share.Volumes
 }
 
-// makingName is the name of the record of what is being made.
-func (k kind) makingName(id string) string { return string(k) + "-" + id + suffix }
+// part is a piece of what is made: its name in staging, and its place once the record is published, from the share's root.
+type part struct{ draft, place string }
+
+// parts are in the order in which they are put in their places.
+func (r *record) parts() []part {
+	switch r.Kind {
+	case snapshotKind:
+		return []part{{r.key(), share.At(share.Snapshots, r.key())}}
+	case groupKind:
+		var all []part
+		for i, of := range r.Members { // A snapshot's record comes after its data: who sees it finds that.
+			all = append(all, part{r.draftOf(i), share.At(share.Snapshots, of.ID+"-"+r.Turn)},
+				part{r.draftOf(i) + suffix, share.At(share.Snapshots, of.ID+suffix)})
+		}
+		return all
+	case volumeKind:
+	}
+	return []part{{r.key(), r.SubDir}}
+}
+
+// drafts are the directories in staging that are filled, one for each origin.
+func (r *record) drafts() []string {
+	if r.Kind != groupKind {
+		return []string{r.key()}
+	}
+	var all []string
+	for i := range r.Members {
+		all = append(all, r.draftOf(i))
+	}
+	return all
+}
+
+// draftOf is the name of a member's data in staging. It belongs to the group's draft, as all names do that begin with its key.
+func (r *record) draftOf(member int) string { return fmt.Sprintf("%s.m%d", r.key(), member) }
 
 func (r *record) encode() ([]byte, error) {
 	data, err := json.MarshalIndent(r, "", "  ")

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
@@ -49,7 +47,7 @@ func (e *controllerSide) CreateSnapshot(ctx context.Context, spec backends.Snaps
 			return err
 		}
 		m := &making{engine: e.engine, share: s, home: h, place: place{hd.address, hd.share}}
-		m.origin = origin{kind: volumeKind, handle: spec.Volume, anyInstant: p.SourceInUse == copyInUse}
+		m.origins = []origin{{kind: volumeKind, handle: spec.Volume, anyInstant: p.SourceInUse == copyInUse}}
 		r, err := m.snapshot(ctx, spec)
 		if err == nil {
 			made.Store(e.describeSnapshot(r))
@@ -86,46 +84,17 @@ func (m *making) snapshot(ctx context.Context, spec backends.SnapshotSpec) (*rec
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := m.lock(m.share, snapshotKind, id)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if err := m.free(snapshotKind, id); err != nil {
-		return nil, err
-	}
-	if err := m.places.check(m.place.Name, spec.Topology); err != nil {
-		return nil, err
-	}
-	size, err := m.origin.check(m)
-	if err != nil {
-		return nil, err
-	}
-	r := &record{Kind: snapshotKind, ID: id, Name: spec.Name, SizeBytes: size, SourceVolume: spec.Volume}
-	if err := m.complete(r); err != nil {
-		return nil, err
-	}
-	return m.make(ctx, r)
-}
-
-// buildSnapshot makes the copy and puts it beside the other snapshots. It may be called again.
-func (m *making) buildSnapshot(ctx context.Context, r *record) error {
-	placed, err := exists(m.share.Dir(), share.At(share.Snapshots, r.key()))
-	if err != nil || placed {
-		return err
-	}
-	draft := share.At(share.Staging, r.key())
-	if begun, err := exists(m.share.Dir(), draft); err != nil {
-		return err
-	} else if !begun {
-		if err := m.redraft(r); err != nil {
-			return err
+	return m.make(ctx, snapshotKind, id, func() (*record, error) {
+		if err := m.places.check(m.place.Name, spec.Topology); err != nil {
+			return nil, err
 		}
-	}
-	if err := m.copyFrom(ctx, r, draft); err != nil {
-		return err
-	}
-	return unix.Renameat(int(m.share.Dir().Fd()), draft, int(m.share.Dir().Fd()), share.At(share.Snapshots, r.key()))
+		size, err := m.origins[0].check(m)
+		if err != nil {
+			return nil, err
+		}
+		r := &record{Kind: snapshotKind, ID: id, Name: spec.Name, SizeBytes: size, SourceVolume: spec.Volume}
+		return r, m.complete(r)
+	})
 }
 
 // describeSnapshot is a snapshot as the contract has it.

@@ -197,51 +197,6 @@ func TestEnumerationAfterRestart(t *testing.T) {
 	}
 }
 
-func TestCopiesAreResumed(t *testing.T) {
-	w := newWorld(t)
-	v := w.make(in("one", "one", deleteData))
-	for i := range 50 {
-		w.write(strings.Repeat("x", 1000), "one", fmt.Sprint("dir", i%5), fmt.Sprint("file", i))
-	}
-	w.must(os.Link(w.path("one", "dir0", "file0"), w.path("one", "dir1", "linked")))
-	// What a process left that was killed in the middle of a copy: a reservation, and a draft with a part of the files.
-	s, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "snap", Volume: v.Handle})
-	w.must(err)
-	h, err := w.parse(snapshotKind, s.Handle)
-	w.must(err)
-	record := w.path(share.At(share.Snapshots, h.id+suffix))
-	r, err := decodeRecord(readFile(t, record), "")
-	w.must(err)
-	draft := w.path(share.At(share.Staging, r.key()))
-	w.must(os.Rename(w.path(share.At(share.Snapshots, r.key())), draft))
-	w.must(os.Rename(record, w.path(share.At(share.Making, snapshotKind.makingName(h.id)))))
-	w.must(os.WriteFile(filepath.Join(draft, "dir2", "file2"), []byte("half"), 0o600))
-	w.must(os.Remove(filepath.Join(draft, "dir3", "file3")))
-	kept, err := os.Stat(filepath.Join(draft, "dir4", "file4"))
-	w.must(err)
-	w.reopen()
-	again, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "snap", Volume: v.Handle})
-	w.must(err)
-	if again.Handle != s.Handle {
-		t.Errorf("the resumed snapshot is %q, want %q", again.Handle, s.Handle)
-	}
-	data := share.At(share.Snapshots, r.key())
-	for _, file := range []string{"dir2/file2", "dir3/file3"} {
-		if text := readFile(t, w.path(data, file)); len(text) != 1000 {
-			t.Errorf("%s has %d bytes, want 1000", file, len(text))
-		}
-	}
-	if now, err := os.Stat(w.path(data, "dir4", "file4")); err != nil || !os.SameFile(kept, now) {
-		t.Errorf("a file that was copied before is copied again: %v", err)
-	}
-	a, err := os.Stat(w.path(data, "dir0", "file0"))
-	w.must(err)
-	if b, err := os.Stat(w.path(data, "dir1", "linked")); err != nil || !os.SameFile(a, b) {
-		t.Errorf("a hard link is lost: %v", err)
-	}
-	w.tidy(1, 1)
-}
-
 func TestHealth(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "one", deleteData)

@@ -35,7 +35,7 @@ func (j *janitors) look(before map[string]bool) map[string]bool {
 	var looks sync.WaitGroup
 	for _, p := range j.engine.known.sorted() {
 		looks.Go(func() {
-			names, err := j.trash(p)
+			names, err := j.trashOf(p)
 			if err != nil {
 				j.engine.log.Debug("the trash of a share could not be looked at", "share", p.key(), "error", oneLine{err})
 			}
@@ -55,8 +55,8 @@ func (j *janitors) look(before map[string]bool) map[string]bool {
 	return now
 }
 
-// trash lists the records of what is to be removed from a share.
-func (j *janitors) trash(p place) ([]string, error) {
+// trashOf lists the records of what is to be removed from a share.
+func (j *janitors) trashOf(p place) ([]string, error) {
 	ctx, cancel := context.WithTimeout(j.life, probeTime)
 	defer cancel()
 	found := make(chan []string, 1)

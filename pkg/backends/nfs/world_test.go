@@ -30,6 +30,7 @@ type world struct {
 	log    *logBuffer
 	config *Config
 	data   string
+	pace   pace // of the work in the background, where it is not the usual one
 	close  func() error
 	// nodeOnly makes it a process that serves the node.
 	nodeOnly bool
@@ -73,6 +74,9 @@ func (w *world) open() {
 	})
 	w.must(err)
 	w.controllerSide, w.node, w.close = instance.Controller.(*controllerSide), instance.Node.(*nodeSide), instance.Close
+	if w.pace != (pace{}) {
+		w.copies.pace = w.pace
+	}
 }
 
 func (w *world) shut() {
@@ -87,6 +91,14 @@ func (w *world) reopen() {
 	w.Helper()
 	w.shut()
 	w.open()
+}
+
+// hurry is a new process whose work in the background has another pace.
+func (w *world) hurry(change func(p *pace)) {
+	w.Helper()
+	w.pace = usualPace()
+	change(&w.pace)
+	w.reopen()
 }
 
 func (w *world) must(err error) {

@@ -6,6 +6,9 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // At is the path of an entry of the Home, from the share's root.
@@ -55,6 +58,25 @@ func (h *Home) write(folder, name string, data []byte, place func(draft, target 
 // Move renames a file of the Home.
 func (h *Home) Move(folder, name, toFolder, toName string) error {
 	return h.files.Rename(At(folder, name), At(toFolder, toName))
+}
+
+// Publish gives a file of the staging folder a name elsewhere: exclusively, on every version of NFS, and only while it has its name in
+// staging. So who removes that name knows that the file will not be published any more: no server links to a file
+// without names. It fails with fs.ErrExist when the new name is taken, and with fs.ErrNotExist when the old one is gone.
+func (h *Home) Publish(draft, folder, name string) error {
+	err := h.files.Link(At(Staging, draft), At(folder, name))
+	if errors.Is(err, unix.ESTALE) { // The client knew the file, and the server does not any more.
+		if _, gone := h.files.Lstat(At(Staging, draft)); errors.Is(gone, fs.ErrNotExist) {
+			return gone
+		}
+	}
+	return err
+}
+
+// Touch gives a file of the staging folder another time, so that others see that somebody works with it.
+func (h *Home) Touch(name string) error {
+	now := time.Now()
+	return h.files.Chtimes(At(Staging, name), now, now)
 }
 
 // Remove removes a file of the Home; it is no error when there is none.

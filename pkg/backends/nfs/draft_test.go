@@ -1,0 +1,275 @@
+package nfs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
+)
+
+// The arguments with which the test's program is another controller, and what it copies.
+const (
+	cloneWord    = "clone"
+	snapshotWord = "snapshot"
+	sourceName   = "source"
+	copyName     = "copy"
+)
+
+// otherController makes a copy, once it is told how.
+func otherController(word, servers string) int {
+	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
+		Driver: "nfs.test", DataDir: servers, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		panic(err)
+	}
+	e, ctx := instance.Controller.(*controllerSide), context.Background()
+	v, err := e.Find(ctx, in(sourceName, sourceName, deleteData))
+	if err == nil && word == snapshotWord {
+		_, err = e.CreateSnapshot(ctx, backends.SnapshotSpec{Name: copyName, Volume: v.Handle})
+	} else if err == nil {
+		_, err = e.Clone(ctx, in(copyName, copyName, deleteData), v.Handle)
+	}
+	fmt.Fprintln(os.Stdout, "the answer:", err)
+	if err := instance.Close(); err != nil {
+		panic(err)
+	}
+	return 0
+}
+
+// another starts another controller and returns when it has copied a part of the files.
+func (w *world) another(word string, files int) *exec.Cmd {
+	w.Helper()
+	other := exec.CommandContext(w.Context(), "/proc/self/exe", word, filepath.Dir(filepath.Dir(w.root)))
+	other.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	other.Stdout = new(bytes.Buffer)
+	w.must(other.Start())
+	w.eventually("the other's copy", func() bool {
+		drafts, err := filepath.Glob(w.path(share.HomeName, share.Staging, "*", "file*"))
+		w.must(err)
+		return len(drafts) >= files
+	})
+	return other
+}
+
+// sourceOf makes a volume with so many files.
+func (w *world) sourceOf(files int) *backends.Volume {
+	w.Helper()
+	v := w.make(in(sourceName, sourceName, deleteData))
+	for i := range files {
+		w.must(os.WriteFile(w.path(sourceName, fmt.Sprintf("file%05d", i)), []byte("the source's"), 0o644))
+	}
+	w.noticed()
+	return v
+}
+
+// contents are the files of a directory, with what they hold.
+func contents(tb testing.TB, dir string) string {
+	tb.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		fmt.Fprintf(&all, "%s %x\n", name, sha256.Sum256(data))
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all.String()
+}
+
+// A controller that is stopped in the middle of a clone and overtaken does not touch the volume that another has made, when it goes on.
+func TestDeposedControllerLeavesTheVolumeAlone(t *testing.T) {
+	w := newWorld(t)
+	v := w.sourceOf(2000)
+	deposed := w.another(cloneWord, 300)
+	w.must(deposed.Process.Signal(unix.SIGSTOP))
+	var err error
+	w.ask("taking over", func() error {
+		_, err = w.Clone(w.Context(), in(copyName, copyName, deleteData), v.Handle)
+		return err
+	})
+	for i := range 2000 { // The volume is in use now.
+		w.must(os.WriteFile(w.path(copyName, fmt.Sprintf("file%05d", i)), fmt.Appendf(nil, "the pod's %d", i), 0o644))
+	}
+	before := contents(t, w.path(copyName))
+	w.must(deposed.Process.Signal(unix.SIGCONT))
+	w.must(deposed.Wait())
+	if contents(t, w.path(copyName)) != before {
+		t.Error("the deposed controller has changed the volume of the one that took over")
+	}
+	if answer := deposed.Stdout.(*bytes.Buffer).String(); strings.Contains(answer, "<nil>") {
+		t.Errorf("the deposed controller says that it has made the volume: %s", answer)
+	}
+	w.must(w.Delete(w.Context(), v.Handle))
+	w.tidy(1, 0)
+}
+
+// A deposed controller does not bring back what was deleted after it was overtaken.
+func TestDeposedControllerBringsNothingBack(t *testing.T) {
+	w := newWorld(t)
+	v := w.sourceOf(2000)
+	deposed := w.another(cloneWord, 300)
+	w.must(deposed.Process.Signal(unix.SIGSTOP))
+	var clone *backends.Volume
+	w.ask("taking over", func() (err error) {
+		clone, err = w.Clone(w.Context(), in(copyName, copyName, deleteData), v.Handle)
+		return err
+	})
+	w.must(w.Delete(w.Context(), clone.Handle))
+	w.must(deposed.Process.Signal(unix.SIGCONT))
+	w.must(deposed.Wait())
+	w.must(w.Delete(w.Context(), v.Handle))
+	w.tidy(0, 0)
+	if _, err := os.Lstat(w.path(copyName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was deleted is there again: %v", err)
+	}
+}
+
+// A copy that was cut short is not gone on with: what the source had then and has not any more is not in the next one.
+func TestInterruptedCopyIsBegunAnew(t *testing.T) {
+	w := newWorld(t)
+	v := w.sourceOf(2000)
+	killed := w.another(snapshotWord, 1000)
+	w.must(killed.Process.Kill())
+	_ = killed.Wait() // by a signal
+	drafts, err := filepath.Glob(w.path(share.HomeName, share.Staging, "*", "file*"))
+	w.must(err)
+	for _, copied := range drafts {
+		w.must(os.Remove(w.path(sourceName, filepath.Base(copied))))
+	}
+	w.noticed()
+	w.ask("asking again", func() error {
+		_, err := w.CreateSnapshot(w.Context(), backends.SnapshotSpec{Name: copyName, Volume: v.Handle})
+		return err
+	})
+	snapshots, err := filepath.Glob(w.path(share.HomeName, share.Snapshots, "*-*"))
+	w.must(err)
+	if len(snapshots) != 1 || contents(t, snapshots[0]) != contents(t, w.path(sourceName)) {
+		t.Errorf("of %d snapshots the first is not what the volume was between the call and its answer", len(snapshots))
+	}
+	w.tidy(1, 1)
+}
+
+// otherWorld is a second controller of the same share, in this process.
+func (w *world) otherWorld() *world {
+	w.Helper()
+	other := &world{TB: w.TB, root: w.root, mount: w.mount, log: &logBuffer{}, config: &Config{}, data: w.TempDir()}
+	other.open()
+	w.Cleanup(other.shut)
+	return other
+}
+
+// A restore that is never finished, because its snapshot goes between two calls, leaves nothing.
+func TestSourceGoesBetweenTwoCalls(t *testing.T) {
+	w := newWorld(t)
+	v := w.sourceOf(1200)
+	s, err := w.CreateSnapshot(w.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	w.must(err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = w.Restore(ctx, in(copyName, copyName, deleteData), s.Handle)
+	w.fails("a restore that takes longer than its call", err, backends.Busy)
+	w.ask("deleting the snapshot", func() error { return w.DeleteSnapshot(t.Context(), s.Handle) })
+	_, err = w.Restore(t.Context(), in(copyName, copyName, deleteData), s.Handle)
+	w.fails("restoring what is gone", err, backends.NotFound)
+	w.tidy(1, 0)
+}
+
+// A copy that no call asks for any more does not stay.
+func TestUnwantedCopyGoes(t *testing.T) {
+	w := newWorld(t)
+	w.hurry(func(p *pace) { p.look, p.kept = 10*time.Millisecond, 50*time.Millisecond })
+	v := w.sourceOf(1000)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := w.Clone(ctx, in(copyName, copyName, deleteData), v.Handle)
+	w.fails("a clone that takes longer than its call", err, backends.Busy)
+	w.tidy(1, 0)
+}
+
+// A draft whose record cannot be read, or is a newer driver's, is not the janitor's to remove.
+func TestDraftsOfNewerVersionsStay(t *testing.T) {
+	w := newWorld(t)
+	w.make(specOf("first")) // makes the driver's directory
+	const id, turn = "00112233445566778899aabbccddeeff", "-0123456789abcdef"
+	old := time.Now().Add(-48 * time.Hour)
+	for i, record := range []string{
+		share.Making + "/volume-%s.json", share.Staging + "/%s" + turn + ".json", share.Volumes + "/%s.json", share.Snapshots + "/%s.json",
+	} {
+		this := fmt.Sprint(i) + id[1:]
+		draft := []string{share.HomeName, share.Staging, this + turn}
+		w.write(`{"version": 99}`, share.HomeName, fmt.Sprintf(record, this))
+		w.write("data", append(draft, "file")...)
+		for _, path := range []string{w.path(draft...), w.path(share.HomeName, fmt.Sprintf(record, this))} {
+			w.must(os.Chtimes(path, old, old))
+		}
+	}
+	w.write("data", share.HomeName, share.Staging, "9"+id[1:]+turn, "file") // nobody's
+	w.hurry(func(p *pace) { p.patience = 20 * time.Millisecond })
+	w.ask("waking the janitor", func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })
+	w.eventually("removing what is nobody's", func() bool {
+		_, err := os.Lstat(w.path(share.HomeName, share.Staging, "9"+id[1:]+turn))
+		return errors.Is(err, fs.ErrNotExist)
+	})
+	for i := range 4 {
+		if _, err := os.Lstat(w.path(share.HomeName, share.Staging, fmt.Sprint(i)+id[1:]+turn, "file")); err != nil {
+			t.Errorf("draft %d: %v", i, err)
+		}
+	}
+}
+
+// The draft of another controller that is alive stays, and that of one that is dead goes, whatever the server's clock says.
+func TestDraftOfTheLiving(t *testing.T) {
+	w := newWorld(t)
+	v := w.sourceOf(2000)
+	w.hurry(func(p *pace) { p.patience = 300 * time.Millisecond })
+	dead := w.another(cloneWord, 100)
+	w.must(dead.Process.Signal(unix.SIGSTOP))
+	living := w.otherWorld()
+	living.hurry(func(p *pace) { p.look, p.beat = 20*time.Millisecond, 20*time.Millisecond })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := living.Clone(ctx, in("living", "living", deleteData), v.Handle)
+	w.fails("a clone that takes longer than its call", err, backends.Busy)
+	w.must(w.Delete(t.Context(), w.make(in("last", "last", deleteData)).Handle)) // wakes the janitor
+	w.eventually("removing the draft of the dead", func() bool {
+		tokens, err := filepath.Glob(w.path(share.HomeName, share.Staging, "*.json"))
+		w.must(err)
+		return len(tokens) == 1
+	})
+	w.ask("finishing", func() error {
+		_, err := living.Clone(t.Context(), in("living", "living", deleteData), v.Handle)
+		return err
+	})
+	w.must(dead.Process.Signal(unix.SIGCONT))
+	w.must(dead.Wait())
+	if answer := dead.Stdout.(*bytes.Buffer).String(); strings.Contains(answer, "<nil>") {
+		t.Errorf("without its draft a controller says that it has made the volume: %s", answer)
+	}
+	if contents(t, w.path("living")) != contents(t, w.path(sourceName)) {
+		t.Error("the clone is not what its source is")
+	}
+	w.tidy(2, 0)
+}

@@ -1,0 +1,166 @@
+package nfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/tree"
+)
+
+// sighting is how something in staging looked, and since when by the clock of this process.
+type sighting struct {
+	as    string
+	since time.Time
+}
+
+// drafts removes what dead attempts left in staging, and reports whether there is something that may be alive. An attempt is dead when it has no
+// token; and it loses that when nobody has touched it for long. Should its controller have been asleep only, it finds that
+// it cannot publish any more.
+func (j *janitors) drafts(s *share.Share, h *share.Home) (alive bool, err error) {
+	names, err := h.Names(share.Staging, "")
+	if err != nil {
+		return false, err
+	}
+	j.forgetBut(s, names)
+	kept := map[string]bool{} // IDs of what this version of the driver may not judge
+	begun, err := h.Names(share.Making, suffix)
+	for _, name := range begun {
+		_, id, _ := strings.Cut(name, "-")
+		kept[id] = true
+	}
+	for key, names := range pieces(names) {
+		id, _, isKey := strings.Cut(key, "-")
+		lives, failed := false, error(nil)
+		switch {
+		case kept[id]:
+		case isKey:
+			lives, failed = j.draft(s, h, key, names)
+		default:
+			lives, failed = j.stray(s, names)
+		}
+		alive, err = alive || lives, errors.Join(err, failed)
+	}
+	return alive, err
+}
+
+// draft removes what is in staging of one attempt, if that is dead.
+func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []string) (alive bool, err error) {
+	token, err := read(h, share.Staging, key+suffix)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, j.leave(s, key, err)
+	}
+	if r, err := publishedAs(h, key); err != nil {
+		return false, j.leave(s, key, err)
+	} else if r != nil {
+		err := j.engine.putInPlace(s, h, r)
+		if backends.Is(err, backends.Invalid) {
+			err = j.leave(s, key, err)
+		}
+		return false, errors.Join(err, h.Remove(share.Staging, key+suffix))
+	}
+	if _, err := read(h, share.Trash, key+suffix); !errors.Is(err, fs.ErrNotExist) {
+		return false, nil // It is removed from there.
+	}
+	if token != nil {
+		if alive, err := j.unchanged(s, key+suffix); alive || err != nil {
+			return alive, err
+		}
+		j.engine.giveUp(s, h, token)
+		return true, nil // It may have been published just before: the next round knows.
+	}
+	half := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, key+suffix+".") })
+	if len(half) == len(names) { // A token that is being written.
+		return j.stray(s, names)
+	}
+	return false, j.remove(s, names)
+}
+
+// leave leaves a draft alone, such as one whose record cannot be read, or is of a newer version of the driver.
+func (j *janitors) leave(s *share.Share, key string, why error) error {
+	if j.life.Err() == nil {
+		j.engine.log.Warn("a draft is left alone", "share", s.Address.String(), "draft", share.At(share.Staging, key), "error", why)
+	}
+	return nil
+}
+
+// publishedAs is the record of what an attempt has published; nil when it has not.
+func publishedAs(h *share.Home, key string) (*record, error) {
+	id, turn, _ := strings.Cut(key, "-")
+	for _, k := range []kind{volumeKind, snapshotKind, groupKind} {
+		r, err := read(h, k.folder(), id+suffix)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case r.Turn == turn:
+			return r, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // That it was not published is no failure.
+}
+
+// stray removes what belongs to no attempt, such as the half of a file that was being written, once nobody has touched it for long.
+func (j *janitors) stray(s *share.Share, names []string) (alive bool, err error) {
+	for _, name := range names {
+		lives, err := j.unchanged(s, name)
+		if err == nil && !lives {
+			err = j.remove(s, []string{name})
+		}
+		if err != nil {
+			return false, err
+		}
+		alive = alive || lives
+	}
+	return alive, nil
+}
+
+// unchanged reports whether something in staging may be alive: it looks otherwise than it did for long, by our own clock.
+func (j *janitors) unchanged(s *share.Share, name string) (alive bool, err error) {
+	info, err := s.Files().Lstat(share.At(share.Staging, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	as, where := fmt.Sprint(info.ModTime().UnixNano(), info.Size()), s.Address.String()+" "+name
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if last, ok := j.seen[where]; !ok || last.as != as {
+		j.seen[where] = sighting{as, time.Now()}
+		return true, nil
+	}
+	if time.Since(j.seen[where].since) < j.engine.copies.pace.patience {
+		return true, nil
+	}
+	delete(j.seen, where)
+	return false, nil
+}
+
+// forgetBut forgets how things looked that are not in staging any more.
+func (j *janitors) forgetBut(s *share.Share, names []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	maps.DeleteFunc(j.seen, func(where string, _ sighting) bool {
+		name, here := strings.CutPrefix(where, s.Address.String()+" ")
+		return here && !slices.Contains(names, name)
+	})
+}
+
+// remove removes names from staging.
+func (j *janitors) remove(s *share.Share, names []string) error {
+	for _, name := range names {
+		if err := tree.Remove(j.life, path.Join(s.Path(), share.At(share.Staging, name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// publish makes the thing be there, by one link: the draft is whole. Kinds: Invalid when its directory is somebody else's; Busy.
+func (m *making) publish(ctx context.Context, r *record) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r.Kind == volumeKind {
+		if err := m.reserve(r); err != nil {
+			return err
+		}
+	}
+	err := m.home.Publish(r.key()+suffix, r.Kind.folder(), r.ID+suffix)
+	if errors.Is(err, fs.ErrExist) { // It may be our own: an answer that was lost is asked for again.
+		if now, readErr := read(m.home, r.Kind.folder(), r.ID+suffix); readErr != nil || now.Turn != r.Turn {
+			return errors.Join(backends.Errorf(backends.Busy, "another controller has made it: ask again"), readErr)
+		}
+	} else if err != nil {
+		return err
+	}
+	if err := m.putInPlace(m.share, m.home, r); err != nil {
+		return err
+	}
+	return m.home.Remove(share.Staging, r.key()+suffix)
+}
+
+// settle puts in its place what is published. Each piece can be moved once, since its name in staging is never used again: whoever
+// comes late finds it gone. So any controller may do it for another.
+func (e *engine) settle(s *share.Share, r *record) error {
+	for _, p := range r.parts() {
+		waits, err := exists(s.Dir(), share.At(share.Staging, p.draft))
+		if err != nil {
+			return err
+		}
+		if !waits {
+			continue
+		}
+		parent, err := openDir(s, path.Dir(p.place))
+		if err != nil {
+			return err
+		}
+		err = unix.Renameat(int(s.Dir().Fd()), share.At(share.Staging, p.draft), int(parent.Fd()), path.Base(p.place))
+		closeQuietly(parent)
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return &os.LinkError{Op: "rename", Old: share.At(share.Staging, p.draft), New: p.place, Err: err}
+		}
+	}
+	return nil
+}
+
+// putInPlace is settle for a volume in whose place somebody else may have put something just before. It is taken back then: no call has
+// been told of it. Kinds: Invalid.
+func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
+	err := e.settle(s, r)
+	if !isAny(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR) {
+		return err
+	}
+	if err := h.Move(r.Kind.folder(), r.ID+suffix, share.Trash, r.key()+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	e.janitors.add(s.Address)
+	return notOurs(r.SubDir, s)
+}

@@ -1,0 +1,123 @@
+package nfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// attempt begins one at a volume, and leaves it when its draft is whole and its directory is claimed.
+func (w *world) attempt(spec backends.Spec) (*making, *record) {
+	w.Helper()
+	p, err := w.target(spec)
+	w.must(err)
+	s, release, err := w.pool.Hold(w.Context(), p.Address)
+	w.must(err)
+	w.Cleanup(release)
+	h, err := s.Home(true)
+	w.must(err)
+	m := &making{engine: w.engine, share: s, home: h, place: p}
+	id, err := h.ID(string(volumeKind), spec.Name)
+	w.must(err)
+	r, err := m.plan(spec, id)
+	w.must(err)
+	w.must(m.draft(w.Context(), r, nil))
+	w.must(m.reserve(r))
+	return m, r
+}
+
+// halfPublished is an attempt whose process ended between the link and what follows.
+func (w *world) halfPublished(spec backends.Spec) (*making, *record) {
+	w.Helper()
+	m, r := w.attempt(spec)
+	w.must(m.home.Publish(r.key()+suffix, share.Volumes, r.ID+suffix))
+	return m, r
+}
+
+// What is published is put in its place by whoever comes next.
+func TestPublishedAndNotYetInPlace(t *testing.T) {
+	spec := in("one", "dir/one", deleteData)
+	for name, next := range map[string]func(m *making, other *world, r *record) int{
+		"the call is repeated": func(_ *making, other *world, _ *record) int {
+			_, err := other.Create(t.Context(), spec)
+			other.fails("creating again", err, backends.Exists)
+			return 1
+		},
+		"the janitor comes": func(_ *making, other *world, _ *record) int {
+			other.must(other.Delete(t.Context(), other.make(specOf("last")).Handle))
+			other.eventually("putting it in its place", func() bool { _, err := os.Stat(other.path("dir", "one")); return err == nil })
+			return 1
+		},
+		"it is deleted": func(_ *making, other *world, r *record) int {
+			other.must(other.Delete(t.Context(), r.Handle))
+			return 0
+		},
+		"it is deleted, and the first goes on": func(m *making, other *world, r *record) int {
+			other.must(other.Delete(t.Context(), r.Handle))
+			other.must(m.settle(m.share, r))
+			return 0
+		},
+		"somebody else has taken the place": func(_ *making, other *world, _ *record) int {
+			other.write("foreign", "dir", "one", "file")
+			var err error
+			other.eventually("the refusal", func() bool { // The janitor may be in the middle of it.
+				_, err = other.Create(t.Context(), spec)
+				return !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Exists)
+			})
+			other.fails("creating again", err, backends.Invalid, "another subDir")
+			return -1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			m, r := w.halfPublished(spec)
+			left := next(m, w.otherWorld(), r)
+			if left >= 0 {
+				w.tidy(left, 0)
+			}
+			if _, err := os.Stat(w.path("dir", "one")); (err == nil) != (left != 0) {
+				t.Errorf("the directory: %v", err)
+			}
+		})
+	}
+}
+
+// Who has lost the token publishes nothing, also where nothing is in the way.
+func TestAttemptWithoutItsToken(t *testing.T) {
+	w := newWorld(t)
+	spec := in("one", "dir/one", deleteData)
+	m, r := w.attempt(spec)
+	w.must(m.fence(m.share, m.home, r.ID, ""))
+	w.fails("publishing", m.unlessFenced(r, m.publish(t.Context(), r)), backends.Busy, "ask again")
+	w.make(in("two", "dir/one", deleteData)) // The claim of the dead is nobody's.
+	w.tidy(1, 0)
+	if _, err := w.Find(t.Context(), spec); !backends.Is(err, backends.NotFound) {
+		t.Errorf("finding it: %v", err)
+	}
+}
+
+// What an earlier version of the driver was making is given up, wherever it had come.
+func TestWhatEarlierVersionsWereMaking(t *testing.T) {
+	for _, placed := range []bool{false, true} {
+		w := newWorld(t)
+		spec := in("one", "dir/one", retainData)
+		m, r := w.attempt(spec)
+		data, err := r.encode()
+		w.must(err)
+		w.must(m.home.WriteNew(share.Making, "volume-"+r.ID+suffix, data))
+		w.must(m.home.Remove(share.Staging, r.key()+suffix))
+		if placed {
+			w.must(os.Rename(w.path(share.HomeName, share.Staging, r.key()), w.path("dir", "one")))
+		}
+		w.reopen()
+		w.ask("making it", func() error { _, err := w.Create(t.Context(), spec); return err })
+		w.tidy(1, 0)
+		if _, err := os.Stat(w.path("dir", "one")); errors.Is(err, fs.ErrNotExist) {
+			t.Error("the volume has no directory")
+		}
+	}
+}
