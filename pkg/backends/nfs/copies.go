@@ -3,6 +3,7 @@ package nfs
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,6 +84,9 @@ func (c *copies) begin(key string, want *record, m *making) (*job, error) {
 	}
 	life, end := context.WithCancel(c.life)
 	j := &job{record: want, end: end, ended: make(chan struct{}), waiting: 1}
+	for _, from := range m.origins {
+		j.from = append(j.from, from.id)
+	}
 	c.jobs[key] = j
 	where := m.share.Address.String()
 	if c.turns[where] == nil {
@@ -109,6 +113,23 @@ func (c *copies) drop(key string) {
 		j.end()
 		delete(c.jobs, key)
 	}
+}
+
+// reads reports whether a copy of one of these is under way.
+func (c *copies) reads(ids ...string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, j := range c.jobs {
+		select {
+		case <-j.ended:
+			continue
+		default:
+		}
+		if slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(j.from, id) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // close stops the copies, and waits a little for them.

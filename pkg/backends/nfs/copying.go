@@ -47,8 +47,11 @@ func (c *copying) run(ctx context.Context) error {
 	return tree.Remove(ctx, path.Join(c.share.Path(), c.draft+linksSuffix))
 }
 
-// explained is a failure by its cause, which may be that the source was written to.
+// explained is a failure by its cause, which may be that the source was written to, or deleted.
 func (c *copying) explained(err error) error {
+	if gone := c.from.intact(c.making); backends.Is(gone, backends.NotFound) {
+		return gone
+	}
 	if !errors.Is(err, tree.ErrChanged) {
 		return err
 	}

@@ -29,6 +29,9 @@ func (e *engine) remove(ctx context.Context, k kind, text string) error {
 		if r.Group != nil {
 			return backends.Errorf(backends.InUse, "it belongs to the group snapshot %s: delete that", r.Group.Handle)
 		}
+		if e.copies.reads(append(r.memberIDs(), r.ID)...) {
+			return backends.Errorf(backends.Busy, "it is being copied: ask again")
+		}
 		// What an earlier call is making yet must not come after the deletion.
 		if err := e.fence(s, h, r.ID, ""); err != nil {
 			return err

@@ -34,7 +34,7 @@
 // removes the tokens that have not been for long, by its own clock, and drafts without one.
 //
 // A copy belongs to the process that makes it, goes on when the call that began it has ended, and is found by the next. It is of one
-// instant: changes of the source are noticed at the end. The snapshots of a group are
+// instant, and whole: changes of the source, and its deletion, are noticed at the end at the latest. The snapshots of a group are
 // copied one after the other, each as its volume was when the first was begun; the group's record shows them all.
 //
 // Removing is the other way round: the record goes to trash, by which the volume is gone, then the directory, and then the claim is

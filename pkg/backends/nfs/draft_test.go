@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -179,6 +181,95 @@ func (w *world) otherWorld() *world {
 	other.open()
 	w.Cleanup(other.shut)
 	return other
+}
+
+// A snapshot or volume that another controller deletes while it is copied makes no copy with files missing: the copy is whole, or fails.
+func TestSourceIsDeletedByAnother(t *testing.T) {
+	w := newWorld(t)
+	other := w.otherWorld()
+	v := w.make(in(sourceName, sourceName, deleteData))
+	for i := range 20 { // Some of the directories are reached before what removes them, and others after it.
+		for j := range 20 {
+			w.write(strings.Repeat("x", 100_000), sourceName, fmt.Sprint("dir", i), fmt.Sprint("file", j))
+		}
+	}
+	w.noticed()
+	want := contents(t, w.path(sourceName))
+	refused := 0
+	for round := range 4 {
+		name := fmt.Sprint("restored", round)
+		s, err := w.CreateSnapshot(w.Context(), backends.SnapshotSpec{Name: fmt.Sprint("s", round), Volume: v.Handle})
+		w.must(err)
+		ended := make(chan struct{})
+		var deleting sync.WaitGroup
+		deleting.Go(func() {
+			for copied := 0; copied < 1+3*round; {
+				select {
+				case <-ended:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				drafts, _ := filepath.Glob(w.path(share.HomeName, share.Staging, "*", "dir*"))
+				copied = len(drafts)
+			}
+			if err := w.DeleteSnapshot(w.Context(), s.Handle); err != nil {
+				t.Error(err)
+			}
+			w.removeFromTheEnd()
+		})
+		_, err = other.Restore(w.Context(), in(name, name, deleteData), s.Handle)
+		close(ended)
+		deleting.Wait()
+		switch {
+		case err != nil:
+			w.fails("restoring", err, backends.NotFound, "deleted while it was copied")
+			refused++
+		case contents(t, w.path(name)) != want:
+			t.Errorf("restored with success, %s is not what the snapshot was", name)
+		default:
+			w.must(unless(w.DeleteSnapshot(w.Context(), s.Handle), backends.NotFound))
+		}
+		w.tidy(1+round+1-refused, 0) // The next round must not take this one's draft for its own.
+	}
+	if refused == 0 {
+		t.Error("no deletion ran into a copy: nothing was tested")
+	}
+}
+
+// removeFromTheEnd helps the janitor with a snapshot, from the other end than that at which a copy begins.
+func (w *world) removeFromTheEnd() {
+	data, err := filepath.Glob(w.path(share.HomeName, share.Trash, "*-????????????????"))
+	if err != nil || len(data) != 1 {
+		return // It was faster.
+	}
+	dir, err := os.Open(data[0])
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range slices.Backward(names) {
+		_ = os.RemoveAll(filepath.Join(data[0], name)) // The janitor may remove the same.
+	}
+}
+
+// What this controller copies it does not delete meanwhile.
+func TestSourceIsHeldWhileItIsCopied(t *testing.T) {
+	w := newWorld(t)
+	v := w.sourceOf(1200)
+	s, err := w.CreateSnapshot(w.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	w.must(err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = w.Restore(ctx, in(copyName, copyName, deleteData), s.Handle)
+	w.fails("a restore that takes longer than its call", err, backends.Busy, "being copied")
+	w.fails("deleting the snapshot", w.DeleteSnapshot(t.Context(), s.Handle), backends.Busy, "being copied")
+	w.ask("restoring", func() error {
+		_, err := w.Restore(t.Context(), in(copyName, copyName, deleteData), s.Handle)
+		return err
+	})
+	w.must(w.DeleteSnapshot(t.Context(), s.Handle))
+	w.tidy(2, 0)
 }
 
 // A restore that is never finished, because its snapshot goes between two calls, leaves nothing.

@@ -21,6 +21,8 @@ type origin struct {
 	anyInstant bool
 
 	// Known once it was checked.
+	id     string
+	turn   string
 	size   int64  // in bytes
 	folder string // the directory with the data, from the share's root
 }
@@ -48,11 +50,30 @@ func (o *origin) check(m *making) (int64, error) {
 	if o.folder = r.SubDir; o.kind == snapshotKind {
 		o.folder = share.At(share.Snapshots, r.key())
 	}
-	o.size = r.SizeBytes
+	o.id, o.turn, o.size = r.ID, r.Turn, r.SizeBytes
 	return r.SizeBytes, m.settle(m.share, r)
 }
 
-// copyAll copies the origins into the draft. All copies are of the same instant. Kinds: InUse when an origin was written to.
+// intact fails when the source is not there any more: what was read of it may have been removed meanwhile. Deleting takes the record
+// away before any data. So where the record is there after the copy, whichever controller deletes, the copy is whole. Kinds: NotFound.
+func (o *origin) intact(m *making) error {
+	for _, folder := range []string{o.kind.folder(), share.Groups} {
+		if err := m.home.Refresh(folder); err != nil {
+			return err
+		}
+	}
+	r, err := whole(m.home, o.kind, o.id)
+	if err == nil && r.Turn != o.turn {
+		err = backends.Errorf(backends.NotFound, "there is another %s of that name", o.kind)
+	}
+	if backends.Is(err, backends.NotFound) {
+		return backends.Errorf(backends.NotFound, "the %s %s was deleted while it was copied: %w", o.kind, o.handle, err)
+	}
+	return err
+}
+
+// copyAll copies the origins into the draft. All copies are of the same instant. Kinds: InUse when an origin was written to;
+// NotFound when one was deleted; Exhausted.
 func (m *making) copyAll(ctx context.Context, r *record, progress *tree.Progress) error {
 	drafts := r.drafts()
 	at, err := m.instant(ctx, drafts[0])
@@ -69,6 +90,11 @@ func (m *making) copyAll(ctx context.Context, r *record, progress *tree.Progress
 		}
 		if err := c.run(ctx); err != nil {
 			return c.explained(err)
+		}
+	}
+	for i := range m.origins {
+		if err := m.origins[i].intact(m); err != nil {
+			return err
 		}
 	}
 	if r.Kind == groupKind {

@@ -96,6 +96,14 @@ func (r *record) drafts() []string {
 	return all
 }
 
+// memberIDs are the IDs of a group's snapshots.
+func (r *record) memberIDs() (ids []string) {
+	for _, of := range r.Members {
+		ids = append(ids, of.ID)
+	}
+	return ids
+}
+
 // draftOf is the name of a member's data in staging. It belongs to the group's draft, as all names do that begin with its key.
 func (r *record) draftOf(member int) string { return fmt.Sprintf("%s.m%d", r.key(), member) }
 

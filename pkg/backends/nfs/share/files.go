@@ -79,6 +79,12 @@ func (h *Home) Touch(name string) error {
 	return h.files.Chtimes(At(Staging, name), now, now)
 }
 
+// Refresh has the next look at a folder's names see all that was done before the call: the kernel may remember them for a while.
+func (h *Home) Refresh(folder string) error {
+	var stat unix.Statx_t
+	return unix.Statx(int(h.dir.Fd()), At(folder, ""), unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_FORCE_SYNC, unix.STATX_CTIME|unix.STATX_MTIME, &stat)
+}
+
 // Remove removes a file of the Home; it is no error when there is none.
 func (h *Home) Remove(folder, name string) error {
 	return ignore(h.files.Remove(At(folder, name)), fs.ErrNotExist)
