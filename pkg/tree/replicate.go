@@ -39,6 +39,7 @@ type Replication struct {
 type Progress struct {
 	Entries atomic.Int64 // what is in its place
 	Bytes   atomic.Int64 // of the files that are
+	Taken   atomic.Int64 // by those files' originals on their disk, in bytes, as Size counts
 }
 
 // replica is one replication under way.
@@ -201,6 +202,7 @@ func (r *replica) entry(ctx context.Context, dst *os.File, n *node) error {
 	}
 	if err == nil && n.kind() == unix.S_IFREG {
 		r.Progress.Bytes.Add(n.stat.Size)
+		r.Progress.Taken.Add(n.stat.Blocks * blockSize)
 	}
 	return err
 }

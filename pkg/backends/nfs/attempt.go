@@ -25,6 +25,8 @@ type making struct {
 	home    *share.Home
 	place   place
 	origins []origin // one for each directory that is copied; none for an empty volume
+	// required is how many bytes must be free before.
+	required int64
 }
 
 // make makes the thing with the ID as planned, unless it is there. Kinds: Exists; Busy; the plan's.
@@ -101,8 +103,11 @@ func (m *making) makeCopy(ctx context.Context, job string, want *record) (*recor
 	return r, nil
 }
 
-// draft makes all that publish needs. Kinds: Exists; those of the copy.
+// draft makes all that publish needs. Kinds: Exists; Exhausted; those of the copy.
 func (m *making) draft(ctx context.Context, r *record, progress *tree.Progress) error {
+	if err := m.room(); err != nil {
+		return err
+	}
 	if err := m.begin(r); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 
 // pace is how often the work in the background looks at what.
 type pace struct {
-	look     time.Duration // how often it is looked whether a copy is wanted
+	look     time.Duration // how often a copy looks for space
 	beat     time.Duration // how often an attempt shows that it is alive
 	kept     time.Duration // how long a copy goes on, or waits for being published, that no call asks for
 	patience time.Duration // how long an attempt has shown nothing that is taken for dead
@@ -130,6 +131,24 @@ func (c *copies) reads(ids ...string) bool {
 		}
 	}
 	return false
+}
+
+// plan notes how much a copy takes, and returns how much the others that are under way take yet.
+func (c *copies) plan(progress *tree.Progress, bytes int64) (others int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, j := range c.jobs {
+		if &j.progress == progress {
+			j.planned += bytes
+			continue
+		}
+		select {
+		case <-j.ended:
+		default:
+			others += max(0, j.planned-j.progress.Taken.Load())
+		}
+	}
+	return others
 }
 
 // close stops the copies, and waits a little for them.

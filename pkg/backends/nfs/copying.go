@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/filecopy"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
@@ -21,6 +22,9 @@ type copying struct {
 	since    unix.Timespec // of which the copy must be; zero for no instant
 	progress *tree.Progress
 }
+
+// reserve is the space that copies leave free on a share, at most; of a small one they leave a twentieth.
+const reserve = 1 << 30
 
 func (c *copying) run(ctx context.Context) error {
 	src, err := safepath.OpenBeneath(c.share.Dir(), c.from.folder)
@@ -58,8 +62,45 @@ func (c *copying) explained(err error) error {
 	return backends.Errorf(backends.InUse, "%s %s is written to, so that the copy is of no single instant: stop what writes, or accept that with sourceInUse=copy: %w", c.from.kind, c.from.handle, err)
 }
 
+// replicate copies what fits, and stops as soon as it is seen that it takes the space that others need.
 func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error {
-	return tree.Replicate(ctx, dst, src, tree.Replication{
+	bytes, err := tree.Size(ctx, src)
+	if err != nil {
+		return err
+	}
+	if err := c.fits(bytes); err != nil {
+		return err
+	}
+	ctx, stop := every(ctx, c.copies.pace.look, c.spare)
+	defer stop()
+	return because(ctx, tree.Replicate(ctx, dst, src, tree.Replication{
 		Workers: copyWorkers, Links: links, Lenient: true, Since: c.since, Lag: c.share.Lag(), Direct: c.share.Direct(), Progress: c.progress,
-	})
+	}))
+}
+
+// spare fails when no more than the reserve is free. Kinds: Exhausted.
+func (c *copying) spare() error {
+	size, free, err := c.share.Space()
+	if left := min(size/20, reserve); err == nil && free < left {
+		err = backends.Errorf(backends.Exhausted, "%s has %d bytes free, and copies leave %d to others: free space there, or make the share larger", c.share.Address, free, left)
+	}
+	return err
+}
+
+// fits fails when the share has no room for so many bytes, besides those that the other copies take. Kinds: Exhausted.
+func (c *copying) fits(bytes int64) error {
+	others := c.copies.plan(c.progress, bytes)
+	if err := c.spare(); err != nil {
+		return err
+	}
+	size, free, err := c.share.Space()
+	if err != nil || bytes+others+min(size/20, reserve) <= free {
+		return err
+	}
+	// Files that share their blocks take none. Trying is a write, so it is done only where it matters.
+	shared, err := filecopy.CanClone(path.Join(c.share.Path(), c.draft+linksSuffix))
+	if err != nil || shared {
+		return err
+	}
+	return backends.Errorf(backends.Exhausted, "the copy takes %d bytes, and %s has %d free, of which other copies take %d: free space there, or make the share larger", bytes, c.share.Address, free, others)
 }

@@ -121,21 +121,24 @@ func (m *making) complete(r *record) (err error) {
 	return err
 }
 
-// size picks a size for contents of at least so many bytes. Kinds: OutOfRange; Exhausted.
+// size picks a size for contents of at least so many bytes. Kinds: OutOfRange.
 func (m *making) size(wanted backends.CapacityRange, least int64) (int64, error) {
 	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
 		return 0, backends.Errorf(backends.OutOfRange, "the source has %d bytes, which is more than the limit of %d: raise the limit", least, wanted.LimitBytes)
 	}
 	wanted.RequiredBytes = max(wanted.RequiredBytes, least)
-	size, err := wanted.Round(defaultSize, 1, 1)
-	if err != nil {
-		return 0, err
-	}
+	m.required = wanted.RequiredBytes
+	return wanted.Round(defaultSize, 1, 1)
+}
+
+// room fails when less is free than is required. It is asked before anything is made: afterwards the thing itself takes some. Kinds:
+// Exhausted.
+func (m *making) room() error {
 	_, free, err := m.share.Space()
-	if err == nil && wanted.RequiredBytes > free {
-		err = backends.Errorf(backends.Exhausted, "%s has no room for %d bytes: %d are free", m.share.Address, size, free)
+	if err == nil && m.required > free {
+		err = backends.Errorf(backends.Exhausted, "%s has no room for %d bytes: %d are free", m.share.Address, m.required, free)
 	}
-	return size, err
+	return err
 }
 
 // subDirOf is the directory of a new volume. A name that is fit for a directory is one by itself. Kinds: Invalid.

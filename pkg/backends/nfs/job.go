@@ -29,6 +29,7 @@ type job struct {
 	// Guarded by the mutex of copies.
 	waiting   int
 	left      time.Time // when the last call left
+	planned   int64     // how much the sources take, in bytes
 	published bool
 }
 

@@ -1,0 +1,145 @@
+package nfs
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// writing appends to a log in a volume, until stop is called.
+func (w *world) writing(volume string) (stop func()) {
+	w.Helper()
+	log, err := os.OpenFile(w.path(volume, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	w.must(err)
+	ended := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+				_, _ = fmt.Fprintln(log, i)
+			}
+		}
+	})
+	return sync.OnceFunc(func() { close(ended); writer.Wait(); w.must(log.Close()) })
+}
+
+// staged is how many bytes drafts take.
+func (w *world) staged() (bytes int64) {
+	_ = filepath.WalkDir(w.path(share.HomeName, share.Staging), func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // It is gone meanwhile.
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	return bytes
+}
+
+// most has the most that is ever staged, until stop is called.
+func (w *world) most() (stop func() int64) {
+	most, ended := int64(0), make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(2 * time.Millisecond):
+				most = max(most, w.staged())
+			}
+		}
+	})
+	return func() int64 { close(ended); watcher.Wait(); return most }
+}
+
+// onSmallShare has a volume with so much data on a share of 64 MiB, of which copies leave 3 MiB free.
+func onSmallShare(t *testing.T, megabytes int) (*world, *backends.Volume) {
+	w := newWorld(t)
+	w.must(unix.Mount("small", w.root, "tmpfs", 0, "size=64m"))
+	t.Cleanup(func() { w.must(unix.Unmount(w.root, unix.MNT_DETACH)) })
+	w.hurry(func(p *pace) { p.look = time.Millisecond })
+	spec := in("one", "one", deleteData)
+	spec.Capacity.RequiredBytes = 4096
+	v := w.make(spec)
+	for i := range 256 * megabytes {
+		w.must(os.WriteFile(w.path("one", fmt.Sprint("file", i)), make([]byte, 1<<12), 0o644))
+	}
+	return w, v
+}
+
+// A snapshot that does not fit is refused before it takes what others need.
+func TestCopyThatDoesNotFit(t *testing.T) {
+	w, v := onSmallShare(t, 40)
+	most := w.most()
+	_, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	w.fails("a snapshot that does not fit", err, backends.Exhausted, "free space there")
+	if copied := most(); copied > 10<<20 {
+		t.Errorf("%d bytes were copied of what does not fit", copied)
+	}
+	w.tidy(1, 0)
+	w.shut()
+}
+
+// fillUp writes until there is no room for so many bytes.
+func fillUp(file *os.File, bytes int) {
+	var err error
+	for err == nil {
+		_, err = file.Write(make([]byte, bytes))
+	}
+}
+
+// A copy stops at the reserve while others fill the share, and giving up works when nothing can be written.
+func TestShareFillsDuringACopy(t *testing.T) {
+	w, v := onSmallShare(t, 25)
+	fill, err := os.Create(w.path("fill"))
+	w.must(err)
+	var filler sync.WaitGroup
+	filler.Go(func() {
+		w.eventually("the copy", func() bool { return w.staged() > 1<<20 })
+		fillUp(fill, 1<<16)
+	})
+	_, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	w.fails("a snapshot while others fill the share", err, backends.Exhausted)
+	filler.Wait()
+	fillUp(fill, 1)
+	w.tidy(1, 0)
+	w.must(w.Delete(t.Context(), v.Handle))
+	w.tidy(0, 0)
+	w.must(fill.Close())
+	w.shut()
+}
+
+// A volume that takes most of the share is made of a snapshot also when the copy takes several calls: what the copy takes itself is
+// not missing.
+func TestCopyLeavesNoRoomForItself(t *testing.T) {
+	w, v := onSmallShare(t, 12)
+	s, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	w.must(err)
+	spec := in("two", "two", deleteData)
+	spec.Capacity.RequiredBytes = 38 << 20
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = w.Restore(ctx, spec, s.Handle)
+	w.fails("a restore that takes longer than its call", err, backends.Busy)
+	w.eventually("the copy", func() bool { return w.staged() > 6<<20 })
+	w.ask("restoring", func() error { _, err := w.Restore(t.Context(), spec, s.Handle); return err })
+	w.tidy(2, 1)
+	w.shut()
+}
