@@ -3,18 +3,15 @@ package tree
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
+	"path"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// ErrChanged says that the tree was written to while it was copied.
-var ErrChanged = errors.New("the tree was changed while it was copied")
 
 // Replication says how Replicate copies.
 type Replication struct {
@@ -39,7 +36,7 @@ type Replication struct {
 type Progress struct {
 	Entries atomic.Int64 // what is in its place
 	Bytes   atomic.Int64 // of the files that are
-	Taken   atomic.Int64 // by those files' originals on their disk, in bytes, as Size counts
+	Taken   atomic.Int64 // by those files' originals on their disk, in bytes, as Survey counts
 }
 
 // replica is one replication under way.
@@ -51,7 +48,8 @@ type replica struct {
 }
 
 // Replicate makes the directory dst, which is empty and the caller's own, hold a copy of all that the directory src holds,
-// with its metadata, and returns when it is on disk. After a failure dst holds anything.
+// with its metadata, and returns when it is on disk. A change of the source is noticed when its entry is reached, and in
+// any case at the end. After a failure dst holds anything.
 //
 // It fails with ErrMount, ErrTooDeep, ErrChanged, or an error that wraps the kernel's.
 func Replicate(ctx context.Context, dst, src *os.File, how Replication) error {
@@ -59,7 +57,7 @@ func Replicate(ctx context.Context, dst, src *os.File, how Replication) error {
 		how.Progress = new(Progress)
 	}
 	r := &replica{Replication: how, turns: make(chan struct{}, max(1, how.Workers))}
-	if err := r.fill(ctx, dst, src, 0); err != nil {
+	if err := r.fill(ctx, dst, src, ".", 0); err != nil {
 		return err
 	}
 	if r.Since != (unix.Timespec{}) {
@@ -67,7 +65,7 @@ func Replicate(ctx context.Context, dst, src *os.File, how Replication) error {
 			return err
 		}
 	}
-	if err := r.settle(ctx, dst, src, 0); err != nil {
+	if err := r.settle(ctx, dst, src, ".", 0); err != nil {
 		return err
 	}
 	return unix.Syncfs(int(dst.Fd()))
@@ -114,20 +112,20 @@ func each(ctx context.Context, dir *os.File, visit func(n *node) error) error {
 }
 
 // fill copies what is in a directory, its subdirectories one after the other and its files several at a time.
-func (r *replica) fill(ctx context.Context, dst, src *os.File, depth int) error {
+func (r *replica) fill(ctx context.Context, dst, src *os.File, at string, depth int) error {
 	if depth >= maxDepth {
 		return ErrTooDeep
 	}
 	var files sync.WaitGroup
 	err := each(ctx, src, func(n *node) error {
-		if err := r.failed(); err != nil {
+		if err := errors.Join(r.failed(), r.unchanged(n, at)); err != nil {
 			n.close()
 			return err
 		}
 		switch {
 		case n.kind() == unix.S_IFDIR:
 			defer n.close()
-			return r.subdirectory(ctx, dst, n, depth)
+			return r.subdirectory(ctx, dst, n, at, depth)
 		case n.kind() == unix.S_IFSOCK:
 			n.close()
 			return nil
@@ -160,7 +158,7 @@ func (r *replica) failed() error {
 	return r.err
 }
 
-func (r *replica) subdirectory(ctx context.Context, dst *os.File, n *node, depth int) error {
+func (r *replica) subdirectory(ctx context.Context, dst *os.File, n *node, at string, depth int) error {
 	err := unix.Mkdirat(int(dst.Fd()), n.name, 0o700)
 	if errors.Is(err, unix.EEXIST) { // The directory was changed while it was read, and shows the name twice.
 		return nil
@@ -168,7 +166,7 @@ func (r *replica) subdirectory(ctx context.Context, dst *os.File, n *node, depth
 	if err != nil {
 		return &os.PathError{Op: "mkdirat", Path: n.name, Err: err}
 	}
-	return r.both(dst, n, func(to, from *os.File) error { return r.fill(ctx, to, from, depth+1) })
+	return r.both(dst, n, func(to, from *os.File) error { return r.fill(ctx, to, from, path.Join(at, n.name), depth+1) })
 }
 
 // both opens a directory and its copy.
@@ -208,31 +206,31 @@ func (r *replica) entry(ctx context.Context, dst *os.File, n *node) error {
 }
 
 // settle gives directories their metadata, the deepest first, and sees whether anything was changed.
-func (r *replica) settle(ctx context.Context, dst, src *os.File, depth int) error {
+func (r *replica) settle(ctx context.Context, dst, src *os.File, at string, depth int) error {
 	if depth >= maxDepth {
 		return ErrTooDeep
 	}
 	err := each(ctx, src, func(n *node) error {
 		defer n.close()
-		if err := r.unchanged(n); err != nil || n.kind() != unix.S_IFDIR {
+		if err := r.unchanged(n, at); err != nil || n.kind() != unix.S_IFDIR {
 			return err
 		}
-		return r.both(dst, n, func(to, from *os.File) error { return r.settle(ctx, to, from, depth+1) })
+		return r.both(dst, n, func(to, from *os.File) error { return r.settle(ctx, to, from, path.Join(at, n.name), depth+1) })
 	})
 	if err != nil {
 		return err
 	}
-	return r.finishDir(dst, src)
+	return r.finishDir(dst, src, at)
 }
 
 // finishDir gives a directory the metadata of its original.
-func (r *replica) finishDir(dst, src *os.File) error {
+func (r *replica) finishDir(dst, src *os.File, at string) error {
 	n, err := openNode(src, ".")
 	if err != nil {
 		return err
 	}
 	defer n.close()
-	if err := r.unchanged(n); err != nil {
+	if err := r.unchanged(n, at); err != nil {
 		return err
 	}
 	meta, err := metadataOf(n)
@@ -243,16 +241,10 @@ func (r *replica) finishDir(dst, src *os.File) error {
 	return finish(dst, ".", meta)
 }
 
-// changed reports whether an entry was changed at that time or later.
-func changed(n *node, since unix.Timespec) bool {
-	last := n.stat.Ctim
-	return last.Sec > since.Sec || last.Sec == since.Sec && last.Nsec >= since.Nsec
-}
-
-// unchanged fails with ErrChanged when an entry was changed since the instant of the copy.
-func (r *replica) unchanged(n *node) error {
+// unchanged fails with ErrChanged when an entry of the directory at was changed since the instant of the copy.
+func (r *replica) unchanged(n *node, at string) error {
 	if r.Since != (unix.Timespec{}) && changed(n, r.Since) {
-		return fmt.Errorf("%w: %q", ErrChanged, n.name)
+		return &changedError{path.Join(at, n.name)}
 	}
 	return nil
 }

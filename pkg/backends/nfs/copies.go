@@ -22,7 +22,7 @@ const (
 
 // pace is how often the work in the background looks at what.
 type pace struct {
-	look     time.Duration // how often a copy looks for space
+	look     time.Duration // how often a copy looks for changes of its source, and for space
 	beat     time.Duration // how often an attempt shows that it is alive
 	kept     time.Duration // how long a copy goes on, or waits for being published, that no call asks for
 	patience time.Duration // how long an attempt has shown nothing that is taken for dead

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,7 +21,9 @@ type copying struct {
 	from     *origin
 	draft    string        // from the share's root
 	since    unix.Timespec // of which the copy must be; zero for no instant
+	rest     time.Duration // how long the source must have been left alone before
 	progress *tree.Progress
+	begun    bool // whether anything was copied
 }
 
 // reserve is the space that copies leave free on a share, at most; of a small one they leave a twentieth.
@@ -52,30 +55,50 @@ func (c *copying) run(ctx context.Context) error {
 }
 
 // explained is a failure by its cause, which may be that the source was written to, or deleted.
-func (c *copying) explained(err error) error {
+func (c *copying) explained(err error, after time.Duration) error {
 	if gone := c.from.intact(c.making); backends.Is(gone, backends.NotFound) {
 		return gone
 	}
 	if !errors.Is(err, tree.ErrChanged) {
 		return err
 	}
-	return backends.Errorf(backends.InUse, "%s %s is written to, so that the copy is of no single instant: stop what writes, or accept that with sourceInUse=copy: %w", c.from.kind, c.from.handle, err)
+	if c.begun {
+		c.restless.disturbed(c.from.id, after)
+	}
+	return c.restless.refusal(c.from, err)
 }
 
-// replicate copies what fits, and stops as soon as it is seen that it takes the space that others need.
+// replicate copies what fits, and stops as soon as it is seen that the copy is of no instant, or that it takes the space that
+// others need: not first when all is copied.
 func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error {
-	bytes, err := tree.Size(ctx, src)
+	found, err := tree.Look(ctx, src, c.quietSince())
 	if err != nil {
 		return err
 	}
-	if err := c.fits(bytes); err != nil {
+	if err := c.fits(found.Bytes); err != nil {
 		return err
 	}
-	ctx, stop := every(ctx, c.copies.pace.look, c.spare)
+	c.begun = true
+	ctx, stop := every(ctx, c.copies.pace.look, func() error {
+		if c.since != (unix.Timespec{}) {
+			if err := tree.Unchanged(src, found.Recent, c.since); err != nil {
+				return err
+			}
+		}
+		return c.spare()
+	})
 	defer stop()
 	return because(ctx, tree.Replicate(ctx, dst, src, tree.Replication{
 		Workers: copyWorkers, Links: links, Lenient: true, Since: c.since, Lag: c.share.Lag(), Direct: c.share.Direct(), Progress: c.progress,
 	}))
+}
+
+// quietSince is the time since when the source must not have been changed before a copy is begun.
+func (c *copying) quietSince() unix.Timespec {
+	if c.since == (unix.Timespec{}) {
+		return c.since
+	}
+	return unix.NsecToTimespec(unix.TimespecToNsec(c.since) - c.rest.Nanoseconds())
 }
 
 // spare fails when no more than the reserve is free. Kinds: Exhausted.

@@ -21,6 +21,7 @@ type engine struct {
 	seen      *seen
 	locks     *keylock.Locks // what is being made, changed or removed, by share and key
 	copies    *copies
+	restless  restless
 	janitors  *janitors
 	usage     *usages
 	disposing stripes

@@ -75,7 +75,7 @@ func (o *origin) intact(m *making) error {
 // copyAll copies the origins into the draft. All copies are of the same instant. Kinds: InUse when an origin was written to;
 // NotFound when one was deleted; Exhausted.
 func (m *making) copyAll(ctx context.Context, r *record, progress *tree.Progress) error {
-	drafts := r.drafts()
+	begun, drafts := time.Now(), r.drafts()
 	at, err := m.instant(ctx, drafts[0])
 	if err != nil {
 		return err
@@ -86,16 +86,17 @@ func (m *making) copyAll(ctx context.Context, r *record, progress *tree.Progress
 	for i := range m.origins {
 		c := &copying{making: m, from: &m.origins[i], draft: share.At(share.Staging, drafts[i]), progress: progress}
 		if m.origins[i].exact() {
-			c.since = at
+			c.since, c.rest = at, m.restless.asked(m.origins[i].id)
 		}
 		if err := c.run(ctx); err != nil {
-			return c.explained(err)
+			return c.explained(err, time.Since(begun))
 		}
 	}
 	for i := range m.origins {
 		if err := m.origins[i].intact(m); err != nil {
 			return err
 		}
+		m.restless.calm(m.origins[i].id)
 	}
 	if r.Kind == groupKind {
 		return m.writeMembers(r)

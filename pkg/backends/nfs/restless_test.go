@@ -69,6 +69,62 @@ func (w *world) most() (stop func() int64) {
 	return func() int64 { close(ended); watcher.Wait(); return most }
 }
 
+// Under a writer that never stops a snapshot and a clone are refused, with what to do, before much is copied; and made once it does.
+func TestWriterThatNeverStops(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(in("one", "one", deleteData))
+	const files, size = 200, 1 << 20
+	for i := range files {
+		w.must(os.WriteFile(w.path("one", fmt.Sprintf("file%03d", i)), make([]byte, size), 0o644))
+	}
+	stop := w.writing("one")
+	defer stop()
+	most := w.most()
+	for range 10 { // the retries of a sidecar
+		_, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+		w.fails("a snapshot of a volume that is written to", err, backends.InUse, "stop what writes", "sourceInUse=copy")
+		_, err = w.Clone(t.Context(), in("two", "two", deleteData), v.Handle)
+		w.fails("a clone of it", err, backends.InUse, "stop what writes", "sourceInUse=copy")
+	}
+	w.tidy(1, 0)
+	if copied := most(); copied > files*size/4 {
+		t.Errorf("%d bytes of %d were copied before it was noticed that the volume is written to", copied, files*size)
+	}
+	stop()
+	begun := time.Now()
+	for {
+		_, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+		if err == nil {
+			break
+		}
+		w.fails("a snapshot shortly after", err, backends.InUse)
+		if time.Since(begun) > 30*time.Second {
+			t.Fatalf("30s after the last write there is no snapshot: %v", err)
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	snapshots, err := filepath.Glob(w.path(share.HomeName, share.Snapshots, "*-*"))
+	w.must(err)
+	if len(snapshots) != 1 || contents(t, snapshots[0]) != contents(t, w.path("one")) {
+		t.Errorf("of %d snapshots the first is not what the volume was", len(snapshots))
+	}
+	w.tidy(1, 1)
+}
+
+// However rarely a volume is written to, copies that are disturbed come to an end: the wait before the next one doubles.
+func TestDisturbedCopiesEnd(t *testing.T) {
+	for _, pause := range []time.Duration{3 * time.Second, time.Minute, 5 * time.Hour} {
+		var r restless
+		copies := 0
+		for ; r.asked("v") < pause; copies++ {
+			r.disturbed("v", min(pause-r.asked("v"), 100*time.Millisecond))
+		}
+		if copies > 20 {
+			t.Errorf("of a volume that is written to every %v %d copies are begun", pause, copies)
+		}
+	}
+}
+
 // onSmallShare has a volume with so much data on a share of 64 MiB, of which copies leave 3 MiB free.
 func onSmallShare(t *testing.T, megabytes int) (*world, *backends.Volume) {
 	w := newWorld(t)

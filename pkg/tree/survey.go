@@ -1,0 +1,146 @@
+package tree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// recent is how many entries a Survey names.
+	recent = 32
+	// blockSize is the unit of st_blocks (stat(2)).
+	blockSize = 512
+)
+
+// ErrChanged says that the tree was written to while it was copied.
+var ErrChanged = errors.New("the tree was changed while it was copied")
+
+// changedError is ErrChanged with the place.
+type changedError struct{ path string }
+
+// Error names the entry that was changed.
+func (e *changedError) Error() string { return fmt.Sprintf("%v: %q", ErrChanged, e.path) }
+
+// Unwrap returns ErrChanged.
+func (e *changedError) Unwrap() error { return ErrChanged }
+
+// Survey is what a look at a tree has found.
+type Survey struct {
+	Bytes  int64    // that the files take; hard links count as often as they are
+	Recent []string // the entries that were changed last: one that is changed all the time is among them
+}
+
+// sighting is an entry that may be one of the recent ones.
+type sighting struct {
+	path string
+	at   unix.Timespec
+}
+
+// surveyor is one survey under way.
+type surveyor struct {
+	since unix.Timespec
+	bytes int64
+	last  []sighting
+}
+
+// Look surveys the tree below a directory. It fails with ErrChanged as soon as it comes to an entry that was changed since
+// then, unless that is zero; else as Replicate.
+func Look(ctx context.Context, src *os.File, since unix.Timespec) (Survey, error) {
+	s := &surveyor{since: since}
+	root, err := openNode(src, ".")
+	if err != nil {
+		return Survey{}, err
+	}
+	defer root.close()
+	if err := s.take(root, "."); err != nil {
+		return Survey{}, err
+	}
+	if err := s.walk(ctx, src, ".", 0); err != nil {
+		return Survey{}, err
+	}
+	s.keep(recent)
+	found := Survey{Bytes: s.bytes}
+	for _, seen := range s.last {
+		found.Recent = append(found.Recent, seen.path)
+	}
+	return found, nil
+}
+
+func (s *surveyor) walk(ctx context.Context, dir *os.File, at string, depth int) error {
+	if depth >= maxDepth {
+		return ErrTooDeep
+	}
+	return each(ctx, dir, func(n *node) error {
+		defer n.close()
+		where := path.Join(at, n.name)
+		if err := s.take(n, where); err != nil || n.kind() != unix.S_IFDIR {
+			return err
+		}
+		from, err := n.open(0)
+		if err != nil {
+			return err
+		}
+		defer closeQuietly(from)
+		return s.walk(ctx, from, where, depth+1)
+	})
+}
+
+// take notes an entry.
+func (s *surveyor) take(n *node, where string) error {
+	if s.since != (unix.Timespec{}) && changed(n, s.since) {
+		return &changedError{where}
+	}
+	if n.kind() == unix.S_IFREG {
+		s.bytes += n.stat.Blocks * blockSize
+	}
+	if s.last = append(s.last, sighting{where, n.stat.Ctim}); len(s.last) >= batch {
+		s.keep(recent)
+	}
+	return nil
+}
+
+// keep forgets all but the latest entries.
+func (s *surveyor) keep(count int) {
+	slices.SortFunc(s.last, func(a, b sighting) int {
+		return cmp.Or(cmp.Compare(b.at.Sec, a.at.Sec), cmp.Compare(b.at.Nsec, a.at.Nsec))
+	})
+	s.last = s.last[:min(count, len(s.last))]
+}
+
+// Unchanged fails with ErrChanged when one of the entries below the directory was changed since then, or is gone. What cannot
+// be looked at has not changed as far as is known.
+func Unchanged(src *os.File, entries []string, since unix.Timespec) error {
+	how := &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
+	}
+	for _, entry := range entries {
+		fd, err := unix.Openat2(int(src.Fd()), entry, how)
+		if errors.Is(err, unix.ENOENT) {
+			return &changedError{entry}
+		}
+		if err != nil {
+			continue
+		}
+		n := &node{name: entry, fd: fd}
+		err = unix.Fstat(fd, &n.stat)
+		n.close()
+		if err == nil && changed(n, since) {
+			return &changedError{entry}
+		}
+	}
+	return nil
+}
+
+// changed reports whether an entry was changed at that time or later.
+func changed(n *node, since unix.Timespec) bool {
+	last := n.stat.Ctim
+	return last.Sec > since.Sec || last.Sec == since.Sec && last.Nsec >= since.Nsec
+}

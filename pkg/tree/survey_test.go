@@ -1,0 +1,57 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A look at a tree finds what was changed last, among however many entries, and how much it takes.
+func TestLook(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 3 * batch {
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprint("file", i)), make([]byte, 4096), 0o600))
+	}
+	must(t, os.MkdirAll(filepath.Join(dir, "deep", "er"), 0o755))
+	<-time.After(20 * time.Millisecond) // longer than a step of any filesystem's clock
+	must(t, os.WriteFile(filepath.Join(dir, "deep", "er", "log"), make([]byte, 4096), 0o600))
+	src, err := os.Open(dir)
+	must(t, err)
+	defer src.Close()
+	found, err := Look(t.Context(), src, unix.Timespec{})
+	must(t, err)
+	if found.Bytes < (3*batch+1)*4096 || len(found.Recent) != recent || !slices.Contains(found.Recent[:2], "deep/er/log") {
+		t.Errorf("found %d bytes and, as the latest entries, %q", found.Bytes, found.Recent)
+	}
+	<-time.After(20 * time.Millisecond)
+	must(t, os.Chmod(dir, 0o700))
+	var stat unix.Stat_t
+	must(t, unix.Stat(dir, &stat))
+	since := stat.Ctim
+	since.Nsec++ // just after the last change
+	must(t, Unchanged(src, found.Recent, since))
+	if _, err := Look(t.Context(), src, since); err != nil {
+		t.Errorf("a tree that nobody has changed: %v", err)
+	}
+	<-time.After(20 * time.Millisecond)
+	log := filepath.Join(dir, "deep", "er", "log")
+	for _, change := range []func() error{
+		func() error { return os.WriteFile(log, []byte("more"), 0o600) },
+		func() error { return os.Remove(log) },
+	} {
+		must(t, change())
+		if err := Unchanged(src, found.Recent, since); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "deep/er") {
+			t.Errorf("got %v, want that deep/er/log has changed", err)
+		}
+		if _, err := Look(t.Context(), src, since); !errors.Is(err, ErrChanged) {
+			t.Errorf("a look finds %v, want that something has changed", err)
+		}
+	}
+}
