@@ -20,7 +20,7 @@ func (e *engine) Health(ctx context.Context, handle string) (issues []backends.H
 	if err != nil {
 		return nil, err
 	}
-	return v.health(ctx)
+	return e.health(ctx, v)
 }
 
 // ListHealth returns the volumes that are not well, in the order of their handles. Kinds: Busy for a token
@@ -33,7 +33,7 @@ func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []b
 	}
 	var found []entry[backends.VolumeHealth]
 	for _, v := range e.volumes.after(after) {
-		issues, err := healthOf(ctx, v)
+		issues, err := e.healthOf(ctx, v)
 		if backends.Is(err, backends.NotFound) {
 			continue
 		}
@@ -55,20 +55,22 @@ func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []b
 	return unwell, next, nil
 }
 
-func healthOf(ctx context.Context, v entry[*volume]) ([]backends.HealthIssue, error) {
+func (e *engine) healthOf(ctx context.Context, v entry[*volume]) ([]backends.HealthIssue, error) {
 	if v.away != nil {
 		return v.away.issue(), ctx.Err()
 	}
-	return v.item.health(ctx)
+	return e.health(ctx, v.item)
 }
 
 // health looks without a lock, and believes that something is wrong only when it still is while nobody
 // changes the volume: one that is just being deleted is not damaged.
-func (v *volume) health(ctx context.Context) ([]backends.HealthIssue, error) {
+func (e *engine) health(ctx context.Context, v *volume) ([]backends.HealthIssue, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(v.look()) == 0 {
+	if issues, err := look(ctx, e, v.pool.path, v.look); err != nil {
+		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: poolSilent, Message: err.Error()}}, ctx.Err()
+	} else if len(issues) == 0 {
 		return nil, nil
 	}
 	release, err := v.share(ctx)

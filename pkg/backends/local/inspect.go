@@ -21,7 +21,11 @@ func (e *engine) Inspect(ctx context.Context) (issues []backends.StorageIssue, e
 			issues = append(issues, backends.StorageIssue{Unreachable: true, Reason: a.reason, Message: oneLine{a.why}.Error()})
 			continue
 		}
-		for _, issue := range []*backends.StorageIssue{p.inspect(), e.inspectEntries(p)} {
+		seen, err := look(ctx, e, p.path, p.inspect)
+		if err != nil {
+			seen = &backends.StorageIssue{Unreachable: true, Reason: poolSilent, Message: err.Error()}
+		}
+		for _, issue := range []*backends.StorageIssue{seen, e.inspectEntries(p)} {
 			if issue != nil {
 				issues = append(issues, *issue)
 			}

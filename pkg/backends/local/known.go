@@ -63,28 +63,26 @@ func (e *engine) knownPool(name string) *knownPool {
 // scan looks for what the pool holds where it was, or where a pool without a path of its own is. An older version of the
 // driver kept no index.
 func (e *engine) scan(k *knownPool) {
-	p := &pool{path: k.path, kind: k.kind}
-	if p.path == "" {
-		p.path = filepath.Join(e.dataDir, poolsFolder, k.name)
-	}
-	record, err := readPoolRecord(filepath.Join(p.path, poolFile))
-	if err != nil || record == nil || record.ID != k.id {
+	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), kind: k.kind}
+	handles, err := look(e.life, e, p.path, func() []string { return p.list(k.id) })
+	if err != nil || handles == nil {
 		return
 	}
-	c, err := p.list()
-	if err != nil {
-		return
-	}
-	k.path, k.handles, k.complete = p.path, append(k.handles, without(c, k.handles)...), true
+	k.path, k.handles, k.complete = p.path, append(k.handles, without(handles, k.handles)...), true
 }
 
-// list returns the handles of all that the pool's folders hold, members of groups included.
-func (p *pool) list() ([]string, error) {
-	var handles []string
+// list returns the handles of all that the pool's folders hold, members of groups included; nil when it is not the pool with the
+// identity, or cannot be read.
+func (p *pool) list(id string) []string {
+	record, err := readPoolRecord(filepath.Join(p.path, poolFile))
+	if err != nil || record == nil || record.ID != id {
+		return nil
+	}
+	handles := []string{}
 	for _, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
 		entries, err := os.ReadDir(p.folder(folder))
 		if err != nil {
-			return nil, err
+			return nil
 		}
 		for _, entry := range entries {
 			handles = append(handles, entry.Name())
@@ -93,12 +91,12 @@ func (p *pool) list() ([]string, error) {
 			}
 			found, err := p.read(folder, entry.Name())
 			if err != nil {
-				return nil, err
+				return nil
 			}
 			handles = append(handles, found.handles()...)
 		}
 	}
-	return handles, nil
+	return handles
 }
 
 // leftPool returns the pool of that name which the configuration does not name, or nil.

@@ -290,4 +290,20 @@ func TestDiskThatHangs(t *testing.T) {
 		<-time.After(10 * time.Millisecond)
 	}
 	f.use(v.Handle)
+	server.Stop(t)
+	f.hasHealth(v.Handle, backends.Inaccessible, poolSilent)
+	if unwell, _, err := f.ListHealth(t.Context(), backends.Page{}); err != nil || len(unwell) != 1 {
+		t.Errorf("those unwell are %+v, %v; want the one that hangs", unwell, err)
+	}
+	if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 1 || issues[0].Reason != poolSilent {
+		t.Errorf("the issues are %+v, %v", issues, err)
+	}
+	server.Continue(t)
+	must(t, f.Release(t.Context(), v.Handle))
+	f.shut()
+	server.Stop(t)
+	f.options.Config = &Config{Pools: []PoolConfig{{Name: "directory", Type: "directory"}}}
+	f.open() // The configuration has lost it, too.
+	f.isAway(v.Handle, "slow", "retired")
+	server.Continue(t)
 }
