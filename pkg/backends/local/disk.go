@@ -16,7 +16,7 @@ import (
 
 // disk is a filesystem with the pools that are on it, which share its space.
 type disk struct {
-	all *disks
+	engine *engine
 
 	mu    sync.Mutex // kept while it is decided whether there is room
 	pools []*pool
@@ -24,16 +24,13 @@ type disk struct {
 
 // disks are the filesystems on which there are pools.
 type disks struct {
-	held    func(pools []*pool) int64                // see engine.held
-	measure func(ctx context.Context, pools []*pool) // see engine.measure
+	engine *engine
 
 	mu    sync.Mutex
 	known map[diskID]*disk
 }
 
-func newDisks(held func([]*pool) int64, measure func(context.Context, []*pool)) *disks {
-	return &disks{held: held, measure: measure, known: map[diskID]*disk{}}
-}
+func newDisks(e *engine) *disks { return &disks{engine: e, known: map[diskID]*disk{}} }
 
 // diskID tells filesystems apart. The subvolumes of a btrfs have device numbers of their own, and one UUID.
 type diskID struct {
@@ -54,7 +51,7 @@ func (ds *disks) join(p *pool) error {
 	}
 	d := ds.known[id]
 	if d == nil {
-		d = &disk{all: ds}
+		d = &disk{engine: ds.engine}
 		ds.known[id] = d
 	}
 	d.mu.Lock()
@@ -87,7 +84,7 @@ func (d *disk) measure(ctx context.Context) {
 	d.mu.Lock()
 	pools := slices.Clone(d.pools)
 	d.mu.Unlock()
-	d.all.measure(ctx, pools)
+	d.engine.measure(ctx, pools)
 }
 
 func diskOf(path string) (diskID, error) {

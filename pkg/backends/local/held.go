@@ -67,13 +67,9 @@ func (v *volume) holds() int64 {
 	return own
 }
 
-// holds is as for a volume. The snapshot of a directory was promised nothing: a copy of its own has all that it needs, and one that
-// shares its blocks lacks them once its volume is overwritten.
+// holds is as for a volume. The snapshot of a directory was promised nothing.
 func (s *snapshot) holds() int64 {
-	switch {
-	case s.pool.kind == directory && s.pool.shares():
-		return -s.record.SizeBytes
-	case s.pool.kind == directory:
+	if s.pool.kind == directory {
 		return 0
 	}
 	own := min(s.record.SizeBytes, blocksOf(os.Lstat(s.data())))
@@ -101,6 +97,20 @@ func (e *engine) held(pools []*pool) (sum int64) {
 	}
 	for _, p := range pools {
 		sum += p.heldIn(stagingFolder)
+	}
+	return sum
+}
+
+// owed is how many bytes the pools need beyond what they have promised: the snapshot of a directory that has its blocks in common
+// with its volume lacks them once the volume is overwritten.
+func (e *engine) owed(pools []*pool) (sum int64) {
+	if !slices.ContainsFunc(pools, func(p *pool) bool { return p.kind == directory && p.shares() }) {
+		return 0
+	}
+	for _, entry := range e.snapshots.after("") {
+		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind == directory && s.pool.shares() {
+			sum += s.record.SizeBytes
+		}
 	}
 	return sum
 }

@@ -29,20 +29,24 @@ func newLedger(s poolSettings, path string) *ledger {
 // room is how much more a pool can promise, and why it is not more.
 type room struct {
 	available int64
-	because   string
+	because   func() string
 }
 
-// take promises so many bytes. One decides at a time for all pools of a filesystem. Kinds: Exhausted.
+// take promises so many bytes. One decides at a time for all pools of a filesystem, and looks at each volume only when the free
+// space is less than all that may be written. Kinds: Exhausted.
 func (l *ledger) take(size int64) error {
 	l.disk.mu.Lock()
 	defer l.disk.mu.Unlock()
-	r, err := l.look()
+	r, err := l.look(func([]*pool) int64 { return 0 })
+	if err == nil && size > r.available {
+		r, err = l.look(l.disk.engine.held)
+	}
 	if err != nil {
 		return err
 	}
 	if size > r.available {
 		return backends.Errorf(backends.Exhausted, "pool %q has no room for %d bytes: %d are available, because %s",
-			l.pool, size, r.available, r.because)
+			l.pool, size, r.available, r.because())
 	}
 	l.add(size)
 	return nil
@@ -52,31 +56,32 @@ func (l *ledger) take(size int64) error {
 func (l *ledger) room() (room, error) {
 	l.disk.mu.Lock()
 	defer l.disk.mu.Unlock()
-	return l.look()
+	return l.look(l.disk.engine.held)
 }
 
-// look compares what is promised with what there is: the free space, and what volumes have of their promises already. Each is
-// read in such an order that what changes meanwhile makes the room smaller than it is. The disk's mutex is held.
-func (l *ledger) look() (room, error) {
+// look compares what is promised with what there is: the free space, and what volumes hold of their promises already. Each is
+// read in such an order that what changes meanwhile makes the room smaller than it is. The disk's mutex is kept.
+func (l *ledger) look(holds func([]*pool) int64) (room, error) {
 	own, promised := l.sum(), l.disk.promised()
 	before, err := l.free()
 	if err != nil {
 		return room{}, err
 	}
-	held := l.disk.all.held(l.disk.pools)
+	held := holds(l.disk.pools)
 	after, err := l.free()
 	if err != nil {
 		return room{}, err
 	}
 	free := min(before, after)
-	there := usable(free) + held
-	r := room{
-		available: int64(l.overcommit*float64(there)) - promised,
-		because: fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised there, and overcommit is %v",
-			l.path, free, held, promised, l.overcommit),
-	}
+	there := usable(free) + held - l.disk.engine.owed(l.disk.pools)
+	r := room{available: int64(l.overcommit*float64(there)) - promised, because: func() string {
+		return fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised there, and overcommit is %v",
+			l.path, free, held, promised, l.overcommit)
+	}}
 	if l.capacity != 0 && l.capacity-own < r.available {
-		r = room{l.capacity - own, fmt.Sprintf("the pool's capacity is %d bytes, and %d are promised", l.capacity, own)}
+		r = room{l.capacity - own, func() string {
+			return fmt.Sprintf("the pool's capacity is %d bytes, and %d are promised", l.capacity, own)
+		}}
 	}
 	r.available = max(0, r.available)
 	return r, nil

@@ -74,7 +74,7 @@ func newEngine(options backends.Options) (*engine, error) {
 		volumes: newShelf[*volume]("volume"), snapshots: newShelf[*snapshot]("snapshot"), groups: newShelf[*group]("group"),
 		making: newWorks(), measuring: background.New[struct{}](mostMeasurements),
 	}
-	e.disks = newDisks(e.held, e.measure)
+	e.disks = newDisks(e)
 	return e, nil
 }
 
