@@ -42,8 +42,8 @@ func blocksOf(info os.FileInfo, err error) int64 {
 	return min(stat.Blocks*512, info.Size())
 }
 
-// shares reports whether a copy in the pool may have its blocks in common with its source.
-func (p *pool) shares() bool { return p.reflink.Load() }
+// shares reports whether a copy in the pool may have its blocks in common with its source, as long as that is not known too.
+func (p *pool) shares() bool { return p.reflink.Load() || !p.probed.Load() }
 
 // isCopy reports whether the volume may have blocks in common with others.
 func (v *volume) isCopy() bool {

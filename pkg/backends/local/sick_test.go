@@ -42,7 +42,7 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// empty makes room again.
+// empty makes room again, and waits until the filesystem says so: btrfs counts what is free when it commits.
 func empty(t *testing.T, dir string) {
 	t.Helper()
 	fillers, err := filepath.Glob(filepath.Join(dir, "filler*"))
@@ -50,6 +50,7 @@ func empty(t *testing.T, dir string) {
 	for _, path := range fillers {
 		must(t, os.RemoveAll(path))
 	}
+	testfs.Run(t, "sync", "-f", dir)
 }
 
 func TestFullPoolIsServed(t *testing.T) {
