@@ -80,6 +80,9 @@ func (m *making) unlessFenced(r *record, err error) error {
 	if !isAny(err, unix.ENOENT, unix.ESTALE) && !backends.Is(err, backends.Invalid) {
 		return err
 	}
+	if m.home.Refresh(share.Staging) != nil {
+		return err
+	}
 	if held, lookErr := exists(m.share.Dir(), share.At(share.Staging, r.key()+suffix)); lookErr == nil && !held {
 		return backends.Errorf(backends.Busy, "%w", errFenced)
 	}
@@ -148,6 +151,9 @@ func (m *making) begin(r *record) error {
 
 // fence ends all attempts at the thing with the ID but one: what has no token is never published, whoever wakes up with it.
 func (e *engine) fence(s *share.Share, h *share.Home, id, but string) error {
+	if err := h.Refresh(share.Staging); err != nil {
+		return err
+	}
 	names, err := h.Names(share.Staging, suffix)
 	if err != nil {
 		return err

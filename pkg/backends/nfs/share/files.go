@@ -65,7 +65,7 @@ func (h *Home) Move(folder, name, toFolder, toName string) error {
 // without names. It fails with fs.ErrExist when the new name is taken, and with fs.ErrNotExist when the old one is gone.
 func (h *Home) Publish(draft, folder, name string) error {
 	err := h.files.Link(At(Staging, draft), At(folder, name))
-	if errors.Is(err, unix.ESTALE) { // The client knew the file, and the server does not any more.
+	if errors.Is(err, unix.ESTALE) && h.Refresh(Staging) == nil { // The client knew the file, and the server does not any more.
 		if _, gone := h.files.Lstat(At(Staging, draft)); errors.Is(gone, fs.ErrNotExist) {
 			return gone
 		}
