@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,22 +16,36 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/loops"
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-var churnTime = flag.Duration("churn", 5*time.Second, "how long TestChurn stages and unstages; 10m is the long form")
+// churnFlag says how long TestChurn stages and unstages.
+const churnFlag = "churn"
 
-// prying makes the test's binary a process that opens each loop device for an instant, over and over.
+func defineChurn() {
+	flag.Duration(churnFlag, 5*time.Second, "how long TestChurn stages and unstages; 10m is the long form")
+}
+
+func churnTime() time.Duration {
+	length, _ := time.ParseDuration(flag.Lookup(churnFlag).Value.String()) // what the flag itself took
+	return length
+}
+
+// prying makes the test's binary a process that opens each loop device over a file below a directory, the argument that follows, for an
+// instant, over and over. Those of other tests are theirs.
 const prying = "-prying"
 
-// pry opens each loop device that holds something, as udev does with each new device, until its parent ends.
-func pry() {
+// pry opens the loop devices, as udev does with each new device, until its parent ends.
+func pry(dir string) {
 	for os.Getppid() != 1 {
-		devices, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+		devices, _ := loops.Attached()
 		for _, device := range devices {
-			fd, err := unix.Open("/dev/"+filepath.Base(filepath.Dir(filepath.Dir(device))), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			if err == nil {
-				time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+			if !strings.HasPrefix(device.File, dir+"/") {
+				continue
+			}
+			if fd, err := unix.Open(device.Path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+				<-time.After(time.Duration(rand.IntN(300)) * time.Microsecond)
 				_ = unix.Close(fd)
 			}
 		}
@@ -41,12 +56,12 @@ func pry() {
 // freed late, and their numbers are taken at once by others: nobody takes away or is shown the device of another.
 func TestChurn(t *testing.T) {
 	w := newWorld(t)
-	opener := exec.CommandContext(t.Context(), "/proc/self/exe", prying)
+	opener := exec.CommandContext(t.Context(), "/proc/self/exe", prying, w.dir)
 	w.must(opener.Start())
 	defer func() { _, _ = opener.Process.Kill(), opener.Wait() }() // it has nothing to say
 	var stages, lost atomic.Int64
 	var group sync.WaitGroup
-	end := time.Now().Add(*churnTime)
+	end := time.Now().Add(churnTime())
 	for i := range 6 {
 		volume, use := fmt.Sprint("mounted", i), backends.Mount
 		if i%2 == 0 {

@@ -14,10 +14,11 @@ const victim = "-test.run=^TestVictim$"
 
 func TestMain(m *testing.M) {
 	stall.Main()
-	if slices.Contains(os.Args, prying) {
-		pry()
+	if i := slices.Index(os.Args, prying); i > 0 && i+1 < len(os.Args) {
+		pry(os.Args[i+1])
 		os.Exit(0)
 	}
+	defineChurn()
 	if slices.Contains(os.Args, victim) {
 		os.Exit(m.Run())
 	}

@@ -54,8 +54,8 @@ func (s subject) gone() string {
 
 // resolved is a directory without symlinks, as far as there is one: the last of them may have gone with the image.
 func resolved(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil || dir == filepath.Dir(dir) {
-		return real
+	if plain, err := filepath.EvalSymlinks(dir); err == nil || dir == filepath.Dir(dir) {
+		return plain
 	}
 	return filepath.Join(resolved(filepath.Dir(dir)), filepath.Base(dir))
 }
