@@ -31,6 +31,7 @@ func newDescriber(root string) describer {
 		{regexp.MustCompile(`\b7:\d+`), "7:*"},
 		{regexp.MustCompile(`/proc/(\d+|self)/fd/\d+`), "/proc/*/fd/*"},
 		{regexp.MustCompile(`[0-9a-f]{64}`), "<volume>"},
+		{regexp.MustCompile(`[0-9a-f]{32}-[0-9a-f]{8}`), "<volume>-<mounted>"}, // an intent, and the time of the last mount
 		{regexp.MustCompile(`/proc/\d+`), "/proc/*"},
 		{regexp.MustCompile(`, 0x25, 0x[0-9a-f]+$`), ", 0x25"}, // F_OFD_SETLK, and the address of its lock
 	}}

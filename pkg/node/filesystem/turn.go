@@ -58,7 +58,7 @@ func (n *turn) watch() {
 	defer close(n.gone)
 	ticker := time.NewTicker(t.patience / looks)
 	defer ticker.Stop()
-	counts, done, moved := true, n.tool.Load().done(), time.Now()
+	counts, before, moved := true, done{}, time.Now()
 	for {
 		select {
 		case <-n.ended:
@@ -66,8 +66,8 @@ func (n *turn) watch() {
 			return
 		case <-ticker.C:
 		}
-		if now := n.tool.Load().done(); now != done {
-			done, moved = now, time.Now()
+		if now := n.tool.Load().done(); now != before {
+			before, moved = now, time.Now()
 		}
 		switch idle := time.Since(moved) >= t.patience; {
 		case counts && idle:
