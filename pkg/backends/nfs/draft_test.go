@@ -222,7 +222,7 @@ func TestSourceIsDeletedByAnother(t *testing.T) {
 		deleting.Wait()
 		switch {
 		case err != nil:
-			w.fails("restoring", err, backends.NotFound, "deleted while it was copied")
+			w.fails("restoring", err, backends.NotFound)
 			refused++
 		case contents(t, w.path(name)) != want:
 			t.Errorf("restored with success, %s is not what the snapshot was", name)
