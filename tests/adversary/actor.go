@@ -1,0 +1,163 @@
+package adversary
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+)
+
+// actor is a client with volumes and snapshots of its own.
+type actor struct {
+	*world
+	id    int
+	steps []Step
+
+	own       sync.Mutex // of what is below
+	volumes   [4]*volume
+	snapshots [3]*snapshot
+}
+
+// volume is a volume that was acknowledged.
+type volume struct {
+	name, id string
+	class    int
+	raw      bool
+	bytes    int64
+	context  map[string]string
+	used     bool // staged and published, or half so
+	damaged  bool
+	// contents is what was written; nil for a copy that nobody has looked at yet.
+	contents *contents
+	origin   *copied
+}
+
+// snapshot is a snapshot that was acknowledged.
+type snapshot struct {
+	name, id, source string
+	class            int
+	raw              bool
+	bytes            int64
+	origin           *copied
+}
+
+// copied is what a copy holds: the source's contents at some instant between two times.
+type copied struct {
+	mu       sync.Mutex
+	source   *contents
+	from, to time.Time
+	pinned   vector // what was found in it the first time
+}
+
+// is checks that a copy holds what was found.
+func (c *copied) is(v vector) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pinned == nil {
+		if err := c.source.instant(v, c.from, c.to); err != nil {
+			return err
+		}
+		c.pinned = v
+		return nil
+	}
+	return newContents(c.pinned).now(v)
+}
+
+func newActor(w *world, id int, steps []Step) *actor { return &actor{world: w, id: id, steps: steps} }
+
+// run takes the steps.
+func (a *actor) run() {
+	for _, step := range a.steps {
+		if a.failed() {
+			return
+		}
+		a.step(step)
+	}
+}
+
+// step takes one step, with what is beside it.
+func (a *actor) step(s Step) {
+	var group sync.WaitGroup
+	if s.Fault != nil {
+		a.begin(*s.Fault)
+	}
+	if s.Beside != nil {
+		group.Go(func() { a.do(*s.Beside, true) })
+	}
+	a.do(s, s.Beside != nil)
+	group.Wait()
+}
+
+// do takes a step if it applies.
+func (a *actor) do(s Step, company bool) {
+	a.own.Lock()
+	v, from := a.volumes[s.Slot%len(a.volumes)], a.volumes[s.From%len(a.volumes)]
+	shot := a.snapshots[s.From%len(a.snapshots)]
+	a.own.Unlock()
+	a.note("track %d: %s", a.id, s)
+	switch {
+	case s.Op == List:
+		a.list()
+	case s.Op == Pause:
+		<-time.After(time.Duration(s.Count) * time.Millisecond)
+	case s.Op == Create && v == nil:
+		a.create(s, copySource{class: s.Class, raw: s.Raw}, company)
+	case s.Op == Restore && v == nil && shot != nil:
+		a.create(s, copySource{class: shot.class, raw: shot.raw, bytes: shot.bytes, origin: shot.origin, snapshot: shot.id}, company)
+	case s.Op == Clone && v == nil && from != nil && !from.damaged:
+		a.create(s, copySource{class: from.class, raw: from.raw, bytes: from.bytes, volume: from}, company)
+	case s.Op == Forget && shot != nil:
+		a.forget(s, shot, company)
+	case v != nil:
+		a.handle(s, v, company)
+	}
+}
+
+// handle takes a step with a volume that there is.
+func (a *actor) handle(s Step, v *volume, company bool) {
+	switch {
+	case s.Op == Delete:
+		a.delete(s, v, company)
+	case s.Op == Damage && !v.used:
+		a.damage(v)
+	case v.damaged && s.Op != Snapshot:
+	case s.Op == Use && !v.used && (!a.setup.Classes[v.class].Aside || a.calm.Load()):
+		a.use(s, v, company)
+	case s.Op == Leave && v.used:
+		a.leave(s, v, company)
+	case s.Op == Expand && (!v.used || v.raw || !a.setup.Classes[v.class].Sized):
+		a.expand(s, v, company)
+	case s.Op == Modify:
+		a.modify(s, v, company)
+	case s.Op == Snapshot && a.snapshots[s.From%len(a.snapshots)] == nil:
+		a.snapshot(s, v, company)
+	case (s.Op == Write || s.Op == Fill) && v.used:
+		a.write(s, v)
+	case s.Op == Read && v.used:
+		a.read(v)
+	}
+}
+
+func (a *actor) staging(v *volume) string { return a.path("mounts", "staging", v.name) }
+func (a *actor) target(v *volume) string  { return a.path("mounts", "pods", v.name, "mount") }
+
+// image is the file or directory where a volume of the local backend is, if it is there.
+func (a *actor) data(v *volume) string {
+	found, _ := filepath.Glob(a.disks[a.setup.Classes[v.class].Disk].dir + "/*/volumes/*/image")
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+func capability(raw bool) *csi.VolumeCapability {
+	mode := &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}
+	if raw {
+		return &csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
+	}
+	return &csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}}
+}
+
+func (v *volume) String() string { return fmt.Sprintf("%s (%s)", v.name, v.id) }

@@ -1,0 +1,155 @@
+package adversary
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/orchestrator"
+)
+
+var (
+	schedules = flag.Int("schedules", 0, "how many schedules of each setup; 0 for as many as the time allows")
+	budget    = flag.Duration("budget", 4*time.Minute, "how long the short form takes")
+	only      = flag.String("setup", "", "the one setup, or all that contain this")
+	profile   = flag.String("profile", "", "the one profile")
+	seed      = flag.Uint64("seed", 0, "the first seed; 0 for the fixed ones of the short form")
+	shrinking = flag.Duration("shrink", time.Minute, "how long the shortest schedule is looked for")
+	verbose   = flag.Bool("history", false, "print the history of a violation")
+	going     = flag.Bool("go-on", false, "go on after a violation, to count them")
+)
+
+func TestMain(m *testing.M) {
+	Main()
+	os.Exit(mountns.Isolate(m.Run))
+}
+
+// TestAdversary attacks each setup by each of its profiles.
+func TestAdversary(t *testing.T) {
+	if missing := orchestrator.Missing(); len(missing) > 0 {
+		t.Fatalf("this machine lacks what the test needs: %q", missing)
+	}
+	var chosen []Setup
+	for _, s := range Setups() {
+		if strings.Contains(s.Name, *only) {
+			chosen = append(chosen, s)
+		}
+	}
+	tally, began := NewTally(), time.Now()
+	t.Cleanup(func() { report(t, tally, time.Since(began)) })
+	for i, s := range chosen {
+		t.Run(s.Name, func(t *testing.T) {
+			share := (*budget - time.Since(began)) / time.Duration(len(chosen)-i)
+			attack(t, s, tally, time.Now().Add(share))
+		})
+	}
+}
+
+// attack runs one schedule after the other over one world, as long as nothing is wrong.
+func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
+	run := &runner{T: t, setup: s, tally: tally}
+	t.Cleanup(run.end)
+	names := profilesOf(s)
+	if *profile != "" {
+		names = slices.DeleteFunc(names, func(name string) bool { return name != *profile })
+	}
+	if len(names) == 0 {
+		return
+	}
+	for n := 0; *schedules > 0 && n < *schedules || *schedules == 0 && time.Now().Before(until); n++ {
+		schedule := NewSchedule(s, names[n%len(names)], max(*seed, 1)+uint64(n))
+		began := time.Now()
+		violation := run.try(schedule)
+		took := time.Since(began)
+		tally.Schedules[s.Name+" "+schedule.Profile]++
+		tally.Took[s.Name+" "+schedule.Profile] += took
+		if violation == "" {
+			continue
+		}
+		history := run.history
+		t.Errorf("schedule %d, seed %d, profile %s, after %v: %s", n, schedule.Seed, schedule.Profile, took.Round(time.Millisecond), violation)
+		short := Shrink(schedule, class(violation), time.Now().Add(*shrinking), run.try)
+		t.Errorf("the shortest schedule found for it, of %d steps and faults in place of %d:\n%s", short.size(), schedule.size(), short)
+		if *verbose {
+			t.Logf("history:\n%s", strings.Join(history, "\n"))
+		}
+		if !*going {
+			return
+		}
+	}
+}
+
+// runner tries schedules on a world, and on a new one after a violation.
+type runner struct {
+	*testing.T
+	setup   Setup
+	tally   *Tally
+	world   *world
+	history []string
+}
+
+// try returns the first violation.
+func (r *runner) try(s Schedule) string {
+	r.Helper()
+	if r.world == nil {
+		var err error
+		if r.world, err = newWorld(r.setup, r.tally); err != nil {
+			r.Fatal(err)
+		}
+	}
+	wrong := r.world.run(s)
+	if len(wrong) == 0 {
+		return ""
+	}
+	r.history = r.world.log
+	r.end()
+	return wrong[0]
+}
+
+func (r *runner) end() {
+	if r.world == nil {
+		return
+	}
+	if err := r.world.close(); err != nil {
+		r.Logf("taking the world down: %v", err)
+	}
+	r.world = nil
+}
+
+func report(t *testing.T, tally *Tally, took time.Duration) {
+	t.Helper()
+	var out strings.Builder
+	sum, calls := 0, 0
+	for _, name := range sorted(tally.Schedules) {
+		n := tally.Schedules[name]
+		sum += n
+		fmt.Fprintf(&out, "%-22s %5d schedules, %.2f a second\n", name, n, float64(n)/max(tally.Took[name].Seconds(), 0.001))
+	}
+	for _, n := range tally.Calls {
+		calls += n
+	}
+	fmt.Fprintf(&out, "%d schedules, %d calls in %v\ncalls  %s\ncodes  %s\nfaults %s", sum, calls, took.Round(time.Second),
+		counted(tally.Calls), counted(tally.Codes), counted(tally.Faults))
+	t.Log(out.String())
+}
+
+func sorted(counts map[string]int) (names []string) {
+	for name := range counts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func counted(counts map[string]int) string {
+	var parts []string
+	for _, name := range sorted(counts) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(parts, ", ")
+}

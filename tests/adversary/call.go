@@ -1,0 +1,167 @@
+package adversary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// attempt is what an orchestrator gives a call, scaled down, and patience how long it asks again once all is calm.
+	attempt  = 15 * time.Second
+	patience = 20 * time.Second
+	// enough is how many attempts work may take that is given less time than it needs.
+	enough = 400
+)
+
+// errRefused says that a call was refused for good, as it may be; errGone that the schedule is over.
+var (
+	errRefused = errors.New("refused")
+	errGone    = errors.New("the schedule is over")
+)
+
+// request is a call that is made again until it ends.
+type request struct {
+	name     string       // such as CreateVolume v-1-0
+	refusals []codes.Code // with which it may be refused, so that the caller lets it be
+	frees    bool         // it takes down or deletes: full storage is no reason to fail
+	how      How
+	within   time.Duration
+	company  bool // something else may be at the same volume
+	// send makes the call, and returns an answer that has to be the same each time.
+	send func(ctx context.Context) (string, error)
+}
+
+// ask makes a call until it succeeds or is refused for good, as the sidecars do.
+func (w *world) ask(r request) (answer string, err error) {
+	began, calmed, first := time.Now(), time.Time{}, ""
+	for n := 0; ; n++ {
+		if w.failed() {
+			return "", errGone
+		}
+		if w.calm.Load() && calmed.IsZero() {
+			calmed = time.Now()
+		}
+		answers := w.attempt(r, n)
+		for _, a := range answers {
+			if w.judge(r, a, n, calmed) {
+				return a.text, w.same(r, &first, a)
+			}
+		}
+		if a := answers[0]; a.err == nil {
+			if err := w.same(r, &first, a); err != nil || n >= 1 || r.how != Lost {
+				return a.text, err
+			}
+			continue // The answer was lost.
+		}
+		if w.tooLong(r, n, began, calmed, answers[0].err) {
+			return "", errGone
+		}
+		<-time.After(min(time.Duration(n+1)*5*time.Millisecond, 100*time.Millisecond))
+	}
+}
+
+// answered is how an attempt ended.
+type answered struct {
+	text string
+	err  error
+}
+
+// attempt makes a call once, or twice at once; a success comes first.
+func (w *world) attempt(r request, n int) []answered {
+	limit := attempt
+	if r.how == Short || r.how == Hasty && n < 2 {
+		limit = r.within
+	}
+	times := 1
+	if r.how == Twice && n == 0 {
+		times = 2
+	}
+	list := make([]answered, times)
+	var group sync.WaitGroup
+	for i := range list {
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(w.life, limit)
+			defer cancel()
+			began := time.Now()
+			text, err := r.send(ctx)
+			list[i] = answered{text, err}
+			w.count(r.name, status.Code(err))
+			w.note("%s attempt %d: %v %s %v", r.name, n, time.Since(began).Round(time.Millisecond), text, err)
+		})
+	}
+	group.Wait()
+	slices.SortStableFunc(list, func(a, b answered) int {
+		switch {
+		case a.err == nil && b.err != nil:
+			return -1
+		case a.err != nil && b.err == nil:
+			return 1
+		}
+		return 0
+	})
+	return list
+}
+
+// same holds an answer against the first one.
+func (w *world) same(r request, first *string, a answered) error {
+	switch {
+	case a.err != nil:
+		return errRefused
+	case *first != "" && *first != a.text:
+		w.blame("one answer: %s was answered with %q, and then with %q", r.name, *first, a.text)
+		return errGone
+	}
+	*first = a.text
+	return nil
+}
+
+// judge tells whether a failure ends the call, and blames the driver for one that has no reason.
+func (w *world) judge(r request, a answered, n int, calmed time.Time) (final bool) {
+	code := status.Code(a.err)
+	switch {
+	case a.err == nil:
+		return false
+	case slices.Contains(r.refusals, code):
+		return true
+	case code == codes.Aborted && n == 0 && !r.company && r.how == Once && !w.disturbed.Load():
+		w.blame("turned away: %s ended with Aborted although nobody else is at it: %v", r.name, a.err)
+	case code == codes.Aborted, code == codes.Unavailable, code == codes.DeadlineExceeded, code == codes.Canceled:
+	case r.frees && n > 2 && w.onlyFull():
+		w.blame("freeing writes first: %s fails while storage is full: %v", r.name, a.err)
+	case !w.disturbed.Load() || w.calm.Load() && time.Since(calmed) > patience/4:
+		w.blame("no reason: %s ended with %v", r.name, a.err)
+	}
+	return false
+}
+
+// tooLong blames the driver for a call that does not end.
+func (w *world) tooLong(r request, n int, began, calmed time.Time, last error) bool {
+	switch {
+	case r.how == Short && n >= enough:
+		w.blame("no end: %s is not done after %d attempts of %v: %v", r.name, n, r.within, last)
+	case w.calm.Load() && !calmed.IsZero() && time.Since(calmed) > patience && r.how != Short:
+		w.blame("no end: %s is not done %v after the last fault: %v", r.name, patience, last)
+	case time.Since(began) > 4*patience:
+		w.blame("no end: %s is not done after %v: %v", r.name, 4*patience, last)
+	default:
+		return false
+	}
+	return true
+}
+
+// count counts an attempt.
+func (w *world) count(name string, code codes.Code) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var rpc string
+	_, _ = fmt.Sscan(name, &rpc) // names begin with it
+	w.tally.Calls[rpc]++
+	w.tally.Codes[code.String()]++
+}

@@ -1,0 +1,194 @@
+package adversary
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// drivers are the driver's processes: one, or a controller and a node.
+type drivers struct {
+	world   *world
+	alive   sync.RWMutex
+	config  string
+	files   uint64 // for the next start
+	control *process
+	nodes   *process
+	count   int
+}
+
+// process is one run of a driver.
+type process struct {
+	orders orders
+	cmd    *exec.Cmd
+	log    string
+	done   chan struct{}
+	conn   *grpc.ClientConn
+}
+
+// startAll starts what the setup needs.
+func (d *drivers) startAll(config string) (err error) {
+	d.config = config
+	if !d.world.setup.Apart {
+		d.control, err = d.start(both)
+		d.nodes = d.control
+		return err
+	}
+	if d.nodes, err = d.start(node); err == nil {
+		d.control, err = d.start(controller)
+	}
+	return err
+}
+
+// start starts a process and waits until it answers.
+func (d *drivers) start(r role) (*process, error) {
+	d.count++
+	o := orders{
+		Setup: d.world.setup.Name, Root: d.world.workspace.Dir, Role: r, Config: d.config, Files: d.files, DataDir: d.world.workspace.Data(),
+		Endpoint: "unix://" + d.world.path(fmt.Sprintf("csi-%d.sock", d.count)),
+	}
+	if r == controller {
+		o.DataDir = d.world.path(fmt.Sprintf("controller-%d", d.count)) // of a pod of its own
+	}
+	p := &process{orders: o, log: d.world.path(fmt.Sprintf("driver-%d.log", d.count)), done: make(chan struct{})}
+	begun := make(chan error, 1)
+	go p.run(begun)
+	if err := <-begun; err != nil {
+		return nil, err
+	}
+	return p, p.ready()
+}
+
+// run starts the process and waits for its end on one thread, with which it would be killed (PR_SET_PDEATHSIG).
+func (p *process) run(begun chan<- error) {
+	runtime.LockOSThread()
+	defer close(p.done)
+	text, err := json.Marshal(p.orders)
+	if err != nil {
+		begun <- err
+		return
+	}
+	log, err := os.Create(p.log)
+	if err != nil {
+		begun <- err
+		return
+	}
+	defer log.Close() //nolint:errcheck // the child has it
+	p.cmd = exec.CommandContext(context.Background(), "/proc/self/exe", serveWord, string(text))
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err = p.cmd.Start(); err == nil {
+		begun <- nil
+		err = p.cmd.Wait()
+	} else {
+		begun <- err
+	}
+	_ = err // a kill's
+}
+
+// ready waits for the first answer.
+func (p *process) ready() (err error) {
+	p.conn, err = grpc.NewClient(p.orders.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff: backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1.2, MaxDelay: 20 * time.Millisecond}, MinConnectTimeout: time.Second,
+	}))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	_, err = csi.NewIdentityClient(p.conn).Probe(ctx, &csi.ProbeRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		return fmt.Errorf("the driver does not serve: %w: %s", err, p.tail())
+	}
+	return nil
+}
+
+func (p *process) tail() string {
+	text, err := os.ReadFile(p.log)
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-3):], []byte(" | "))) + fmt.Sprint(cmp.Or(err, errors.New("")))
+}
+
+// kill ends a process at once.
+func (p *process) kill() {
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+	<-p.done
+	if p.conn != nil {
+		_ = p.conn.Close() // it has ended
+	}
+}
+
+func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+
+// killAll ends all.
+func (d *drivers) killAll() {
+	for _, p := range []*process{d.control, d.nodes} {
+		if p != nil && p.cmd != nil {
+			p.kill()
+		}
+	}
+	d.control, d.nodes = nil, nil
+}
+
+// restart kills all and starts them again, after something was done meanwhile. While there is no driver calls wait.
+func (d *drivers) restart(config string, between func() error) error {
+	d.alive.Lock()
+	defer d.alive.Unlock()
+	d.killAll()
+	if err := between(); err != nil {
+		return err
+	}
+	return d.startAll(config)
+}
+
+// controls is who is asked to make volumes, uses who is asked to mount them. A call goes to who is there when it is made.
+func (d *drivers) controls() csi.ControllerClient {
+	d.alive.RLock()
+	defer d.alive.RUnlock()
+	return csi.NewControllerClient(d.control.connection())
+}
+
+func (d *drivers) uses() csi.NodeClient {
+	d.alive.RLock()
+	defer d.alive.RUnlock()
+	return csi.NewNodeClient(d.nodes.connection())
+}
+
+// connection leads to the process; where there is none, nowhere.
+func (p *process) connection() grpc.ClientConnInterface {
+	if p == nil || p.conn == nil {
+		return nowhere{}
+	}
+	return p.conn
+}
+
+// nowhere is a connection to a driver that did not start.
+type nowhere struct{ grpc.ClientConnInterface }
+
+// Invoke fails as a call does that nobody hears.
+func (nowhere) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
+	return status.Error(codes.Unavailable, "there is no driver")
+}

@@ -1,0 +1,228 @@
+package adversary
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// begin lets a fault come and go in the background, after the one that there is.
+func (w *world) begin(f Fault) {
+	w.faults.Go(func() {
+		<-time.After(f.After)
+		w.faulting.Lock()
+		defer w.faulting.Unlock()
+		if w.calm.Load() || w.failed() {
+			return
+		}
+		module, ok := w.modules()[f.Kind]
+		if !ok {
+			w.blame("there is no fault %q", f.Kind)
+			return
+		}
+		if f.Kind != "opener" {
+			w.disturbed.Store(true)
+		}
+		w.note("FAULT %s on %d", f.Kind, f.On)
+		w.active.Store(f.Kind)
+		end, err := module(f)
+		w.mu.Lock()
+		w.tally.Faults[f.Kind]++
+		w.mu.Unlock()
+		if err != nil {
+			w.note("FAULT %s: %v", f.Kind, err)
+		} else {
+			<-time.After(f.For)
+		}
+		if end != nil {
+			err = end()
+		}
+		w.active.Store("")
+		w.note("FAULT %s ends: %v", f.Kind, err)
+	})
+}
+
+// onlyFull tells whether there is a fault, and it is that storage is full.
+func (w *world) onlyFull() bool {
+	kind, _ := w.active.Load().(string)
+	return strings.HasPrefix(kind, "full")
+}
+
+// module begins a fault and returns what ends it.
+type module func(f Fault) (end func() error, err error)
+
+// modules are the faults by their kinds.
+func (w *world) modules() map[string]module {
+	return map[string]module{
+		"kill":       func(Fault) (func() error, error) { return nil, w.again(Proper, nothing) },
+		"stop":       w.stop,
+		"full":       w.full,
+		"full-start": w.fullAtStart,
+		"full-state": func(f Fault) (func() error, error) { f.On = len(w.disks) - 1; return w.full(f) },
+		"read-only":  w.readOnly,
+		"eio":        func(f Fault) (func() error, error) { return w.eio(f, false) },
+		"eio-start":  func(f Fault) (func() error, error) { return w.eio(f, true) },
+		"missing":    func(Fault) (func() error, error) { return w.variant(Missing) },
+		"renamed":    func(Fault) (func() error, error) { return w.variant(Renamed) },
+		"added":      func(Fault) (func() error, error) { return w.variant(Added) },
+		"empty":      func(Fault) (func() error, error) { return w.variant(Empty) },
+		"newer":      func(f Fault) (func() error, error) { return w.record(f, newer) },
+		"loop":       func(f Fault) (func() error, error) { return w.record(f, selfLink) },
+		"few-files":  w.fewFiles,
+		"opener":     w.opener,
+	}
+}
+
+func nothing() error { return nil }
+
+// again starts the driver again. What works is served: it has to start, whatever is wrong with some of its storage.
+func (w *world) again(v Variant, between func() error) error {
+	var prepared error
+	err := w.restart(w.setup.Config(w, v), func() error {
+		prepared = between()
+		return prepared
+	})
+	if err != nil && prepared == nil {
+		kind := w.active.Load()
+		w.blame("what works is served: with the fault %s the driver does not start: %v", kind, err)
+	}
+	return err
+}
+
+// stop stops the controller in the middle of whatever it does, lets another take over, and lets the first go on.
+func (w *world) stop(f Fault) (func() error, error) {
+	w.alive.Lock()
+	old := w.control
+	if err := old.signal(syscall.SIGSTOP); err != nil {
+		w.alive.Unlock()
+		return nil, err
+	}
+	next, err := w.start(controller)
+	if err == nil {
+		w.control = next
+	}
+	w.alive.Unlock()
+	// Whoever waits for an answer waits until his sidecar gives up; here that is soon.
+	return func() error {
+		err := old.signal(syscall.SIGCONT)
+		<-time.After(300 * time.Millisecond)
+		old.kill()
+		return err
+	}, err
+}
+
+func (w *world) full(f Fault) (func() error, error) {
+	d := w.disks[f.On]
+	return d.lift, d.fill()
+}
+
+func (w *world) fullAtStart(f Fault) (func() error, error) {
+	d := w.disks[f.On]
+	return d.lift, w.again(Proper, d.fill)
+}
+
+func (w *world) readOnly(f Fault) (func() error, error) {
+	d := w.disks[f.On]
+	return d.lift, d.protect()
+}
+
+// eio makes a filesystem fail under a driver that runs, or under one that starts, until it is mounted again.
+func (w *world) eio(f Fault, atStart bool) (func() error, error) {
+	d := w.disks[f.On]
+	mend := func() error {
+		return w.again(Proper, func() error { return errors.Join(d.unmount(), d.mount()) })
+	}
+	if atStart {
+		return mend, w.again(Proper, d.fail)
+	}
+	return mend, d.fail()
+}
+
+func (w *world) variant(v Variant) (func() error, error) {
+	return func() error { return w.again(Proper, nothing) }, w.again(v, nothing)
+}
+
+// fewFiles starts the driver with few files to open. It may refuse to start: that is no pool's fault.
+func (w *world) fewFiles(Fault) (func() error, error) {
+	w.files = 8 + w.serials.last.Load()%24
+	err := w.restart(w.setup.Config(w, Proper), nothing)
+	w.files = 0
+	return func() error { return w.again(Proper, nothing) }, err
+}
+
+// record does something to one of the driver's records while it does not run.
+func (w *world) record(f Fault, damage func(path string, data []byte) error) (func() error, error) {
+	var path string
+	var data []byte
+	err := w.again(Proper, func() (err error) {
+		found := slices.DeleteFunc(w.tree(), func(path string) bool { return !isRecord(path) })
+		if len(found) == 0 {
+			return errors.New("there is no record")
+		}
+		path = found[int(w.serials.last.Load()+uint64(f.On))%len(found)]
+		if data, err = os.ReadFile(path); err == nil {
+			err = damage(path, data)
+		}
+		return err
+	})
+	return func() error {
+		if path == "" {
+			return w.again(Proper, nothing)
+		}
+		// The driver may have moved away what the record belongs to; then it is where an administrator looks for it.
+		return w.again(Proper, func() error { return errors.Join(os.RemoveAll(path), os.WriteFile(path, data, 0o600)) })
+	}, err
+}
+
+// isRecord tells whether a file is the record of a volume or snapshot.
+func isRecord(path string) bool {
+	return strings.HasSuffix(path, "/record.json") && !strings.Contains(path, "/trash/") ||
+		strings.HasSuffix(path, ".json") && slices.Contains([]string{"volumes", "snapshots", "making"}, filepath.Base(filepath.Dir(path)))
+}
+
+func newer(path string, data []byte) error {
+	changed := bytes.Replace(data, []byte(`"version": 1`), []byte(`"version": 99`), 1)
+	changed = bytes.Replace(changed, []byte(`"version":1`), []byte(`"version":99`), 1)
+	if bytes.Equal(changed, data) {
+		return fmt.Errorf("%s has no version", path)
+	}
+	return os.WriteFile(path, changed, 0o600)
+}
+
+// selfLink makes the record unreadable with ELOOP.
+func selfLink(path string, _ []byte) error {
+	return errors.Join(os.Remove(path), os.Symlink(filepath.Base(path), path))
+}
+
+// opener opens each loop device of a volume again and again, as udev does, and holds a shared lock on a new one for some
+// milliseconds.
+func (w *world) opener(f Fault) (func() error, error) {
+	ctx, stop := context.WithTimeout(w.life, f.For)
+	seen := map[string]string{}
+	for ctx.Err() == nil && !w.failed() {
+		for loop, backing := range w.loops() {
+			file, err := os.Open("/dev/" + loop)
+			if err != nil {
+				continue
+			}
+			if seen[loop] != backing {
+				seen[loop] = backing
+				if unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+					<-time.After(5 * time.Millisecond)
+				}
+			}
+			_ = file.Close() // it was only looked at
+		}
+	}
+	stop()
+	return nil, nil
+}

@@ -1,0 +1,204 @@
+package adversary
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// run runs a schedule, and returns what is wrong.
+func (w *world) run(s Schedule) []string {
+	w.calm.Store(false)
+	w.disturbed.Store(false)
+	w.active.Store("")
+	w.mu.Lock()
+	w.log, w.began = nil, time.Now()
+	w.mu.Unlock()
+	actors := make([]*actor, len(s.Tracks))
+	var group sync.WaitGroup
+	for i, steps := range s.Tracks {
+		actors[i] = newActor(w, i, steps)
+		group.Go(actors[i].run)
+	}
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		// Who still waits may wait for the faults to end; they are not long.
+	}
+	w.faults.Wait()
+	w.calm.Store(true)
+	<-done
+	w.faults.Wait() // those that began meanwhile
+	w.settle(actors)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.wrong)
+}
+
+// settle judges what is there when all is quiet, deletes it, and judges what is left.
+func (w *world) settle(actors []*actor) {
+	steps := []func([]*actor){w.listed, w.promised, w.held, w.removed, w.left}
+	for _, step := range steps {
+		if w.failed() {
+			return
+		}
+		step(actors)
+	}
+}
+
+// listed holds what the driver lists against what was acknowledged: nothing less, and nothing that was deleted or refused.
+func (w *world) listed([]*actor) {
+	w.lists("volumes", slices.Collect(maps.Keys(w.ledger.volumes)), w.allVolumes)
+	w.lists("snapshots", slices.Collect(maps.Keys(w.ledger.snapshots)), w.allSnapshots)
+}
+
+// lists compares a list, which may take a moment.
+func (w *world) lists(what string, want []string, all func() []string) {
+	slices.Sort(want)
+	for end := time.Now().Add(3 * time.Second); ; <-time.After(50 * time.Millisecond) {
+		found := all()
+		slices.Sort(found)
+		if found == nil || slices.Equal(found, want) {
+			return
+		}
+		if time.Now().After(end) {
+			lacks := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return slices.Contains(found, id) })
+			more := slices.DeleteFunc(slices.Clone(found), func(id string) bool { return slices.Contains(want, id) })
+			w.blame("acknowledged means there, deleted and refused means gone: of the %s the list lacks %q and has %q more", what, lacks, more)
+			return
+		}
+	}
+}
+
+// promised holds the sizes that were acknowledged against the filesystems.
+func (w *world) promised([]*actor) {
+	if !w.setup.Counts {
+		return
+	}
+	sums := map[int]int64{}
+	for _, v := range w.ledger.volumes {
+		sums[w.setup.Classes[v.class].Disk] += v.bytes
+	}
+	for disk, sum := range sums {
+		var s unix.Statfs_t
+		if err := unix.Statfs(w.disks[disk].dir, &s); err != nil {
+			w.blame("%v", err)
+		} else if size := int64(s.Blocks) * s.Bsize; sum > size {
+			w.blame("promises never exceed what is there: volumes of %d MiB are acknowledged on a filesystem of %d MiB", sum>>20, size>>20)
+		}
+	}
+}
+
+// held looks into all volumes, and into all snapshots through volumes that are made of them.
+func (w *world) held(actors []*actor) {
+	each(actors, func(a *actor) {
+		for slot, v := range a.volumes {
+			switch {
+			case v == nil || v.damaged || v.bytes > 64<<20:
+			case v.used:
+				a.step(Step{Op: Read, Slot: slot})
+			default:
+				a.step(Step{Op: Use, Slot: slot})
+			}
+		}
+		for slot, v := range a.volumes {
+			if v != nil && v.used {
+				a.step(Step{Op: Leave, Slot: slot})
+			}
+		}
+	})
+	each(actors, func(a *actor) {
+		for slot, s := range a.snapshots {
+			if s == nil || a.volumes[0] != nil && a.volumes[0].damaged {
+				continue
+			}
+			a.step(Step{Op: Delete, Slot: 0})
+			a.step(Step{Op: Restore, Slot: 0, From: slot})
+			a.step(Step{Op: Use, Slot: 0})
+			a.step(Step{Op: Leave, Slot: 0})
+		}
+	})
+}
+
+// each lets all actors do something, at the same time.
+func each(actors []*actor, do func(a *actor)) {
+	var group sync.WaitGroup
+	for _, a := range actors {
+		group.Go(func() { do(a) })
+	}
+	group.Wait()
+}
+
+// removed deletes all.
+func (w *world) removed(actors []*actor) {
+	each(actors, func(a *actor) {
+		for slot, v := range a.volumes {
+			if v != nil {
+				a.step(Step{Op: Delete, Slot: slot})
+			}
+		}
+		for slot := range a.snapshots {
+			a.step(Step{Op: Forget, From: slot})
+		}
+	})
+}
+
+// left finds what is left of anything when all is deleted.
+func (w *world) left([]*actor) {
+	w.lists("volumes", nil, func() []string { return slices.Concat([]string{}, w.allVolumes()) })
+	w.lists("snapshots", nil, func() []string { return slices.Concat([]string{}, w.allSnapshots()) })
+	if more := w.waitForTree(w.baseline); len(more) > 0 {
+		w.blame("unaccounted means zero: all is deleted, and there are %d files more than at first: %q", len(more), more[:min(4, len(more))])
+	}
+	if left := w.inKernel(); len(left) > 0 {
+		w.blame("unaccounted means zero: all is deleted, and the kernel has %q", left)
+	}
+	for _, dir := range []string{"staging", "pods"} {
+		entries, _ := os.ReadDir(w.path("mounts", dir))
+		if len(entries) > 0 {
+			w.blame("unaccounted means zero: %s has %d entries", dir, len(entries))
+		}
+	}
+}
+
+// inKernel are the mounts and loop devices of volumes. A loop device may be held for a moment by somebody who looks at it.
+func (w *world) inKernel() (left []string) {
+	for range 100 {
+		left = nil
+		mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(w.path("mounts")))
+		for _, m := range mounts {
+			left = append(left, m.Mountpoint)
+		}
+		for loop, backing := range w.loops() {
+			left = append(left, loop+" over "+backing)
+		}
+		if len(left) == 0 && err == nil {
+			return nil
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	return left
+}
+
+// loops are the loop devices of volumes, by name, with what is below them.
+func (w *world) loops() map[string]string {
+	found := map[string]string{}
+	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, file := range files {
+		backing, err := os.ReadFile(file)
+		text := strings.TrimSpace(string(backing))
+		if err == nil && strings.HasPrefix(text, w.workspace.Dir+"/") && !strings.HasPrefix(text, w.path("memory")) {
+			found[strings.Split(file, "/")[3]] = text
+		}
+	}
+	return found
+}

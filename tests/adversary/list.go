@@ -1,0 +1,116 @@
+package adversary
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+)
+
+// ledger is what was acknowledged and is to be there.
+type ledger struct {
+	volumes   map[string]*volume
+	snapshots map[string]*snapshot
+}
+
+func newLedger() ledger {
+	return ledger{volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}}
+}
+
+// list enumerates while things come and go: this actor's own must be there, once each.
+func (a *actor) list() {
+	a.own.Lock()
+	var volumes, snapshots []string
+	for _, v := range a.volumes {
+		if v != nil {
+			volumes = append(volumes, v.id)
+		}
+	}
+	for _, s := range a.snapshots {
+		if s != nil {
+			snapshots = append(snapshots, s.id)
+		}
+	}
+	a.own.Unlock()
+	a.enumerated("volumes", volumes, a.allVolumes())
+	a.enumerated("snapshots", snapshots, a.allSnapshots())
+	for class := range a.setup.Classes {
+		_, _ = a.room(&volume{class: class})
+	}
+}
+
+// enumerated checks that a list names something, and all once. Nil is a list that was not to be had.
+func (a *actor) enumerated(what string, want, found []string) {
+	slices.Sort(found)
+	if twice := len(found) - len(slices.Compact(slices.Clone(found))); twice > 0 {
+		a.blame("one volume for a name: the list of %s names %d twice: %q", what, twice, found)
+	}
+	for _, id := range want {
+		if found != nil && !slices.Contains(found, id) && !a.disturbed.Load() {
+			a.blame("acknowledged means there: the list of %s lacks %s", what, id)
+		}
+	}
+}
+
+// allVolumes are the IDs of those that the driver lists, or nil when it cannot.
+func (w *world) allVolumes() []string {
+	return w.pages("ListVolumes", func(ctx context.Context, token string) (ids []string, next string, err error) {
+		response, err := w.controls().ListVolumes(ctx, &csi.ListVolumesRequest{MaxEntries: 5, StartingToken: token})
+		for _, entry := range response.GetEntries() {
+			ids = append(ids, entry.GetVolume().GetVolumeId())
+		}
+		return ids, response.GetNextToken(), err
+	})
+}
+
+// allSnapshots are the IDs of those that the driver lists.
+func (w *world) allSnapshots() []string {
+	return w.pages("ListSnapshots", func(ctx context.Context, token string) (ids []string, next string, err error) {
+		response, err := w.controls().ListSnapshots(ctx, &csi.ListSnapshotsRequest{MaxEntries: 5, StartingToken: token})
+		for _, entry := range response.GetEntries() {
+			ids = append(ids, entry.GetSnapshot().GetSnapshotId())
+		}
+		return ids, response.GetNextToken(), err
+	})
+}
+
+func (w *world) pages(name string, page func(ctx context.Context, token string) ([]string, string, error)) []string {
+	all, token := []string{}, ""
+	for {
+		var ids []string
+		var next string
+		r := request{name: name + " from " + token, company: true, refusals: []codes.Code{codes.Unimplemented}}
+		if token != "" {
+			r.refusals = append(r.refusals, codes.Aborted) // begin again
+		}
+		r.send = func(ctx context.Context) (_ string, err error) {
+			ids, next, err = page(ctx, token)
+			return "", err
+		}
+		if _, err := w.ask(r); err != nil {
+			return nil
+		}
+		if all, token = append(all, ids...), next; token == "" {
+			return all
+		}
+	}
+}
+
+// room is how many bytes a volume of that class may have now, as far as the driver says.
+func (w *world) room(v *volume) (bytes int64, err error) {
+	r := request{name: fmt.Sprintf("GetCapacity class %d", v.class), company: true, refusals: []codes.Code{codes.Unimplemented}}
+	r.send = func(ctx context.Context) (string, error) {
+		response, err := w.controls().GetCapacity(ctx, &csi.GetCapacityRequest{
+			Parameters: w.setup.Classes[v.class].Parameters, VolumeCapabilities: []*csi.VolumeCapability{capability(v.raw)},
+		})
+		bytes = response.GetAvailableCapacity()
+		if most := response.GetMaximumVolumeSize(); most != nil {
+			bytes = most.GetValue()
+		}
+		return "", err
+	}
+	_, err = w.ask(r)
+	return bytes, err
+}

@@ -1,0 +1,227 @@
+package adversary
+
+import (
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// dice makes a schedule.
+type dice struct {
+	*rand.Rand
+	setup Setup
+}
+
+func (d dice) chance(percent int) bool { return d.IntN(100) < percent }
+
+func (d dice) ms(least, most int) time.Duration {
+	return time.Duration(least+d.IntN(most-least+1)) * time.Millisecond
+}
+
+func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
+
+// profiles make the tracks of a schedule, each of which has more of something.
+func profiles() map[string]func(d dice) [][]Step {
+	return map[string]func(d dice) [][]Step{
+		"calls": dice.calls, "churn": dice.churn, "copies": dice.copies, "storage": dice.storage, "config": dice.config,
+		"greedy": dice.greedy, "slow": dice.slow,
+	}
+}
+
+// NewSchedule makes the schedule of a seed.
+func NewSchedule(setup Setup, profile string, seed uint64) Schedule {
+	d := dice{rand.New(rand.NewPCG(seed, 14)), setup}
+	return Schedule{Setup: setup.Name, Profile: profile, Seed: seed, Tracks: profiles()[profile](d)}
+}
+
+// profilesOf are the names of a setup's.
+func profilesOf(s Setup) []string { return strings.Fields(s.Profiles) }
+
+// class is one of those that may be used at any time.
+func (d dice) class() int {
+	for {
+		if c := d.IntN(len(d.setup.Classes)); !d.setup.Classes[c].Aside {
+			return c
+		}
+	}
+}
+
+func (d dice) how(s Step) Step {
+	switch n := d.IntN(100); {
+	case n < 12:
+		s.How = Twice
+	case n < 24:
+		s.How = Lost
+	case n < 36:
+		s.How, s.Within = Hasty, d.ms(1, 40)
+	}
+	return s
+}
+
+// any is some step of a life, in the order in which they are likely to apply.
+func (d dice) any() Step {
+	s := Step{
+		Op:   pick(d, Create, Create, Use, Use, Write, Write, Leave, Snapshot, Snapshot, Restore, Clone, Expand, Modify, Delete, Forget, List, Read),
+		Slot: d.IntN(2), From: d.IntN(2), Class: d.IntN(len(d.setup.Classes)), Raw: d.chance(40), MiB: int64(8 + 4*d.IntN(3)), Count: 1 + d.IntN(12),
+	}
+	if s.Op == Restore || s.Op == Clone {
+		s.Slot = 2 + d.IntN(2)
+	}
+	if s.Op == Use && d.chance(30) {
+		s.Slot += 2
+	}
+	return d.how(s)
+}
+
+// calls are lives of all kinds, with calls made twice, lost and given up, things beside each other, and kills.
+func (d dice) calls() [][]Step {
+	tracks := make([][]Step, 3)
+	for i := range tracks {
+		tracks[i] = []Step{{Op: Create, Class: d.class(), Raw: d.chance(40), MiB: 8}}
+		for range 12 {
+			s := d.any()
+			switch other := d.any(); {
+			case d.chance(25) && fits(s, other):
+				s.Beside, s.How = &other, Once
+			case !d.setup.Attach && d.chance(4):
+				s.Fault = &Fault{Kind: "kill", After: d.ms(0, 60)}
+			}
+			tracks[i] = append(tracks[i], s)
+		}
+	}
+	return tracks
+}
+
+// fits tells whether two steps can be beside each other so that it is clear what has to come of it.
+func fits(s, other Step) bool {
+	switch s.Op {
+	case Expand:
+		return other.Op == Modify && other.Slot == s.Slot
+	case Clone:
+		return other.Slot == s.From && (other.Op == Write || other.Op == Delete || other.Op == Expand || other.Op == Leave)
+	case Restore:
+		return other.Op == Forget && other.From%3 == s.From%3
+	case Snapshot:
+		return other.Slot == s.Slot && (other.Op == Write || other.Op == Delete || other.Op == Expand || other.Op == Leave)
+	default:
+		return other.Op == List
+	}
+}
+
+// churn stages and unstages as fast as it goes, raw and mounted ones mixed, beside one who opens each device.
+func (d dice) churn() [][]Step {
+	tracks := make([][]Step, 6)
+	for i := range tracks {
+		tracks[i] = []Step{{Op: Create, Class: 0, Raw: i%2 == 0, MiB: 8}, {Op: Use}, {Op: Write, Count: 8}, {Op: Leave}}
+		for range 30 {
+			tracks[i] = append(tracks[i], Step{Op: Use}, Step{Op: Leave})
+		}
+	}
+	tracks[0][0].Fault = &Fault{Kind: "opener", For: 4 * time.Second}
+	return tracks
+}
+
+// copies take snapshots, clones and restores of large and changing volumes, and stop, kill or delete in the middle.
+func (d dice) copies() [][]Step {
+	tracks := make([][]Step, 2)
+	for i := range tracks {
+		class := d.class()
+		fill := Step{Op: Fill, Count: pick(d, 6, 300, 600)}
+		track := []Step{{Op: Create, Class: class, MiB: 24}, {Op: Use}, fill}
+		if d.chance(60) {
+			track = append(track, Step{Op: Leave})
+		}
+		copying := Step{Op: pick(d, Snapshot, Clone), From: 0}
+		if copying.Op == Clone {
+			copying.Slot = 2
+		}
+		track = append(track, d.during(copying))
+		if copying.Op == Snapshot {
+			track = append(track, d.during(Step{Op: Restore, Slot: 2}))
+		}
+		track = append(track, Step{Op: Use, Slot: 2}, Step{Op: Write, Slot: 2, Count: 30}, Step{Op: Pause, Count: 300}, Step{Op: Read, Slot: 2})
+		tracks[i] = track
+	}
+	return tracks
+}
+
+// during is a copy in the middle of which something happens.
+func (d dice) during(s Step) Step {
+	interrupt := "kill"
+	if d.setup.Apart {
+		interrupt = pick(d, "stop", "kill")
+	}
+	if s.Op == Restore {
+		if d.chance(50) {
+			s.Beside = &Step{Op: Forget}
+			return s
+		}
+	} else if d.chance(50) {
+		s.Beside = &Step{Op: pick(d, Write, Write, Write, Delete, Leave, Expand), Count: 60}
+	}
+	if d.chance(60) {
+		s.Fault = &Fault{Kind: interrupt, After: d.ms(0, 80), For: d.ms(200, 800)}
+	}
+	return s
+}
+
+// storage fails or is full, one of two, at start and in the middle. Images are not used meanwhile: nothing helps a sparse one then.
+func (d dice) storage() [][]Step {
+	tracks := make([][]Step, 3)
+	for i := range tracks {
+		class := i % len(d.setup.Classes)
+		tracks[i] = []Step{{Op: Create, Class: class, MiB: 8}}
+		if !d.setup.Classes[class].Sized {
+			tracks[i] = append(tracks[i], Step{Op: Use}, Step{Op: Write, Count: 6})
+		}
+		tracks[i] = append(tracks[i], Step{Op: Snapshot, From: 1})
+		for range 6 {
+			s := Step{Op: pick(d, Create, Restore, Clone, Snapshot, Forget, Delete, Leave, Expand, List), Slot: d.IntN(3), From: d.IntN(2), Class: class, MiB: 8}
+			if d.chance(30) {
+				s.How = pick(d, Lost, Twice)
+			}
+			tracks[i] = append(tracks[i], s, Step{Op: Pause, Count: 30})
+		}
+	}
+	kind := pick(d, "full", "full-start", "full-state", "read-only", "eio", "eio-start")
+	f := &Fault{Kind: kind, On: 1, After: d.ms(0, 300), For: d.ms(300, 1500)}
+	if strings.HasPrefix(kind, "full") {
+		f.On = d.IntN(2)
+	}
+	tracks[d.IntN(3)][2].Fault = f
+	return tracks
+}
+
+// config has the driver start with another configuration, or over records that it cannot read.
+func (d dice) config() [][]Step {
+	tracks := d.storage()
+	for _, track := range tracks {
+		for i := range track {
+			track[i].Fault = nil
+		}
+	}
+	kind := pick(d, "missing", "renamed", "added", "empty", "newer", "loop", "few-files")
+	tracks[2][2].Fault = &Fault{Kind: kind, On: d.IntN(8), After: d.ms(0, 200), For: d.ms(300, 1000)}
+	return tracks
+}
+
+// greedy takes all that there is said to be.
+func (d dice) greedy() [][]Step {
+	tracks := make([][]Step, len(d.setup.Classes))
+	for i := range tracks {
+		tracks[i] = []Step{
+			{Op: Create, Class: i}, {Op: Create, Class: i, Slot: 1, MiB: int64(16 + 16*d.IntN(4))}, {Op: Expand, Slot: 1}, {Op: Clone, Slot: 2, From: 1},
+			{Op: Damage, Slot: 1}, {Op: Snapshot, Slot: 1}, {Op: List},
+		}
+	}
+	return tracks
+}
+
+// slow gives work less time than it needs, each time.
+func (d dice) slow() [][]Step {
+	op := pick(d, Clone, Snapshot)
+	return [][]Step{{
+		{Op: Create, Class: d.class(), MiB: 120}, {Op: Use}, {Op: Fill, Count: 40}, {Op: Leave},
+		{Op: op, Slot: map[Op]int{Clone: 2}[op], How: Short, Within: d.ms(5, 12)}, {Op: Restore, Slot: 2, How: Short, Within: d.ms(5, 12)},
+	}}
+}

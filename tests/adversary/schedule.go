@@ -1,0 +1,136 @@
+package adversary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Op is what a step does.
+type Op string
+
+// The Ops.
+const (
+	Create   Op = "create"
+	Restore  Op = "restore"  // a snapshot, as a new volume
+	Clone    Op = "clone"    // a volume, as a new one
+	Use      Op = "use"      // stage and publish, and look at what is there
+	Leave    Op = "leave"    // unpublish and unstage
+	Write    Op = "write"    // some files, one after the other
+	Fill     Op = "fill"     // many files, or large ones
+	Read     Op = "read"     // all that is there
+	Expand   Op = "expand"   //
+	Modify   Op = "modify"   //
+	Snapshot Op = "snapshot" //
+	Forget   Op = "forget"   // delete a snapshot
+	Delete   Op = "delete"   // also what is staged, which must be refused
+	List     Op = "list"     // volumes, snapshots, capacity
+	Damage   Op = "damage"   // shorten the data of a volume that nobody uses: it must not become a snapshot
+	Pause    Op = "pause"    // so that a fault has its time
+)
+
+// How is how a step's calls are made.
+type How string
+
+// The Hows.
+const (
+	Once  How = ""
+	Twice How = "twice" // at once
+	Lost  How = "lost"  // the answer is thrown away, and the call made again
+	Hasty How = "hasty" // the first attempts are given up after Within
+	Short How = "short" // every attempt is given up after Within
+)
+
+// Step is what a client does next. What does not apply when its turn comes is left out, so that any part of a schedule is one.
+type Step struct {
+	Op     Op
+	Slot   int // of the track's volumes
+	From   int // the slot of a snapshot or of the volume that is cloned
+	Class  int // of the setup's classes
+	Raw    bool
+	MiB    int64 // size; 0 for as much as there is said to be
+	Count  int   // how many writes
+	How    How
+	Within time.Duration
+	Beside *Step // another step at the same time
+	Fault  *Fault
+}
+
+// Fault is what goes wrong from some time after the beginning of a step, for some time.
+type Fault struct {
+	Kind  string
+	On    int // which filesystem, pool or share
+	After time.Duration
+	For   time.Duration
+}
+
+// Schedule is all that happens.
+type Schedule struct {
+	Setup   string
+	Profile string
+	Seed    uint64
+	Tracks  [][]Step
+}
+
+// String is the schedule for people, a line each step.
+func (s Schedule) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "-setup %s -profile %s -seed %d\n", s.Setup, s.Profile, s.Seed)
+	for i, track := range s.Tracks {
+		for _, step := range track {
+			fmt.Fprintf(&out, "  track %d: %s\n", i, step)
+		}
+	}
+	return out.String()
+}
+
+// String is a step for people.
+func (s Step) String() string {
+	text := fmt.Sprintf("%s %d", s.Op, s.Slot)
+	switch s.Op {
+	case Create:
+		text += fmt.Sprintf(" class %d, %d MiB, raw %t", s.Class, s.MiB, s.Raw)
+	case Restore, Clone, Snapshot, Forget:
+		text += fmt.Sprintf(" from %d", s.From)
+	case Write, Fill, Pause:
+		text += fmt.Sprintf(" x%d", s.Count)
+	default:
+	}
+	if s.How != Once {
+		text += fmt.Sprintf(", %s %v", s.How, s.Within)
+	}
+	if s.Beside != nil {
+		text += " BESIDE " + s.Beside.String()
+	}
+	if f := s.Fault; f != nil {
+		text += fmt.Sprintf(" FAULT %s on %d after %v for %v", f.Kind, f.On, f.After, f.For)
+	}
+	return text
+}
+
+// size counts the steps and faults.
+func (s Schedule) size() (n int) {
+	for _, track := range s.Tracks {
+		for _, step := range track {
+			n++
+			if step.Fault != nil {
+				n++
+			}
+			if step.Beside != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// clone is a copy whose tracks and steps can be changed.
+func (s Schedule) clone() Schedule {
+	c := s
+	c.Tracks = make([][]Step, len(s.Tracks))
+	for i := range s.Tracks {
+		c.Tracks[i] = slices.Clone(s.Tracks[i])
+	}
+	return c
+}

@@ -1,0 +1,138 @@
+package adversary
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local"
+	"github.com/stowage-csi/stowage/pkg/backends/memory"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
+)
+
+// Setup is a backend with its storage and the classes that its users have.
+type Setup struct {
+	Name     string
+	Disks    []Disk
+	StateMiB int64 // of the driver's data directory; 0 for little
+	Classes  []Class
+	Profiles string // the names of those that mean something here
+	// Apart has controller and node in two processes, so that there can be two controllers.
+	Apart bool
+	// Attach says that volumes are attached before they are staged.
+	Attach bool
+	// Counts says that the backend promises no more than there is.
+	Counts     bool
+	Definition func(root string) backends.Definition
+	Config     func(w *world, v Variant) string // YAML
+}
+
+// Disk is a filesystem that a setup needs.
+type Disk struct {
+	FSType string
+	MiB    int64
+}
+
+// Class is a way in which users ask for volumes.
+type Class struct {
+	Parameters map[string]string
+	Modified   map[string]string // mutable parameters; nil where there are none
+	Raw        bool              // volumes can be devices
+	Sized      bool              // sizes are enforced
+	Disk       int               // where they are
+	Aside      bool              // nobody uses a volume of it before all is calm: its disk may fail
+}
+
+// Variant is how wrong a configuration is.
+type Variant string
+
+// The Variants.
+const (
+	Proper  Variant = "proper"
+	Missing Variant = "missing" // a pool or share is left out
+	Renamed Variant = "renamed"
+	Added   Variant = "added"
+	Empty   Variant = "empty"
+)
+
+// Setups are all that the adversary attacks: a backend is a line.
+func Setups() []Setup {
+	return []Setup{
+		{Name: "memory", StateMiB: 1024, Attach: true, Classes: []Class{{Raw: true, Sized: true, Modified: readAhead()}}, Profiles: "calls churn", Definition: just(memory.Definition), Config: plain},
+		overLocal("ext4"), overLocal("xfs"), overLocal("btrfs"),
+		overShares("nfs", false), overShares("nfs-apart", true),
+	}
+}
+
+func just(definition func() backends.Definition) func(string) backends.Definition {
+	return func(string) backends.Definition { return definition() }
+}
+
+func plain(*world, Variant) string { return "" }
+
+func readAhead() map[string]string { return map[string]string{"readAheadKiB": "256"} }
+
+func setupNamed(name string) (Setup, error) {
+	for _, s := range Setups() {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return Setup{}, fmt.Errorf("there is no setup %q", name)
+}
+
+// overLocal has pools of both types on a filesystem, and one on another.
+func overLocal(kind string) Setup {
+	pool := func(name string) map[string]string { return map[string]string{"pool": name} }
+	return Setup{
+		Name: "local-" + kind, Disks: []Disk{{kind, 512}, {"ext4", 128}}, Counts: true,
+		Classes: []Class{
+			{Parameters: pool("image"), Raw: true, Sized: true, Modified: readAhead()},
+			{Parameters: pool("directory")},
+			{Parameters: pool("spare"), Raw: true, Sized: true, Disk: 1, Aside: true},
+		},
+		Profiles:   "calls churn copies storage config greedy slow",
+		Definition: just(local.Definition), Config: localConfig,
+	}
+}
+
+func localConfig(w *world, v Variant) string {
+	pool := func(name, kind string, disk int) string {
+		return fmt.Sprintf("- {name: %s, type: %s, path: %s}\n", name, kind, filepath.Join(w.disks[disk].dir, name))
+	}
+	first, last := pool("image", "image", 0)+pool("directory", "directory", 0), pool("spare", "image", 1)
+	switch v {
+	case Missing:
+		last = ""
+	case Renamed:
+		last = strings.Replace(last, "name: spare", "name: other", 1)
+	case Added:
+		last += pool("more", "directory", 1)
+	case Empty:
+		return ""
+	case Proper:
+	}
+	return "pools:\n" + first + last
+}
+
+// overShares has two shares of a server that directories stand for.
+func overShares(name string, apart bool) Setup {
+	class := func(share string) map[string]string {
+		return map[string]string{"server": "server", "share": "/" + share}
+	}
+	s := Setup{
+		Name: name, Apart: apart, Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
+		Classes:  []Class{{Parameters: class("disk-0")}, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
+		Profiles: "calls churn copies storage slow",
+		Definition: func(root string) backends.Definition {
+			return nfs.DefinitionOver(standin.Servers(root))
+		},
+		Config: plain,
+	}
+	if apart {
+		s.Profiles = "calls copies"
+	}
+	return s
+}

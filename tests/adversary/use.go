@@ -1,0 +1,193 @@
+package adversary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+)
+
+const node1 = "node-1"
+
+// use attaches, stages and publishes a volume and looks at what is in it, as the kubelet and then a pod do.
+func (a *actor) use(s Step, v *volume, company bool) {
+	a.own.Lock()
+	v.used = true
+	a.own.Unlock()
+	var published map[string]string
+	for _, c := range []struct {
+		name string
+		send func(ctx context.Context) error
+	}{
+		{"ControllerPublishVolume", func(ctx context.Context) error {
+			if !a.setup.Attach {
+				return nil
+			}
+			response, err := a.controls().ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
+				VolumeId: v.id, NodeId: node1, VolumeCapability: capability(v.raw), VolumeContext: v.context,
+			})
+			a.own.Lock()
+			defer a.own.Unlock()
+			published = response.GetPublishContext()
+			return err
+		}},
+		{"NodeStageVolume", func(ctx context.Context) error {
+			if err := os.MkdirAll(a.staging(v), 0o755); err != nil {
+				return err
+			}
+			_, err := a.uses().NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+				VolumeId: v.id, StagingTargetPath: a.staging(v), VolumeCapability: capability(v.raw), VolumeContext: v.context, PublishContext: published,
+			})
+			return err
+		}},
+		{"NodePublishVolume", func(ctx context.Context) error {
+			if err := os.MkdirAll(filepath.Dir(a.target(v)), 0o755); err != nil {
+				return err
+			}
+			_, err := a.uses().NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+				VolumeId: v.id, StagingTargetPath: a.staging(v), TargetPath: a.target(v), VolumeCapability: capability(v.raw), VolumeContext: v.context,
+				PublishContext: published,
+			})
+			return err
+		}},
+	} {
+		if !a.simply(s, c.name+" "+v.name, company, false, c.send) {
+			return
+		}
+	}
+	a.read(v)
+	a.sized(v)
+}
+
+// simply makes a call that answers nothing, and tells whether it succeeded.
+func (a *actor) simply(s Step, name string, company, frees bool, send func(ctx context.Context) error) bool {
+	r := request2(s, name, company)
+	r.frees = frees
+	r.send = func(ctx context.Context) (string, error) { return "", send(ctx) }
+	_, err := a.ask(r)
+	return err == nil
+}
+
+// leave unpublishes, unstages and detaches a volume. What the driver made must be gone then.
+func (a *actor) leave(s Step, v *volume, company bool) {
+	ok := a.simply(s, "NodeUnpublishVolume "+v.name, company, true, func(ctx context.Context) error {
+		_, err := a.uses().NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: a.target(v)})
+		return err
+	}) && a.gone(a.target(v)) && a.simply(s, "NodeUnstageVolume "+v.name, company, true, func(ctx context.Context) error {
+		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: a.staging(v)})
+		return err
+	}) && (!a.setup.Attach || a.simply(s, "ControllerUnpublishVolume "+v.name, company, true, func(ctx context.Context) error {
+		_, err := a.controls().ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: node1})
+		return err
+	}))
+	if !ok {
+		return
+	}
+	for _, dir := range []string{a.staging(v), filepath.Dir(a.target(v))} {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			a.blame("gone means gone: after it was unstaged, %s is not empty: %v", dir, err)
+		}
+	}
+	a.own.Lock()
+	defer a.own.Unlock()
+	v.used = false
+}
+
+func (a *actor) gone(path string) bool {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		a.blame("gone means gone: %s is there after it was unpublished (%v)", path, err)
+		return false
+	}
+	return true
+}
+
+// read looks at all that a volume holds. The first look at a copy decides what it holds from then on.
+func (a *actor) read(v *volume) {
+	found, err := look(a.target(v), v.raw)
+	if err != nil {
+		a.blame("acknowledged data: %s cannot be read, or is not what anybody wrote: %v", v, err)
+		return
+	}
+	if v.contents == nil {
+		if err := v.origin.is(found); err != nil {
+			a.blame("a copy is of one instant: %s: %v", v, err)
+		}
+		a.own.Lock()
+		v.contents = newContents(found)
+		a.own.Unlock()
+		return
+	}
+	if err := v.contents.now(found); err != nil {
+		a.blame("acknowledged data: %s: %v", v, err)
+	}
+}
+
+// sized checks that a volume's user has the size that was acknowledged, where sizes are enforced.
+func (a *actor) sized(v *volume) {
+	if !a.setup.Classes[v.class].Sized {
+		return
+	}
+	size, err := size(a.target(v), v.raw)
+	if least := v.bytes * 7 / 10; err != nil || size < least || v.raw && size < v.bytes {
+		a.blame("acknowledged size: %s has %d bytes for its user, and %d were acknowledged (%v)", v, size, v.bytes, err)
+	}
+}
+
+func size(target string, raw bool) (int64, error) {
+	if raw {
+		device, err := os.Open(target)
+		if err != nil {
+			return 0, err
+		}
+		defer device.Close() //nolint:errcheck // it was only asked
+		return device.Seek(0, io.SeekEnd)
+	}
+	var s unix.Statfs_t
+	err := unix.Statfs(target, &s)
+	return int64(s.Blocks) * s.Bsize, err
+}
+
+// write writes versions of files, one after the other, or fills a volume.
+func (a *actor) write(s Step, v *volume) {
+	names, sync := 6, true
+	if s.Op == Fill {
+		names, sync = s.Count, v.raw
+	}
+	if v.contents == nil {
+		return // it could not be looked at
+	}
+	var begun []func()
+	for n := range s.Count {
+		name := fmt.Sprintf("f%d", n%names)
+		switch {
+		case v.raw:
+			name = fmt.Sprintf("r%d", n%extents)
+		case s.Op == Fill && s.Count < 50:
+			name = fmt.Sprintf("b%d", n%names)
+		}
+		id := a.serials.last.Add(1)
+		done := v.contents.begin(name, id)
+		if err := put(a.target(v), name, v.raw, sync, id); err != nil {
+			if !a.disturbed.Load() {
+				a.blame("acknowledged data: %s cannot be written to: %v", v, err)
+			}
+			return
+		}
+		if begun = append(begun, done); sync {
+			done()
+			<-time.After(200 * time.Microsecond)
+		}
+	}
+	if !sync && flush(a.target(v)) == nil {
+		for _, done := range begun {
+			done()
+		}
+	}
+}
