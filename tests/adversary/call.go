@@ -87,10 +87,8 @@ func (w *world) attempt(r request, n int) []answered {
 	var group sync.WaitGroup
 	for i := range list {
 		group.Go(func() {
-			ctx, cancel := context.WithTimeout(w.life, limit)
-			defer cancel()
 			began := time.Now()
-			text, err := r.send(ctx)
+			text, err := w.deliver(r, limit)
 			list[i] = answered{text, err}
 			w.count(r.name, status.Code(err))
 			w.note("%s attempt %d: %v %s %v", r.name, n, time.Since(began).Round(time.Millisecond), text, err)
@@ -107,6 +105,24 @@ func (w *world) attempt(r request, n int) []answered {
 		return 0
 	})
 	return list
+}
+
+// deliver makes a call, and turns to another controller when one takes over: whom it asked first goes on with it then, or later.
+func (w *world) deliver(r request, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(w.life, limit)
+	over := w.takeover()
+	done := make(chan answered, 1)
+	go func() {
+		defer cancel()
+		text, err := r.send(ctx)
+		done <- answered{text, err}
+	}()
+	select {
+	case a := <-done:
+		return a.text, a.err
+	case <-over:
+		return "", status.Error(codes.Unavailable, "another controller has taken over")
+	}
 }
 
 // same holds an answer against the first one.

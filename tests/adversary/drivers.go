@@ -31,6 +31,14 @@ type drivers struct {
 	control *process
 	nodes   *process
 	count   int
+	over    chan struct{} // closed when another controller takes over
+}
+
+// takeover is closed when another controller takes over from the one that there is.
+func (d *drivers) takeover() <-chan struct{} {
+	d.alive.RLock()
+	defer d.alive.RUnlock()
+	return d.over
 }
 
 // process is one run of a driver.
@@ -44,7 +52,7 @@ type process struct {
 
 // startAll starts what the setup needs.
 func (d *drivers) startAll(config string) (err error) {
-	d.config = config
+	d.config, d.over = config, make(chan struct{})
 	if !d.world.setup.Apart {
 		d.control, err = d.start(both)
 		d.nodes = d.control

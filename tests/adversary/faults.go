@@ -109,9 +109,10 @@ func (w *world) stop(f Fault) (func() error, error) {
 	next, err := w.start(controller)
 	if err == nil {
 		w.control = next
+		close(w.over)
+		w.over = make(chan struct{})
 	}
 	w.alive.Unlock()
-	// Whoever waits for an answer waits until his sidecar gives up; here that is soon.
 	return func() error {
 		err := old.signal(syscall.SIGCONT)
 		<-time.After(300 * time.Millisecond)

@@ -126,7 +126,7 @@ func (d dice) copies() [][]Step {
 	tracks := make([][]Step, 2)
 	for i := range tracks {
 		class := d.class()
-		fill := Step{Op: Fill, Count: pick(d, 6, 300, 600)}
+		fill := Step{Op: Fill, Count: pick(d, 6, 300, 1500)}
 		track := []Step{{Op: Create, Class: class, MiB: 24}, {Op: Use}, fill}
 		if d.chance(60) {
 			track = append(track, Step{Op: Leave})
@@ -160,7 +160,10 @@ func (d dice) during(s Step) Step {
 		s.Beside = &Step{Op: pick(d, Write, Write, Write, Delete, Leave, Expand), Count: 60}
 	}
 	if d.chance(60) {
-		s.Fault = &Fault{Kind: interrupt, After: d.ms(0, 80), For: d.ms(200, 800)}
+		s.Fault = &Fault{Kind: interrupt, After: d.ms(0, 80)}
+		if interrupt == "stop" {
+			s.Fault.For = d.ms(200, 800)
+		}
 	}
 	return s
 }
