@@ -64,7 +64,11 @@ func (w *world) listed([]*actor) {
 // lists compares a list, which may take a moment.
 func (w *world) lists(what string, want []string, all func() []string) {
 	slices.Sort(want)
-	for end := time.Now().Add(3 * time.Second); ; <-time.After(50 * time.Millisecond) {
+	wait := 3 * time.Second
+	if w.known != nil {
+		wait = 50 * time.Millisecond // It may be known, and not end.
+	}
+	for end := time.Now().Add(wait); ; <-time.After(50 * time.Millisecond) {
 		found := all()
 		slices.Sort(found)
 		if found == nil || slices.Equal(found, want) {

@@ -139,7 +139,7 @@ func (d dice) copies() [][]Step {
 		if copying.Op == Snapshot {
 			track = append(track, d.during(Step{Op: Restore, Slot: 2}))
 		}
-		track = append(track, Step{Op: Use, Slot: 2}, Step{Op: Write, Slot: 2, Count: 30}, Step{Op: Pause, Count: 300}, Step{Op: Read, Slot: 2})
+		track = append(track, Step{Op: Use, Slot: 2}, Step{Op: Write, Slot: 2, Count: 200, Names: 200}, Step{Op: Pause, Count: 300}, Step{Op: Read, Slot: 2})
 		tracks[i] = track
 	}
 	return tracks

@@ -51,6 +51,7 @@ type Step struct {
 	Raw    bool
 	MiB    int64 // size; 0 for as much as there is said to be
 	Count  int   // how many writes
+	Names  int   // over how many files; 0 for a few
 	How    How
 	Within time.Duration
 	Beside *Step // another step at the same time

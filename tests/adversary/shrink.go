@@ -24,8 +24,8 @@ func class(violation string) string {
 	return class
 }
 
-// Shrink looks for the shortest schedule that still breaks the invariant, until a time: it leaves out tracks, then faults and what is
-// beside, then steps. What depends on a race is tried a few times.
+// Shrink looks for the shortest schedule that still breaks the invariant, until a time: it leaves out whole tracks, then runs of steps,
+// ever shorter ones, and then faults and what is beside a step. What depends on a race is tried a few times.
 func Shrink(s Schedule, invariant string, until time.Time, try func(Schedule) (violation string)) Schedule {
 	fails := func(c Schedule) bool {
 		for range 3 {
@@ -38,40 +38,50 @@ func Shrink(s Schedule, invariant string, until time.Time, try func(Schedule) (v
 		}
 		return false
 	}
-	for progress := true; progress; {
-		progress = false
-		for _, smaller := range candidates(s) {
-			if smaller.size() < s.size() && fails(smaller) {
-				s, progress = smaller, true
-				break
+	for before := 0; before != s.size() && time.Now().Before(until); {
+		before = s.size()
+		for i := len(s.Tracks) - 1; i >= 0; i-- {
+			if c := s.clone(); len(s.Tracks) > 1 {
+				if c.Tracks = slices.Delete(c.Tracks, i, i+1); fails(c) {
+					s = c
+				}
+			}
+		}
+		for i := range s.Tracks {
+			s = shorten(s, i, fails)
+		}
+		s = simplify(s, fails)
+	}
+	return s
+}
+
+// shorten leaves out steps of a track.
+func shorten(s Schedule, track int, fails func(Schedule) bool) Schedule {
+	for n := (len(s.Tracks[track]) + 1) / 2; n >= 1; n /= 2 {
+		for at := len(s.Tracks[track]) - n; at >= 0; at -= n {
+			c := s.clone()
+			if c.Tracks[track] = slices.Delete(c.Tracks[track], at, at+n); fails(c) {
+				s = c
+				at = min(at, len(s.Tracks[track]))
 			}
 		}
 	}
 	return s
 }
 
-// candidates are schedules that are a bit smaller, the much smaller ones first.
-func candidates(s Schedule) (list []Schedule) {
-	for i := range s.Tracks {
-		c := s.clone()
-		c.Tracks = slices.Delete(c.Tracks, i, i+1)
-		list = append(list, c)
-	}
+// simplify leaves out faults, what is beside a step, and how its calls are made.
+func simplify(s Schedule, fails func(Schedule) bool) Schedule {
 	for i, track := range s.Tracks {
-		for n := len(track) / 2; n >= 1; n /= 2 {
-			for at := len(track) - n; at >= 0; at -= n {
-				c := s.clone()
-				c.Tracks[i] = slices.Delete(c.Tracks[i], at, at+n)
-				list = append(list, c)
-			}
-		}
 		for j := range track {
-			for _, simplify := range []func(*Step){func(s *Step) { s.Fault = nil }, func(s *Step) { s.Beside = nil }} {
+			for _, change := range []func(*Step){
+				func(s *Step) { s.Fault = nil }, func(s *Step) { s.Beside = nil }, func(s *Step) { s.How, s.Within = Once, 0 },
+			} {
 				c := s.clone()
-				simplify(&c.Tracks[i][j])
-				list = append(list, c)
+				if change(&c.Tracks[i][j]); c.Tracks[i][j] != s.Tracks[i][j] && fails(c) {
+					s = c
+				}
 			}
 		}
 	}
-	return list
+	return s
 }

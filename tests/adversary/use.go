@@ -156,7 +156,7 @@ func size(target string, raw bool) (int64, error) {
 
 // write writes versions of files, one after the other, or fills a volume.
 func (a *actor) write(s Step, v *volume) {
-	names, sync := 6, true
+	names, sync := max(s.Names, 6), true
 	if s.Op == Fill {
 		names, sync = s.Count, v.raw
 	}
