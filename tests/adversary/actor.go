@@ -3,6 +3,7 @@ package adversary
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ type actor struct {
 	own       sync.Mutex // of what is below
 	volumes   [4]*volume
 	snapshots [3]*snapshot
+	took      map[Op]time.Duration // the last one
 }
 
 // volume is a volume that was acknowledged.
@@ -65,7 +67,9 @@ func (c *copied) is(v vector) error {
 	return newContents(c.pinned).now(v)
 }
 
-func newActor(w *world, id int, steps []Step) *actor { return &actor{world: w, id: id, steps: steps} }
+func newActor(w *world, id int, steps []Step) *actor {
+	return &actor{world: w, id: id, steps: steps, took: map[Op]time.Duration{}}
+}
 
 // run takes the steps.
 func (a *actor) run() {
@@ -97,6 +101,17 @@ func (a *actor) do(s Step, company bool) {
 	shot := a.snapshots[s.From%len(a.snapshots)]
 	a.own.Unlock()
 	a.note("track %d: %s", a.id, s)
+	if s.How == Short {
+		a.own.Lock()
+		s.Within = max(a.took[s.Op]/4, 10*time.Millisecond)
+		a.own.Unlock()
+	}
+	began := time.Now()
+	defer func() {
+		a.own.Lock()
+		defer a.own.Unlock()
+		a.took[s.Op] = time.Since(began)
+	}()
 	switch {
 	case s.Op == List:
 		a.list()
@@ -143,13 +158,10 @@ func (a *actor) handle(s Step, v *volume, company bool) {
 func (a *actor) staging(v *volume) string { return a.path("mounts", "staging", v.name) }
 func (a *actor) target(v *volume) string  { return a.path("mounts", "pods", v.name, "mount") }
 
-// image is the file or directory where a volume of the local backend is, if it is there.
+// data is the image of a volume of a backend that keeps it in a directory of the handle's name; empty where there is none.
 func (a *actor) data(v *volume) string {
-	found, _ := filepath.Glob(a.disks[a.setup.Classes[v.class].Disk].dir + "/*/volumes/*/image")
-	if len(found) != 1 {
-		return ""
-	}
-	return found[0]
+	found, _ := filepath.Glob(filepath.Join(a.disks[a.setup.Classes[v.class].Disk].dir, "*/volumes", v.id, "image"))
+	return strings.Join(found, "") // There is one at most.
 }
 
 func capability(raw bool) *csi.VolumeCapability {

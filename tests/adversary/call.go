@@ -17,7 +17,7 @@ const (
 	attempt  = 15 * time.Second
 	patience = 20 * time.Second
 	// enough is how many attempts work may take that is given less time than it needs.
-	enough = 400
+	enough = 200
 )
 
 // errRefused says that a call was refused for good, as it may be; errGone that the schedule is over.
@@ -63,7 +63,11 @@ func (w *world) ask(r request) (answer string, err error) {
 		if w.tooLong(r, n, began, calmed, answers[0].err) {
 			return "", errGone
 		}
-		<-time.After(min(time.Duration(n+1)*5*time.Millisecond, 100*time.Millisecond))
+		pause := min(time.Duration(n+1)*5*time.Millisecond, 100*time.Millisecond)
+		if r.how == Short {
+			pause = 5 * time.Millisecond
+		}
+		<-time.After(pause)
 	}
 }
 

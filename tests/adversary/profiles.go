@@ -222,9 +222,18 @@ func (d dice) greedy() [][]Step {
 
 // slow gives work less time than it needs, each time.
 func (d dice) slow() [][]Step {
-	op := pick(d, Clone, Snapshot)
-	return [][]Step{{
-		{Op: Create, Class: d.class(), MiB: 120}, {Op: Use}, {Op: Fill, Count: 40}, {Op: Leave},
-		{Op: op, Slot: map[Op]int{Clone: 2}[op], How: Short, Within: d.ms(5, 12)}, {Op: Restore, Slot: 2, How: Short, Within: d.ms(5, 12)},
-	}}
+	track := []Step{{Op: Create, Class: d.class(), MiB: 120}, {Op: Use}, {Op: Fill, Count: 40}, {Op: Leave}}
+	for _, op := range []Op{Clone, Snapshot, Restore} {
+		quick, gone := Step{Op: op, Slot: map[Op]int{Clone: 2, Restore: 2}[op]}, Step{Op: Delete, Slot: 2}
+		if op == Snapshot {
+			gone = Step{Op: Forget}
+		}
+		short := quick
+		short.How = Short
+		track = append(track, quick, gone, short)
+		if op != Snapshot {
+			track = append(track, gone)
+		}
+	}
+	return [][]Step{track}
 }

@@ -39,7 +39,7 @@ const (
 	Twice How = "twice" // at once
 	Lost  How = "lost"  // the answer is thrown away, and the call made again
 	Hasty How = "hasty" // the first attempts are given up after Within
-	Short How = "short" // every attempt is given up after Within
+	Short How = "short" // every attempt is given up after a quarter of what the last such step took
 )
 
 // Step is what a client does next. What does not apply when its turn comes is left out, so that any part of a schedule is one.
