@@ -108,7 +108,7 @@ func (r *runner) try(s Schedule) string {
 	r.Helper()
 	if r.world == nil {
 		var err error
-		if r.world, err = newWorld(r.setup, r.tally, r.known); err != nil {
+		if r.world, err = newWorld(r.T, r.setup, r.tally, r.known); err != nil {
 			r.Fatal(err)
 		}
 	}

@@ -155,7 +155,7 @@ func (w *world) judge(r request, a answered, n int, calmed time.Time) (final boo
 	case code == codes.Aborted, code == codes.Unavailable, code == codes.DeadlineExceeded, code == codes.Canceled:
 	case r.frees && n > 2 && w.onlyFull():
 		w.blame("freeing writes first: %s fails while storage is full: %v", r.name, a.err)
-	case !w.disturbed.Load() || w.calm.Load() && time.Since(calmed) > patience/4:
+	case !w.disturbed.Load() && !r.company || w.calm.Load() && time.Since(calmed) > patience/4:
 		w.blame("no reason: %s ended with %v", r.name, a.err)
 	}
 	return false

@@ -67,7 +67,7 @@ func (a *actor) forget(s Step, shot *snapshot, company bool) {
 
 // expand grows a volume by 4 MiB, as csi-resizer and the kubelet do.
 func (a *actor) expand(s Step, v *volume, company bool) {
-	bytes, node := v.bytes+4<<20, false
+	bytes, node := v.bytes+(4<<20)*max(a.setup.Scale, 1), false
 	r := request2(s, "ControllerExpandVolume "+v.name, company, codes.ResourceExhausted, codes.OutOfRange, codes.FailedPrecondition)
 	if company {
 		r.refusals = append(r.refusals, codes.NotFound)
@@ -87,7 +87,7 @@ func (a *actor) expand(s Step, v *volume, company bool) {
 	a.own.Lock()
 	v.bytes = bytes
 	a.own.Unlock()
-	if !node || !v.used {
+	if !node || !v.used || a.setup.Alone {
 		return
 	}
 	r = request2(s, "NodeExpandVolume "+v.name, company)

@@ -71,7 +71,7 @@ func (o *orders) serve() (err error) {
 		return err
 	}
 	definition, log := setup.Definition(o.Root), slog.New(slog.NewTextHandler(os.Stderr, nil))
-	instance, err := o.open(ctx, definition, log)
+	instance, err := o.open(ctx, setup.node(), definition, log)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (o *orders) serve() (err error) {
 	}
 	name := definition.Name + ".csi.stowage.dev"
 	server, err := driver.NewServer(ctx, driver.Config{
-		Name: name, Version: "test", Definition: definition, Instance: instance, NodeID: "node-1",
+		Name: name, Version: "test", Definition: definition, Instance: instance, NodeID: setup.node(),
 		StateDir: filepath.Join(o.DataDir, "node"), Metrics: driver.NewMetrics(name, "test"), Log: log,
 	})
 	if err != nil {
@@ -100,8 +100,8 @@ func (o *orders) serve() (err error) {
 	return server.Serve(ctx, listener, 5*time.Second)
 }
 
-func (o *orders) open(ctx context.Context, definition backends.Definition, log *slog.Logger) (*backends.Instance, error) {
-	options := backends.Options{Driver: definition.Name + ".csi.stowage.dev", DataDir: o.DataDir, NodeID: "node-1", Log: log}
+func (o *orders) open(ctx context.Context, node string, definition backends.Definition, log *slog.Logger) (*backends.Instance, error) {
+	options := backends.Options{Driver: definition.Name + ".csi.stowage.dev", DataDir: o.DataDir, NodeID: node, Log: log}
 	if definition.NewConfig != nil {
 		options.Config = definition.NewConfig()
 		if err := yaml.UnmarshalStrict([]byte(o.Config), options.Config); err != nil {

@@ -58,9 +58,12 @@ func (d *drivers) startAll(config string) (err error) {
 		d.nodes = d.control
 		return err
 	}
-	if d.nodes, err = d.start(node); err == nil {
-		d.control, err = d.start(controller)
+	if !d.world.setup.Alone {
+		if d.nodes, err = d.start(node); err != nil {
+			return err
+		}
 	}
+	d.control, err = d.start(controller)
 	return err
 }
 

@@ -79,6 +79,7 @@ func (w *world) modules() map[string]module {
 		"loop":       func(f Fault) (func() error, error) { return w.record(f, selfLink) },
 		"few-files":  w.fewFiles,
 		"opener":     w.opener,
+		"cloud":      w.bad,
 	}
 }
 
@@ -128,7 +129,13 @@ func (w *world) full(f Fault) (func() error, error) {
 
 func (w *world) fullAtStart(f Fault) (func() error, error) {
 	d := w.disks[f.On]
-	return d.lift, w.again(Proper, d.fill)
+	mend := func() error {
+		if err := d.lift(); err != nil || w.control != nil {
+			return err
+		}
+		return w.again(Proper, nothing) // It did not start.
+	}
+	return mend, w.again(Proper, d.fill)
 }
 
 func (w *world) readOnly(f Fault) (func() error, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // copySource is what a new volume is made like, and of.
@@ -62,7 +63,7 @@ func (a *actor) create(s Step, from copySource, company bool) {
 func (a *actor) claim(s Step, v *volume, from copySource) (*csi.CreateVolumeRequest, error) {
 	parameters := maps.Clone(a.setup.Classes[v.class].Parameters)
 	request := &csi.CreateVolumeRequest{Name: v.name, VolumeCapabilities: []*csi.VolumeCapability{capability(v.raw)}, Parameters: parameters}
-	bytes := max(from.bytes, s.MiB<<20)
+	bytes := max(from.bytes, s.MiB<<20*max(a.setup.Scale, 1))
 	switch {
 	case from.snapshot != "":
 		source := &csi.VolumeContentSource_SnapshotSource{SnapshotId: from.snapshot}
@@ -75,6 +76,10 @@ func (a *actor) claim(s Step, v *volume, from copySource) (*csi.CreateVolumeRequ
 		if bytes, err = a.room(v); err != nil || bytes == 0 {
 			return nil, errRefused
 		}
+	}
+	if zone := a.setup.Zone; zone != "" {
+		place := []*csi.Topology{{Segments: map[string]string{"topology.kubernetes.io/zone": zone}}}
+		request.AccessibilityRequirements = &csi.TopologyRequirement{Requisite: place, Preferred: place}
 	}
 	request.CapacityRange = &csi.CapacityRange{RequiredBytes: bytes}
 	return request, nil
@@ -121,6 +126,9 @@ func (a *actor) snapshot(s Step, v *volume, company bool) {
 		}
 		a.own.Lock()
 		defer a.own.Unlock()
+		if !response.GetSnapshot().GetReadyToUse() {
+			return "", status.Error(codes.Unavailable, "it is not ready: ask again")
+		}
 		shot.id, shot.bytes = response.GetSnapshot().GetSnapshotId(), response.GetSnapshot().GetSizeBytes()
 		return shot.id, nil
 	}

@@ -24,7 +24,7 @@ func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
 func profiles() map[string]func(d dice) [][]Step {
 	return map[string]func(d dice) [][]Step{
 		"calls": dice.calls, "churn": dice.churn, "copies": dice.copies, "storage": dice.storage, "config": dice.config,
-		"greedy": dice.greedy, "slow": dice.slow,
+		"greedy": dice.greedy, "slow": dice.slow, "cloud": dice.cloudy,
 	}
 }
 
@@ -83,7 +83,7 @@ func (d dice) calls() [][]Step {
 			switch other := d.any(); {
 			case d.chance(25) && fits(s, other):
 				s.Beside, s.How = &other, Once
-			case !d.setup.Attach && d.chance(4):
+			case (d.setup.Cloud || !d.setup.Attach) && d.chance(4):
 				s.Fault = &Fault{Kind: "kill", After: d.ms(0, 60)}
 			}
 			tracks[i] = append(tracks[i], s)

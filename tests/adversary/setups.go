@@ -1,6 +1,7 @@
 package adversary
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -21,8 +22,18 @@ type Setup struct {
 	Profiles string // the names of those that mean something here
 	// Apart has controller and node in two processes, so that there can be two controllers.
 	Apart bool
+	// Alone leaves the node out: volumes are attached, and written to and read by other means.
+	Alone bool
 	// Attach says that volumes are attached before they are staged.
 	Attach bool
+	// Cloud says that storage is a cloud with an API.
+	Cloud bool
+	// Node is the node's ID; by default node-1.
+	Node string
+	// Zone is where volumes have to be; empty for anywhere.
+	Zone string
+	// Scale is how many times larger volumes are than schedules say; by default once.
+	Scale int64
 	// Counts says that the backend promises no more than there is.
 	Counts     bool
 	Definition func(root string) backends.Definition
@@ -62,9 +73,11 @@ func Setups() []Setup {
 	return []Setup{
 		{Name: "memory", StateMiB: 1024, Attach: true, Classes: []Class{{Raw: true, Sized: true, Modified: readAhead()}}, Profiles: "calls churn", Definition: just(memory.Definition), Config: plain},
 		overLocal("ext4"), overLocal("xfs"), overLocal("btrfs"),
-		overShares("nfs", false), overShares("nfs-apart", true),
+		overShares("nfs", false), overShares("nfs-apart", true), overStrictAPI(),
 	}
 }
+
+func (s Setup) node() string { return cmp.Or(s.Node, "node-1") }
 
 func just(definition func() backends.Definition) func(string) backends.Definition {
 	return func(string) backends.Definition { return definition() }

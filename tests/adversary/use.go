@@ -8,13 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 )
-
-const node1 = "node-1"
 
 // use attaches, stages and publishes a volume and looks at what is in it, as the kubelet and then a pod do.
 func (a *actor) use(s Step, v *volume, company bool) {
@@ -28,7 +27,7 @@ func (a *actor) use(s Step, v *volume, company bool) {
 	}{
 		{"ControllerPublishVolume", func(ctx context.Context) error {
 			response, err := a.controls().ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
-				VolumeId: v.id, NodeId: node1, VolumeCapability: capability(v.raw), VolumeContext: v.context,
+				VolumeId: v.id, NodeId: a.setup.node(), VolumeCapability: capability(v.raw), VolumeContext: v.context,
 			})
 			a.own.Lock()
 			defer a.own.Unlock()
@@ -58,6 +57,9 @@ func (a *actor) use(s Step, v *volume, company bool) {
 		if c.name == "ControllerPublishVolume" && !a.setup.Attach {
 			continue
 		}
+		if strings.HasPrefix(c.name, "Node") && a.setup.Alone {
+			continue
+		}
 		if !a.simply(s, c.name+" "+v.name, company, false, c.send) {
 			return
 		}
@@ -77,14 +79,14 @@ func (a *actor) simply(s Step, name string, company, frees bool, send func(ctx c
 
 // leave unpublishes, unstages and detaches a volume. What the driver made must be gone then.
 func (a *actor) leave(s Step, v *volume, company bool) {
-	ok := a.simply(s, "NodeUnpublishVolume "+v.name, company, true, func(ctx context.Context) error {
+	ok := (a.setup.Alone || a.simply(s, "NodeUnpublishVolume "+v.name, company, true, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: a.target(v)})
 		return err
 	}) && a.gone(a.target(v)) && a.simply(s, "NodeUnstageVolume "+v.name, company, true, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: a.staging(v)})
 		return err
-	}) && (!a.setup.Attach || a.simply(s, "ControllerUnpublishVolume "+v.name, company, true, func(ctx context.Context) error {
-		_, err := a.controls().ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: node1})
+	})) && (!a.setup.Attach || a.simply(s, "ControllerUnpublishVolume "+v.name, company, true, func(ctx context.Context) error {
+		_, err := a.controls().ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: a.setup.node()})
 		return err
 	}))
 	if !ok {
@@ -108,9 +110,25 @@ func (a *actor) gone(path string) bool {
 	return true
 }
 
+// put writes one version to a volume.
+func (a *actor) put(v *volume, name string, sync bool, id uint64) error {
+	if a.cloud != nil {
+		return a.cloud.put(v.id, name, id)
+	}
+	return put(a.target(v), name, v.raw, sync, id)
+}
+
+// look reads all that a volume holds.
+func (a *actor) look(v *volume) (vector, error) {
+	if a.cloud != nil {
+		return a.cloud.look(v.id)
+	}
+	return look(a.target(v), v.raw)
+}
+
 // read looks at all that a volume holds. The first look at a copy decides what it holds from then on.
 func (a *actor) read(v *volume) {
-	found, err := look(a.target(v), v.raw)
+	found, err := a.look(v)
 	if err != nil {
 		a.blame("acknowledged data: %s cannot be read, or is not what anybody wrote: %v", v, err)
 		return
@@ -131,7 +149,7 @@ func (a *actor) read(v *volume) {
 
 // sized checks that a volume's user has the size that was acknowledged, where sizes are enforced.
 func (a *actor) sized(v *volume) {
-	if !a.setup.Classes[v.class].Sized {
+	if !a.setup.Classes[v.class].Sized || a.setup.Alone {
 		return
 	}
 	size, err := size(a.target(v), v.raw)
@@ -174,7 +192,7 @@ func (a *actor) write(s Step, v *volume) {
 		}
 		id := a.serials.last.Add(1)
 		done := v.contents.begin(name, id)
-		if err := put(a.target(v), name, v.raw, sync, id); err != nil {
+		if err := a.put(v, name, sync, id); err != nil {
 			if !a.disturbed.Load() {
 				a.blame("acknowledged data: %s cannot be written to: %v", v, err)
 			}
@@ -185,7 +203,7 @@ func (a *actor) write(s Step, v *volume) {
 			<-time.After(200 * time.Microsecond)
 		}
 	}
-	if !sync && flush(a.target(v)) == nil {
+	if !sync && (a.cloud != nil || flush(a.target(v)) == nil) {
 		for _, done := range begun {
 			done()
 		}

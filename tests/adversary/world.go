@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/moby/sys/mountinfo"
@@ -24,6 +25,7 @@ type world struct {
 	setup     Setup
 	workspace *orchestrator.Workspace
 	disks     []*disk
+	cloud     *cloud          // nil for none
 	life      context.Context // of a schedule
 	serials   serial
 	names     atomic.Uint64 // how many names have been given
@@ -46,18 +48,23 @@ type world struct {
 }
 
 // newWorld makes the storage of a setup and starts a driver over it.
-func newWorld(s Setup, tally *Tally, known *regexp.Regexp) (w *world, err error) {
+func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp) (w *world, err error) {
 	w = &world{setup: s, tally: tally, known: known, life: context.Background(), began: time.Now(), ledger: newLedger()}
 	if w.workspace, err = orchestrator.NewWorkspace("stowage-adversary"); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.close())
+			w, err = nil, errors.Join(err, w.close())
 		}
 	}()
 	if err := w.makeDisks(); err != nil {
 		return nil, err
+	}
+	if s.Cloud {
+		if w.cloud, err = newCloud(tb, w.workspace.Dir); err != nil {
+			return nil, err
+		}
 	}
 	w.drivers.world = w
 	if err := w.startAll(s.Config(w, Proper)); err != nil {
@@ -75,8 +82,10 @@ func (w *world) settleIn() error {
 			a.step(Step{Op: op, Class: i, MiB: 8})
 		}
 	}
-	if err := w.restart(w.config, nothing); err != nil {
-		return err
+	for _, v := range []Variant{Added, Proper} {
+		if err := w.restart(w.setup.Config(w, v), nothing); err != nil {
+			return err
+		}
 	}
 	if w.failed() {
 		return fmt.Errorf("a quiet beginning failed: %s", strings.Join(w.wrong, "; "))
@@ -88,6 +97,9 @@ func (w *world) settleIn() error {
 // close takes all down.
 func (w *world) close() error {
 	w.killAll()
+	if w.cloud != nil {
+		w.cloud.api.Close()
+	}
 	var problems []error
 	for _, d := range slices.Backward(w.disks) {
 		problems = append(problems, d.lift())
@@ -146,6 +158,9 @@ func (w *world) name(what string) string { return fmt.Sprintf("%s-%d", what, w.n
 
 // tree is what the storage holds, as far as it is files of the driver's.
 func (w *world) tree() (list []string) {
+	if w.cloud != nil {
+		list = w.cloud.tree()
+	}
 	var roots []string
 	for _, d := range w.disks {
 		roots = append(roots, d.dir)

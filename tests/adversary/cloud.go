@@ -1,0 +1,141 @@
+package adversary
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/pkg/cloud/pace"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+const (
+	// lag is how old what the cloud shows may be.
+	lag = 60 * time.Millisecond
+	// latest is how late a request may arrive.
+	latest = time.Second
+)
+
+// cloud is a region of the strict API, which lives on when drivers die.
+type cloud struct {
+	*region.Region
+	api *httptest.Server
+}
+
+// newCloud begins a region, of which drivers learn through a file.
+func newCloud(tb testing.TB, root string) (*cloud, error) {
+	config := region.Quick()
+	config.Lag = lag
+	c := &cloud{Region: region.New(tb, config, 1)}
+	c.api = httptest.NewServer(c.Proxy)
+	return c, os.WriteFile(filepath.Join(root, "cloud"), []byte(c.api.URL), 0o600)
+}
+
+// overCloud is the ebs backend with a cloud that a file names.
+func overCloud(root string) backends.Definition {
+	d := ebs.Definition()
+	open := d.Open
+	d.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
+		url, err := os.ReadFile(filepath.Join(root, "cloud"))
+		if err != nil {
+			return nil, err
+		}
+		c, _ := o.Config.(*ebs.Config) // what NewConfig returns
+		c.AWS = aws.Config{Region: "region-1", BaseEndpoint: aws.String(string(url)), Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")}
+		c.ClusterID, c.Rates = "adversary", map[string]pace.Limit{}
+		for _, action := range region.Changes() {
+			c.Rates[action] = pace.Limit{Burst: 10_000, PerSecond: 10_000}
+		}
+		c.Timing = ebs.Timing{Call: time.Second, Read: time.Second, Settle: 5 * time.Second, Gather: time.Millisecond, Least: 2 * time.Millisecond, Most: 20 * time.Millisecond}
+		return open(ctx, o)
+	}
+	return d
+}
+
+// put writes one version to a volume, as a machine that has it would.
+func (c *cloud) put(volume, name string, id uint64) error {
+	all, err := c.look(volume)
+	if err != nil {
+		return err
+	}
+	all[name] = id
+	text, err := json.Marshal(all)
+	c.Server.Write(volume, string(text))
+	return err
+}
+
+// look reads all that is on a volume.
+func (c *cloud) look(volume string) (vector, error) {
+	all := vector{}
+	return all, json.Unmarshal([]byte(cmp.Or(c.Server.Read(volume), "{}")), &all)
+}
+
+// tree is what there is in the cloud.
+func (c *cloud) tree() (list []string) {
+	for _, v := range c.Server.Volumes() {
+		list = append(list, v.ID)
+	}
+	for id := range c.Server.Snapshots() {
+		list = append(list, id)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// bad has requests meet faults until the end.
+func (w *world) bad(Fault) (func() error, error) {
+	w.cloud.Proxy.Random(map[faults.Kind]int{
+		faults.Throttle: 60, faults.Fail: 20, faults.FailAfter: 20, faults.LoseRequest: 20, faults.LoseReply: 30, faults.Duplicate: 20, faults.Delay: 40,
+		faults.Truncate: 15,
+	}, latest)
+	return func() error {
+		w.cloud.Proxy.Stop()
+		<-time.After(2 * latest) // What was delayed has arrived.
+		return nil
+	}, nil
+}
+
+// overStrictAPI has a controller that can be killed, and overtaken by another.
+func overStrictAPI() Setup {
+	return Setup{
+		Name: "ebs", Apart: true, Alone: true, Cloud: true, Attach: true, Node: region.NodeA, Zone: "region-1a", Scale: 1024, Profiles: "calls copies cloud",
+		Classes:    []Class{{Parameters: map[string]string{"type": "gp3"}, Modified: map[string]string{"throughput": "200"}}},
+		Definition: overCloud, Config: plain,
+	}
+}
+
+// cloudy are lives while requests meet faults.
+func (d dice) cloudy() [][]Step {
+	tracks := d.calls()
+	for _, track := range tracks {
+		for i := range track {
+			if f := track[i].Fault; f != nil {
+				*f = Fault{Kind: pick(d, "cloud", "kill", "stop"), After: d.ms(0, 100), For: d.ms(200, 800)}
+			}
+		}
+	}
+	tracks[0][0].Fault = &Fault{Kind: "cloud", For: 2 * time.Second}
+	return tracks
+}
+
+// strayed tells whether something may be left of requests that a process made before it died: CreateSnapshot has no client
+// token, and whose arrives after its process has died is nobody's.
+func (w *world) strayed(left []string) bool {
+	return w.setup.Cloud && w.disturbed.Load() && !slices.ContainsFunc(left, func(id string) bool { return !strings.HasPrefix(id, "snap-") })
+}
+
+func (c *cloud) String() string { return fmt.Sprint(c.tree()) }
