@@ -14,6 +14,7 @@ KILLS ?= 10
 CHAOSFLAGS ?=
 POWERFLAGS ?=
 STORMFLAGS ?=
+ADVERSARYFLAGS ?=
 MOTOFLAGS ?=
 FUZZTIME ?= 10s
 FLOOR ?= 85
@@ -33,7 +34,7 @@ LINTER = $(TOOLS)/golangci-lint
 SUM := $(GO) run ./hack/testsum -skips hack/skips
 GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
 # What kills, faults, cuts the power, and brings up clusters, virtual machines and clouds has targets of its own, and takes as long as it is told to.
-PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|vm/smoke|vm/suites/.*)$$')
+PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(adversary|crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|vm/smoke|vm/suites/.*)$$')
 
 ##@ Use
 
@@ -106,6 +107,10 @@ chaos: deps ## Fail or kill the node pipeline at every system call; make chaos C
 .PHONY: storms
 storms: ## Use volumes of a cloud, and run the conformance suite, while requests meet faults; make storms STORMFLAGS='-schedules 313 -suites 4'.
 	$(GO) test -json -timeout 120m -count=1 ./tests/ebs -schedules 20 -suites 1 $(STORMFLAGS) | $(SUM) -v
+
+.PHONY: adversary
+adversary: deps ## Attack every backend with schedules of calls and faults (root); make adversary ADVERSARYFLAGS='-schedules 2000', or -plants for planted defects.
+	$(GO) test -json -timeout 300m -count=1 ./tests/adversary $(ADVERSARYFLAGS) | $(SUM) -v
 
 .PHONY: moto
 moto: build ## Ask moto, an EC2 of others, whether the ebs backend is right, and measure it there (root; the first time makes moto's root); make moto MOTOFLAGS='-volumes 1000'.

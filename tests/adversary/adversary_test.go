@@ -36,6 +36,9 @@ func TestAdversary(t *testing.T) {
 	if missing := orchestrator.Missing(); len(missing) > 0 {
 		t.Fatalf("this machine lacks what the test needs: %q", missing)
 	}
+	if *planting {
+		return // TestPlants is another run.
+	}
 	var chosen []Setup
 	for _, s := range Setups() {
 		if strings.Contains(s.Name, *only) {

@@ -153,6 +153,7 @@ func (w *world) judge(r request, a answered, n int, calmed time.Time) (final boo
 	case code == codes.Aborted && n == 0 && !r.company && r.how == Once && !w.disturbed.Load():
 		w.blame("turned away: %s ended with Aborted although nobody else is at it: %v", r.name, a.err)
 	case code == codes.Aborted, code == codes.Unavailable, code == codes.DeadlineExceeded, code == codes.Canceled:
+	case code == codes.FailedPrecondition && w.active.Load() == "opener": // Somebody has the device open.
 	case r.frees && n > 2 && w.onlyFull():
 		w.blame("freeing writes first: %s fails while storage is full: %v", r.name, a.err)
 	case !w.disturbed.Load() && !r.company || w.calm.Load() && time.Since(calmed) > patience/4:

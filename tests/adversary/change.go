@@ -27,8 +27,9 @@ func (a *actor) delete(s Step, v *volume, company bool) {
 	if _, err := a.ask(r); err != nil {
 		return
 	}
-	if used && !company {
+	if used {
 		a.blame("deleted in use: DeleteVolume %s succeeded while it is staged and published here", v)
+		a.leave(Step{Op: Leave}, v, true)
 	}
 	a.own.Lock()
 	defer a.own.Unlock()

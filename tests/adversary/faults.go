@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -211,26 +213,47 @@ func selfLink(path string, _ []byte) error {
 	return errors.Join(os.Remove(path), os.Symlink(filepath.Base(path), path))
 }
 
-// opener opens each loop device of a volume again and again, as udev does, and holds a shared lock on a new one for some
-// milliseconds.
+// opener opens each loop device of a volume again and again, as udev and those who list devices do, and holds a shared lock on
+// a new one for some milliseconds.
 func (w *world) opener(f Fault) (func() error, error) {
 	ctx, stop := context.WithTimeout(w.life, f.For)
-	seen := map[string]string{}
-	for ctx.Err() == nil && !w.failed() {
+	defer stop()
+	var names atomic.Value
+	names.Store([]string{})
+	for range 2 {
+		go func() {
+			for ctx.Err() == nil {
+				list, _ := names.Load().([]string)
+				for _, name := range list {
+					if file, err := os.Open("/dev/" + name); err == nil {
+						_ = file.Close() // it was only looked at
+					}
+				}
+				<-time.After(50 * time.Microsecond)
+			}
+		}()
+	}
+	for seen := map[string]string{}; ctx.Err() == nil && !w.failed(); <-time.After(time.Millisecond) {
 		for loop, backing := range w.loops() {
-			file, err := os.Open("/dev/" + loop)
-			if err != nil {
+			if seen[loop] == backing {
 				continue
 			}
-			if seen[loop] != backing {
-				seen[loop] = backing
-				if unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
-					<-time.After(5 * time.Millisecond)
-				}
-			}
-			_ = file.Close() // it was only looked at
+			seen[loop] = backing
+			names.Store(slices.Collect(maps.Keys(seen)))
+			hold(ctx, "/dev/"+loop)
 		}
 	}
-	stop()
 	return nil, nil
+}
+
+// hold takes a shared lock on a device for some milliseconds.
+func hold(ctx context.Context, device string) {
+	file, err := os.Open(device)
+	if err != nil || ctx.Err() != nil {
+		return
+	}
+	if unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+		<-time.After(5 * time.Millisecond)
+	}
+	_ = file.Close() // it was only looked at
 }

@@ -163,7 +163,11 @@ func (w *world) removed(actors []*actor) {
 func (w *world) left([]*actor) {
 	w.lists("volumes", nil, func() []string { return slices.Concat([]string{}, w.allVolumes()) })
 	w.lists("snapshots", nil, func() []string { return slices.Concat([]string{}, w.allSnapshots()) })
-	if more := w.waitForTree(w.baseline); len(more) > 0 && !w.strayed(more) {
+	more := w.waitForTree(w.baseline)
+	if len(more) > 0 && w.setup.Ages != "" {
+		more = w.later()
+	}
+	if len(more) > 0 && !w.strayed(more) {
 		w.blame("unaccounted means zero: all is deleted, and there are %d files more than at first: %q", len(more), more[:min(4, len(more))])
 	}
 	if left := w.inKernel(); len(left) > 0 {
@@ -175,6 +179,27 @@ func (w *world) left([]*actor) {
 			w.blame("unaccounted means zero: %s has %d entries", dir, len(entries))
 		}
 	}
+}
+
+// later is what is left hours later, once there was something to do again, in another process: a draft that nobody has a record of
+// may be kept for a while, because a controller may still work on it.
+func (w *world) later() []string {
+	past := time.Now().Add(-3 * time.Hour)
+	for _, path := range w.tree() {
+		if strings.Contains(path, w.setup.Ages) {
+			_ = os.Chtimes(path, past, past) // it may have gone
+		}
+	}
+	if err := w.restart(w.config, nothing); err != nil {
+		w.blame("what works is served: the driver does not start: %v", err)
+	}
+	for i := range w.setup.Classes {
+		a := newActor(w, i, nil)
+		for _, op := range []Op{Create, Delete} {
+			a.step(Step{Op: op, Class: i, MiB: 8})
+		}
+	}
+	return w.waitForTree(w.baseline)
 }
 
 // inKernel are the mounts and loop devices of volumes. A loop device may be held for a moment by somebody who looks at it.

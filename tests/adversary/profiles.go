@@ -113,7 +113,7 @@ func (d dice) churn() [][]Step {
 	tracks := make([][]Step, 6)
 	for i := range tracks {
 		tracks[i] = []Step{{Op: Create, Class: 0, Raw: i%2 == 0, MiB: 8}, {Op: Use}, {Op: Write, Count: 8}, {Op: Leave}}
-		for range 30 {
+		for range 20 + 70*((i+1)%2) { // A raw one takes less time.
 			tracks[i] = append(tracks[i], Step{Op: Use}, Step{Op: Leave})
 		}
 	}
@@ -157,7 +157,7 @@ func (d dice) during(s Step) Step {
 			return s
 		}
 	} else if d.chance(50) {
-		s.Beside = &Step{Op: pick(d, Write, Write, Write, Delete, Leave, Expand), Count: 60}
+		s.Beside = &Step{Op: pick(d, Write, Write, Write, Delete, Leave, Expand), Count: 400}
 	}
 	if d.chance(60) {
 		s.Fault = &Fault{Kind: interrupt, After: d.ms(0, 80)}

@@ -30,6 +30,8 @@ type Setup struct {
 	Cloud bool
 	// Node is the node's ID; by default node-1.
 	Node string
+	// Ages is a part of the paths of drafts that are kept for a while although nobody has a record of them; empty where there are none.
+	Ages string
 	// Zone is where volumes have to be; empty for anywhere.
 	Zone string
 	// Scale is how many times larger volumes are than schedules say; by default once.
@@ -136,7 +138,7 @@ func overShares(name string, apart bool) Setup {
 		return map[string]string{"server": "server", "share": "/" + share}
 	}
 	s := Setup{
-		Name: name, Apart: apart, Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
+		Name: name, Apart: apart, Ages: "/staging/", Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
 		Classes:  []Class{{Parameters: class("disk-0")}, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
 		Profiles: "calls churn copies storage slow",
 		Definition: func(root string) backends.Definition {

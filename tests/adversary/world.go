@@ -189,7 +189,7 @@ func (w *world) waitForTree(want []string) (more []string) {
 
 // configured tells whether a file is what a driver remembers of its configuration.
 func configured(path string) bool {
-	return filepath.Base(filepath.Dir(path)) == "known" || strings.HasSuffix(path, "/shares.json")
+	return filepath.Base(filepath.Dir(path)) == "known" || strings.Contains(path, "/data/pools") || strings.HasSuffix(path, "/shares.json")
 }
 
 // passing tells whether something is about to be removed.

@@ -1,0 +1,136 @@
+package adversary
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var planting = flag.Bool("plants", false, "plant each defect of plants/ into the code, and look whether it is found; nothing else")
+
+// plant is a defect that is put into the code: a patch, with a few lines before it that say where it is looked for.
+type plant struct {
+	setup, profile string
+	seed           string         // the first, where a defect needs a rare schedule; empty for 1
+	violation      *regexp.Regexp // how it shows
+	files          []string       // that the patch changes
+}
+
+// TestPlants shows that the adversary finds what it is there for: each planted defect, within the time that the short form has.
+func TestPlants(t *testing.T) {
+	if !*planting {
+		return // TestAdversary is another run.
+	}
+	patches, err := filepath.Glob("plants/*.patch")
+	if err != nil || len(patches) == 0 {
+		t.Fatalf("there are %d plants: %v", len(patches), err)
+	}
+	for _, patch := range patches {
+		t.Run(strings.TrimSuffix(filepath.Base(patch), ".patch"), func(t *testing.T) {
+			p := read(t, patch)
+			program := p.grow(t, patch)
+			began := time.Now()
+			args := []string{"-test.run", "^TestAdversary$", "-setup", p.setup, "-profile", p.profile, "-budget", budget.String(), "-shrink", "0s"}
+			if p.seed != "" {
+				args = append(args, "-seed", p.seed)
+			}
+			output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+			_, failed := errors.AsType[*exec.ExitError](err)
+			found := p.violation.FindString(string(output))
+			if !failed || found == "" {
+				t.Fatalf("not found in %v: %v\n%s", time.Since(began), err, output)
+			}
+			line := regexp.MustCompile(`schedule \d+, seed \d+.*`).FindString(string(output))
+			t.Logf("found in %v: %s", time.Since(began).Round(time.Second), line)
+		})
+	}
+}
+
+// read reads what is said before a patch, a word, a colon and a value each line, and which files it changes.
+func read(t *testing.T, patch string) (p plant) {
+	t.Helper()
+	text, err := os.ReadFile(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
+		line := lines.Text()
+		if file, ok := strings.CutPrefix(line, "diff --git a/"); ok {
+			p.files = append(p.files, strings.Fields(file)[0])
+		}
+		if key, value, ok := strings.Cut(line, ": "); ok && len(p.files) == 0 {
+			values[key] = value
+		}
+	}
+	p.setup, p.profile, p.seed = values["setup"], values["profile"], values["seed"]
+	if p.violation, err = regexp.Compile(values["violation"]); err != nil || values["violation"] == "" || p.setup == "" || len(p.files) == 0 {
+		t.Fatalf("%s lacks a setup, a violation or a patch (%v)", patch, err)
+	}
+	return p
+}
+
+// grow builds this test over a copy of the code in which the patch was made.
+func (p plant) grow(t *testing.T, patch string) (program string) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, replace := t.TempDir(), map[string]string{}
+	for _, file := range p.files {
+		copyFile(t, filepath.Join(root, file), filepath.Join(dir, file))
+	}
+	absolute, err := filepath.Abs(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool(t, dir, "git", "apply", absolute)
+	for _, file := range p.files {
+		replace[filepath.Join(root, file)] = ""
+		if _, err := os.Lstat(filepath.Join(dir, file)); err == nil {
+			replace[filepath.Join(root, file)] = filepath.Join(dir, file)
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program = filepath.Join(dir, "planted.test")
+	tool(t, root, "go", "test", "-c", "-vet=off", "-overlay", list, "-o", program, "./tests/adversary")
+	return program
+}
+
+// copyFile copies a file that need not be there: the patch may make it.
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err := errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func tool(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, output)
+	}
+}
