@@ -107,51 +107,78 @@ func (a *actor) do(s Step, company bool) {
 		a.own.Unlock()
 	}
 	began := time.Now()
-	defer func() {
-		a.own.Lock()
-		defer a.own.Unlock()
-		a.took[s.Op] = time.Since(began)
-	}()
+	a.choose(s, v, from, shot, company)
+	a.own.Lock()
+	defer a.own.Unlock()
+	a.took[s.Op] = time.Since(began)
+}
+
+// choose takes a step with what its slots hold, if that is what it needs.
+func (a *actor) choose(s Step, v, from *volume, shot *snapshot, company bool) {
 	switch {
 	case s.Op == List:
 		a.list()
 	case s.Op == Pause:
 		<-time.After(time.Duration(s.Count) * time.Millisecond)
-	case s.Op == Create && v == nil:
-		a.create(s, copySource{class: s.Class, raw: s.Raw}, company)
-	case s.Op == Restore && v == nil && shot != nil:
-		a.create(s, copySource{class: shot.class, raw: shot.raw, bytes: shot.bytes, origin: shot.origin, snapshot: shot.id}, company)
-	case s.Op == Clone && v == nil && from != nil && !from.damaged:
-		a.create(s, copySource{class: from.class, raw: from.raw, bytes: from.bytes, volume: from}, company)
 	case s.Op == Forget && shot != nil:
 		a.forget(s, shot, company)
 	case v != nil:
 		a.handle(s, v, company)
+	case s.Op == Create:
+		a.create(s, copySource{class: s.Class, raw: s.Raw}, company)
+	case s.Op == Restore && shot != nil:
+		a.create(s, copySource{class: shot.class, raw: shot.raw, bytes: shot.bytes, origin: shot.origin, snapshot: shot.id}, company)
+	case s.Op == Clone && from != nil && !from.damaged:
+		a.create(s, copySource{class: from.class, raw: from.raw, bytes: from.bytes, volume: from}, company)
 	}
 }
 
 // handle takes a step with a volume that there is.
 func (a *actor) handle(s Step, v *volume, company bool) {
-	switch {
-	case s.Op == Delete:
+	if !a.applies(s, v) {
+		return
+	}
+	switch s.Op {
+	case Delete:
 		a.delete(s, v, company)
-	case s.Op == Damage && !v.used:
+	case Damage:
 		a.damage(v)
-	case v.damaged && s.Op != Snapshot:
-	case s.Op == Use && !v.used && (!a.setup.Classes[v.class].Aside || a.calm.Load()):
+	case Use:
 		a.use(s, v, company)
-	case s.Op == Leave && v.used:
+	case Leave:
 		a.leave(s, v, company)
-	case s.Op == Expand && (!v.used || v.raw || !a.setup.Classes[v.class].Sized):
+	case Expand:
 		a.expand(s, v, company)
-	case s.Op == Modify:
+	case Modify:
 		a.modify(s, v, company)
-	case s.Op == Snapshot && a.snapshots[s.From%len(a.snapshots)] == nil:
+	case Snapshot:
 		a.snapshot(s, v, company)
-	case (s.Op == Write || s.Op == Fill) && v.used:
+	case Write, Fill:
 		a.write(s, v)
-	case s.Op == Read && v.used:
+	case Read:
 		a.read(v)
+	case Create, Restore, Clone, Forget, List, Pause: // They need no volume.
+	}
+}
+
+// applies tells whether a step is one for a volume as it is now.
+func (a *actor) applies(s Step, v *volume) bool {
+	class := a.setup.Classes[v.class]
+	switch s.Op {
+	case Delete:
+		return true
+	case Snapshot:
+		return a.snapshots[s.From%len(a.snapshots)] == nil
+	case Damage:
+		return !v.used
+	case Use:
+		return !v.damaged && !v.used && (!class.Aside || a.calm.Load())
+	case Expand:
+		return !v.damaged && (!v.used || v.raw || !class.Sized)
+	case Leave, Write, Fill, Read:
+		return !v.damaged && v.used
+	default:
+		return !v.damaged
 	}
 }
 

@@ -39,11 +39,11 @@ type request struct {
 }
 
 // ask makes a call until it succeeds or is refused for good, as the sidecars do.
-func (w *world) ask(r request) (answer string, err error) {
+func (w *world) ask(r request) error {
 	began, calmed, first := time.Now(), time.Time{}, ""
 	for n := 0; ; n++ {
 		if w.failed() {
-			return "", errGone
+			return errGone
 		}
 		if w.calm.Load() && calmed.IsZero() {
 			calmed = time.Now()
@@ -51,17 +51,17 @@ func (w *world) ask(r request) (answer string, err error) {
 		answers := w.attempt(r, n)
 		for _, a := range answers {
 			if w.judge(r, a, n, calmed) {
-				return a.text, w.same(r, &first, a)
+				return w.same(r, &first, a)
 			}
 		}
 		if a := answers[0]; a.err == nil {
 			if err := w.same(r, &first, a); err != nil || n >= 1 || r.how != Lost {
-				return a.text, err
+				return err
 			}
 			continue // The answer was lost.
 		}
 		if w.tooLong(r, n, began, calmed, answers[0].err) {
-			return "", errGone
+			return errGone
 		}
 		pause := min(time.Duration(n+1)*5*time.Millisecond, 100*time.Millisecond)
 		if r.how == Short {
@@ -145,21 +145,40 @@ func (w *world) same(r request, first *string, a answered) error {
 // judge tells whether a failure ends the call, and blames the driver for one that has no reason.
 func (w *world) judge(r request, a answered, n int, calmed time.Time) (final bool) {
 	code := status.Code(a.err)
-	switch {
-	case a.err == nil:
-		return false
-	case slices.Contains(r.refusals, code):
-		return true
-	case code == codes.Aborted && n == 0 && !r.company && r.how == Once && !w.disturbed.Load():
-		w.blame("turned away: %s ended with Aborted although nobody else is at it: %v", r.name, a.err)
-	case code == codes.Aborted, code == codes.Unavailable, code == codes.DeadlineExceeded, code == codes.Canceled:
-	case code == codes.FailedPrecondition && w.active.Load() == "opener": // Somebody has the device open.
-	case r.frees && n > 2 && w.onlyFull():
-		w.blame("freeing writes first: %s fails while storage is full: %v", r.name, a.err)
-	case !w.disturbed.Load() && !r.company || w.calm.Load() && time.Since(calmed) > patience/4:
-		w.blame("no reason: %s ended with %v", r.name, a.err)
+	if a.err == nil || slices.Contains(r.refusals, code) {
+		return a.err != nil
+	}
+	why := w.reason(r, code, n, calmed)
+	if why != "" {
+		w.blame("%s: %s ended with %v", why, r.name, a.err)
 	}
 	return false
+}
+
+// reason is the invariant that a failure breaks; empty where the caller asks again.
+func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) string {
+	quiet := !w.disturbed.Load() && !r.company
+	switch code {
+	case codes.Aborted:
+		if n == 0 && quiet && r.how == Once {
+			return "turned away though nobody else is at it"
+		}
+		return ""
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return ""
+	case codes.FailedPrecondition:
+		if w.opened.Load() { // Somebody has the device open.
+			return ""
+		}
+	default:
+	}
+	switch {
+	case r.frees && n > 2 && w.onlyFull():
+		return "freeing never needs to write first"
+	case quiet || w.calm.Load() && time.Since(calmed) > patience/4:
+		return "no reason"
+	}
+	return ""
 }
 
 // tooLong blames the driver for a call that does not end.

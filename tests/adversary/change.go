@@ -24,7 +24,7 @@ func (a *actor) delete(s Step, v *volume, company bool) {
 		return "", err
 	}
 	used := v.used
-	if _, err := a.ask(r); err != nil {
+	if err := a.ask(r); err != nil {
 		return
 	}
 	if used {
@@ -51,7 +51,7 @@ func (a *actor) forget(s Step, shot *snapshot, company bool) {
 		_, err := a.controls().DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: shot.id})
 		return "", err
 	}
-	if _, err := a.ask(r); err != nil {
+	if err := a.ask(r); err != nil {
 		return
 	}
 	a.own.Lock()
@@ -82,7 +82,7 @@ func (a *actor) expand(s Step, v *volume, company bool) {
 		node = response.GetNodeExpansionRequired()
 		return fmt.Sprint(response.GetCapacityBytes()), err
 	}
-	if _, err := a.ask(r); err != nil {
+	if err := a.ask(r); err != nil {
 		return
 	}
 	a.own.Lock()
@@ -98,7 +98,7 @@ func (a *actor) expand(s Step, v *volume, company bool) {
 		})
 		return "", err
 	}
-	if _, err := a.ask(r); err == nil {
+	if err := a.ask(r); err == nil {
 		a.sized(v)
 	}
 }
@@ -117,7 +117,7 @@ func (a *actor) modify(s Step, v *volume, company bool) {
 		_, err := a.controls().ControllerModifyVolume(ctx, &csi.ControllerModifyVolumeRequest{VolumeId: v.id, MutableParameters: parameters})
 		return "", err
 	}
-	_, _ = a.ask(r) // it may be refused
+	_ = a.ask(r) // it may be refused
 }
 
 // damage cuts the data of a volume short, as a broken disk or an administrator does.

@@ -83,7 +83,11 @@ func (d *drivers) start(r role) (*process, error) {
 	if err := <-begun; err != nil {
 		return nil, err
 	}
-	return p, p.ready()
+	if err := p.ready(); err != nil {
+		p.kill()
+		return nil, err
+	}
+	return p, nil
 }
 
 // run starts the process and waits for its end on one thread, with which it would be killed (PR_SET_PDEATHSIG).

@@ -31,7 +31,9 @@ func (w *world) begin(f Fault) {
 			w.blame("there is no fault %q", f.Kind)
 			return
 		}
-		if f.Kind != "opener" {
+		if f.Kind == "opener" {
+			w.opened.Store(true)
+		} else {
 			w.disturbed.Store(true)
 		}
 		w.note("FAULT %s on %d", f.Kind, f.On)
@@ -102,7 +104,7 @@ func (w *world) again(v Variant, between func() error) error {
 }
 
 // stop stops the controller in the middle of whatever it does, lets another take over, and lets the first go on.
-func (w *world) stop(f Fault) (func() error, error) {
+func (w *world) stop(Fault) (func() error, error) {
 	w.alive.Lock()
 	old := w.control
 	if err := old.signal(syscall.SIGSTOP); err != nil {

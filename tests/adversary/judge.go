@@ -17,6 +17,7 @@ import (
 func (w *world) run(s Schedule) []string {
 	w.calm.Store(false)
 	w.disturbed.Store(false)
+	w.opened.Store(false)
 	w.active.Store("")
 	w.mu.Lock()
 	w.log, w.began = nil, time.Now()

@@ -89,7 +89,7 @@ func (w *world) pages(name string, page func(ctx context.Context, token string) 
 			ids, next, err = page(ctx, token)
 			return "", err
 		}
-		if _, err := w.ask(r); err != nil {
+		if err := w.ask(r); err != nil {
 			return nil
 		}
 		if all, token = append(all, ids...), next; token == "" {
@@ -111,6 +111,6 @@ func (w *world) room(v *volume) (bytes int64, err error) {
 		}
 		return "", err
 	}
-	_, err = w.ask(r)
+	err = w.ask(r)
 	return bytes, err
 }

@@ -44,7 +44,7 @@ func (a *actor) create(s Step, from copySource, company bool) {
 		v.id, v.bytes, v.context = made.GetVolumeId(), made.GetCapacityBytes(), made.GetVolumeContext()
 		return fmt.Sprintf("%s of %d bytes", v.id, v.bytes), nil
 	}
-	if _, err := a.ask(r); err != nil {
+	if err := a.ask(r); err != nil {
 		return
 	}
 	if from.volume != nil {
@@ -132,7 +132,7 @@ func (a *actor) snapshot(s Step, v *volume, company bool) {
 		shot.id, shot.bytes = response.GetSnapshot().GetSnapshotId(), response.GetSnapshot().GetSizeBytes()
 		return shot.id, nil
 	}
-	if _, err := a.ask(r); err != nil {
+	if err := a.ask(r); err != nil {
 		return
 	}
 	if v.damaged {

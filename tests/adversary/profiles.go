@@ -24,7 +24,7 @@ func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
 func profiles() map[string]func(d dice) [][]Step {
 	return map[string]func(d dice) [][]Step{
 		"calls": dice.calls, "churn": dice.churn, "copies": dice.copies, "storage": dice.storage, "config": dice.config,
-		"greedy": dice.greedy, "slow": dice.slow, "cloud": dice.cloudy,
+		"greedy": dice.greedy, "slow": dice.slow, "crowded": dice.crowded, "cloud": dice.cloudy,
 	}
 }
 
@@ -216,6 +216,20 @@ func (d dice) greedy() [][]Step {
 			{Op: Create, Class: i}, {Op: Create, Class: i, Slot: 1, MiB: int64(16 + 16*d.IntN(4))}, {Op: Expand, Slot: 1}, {Op: Clone, Slot: 2, From: 1},
 			{Op: Damage, Slot: 1}, {Op: Snapshot, Slot: 1}, {Op: List},
 		}
+	}
+	return tracks
+}
+
+// crowded makes copies of which the last do not fit, beside one who writes little.
+func (d dice) crowded() [][]Step {
+	tracks := [][]Step{{{Op: Create, MiB: 8}, {Op: Use}}}
+	for range 40 {
+		tracks[0] = append(tracks[0], Step{Op: Write, Count: 20}, Step{Op: Pause, Count: 10})
+	}
+	for range 2 {
+		tracks = append(tracks, []Step{
+			{Op: Create, MiB: 64}, {Op: Use}, {Op: Fill, Count: 40 + d.IntN(9)}, {Op: Leave}, {Op: Snapshot}, {Op: Clone, Slot: 2}, {Op: Restore, Slot: 3}, {Op: List},
+		})
 	}
 	return tracks
 }

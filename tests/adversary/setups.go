@@ -140,7 +140,7 @@ func overShares(name string, apart bool) Setup {
 	s := Setup{
 		Name: name, Apart: apart, Ages: "/staging/", Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
 		Classes:  []Class{{Parameters: class("disk-0")}, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
-		Profiles: "calls churn copies storage slow",
+		Profiles: "calls churn copies storage crowded slow",
 		Definition: func(root string) backends.Definition {
 			return nfs.DefinitionOver(standin.Servers(root))
 		},

@@ -73,7 +73,7 @@ func (a *actor) simply(s Step, name string, company, frees bool, send func(ctx c
 	r := request2(s, name, company)
 	r.frees = frees
 	r.send = func(ctx context.Context) (string, error) { return "", send(ctx) }
-	_, err := a.ask(r)
+	err := a.ask(r)
 	return err == nil
 }
 

@@ -35,6 +35,7 @@ type world struct {
 
 	known           *regexp.Regexp // violations that are not looked for; nil for none
 	calm, disturbed atomic.Bool
+	opened          atomic.Bool  // somebody opens devices
 	active          atomic.Value // the kind of fault that there is
 	faulting        sync.Mutex   // one fault at a time
 	faults          sync.WaitGroup
@@ -66,7 +67,7 @@ func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp) (w *wo
 			return nil, err
 		}
 	}
-	w.drivers.world = w
+	w.world = w
 	if err := w.startAll(s.Config(w, Proper)); err != nil {
 		return nil, err
 	}
