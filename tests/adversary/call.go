@@ -15,7 +15,7 @@ import (
 const (
 	// attempt is what an orchestrator gives a call, scaled down, and patience how long it asks again once all is calm.
 	attempt  = 15 * time.Second
-	patience = 20 * time.Second
+	patience = 40 * time.Second
 	// enough is how many attempts work may take that is given less time than it needs.
 	enough = 200
 )
@@ -188,8 +188,8 @@ func (w *world) tooLong(r request, n int, began, calmed time.Time, last error) b
 		w.blame("no end: %s is not done after %d attempts of %v: %v", r.name, n, r.within, last)
 	case w.calm.Load() && !calmed.IsZero() && time.Since(calmed) > patience && r.how != Short:
 		w.blame("no end: %s is not done %v after the last fault: %v", r.name, patience, last)
-	case time.Since(began) > 4*patience:
-		w.blame("no end: %s is not done after %v: %v", r.name, 4*patience, last)
+	case time.Since(began) > 2*patience:
+		w.blame("no end: %s is not done after %v: %v", r.name, 2*patience, last)
 	default:
 		return false
 	}

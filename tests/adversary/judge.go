@@ -165,7 +165,8 @@ func (w *world) left([]*actor) {
 	w.lists("volumes", nil, func() []string { return slices.Concat([]string{}, w.allVolumes()) })
 	w.lists("snapshots", nil, func() []string { return slices.Concat([]string{}, w.allSnapshots()) })
 	more := w.waitForTree(w.baseline)
-	if len(more) > 0 && w.setup.Ages != "" {
+	young := func(path string) bool { return w.setup.Ages != "" && strings.Contains(path, w.setup.Ages) }
+	if len(more) > 0 && !slices.ContainsFunc(more, func(path string) bool { return !young(path) }) {
 		more = w.later()
 	}
 	if len(more) > 0 && !w.strayed(more) {

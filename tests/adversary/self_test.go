@@ -1,0 +1,92 @@
+package adversary
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestInstant shows that the judge of copies tells what was there at one instant from what never was.
+func TestInstant(t *testing.T) {
+	t0 := time.Now()
+	at := func(ms int) time.Time { return t0.Add(time.Duration(ms) * time.Millisecond) }
+	c := newContents(vector{"old": 1})
+	c.files["a"] = []version{{2, at(0), at(10)}, {3, at(20), at(30)}}
+	c.files["b"] = []version{{4, at(40), at(50)}}
+	c.files["open"] = []version{{5, at(5), time.Time{}}}
+	for name, test := range map[string]struct {
+		vector   vector
+		from, to int
+		good     bool
+	}{
+		"before all":             {vector{"old": 1}, -5, 60, true},
+		"between":                {vector{"old": 1, "a": 2}, -5, 60, true},
+		"during a write":         {vector{"old": 1, "a": 3}, -5, 60, true},
+		"the last":               {vector{"old": 1, "a": 3, "b": 4}, -5, 60, true},
+		"a write without an end": {vector{"old": 1, "a": 3, "b": 4, "open": 5}, -5, 60, true},
+		"mixed":                  {vector{"old": 1, "a": 2, "b": 4}, -5, 60, false},
+		"older than the call":    {vector{"old": 1, "a": 2}, 35, 60, false},
+		"newer than the answer":  {vector{"old": 1, "a": 3, "b": 4}, -5, 35, false},
+		"of another volume":      {vector{"old": 1, "a": 99}, -5, 60, false},
+		"a file too many":        {vector{"old": 1, "other": 7}, -5, 60, false},
+		"a file is missing":      {vector{"a": 2}, -5, 60, false},
+	} {
+		if err := c.instant(test.vector, at(test.from), at(test.to)); (err == nil) != test.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestVersionOf shows that bytes are a version as a whole or none.
+func TestVersionOf(t *testing.T) {
+	for _, name := range []string{"f1", "r1", "b1"} {
+		data := payload(name, 42)
+		if id, err := versionOf(name, data); id != 42 || err != nil {
+			t.Errorf("%s is version %d, %v", name, id, err)
+		}
+		torn := slices.Concat(data[:len(data)/2], payload(name, 43)[len(data)/2:])
+		if _, err := versionOf(name, torn); err == nil {
+			t.Errorf("%s is torn, and no complaint", name)
+		}
+		if _, err := versionOf(name, data[:len(data)/2]); err == nil {
+			t.Errorf("%s is cut short, and no complaint", name)
+		}
+	}
+}
+
+// TestShrink shows that the shortest schedule is found where nothing depends on luck.
+func TestShrink(t *testing.T) {
+	setup, err := setupNamed("local-ext4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSchedule(setup, "calls", 1)
+	s.Tracks[1][5] = Step{Op: Damage, Slot: 1, Fault: &Fault{Kind: "kill"}}
+	short := Shrink(s, "found", time.Now().Add(time.Minute), func(c Schedule) string {
+		for _, track := range c.Tracks {
+			if slices.ContainsFunc(track, func(s Step) bool { return s.Op == Damage && s.Fault != nil }) {
+				return "found: here"
+			}
+		}
+		return ""
+	})
+	if short.size() != 2 || len(short.Tracks) != 1 {
+		t.Errorf("the shortest schedule is\n%s", short)
+	}
+}
+
+// TestSeed shows that a seed repeats a schedule, and that every profile of every setup has one.
+func TestSeed(t *testing.T) {
+	for _, s := range Setups() {
+		for _, profile := range profilesOf(s) {
+			one, same, other := NewSchedule(s, profile, 7), NewSchedule(s, profile, 7), NewSchedule(s, profile, 8)
+			if !reflect.DeepEqual(one, same) {
+				t.Errorf("%s %s: a seed makes two schedules", s.Name, profile)
+			}
+			if one.size() == 0 || profile != "churn" && profile != "crowded" && profile != "slow" && reflect.DeepEqual(one.Tracks, other.Tracks) {
+				t.Errorf("%s %s: all seeds make one schedule", s.Name, profile)
+			}
+		}
+	}
+}
