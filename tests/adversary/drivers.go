@@ -173,10 +173,8 @@ func (d *drivers) restart(config string, between func() error) error {
 	d.alive.Lock()
 	defer d.alive.Unlock()
 	d.killAll()
-	if err := between(); err != nil {
-		return err
-	}
-	return d.startAll(config)
+	prepared := between()
+	return errors.Join(d.startAll(config), prepared)
 }
 
 // controls is who is asked to make volumes, uses who is asked to mount them. A call goes to who is there when it is made.

@@ -94,13 +94,13 @@ func (w *world) again(v Variant, between func() error) error {
 	var prepared error
 	err := w.restart(w.setup.Config(w, v), func() error {
 		prepared = between()
-		return prepared
+		return nil
 	})
-	if err != nil && prepared == nil {
+	if err != nil {
 		kind := w.active.Load()
 		w.blame("what works is served: with the fault %s the driver does not start: %v", kind, err)
 	}
-	return err
+	return errors.Join(err, prepared)
 }
 
 // stop stops the controller in the middle of whatever it does, lets another take over, and lets the first go on.
