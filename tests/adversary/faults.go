@@ -222,20 +222,19 @@ func (w *world) opener(f Fault) (func() error, error) {
 	defer stop()
 	var names atomic.Value
 	names.Store([]string{})
-	for range 2 {
-		go func() {
-			for ctx.Err() == nil {
-				list, _ := names.Load().([]string)
-				for _, name := range list {
-					if file, err := os.Open("/dev/" + name); err == nil {
-						_ = file.Close() // it was only looked at
-					}
+	go func() {
+		for ctx.Err() == nil {
+			list, _ := names.Load().([]string)
+			for _, name := range list {
+				if file, err := os.Open("/dev/" + name); err == nil {
+					_ = file.Close() // it was only looked at
 				}
-				<-time.After(50 * time.Microsecond)
+				<-time.After(200 * time.Microsecond)
 			}
-		}()
-	}
-	for seen := map[string]string{}; ctx.Err() == nil && !w.failed(); <-time.After(time.Millisecond) {
+			<-time.After(200 * time.Microsecond)
+		}
+	}()
+	for seen := map[string]string{}; ctx.Err() == nil && !w.failed(); <-time.After(5 * time.Millisecond) {
 		for loop, backing := range w.loops() {
 			if seen[loop] == backing {
 				continue

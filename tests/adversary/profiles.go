@@ -113,11 +113,11 @@ func (d dice) churn() [][]Step {
 	tracks := make([][]Step, 6)
 	for i := range tracks {
 		tracks[i] = []Step{{Op: Create, Class: 0, Raw: i%2 == 0, MiB: 8}, {Op: Use}, {Op: Write, Count: 8}, {Op: Leave}}
-		for range 20 + 70*((i+1)%2) { // A raw one takes less time.
+		for range 20 + 280*((i+1)%2) { // A raw one takes less time.
 			tracks[i] = append(tracks[i], Step{Op: Use}, Step{Op: Leave})
 		}
 	}
-	tracks[0][0].Fault = &Fault{Kind: "opener", For: 4 * time.Second}
+	tracks[0][0].Fault = &Fault{Kind: "opener", For: 6 * time.Second}
 	return tracks
 }
 
