@@ -88,7 +88,10 @@ func (a *actor) step(s Step) {
 		a.begin(*s.Fault)
 	}
 	if s.Beside != nil {
-		group.Go(func() { a.do(*s.Beside, true) })
+		group.Go(func() {
+			<-time.After(s.Beside.After)
+			a.do(*s.Beside, true)
+		})
 	}
 	a.do(s, s.Beside != nil)
 	group.Wait()

@@ -153,11 +153,11 @@ func (d dice) during(s Step) Step {
 	}
 	if s.Op == Restore {
 		if d.chance(50) {
-			s.Beside = &Step{Op: Forget}
+			s.Beside = &Step{Op: Forget, After: d.ms(0, 60)}
 			return s
 		}
 	} else if d.chance(50) {
-		s.Beside = &Step{Op: pick(d, Write, Write, Write, Delete, Leave, Expand), Count: 400}
+		s.Beside = &Step{Op: pick(d, Write, Write, Write, Delete, Leave, Expand), Count: 400, Names: 200, After: d.ms(0, 30)}
 	}
 	if d.chance(60) {
 		s.Fault = &Fault{Kind: interrupt, After: d.ms(0, 80)}

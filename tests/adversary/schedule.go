@@ -54,7 +54,8 @@ type Step struct {
 	Names  int   // over how many files; 0 for a few
 	How    How
 	Within time.Duration
-	Beside *Step // another step at the same time
+	Beside *Step         // another step at the same time
+	After  time.Duration // of what is beside another step: so much later
 	Fault  *Fault
 }
 
@@ -102,7 +103,7 @@ func (s Step) String() string {
 		text += fmt.Sprintf(", %s %v", s.How, s.Within)
 	}
 	if s.Beside != nil {
-		text += " BESIDE " + s.Beside.String()
+		text += fmt.Sprintf(" BESIDE after %v: %s", s.Beside.After, s.Beside)
 	}
 	if f := s.Fault; f != nil {
 		text += fmt.Sprintf(" FAULT %s on %d after %v for %v", f.Kind, f.On, f.After, f.For)

@@ -180,7 +180,11 @@ func (w *world) tree() (list []string) {
 
 // waitForTree waits until the storage holds no more than a list, and returns what it holds more: all where there is no list.
 func (w *world) waitForTree(want []string) (more []string) {
-	for end := time.Now().Add(5 * time.Second); ; <-time.After(20 * time.Millisecond) {
+	wait := 5 * time.Second
+	if w.known != nil {
+		wait = 300 * time.Millisecond // It may be known, and not go.
+	}
+	for end := time.Now().Add(wait); ; <-time.After(20 * time.Millisecond) {
 		more = slices.DeleteFunc(w.tree(), func(path string) bool { return slices.Contains(want, path) || configured(path) })
 		if len(more) == 0 && want != nil || time.Now().After(end) || want == nil && !slices.ContainsFunc(more, passing) {
 			return more
