@@ -31,7 +31,10 @@ func (a *actor) create(s Step, from copySource, company bool) {
 	origin, began := from.origin, time.Now()
 	r := request2(s, "CreateVolume "+v.name, company, codes.ResourceExhausted, codes.OutOfRange)
 	if origin != nil || from.volume != nil {
-		r.refusals = append(r.refusals, codes.NotFound, codes.FailedPrecondition)
+		r.refusals = append(r.refusals, codes.NotFound)
+		if !company || !a.setup.Settles {
+			r.refusals = append(r.refusals, codes.FailedPrecondition)
+		}
 	}
 	r.send = func(ctx context.Context) (string, error) {
 		response, err := a.controls().CreateVolume(ctx, request)
@@ -112,7 +115,10 @@ func request2(s Step, name string, company bool, refusals ...codes.Code) request
 // snapshot takes one, as csi-snapshotter does: again until it is ready.
 func (a *actor) snapshot(s Step, v *volume, company bool) {
 	shot, began := &snapshot{name: a.name("s"), class: v.class, raw: v.raw, source: v.id}, time.Now()
-	r := request2(s, "CreateSnapshot "+shot.name, company, codes.FailedPrecondition, codes.ResourceExhausted, codes.Unimplemented)
+	r := request2(s, "CreateSnapshot "+shot.name, company, codes.ResourceExhausted, codes.Unimplemented)
+	if !company || !a.setup.Settles {
+		r.refusals = append(r.refusals, codes.FailedPrecondition)
+	}
 	if company {
 		r.refusals = append(r.refusals, codes.NotFound)
 	}

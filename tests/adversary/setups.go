@@ -36,6 +36,8 @@ type Setup struct {
 	Zone string
 	// Scale is how many times larger volumes are than schedules say; by default once.
 	Scale int64
+	// Settles says that a source that is written to is refused only while it is: then callers ask again, as csi-snapshotter does.
+	Settles bool
 	// Counts says that the backend promises no more than there is.
 	Counts     bool
 	Definition func(root string) backends.Definition
@@ -138,7 +140,7 @@ func overShares(name string, apart bool) Setup {
 		return map[string]string{"server": "server", "share": "/" + share}
 	}
 	s := Setup{
-		Name: name, Apart: apart, Ages: "/staging/", Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
+		Name: name, Apart: apart, Settles: true, Ages: "/staging/", Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
 		Classes:  []Class{{Parameters: class("disk-0")}, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
 		Profiles: "calls churn copies storage crowded slow",
 		Definition: func(root string) backends.Definition {
