@@ -146,10 +146,15 @@ func overShares(name string, apart bool) Setup {
 		Definition: func(root string) backends.Definition {
 			return nfs.DefinitionOver(standin.Servers(root))
 		},
-		Config: plain,
+		Config: sharesConfig,
 	}
 	if apart {
 		s.Profiles = "calls copies"
 	}
 	return s
+}
+
+// sharesConfig names the shares, so that a list knows them before they are used.
+func sharesConfig(*world, Variant) string {
+	return "shares:\n- {name: disk-0, server: server, share: /disk-0}\n- {name: disk-1, server: server, share: /disk-1}\n"
 }
