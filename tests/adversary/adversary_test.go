@@ -78,9 +78,6 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 		tally.Took[s.Name+" "+schedule.Profile] += took
 		if violation == "" {
 			t.Logf("schedule %d, seed %d, profile %s: %v", n, schedule.Seed, schedule.Profile, took.Round(time.Millisecond))
-			if os.Getenv("DBG") != "" {
-				t.Logf("%s\n%s", schedule, strings.Join(run.world.log, "\n"))
-			}
 			continue
 		}
 		history := run.history

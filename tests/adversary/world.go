@@ -51,7 +51,8 @@ type world struct {
 // newWorld makes the storage of a setup and starts a driver over it.
 func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp) (w *world, err error) {
 	w = &world{setup: s, tally: tally, known: known, life: context.Background(), began: time.Now(), ledger: newLedger()}
-	if w.workspace, err = orchestrator.NewWorkspace("stowage-adversary"); err != nil {
+	sweep()
+	if w.workspace, err = orchestrator.NewWorkspace(prefix); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -1,0 +1,67 @@
+package adversary
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// prefix begins the names of the worlds' directories.
+const prefix = "stowage-adversary"
+
+// sweep frees the loop devices that the worlds of runs have left which were killed. A filesystem that was frozen then, for a snapshot,
+// is kept by the kernel although its mounts are gone with the run's namespace: it is mounted once more, to thaw it.
+func sweep() {
+	devices, _ := filepath.Glob("/sys/block/loop*/loop")
+	for _, device := range devices {
+		node, err := os.Open("/dev/" + filepath.Base(filepath.Dir(device)))
+		if err != nil {
+			continue
+		}
+		if info, err := unix.IoctlLoopGetStatus64(int(node.Fd())); err == nil && abandoned(unix.ByteSliceToString(info.File_name[:])) {
+			thaw(node.Name())
+			_ = unix.IoctlSetInt(int(node.Fd()), unix.LOOP_CLR_FD, 0) // what is left is tried again by the next run
+		}
+		_ = node.Close() // it was only asked
+	}
+}
+
+// fithaw is FITHAW, _IOWR('X', 120, int).
+const fithaw = 0xc0045878
+
+// thaw thaws the filesystem on a device, if there is one.
+func thaw(device string) {
+	dir, err := os.MkdirTemp("", prefix+"-thaw")
+	if err != nil {
+		return
+	}
+	defer os.Remove(dir) //nolint:errcheck // it is empty, or its mount goes with this process
+	for _, kind := range []string{"ext4", "xfs", "btrfs"} {
+		if unix.Mount(device, dir, kind, 0, "") != nil {
+			continue
+		}
+		if root, err := os.Open(dir); err == nil {
+			_ = unix.IoctlSetInt(int(root.Fd()), fithaw, 0) // nearly always it is not frozen
+			_ = root.Close()
+		}
+		_ = unix.Unmount(dir, 0)
+		return
+	}
+}
+
+// abandoned tells whether a path is below a world's directory whose owner is dead.
+func abandoned(path string) bool {
+	rest, ok := strings.CutPrefix(path, filepath.Join(os.TempDir(), prefix+"-"))
+	if !ok {
+		return false
+	}
+	number, _, _ := strings.Cut(rest, "/")
+	lock, err := os.Open(filepath.Join(os.TempDir(), prefix+"-"+number, "owner.lock"))
+	if err != nil {
+		return os.IsNotExist(err)
+	}
+	defer lock.Close() //nolint:errcheck // the lock goes with it
+	return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
