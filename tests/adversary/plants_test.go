@@ -49,7 +49,7 @@ func TestPlants(t *testing.T) {
 			if !failed || found == "" {
 				t.Fatalf("not found in %v: %v\n%s", time.Since(began), err, output)
 			}
-			line := regexp.MustCompile(`schedule \d+, seed \d+.*`).FindString(string(output))
+			line := regexp.MustCompile(`schedule \d+, seed \d+, profile \w+, after.*`).FindString(string(output))
 			t.Logf("found in %v: %s", time.Since(began).Round(time.Second), line)
 		})
 	}
