@@ -17,11 +17,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs"
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
 // serveWord is the argument that makes a driver of this program; what follows says which.
 const serveWord = "serve-as-the-adversarys-driver"
+
+// draftPatience is how long a driver takes what shows no life for alive.
+const draftPatience = 2 * time.Second
 
 // role is which services a process has.
 type role string
@@ -106,6 +110,9 @@ func (o *orders) open(ctx context.Context, node string, definition backends.Defi
 		options.Config = definition.NewConfig()
 		if err := yaml.UnmarshalStrict([]byte(o.Config), options.Config); err != nil {
 			return nil, err
+		}
+		if shares, ok := options.Config.(*nfs.Config); ok {
+			shares.Patience = draftPatience
 		}
 	}
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {

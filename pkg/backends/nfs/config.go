@@ -3,6 +3,7 @@ package nfs
 import (
 	"fmt"
 	"regexp"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
@@ -16,6 +17,9 @@ type Config struct {
 	// Shares are shares with a name, for the class parameter shareName, and for addresses that are too long for a
 	// handle. They are enumerated, and their trash is removed, from the start, whereas that of others is once they have been used.
 	Shares []ShareConfig `json:"shares,omitempty"`
+	// Patience is how long an attempt has shown no life that is taken for dead; 0 is five minutes. No file sets it: it is for
+	// tests, which have no five minutes.
+	Patience time.Duration `json:"-"`
 }
 
 // ShareConfig describes a share.

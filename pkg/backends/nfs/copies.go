@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -28,8 +29,10 @@ type pace struct {
 	patience time.Duration // how long an attempt has shown nothing that is taken for dead
 }
 
-func usualPace() pace {
-	return pace{look: time.Second, beat: 20 * time.Second, kept: 15 * time.Minute, patience: 5 * time.Minute}
+// paceOf is the pace at which the dead are known after so long, five minutes by default.
+func paceOf(patience time.Duration) pace {
+	patience = cmp.Or(patience, 5*time.Minute)
+	return pace{look: time.Second, beat: patience / 15, kept: 3 * patience, patience: patience}
 }
 
 // copies are the copies under way. A copy takes as long as it takes, and a request has a deadline: so a copy has a life of its
@@ -46,9 +49,9 @@ type copies struct {
 	turns map[string]chan struct{} // by share
 }
 
-func newCopies(log *slog.Logger) *copies {
+func newCopies(log *slog.Logger, p pace) *copies {
 	life, stop := context.WithCancel(context.Background())
-	return &copies{log: log, pace: usualPace(), life: life, stop: stop, turns: map[string]chan struct{}{}, jobs: map[string]*job{}}
+	return &copies{log: log, pace: p, life: life, stop: stop, turns: map[string]chan struct{}{}, jobs: map[string]*job{}}
 }
 
 // run waits for the copy that is known by the key, and begins it if it is not under way, or if that is of something else. A

@@ -56,7 +56,7 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter) (
 		mounter: mounter, named: named, places: places, locks: keylock.New(), log: options.Log, now: time.Now,
 		usage: newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
 	}
-	e.copies, e.janitors = newCopies(options.Log), newJanitors(e)
+	e.copies, e.janitors = newCopies(options.Log, paceOf(config.Patience)), newJanitors(e)
 	if e.known, err = openKnown(options.DataDir, named, options.Log); err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (w *world) reopen() {
 // hurry is a new process whose work in the background has another pace.
 func (w *world) hurry(change func(p *pace)) {
 	w.Helper()
-	w.pace = usualPace()
+	w.pace = paceOf(0)
 	change(&w.pace)
 	w.reopen()
 }
