@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -34,6 +35,7 @@ type volume struct {
 	// contents is what was written; nil for a copy that nobody has looked at yet.
 	contents *contents
 	origin   *copied
+	leaving  atomic.Bool // its deletion was begun, and not refused
 }
 
 // snapshot is a snapshot that was acknowledged.
@@ -43,6 +45,7 @@ type snapshot struct {
 	raw              bool
 	bytes            int64
 	origin           *copied
+	leaving          atomic.Bool // as of a volume
 }
 
 // copied is what a copy holds: the source's contents at some instant between two times.

@@ -24,7 +24,9 @@ func (a *actor) delete(s Step, v *volume, company bool) {
 		return "", err
 	}
 	used := v.used
+	v.leaving.Store(true)
 	if err := a.ask(r); err != nil {
+		v.leaving.Store(false)
 		return
 	}
 	if used {
@@ -51,7 +53,9 @@ func (a *actor) forget(s Step, shot *snapshot, company bool) {
 		_, err := a.controls().DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: shot.id})
 		return "", err
 	}
+	shot.leaving.Store(true)
 	if err := a.ask(r); err != nil {
+		shot.leaving.Store(false)
 		return
 	}
 	a.own.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -19,18 +20,18 @@ func newLedger() ledger {
 	return ledger{volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}}
 }
 
-// list enumerates while things come and go: this actor's own must be there, once each.
+// list enumerates while things come and go: this actor's own must be there, once each, unless they were being deleted.
 func (a *actor) list() {
 	a.own.Lock()
-	var volumes, snapshots []string
+	volumes, snapshots := map[string]*atomic.Bool{}, map[string]*atomic.Bool{}
 	for _, v := range a.volumes {
 		if v != nil {
-			volumes = append(volumes, v.id)
+			volumes[v.id] = &v.leaving
 		}
 	}
 	for _, s := range a.snapshots {
 		if s != nil {
-			snapshots = append(snapshots, s.id)
+			snapshots[s.id] = &s.leaving
 		}
 	}
 	a.own.Unlock()
@@ -42,13 +43,13 @@ func (a *actor) list() {
 }
 
 // enumerated checks that a list names something, and all once. Nil is a list that was not to be had.
-func (a *actor) enumerated(what string, want, found []string) {
+func (a *actor) enumerated(what string, want map[string]*atomic.Bool, found []string) {
 	slices.Sort(found)
 	if twice := len(found) - len(slices.Compact(slices.Clone(found))); twice > 0 {
 		a.blame("one volume for a name: the list of %s names %d twice: %q", what, twice, found)
 	}
-	for _, id := range want {
-		if found != nil && !slices.Contains(found, id) && !a.disturbed.Load() {
+	for id, leaving := range want {
+		if found != nil && !slices.Contains(found, id) && !leaving.Load() && !a.disturbed.Load() {
 			a.blame("acknowledged means there: the list of %s lacks %s", what, id)
 		}
 	}
