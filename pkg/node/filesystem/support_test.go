@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
@@ -41,11 +42,27 @@ func attach(t *testing.T, f *os.File) *device.Device {
 	}
 	t.Cleanup(func() {
 		_ = d.Close() // many tests have closed it by then
-		if err := device.Detach(context.WithoutCancel(t.Context()), f.Name()); err != nil {
-			t.Errorf("cleaning up: %v", err)
-		}
+		detach(t, f.Name())
 	})
 	return d
+}
+
+// detach frees the loop device of an image. It is patient: a test elsewhere on the machine may have stopped the server below another
+// loop device, which does not say what it holds meanwhile.
+func detach(t *testing.T, image string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	for {
+		err := device.Detach(ctx, image)
+		if err == nil {
+			return
+		}
+		if !backends.Is(err, backends.Unavailable) || ctx.Err() != nil {
+			t.Errorf("cleaning up: %v", err)
+			return
+		}
+	}
 }
 
 func put(t *testing.T, f *os.File, offset int64, text string) {
