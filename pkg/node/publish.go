@@ -36,6 +36,7 @@ func publishPhases() []phase[*publishing] {
 		{"own", (*publishing).own},
 		{"record", (*publishing).put},
 		{"bind", (*publishing).bind},
+		{"work", (*publishing).forgetWork},
 	}
 }
 

@@ -14,6 +14,11 @@ func (p *publishing) awaitWork(ctx context.Context) error {
 	return p.service.works.Wait(ctx, p.request.Volume)
 }
 
+// forgetWork forgets the outcome of a walk that nobody asked for: it says nothing of the files that the pod will make.
+func (p *publishing) forgetWork(ctx context.Context) error {
+	return p.service.works.Stop(ctx, p.request.Volume)
+}
+
 // own gives the files to the pod's group, if the volume was staged for another one, as for the first of two pods that use
 // it one after the other. While a pod has the volume whose group they belong to, they stay its own.
 func (p *publishing) own(ctx context.Context) error {

@@ -1,0 +1,52 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/stall"
+)
+
+// What a walk in the background came to says nothing any more once a pod has used the volume: the next pod of that group gets the
+// files that were made meanwhile, too.
+func TestOutcomeOfAWalkEndsWithPublishing(t *testing.T) {
+	server := stall.Serve(t)
+	w := newWorld(t)
+	w.groups = true
+	seen := &walks{}
+	w.observer = seen
+	w.restart()
+	volume := filepath.Join(server.Real, "v")
+	w.must(os.Mkdir(volume, 0o755))
+	w.shelf.sources["v"] = backends.Directory{Path: filepath.Join(server.Dir, "v")}
+	for i := range 200 {
+		w.write(filepath.Join(volume, fmt.Sprint(i)), "data")
+	}
+	staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+	w.stage(staging)
+	publishing.MountGroup = "4711"
+
+	server.StopAt(t, stall.Lookup, 100)
+	ctx, cancel := context.WithTimeout(w.context(), requestTime)
+	defer cancel()
+	w.want(w.service.Publish(ctx, publishing), backends.Busy, "giving the files", "4711", "goes on in the background")
+	server.Continue(t)
+
+	other := publishing
+	other.MountGroup = ""
+	w.publish(other) // it waits for the walk, and does not ask what that came to
+	w.write(filepath.Join(volume, "new"), "data")
+	w.must(os.Chown(filepath.Join(volume, "new"), 0, 99))
+	w.unpublish(other)
+	w.publish(publishing)
+	if got := w.groupOf(filepath.Join(staging.StagingPath, "new")); got != 4711 || seen.began.Load() != 2 {
+		t.Errorf("after %d walks the new file belongs to group %d, want 4711 after 2", seen.began.Load(), got)
+	}
+	w.unpublish(publishing)
+	w.unstage(staging)
+	w.wantNothingLeft()
+}
