@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -100,12 +101,31 @@ func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 		}
 	}
 	if st.request.Use.Type == backends.Mount {
-		if err := compareOptions(st.recipe.place, st.request.MountOptions); err != nil {
+		err := errors.Join(compareOptions(st.recipe.place, st.request.MountOptions), st.compareGroup(ctx))
+		if err != nil {
 			return err
 		}
 	}
 	st.present = true
 	st.noteRoot(state)
+	return nil
+}
+
+// compareGroup keeps the files with the group that they belong to: while a pod may use them no other group gets them, and who asks
+// for none takes them from nobody. Kinds: Exists.
+func (st *staging) compareGroup(ctx context.Context) error {
+	old := st.record.Staged
+	if old == nil || old.Group == "" || old.Group == st.want.Group || !st.service.ownGroups {
+		return nil
+	}
+	_, live := livePublications(ctx, st.record)
+	switch {
+	case st.want.Group == "" && (len(live) > 0 || !old.Pending):
+		st.want.Group = old.Group
+	case st.want.Group != "" && len(live) > 0:
+		return backends.Errorf(backends.Exists, "it is published at %s, its files belong to group %s, and group %s is asked for: "+
+			"give the pods the same fsGroup, or stop those that use the volume", strings.Join(live, ", "), old.Group, st.want.Group)
+	}
 	return nil
 }
 

@@ -47,9 +47,11 @@ func TestOwnership(t *testing.T) {
 			if got := w.groupOf(file); got != 99 {
 				t.Errorf("staging without work gave the file to group %d", got)
 			}
-			// Another group is work.
+			// Another group is work, once no pod has the files.
+			w.unpublish(publishing)
 			staging.MountGroup = "4712"
 			w.stage(staging)
+			w.publish(publishing)
 			if got := w.groupOf(file); got != 4712 {
 				t.Errorf("after staging for group 4712 the file belongs to %d", got)
 			}
