@@ -23,6 +23,7 @@ func (e *engine) serve(ctx context.Context, p *pool) error {
 	for _, s := range e.shelves() {
 		s.settlePool(p.name)
 	}
+	e.settleOwing(p.name)
 	e.recognize(p)
 	p.trouble.Store(nil)
 	return nil

@@ -17,6 +17,7 @@ import (
 // disk is a filesystem with the pools that are on it, which share its space.
 type disk struct {
 	engine *engine
+	id     diskID
 
 	mu    sync.Mutex // kept while it is decided whether there is room
 	pools []*pool
@@ -51,7 +52,7 @@ func (ds *disks) join(p *pool) error {
 	}
 	d := ds.known[id]
 	if d == nil {
-		d = &disk{engine: ds.engine}
+		d = &disk{engine: ds.engine, id: id}
 		ds.known[id] = d
 	}
 	d.mu.Lock()
@@ -71,12 +72,12 @@ func (d *disk) leave(p *pool) {
 	d.pools = slices.DeleteFunc(d.pools, func(other *pool) bool { return other == p })
 }
 
-// promised is what all pools have promised together; d.mu is held.
+// promised is what all pools have promised together, and what is not served or cannot be used may still take; d.mu is held.
 func (d *disk) promised() (sum int64) {
 	for _, p := range d.pools {
-		sum += p.ledger.sum()
+		sum += p.ledger.sum() + d.engine.owesAway(p)
 	}
-	return sum
+	return sum + d.engine.unservedOn(d.id)
 }
 
 // measure finds out more of what the pools hold, as far as it gets before the context ends.

@@ -42,6 +42,8 @@ type engine struct {
 	mu    sync.Mutex
 	paths map[string]string     // where pools are that were opened, without symbolic links
 	left  map[string]*knownPool // pools that were served before and that the configuration does not name
+	// unserved is, by pool, what those may still take of their filesystems that are not served.
+	unserved map[string]owing
 }
 
 // grouping is an engine that has pools of type image, and so can take snapshots of groups. An engine

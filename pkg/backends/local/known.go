@@ -64,10 +64,15 @@ func (e *engine) knownPool(name string) *knownPool {
 // driver kept no index.
 func (e *engine) scan(k *knownPool) {
 	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), kind: k.kind}
-	handles, err := look(e.life, e, p.path, func() []string { return p.list(k.id) })
+	var owes owing
+	handles, err := look(e.life, e, p.path, func() []string {
+		owes = p.owesAll()
+		return p.list(k.id)
+	})
 	if err != nil || handles == nil {
 		return
 	}
+	e.noteOwing(k.name, owes)
 	k.path, k.handles, k.complete = p.path, append(k.handles, without(handles, k.handles)...), true
 }
 
@@ -164,6 +169,7 @@ func (e *engine) recognize(p *pool) {
 		e.mu.Lock()
 		delete(e.left, k.name)
 		e.mu.Unlock()
+		e.settleOwing(k.name)
 		for _, s := range e.shelves() {
 			s.settlePool(k.name)
 		}

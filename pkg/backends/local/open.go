@@ -68,7 +68,7 @@ func newEngine(options backends.Options) (*engine, error) {
 	}
 	life, stop := context.WithCancel(context.Background())
 	e := &engine{
-		life: life, stop: stop, paths: map[string]string{}, left: map[string]*knownPool{},
+		life: life, stop: stop, paths: map[string]string{}, left: map[string]*knownPool{}, unserved: map[string]owing{},
 		node: options.NodeID, place: backends.Topology{topologyKey(options.Driver): options.NodeID}, boot: boot,
 		dataDir: dataDir, lock: lock, log: log, now: time.Now,
 		volumes: newShelf[*volume]("volume"), snapshots: newShelf[*snapshot]("snapshot"), groups: newShelf[*group]("group"),

@@ -1,0 +1,91 @@
+package local
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+)
+
+// owing is what a pool that is not served may still take of its filesystem: pods that have its volumes write on.
+type owing struct {
+	disk  diskID
+	bytes int64
+}
+
+// owes is how many bytes an entry may still take that is on no shelf. Blocks that a copy has in common count as its own.
+func (p *pool) owes(folder, name string) (sum int64) {
+	dir := p.entry(folder, name)
+	if p.kind == directory {
+		return p.costOfTrash(dir)
+	}
+	files := os.DirFS(dir)
+	for _, pattern := range []string{"image", "*/image"} {
+		images, err := fs.Glob(files, pattern)
+		if err != nil {
+			continue // It would be a wrong pattern.
+		}
+		for _, image := range images {
+			if info, err := fs.Stat(files, image); err == nil {
+				sum += info.Size() - blocksOf(info, nil)
+			}
+		}
+	}
+	return sum
+}
+
+// owesAll is what all entries of a pool owe that is not served; nothing where they cannot be read.
+func (p *pool) owesAll() owing {
+	id, err := diskOf(p.path)
+	if err != nil {
+		return owing{}
+	}
+	result := owing{disk: id}
+	for _, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
+		entries, err := os.ReadDir(p.folder(folder))
+		if err != nil {
+			continue // There are none, or nobody can tell.
+		}
+		for _, entry := range entries {
+			result.bytes += p.owes(folder, entry.Name())
+		}
+	}
+	return result
+}
+
+// noteOwing notes what a pool owes that is not served.
+func (e *engine) noteOwing(pool string, o owing) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.unserved[pool] = o
+}
+
+// settleOwing ends that: its ledger counts from now on.
+func (e *engine) settleOwing(pool string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.unserved, pool)
+}
+
+// unservedOn is what is owed on a filesystem by pools that are not served.
+func (e *engine) unservedOn(id diskID) (sum int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for o := range maps.Values(e.unserved) {
+		if o.disk == id {
+			sum += o.bytes
+		}
+	}
+	return sum
+}
+
+// owesAway is what is owed by the entries of a pool that cannot be used.
+func (e *engine) owesAway(p *pool) (sum int64) {
+	for _, s := range e.shelves() {
+		for name, a := range s.awayFrom(p.name) {
+			if a.folder != "" {
+				sum += p.owes(a.folder, name)
+			}
+		}
+	}
+	return sum
+}
