@@ -32,7 +32,7 @@ func (st *staging) takeDown(ctx context.Context) error {
 	s := st.service
 	err := s.clear(ctx, st.want)
 	if err == nil {
-		err = s.forget(ctx, st.record.WithStaging(nil))
+		err = errors.Join(s.forget(ctx, st.record.WithStaging(nil)), st.forgetWork(ctx))
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "what a failed staging made could not be taken down; it stays recorded", "volume", st.request.Volume, "path", st.request.StagingPath, "error", err)

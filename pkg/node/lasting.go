@@ -36,7 +36,8 @@ func (st *staging) awaitWork(ctx context.Context) error {
 	return err
 }
 
-// forgetWork forgets the outcome of work of which no phase asked: it says nothing once the volume is used.
+// forgetWork forgets the outcome of work of which no phase asked: it says nothing once the volume is used, or taken down and perhaps
+// used elsewhere.
 func (st *staging) forgetWork(ctx context.Context) error {
 	return st.service.works.Stop(ctx, st.request.Volume)
 }
