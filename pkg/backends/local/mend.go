@@ -97,8 +97,21 @@ func (e *engine) mendEntry(p *pool, s excluder, name string, before *away) {
 	case foreign && p.quarantine(before.folder, name, err) == nil, p.lacks(p.entry(before.folder, name)):
 		p.index.drop(name)
 		s.readmit(name)
+		e.readmitMembers(p, name)
 	case err == nil && len(found.away) == 0:
 		e.adopt(p, found)
 		p.log.Info("something can be used again", "entry", before.folder+"/"+name)
+	}
+}
+
+// readmitMembers ends what was noted of the members of a group that is gone. Their handles follow from its own.
+func (e *engine) readmitMembers(p *pool, group string) {
+	for i := 0; ; i++ {
+		member := memberHandle(group, i)
+		if e.snapshots.awayOf(member) == nil {
+			return
+		}
+		p.index.drop(member)
+		e.snapshots.readmit(member)
 	}
 }
