@@ -22,6 +22,7 @@ const (
 	Read      Request = "READ"
 	Write     Request = "WRITE"
 	Sync      Request = "FSYNC"
+	Change    Request = "CHANGE" // of the names in a directory, whichever
 )
 
 // trap stops this process at a request.
@@ -103,4 +104,41 @@ func (n *node) Fsync(ctx context.Context, f fs.FileHandle, flags uint32) syscall
 		return s.Fsync(ctx, flags)
 	}
 	return 0
+}
+
+func (n *node) Create(
+	ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut,
+) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+	n.trap.pass(Change)
+	return n.LoopbackNode.Create(ctx, name, flags, mode, out)
+}
+
+func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	n.trap.pass(Change)
+	return n.LoopbackNode.Mkdir(ctx, name, mode, out)
+}
+
+func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	n.trap.pass(Change)
+	return n.LoopbackNode.Symlink(ctx, target, name, out)
+}
+
+func (n *node) Link(ctx context.Context, to fs.InodeEmbedder, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	n.trap.pass(Change)
+	return n.LoopbackNode.Link(ctx, to, name, out)
+}
+
+func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
+	n.trap.pass(Change)
+	return n.LoopbackNode.Unlink(ctx, name)
+}
+
+func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
+	n.trap.pass(Change)
+	return n.LoopbackNode.Rmdir(ctx, name)
+}
+
+func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+	n.trap.pass(Change)
+	return n.LoopbackNode.Rename(ctx, name, to, newName, flags)
 }

@@ -189,7 +189,7 @@ func (m *making) free(k kind, id string) error {
 func (e *engine) giveUp(s *share.Share, h *share.Home, r *record) {
 	err := h.Remove(share.Staging, r.key()+suffix)
 	if err == nil && r.Kind == volumeKind {
-		err = e.unclaimDead(h, claimOf(r.SubDir), r.key())
+		err = e.unclaimDead(s, h, claimOf(r.SubDir), r.key())
 	}
 	if err != nil {
 		e.log.Warn("what was given up could not be taken away yet", "share", s.Address.String(), "directory", r.SubDir, "error", err)

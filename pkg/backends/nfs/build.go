@@ -64,7 +64,7 @@ func (m *making) claim(r *record) error {
 	if err != nil || holder == r.key() {
 		return err
 	}
-	if err := m.unclaimDead(m.home, name, holder); err != nil {
+	if err := m.unclaimDead(m.share, m.home, name, holder); err != nil {
 		return err
 	}
 	if holder, err = m.home.Claim(name, r.key()); err != nil || holder == r.key() {
@@ -74,11 +74,11 @@ func (m *making) claim(r *record) error {
 }
 
 // unclaimDead gives a directory free whose holder is not there and will not be.
-func (e *engine) unclaimDead(h *share.Home, name, holder string) error {
+func (e *engine) unclaimDead(s *share.Share, h *share.Home, name, holder string) error {
 	if dead, err := dead(h, holder); err != nil || !dead {
 		return err
 	}
-	return h.Unclaim(name, holder)
+	return unclaim(s, h, name, holder)
 }
 
 // dead reports whether a volume is not there and will not be: it has no token, and no record. The order is that in which a volume goes

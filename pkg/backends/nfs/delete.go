@@ -5,14 +5,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
-	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 // Delete removes the volume. Its record goes into the trash first, by which the volume is gone; then its directory is
@@ -36,7 +34,7 @@ func (e *engine) remove(ctx context.Context, k kind, text string) error {
 		if err := e.fence(s, h, r.ID, ""); err != nil {
 			return err
 		}
-		if err := h.Move(k.folder(), r.ID+suffix, share.Trash, r.key()+suffix); err != nil {
+		if err := e.bury(s, h, r); err != nil {
 			return err
 		}
 		if err := e.dispose(s, h, r); err != nil {
@@ -63,24 +61,10 @@ func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	case volumeKind:
 	}
 	defer e.disposing.hold(r.key())()
-	holder, err := h.Claimed(claimOf(r.SubDir))
-	if err != nil || holder != r.key() { // Another volume's by now, or nobody's.
-		return err
-	}
-	away, err := exists(s.Dir(), share.At(share.Trash, r.key()))
-	if err != nil {
-		return err
-	}
-	if !away { // Else what is at the place is not this volume's.
-		if err := e.vacate(s, r); err != nil {
-			return err
-		}
-	}
-	return h.Unclaim(claimOf(r.SubDir), r.key())
+	return e.vacate(s, h, r)
 }
 
-// stripes are locks for what is taken away: a claim that was looked at must hold until the directory is moved, because
-// afterwards the place may be another volume's.
+// stripes are locks for what is taken away: one goroutine of this process at a time does that.
 type stripes [64]sync.Mutex
 
 // hold takes the lock of a key.
@@ -88,34 +72,6 @@ func (s *stripes) hold(key string) (release func()) {
 	lock := &s[(int(key[0])*31+int(key[1]))%len(s)]
 	lock.Lock()
 	return lock.Unlock
-}
-
-// vacate does with a volume's directory what its record says.
-func (e *engine) vacate(s *share.Share, r *record) error {
-	if r.OnDelete == retainData {
-		return nil
-	}
-	parent, err := safepath.OpenBeneath(s.Dir(), path.Dir(r.SubDir))
-	if backends.Is(err, backends.NotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer closeQuietly(parent)
-	base := path.Base(r.SubDir)
-	if r.OnDelete == deleteData {
-		return toTrash(s, parent, base, r)
-	}
-	archive := "archived-" + base + "-" + r.Turn
-	if there, err := exists(parent, archive); err != nil || there {
-		return err // An earlier call did it: nobody else knows the number.
-	}
-	if err := moveDir(parent, base, parent, archive); err != nil {
-		return err
-	}
-	e.log.Info("a deleted volume is archived", "share", s.Address.String(), "directory", path.Join(path.Dir(r.SubDir), archive))
-	return nil
 }
 
 // toTrash moves a directory where nobody looks it up.

@@ -14,6 +14,7 @@
 //	.stowage/snapshots/<id>.json          that of a snapshot; its data is in snapshots/<id>-<turn>/
 //	.stowage/groups/<id>.json             that of a group of snapshots, each of which has its own and is there while this one is
 //	.stowage/staging/<id>-<turn>.json     the token of an attempt to make one: the record that will be; its data is in staging/<id>-<turn>/
+//	.stowage/staging/<id>-<turn>.box-<n>/ what somebody just takes from its place: see box
 //	.stowage/making/                      what an earlier version of the driver was making
 //	.stowage/trash/<id>-<turn>.json       the record of what is being removed, with its data beside it
 //	.stowage/retained/<id>-<turn>.json    the record of a deleted volume whose directory was left where it is

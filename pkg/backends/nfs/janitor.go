@@ -192,9 +192,9 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 	if !slices.Contains(pieces, key+suffix) {
 		return nil // Nobody has said that this is to be removed.
 	}
-	r, err := read(h, share.Trash, key+suffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // Another controller's janitor was faster.
+	r, err := j.engine.buried(h, key)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errReplaced) {
+		return nil // Another controller's janitor was faster, or it was no trash.
 	}
 	if err != nil {
 		return err
@@ -208,17 +208,10 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 		return err
 	}
 	for _, p := range r.parts() { // dispose has just moved them there
-		if !slices.Contains(pieces, p.draft) {
-			pieces = append(pieces, p.draft)
-		}
+		pieces = append(pieces, p.draft)
 	}
-	for _, name := range pieces {
-		if name == key+suffix {
-			continue
-		}
-		if err := tree.Remove(j.life, path.Join(s.Path(), share.At(share.Trash, name))); err != nil {
-			return err
-		}
+	if err := j.emptyOf(s, key, pieces); err != nil {
+		return err
 	}
 	if took := time.Since(begin); took > time.Second {
 		j.engine.log.Info("removed what was deleted", "share", s.Address.String(), "directory", r.SubDir, "took", took)
@@ -227,6 +220,19 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 		return h.Move(share.Trash, key+suffix, share.Retained, key+suffix)
 	}
 	return h.Remove(share.Trash, key+suffix)
+}
+
+// emptyOf removes the pieces of one thing that is in the trash, but not its record.
+func (j *janitors) emptyOf(s *share.Share, key string, pieces []string) error {
+	for _, name := range pieces {
+		if name == key+suffix {
+			continue
+		}
+		if err := tree.Remove(j.life, path.Join(s.Path(), share.At(share.Trash, name))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // close ends the work, and waits a little for it: what hangs in the kernel ends with the process.

@@ -68,7 +68,7 @@ func (j *janitors) claims(s *share.Share, h *share.Home) error {
 		if _, published := slices.BinarySearch(volumes, id); published || holder == "" {
 			continue
 		}
-		if err := j.engine.unclaimDead(h, name, holder); err != nil {
+		if err := j.engine.unclaimDead(s, h, name, holder); err != nil {
 			if err = j.leave(s, holder, err); err != nil {
 				return err
 			}

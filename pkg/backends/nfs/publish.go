@@ -68,7 +68,7 @@ func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
 	if !isAny(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR) {
 		return err
 	}
-	if err := h.Move(r.Kind.folder(), r.ID+suffix, share.Trash, r.key()+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := e.bury(s, h, r); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	e.janitors.add(s.Address)

@@ -73,6 +73,11 @@ func (h *Home) Publish(draft, folder, name string) error {
 	return err
 }
 
+// PutBack gives a file of the trash another name, beside the one there. It fails with fs.ErrExist when that is taken.
+func (h *Home) PutBack(name, folder, newName string) error {
+	return h.files.Link(At(Trash, name), At(folder, newName))
+}
+
 // Touch gives a file of the staging folder another time, so that others see that somebody works with it.
 func (h *Home) Touch(name string) error {
 	now := time.Now()
@@ -130,15 +135,6 @@ func (h *Home) Claimed(name string) (string, error) {
 		return "", nil
 	}
 	return holder, err
-}
-
-// Unclaim gives up what the owner has.
-func (h *Home) Unclaim(name, owner string) error {
-	holder, err := h.Claimed(name)
-	if err != nil || holder != owner {
-		return err
-	}
-	return h.Remove(Claims, name)
 }
 
 func ignore(err, what error) error {

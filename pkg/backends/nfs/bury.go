@@ -1,0 +1,49 @@
+package nfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// bury moves the record of something to the trash, by which it is gone. NFS moves whatever has the name by now: if that is another
+// thing's record, because this one was deleted and made anew meanwhile, it is put back. Kinds: Busy then.
+func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
+	if err := h.Move(r.Kind.folder(), r.ID+suffix, share.Trash, r.key()+suffix); err != nil {
+		return err
+	}
+	_, err := e.buried(h, r.key())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // Another controller's janitor has finished already.
+	}
+	if err != nil {
+		e.janitors.add(s.Address)
+	}
+	return err
+}
+
+// errReplaced says that something was deleted, and another made in its place.
+var errReplaced = errors.New("it was deleted, and made anew: ask again")
+
+// buried reads a record in the trash. Its name there says what was to be deleted. What has another number was moved by somebody who had
+// been stopped before, and is put back. Kinds: Busy then.
+func (e *engine) buried(h *share.Home, key string) (*record, error) {
+	r, err := read(h, share.Trash, key+suffix)
+	if err != nil || r.key() == key {
+		return r, err
+	}
+	err = h.PutBack(key+suffix, r.Kind.folder(), r.ID+suffix)
+	if now, readErr := read(h, r.Kind.folder(), r.ID+suffix); errors.Is(err, fs.ErrExist) && readErr == nil && now.Turn == r.Turn {
+		err = nil // An earlier look has put it back.
+	}
+	if err == nil {
+		err = h.Remove(share.Trash, key+suffix)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the record of %s is in the trash as %s and cannot be put back: %w", r.key(), key, err)
+	}
+	return nil, backends.Errorf(backends.Busy, "%w", errReplaced)
+}

@@ -1,0 +1,149 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
+	"github.com/stowage-csi/stowage/tests/stall"
+)
+
+// realServer has what the slow server serves, without what makes that slow.
+type realServer struct {
+	standin.Servers
+	real string
+}
+
+func (m realServer) Open(context.Context, export.Address) (*export.Root, error) {
+	dir, err := os.Open(m.real)
+	if err != nil {
+		return nil, err
+	}
+	return &export.Root{Dir: dir, Version: "4.2"}, nil
+}
+
+// deposed is a controller that stops at a change, and its successor, which does not.
+type deposed struct {
+	*world
+	slow *stall.Server
+}
+
+func newDeposed(t *testing.T) *deposed {
+	t.Helper()
+	slow := stall.Serve(t)
+	d := &deposed{world: newWorld(t), slow: slow}
+	d.shut()
+	d.root, d.mount = slow.Real, realServer{d.mount.(standin.Servers), slow.Real}
+	d.pace = usualPace()
+	d.pace.patience = 50 * time.Millisecond
+	d.open()
+	return d
+}
+
+// overtaken makes a call of a controller that is stopped at its n-th change, lets others do something, and lets it go on. It returns
+// false when the call makes less changes.
+func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others func()) bool {
+	d.Helper()
+	mount := &withSlow{Servers: d.mount.(realServer).Servers, slow: d.slow}
+	instance, err := DefinitionOver(mount).Open(d.Context(), backends.Options{
+		Driver: "nfs.test", DataDir: d.TempDir(), NodeID: "node-1", NodeOnly: true, Config: &Config{}, Log: slog.New(slog.NewTextHandler(d.log, nil)),
+	})
+	d.must(err)
+	defer func() { d.must(instance.Close()) }()
+	d.slow.StopAt(d, stall.Change, n)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.Logf("overtaken at change %d it ended with: %v", n, call(instance.Controller.(*controllerSide)))
+	}()
+	defer func() { <-ended }()
+	for !d.slow.Stopped(d) {
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ended:
+			if <-time.After(50 * time.Millisecond); !d.slow.Stopped(d) { // Its janitor may have come to it.
+				d.slow.StopAt(d, stall.Lookup, 0)
+				return false
+			}
+		}
+	}
+	others()
+	d.slow.Continue(d)
+	<-ended
+	<-time.After(100 * time.Millisecond) // for its janitor
+	return true
+}
+
+// A controller that is stopped in the middle of a deletion, while another finishes that and makes the volume anew, does not touch the new
+// one when it goes on.
+func TestDeposedDeletion(t *testing.T) {
+	for _, onDelete := range []string{deleteData, archiveData} {
+		t.Run(onDelete, func(t *testing.T) {
+			d := newDeposed(t)
+			spec := onSlow("one")
+			spec.Parameters.(*Parameters).SubDir, spec.Parameters.(*Parameters).OnDelete = "dir/one", onDelete
+			n := 1
+			for d.overtakenDeletion(n, spec) {
+				n++
+			}
+			d.tidy(0, 0)
+			if few := 6; n < few {
+				t.Errorf("a deletion makes %d changes, want %d at least: nothing was tested", n-1, few)
+			}
+			archives, err := filepath.Glob(d.path("dir", "archived-*"))
+			d.must(err)
+			if want := 2*n - 1; onDelete == archiveData && len(archives) != want {
+				t.Errorf("there are %d archives of %d volumes", len(archives), want)
+			}
+		})
+	}
+}
+
+// overtakenDeletion makes a volume, of which the deletion is stopped at the n-th change and overtaken. It returns false when there are
+// less.
+func (d *deposed) overtakenDeletion(n int, spec backends.Spec) bool {
+	d.Helper()
+	v := d.make(spec)
+	d.write("old", "dir", "one", "old")
+	stopped := d.overtaken(n, func(e *controllerSide) error { return e.Delete(d.Context(), v.Handle) }, func() {
+		d.must(unless(d.Delete(d.Context(), v.Handle), backends.NotFound))
+		d.ask("making it anew", func() error { _, err := d.Create(d.Context(), spec); return err })
+		d.write("new", "dir", "one", "new")
+	})
+	if stopped {
+		d.held(fmt.Sprint("change ", n), spec)
+	}
+	d.ask("deleting", func() error { return unless(d.Delete(d.Context(), v.Handle), backends.NotFound) })
+	d.tidy(0, 0)
+	return stopped
+}
+
+// held reports what has become of a volume that is nobody else's.
+func (d *deposed) held(when string, spec backends.Spec) {
+	d.Helper()
+	if _, err := os.Stat(d.path("dir", "one", "new")); err != nil {
+		d.Errorf("%s: the data of the new volume: %v", when, err)
+	}
+	if _, err := os.Stat(d.path("dir", "one", "old")); !errors.Is(err, fs.ErrNotExist) {
+		d.Errorf("%s: the data of the old volume: %v", when, err)
+	}
+	v, err := d.Find(d.Context(), spec)
+	if err != nil {
+		d.Errorf("%s: the new volume: %v", when, err)
+		return
+	}
+	r := d.recordOf(v)
+	if holder, err := os.Readlink(d.path(share.HomeName, share.Claims, claimOf("dir/one"))); err != nil || holder != r.key() {
+		d.Errorf("%s: the directory is of %s, want %s (%v)", when, holder, r.key(), err)
+	}
+}

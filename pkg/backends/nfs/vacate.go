@@ -1,0 +1,176 @@
+package nfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// box is a directory in staging into which somebody moves what he takes from a place: the directory of a deleted volume, and claims. He
+// makes it, removes all other boxes for the same holder, looks whose the place is, and then moves. So who was stopped between
+// looking and moving has no box any more once another has looked, and moves nothing: by then the place may be another volume's.
+type box struct{ path string }
+
+const (
+	// boxSuffix follows the holder in the name of a box, and a number follows it.
+	boxSuffix = ".box-"
+	// The names in a box.
+	boxedData  = "data"
+	boxedClaim = "claim"
+)
+
+// newBox makes the only box for a holder. What was left in others goes to unpack. On a share that is full there is none: freeing
+// must not need to write.
+func newBox(s *share.Share, h *share.Home, holder string, unpack func(box) error) (own box, err error) {
+	name := holder + boxSuffix + share.Random()
+	own = box{share.At(share.Staging, name)}
+	if err := s.Files().Mkdir(own.path, 0o700); isAny(err, unix.ENOSPC, unix.EDQUOT) {
+		return box{}, nil
+	} else if err != nil {
+		return own, err
+	}
+	if err := h.Refresh(share.Staging); err != nil {
+		return own, err
+	}
+	names, err := h.Names(share.Staging, "")
+	if err != nil {
+		return own, err
+	}
+	for _, other := range names {
+		if strings.HasPrefix(other, holder+boxSuffix) && other != name {
+			left := box{share.At(share.Staging, other)}
+			if err := errors.Join(unpack(left), ignoreGone(left.remove(s))); err != nil {
+				return own, err
+			}
+		}
+	}
+	return own, h.Refresh(share.Claims)
+}
+
+// remove removes a box. What is in it but a claim keeps it there. That the box is gone is an error: another has taken over, who may not
+// be ready.
+func (b box) remove(s *share.Share) error {
+	if b.path == "" {
+		return nil
+	}
+	if err := ignoreGone(s.Files().Remove(path.Join(b.path, boxedClaim))); err != nil {
+		return err
+	}
+	if err := s.Files().Remove(b.path); err != nil {
+		return fmt.Errorf("what is taken away, another may be taking: %w", err)
+	}
+	return nil
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// target is where what is taken goes: without a box, to where it would go from there.
+func (b box) target(name, otherwise string) string {
+	if b.path == "" {
+		return otherwise
+	}
+	return path.Join(b.path, name)
+}
+
+// unclaim drops a claim of a holder, unless it is another's by now.
+func (b box) unclaim(s *share.Share, h *share.Home, name, holder string) error {
+	now, err := h.Claimed(name)
+	if err != nil || now != holder {
+		return err
+	}
+	if b.path == "" {
+		return h.Remove(share.Claims, name)
+	}
+	return ignoreGone(s.Files().Rename(share.At(share.Claims, name), path.Join(b.path, boxedClaim)))
+}
+
+// vacate does with the directory of a deleted volume what its record says, and gives its place free.
+func (e *engine) vacate(s *share.Share, h *share.Home, r *record) (err error) {
+	own, err := newBox(s, h, r.key(), func(b box) error { return e.unpack(s, r, b) })
+	defer func() { err = errors.Join(err, own.remove(s)) }()
+	if err != nil {
+		return err
+	}
+	holder, err := h.Claimed(claimOf(r.SubDir))
+	if err != nil || holder != r.key() { // Another volume's by now, or nobody's.
+		return err
+	}
+	if err := e.take(s, r, own); err != nil {
+		return err
+	}
+	return own.unclaim(s, h, claimOf(r.SubDir), r.key())
+}
+
+// take takes a volume's directory from its place, unless that was done: what is there then is not this volume's.
+func (e *engine) take(s *share.Share, r *record, own box) error {
+	away, err := exists(s.Dir(), share.At(share.Trash, r.key()))
+	if err != nil || away || r.OnDelete == retainData {
+		return err
+	}
+	parent, err := safepath.OpenBeneath(s.Dir(), path.Dir(r.SubDir))
+	if backends.Is(err, backends.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(parent)
+	if there, err := exists(parent, r.archive()); err != nil || there {
+		return err // An earlier call did it: nobody else knows the number.
+	}
+	otherwise := share.At(share.Trash, r.key())
+	if r.OnDelete == archiveData {
+		otherwise = path.Join(path.Dir(r.SubDir), r.archive())
+	}
+	if err := moveDir(parent, path.Base(r.SubDir), s.Dir(), own.target(boxedData, otherwise)); err != nil {
+		return err
+	}
+	return e.unpack(s, r, own)
+}
+
+// archive is the name of the directory of a volume that was deleted and is kept.
+func (r *record) archive() string { return "archived-" + path.Base(r.SubDir) + "-" + r.Turn }
+
+// unpack moves the directory of a volume from a box to the trash, or to the archive beside its place.
+func (e *engine) unpack(s *share.Share, r *record, b box) error {
+	full, err := exists(s.Dir(), path.Join(b.path, boxedData))
+	if err != nil || !full || b.path == "" {
+		return err
+	}
+	if r.OnDelete != archiveData {
+		return moveAway(s.Dir(), path.Join(b.path, boxedData), s.Dir(), share.At(share.Trash, r.key()))
+	}
+	parent, err := safepath.OpenBeneath(s.Dir(), path.Dir(r.SubDir))
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(parent)
+	if err := moveAway(s.Dir(), path.Join(b.path, boxedData), parent, r.archive()); err != nil {
+		return err
+	}
+	e.log.Info("a deleted volume is archived", "share", s.Address.String(), "directory", path.Join(path.Dir(r.SubDir), r.archive()))
+	return nil
+}
+
+// unclaim drops a claim of one that is dead: nothing was ever in its place.
+func unclaim(s *share.Share, h *share.Home, name, holder string) (err error) {
+	own, err := newBox(s, h, holder, func(box) error { return nil })
+	defer func() { err = errors.Join(err, own.remove(s)) }()
+	if err != nil {
+		return err
+	}
+	return own.unclaim(s, h, name, holder)
+}
