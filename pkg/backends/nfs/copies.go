@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ func (c *copies) begin(key string, want *record, m *making) (*job, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if j := c.jobs[key]; j != nil {
-		if j.record.sameAs(want) {
+		if j.record.sameAs(want) && slices.Equal(j.from, keysOf(m.origins)) {
 			j.waiting++
 			return j, nil
 		}
@@ -87,10 +88,7 @@ func (c *copies) begin(key string, want *record, m *making) (*job, error) {
 		return nil, backends.Errorf(backends.Busy, "%d copies are under way: ask again", maxCopies)
 	}
 	life, end := context.WithCancel(c.life)
-	j := &job{record: want, end: end, ended: make(chan struct{}), waiting: 1}
-	for _, from := range m.origins {
-		j.from = append(j.from, from.id)
-	}
+	j := &job{record: want, from: keysOf(m.origins), end: end, ended: make(chan struct{}), waiting: 1}
 	c.jobs[key] = j
 	where := m.share.Address.String()
 	if c.turns[where] == nil {
@@ -129,7 +127,7 @@ func (c *copies) reads(ids ...string) bool {
 			continue
 		default:
 		}
-		if slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(j.from, id) }) {
+		if slices.ContainsFunc(j.from, func(key string) bool { id, _, _ := strings.Cut(key, "-"); return slices.Contains(ids, id) }) {
 			return true
 		}
 	}

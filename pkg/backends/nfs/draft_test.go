@@ -288,6 +288,33 @@ func TestSourceGoesBetweenTwoCalls(t *testing.T) {
 	w.tidy(1, 0)
 }
 
+// A copy that waits to be published is not taken for one of another snapshot of the same name.
+func TestSourceIsMadeAnewBetweenTwoCalls(t *testing.T) {
+	w := newWorld(t)
+	v := w.sourceOf(1200)
+	snapshot := func() *backends.Snapshot {
+		w.noticed()
+		s, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+		w.must(err)
+		return s
+	}
+	s := snapshot()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := w.Restore(ctx, in(copyName, copyName, deleteData), s.Handle)
+	w.fails("a restore that takes longer than its call", err, backends.Busy)
+	w.ask("deleting the snapshot", func() error { return w.DeleteSnapshot(t.Context(), s.Handle) })
+	w.must(os.WriteFile(w.path(sourceName, "file00000"), []byte("of the second"), 0o644))
+	s = snapshot()
+	w.ask("restoring", func() error {
+		_, err := w.Restore(t.Context(), in(copyName, copyName, deleteData), s.Handle)
+		return err
+	})
+	if have, err := os.ReadFile(w.path(copyName, "file00000")); err != nil || string(have) != "of the second" {
+		t.Errorf("the restored file holds %q (%v), and the snapshot's is of another one that was deleted", have, err)
+	}
+}
+
 // A copy that no call asks for any more does not stay.
 func TestUnwantedCopyGoes(t *testing.T) {
 	w := newWorld(t)

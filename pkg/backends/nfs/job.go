@@ -18,7 +18,7 @@ const reportTime = 30 * time.Second
 // job is one copy, from when it is asked for until it is published or given up.
 type job struct {
 	record   *record
-	from     []string // the IDs of its sources
+	from     []string // the keys of its sources: another one may get the name of a source
 	progress tree.Progress
 	on       atomic.Pointer[making] // once it has begun: where it is made
 	beat     time.Time              // when it last showed that it is alive

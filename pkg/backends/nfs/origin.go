@@ -54,6 +54,14 @@ func (o *origin) check(m *making) (int64, error) {
 	return r.SizeBytes, m.settle(m.share, r)
 }
 
+// keysOf names the sources among all of the share, earlier and later ones of their names too.
+func keysOf(origins []origin) (keys []string) {
+	for _, from := range origins {
+		keys = append(keys, from.id+"-"+from.turn)
+	}
+	return keys
+}
+
 // intact fails when the source is not there any more: what was read of it may have been removed meanwhile. Deleting takes the record
 // away before any data. So where the record is there after the copy, whichever controller deletes, the copy is whole. Kinds: NotFound.
 func (o *origin) intact(m *making) error {
