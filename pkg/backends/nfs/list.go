@@ -56,7 +56,7 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page, want
 	}
 	for _, s := range shares {
 		order := bytes.Compare(s.home[:], after.home[:])
-		if order < 0 || page.Limit > 0 && len(found) > page.Limit {
+		if order < 0 && s.home != (homeID{}) || page.Limit > 0 && len(found) > page.Limit {
 			continue
 		}
 		from := ""

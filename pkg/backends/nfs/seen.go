@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
@@ -96,9 +97,9 @@ func (s *seen) identified(p place, home homeID) {
 // asked is a share that was asked which one it is.
 type asked struct {
 	place place
-	home  homeID
-	away  error // why it does not answer
-	empty bool  // nothing of this driver is on it
+	home  homeID // zero for one that this process never saw
+	away  error  // why it does not answer
+	empty bool   // nothing of this driver is on it
 }
 
 // distinct are the shares that are known, each once whatever its names and addresses, in the order of their identities. All are asked at
@@ -129,8 +130,7 @@ func (e *engine) distinct(ctx context.Context) ([]asked, error) {
 		}
 		return 1
 	})
-	never := homeID{}
-	return slices.CompactFunc(all, func(a, b asked) bool { return a.home == b.home && a.home != never }), nil
+	return slices.CompactFunc(all, func(a, b asked) bool { return a.home == b.home && a.home != (homeID{}) }), nil
 }
 
 // ask asks the share at a place which one it is.
@@ -138,9 +138,12 @@ func (e *engine) ask(ctx context.Context, p place) (a asked) {
 	a.place = p
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	found := make(chan homeID, 1)
+	found, empty := make(chan homeID, 1), atomic.Bool{}
 	err := e.pool.With(ctx, p.Address, "asking which share it is", func(_ context.Context, s *share.Share) error {
 		h, err := s.Home(false)
+		if errors.Is(err, fs.ErrNotExist) { // The same of a mount says that the server does not export the share.
+			empty.Store(true)
+		}
 		if err == nil {
 			e.seen.identified(p, h.Identity())
 			err = h.Check()
@@ -154,7 +157,7 @@ func (e *engine) ask(ctx context.Context, p place) (a asked) {
 	switch {
 	case err == nil:
 		a.home = <-found
-	case errors.Is(err, fs.ErrNotExist) && !before:
+	case empty.Load() && !before:
 		a.empty = true
 	default:
 		a.home, a.away = home, err

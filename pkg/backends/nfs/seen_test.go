@@ -12,8 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
 // onShare is a spec of a volume on a share of the configuration.
@@ -124,6 +128,49 @@ func TestListWhileAShareIsAway(t *testing.T) {
 	if have, want := w.listed(ctx, 0), []string{"away", "here", "new"}; !slices.Equal(have, want) {
 		t.Errorf("it lists %v, want %v", have, want)
 	}
+}
+
+// unexported is a server whose other one has lost its exports: mounting fails as the kernel says it.
+type unexported struct{ standin.Servers }
+
+func (m unexported) Open(ctx context.Context, address export.Address) (*export.Root, error) {
+	if address.Server == slowServer {
+		return nil, backends.Errorf(backends.Unavailable, "mounting %s: %w", address, unix.ENOENT)
+	}
+	return m.Servers.Open(ctx, address)
+}
+
+// A share that the server does not export any more is away. It is not one on which there is nothing.
+func TestListWhileAShareIsNotExported(t *testing.T) {
+	w := newWorld(t)
+	w.configured("one")
+	w.config.Shares = append(w.config.Shares, ShareConfig{Name: "other", Server: slowServer, Share: testShare})
+	w.mount = unexported{w.mount.(standin.Servers)}
+	w.reopen()
+	w.make(specOf("here"))
+	_, _, err := w.List(t.Context(), backends.Page{})
+	w.fails("a list of what is not known", err, backends.Unavailable, "@other")
+}
+
+// A share whose identity this process does not know is away: the rest of a list that another process began does not leave it out.
+func TestRestOfAListWhileAShareIsAway(t *testing.T) {
+	w := newWorld(t)
+	w.configured("one")
+	w.must(os.Mkdir(filepath.Join(filepath.Dir(filepath.Dir(w.root)), slowServer), 0o755))
+	elsewhere := filepath.Join(filepath.Dir(filepath.Dir(w.root)), slowServer, testShare)
+	w.must(os.Mkdir(elsewhere, 0o755))
+	w.config.Shares = append(w.config.Shares, ShareConfig{Name: "other", Server: slowServer, Share: testShare})
+	w.reopen()
+	for i := range 3 {
+		w.make(onShare(fmt.Sprint("here", i), "one"))
+		w.make(onShare(fmt.Sprint("there", i), "other"))
+	}
+	_, next, err := w.List(t.Context(), backends.Page{Limit: 1})
+	w.must(err)
+	w.must(os.Rename(elsewhere, elsewhere+".away"))
+	w.reopen()
+	_, _, err = w.List(t.Context(), backends.Page{Token: next})
+	w.fails("the rest of the list", err, backends.Unavailable, "@other")
 }
 
 // What a list remembers of a share is no more than what is there: a volume that was deleted since is not in it.
