@@ -220,6 +220,20 @@ func TestTrashIsRemovedWithoutACall(t *testing.T) {
 	}
 }
 
+// Nor do drafts that a killed controller has left wait for a call.
+func TestDraftsAreRemovedWithoutACall(t *testing.T) {
+	w := newWorld(t)
+	w.configured("one")
+	w.hurry(func(p *pace) { p.patience = 50 * time.Millisecond })
+	w.make(specOf("one"))
+	w.tidy(1, 0)
+	w.attempt(in("two", "ns/two", deleteData))
+	w.shut()
+	w.data = t.TempDir()
+	w.open()
+	w.tidy(1, 0)
+}
+
 // recordOf is the record of a volume, as the share has it.
 func (w *world) recordOf(v *backends.Volume) *record {
 	w.Helper()

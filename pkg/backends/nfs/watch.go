@@ -2,16 +2,17 @@ package nfs
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// lookEvery is how often the shares that are known are looked at for trash that somebody has left; at the start it is more often.
+// lookEvery is how often the shares that are known are looked at for trash and drafts that somebody has left; at the start it is more often.
 const lookEvery = time.Minute
 
-// watch looks for trash that nobody removes, as after a restart, or after another controller has ended: sidecars do not tell who
+// watch looks for trash and drafts that nobody removes, as after a restart, or after another controller has ended: sidecars do not tell who
 // leads now. What lies there at two looks is not being removed by the one that put it there, or is a lot; then this
 // process helps.
 func (j *janitors) watch() {
@@ -28,16 +29,17 @@ func (j *janitors) watch() {
 	})
 }
 
-// look returns what is in the trash of all shares that are known, and has that of a share removed where something lay there before.
+// look returns what is in the trash and in staging of all shares that are known, and has the janitor of a share look closer where
+// something lay there before.
 func (j *janitors) look(before map[string]bool) map[string]bool {
 	var mu sync.Mutex
 	now := map[string]bool{}
 	var looks sync.WaitGroup
 	for _, p := range j.engine.known.sorted() {
 		looks.Go(func() {
-			names, err := j.trashOf(p)
+			names, err := j.leftOn(p)
 			if err != nil {
-				j.engine.log.Debug("the trash of a share could not be looked at", "share", p.key(), "error", oneLine{err})
+				j.engine.log.Debug("what is left on a share could not be looked at", "share", p.key(), "error", oneLine{err})
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -55,19 +57,20 @@ func (j *janitors) look(before map[string]bool) map[string]bool {
 	return now
 }
 
-// trashOf lists the records of what is to be removed from a share.
-func (j *janitors) trashOf(p place) ([]string, error) {
+// leftOn lists the records of what is to be removed from a share, and what is in staging.
+func (j *janitors) leftOn(p place) ([]string, error) {
 	ctx, cancel := context.WithTimeout(j.life, probeTime)
 	defer cancel()
 	found := make(chan []string, 1)
-	err := j.engine.pool.With(ctx, p.Address, "looking for trash", func(_ context.Context, s *share.Share) error {
+	err := j.engine.pool.With(ctx, p.Address, "looking for what is left", func(_ context.Context, s *share.Share) error {
 		h, err := s.Home(false)
 		if err != nil {
 			return err
 		}
-		names, err := h.Names(share.Trash, suffix)
-		if err == nil {
-			found <- names
+		trash, err := h.Names(share.Trash, suffix)
+		staged, failed := h.Names(share.Staging, "")
+		if err = errors.Join(err, failed); err == nil {
+			found <- append(trash, staged...)
 		}
 		return err
 	})
