@@ -44,7 +44,7 @@ func newDeposed(t *testing.T) *deposed {
 	d := &deposed{world: newWorld(t), slow: slow}
 	d.shut()
 	d.root, d.mount = slow.Real, realServer{d.mount.(standin.Servers), slow.Real}
-	d.pace = usualPace()
+	d.pace = paceOf(0)
 	d.pace.patience = 50 * time.Millisecond
 	d.open()
 	return d
