@@ -8,6 +8,7 @@ MAKEFLAGS += --no-builtin-rules
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BINARY := bin/stowage
+MANAGER := bin/stowage-manager
 IMAGE ?= stowage:dev
 
 KILLS ?= 10
@@ -29,7 +30,9 @@ VMFLAGS ?=
 CACHE := $(or $(XDG_CACHE_HOME),$(or $(HOME),/tmp)/.cache)/stowage
 TOOLS = $(CACHE)/tools/$(shell { $(GO) env GOVERSION GOARCH; cat tools/go.sum; } | sha256sum | cut -c1-16)
 LINTER = $(TOOLS)/golangci-lint
+CONTROLLER_GEN = $(TOOLS)/controller-gen
 
+BUILD = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
 SUM := $(GO) run ./hack/testsum -skips hack/skips
 GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
@@ -45,7 +48,11 @@ help: ## Show this help.
 
 .PHONY: build
 build: ## Build bin/stowage, a static binary.
-	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o $(BINARY) ./cmd/driver
+	$(BUILD) -o $(BINARY) ./cmd/driver
+
+.PHONY: manager
+manager: ## Build bin/stowage-manager, the Kubernetes controllers beside a driver.
+	$(BUILD) -o $(MANAGER) ./cmd/manager
 
 .PHONY: demo
 demo: deps build ## Serve local volumes end to end on this machine and prove that nothing is left (root).
@@ -161,15 +168,17 @@ lint: $(LINTER) ## Check the rules of the house.
 	$(GO) run ./hack/houserules pkg cmd
 
 .PHONY: generate
-generate: ## Write the files that are generated from the code.
+generate: $(CONTROLLER_GEN) ## Write the files that are generated from the code.
+	$(CONTROLLER_GEN) object crd paths=./pkg/apis/... output:crd:dir=deploy/kubernetes/crds
 	$(GO) run ./hack/paramdoc > docs/parameters.md.new
 	mv docs/parameters.md.new docs/parameters.md
 
 .PHONY: verify
-verify: lint ## Check all that needs no test: lint, formatting, generated files, go.mod.
+verify: lint $(CONTROLLER_GEN) ## Check all that needs no test: lint, formatting, generated files, go.mod.
 	$(LINTER) config verify
 	$(LINTER) fmt --diff ./...
 	$(GO) run ./hack/paramdoc | diff -u docs/parameters.md -
+	hack/generated $(CONTROLLER_GEN)
 	$(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
 	cd deploy/tests && $(GO) mod tidy -diff && $(LINTER) run --config ../../.golangci.yml ./...

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker (-X main.version=…).
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := command().ExecuteContext(ctx)
+	stop()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "stowage-manager:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "stowage-manager",
+		Short: "Keep volumes ready for claims",
+		Long: `Run the Kubernetes controllers of one CSI driver beside it. They ask for volumes through the driver's socket, as
+csi-provisioner does. Of several managers of a driver one works at a time.`,
+		Example:       `  stowage-manager --csi-address=/csi/csi.sock --namespace=stowage-system --http-endpoint=:9815`,
+		Version:       version,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.bind(cmd)
+	return cmd
+}
+
+func (o *options) bind(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.csiAddress, "csi-address", "/csi/csi.sock", "the driver's socket")
+	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the lease by which one manager of a driver leads")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: the pod's service account)")
+	flags.StringVar(&o.httpEndpoint, "http-endpoint", "0", "an address such as :9815 for /metrics; 0 serves none")
+	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
+	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log")
+	flags.IntVar(&o.slots, "volumes-at-once", 16, "how many volumes of a set are created at a time, 64 at most")
+	flags.IntVar(&o.workers, "workers", 32, "how many volumes are created at a time in all")
+	flags.DurationVar(&o.timeout, "timeout", time.Minute, "how long the driver may take for a request before it is made again")
+	flags.DurationVar(&o.surplus, "surplus-delay", 5*time.Minute, "how long more unbound volumes than a set's minimum are kept")
+	flags.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests a second the API server gets, on the average")
+	flags.IntVar(&o.burst, "kube-api-burst", 200, "how many requests the API server gets at once")
+}

@@ -1,0 +1,91 @@
+package csiclient
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/kubernetes-csi/csi-lib-utils/connection"
+	"github.com/kubernetes-csi/csi-lib-utils/rpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// probeTimeout bounds each attempt to find the driver ready.
+const probeTimeout = 5 * time.Second
+
+// Client is a connection to a driver.
+type Client struct {
+	connection *grpc.ClientConn
+	controller csi.ControllerClient
+	driver     string
+	// What the driver can do.
+	singleNodeMultiWriter, topology bool
+}
+
+// Connect waits for the driver that serves CSI at the address to be ready, and asks what it can do.
+func Connect(ctx context.Context, address string) (*Client, error) {
+	conn, err := connection.ConnectWithoutMetrics(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the driver at %s: %w", address, err)
+	}
+	c := &Client{connection: conn, controller: csi.NewControllerClient(conn)}
+	if err := c.learn(ctx); err != nil {
+		_ = conn.Close() // The failure to learn is the one to report.
+		return nil, fmt.Errorf("ask the driver at %s: %w", address, err)
+	}
+	return c, nil
+}
+
+func (c *Client) learn(ctx context.Context) (err error) {
+	if err = rpc.ProbeForever(ctx, c.connection, probeTimeout); err != nil {
+		return err
+	}
+	if c.driver, err = rpc.GetDriverName(ctx, c.connection); err != nil {
+		return err
+	}
+	plugin, err := rpc.GetPluginCapabilities(ctx, c.connection)
+	if err != nil {
+		return err
+	}
+	controller, err := rpc.GetControllerCapabilities(ctx, c.connection)
+	if err != nil {
+		return err
+	}
+	if !controller[csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME] {
+		return fmt.Errorf("the driver %s cannot create volumes", c.driver)
+	}
+	c.topology = plugin[csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]
+	c.singleNodeMultiWriter = controller[csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER]
+	return nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() error { return c.connection.Close() }
+
+// Driver returns the driver's name, which is the provisioner of its StorageClasses.
+func (c *Client) Driver() string { return c.driver }
+
+// HasTopology reports whether the driver's volumes cannot be reached from every node.
+func (c *Client) HasTopology() bool { return c.topology }
+
+// Delete deletes the volume with the handle. A volume that is not there is deleted.
+func (c *Client) Delete(ctx context.Context, handle string) error {
+	_, err := c.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: handle})
+	return err
+}
+
+// IsFinal reports whether err implies that nothing was created and nothing will be. After any other error the volume may
+// exist, and only the same request again can tell. The codes are those that csi-provisioner takes for final.
+func IsFinal(err error) bool {
+	switch status.Code(err) { //nolint:exhaustive // The codes that leave the outcome open; every other is final.
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
+		return false
+	}
+	return true
+}
+
+// Message is the driver's own sentence about a failure, without the words that gRPC puts around it.
+func Message(err error) string { return status.Convert(err).Message() }

@@ -1,0 +1,21 @@
+// Package volumeset keeps PersistentVolumes ready for claims: the manager of PersistentVolumeSets.
+//
+// It counts the volumes that a set's selector matches, creates one while too few are unbound and fewer than the maximum
+// exist, and deletes the largest unbound one while there are too many. It never touches a volume that is bound or being
+// bound, one that it did not make, or one of policy Retain.
+//
+// # Files
+//
+// census.go counts, plan.go decides; both are pure. reconcile.go reads the world and carries the plan out: slots.go writes the
+// intent to create a volume, fill.go fulfils it, remove.go deletes a volume.
+//
+// # What makes it safe
+//
+//   - Intent before action. The name of a volume, and all else that the driver is asked for, stands in the set's status
+//     before the driver is asked. Whoever leads next asks for the same volume. A slot goes once its PersistentVolume exists, or
+//     once the driver has said that there is no volume.
+//   - Names are random and never used twice, so that a manager which lost its lease and wakes in the middle of a call can
+//     do no more than repeat what was done.
+//   - A PersistentVolume is deleted under the resource version at which it was seen unbound. Kubernetes binds no volume
+//     that is being deleted, and our finalizer keeps the object until the driver has deleted the volume.
+package volumeset

@@ -1,0 +1,196 @@
+package volumeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+)
+
+// The pauses between two attempts for one slot, and between a refusal and the next slot of its set.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 2 * time.Minute
+)
+
+// Driver is where volumes come from; csiclient.Client is one.
+type Driver interface {
+	Driver() string
+	HasTopology() bool
+	Create(ctx context.Context, request csiclient.Request) (csiclient.Volume, error)
+	Delete(ctx context.Context, handle string) error
+}
+
+// slotKey names a slot of a set.
+type slotKey struct{ set, slot string }
+
+// filler creates the volumes of slots: several at a time, each again and again until the driver has said what became of it.
+type filler struct {
+	client  client.Client
+	live    client.Reader // reads past the cache
+	driver  Driver
+	log     *slog.Logger
+	workers int
+	timeout time.Duration
+	changed func(set string) // is called when a set should be looked at again
+
+	queue workqueue.TypedRateLimitingInterface[slotKey]
+
+	mu       sync.Mutex
+	begun    map[slotKey]bool
+	failures map[string]failure // by set
+}
+
+// failure is why the last attempts for a set did not succeed.
+type failure struct {
+	err   error
+	times int       // refusals in a row
+	until time.Time // no new slot before
+}
+
+func newFiller(f *filler) *filler {
+	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[slotKey](firstPause, lastPause))
+	f.begun, f.failures = map[slotKey]bool{}, map[string]failure{}
+	return f
+}
+
+// fill begins to create the volume of a slot, once.
+func (f *filler) fill(key slotKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.begun[key] {
+		f.begun[key] = true
+		f.queue.Add(key)
+	}
+}
+
+// failure returns why a set gets no volumes now; its error is nil when nothing is wrong.
+func (f *filler) failure(set string) failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failures[set]
+}
+
+// Start works until the context ends, as the leader only.
+func (f *filler) Start(ctx context.Context) error {
+	var group sync.WaitGroup
+	for range f.workers {
+		group.Go(func() {
+			for f.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	f.queue.ShutDown()
+	group.Wait()
+	return nil
+}
+
+func (f *filler) next(ctx context.Context) bool {
+	key, stop := f.queue.Get()
+	if stop {
+		return false
+	}
+	defer f.queue.Done(key)
+	err := f.attempt(ctx, key)
+	if ctx.Err() != nil {
+		return false
+	}
+	refused := false
+	if err != nil && isRefusal(err) {
+		if dropped := f.drop(ctx, key); dropped != nil {
+			err = errors.Join(err, dropped) // The slot stays, and is asked for again.
+		} else {
+			refused = true
+		}
+	}
+	f.note(key, err, refused)
+	f.changed(key.set)
+	return true
+}
+
+// note remembers how an attempt ended.
+func (f *filler) note(key slotKey, err error, refused bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil || refused {
+		f.queue.Forget(key)
+		delete(f.begun, key)
+	} else {
+		f.queue.AddRateLimited(key)
+	}
+	if err == nil {
+		delete(f.failures, key.set)
+		return
+	}
+	f.log.Warn("a volume was not created", "set", key.set, "volume", key.slot, "error", err)
+	last := f.failures[key.set]
+	last.err = err
+	if refused {
+		pause := min(lastPause, firstPause<<min(last.times, 10))
+		last.times, last.until = last.times+1, time.Now().Add(pause)
+	}
+	f.failures[key.set] = last
+}
+
+// refusal is an answer by which the driver says that there is no volume.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[refusal](err)
+	return ok
+}
+
+// attempt creates the volume of a slot and its PersistentVolume. A slot that is gone needs nothing: another manager may have
+// filled it. It is read past the cache right before the driver is asked, so that a manager that lost its lease long ago asks for nothing.
+func (f *filler) attempt(ctx context.Context, key slotKey) error {
+	set := &v1alpha1.PersistentVolumeSet{}
+	if err := f.live.Get(ctx, client.ObjectKey{Name: key.set}, set); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	at := slices.IndexFunc(set.Status.Slots, func(s v1alpha1.VolumeSlot) bool { return s.Name == key.slot })
+	if at < 0 {
+		return nil
+	}
+	slot := set.Status.Slots[at]
+	call, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	volume, err := f.driver.Create(call, request(slot))
+	if err != nil {
+		text := fmt.Errorf("the driver did not create %s: %s", slot.Name, csiclient.Message(err))
+		if csiclient.IsFinal(err) {
+			return refusal{text}
+		}
+		return text
+	}
+	err = f.client.Create(ctx, persistentVolume(f.driver.Driver(), set, slot, volume))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("the PersistentVolume of %s was not created: %w", slot.Name, err)
+	}
+	return nil
+}
+
+// drop removes a slot that will have no volume.
+func (f *filler) drop(ctx context.Context, key slotKey) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		set := &v1alpha1.PersistentVolumeSet{}
+		if err := f.live.Get(ctx, client.ObjectKey{Name: key.set}, set); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		set.Status.Slots = slices.DeleteFunc(set.Status.Slots, func(s v1alpha1.VolumeSlot) bool { return s.Name == key.slot })
+		return f.client.Status().Update(ctx, set)
+	})
+}

@@ -1,0 +1,79 @@
+package volumeset
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// Options of the manager of PersistentVolumeSets.
+type Options struct {
+	Driver  Driver
+	Log     *slog.Logger
+	Slots   int           // how many volumes of a set are created at a time, at most 64
+	Workers int           // how many requests the driver gets at a time
+	Timeout time.Duration // of each request to the driver
+	Surplus time.Duration // how long more unbound volumes than the minimum are kept
+}
+
+// Add adds the manager of PersistentVolumeSets to the controllers that m runs.
+func Add(m ctrl.Manager, o Options) error {
+	changes := make(chan event.TypedGenericEvent[string], 1024)
+	f := newFiller(&filler{
+		client: m.GetClient(), live: m.GetAPIReader(), driver: o.Driver, log: o.Log, workers: o.Workers, timeout: o.Timeout,
+		changed: func(set string) { changes <- event.TypedGenericEvent[string]{Object: set} },
+	})
+	if err := m.Add(f); err != nil {
+		return err
+	}
+	sets := &reconciler{
+		client: m.GetClient(), driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, surplus: map[string]time.Time{},
+	}
+	err := ctrl.NewControllerManagedBy(m).Named("volumeset").For(&v1alpha1.PersistentVolumeSet{}).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(sets.setsOf)).
+		WatchesRawSource(source.TypedChannel(changes, handler.TypedFuncs[string, reconcile.Request]{GenericFunc: enqueue})).
+		Complete(sets)
+	if err != nil {
+		return err
+	}
+	isOurs := predicate.NewPredicateFuncs(func(object client.Object) bool {
+		return object.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(object, v1alpha1.VolumeSetFinalizer)
+	})
+	return ctrl.NewControllerManagedBy(m).Named("volumeset-removal").For(&corev1.PersistentVolume{}, builder.WithPredicates(isOurs)).
+		Complete(&remover{client: m.GetClient(), live: m.GetAPIReader(), driver: o.Driver})
+}
+
+// setsOf returns the sets that a PersistentVolume counts in.
+func (r *reconciler) setsOf(ctx context.Context, volume client.Object) (requests []reconcile.Request) {
+	var all v1alpha1.PersistentVolumeSetList
+	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // The cache is closing.
+	}
+	for i := range all.Items {
+		if selector(&all.Items[i]).Matches(labels.Set(volume.GetLabels())) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: all.Items[i].Name}})
+		}
+	}
+	return requests
+}
+
+// enqueue asks for a set to be looked at again.
+func enqueue(_ context.Context, e event.TypedGenericEvent[string], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: e.Object}})
+}

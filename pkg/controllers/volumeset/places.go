@@ -1,0 +1,121 @@
+package volumeset
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+)
+
+// place is where a volume can be, as segments of the driver's topology.
+type place map[string]string
+
+// places returns the places of the nodes that run the driver, each once, as far as the class allows them. Labels are those of
+// each node.
+func places(driver string, nodes []storagev1.CSINode, labels map[string]map[string]string, allowed []corev1.TopologySelectorTerm) []place {
+	var all []place
+	for _, node := range nodes {
+		for _, d := range node.Spec.Drivers {
+			if d.Name != driver {
+				continue
+			}
+			p := place{}
+			for _, key := range d.TopologyKeys {
+				if value, ok := labels[node.Name][key]; ok {
+					p[key] = value
+				}
+			}
+			isKnown := slices.ContainsFunc(all, func(q place) bool { return maps.Equal(p, q) })
+			if len(p) == len(d.TopologyKeys) && len(p) > 0 && !isKnown && p.isAllowed(allowed) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// isAllowed reports whether a class with these allowedTopologies has volumes in the place.
+func (p place) isAllowed(terms []corev1.TopologySelectorTerm) bool {
+	if len(terms) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(terms, func(term corev1.TopologySelectorTerm) bool {
+		for _, e := range term.MatchLabelExpressions {
+			if !slices.Contains(e.Values, p[e.Key]) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// spread returns the place that is used least, nil where there are no places.
+func spread(from, used []place) place {
+	var best place
+	least := -1
+	for _, p := range from {
+		n := 0
+		for _, u := range used {
+			if u.within(p) {
+				n++
+			}
+		}
+		if least < 0 || n < least {
+			best, least = p, n
+		}
+	}
+	return best
+}
+
+// within reports whether a volume of place p is one of place q.
+func (p place) within(q place) bool {
+	for key, value := range q {
+		if p[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// placeOf reads a volume's place back from its node affinity, nil where it has none or several.
+func placeOf(v *corev1.PersistentVolume) place {
+	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil || len(v.Spec.NodeAffinity.Required.NodeSelectorTerms) != 1 {
+		return nil
+	}
+	p := place{}
+	for _, e := range v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions {
+		if e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+			p[e.Key] = e.Values[0]
+		}
+	}
+	return p
+}
+
+// used returns the places of the volumes that are not bound.
+func used(volumes []*corev1.PersistentVolume) (all []place) {
+	for _, v := range volumes {
+		if v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
+			all = append(all, placeOf(v))
+		}
+	}
+	return all
+}
+
+// affinity is the node affinity of a volume that can be reached from these places, from everywhere if there are none.
+func affinity(reachable []map[string]string) *corev1.VolumeNodeAffinity {
+	if len(reachable) == 0 {
+		return nil
+	}
+	var terms []corev1.NodeSelectorTerm
+	for _, segments := range reachable {
+		var term corev1.NodeSelectorTerm
+		for _, key := range slices.Sorted(maps.Keys(segments)) {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+				Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{segments[key]},
+			})
+		}
+		terms = append(terms, term)
+	}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+}

@@ -1,0 +1,173 @@
+package volumeset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// newSet is a set of volumes of 1Gi.
+func newSet(minimum, maximum int32, change ...func(*v1alpha1.PersistentVolumeSet)) *v1alpha1.PersistentVolumeSet {
+	set := &v1alpha1.PersistentVolumeSet{ObjectMeta: metav1.ObjectMeta{Name: "set", UID: "set-uid"}}
+	set.Spec = v1alpha1.PersistentVolumeSetSpec{
+		MinimumReplicas: minimum, MaximumReplicas: maximum, Selector: map[string]v1alpha1.LabelValue{"pool": "a"},
+		Template: v1alpha1.PersistentVolumeTemplate{Spec: v1alpha1.PersistentVolumeTemplateSpec{
+			StorageClassName: "fast", Capacity: resource.MustParse("1Gi"), PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+		}},
+	}
+	for _, c := range change {
+		c(set)
+	}
+	return set
+}
+
+func making(names ...string) func(*v1alpha1.PersistentVolumeSet) {
+	return func(set *v1alpha1.PersistentVolumeSet) {
+		for _, name := range names {
+			set.Status.Slots = append(set.Status.Slots, v1alpha1.VolumeSlot{Name: name, Template: set.Spec.Template})
+		}
+	}
+}
+
+func leaving(set *v1alpha1.PersistentVolumeSet) {
+	set.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+}
+
+// world makes PersistentVolumes from words such as "a:available", "b:bound:2Gi", "c:available:other".
+func world(t *testing.T, set *v1alpha1.PersistentVolumeSet, words string) (all []*corev1.PersistentVolume) {
+	t.Helper()
+	for i, word := range strings.Fields(words) {
+		parts := strings.Split(word, ":")
+		slot := v1alpha1.VolumeSlot{Name: parts[0], Template: set.Spec.Template}
+		pv := persistentVolume("driver", set, slot, volumeOf(1<<30))
+		pv.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
+		for _, what := range parts[1:] {
+			describe(t, pv, what)
+		}
+		all = append(all, pv)
+	}
+	return all
+}
+
+func describe(t *testing.T, pv *corev1.PersistentVolume, what string) {
+	t.Helper()
+	switch what {
+	case "fresh":
+	case "available":
+		pv.Status.Phase = corev1.VolumeAvailable
+	case "bound":
+		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeBound, &corev1.ObjectReference{Name: "claim"}
+	case "binding": // A claim is named, and the phase follows later.
+		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeAvailable, &corev1.ObjectReference{Name: "claim"}
+	case "released":
+		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeReleased, &corev1.ObjectReference{Name: "claim"}
+	case "failed":
+		pv.Status.Phase = corev1.VolumeFailed
+	case "deleting":
+		pv.Status.Phase, pv.DeletionTimestamp = corev1.VolumeAvailable, &metav1.Time{Time: time.Unix(1, 0)}
+	case "outdated":
+		pv.Annotations[v1alpha1.TemplateAnnotation] = "earlier"
+	case "other": // made by hand
+		pv.Annotations, pv.Finalizers = nil, nil
+	case "foreign": // of another set with the same labels
+		pv.Annotations[v1alpha1.VolumeSetAnnotation] = "another"
+	case "retain":
+		pv.Spec.PersistentVolumeReclaimPolicy, pv.Finalizers = corev1.PersistentVolumeReclaimRetain, nil
+	default:
+		pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse(what)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		set     *v1alpha1.PersistentVolumeSet
+		volumes string
+		due     bool
+		create  int
+		remove  string
+	}{
+		"an empty set is filled":                     {set: newSet(3, 10), create: 3},
+		"no more at a time than slots":               {set: newSet(9, 10), create: 4},
+		"slots count as volumes":                     {set: newSet(3, 10, making("x", "y")), create: 1},
+		"a slot whose volume exists counts once":     {set: newSet(3, 10, making("x")), volumes: "x:available", create: 2},
+		"bound ones are replaced":                    {set: newSet(2, 10), volumes: "a:bound b:bound c:available", create: 1},
+		"a claim on its way is a bound one":          {set: newSet(1, 10), volumes: "a:binding", create: 1},
+		"never more than the maximum":                {set: newSet(5, 3), volumes: "a:bound b:bound", create: 1},
+		"total < maximum, not <=":                    {set: newSet(5, 2), volumes: "a:bound b:bound"},
+		"slots count against the maximum":            {set: newSet(5, 3, making("x", "y", "z"))},
+		"released ones fill the set":                 {set: newSet(2, 2), volumes: "a:released b:failed"},
+		"a volume being deleted fills it until gone": {set: newSet(2, 2), volumes: "a:deleting b:deleting"},
+		"fresh ones need no successor":               {set: newSet(2, 10), volumes: "a:fresh b:available"},
+		"hand-made ones count":                       {set: newSet(2, 10), volumes: "a:available:other b:available:other"},
+		"more than the maximum: the largest goes":    {set: newSet(0, 2), volumes: "a:available b:available:3Gi c:available:2Gi", remove: "b"},
+		"the largest go first, bound ones never":     {set: newSet(0, 1), volumes: "a:available b:bound:9Gi c:available:2Gi", remove: "c a"},
+		"none goes when all are bound":               {set: newSet(0, 1), volumes: "a:bound b:binding c:bound"},
+		"retained ones stay":                         {set: newSet(0, 1), volumes: "a:available:retain:5Gi b:available c:available:retain", remove: "b"},
+		"hand-made ones stay":                        {set: newSet(0, 1), volumes: "a:available:other:5Gi b:available", remove: "b"},
+		"another set's volumes stay":                 {set: newSet(0, 1), volumes: "a:available:foreign:5Gi b:available", remove: "b"},
+		"fresh ones stay until Kubernetes saw them":  {set: newSet(0, 1), volumes: "a:fresh:9Gi b:available", remove: "b"},
+		"a surplus is borne":                         {set: newSet(1, 9), volumes: "a:available b:available c:available:2Gi"},
+		"and goes when it is due":                    {set: newSet(1, 9), volumes: "a:available b:available c:available:2Gi", due: true, remove: "c a"},
+		"an outdated surplus goes at once":           {set: newSet(1, 9), volumes: "a:available:outdated:1Gi b:available", remove: "a"},
+		"outdated ones are replaced first":           {set: newSet(2, 9), volumes: "a:available:outdated b:available:outdated", create: 2},
+		"and go as successors come":                  {set: newSet(2, 9), volumes: "a:available:outdated b:available:outdated c:available d:fresh", remove: "a b"},
+		"in a full set one makes room":               {set: newSet(2, 2), volumes: "a:available:outdated b:available:outdated", remove: "a"},
+		"bound outdated ones stay":                   {set: newSet(0, 9), volumes: "a:bound:outdated"},
+		"a deleted set gives up the unbound ones":    {set: newSet(3, 9, leaving), volumes: "a:available b:bound c:available:retain d:released", remove: "a"},
+		"a deleted set creates none":                 {set: newSet(3, 9, leaving)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.set.Spec.MaximumReplicas = max(c.set.Spec.MaximumReplicas, 0)
+			census := count(c.set, world(t, c.set, c.volumes))
+			got := plan(c.set, census, 4, c.due)
+			if got.create != c.create {
+				t.Errorf("it creates %d, want %d", got.create, c.create)
+			}
+			var names []string
+			for _, v := range got.remove {
+				names = append(names, v.Name)
+			}
+			if want := strings.Fields(c.remove); !slices.Equal(names, want) {
+				t.Errorf("it removes %q, want %q", names, want)
+			}
+		})
+	}
+}
+
+// TestPlanSettles carries plans out, whatever claims do meanwhile, and holds each step against the invariants.
+func TestPlanSettles(t *testing.T) {
+	for seed := range uint64(300) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { newSimulation(t, seed).run() })
+	}
+}
+
+func TestFate(t *testing.T) {
+	set := newSet(1, 1)
+	for words, want := range map[string]ending{
+		"a:deleting":          erase,
+		"a:released":          erase,
+		"a:bound":             wait,
+		"a:binding":           wait,
+		"a:deleting:retain":   keep,
+		"a:released:retain":   keep,
+		"a:released:managed":  wait,
+		"a:available:managed": wait,
+	} {
+		name, managed := strings.CutSuffix(words, ":managed")
+		v := world(t, set, name)[0]
+		if managed {
+			v.Finalizers = append(v.Finalizers, provisionerFinalizer)
+		}
+		if got := fate(v); got != want {
+			t.Errorf("%s: %d, want %d", words, got, want)
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package volumeset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// reconciler brings sets closer to their specs.
+type reconciler struct {
+	client  client.Client
+	driver  Driver
+	filler  *filler
+	slots   int           // how many volumes of a set are made at a time
+	patient time.Duration // how long a surplus of unbound volumes is borne
+
+	mu      sync.Mutex
+	surplus map[string]time.Time // since when a set has had one
+}
+
+// round is one look at a set: what there is of it, and what is to be done.
+type round struct {
+	set      *v1alpha1.PersistentVolumeSet
+	class    *storagev1.StorageClass
+	settings v1alpha1.SlotClass // what the class says about volumes
+	volumes  []*corev1.PersistentVolume
+	census   census
+	actions  actions
+	problem  verdict       // what keeps the set from creating volumes
+	wait     time.Duration // until the next look, if nothing happens before
+}
+
+// Reconcile looks at one set.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	set := &v1alpha1.PersistentVolumeSet{}
+	if err := r.client.Get(ctx, request.NamespacedName, set); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	o := &round{set: set.DeepCopy()}
+	if err := r.readClass(ctx, o); err != nil || !r.serves(o) {
+		return ctrl.Result{}, err
+	}
+	if set.DeletionTimestamp == nil && controllerutil.AddFinalizer(o.set, v1alpha1.VolumeSetFinalizer) {
+		return ctrl.Result{}, r.client.Update(ctx, o.set) // The update comes back as an event.
+	}
+	err := r.settle(ctx, o)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil // The cache is behind.
+	}
+	return ctrl.Result{RequeueAfter: o.wait}, client.IgnoreNotFound(err)
+}
+
+// serves reports whether this manager's driver makes the volumes of the set.
+func (r *reconciler) serves(o *round) bool {
+	if o.set.Status.Driver != "" {
+		return o.set.Status.Driver == r.driver.Driver()
+	}
+	return o.class.Provisioner == r.driver.Driver()
+}
+
+// readClass finds the StorageClass of a set, and what is wrong with it.
+func (r *reconciler) readClass(ctx context.Context, o *round) error {
+	name := o.set.Spec.Template.Spec.StorageClassName
+	o.class = &storagev1.StorageClass{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.class)
+	if apierrors.IsNotFound(err) {
+		o.problem = verdict{reasonClassNotFound, fmt.Sprintf("the StorageClass %q of the template does not exist: create it, or name another", name)}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if driver := o.set.Status.Driver; driver != "" && o.class.Provisioner != driver {
+		o.problem = verdict{reasonClassUnusable, fmt.Sprintf("the StorageClass %q is of the provisioner %s, and the set is served by %s: create another set",
+			name, o.class.Provisioner, driver)}
+		return nil
+	}
+	settings, unusable := slotClass(o.class)
+	if unusable != nil {
+		o.problem = verdict{reasonClassUnusable, unusable.Error()}
+	}
+	o.settings = settings
+	return nil
+}
+
+// settle counts, plans, and carries the plan out.
+func (r *reconciler) settle(ctx context.Context, o *round) (err error) {
+	if o.volumes, err = r.volumes(ctx, o.set); err != nil {
+		return err
+	}
+	o.census = count(o.set, o.volumes)
+	r.plan(o)
+	if err := r.save(ctx, o); err != nil {
+		return err
+	}
+	for _, slot := range o.set.Status.Slots {
+		r.filler.fill(slotKey{set: o.set.Name, slot: slot.Name})
+	}
+	if err := r.remove(ctx, o.actions.remove); err != nil {
+		return err
+	}
+	if o.set.DeletionTimestamp != nil && len(o.set.Status.Slots) == 0 && len(o.actions.remove) == 0 && o.census.fresh == 0 {
+		controllerutil.RemoveFinalizer(o.set, v1alpha1.VolumeSetFinalizer)
+		return r.client.Update(ctx, o.set)
+	}
+	return nil
+}
+
+// plan decides what to do now, and what to wait for.
+func (r *reconciler) plan(o *round) {
+	due, wait := r.isDue(o.set.Name)
+	o.actions, o.wait = plan(o.set, o.census, r.slots, due), wait
+	if r.bear(o.set.Name, o.actions.surplus) {
+		o.wait = r.patient
+	}
+	if o.problem.reason != "" { // The class cannot be used.
+		o.actions.create = 0
+		return
+	}
+	f := r.filler.failure(o.set.Name)
+	if f.err == nil {
+		return
+	}
+	o.problem = verdict{reasonRefused, f.err.Error()}
+	if pause := time.Until(f.until); pause > 0 && o.actions.create > 0 {
+		o.actions.create, o.wait = 0, pause
+	}
+}
+
+// save writes the status: what there is, and the slots of the volumes to be created. Nothing is asked of the driver before.
+func (r *reconciler) save(ctx context.Context, o *round) error {
+	before := o.set.Status.DeepCopy()
+	s := &o.set.Status
+	s.Driver = r.driver.Driver()
+	s.Slots = slices.DeleteFunc(s.Slots, func(slot v1alpha1.VolumeSlot) bool { return o.census.fulfilled[slot.Name] })
+	if number := o.actions.create; number > 0 {
+		all, err := r.places(ctx, o.class)
+		if err != nil {
+			return err
+		}
+		s.Slots = newSlots(o.set, o.settings, number, all, used(o.volumes))
+		o.census.slots, o.census.total = o.census.slots+number, o.census.total+number
+	}
+	write(o.set, o.census, judge(o.set, o.census, o.problem))
+	if equality.Semantic.DeepEqual(before, s) {
+		return nil
+	}
+	return r.client.Status().Update(ctx, o.set)
+}
+
+// volumes returns the PersistentVolumes of a set. They belong to the cache and must not be changed.
+func (r *reconciler) volumes(ctx context.Context, set *v1alpha1.PersistentVolumeSet) ([]*corev1.PersistentVolume, error) {
+	var list corev1.PersistentVolumeList
+	if err := r.client.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector(set)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	volumes := make([]*corev1.PersistentVolume, len(list.Items))
+	for i := range list.Items {
+		volumes[i] = &list.Items[i]
+	}
+	return volumes, nil
+}
+
+// places returns where volumes of the class can be, none for a driver whose volumes can be reached from everywhere.
+func (r *reconciler) places(ctx context.Context, class *storagev1.StorageClass) ([]place, error) {
+	if !r.driver.HasTopology() {
+		return nil, nil
+	}
+	var drivers storagev1.CSINodeList
+	if err := r.client.List(ctx, &drivers, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	nodes := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
+	if err := r.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	labels := make(map[string]map[string]string, len(nodes.Items))
+	for _, node := range nodes.Items {
+		labels[node.Name] = node.Labels
+	}
+	return places(r.driver.Driver(), drivers.Items, labels, class.AllowedTopologies), nil
+}
+
+// isDue reports whether a set's surplus has been borne for long enough, and else how long it still is.
+func (r *reconciler) isDue(set string) (due bool, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, ok := r.surplus[set]
+	if !ok {
+		return false, 0
+	}
+	wait = r.patient - time.Since(since)
+	return wait <= 0, max(0, wait)
+}
+
+// bear notes whether a set has a surplus, and reports whether that is new.
+func (r *reconciler) bear(set string, surplus bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, before := r.surplus[set]
+	switch {
+	case surplus && !before:
+		r.surplus[set] = time.Now()
+	case !surplus:
+		delete(r.surplus, set)
+	}
+	return surplus && !before
+}

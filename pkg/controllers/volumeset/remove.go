@@ -1,0 +1,99 @@
+package volumeset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+)
+
+// provisionerFinalizer is on a PersistentVolume while csi-provisioner means to delete its volume.
+const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer"
+
+// remove begins the deletion of unbound volumes. The resource version holds each to the state in which it was seen: one that
+// has been bound since is left alone.
+func (r *reconciler) remove(ctx context.Context, volumes []*corev1.PersistentVolume) error {
+	for _, v := range volumes {
+		seen := client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}
+		if err := r.client.Delete(ctx, v, seen); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remover finishes the deletion of PersistentVolumes that bear our finalizer, whoever began it.
+type remover struct {
+	client client.Client
+	live   client.Reader // reads past the cache
+	driver Driver
+}
+
+// Reconcile looks at one PersistentVolume.
+func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	v := &corev1.PersistentVolume{}
+	if err := r.client.Get(ctx, request.NamespacedName, v); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.isOurs(v) {
+		return ctrl.Result{}, nil
+	}
+	// The decision to delete data is made on what is true now.
+	if err := r.live.Get(ctx, request.NamespacedName, v); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.isOurs(v) {
+		return ctrl.Result{}, nil
+	}
+	switch fate(v) {
+	case wait:
+		return ctrl.Result{}, nil
+	case erase:
+		if err := r.driver.Delete(ctx, v.Spec.CSI.VolumeHandle); err != nil {
+			return ctrl.Result{}, fmt.Errorf("the volume of %s was not deleted: %s", v.Name, csiclient.Message(err))
+		}
+	case keep:
+	}
+	controllerutil.RemoveFinalizer(v, v1alpha1.VolumeSetFinalizer)
+	err := r.client.Update(ctx, v)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: firstPause}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+func (r *remover) isOurs(v *corev1.PersistentVolume) bool {
+	return v.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSetFinalizer) &&
+		v.Spec.CSI != nil && v.Spec.CSI.Driver == r.driver.Driver()
+}
+
+// ending is what becomes of the volume of a PersistentVolume that is being deleted.
+type ending int
+
+const (
+	wait  ending = iota // for somebody else
+	erase               // the volume too
+	keep                // the volume
+)
+
+// fate decides about the volume of a PersistentVolume that is being deleted.
+func fate(v *corev1.PersistentVolume) ending {
+	isReleased := v.Status.Phase == corev1.VolumeReleased
+	switch {
+	case slices.Contains(v.Finalizers, provisionerFinalizer):
+		return wait // csi-provisioner deletes it once it is released.
+	case v.Spec.ClaimRef != nil && !isReleased:
+		return wait // A claim holds it, and Kubernetes protects it.
+	case v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
+		return keep
+	}
+	return erase // Of a released one csi-provisioner has deleted the volume, or somebody else the object: once more does no harm.
+}

@@ -1,0 +1,54 @@
+package volumeset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+const (
+	// reserved begins the names of class parameters that are for the sidecars; the driver is not given them.
+	reserved = "csi.storage.k8s.io/"
+	// fsTypeParameter names the filesystem of a class's volumes.
+	fsTypeParameter = reserved + "fstype"
+)
+
+// slotClass takes from a StorageClass what a volume depends on.
+func slotClass(class *storagev1.StorageClass) (v1alpha1.SlotClass, error) {
+	c := v1alpha1.SlotClass{MountOptions: class.MountOptions, FSType: class.Parameters[fsTypeParameter]}
+	for _, key := range slices.Sorted(maps.Keys(class.Parameters)) {
+		switch {
+		case key == fsTypeParameter:
+		case strings.HasPrefix(key, reserved):
+			return c, fmt.Errorf("the parameter %q of StorageClass %s cannot be honoured: volumes of a set are created without"+
+				" secrets and before there is a claim; use a class without it", key, class.Name)
+		default:
+			if c.Parameters == nil {
+				c.Parameters = map[string]string{}
+			}
+			c.Parameters[key] = class.Parameters[key]
+		}
+	}
+	return c, nil
+}
+
+// newSlots returns the set's slots with so many more. Places are those that volumes can be in, none for a driver without
+// topology; used are those of the unbound volumes.
+func newSlots(set *v1alpha1.PersistentVolumeSet, class v1alpha1.SlotClass, number int, places, used []place) []v1alpha1.VolumeSlot {
+	all := slices.Clone(set.Status.Slots)
+	for _, slot := range all {
+		used = append(used, slot.Segments)
+	}
+	for range number {
+		segments := spread(places, used)
+		used = append(used, segments)
+		all = append(all, v1alpha1.VolumeSlot{Name: "pvs-" + uuid.NewString(), Template: set.Spec.Template, Class: class, Segments: segments})
+	}
+	return all
+}

@@ -1,0 +1,66 @@
+package volumeset
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// The reasons of the condition Ready.
+const (
+	reasonFilled        = "Filled"
+	reasonFilling       = "Filling"
+	reasonMaximum       = "MaximumReached"
+	reasonRefused       = "CreationFailed"
+	reasonClassNotFound = "StorageClassNotFound"
+	reasonClassUnusable = "StorageClassUnusable"
+)
+
+// verdict is what the condition Ready says.
+type verdict struct{ reason, message string }
+
+// judge says whether enough volumes are ready and, if not, why. Problem is what keeps the set from creating any, or empty.
+func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict {
+	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
+	missing := minimum - c.ready
+	switch {
+	case missing <= 0:
+		return verdict{reasonFilled, fmt.Sprintf("%d volumes are ready; %d are wanted", c.ready, minimum)}
+	case problem.reason != "":
+		return problem
+	case c.slots == 0 && c.fresh == 0 && c.total >= maximum:
+		others := c.total - c.bound - c.unbound() - c.deleting
+		return verdict{reasonMaximum, fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed, %d being deleted;"+
+			" raise maximumReplicas, or delete PersistentVolumes that nobody needs", c.ready, minimum, c.total, maximum, c.bound, others, c.deleting)}
+	}
+	return verdict{reasonFilling, fmt.Sprintf("%d volumes are ready, %d are wanted, and %d are being created", c.ready, minimum, c.slots+c.fresh)}
+}
+
+// write puts a census and a verdict into the status.
+func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
+	s := &set.Status
+	s.ObservedGeneration = set.Generation
+	s.BoundReplicas, s.UnboundReplicas = int32(c.bound), int32(c.ready)        //nolint:gosec // The API server bounds them.
+	s.CreatingReplicas, s.DeletingReplicas = int32(c.slots), int32(c.deleting) //nolint:gosec // The API server bounds them.
+	s.Selector = selector(set).String()
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message, ObservedGeneration: set.Generation,
+	}
+	if v.reason == reasonFilled {
+		condition.Status = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&s.Conditions, condition)
+}
+
+// selector selects the volumes of a set.
+func selector(set *v1alpha1.PersistentVolumeSet) labels.Selector {
+	wanted := labels.Set{}
+	for key, value := range set.Spec.Selector {
+		wanted[key] = string(value)
+	}
+	return labels.SelectorFromSet(wanted)
+}

@@ -1,0 +1,57 @@
+package volumeset
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+)
+
+// provisionedBy is the annotation by which csi-provisioner knows the volumes that it deletes after their release.
+const provisionedBy = "pv.kubernetes.io/provisioned-by"
+
+// request is what the driver is asked for a slot.
+func request(slot v1alpha1.VolumeSlot) csiclient.Request {
+	parameters := map[string]string{reserved + "pv/name": slot.Name}
+	maps.Copy(parameters, slot.Class.Parameters)
+	spec := slot.Template.Spec
+	return csiclient.Request{
+		Name: slot.Name, SizeBytes: spec.Capacity.Value(), AccessModes: spec.AccessModes, VolumeMode: spec.VolumeMode,
+		FSType: slot.Class.FSType, MountOptions: slot.Class.MountOptions, Parameters: parameters, Segments: slot.Segments,
+	}
+}
+
+// persistentVolume is the object for the volume that the driver made for a slot.
+func persistentVolume(driver string, set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot, v csiclient.Volume) *corev1.PersistentVolume {
+	spec, mode := slot.Template.Spec, slot.Template.Spec.VolumeMode
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: slot.Name, Labels: map[string]string{}, Annotations: map[string]string{}},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:    corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(v.SizeBytes, resource.BinarySI)},
+			AccessModes: spec.AccessModes, VolumeMode: &mode, MountOptions: slot.Class.MountOptions,
+			StorageClassName: spec.StorageClassName, PersistentVolumeReclaimPolicy: spec.PersistentVolumeReclaimPolicy,
+			NodeAffinity: affinity(v.Places),
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: driver, VolumeHandle: v.Handle, VolumeAttributes: v.Context,
+			}},
+		},
+	}
+	if mode != corev1.PersistentVolumeBlock {
+		pv.Spec.CSI.FSType = slot.Class.FSType
+	}
+	for key, value := range slot.Template.Metadata.Labels {
+		pv.Labels[key] = string(value)
+	}
+	maps.Copy(pv.Annotations, slot.Template.Metadata.Annotations)
+	pv.Annotations[provisionedBy] = driver
+	pv.Annotations[v1alpha1.VolumeSetAnnotation] = string(set.UID)
+	pv.Annotations[v1alpha1.TemplateAnnotation] = templateDigest(slot.Template)
+	if spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		pv.Finalizers = []string{v1alpha1.VolumeSetFinalizer}
+	}
+	return pv
+}
