@@ -7,7 +7,8 @@ COPY . .
 ARG VERSION=dev
 # grpcnotrace: see hack/slim. With a vendor folder in the context, as hack/image makes one, nothing is downloaded here.
 RUN --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o /stowage ./cmd/driver
+    CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o /stowage ./cmd/driver \
+ && CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o /stowage-manager ./cmd/manager
 
 FROM debian:bookworm-slim
 # The programs that make, check and grow filesystems. Mounting needs none: the driver uses system calls.
@@ -17,7 +18,7 @@ RUN apt-get update -qq \
  && cd /tmp && apt-get download -qq xfsprogs && dpkg --install --force-depends xfsprogs_*.deb \
  && rm -rf /tmp/* /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/*
 COPY LICENSE /usr/share/doc/stowage/LICENSE
-COPY --from=build /stowage /stowage
+COPY --from=build /stowage /stowage-manager /
 ARG VERSION=dev
 LABEL org.opencontainers.image.title="Stowage" \
       org.opencontainers.image.description="CSI driver for local disks, NFS and cloud disks" \
