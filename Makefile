@@ -170,6 +170,7 @@ lint: $(LINTER) ## Check the rules of the house.
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## Write the files that are generated from the code.
 	$(CONTROLLER_GEN) object crd paths=./pkg/apis/... output:crd:dir=deploy/kubernetes/crds
+	cp deploy/kubernetes/crds/stowage.dev_*.yaml deploy/charts/stowage/crds/
 	$(GO) run ./hack/paramdoc > docs/parameters.md.new
 	mv docs/parameters.md.new docs/parameters.md
 

@@ -21,6 +21,9 @@ func TestSchema(t *testing.T) {
 		"level":              {"log": map[string]any{"level": "debug"}},
 		"a sidecar's port":   {"metricsPort": 9810},
 		"a controller's too": {"metricsPort": 9800}, // of nfs, ten higher
+		"the manager's port": {"metricsPort": 9815},
+		"manager, unsaid":    {"manager": map[string]any{"replicas": 2}},
+		"manager as text":    {"manager": map[string]any{"enabled": "true"}},
 		"pool's key":         pool(map[string]any{"name": "a", "type": "image", "size": "1Gi"}),
 		"pool's type":        pool(map[string]any{"name": "a", "type": "lvm"}),
 		"relative pool":      pool(map[string]any{"name": "a", "type": "image", "path": "srv"}),

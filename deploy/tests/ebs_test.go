@@ -36,7 +36,11 @@ func TestNodesOfEBS(t *testing.T) {
 
 // TestOneTokenOfAWS checks that EKS gives the token for the role in AWS to the driver only.
 func TestOneTokenOfAWS(t *testing.T) {
-	for id, pod := range pods(t, kustomized(t, "kubernetes/overlays/ebs")) {
+	all := pods(t, kustomized(t, "kubernetes/overlays/ebs"))
+	for id, pod := range pods(t, kustomized(t, "kubernetes/overlays/ebs-manager")) {
+		all[id+" with the manager"] = pod
+	}
+	for id, pod := range all {
 		var others []string
 		for _, c := range pod.Spec.Containers {
 			if c.Name != "stowage" {

@@ -1,32 +1,43 @@
 package tests
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
 // install is one thing that can be installed in two ways.
 type install struct {
 	name       string
+	backend    string         // whose name the objects have, as in stowage-local
+	manager    bool           // whether the manager of PersistentVolumeSets is beside the driver
 	folder     string         // the kustomization, relative to deploy/
 	values     map[string]any // the chart's values for the same
 	schemaless bool           // whether the backend is yet to come, and only the bases for it are here
 }
 
+// installs are all installs, each backend's without and with the manager of PersistentVolumeSets.
 func installs() []install {
-	return []install{
-		{name: "local-standalone", folder: "kubernetes/overlays/local-standalone", values: map[string]any{}},
-		{
-			name: "nfs", folder: "kubernetes/overlays/nfs",
-			values: map[string]any{
-				"backend":   "nfs",
-				"csiDriver": map[string]any{"attachRequired": false},
-				"node":      map[string]any{"hostNetwork": true},
-			},
-		},
-		{name: "ebs", folder: "kubernetes/overlays/ebs", values: map[string]any{"backend": "ebs"}},
-		{name: "attaching", folder: "tests/testdata/attaching", schemaless: true, values: map[string]any{"backend": "attaching"}},
+	all := []install{
+		{name: "local-standalone", values: map[string]any{}},
+		{name: "nfs", values: map[string]any{
+			"backend": "nfs", "csiDriver": map[string]any{"attachRequired": false}, "node": map[string]any{"hostNetwork": true},
+		}},
+		{name: "ebs", values: map[string]any{"backend": "ebs"}},
 	}
+	for _, in := range slices.Clone(all) {
+		in.name, in.manager, in.values = in.name+"-manager", true, maps.Clone(in.values)
+		in.values["manager"] = map[string]any{"enabled": true}
+		all = append(all, in)
+	}
+	for i := range all {
+		all[i].folder = "kubernetes/overlays/" + all[i].name
+		all[i].backend, _, _ = strings.Cut(all[i].name, "-")
+	}
+	return append(all, install{
+		name: "attaching", backend: "attaching", folder: "tests/testdata/attaching", schemaless: true, values: map[string]any{"backend": "attaching"},
+	})
 }
 
 // classValues are the values with which the chart makes the classes of kubernetes/examples/local.

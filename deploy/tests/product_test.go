@@ -1,7 +1,9 @@
 package tests
 
 import (
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,21 +13,58 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestFlags checks that the driver is given flags that it has.
+// TestFlags checks that driver and manager are given flags that they have.
 func TestFlags(t *testing.T) {
-	source, err := os.ReadFile("../../cmd/driver/options.go")
+	driver, manager := source(t, "driver/options.go"), source(t, "manager/main.go")
+	for _, in := range installs() {
+		for id, pod := range pods(t, kustomized(t, in.folder)) {
+			checkFlags(t, id, driver, container(t, pod, "stowage").Args[1:])
+			if in.manager && !strings.HasPrefix(id, "DaemonSet/") {
+				checkFlags(t, id, manager, container(t, pod, "manager").Args)
+			}
+		}
+	}
+}
+
+// source reads a file of a program.
+func source(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../cmd/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, in := range installs() {
-		for id, pod := range pods(t, kustomized(t, in.folder)) {
-			for _, arg := range container(t, pod, "stowage").Args[1:] {
-				flag, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
-				if !strings.Contains(string(source), `"`+flag+`"`) {
-					t.Errorf("%s: the driver has no flag --%s", id, flag)
-				}
-			}
+	return string(text)
+}
+
+func checkFlags(t *testing.T, id, source string, args []string) {
+	t.Helper()
+	for _, arg := range args {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if !strings.Contains(source, `"`+flag+`"`) {
+			t.Errorf("%s: the program has no flag --%s", id, flag)
 		}
+	}
+}
+
+// TestDefinitions checks that Helm makes the same CustomResourceDefinitions as kustomize. Helm wants them in the chart.
+func TestDefinitions(t *testing.T) {
+	folders := map[string]map[string]string{}
+	for _, folder := range []string{"../kubernetes/crds", "../charts/stowage/crds"} {
+		files, err := filepath.Glob(folder + "/stowage.dev_*.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders[folder] = map[string]string{}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folders[folder][filepath.Base(file)] = string(text)
+		}
+	}
+	if len(folders["../kubernetes/crds"]) == 0 || !maps.Equal(folders["../kubernetes/crds"], folders["../charts/stowage/crds"]) {
+		t.Error("deploy/charts/stowage/crds is not as deploy/kubernetes/crds: run make generate")
 	}
 }
 

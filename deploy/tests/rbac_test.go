@@ -58,6 +58,17 @@ func rights() []right {
 		{"capacity", "storage.k8s.io", "csistoragecapacities", "list,watch,create,update,delete", "publishes the room of the pools"},
 		{"capacity", core, "pods", "get", "finds the owner of its own pod, which the published objects then belong to"},
 
+		{"manager", "stowage.dev", "persistentvolumesets", "get,list,watch,update",
+			"takes sets as orders, reads one past its cache before it asks for a volume, and holds one by a finalizer until its unbound volumes are gone"},
+		{"manager", "stowage.dev", "persistentvolumesets/status", "update", "writes the volumes that it is about to create, and what there is"},
+		{"manager", core, "persistentvolumes", "get,list,watch,create,update,delete",
+			"counts the volumes of sets, creates them, deletes unbound ones, and removes its finalizer once the driver has deleted the volume"},
+		{"manager", "storage.k8s.io", "storageclasses", "list,watch", "reads the parameters of a set's class"},
+		{"manager", "storage.k8s.io", "csinodes", "list,watch", "reads which labels are the driver's topology keys"},
+		{"manager", core, "nodes", "list,watch", "reads the topology labels of nodes"},
+		{"manager-election", "coordination.k8s.io", "leases", "get,create,update", "of the managers of a driver, one acts"},
+		{"manager-election", core, "events", "create,patch", "tells the lease which manager leads"},
+
 		{"node", core, "nodes", "get",
 			"reads its instance from spec.providerID of its Node, where a pod does not reach the instance's metadata service (a hop limit of 1)"},
 
@@ -65,11 +76,11 @@ func rights() []right {
 	}
 }
 
-// rolesOf are the roles that an install has, each with its kind.
-func rolesOf(name string) map[string]string {
+// roles are those that an install has, each with its kind.
+func (in install) roles() map[string]string {
 	roles := map[string]string{"provisioner": "ClusterRole", "resizer": "ClusterRole", "snapshotter": "ClusterRole"}
-	switch name {
-	case "local-standalone":
+	switch in.backend {
+	case "local":
 		roles["capacity"] = "Role"
 	case "attaching":
 		roles["attacher"], roles["leader-election"] = "ClusterRole", "Role"
@@ -77,6 +88,9 @@ func rolesOf(name string) map[string]string {
 		roles["attacher"], roles["leader-election"], roles["node"] = "ClusterRole", "Role", "ClusterRole"
 	default:
 		roles["leader-election"] = "Role"
+	}
+	if in.manager {
+		roles["manager"], roles["manager-election"] = "ClusterRole", "Role"
 	}
 	return roles
 }
@@ -90,7 +104,7 @@ func TestRights(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
 			var want []string
-			for role, kind := range rolesOf(in.name) {
+			for role, kind := range in.roles() {
 				for _, r := range rights() {
 					if r.role == role {
 						want = append(want, fmt.Sprintf("%s %s: %s/%s %s", kind, role, r.group, r.resource, r.verbs))

@@ -18,7 +18,7 @@ func TestContainers(t *testing.T) {
 					switch {
 					case c.Name == "stowage" && !controller:
 						checkPrivileged(t, id, c)
-					case c.Name == "stowage" && in.name == "nfs":
+					case c.Name == "stowage" && in.backend == "nfs":
 						checkPrivateMounts(t, id, pod.Spec.SecurityContext, c)
 					default:
 						checkTight(t, id, pod.Spec.SecurityContext, c)
@@ -105,15 +105,15 @@ func checkEveryone(t *testing.T, id string, c corev1.Container) {
 	}
 }
 
-// asksForItself are the installs in which the driver on a node asks the API server for its own Node.
-func asksForItself() []string { return []string{"ebs"} }
+// asksForItself reports whether the driver on a node asks the API server for its own Node.
+func (in install) asksForItself() bool { return in.backend == "ebs" }
 
 // TestTokens checks that a token of the API server is in those containers only that speak to it.
 func TestTokens(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
-			speakers := []string{"csi-provisioner", "csi-resizer", "csi-snapshotter", "csi-attacher"}
-			if strings.HasPrefix(id, "DaemonSet/") && slices.Contains(asksForItself(), in.name) {
+			speakers := []string{"csi-provisioner", "csi-resizer", "csi-snapshotter", "csi-attacher", "manager"}
+			if strings.HasPrefix(id, "DaemonSet/") && in.asksForItself() {
 				speakers = []string{"stowage"}
 			}
 			if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto {
@@ -147,7 +147,7 @@ func TestNodesHaveNoRights(t *testing.T) {
 				}
 			}
 			var want []string
-			if slices.Contains(asksForItself(), in.name) {
+			if in.asksForItself() {
 				want = []string{"api"}
 			}
 			if !slices.Equal(given, want) {

@@ -229,6 +229,39 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
       mountPath: /csi
 {{- end }}
 
+{{/* The manager of PersistentVolumeSets. Beside the values, "socket" and "split" as for a sidecar. */}}
+{{- define "stowage.manager" -}}
+- name: manager
+  image: {{ include "stowage.image" .root }}
+  imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+  command: [/stowage-manager]
+  args:
+    - --csi-address=/csi/csi.sock
+    - --namespace=$(NAMESPACE)
+    - --http-endpoint=:9815
+    - --log-format={{ .root.Values.log.format }}
+    - --v={{ .root.Values.log.level }}
+    {{- with .root.Values.manager.extraArgs }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  env:
+    - name: NAMESPACE
+      valueFrom:
+        fieldRef:
+          fieldPath: metadata.namespace
+  ports:
+    - name: manager
+      containerPort: 9815
+  resources: {{- toYaml .root.Values.manager.resources | nindent 4 }}
+  securityContext: {{- include (ternary "stowage.tight" "stowage.tightBesideRoot" .split) .root | nindent 4 }}
+  volumeMounts:
+    - name: {{ .socket }}
+      mountPath: /csi
+    - name: api
+      mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+      readOnly: true
+{{- end }}
+
 {{/* Root as the owner of the kubelet's folder of plugins, without any of root's capabilities. */}}
 {{- define "stowage.registrar" -}}
 - name: node-driver-registrar
