@@ -14,6 +14,7 @@ type census struct {
 	ready    int // a claim can bind to them now
 	fresh    int // Kubernetes has not looked at them yet
 	deleting int
+	leaving  int // of those that are being deleted, the ones that no claim keeps
 	slots    int // slots without a PersistentVolume
 
 	// current are unbound volumes that are as the template says, or not ours to replace; outdated are ours, of an earlier template.
@@ -49,6 +50,9 @@ func (c *census) add(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolu
 	switch {
 	case v.DeletionTimestamp != nil:
 		c.deleting++
+		if v.Spec.ClaimRef == nil {
+			c.leaving++
+		}
 		return
 	case v.Status.Phase == corev1.VolumeReleased, v.Status.Phase == corev1.VolumeFailed:
 		return // They fill the set, and are nobody's.

@@ -75,6 +75,13 @@ func (f *filler) fill(key slotKey) {
 	}
 }
 
+// forget forgets what was wrong with a set that is gone: another of its name begins anew.
+func (f *filler) forget(set string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.failures, set)
+}
+
 // failure returns why a set gets no volumes now; its error is nil when nothing is wrong.
 func (f *filler) failure(set string) failure {
 	f.mu.Lock()
@@ -103,7 +110,7 @@ func (f *filler) next(ctx context.Context) bool {
 		return false
 	}
 	defer f.queue.Done(key)
-	err := f.attempt(ctx, key)
+	gone, err := f.attempt(ctx, key)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -115,16 +122,17 @@ func (f *filler) next(ctx context.Context) bool {
 			refused = true
 		}
 	}
-	f.note(key, err, refused)
+	f.note(key, err, gone || refused)
 	f.changed(key.set)
 	return true
 }
 
-// note remembers how an attempt ended.
-func (f *filler) note(key slotKey, err error, refused bool) {
+// note remembers how an attempt ended. A slot that has its volume is looked at until it is gone, since the object may be deleted
+// before anybody counts it; ever later, since it goes as soon as the cache has the object.
+func (f *filler) note(key slotKey, err error, ended bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err == nil || refused {
+	if ended {
 		f.queue.Forget(key)
 		delete(f.begun, key)
 	} else {
@@ -137,7 +145,7 @@ func (f *filler) note(key slotKey, err error, refused bool) {
 	f.log.Warn("a volume was not created", "set", key.set, "volume", key.slot, "error", err)
 	last := f.failures[key.set]
 	last.err = err
-	if refused {
+	if ended {
 		pause := min(lastPause, firstPause<<min(last.times, 10))
 		last.times, last.until = last.times+1, time.Now().Add(pause)
 	}
@@ -156,14 +164,14 @@ func isRefusal(err error) bool {
 
 // attempt creates the volume of a slot and its PersistentVolume. A slot that is gone needs nothing: another manager may have
 // filled it. It is read past the cache right before the driver is asked, so that a manager that lost its lease long ago asks for nothing.
-func (f *filler) attempt(ctx context.Context, key slotKey) error {
+func (f *filler) attempt(ctx context.Context, key slotKey) (gone bool, err error) {
 	set := &v1alpha1.PersistentVolumeSet{}
 	if err := f.live.Get(ctx, client.ObjectKey{Name: key.set}, set); err != nil {
-		return client.IgnoreNotFound(err)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
 	at := slices.IndexFunc(set.Status.Slots, func(s v1alpha1.VolumeSlot) bool { return s.Name == key.slot })
 	if at < 0 {
-		return nil
+		return true, nil
 	}
 	slot := set.Status.Slots[at]
 	call, cancel := context.WithTimeout(ctx, f.timeout)
@@ -172,15 +180,15 @@ func (f *filler) attempt(ctx context.Context, key slotKey) error {
 	if err != nil {
 		text := fmt.Errorf("the driver did not create %s: %s", slot.Name, csiclient.Message(err))
 		if csiclient.IsFinal(err) {
-			return refusal{text}
+			return false, refusal{text}
 		}
-		return text
+		return false, text
 	}
 	err = f.client.Create(ctx, persistentVolume(f.driver.Driver(), set, slot, volume))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("the PersistentVolume of %s was not created: %w", slot.Name, err)
+		return false, fmt.Errorf("the PersistentVolume of %s was not created: %w", slot.Name, err)
 	}
-	return nil
+	return false, nil
 }
 
 // drop removes a slot that will have no volume.

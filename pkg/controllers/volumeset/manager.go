@@ -6,12 +6,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -47,6 +49,7 @@ func Add(m ctrl.Manager, o Options) error {
 	}
 	err := ctrl.NewControllerManagedBy(m).Named("volumeset").For(&v1alpha1.PersistentVolumeSet{}).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(sets.setsOf)).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(sets.setsOfClass)).
 		WatchesRawSource(source.TypedChannel(changes, handler.TypedFuncs[string, reconcile.Request]{GenericFunc: enqueue})).
 		Complete(sets)
 	if err != nil {
@@ -56,17 +59,34 @@ func Add(m ctrl.Manager, o Options) error {
 		return object.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(object, v1alpha1.VolumeSetFinalizer)
 	})
 	return ctrl.NewControllerManagedBy(m).Named("volumeset-removal").For(&corev1.PersistentVolume{}, builder.WithPredicates(isOurs)).
-		Complete(&remover{client: m.GetClient(), live: m.GetAPIReader(), driver: o.Driver})
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause),
+		}).
+		Complete(&remover{client: m.GetClient(), live: m.GetAPIReader(), driver: o.Driver, timeout: o.Timeout})
 }
 
 // setsOf returns the sets that a PersistentVolume counts in.
-func (r *reconciler) setsOf(ctx context.Context, volume client.Object) (requests []reconcile.Request) {
+func (r *reconciler) setsOf(ctx context.Context, volume client.Object) []reconcile.Request {
+	return r.setsThat(ctx, func(set *v1alpha1.PersistentVolumeSet) bool {
+		return selector(set).Matches(labels.Set(volume.GetLabels()))
+	})
+}
+
+// setsOfClass returns the sets whose volumes are of a StorageClass.
+func (r *reconciler) setsOfClass(ctx context.Context, class client.Object) []reconcile.Request {
+	return r.setsThat(ctx, func(set *v1alpha1.PersistentVolumeSet) bool {
+		return set.Spec.Template.Spec.StorageClassName == class.GetName()
+	})
+}
+
+func (r *reconciler) setsThat(ctx context.Context, are func(*v1alpha1.PersistentVolumeSet) bool) (requests []reconcile.Request) {
 	var all v1alpha1.PersistentVolumeSetList
 	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // The cache is closing.
 	}
 	for i := range all.Items {
-		if selector(&all.Items[i]).Matches(labels.Set(volume.GetLabels())) {
+		if are(&all.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: all.Items[i].Name}})
 		}
 	}

@@ -32,13 +32,13 @@ func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) acti
 	surplus := min(c.unbound()-minimum, len(c.removable))
 	a.surplus = surplus > 0
 	switch {
-	case c.total > maximum:
-		a.remove = take(c.removable, c.total-maximum, bySize)
+	case c.total-c.leaving > maximum:
+		a.remove = take(c.removable, c.total-c.leaving-maximum, bySize)
 	case missing <= 0 && due:
 		a.remove = take(c.removable, surplus, outdatedFirst(set))
 	case missing <= 0:
 		a.remove = take(c.removable, min(c.outdated, surplus), outdatedFirst(set))
-	case c.outdated > 0 && c.slots == 0 && c.total == maximum:
+	case c.outdated > 0 && c.slots == 0 && c.leaving == 0 && c.total >= maximum:
 		a.remove = take(c.removable, 1, outdatedFirst(set)) // It makes room for its successor.
 	}
 	return a

@@ -70,9 +70,9 @@ func describe(t *testing.T, pv *corev1.PersistentVolume, what string) {
 	case "released":
 		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeReleased, &corev1.ObjectReference{Name: "claim"}
 	case "failed":
-		pv.Status.Phase = corev1.VolumeFailed
+		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeFailed, &corev1.ObjectReference{Name: "claim"}
 	case "deleting":
-		pv.Status.Phase, pv.DeletionTimestamp = corev1.VolumeAvailable, &metav1.Time{Time: time.Unix(1, 0)}
+		pv.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	case "outdated":
 		pv.Annotations[v1alpha1.TemplateAnnotation] = "earlier"
 	case "other": // made by hand
@@ -121,6 +121,9 @@ func TestPlan(t *testing.T) {
 		"and go as successors come":                  {set: newSet(2, 9), volumes: "a:available:outdated b:available:outdated c:available d:fresh", remove: "a b"},
 		"in a full set one makes room":               {set: newSet(2, 2), volumes: "a:available:outdated b:available:outdated", remove: "a"},
 		"bound outdated ones stay":                   {set: newSet(0, 9), volumes: "a:bound:outdated"},
+		"what is being deleted is not counted twice": {set: newSet(0, 2), volumes: "a:deleting b:available c:available d:available:2Gi", remove: "d"},
+		"one makes room at a time":                   {set: newSet(2, 2), volumes: "a:deleting b:available:outdated"},
+		"a bound one that is deleted by hand stays":  {set: newSet(2, 3), volumes: "a:bound:deleting b:available:outdated c:available:outdated", remove: "b"},
 		"a deleted set gives up the unbound ones":    {set: newSet(3, 9, leaving), volumes: "a:available b:bound c:available:retain d:released", remove: "a"},
 		"a deleted set creates none":                 {set: newSet(3, 9, leaving)},
 	} {
@@ -158,6 +161,8 @@ func TestFate(t *testing.T) {
 		"a:binding":           wait,
 		"a:deleting:retain":   keep,
 		"a:released:retain":   keep,
+		"a:failed":            erase, // csi-provisioner has given up, or has done it.
+		"a:failed:managed":    wait,
 		"a:released:managed":  wait,
 		"a:available:managed": wait,
 	} {

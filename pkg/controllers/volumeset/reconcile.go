@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
 // reconciler brings sets closer to their specs.
@@ -46,21 +47,49 @@ type round struct {
 // Reconcile looks at one set.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	set := &v1alpha1.PersistentVolumeSet{}
-	if err := r.client.Get(ctx, request.NamespacedName, set); err != nil {
+	err := r.client.Get(ctx, request.NamespacedName, set)
+	if apierrors.IsNotFound(err) {
+		r.bear(request.Name, false)
+		r.filler.forget(request.Name)
+	}
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	o := &round{set: set.DeepCopy()}
-	if err := r.readClass(ctx, o); err != nil || !r.serves(o) {
+	if set.DeletionTimestamp != nil && set.Status.Driver == "" { // No driver was ever asked for anything.
+		return ctrl.Result{}, r.release(ctx, o)
+	}
+	if err := r.readClass(ctx, o); err != nil {
 		return ctrl.Result{}, err
+	}
+	if set.Status.Driver == "" && o.problem.reason == reasonClassNotFound {
+		return ctrl.Result{}, r.orphaned(ctx, o)
+	}
+	if !r.serves(o) {
+		return ctrl.Result{}, nil
 	}
 	if set.DeletionTimestamp == nil && controllerutil.AddFinalizer(o.set, v1alpha1.VolumeSetFinalizer) {
 		return ctrl.Result{}, r.client.Update(ctx, o.set) // The update comes back as an event.
 	}
-	err := r.settle(ctx, o)
+	err = r.settle(ctx, o)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil // The cache is behind.
 	}
 	return ctrl.Result{RequeueAfter: o.wait}, client.IgnoreNotFound(err)
+}
+
+// orphaned says of a set without a class what is missing: the managers of all drivers say the same, and none serves it yet.
+func (r *reconciler) orphaned(ctx context.Context, o *round) error {
+	before := o.set.Status.DeepCopy()
+	write(o.set, census{}, o.problem)
+	if equality.Semantic.DeepEqual(before, &o.set.Status) {
+		return nil
+	}
+	err := r.client.Status().Update(ctx, o.set)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // It comes back as an event, if it is still there.
+	}
+	return err
 }
 
 // serves reports whether this manager's driver makes the volumes of the set.
@@ -102,7 +131,13 @@ func (r *reconciler) settle(ctx context.Context, o *round) (err error) {
 		return err
 	}
 	o.census = count(o.set, o.volumes)
+	if err := r.relabelled(ctx, o); err != nil {
+		return err
+	}
 	r.plan(o)
+	if err := r.prove(ctx, o); err != nil {
+		return err
+	}
 	if err := r.save(ctx, o); err != nil {
 		return err
 	}
@@ -113,10 +148,52 @@ func (r *reconciler) settle(ctx context.Context, o *round) (err error) {
 		return err
 	}
 	if o.set.DeletionTimestamp != nil && len(o.set.Status.Slots) == 0 && len(o.actions.remove) == 0 && o.census.fresh == 0 {
-		controllerutil.RemoveFinalizer(o.set, v1alpha1.VolumeSetFinalizer)
-		return r.client.Update(ctx, o.set)
+		return r.release(ctx, o)
 	}
 	return nil
+}
+
+// release lets a set go that is being deleted.
+func (r *reconciler) release(ctx context.Context, o *round) error {
+	if !controllerutil.RemoveFinalizer(o.set, v1alpha1.VolumeSetFinalizer) {
+		return nil
+	}
+	return client.IgnoreNotFound(r.client.Update(ctx, o.set))
+}
+
+// relabelled finds the slots whose PersistentVolumes exist and no longer bear the set's labels: they are nothing to wait for.
+func (r *reconciler) relabelled(ctx context.Context, o *round) error {
+	for _, slot := range o.set.Status.Slots {
+		if o.census.fulfilled[slot.Name] {
+			continue
+		}
+		err := r.client.Get(ctx, client.ObjectKey{Name: slot.Name}, &corev1.PersistentVolume{})
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			o.census.fulfilled[slot.Name] = true
+			o.census.slots, o.census.total = o.census.slots-1, o.census.total-1
+		}
+	}
+	return nil
+}
+
+// prove asks the API server whether it would take the PersistentVolumes of new slots, before there is a slot: a volume whose
+// object is refused for ever could neither be given to claims nor be let go of.
+func (r *reconciler) prove(ctx context.Context, o *round) error {
+	if o.actions.create == 0 {
+		return nil
+	}
+	slot := newSlots(o.set, o.settings, 1, nil, nil)[len(o.set.Status.Slots)]
+	asked := csiclient.Volume{Handle: slot.Name, SizeBytes: slot.Template.Spec.Capacity.Value()}
+	err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, slot, asked), client.DryRunAll)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+		o.problem = verdict{reasonTemplate, "the API server refuses a PersistentVolume of this template: " + err.Error()}
+		o.actions.create, o.wait = 0, lastPause
+		return nil
+	}
+	return err
 }
 
 // plan decides what to do now, and what to wait for.
@@ -135,6 +212,7 @@ func (r *reconciler) plan(o *round) {
 		return
 	}
 	o.problem = verdict{reasonRefused, f.err.Error()}
+	o.actions.create = min(o.actions.create, 1) // One shows whether it works again.
 	if pause := time.Until(f.until); pause > 0 && o.actions.create > 0 {
 		o.actions.create, o.wait = 0, pause
 	}
@@ -151,8 +229,13 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 		if err != nil {
 			return err
 		}
-		s.Slots = newSlots(o.set, o.settings, number, all, used(o.volumes))
-		o.census.slots, o.census.total = o.census.slots+number, o.census.total+number
+		if len(all) == 0 && r.driver.HasTopology() && len(o.class.AllowedTopologies) > 0 {
+			o.problem, o.wait = verdict{reasonNowhere, fmt.Sprintf("no node that runs the driver %s is in a place that the allowedTopologies of StorageClass %s allow",
+				r.driver.Driver(), o.class.Name)}, lastPause
+		} else {
+			s.Slots = newSlots(o.set, o.settings, number, all, used(o.volumes))
+			o.census.slots, o.census.total = o.census.slots+number, o.census.total+number
+		}
 	}
 	write(o.set, o.census, judge(o.set, o.census, o.problem))
 	if equality.Semantic.DeepEqual(before, s) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,9 +33,10 @@ func (r *reconciler) remove(ctx context.Context, volumes []*corev1.PersistentVol
 
 // remover finishes the deletion of PersistentVolumes that bear our finalizer, whoever began it.
 type remover struct {
-	client client.Client
-	live   client.Reader // reads past the cache
-	driver Driver
+	client  client.Client
+	live    client.Reader // reads past the cache
+	driver  Driver
+	timeout time.Duration // of each request to the driver
 }
 
 // Reconcile looks at one PersistentVolume.
@@ -57,7 +59,9 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	case wait:
 		return ctrl.Result{}, nil
 	case erase:
-		if err := r.driver.Delete(ctx, v.Spec.CSI.VolumeHandle); err != nil {
+		call, cancel := context.WithTimeout(ctx, r.timeout)
+		defer cancel()
+		if err := r.driver.Delete(call, v.Spec.CSI.VolumeHandle); err != nil {
 			return ctrl.Result{}, fmt.Errorf("the volume of %s was not deleted: %s", v.Name, csiclient.Message(err))
 		}
 	case keep:
@@ -86,7 +90,7 @@ const (
 
 // fate decides about the volume of a PersistentVolume that is being deleted.
 func fate(v *corev1.PersistentVolume) ending {
-	isReleased := v.Status.Phase == corev1.VolumeReleased
+	isReleased := v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed
 	switch {
 	case slices.Contains(v.Finalizers, provisionerFinalizer):
 		return wait // csi-provisioner deletes it once it is released.

@@ -18,6 +18,8 @@ const (
 	reasonRefused       = "CreationFailed"
 	reasonClassNotFound = "StorageClassNotFound"
 	reasonClassUnusable = "StorageClassUnusable"
+	reasonTemplate      = "TemplateRefused"
+	reasonNowhere       = "NoPlace"
 )
 
 // verdict is what the condition Ready says.

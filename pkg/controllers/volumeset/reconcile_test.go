@@ -1,0 +1,203 @@
+package volumeset
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+)
+
+// talker is a driver that answers as it is told.
+type talker struct {
+	created int
+	err     error
+}
+
+func (d *talker) Driver() string    { return "driver" }
+func (d *talker) HasTopology() bool { return false }
+
+func (d *talker) Create(_ context.Context, r csiclient.Request) (csiclient.Volume, error) {
+	d.created++
+	return csiclient.Volume{Handle: "handle-" + r.Name, SizeBytes: r.SizeBytes}, d.err
+}
+
+func (d *talker) Delete(context.Context, string) error { return d.err }
+
+// bench is a reconciler over a fake API with these objects.
+func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*reconciler, *talker) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.PersistentVolumeSet{}).
+		WithInterceptorFuncs(calls).Build()
+	driver := &talker{}
+	f := newFiller(&filler{
+		client: api, live: api, driver: driver, log: slog.New(slog.DiscardHandler), workers: 1, timeout: time.Minute, changed: func(string) {},
+	})
+	t.Cleanup(f.queue.ShutDown)
+	return &reconciler{client: api, driver: driver, filler: f, slots: 4, patient: time.Minute, surplus: map[string]time.Time{}}, driver
+}
+
+func fast() *storagev1.StorageClass {
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "driver"}
+}
+
+// stored is a set as the API server has it, with our finalizer.
+func stored(change ...func(*v1alpha1.PersistentVolumeSet)) *v1alpha1.PersistentVolumeSet {
+	set := newSet(2, 4, change...)
+	set.Finalizers = []string{v1alpha1.VolumeSetFinalizer}
+	set.Spec.Template.Metadata.Labels = set.Spec.Selector
+	return set
+}
+
+// look reconciles the set and returns it as it is then.
+func (r *reconciler) look(t *testing.T) *v1alpha1.PersistentVolumeSet {
+	t.Helper()
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "set"}}); err != nil {
+		t.Fatal(err)
+	}
+	set := &v1alpha1.PersistentVolumeSet{}
+	if err := r.client.Get(t.Context(), types.NamespacedName{Name: "set"}, set); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func reason(set *v1alpha1.PersistentVolumeSet) string {
+	if len(set.Status.Conditions) == 0 {
+		return ""
+	}
+	return set.Status.Conditions[0].Reason
+}
+
+// TestClassThatIsMissing checks that a set says so, and that the class finds its set when it comes.
+func TestClassThatIsMissing(t *testing.T) {
+	r, _ := bench(t, interceptor.Funcs{}, stored())
+	if set := r.look(t); reason(set) != reasonClassNotFound || set.Status.Driver != "" || len(set.Status.Slots) > 0 {
+		t.Errorf("without a class the status is %+v", set.Status)
+	}
+	if sets := r.setsOfClass(t.Context(), fast()); len(sets) != 1 || sets[0].Name != "set" {
+		t.Errorf("the class belongs to the sets %v", sets)
+	}
+	if err := r.client.Create(t.Context(), fast()); err != nil {
+		t.Fatal(err)
+	}
+	if set := r.look(t); len(set.Status.Slots) != 2 || set.Status.Driver != "driver" {
+		t.Errorf("with its class the status is %+v", set.Status)
+	}
+}
+
+// TestSetThatNobodyServed is deleted, and goes: nothing was ever made for it.
+func TestSetThatNobodyServed(t *testing.T) {
+	r, _ := bench(t, interceptor.Funcs{}, stored(leaving))
+	if set := r.look(t); set.Name != "" {
+		t.Errorf("it stays: %+v", set)
+	}
+}
+
+// TestTemplateThatIsRefused checks that the driver is asked for nothing whose object the API server would not take.
+func TestTemplateThatIsRefused(t *testing.T) {
+	refusal := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), "x", nil)
+	r, _ := bench(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if _, ok := o.(*corev1.PersistentVolume); ok {
+				return refusal
+			}
+			return c.Create(ctx, o, options...)
+		},
+	}, stored(), fast())
+	if set := r.look(t); reason(set) != reasonTemplate || len(set.Status.Slots) > 0 {
+		t.Errorf("the status is %+v", set.Status)
+	}
+}
+
+// TestRelabelledVolume checks that a slot ends whose PersistentVolume exists, though it counts in the set no more.
+func TestRelabelledVolume(t *testing.T) {
+	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "moved", Labels: map[string]string{"pool": "b"}}}
+	r, _ := bench(t, interceptor.Funcs{}, stored(making("moved")), fast(), v)
+	set := r.look(t)
+	for _, slot := range set.Status.Slots {
+		if slot.Name == "moved" {
+			t.Errorf("the slot of %s stays", slot.Name)
+		}
+	}
+	if len(set.Status.Slots) != 2 {
+		t.Errorf("%d slots are there, want 2", len(set.Status.Slots))
+	}
+}
+
+// TestOneAfterARefusal checks that a driver that refuses is asked for one volume at a time, and that a new set begins anew.
+func TestOneAfterARefusal(t *testing.T) {
+	r, _ := bench(t, interceptor.Funcs{}, stored(), fast())
+	r.filler.failures["set"] = failure{err: errors.New("no such pool")}
+	if set := r.look(t); len(set.Status.Slots) != 1 || reason(set) != reasonRefused {
+		t.Errorf("after a refusal the status is %+v", set.Status)
+	}
+	other, _ := bench(t, interceptor.Funcs{})
+	other.filler.failures["set"] = failure{err: errors.New("no such pool")}
+	other.look(t)
+	if f := other.filler.failure("set"); f.err != nil {
+		t.Errorf("a set that is gone is remembered: %v", f.err)
+	}
+}
+
+// TestSlotUntilItIsGone checks that a slot is looked at until it is gone from the status: its object may be deleted unseen.
+func TestSlotUntilItIsGone(t *testing.T) {
+	r, driver := bench(t, interceptor.Funcs{}, stored(making("x")), fast())
+	key := slotKey{set: "set", slot: "x"}
+	for range 2 {
+		if gone, err := r.filler.attempt(t.Context(), key); gone || err != nil {
+			t.Fatalf("gone: %t, %v", gone, err)
+		}
+	}
+	r.filler.fill(key)
+	r.filler.note(key, nil, false)
+	if !r.filler.begun[key] {
+		t.Error("the slot is there, and was given up")
+	}
+	r.look(t) // It sees the PersistentVolume, and takes the slot away.
+	if gone, err := r.filler.attempt(t.Context(), key); !gone || err != nil || driver.created != 2 {
+		t.Errorf("gone: %t, %v; %d requests", gone, err, driver.created)
+	}
+}
+
+// TestDeletionIsBounded checks that a driver that does not answer holds a deletion up for as long as it may, and no longer.
+func TestDeletionIsBounded(t *testing.T) {
+	set := stored()
+	v := persistentVolume("driver", set, v1alpha1.VolumeSlot{Name: "x", Template: set.Spec.Template}, volumeOf(1<<30))
+	v.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	r, driver := bench(t, interceptor.Funcs{}, v)
+	remove := &remover{client: r.client, live: r.client, driver: mute{driver}, timeout: time.Millisecond}
+	_, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}})
+	if err == nil || !strings.Contains(err.Error(), "x was not deleted") {
+		t.Errorf("the deletion ends with %v", err)
+	}
+}
+
+// mute is a driver that does not answer.
+type mute struct{ *talker }
+
+func (mute) Delete(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
