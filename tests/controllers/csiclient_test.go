@@ -1,0 +1,149 @@
+package controllers
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+	"github.com/stowage-csi/stowage/tests/inprocess"
+)
+
+const zone = "memory.csi.stowage.dev/zone"
+
+// start starts a driver whose log has each message, and a client of it.
+func start(t *testing.T) (*inprocess.Driver, *csiclient.Client, *bytes.Buffer) {
+	t.Helper()
+	log := &bytes.Buffer{}
+	driver := inprocess.Start(t, inprocess.Options{
+		Backend: "memory", Config: "{zone: here, capacityBytes: 1073741824}", Log: log, Level: -5,
+	})
+	client, err := csiclient.Connect(t.Context(), driver.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return driver, client, log
+}
+
+func request(name string, change ...func(*csiclient.Request)) csiclient.Request {
+	r := csiclient.Request{
+		Name: name, SizeBytes: 1 << 20, VolumeMode: corev1.PersistentVolumeFilesystem,
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+// TestSameRequestSameVolume asks twice, deletes twice, and asks again.
+func TestSameRequestSameVolume(t *testing.T) {
+	_, client, _ := start(t)
+	if client.Driver() != "memory.csi.stowage.dev" || !client.HasTopology() {
+		t.Errorf("the driver is %q, with topology: %t", client.Driver(), client.HasTopology())
+	}
+	first, err := client.Create(t.Context(), request("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := client.Create(t.Context(), request("a"))
+	if err != nil || again.Handle != first.Handle || first.Handle == "" || first.SizeBytes < 1<<20 {
+		t.Errorf("the same request gives %+v, then %+v (%v)", first, again, err)
+	}
+	other, err := client.Create(t.Context(), request("b"))
+	if err != nil || other.Handle == first.Handle {
+		t.Errorf("another name gives %+v (%v), the volume of the first", other, err)
+	}
+	for range 2 {
+		if err := client.Delete(t.Context(), first.Handle); err != nil {
+			t.Errorf("delete: %v", err)
+		}
+	}
+}
+
+// TestAnswersThatEndARequest checks which failures imply that there is no volume.
+func TestAnswersThatEndARequest(t *testing.T) {
+	driver, client, _ := start(t)
+	if _, err := client.Create(t.Context(), request("large", func(r *csiclient.Request) { r.SizeBytes = 700 << 20 })); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		request csiclient.Request
+		final   bool
+		says    string
+	}{
+		"a parameter that does not exist": {request("a", func(r *csiclient.Request) { r.Parameters = map[string]string{"colour": "red"} }), true, "colour"},
+		"no access mode":                  {request("a", func(r *csiclient.Request) { r.AccessModes = nil }), true, "access modes"},
+		"more than there ever is":         {request("a", func(r *csiclient.Request) { r.SizeBytes = 1 << 40 }), true, "bytes"},
+		"more than there is now":          {request("a", func(r *csiclient.Request) { r.SizeBytes = 700 << 20 }), false, "bytes"},
+	} {
+		_, err := client.Create(t.Context(), c.request)
+		if err == nil || csiclient.IsFinal(err) != c.final || !strings.Contains(csiclient.Message(err), c.says) {
+			t.Errorf("%s: %v, final: %t; want final: %t, and %q in it", name, err, csiclient.IsFinal(err), c.final, c.says)
+		}
+		if strings.Contains(csiclient.Message(err), "rpc error") {
+			t.Errorf("%s: gRPC's words are in %q", name, csiclient.Message(err))
+		}
+	}
+	late, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	if _, err := client.Create(late, request("late")); err == nil || csiclient.IsFinal(err) {
+		t.Errorf("a request that ran out of time is taken for refused: %v", err)
+	}
+	driver.Stop(t)
+	if _, err := client.Create(t.Context(), request("gone")); err == nil || csiclient.IsFinal(err) {
+		t.Errorf("a driver that is away is taken for a refusal: %v", err)
+	}
+}
+
+// TestPlaces asks for a volume where the driver is, and where it is not.
+func TestPlaces(t *testing.T) {
+	_, client, _ := start(t)
+	here, there := map[string]string{zone: "here"}, map[string]string{zone: "there"}
+	volume, err := client.Create(t.Context(), request("a", func(r *csiclient.Request) { r.Segments = here }))
+	if err != nil || len(volume.Places) != 1 || !maps.Equal(volume.Places[0], here) {
+		t.Errorf("a volume asked for in %v is in %v (%v)", here, volume.Places, err)
+	}
+	if volume, err := client.Create(t.Context(), request("b", func(r *csiclient.Request) { r.Segments = there })); err == nil {
+		t.Errorf("a volume asked for in %v is in %v", there, volume.Places)
+	}
+}
+
+// TestWhatArrives checks what the driver is told of access modes, volume mode, filesystem and mount options.
+func TestWhatArrives(t *testing.T) {
+	driver, client, log := start(t)
+	for name, change := range map[string]func(*csiclient.Request){
+		"MULTI_NODE_MULTI_WRITER": func(r *csiclient.Request) {
+			r.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteMany}
+			r.VolumeMode = corev1.PersistentVolumeBlock
+		},
+		"MULTI_NODE_READER_ONLY": func(r *csiclient.Request) {
+			r.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany}
+		},
+		"SINGLE_NODE_SINGLE_WRITER": func(r *csiclient.Request) {
+			r.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+		},
+		"fs_type":     func(r *csiclient.Request) { r.FSType = "ext4" },
+		"mount_flags": func(r *csiclient.Request) { r.MountOptions = []string{"noatime"} },
+	} {
+		if _, err := client.Create(t.Context(), request(strings.ToLower(name), change)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	driver.Stop(t) // Its log is whole.
+	for _, want := range []string{"MULTI_NODE_MULTI_WRITER", "MULTI_NODE_READER_ONLY", "SINGLE_NODE_SINGLE_WRITER", "ext4", "noatime", "block"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the driver was told nothing of %s:\n%s", want, log)
+		}
+	}
+}
