@@ -23,12 +23,15 @@ const (
 	Pod = StatefulSet + "-0"
 	// Container is the driver's own container in that pod; the others are sidecars.
 	Container = "stowage"
+	// Manager is the container of the manager of PersistentVolumeSets in that pod.
+	Manager = "manager"
 )
 
 // The manifests that a user applies, in the tree.
 const (
-	overlay  = "deploy/kubernetes/overlays/local-standalone"
-	examples = "deploy/kubernetes/examples/local"
+	definitions = "deploy/kubernetes/crds"
+	overlay     = "deploy/kubernetes/overlays/local-standalone-manager"
+	examples    = "deploy/kubernetes/examples/local"
 )
 
 // Options say where Stowage is deployed from and to.
@@ -68,8 +71,10 @@ func (o Options) deploy(ctx context.Context, c *access.Cluster) error {
 	if err := kubectl("delete", "pod", Pod, "--namespace", Namespace, "--ignore-not-found"); err != nil {
 		return err
 	}
-	if err := kubectl("apply", "--kustomize", filepath.Join(o.Tree, overlay)); err != nil {
-		return err
+	for _, folder := range []string{definitions, overlay} {
+		if err := kubectl("apply", "--kustomize", filepath.Join(o.Tree, folder)); err != nil {
+			return err
+		}
 	}
 	if err := kubectl("rollout", "status", "statefulset", StatefulSet, "--namespace", Namespace, "--timeout", "3m"); err != nil {
 		return err

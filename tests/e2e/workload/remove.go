@@ -111,6 +111,10 @@ func (c *Cluster) removeNamespace(ctx context.Context, name string) error {
 // Sweep removes what an earlier run left that died.
 func (c *Cluster) Sweep(ctx context.Context) error {
 	marked := metav1.ListOptions{LabelSelector: label}
+	err := c.Dynamic.Resource(Sets().Resource).DeleteCollection(ctx, metav1.DeleteOptions{}, marked)
+	if err != nil {
+		return err
+	}
 	namespaces, err := c.Client.CoreV1().Namespaces().List(ctx, marked)
 	if err != nil {
 		return err
