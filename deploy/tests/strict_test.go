@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -29,17 +30,23 @@ type snapshotClass struct {
 // types are the kinds that may be installed.
 func types() map[schema.GroupVersionKind]func() any {
 	return map[schema.GroupVersionKind]func() any{
-		corev1.SchemeGroupVersion.WithKind("Namespace"):                func() any { return new(corev1.Namespace) },
-		corev1.SchemeGroupVersion.WithKind("ConfigMap"):                func() any { return new(corev1.ConfigMap) },
-		corev1.SchemeGroupVersion.WithKind("ServiceAccount"):           func() any { return new(corev1.ServiceAccount) },
-		appsv1.SchemeGroupVersion.WithKind("Deployment"):               func() any { return new(appsv1.Deployment) },
-		appsv1.SchemeGroupVersion.WithKind("DaemonSet"):                func() any { return new(appsv1.DaemonSet) },
-		appsv1.SchemeGroupVersion.WithKind("StatefulSet"):              func() any { return new(appsv1.StatefulSet) },
-		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"):    func() any { return new(policyv1.PodDisruptionBudget) },
-		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):              func() any { return new(rbacv1.ClusterRole) },
-		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):       func() any { return new(rbacv1.ClusterRoleBinding) },
-		rbacv1.SchemeGroupVersion.WithKind("Role"):                     func() any { return new(rbacv1.Role) },
-		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):              func() any { return new(rbacv1.RoleBinding) },
+		corev1.SchemeGroupVersion.WithKind("Namespace"):             func() any { return new(corev1.Namespace) },
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"):             func() any { return new(corev1.ConfigMap) },
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"):        func() any { return new(corev1.ServiceAccount) },
+		appsv1.SchemeGroupVersion.WithKind("Deployment"):            func() any { return new(appsv1.Deployment) },
+		appsv1.SchemeGroupVersion.WithKind("DaemonSet"):             func() any { return new(appsv1.DaemonSet) },
+		appsv1.SchemeGroupVersion.WithKind("StatefulSet"):           func() any { return new(appsv1.StatefulSet) },
+		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"): func() any { return new(policyv1.PodDisruptionBudget) },
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):           func() any { return new(rbacv1.ClusterRole) },
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):    func() any { return new(rbacv1.ClusterRoleBinding) },
+		rbacv1.SchemeGroupVersion.WithKind("Role"):                  func() any { return new(rbacv1.Role) },
+		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):           func() any { return new(rbacv1.RoleBinding) },
+		admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"): func() any {
+			return new(admissionv1.ValidatingAdmissionPolicy)
+		},
+		admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"): func() any {
+			return new(admissionv1.ValidatingAdmissionPolicyBinding)
+		},
 		storagev1.SchemeGroupVersion.WithKind("CSIDriver"):             func() any { return new(storagev1.CSIDriver) },
 		storagev1.SchemeGroupVersion.WithKind("StorageClass"):          func() any { return new(storagev1.StorageClass) },
 		storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"): func() any { return new(storagev1.VolumeAttributesClass) },

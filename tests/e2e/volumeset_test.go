@@ -43,6 +43,11 @@ func TestVolumeSet(t *testing.T) {
 	s.DeleteClaim("pooled-0")
 	s.UntilGone(workload.Volumes(), first)
 	s.SetIs(set, "MaximumReached", 1, 3)
+	clone := workload.Claim("clone", class, "16Mi", workload.FromClaim("dynamic"))
+	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(t.Context(), clone, metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "would be bound to an empty volume of the PersistentVolumeSet "+set) {
+		t.Errorf("a clone in the class of a set: %v", err)
+	}
 	deletedByHand(s, set)
 	shrinks(s, set)
 }
@@ -219,7 +224,11 @@ func killManager(ctx context.Context, c *workload.Cluster, random *rand.Rand) er
 			func() error { return endContainer(ctx, c, deployed.Manager) },
 			func() error { return replaceDriverAtOnce(ctx, c) },
 		} {
-			time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Duration(random.IntN(3000)) * time.Millisecond):
+			}
 			if err := kill(); err != nil {
 				return err
 			}
