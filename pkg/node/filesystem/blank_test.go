@@ -147,3 +147,19 @@ func TestProbeWhole(t *testing.T) {
 		t.Errorf("with a byte on it: %+v, %v", found, err)
 	}
 }
+
+// Of an image that holds more than is read, as much is read as may be, also where it holds all in one piece.
+func TestDenseImageIsReadUpToTheLimit(t *testing.T) {
+	f := image(t, 200*mib)
+	put(t, f, 0, string(make([]byte, 20*mib)))
+	const place = 9*mib + 7*4096 // no sample is of it
+	put(t, f, place, "x")
+	d := attach(t, f)
+	for most, blank := range map[int64]bool{15 * mib: false, 7 * mib: true} {
+		w := newWindow(d.File, d.SizeBytes)
+		w.most = most
+		if found := identify(t.Context(), w); w.err != nil || found.Blank() != blank || blank && !found.Sampled {
+			t.Errorf("with %d bytes read of what is held: found %+v, error %v, want blank by samples %t", most, found, w.err, blank)
+		}
+	}
+}

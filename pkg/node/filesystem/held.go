@@ -13,7 +13,7 @@ import (
 )
 
 // zeroHeld reads, of a loop device, all that its file holds (SEEK_DATA, lseek(2)): what is a hole reads as zeros. whole is false
-// when that is no proof: of another device, where the file cannot be asked, and when it holds too much to be read.
+// when that is no proof: of another device, where the file cannot be asked, and when it holds too much to be read all.
 func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
 	dev, ok := w.r.(*os.File)
 	if !ok {
@@ -24,19 +24,23 @@ func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
 		return w.err == nil, false
 	}
 	defer func() { _ = file.Close() }() // only looked at
-	left := int64(WholeLimit)
+	left := w.most
 	for offset := int64(0); offset < w.size; {
 		held, err := nextHeld(file, offset)
 		if errors.Is(err, unix.ENXIO) {
 			break
 		}
-		if left -= held.length; err != nil || left < 0 {
+		if err != nil {
 			return true, false
 		}
 		offset = held.offset + held.length
-		from, to := held.offset&^(markSize-1), min((offset+markSize-1)&^(markSize-1), w.size)
+		read := min(held.length, left)
+		from, to := held.offset&^(markSize-1), min((held.offset+read+markSize-1)&^(markSize-1), w.size)
 		if from < to && !w.zero(ctx, from, to-from) {
 			return false, false
+		}
+		if left -= held.length; left < 0 {
+			return true, false
 		}
 	}
 	return true, true

@@ -27,6 +27,7 @@ type window struct {
 	r     io.ReaderAt
 	size  int64
 	quick int64 // a disk up to this size is read in full before it counts as blank
+	most  int64 // so much is read of what an image holds
 	parts []part
 	err   error
 	seen  string // what is not zero, and where
@@ -40,7 +41,7 @@ type part struct {
 
 // newWindow reads what is looked at on every device.
 func newWindow(r io.ReaderAt, size int64) *window {
-	w := &window{r: r, size: size, quick: quickWhole}
+	w := &window{r: r, size: size, quick: quickWhole, most: WholeLimit}
 	for _, e := range lookedAt(size) {
 		w.parts = append(w.parts, part{e.offset, w.read(e.offset, e.length)})
 	}
