@@ -25,6 +25,21 @@ func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
 	return err
 }
 
+// buryAgain moves the record of a volume that is in the trash there again, if a change that was under way meanwhile has brought it back.
+func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) error {
+	if err := endChanges(h, r.ID); err != nil {
+		return err
+	}
+	now, err := read(h, r.Kind.folder(), r.ID+suffix)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && now.Turn != r.Turn {
+		return nil
+	}
+	if err == nil {
+		err = e.bury(s, h, r)
+	}
+	return err
+}
+
 // errReplaced says that something was deleted, and another made in its place.
 var errReplaced = errors.New("it was deleted, and made anew: ask again")
 

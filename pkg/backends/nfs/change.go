@@ -2,6 +2,10 @@ package nfs
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"reflect"
+	"strings"
 	"sync/atomic"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -13,7 +17,7 @@ import (
 func (e *controllerSide) Expand(ctx context.Context, handle string, wanted backends.CapacityRange) (result backends.Expansion, err error) {
 	defer annotate(&err, "expand volume", handle)
 	var size atomic.Int64
-	err = e.changing(ctx, volumeKind, handle, "expanding a volume", func(_ context.Context, s *share.Share, h *share.Home, r *record) error {
+	err = e.rewriting(ctx, handle, "expanding a volume", func(s *share.Share, r *record) error {
 		size.Store(r.SizeBytes)
 		if wanted.LimitBytes != 0 && wanted.LimitBytes < r.SizeBytes {
 			return backends.Errorf(backends.OutOfRange, "it has %d bytes, which is more than the limit of %d: volumes do not shrink", r.SizeBytes, wanted.LimitBytes)
@@ -34,7 +38,7 @@ func (e *controllerSide) Expand(ctx context.Context, handle string, wanted backe
 		}
 		r.SizeBytes = larger
 		size.Store(larger)
-		return replace(h, r)
+		return nil
 	})
 	if err != nil {
 		return backends.Expansion{}, err
@@ -49,12 +53,12 @@ func (e *controllerSide) Modify(ctx context.Context, handle string, mutable any)
 	if err != nil {
 		return err
 	}
-	return e.changing(ctx, volumeKind, handle, "modifying a volume", func(_ context.Context, _ *share.Share, h *share.Home, r *record) error {
+	return e.rewriting(ctx, handle, "modifying a volume", func(_ *share.Share, r *record) error {
 		m.applyTo(r)
 		if err := r.check(); err != nil {
 			return backends.Errorf(backends.Invalid, "the volume cannot have that: %w", err)
 		}
-		return replace(h, r)
+		return nil
 	})
 }
 
@@ -65,13 +69,57 @@ func (m Mutable) applyTo(r *record) {
 	}
 }
 
-// replace writes a record that has changed.
-func replace(h *share.Home, r *record) error {
-	data, err := r.encode()
+// rewriting changes the record of a volume. The new record is a draft before the old one is read, and goes with the volume: who deletes
+// that, or publishes another one, removes such drafts first. So who was stopped in between replaces nobody else's record.
+func (e *engine) rewriting(ctx context.Context, handle, name string, change func(s *share.Share, r *record) error) error {
+	return e.changing(ctx, volumeKind, handle, name, func(_ context.Context, s *share.Share, h *share.Home, r *record) (err error) {
+		before := *r
+		if err := change(s, r); err != nil || reflect.DeepEqual(*r, before) {
+			return err
+		}
+		draft, err := h.Draft(r.ID + suffix)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, draft.Drop()) }()
+		if err := h.Refresh(r.Kind.folder()); err != nil {
+			return err
+		}
+		if r, err = whole(h, r.Kind, r.ID); err != nil {
+			return err
+		}
+		if err := change(s, r); err != nil {
+			return err
+		}
+		data, err := r.encode()
+		if err != nil {
+			return err
+		}
+		err = draft.Replace(r.Kind.folder(), r.ID+suffix, data)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = backends.Errorf(backends.Busy, "another controller has deleted it, or its janitor has taken the change for one of the dead: ask again: %w", err)
+		}
+		return err
+	})
+}
+
+// endChanges ends changes of the record with the ID that were begun before.
+func endChanges(h *share.Home, id string) error {
+	if err := h.Refresh(share.Staging); err != nil {
+		return err
+	}
+	names, err := h.Names(share.Staging, "")
 	if err != nil {
 		return err
 	}
-	return h.Replace(r.Kind.folder(), r.ID+suffix, data)
+	for _, name := range names {
+		if strings.HasPrefix(name, id+suffix+".") {
+			if err := h.Remove(share.Staging, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Capacity is what the server says is free on the share. Sizes are labels, so that volumes share it. What the query asks for

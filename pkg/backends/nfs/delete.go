@@ -61,6 +61,9 @@ func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	case volumeKind:
 	}
 	defer e.disposing.hold(r.key())()
+	if err := e.buryAgain(s, h, r); err != nil {
+		return err
+	}
 	return e.vacate(s, h, r)
 }
 

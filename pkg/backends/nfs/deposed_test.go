@@ -45,7 +45,7 @@ func newDeposed(t *testing.T) *deposed {
 	d.shut()
 	d.root, d.mount = slow.Real, realServer{d.mount.(standin.Servers), slow.Real}
 	d.pace = paceOf(0)
-	d.pace.patience = 50 * time.Millisecond
+	d.pace.patience = 200 * time.Millisecond
 	d.open()
 	return d
 }

@@ -80,7 +80,10 @@ func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []stri
 	if len(half) == len(names) { // A token that is being written.
 		return j.stray(s, names)
 	}
-	return false, j.remove(s, names)
+	boxes := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, key+boxSuffix) })
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(boxes, name) })
+	alive, err = j.stray(s, boxes) // Somebody may be dropping the claim just now.
+	return alive, errors.Join(err, j.remove(s, names))
 }
 
 // leave leaves a draft alone, such as one whose record cannot be read, or is of a newer version of the driver.

@@ -22,6 +22,9 @@ func (m *making) publish(ctx context.Context, r *record) error {
 		if err := m.reserve(r); err != nil {
 			return err
 		}
+		if err := endChanges(m.home, r.ID); err != nil {
+			return err
+		}
 	}
 	err := m.home.Publish(r.key()+suffix, r.Kind.folder(), r.ID+suffix)
 	if errors.Is(err, fs.ErrExist) { // It may be our own: an answer that was lost is asked for again.

@@ -32,27 +32,59 @@ func (h *Home) Replace(folder, name string, data []byte) error {
 
 // write makes a draft, which is on the server's disk, and has it put in its place.
 func (h *Home) write(folder, name string, data []byte, place func(draft, target string) error) error {
-	draft := At(Staging, name+"."+Random())
-	file, err := h.files.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	draft, err := h.Draft(name)
 	if err != nil {
 		return err
 	}
-	if name != keyFile {
-		err = file.Chmod(0o644) // The directories keep others out, and a node in: see makeHome.
+	if err := draft.write(data, name != keyFile); err != nil {
+		return errors.Join(err, draft.Drop())
 	}
-	if err == nil {
-		_, err = file.Write(data)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = place(draft, At(folder, name))
-	}
-	if err != nil {
-		return errors.Join(err, ignore(h.files.Remove(draft), fs.ErrNotExist))
+	if err := place(draft.name, At(folder, name)); err != nil {
+		return errors.Join(err, draft.Drop())
 	}
 	return nil
+}
+
+// Draft is a file in staging that is to have a name elsewhere. Who removes it ends that.
+type Draft struct {
+	home *Home
+	name string
+	file *os.File
+}
+
+// Draft makes an empty draft of a file.
+func (h *Home) Draft(name string) (*Draft, error) {
+	draft := At(Staging, name+"."+Random())
+	file, err := h.files.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return &Draft{h, draft, file}, err
+}
+
+// write fills the draft, once.
+func (d *Draft) write(data []byte, readable bool) (err error) {
+	if readable {
+		err = d.file.Chmod(0o644) // The directories keep others out, and a node in: see makeHome.
+	}
+	if err == nil {
+		_, err = d.file.Write(data)
+	}
+	if err == nil {
+		err = d.file.Sync()
+	}
+	return errors.Join(err, d.file.Close())
+}
+
+// Replace puts the draft, with the data, in the place of a file. It fails with fs.ErrNotExist when the draft was removed.
+func (d *Draft) Replace(folder, name string, data []byte) error {
+	if err := d.write(data, true); err != nil {
+		return err
+	}
+	return d.home.files.Rename(d.name, At(folder, name))
+}
+
+// Drop removes the draft, unless it is in its place.
+func (d *Draft) Drop() error {
+	_ = d.file.Close() // nothing that counts was written, or it is closed
+	return ignore(d.home.files.Remove(d.name), fs.ErrNotExist)
 }
 
 // Move renames a file of the Home.

@@ -1,0 +1,92 @@
+package nfs
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// A controller that is stopped in the middle of an expansion, while another deletes the volume and makes it anew or not, neither replaces the
+// record of the new one nor brings the old one back.
+func TestDeposedExpansion(t *testing.T) {
+	for _, anew := range []bool{true, false} {
+		t.Run(fmt.Sprint("made anew ", anew), func(t *testing.T) {
+			d := newDeposed(t)
+			d.hurry(func(*pace) {}) // No janitor is to end the change.
+			n := 1
+			for d.overtakenExpansion(n, anew) {
+				n++
+			}
+			if few := 3; n < few {
+				t.Errorf("an expansion makes %d changes, want %d at least: nothing was tested", n-1, few-1)
+			}
+		})
+	}
+}
+
+func (d *deposed) overtakenExpansion(n int, anew bool) bool {
+	d.Helper()
+	spec := onSlow("one")
+	spec.Parameters.(*Parameters).SubDir = "dir/one"
+	v := d.make(spec)
+	stopped := d.overtaken(n, func(e *controllerSide) error {
+		_, err := e.Expand(d.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 4 << 20})
+		return err
+	}, func() {
+		d.must(d.Delete(d.Context(), v.Handle))
+		if anew {
+			d.ask("making it anew", func() error { _, err := d.Create(d.Context(), spec); return err })
+			d.write("new", "dir", "one", "new")
+		}
+	})
+	if stopped && anew {
+		d.held(fmt.Sprint("change ", n), spec)
+	} else if _, err := d.Find(d.Context(), spec); stopped && !backends.Is(err, backends.NotFound) {
+		d.Errorf("change %d: the deleted volume: %v", n, err)
+	}
+	d.ask("deleting", func() error { return unless(d.Delete(d.Context(), v.Handle), backends.NotFound) })
+	d.tidy(0, 0)
+	return stopped
+}
+
+// A controller that is stopped in the middle of making a volume, while another makes it, and deletes it or not, leaves the other's alone,
+// and leaves nothing.
+func TestDeposedCreation(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		t.Run(fmt.Sprint("deleted ", deleted), func(t *testing.T) {
+			d := newDeposed(t)
+			d.make(onSlow("zero")) // makes the driver's directory
+			n := 1
+			for d.overtakenCreation(n, deleted) {
+				n++
+			}
+			if few := 8; n < few {
+				t.Errorf("a creation makes %d changes, want %d at least: nothing was tested", n-1, few-1)
+			}
+		})
+	}
+}
+
+func (d *deposed) overtakenCreation(n int, deleted bool) bool {
+	d.Helper()
+	spec := onSlow("one")
+	spec.Parameters.(*Parameters).SubDir = "dir/one"
+	stopped := d.overtaken(n, func(e *controllerSide) error { _, err := e.Create(d.Context(), spec); return err }, func() {
+		d.ask("making it", func() error { _, err := d.Create(d.Context(), spec); return unless(err, backends.Exists) })
+		v, err := d.Find(d.Context(), spec)
+		d.must(err)
+		d.write("new", "dir", "one", "new")
+		if deleted {
+			d.ask("deleting", func() error { return d.Delete(d.Context(), v.Handle) })
+		}
+	})
+	if stopped && !deleted {
+		d.held(fmt.Sprint("change ", n), spec)
+	}
+	if v, err := d.Find(d.Context(), spec); err == nil { // Who had not written his token makes it again.
+		d.ask("deleting", func() error { return unless(d.Delete(d.Context(), v.Handle), backends.NotFound) })
+	}
+	d.tidy(1, 0)
+	return stopped
+}
