@@ -41,7 +41,7 @@ func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpe
 		if err != nil {
 			return err
 		}
-		g, err := e.describeGroup(h, r)
+		g, err := e.describeGroup(s, h, r)
 		made.Store(g)
 		return err
 	})
@@ -101,15 +101,19 @@ func (m *making) plannedGroup(spec backends.GroupSpec, id string, anyInstant boo
 	return r, nil
 }
 
-// describeGroup is a group as the contract has it.
-func (e *engine) describeGroup(h *share.Home, r *record) (*backends.Group, error) {
+// describeGroup is a group as the contract has it. Of one whose controller was stopped just after it was published the snapshots are put in
+// their places first.
+func (e *engine) describeGroup(s *share.Share, h *share.Home, r *record) (*backends.Group, error) {
+	if err := e.settle(s, r); err != nil {
+		return nil, err
+	}
 	g := &backends.Group{Handle: r.Handle, Name: r.Name, CreatedAt: r.CreatedAt}
 	for _, of := range r.Members {
-		s, err := whole(h, snapshotKind, of.ID)
+		snapshot, err := whole(h, snapshotKind, of.ID)
 		if err != nil {
 			return nil, err
 		}
-		g.Snapshots = append(g.Snapshots, *e.describeSnapshot(s))
+		g.Snapshots = append(g.Snapshots, *e.describeSnapshot(snapshot))
 	}
 	return g, nil
 }
@@ -118,8 +122,8 @@ func (e *engine) describeGroup(h *share.Home, r *record) (*backends.Group, error
 func (e *controllerSide) GetGroup(ctx context.Context, handle string) (result *backends.Group, err error) {
 	defer annotate(&err, "get group snapshot", handle)
 	var found atomic.Pointer[backends.Group]
-	err = e.found(ctx, groupKind, handle, "reading a group's record", func(_ context.Context, _ *share.Share, h *share.Home, r *record) error {
-		g, err := e.describeGroup(h, r)
+	err = e.found(ctx, groupKind, handle, "reading a group's record", func(_ context.Context, s *share.Share, h *share.Home, r *record) error {
+		g, err := e.describeGroup(s, h, r)
 		found.Store(g)
 		return err
 	})
@@ -163,7 +167,7 @@ func (e *engine) groupOn(s *share.Share, name string) (*backends.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.describeGroup(h, r)
+	return e.describeGroup(s, h, r)
 }
 
 // DeleteGroup removes a group and its snapshots, their data in the background. Kinds: NotFound; Busy.

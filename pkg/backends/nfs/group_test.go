@@ -123,3 +123,33 @@ func TestGroupsAreOfOneShare(t *testing.T) {
 	_, err := w.CreateGroup(w.Context(), backends.GroupSpec{Name: "g", Volumes: []string{one.Handle, two.Handle}})
 	w.fails("a group of two shares", err, backends.Invalid, "/export", "/other")
 }
+
+// A group whose controller was killed between the link and the moves is there: it is not NotFound.
+func TestGroupPublishedAndNotYetInPlace(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(in("one", "dir/one", deleteData))
+	p, err := w.target(in("one", "dir/one", deleteData))
+	w.must(err)
+	s, release, err := w.pool.Hold(t.Context(), p.Address)
+	w.must(err)
+	defer release()
+	h, err := s.Home(true)
+	w.must(err)
+	m := &making{engine: w.engine, share: s, home: h, place: p}
+	id, err := h.ID(string(groupKind), "g")
+	w.must(err)
+	r, err := m.plannedGroup(backends.GroupSpec{Name: "g", Volumes: []string{v.Handle}}, id, true)
+	w.must(err)
+	w.must(m.begin(r))
+	for _, name := range r.drafts() {
+		w.must(m.share.Files().Mkdir(share.At(share.Staging, name), 0o700))
+	}
+	w.must(m.writeMembers(r))
+	w.must(h.Publish(r.key()+suffix, share.Groups, r.ID+suffix))
+	if _, err := w.GetGroup(t.Context(), r.Handle); err != nil {
+		t.Errorf("getting the group: %v", err)
+	}
+	if _, err := w.FindGroup(t.Context(), "g"); err != nil {
+		t.Errorf("finding the group: %v", err)
+	}
+}
