@@ -288,3 +288,15 @@ func TestTrashIsTriedAgain(t *testing.T) {
 	testfs.Run(t, "chattr", append([]string{"-i"}, files...)...)
 	w.tidy(0, 0)
 }
+
+// A record in the trash that cannot be read keeps no claim of the dead.
+func TestBadTrashStopsNoSweep(t *testing.T) {
+	w := newWorld(t)
+	w.make(specOf("zero"))
+	w.shut()
+	w.must(os.WriteFile(w.path(share.HomeName, share.Trash, "00112233445566778899aabbccddeeff-0123456789abcdef.json"), []byte("garbage"), 0o600))
+	w.must(os.Symlink("00112233445566778899aabbccddeef0-0123456789abcdef", w.path(share.HomeName, share.Claims, claimOf("x"))))
+	w.open()
+	w.make(specOf("two"))
+	w.eventually("the sweep", func() bool { _, err := os.Lstat(w.path(share.HomeName, share.Claims, claimOf("x"))); return err != nil })
+}

@@ -143,8 +143,8 @@ func (j *janitors) round(address export.Address) (alive bool, err error) {
 	err = errors.Join(earlier, j.trash(s, h))
 	alive, failed := j.drafts(s, h)
 	err = errors.Join(err, failed)
-	if err == nil && j.sweepDue(address.String()) {
-		err = j.claims(s, h)
+	if j.sweepDue(address.String()) { // also where a record cannot be read: that stops nothing else
+		err = errors.Join(err, j.claims(s, h))
 	}
 	return alive, err
 }
