@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
-	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
 // reconciler brings sets closer to their specs.
@@ -78,53 +77,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: o.wait}, client.IgnoreNotFound(err)
 }
 
-// orphaned says of a set without a class what is missing: the managers of all drivers say the same, and none serves it yet.
-func (r *reconciler) orphaned(ctx context.Context, o *round) error {
-	before := o.set.Status.DeepCopy()
-	write(o.set, census{}, o.problem)
-	if equality.Semantic.DeepEqual(before, &o.set.Status) {
-		return nil
-	}
-	err := r.client.Status().Update(ctx, o.set)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // It comes back as an event, if it is still there.
-	}
-	return err
-}
-
-// serves reports whether this manager's driver makes the volumes of the set.
-func (r *reconciler) serves(o *round) bool {
-	if o.set.Status.Driver != "" {
-		return o.set.Status.Driver == r.driver.Driver()
-	}
-	return o.class.Provisioner == r.driver.Driver()
-}
-
-// readClass finds the StorageClass of a set, and what is wrong with it.
-func (r *reconciler) readClass(ctx context.Context, o *round) error {
-	name := o.set.Spec.Template.Spec.StorageClassName
-	o.class = &storagev1.StorageClass{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.class)
-	if apierrors.IsNotFound(err) {
-		o.problem = verdict{reasonClassNotFound, fmt.Sprintf("the StorageClass %q of the template does not exist: create it, or name another", name)}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if driver := o.set.Status.Driver; driver != "" && o.class.Provisioner != driver {
-		o.problem = verdict{reasonClassUnusable, fmt.Sprintf("the StorageClass %q is of the provisioner %s, and the set is served by %s: create another set",
-			name, o.class.Provisioner, driver)}
-		return nil
-	}
-	settings, unusable := slotClass(o.class)
-	if unusable != nil {
-		o.problem = verdict{reasonClassUnusable, unusable.Error()}
-	}
-	o.settings = settings
-	return nil
-}
-
 // settle counts, plans, and carries the plan out.
 func (r *reconciler) settle(ctx context.Context, o *round) (err error) {
 	if o.volumes, err = r.volumes(ctx, o.set); err != nil {
@@ -159,41 +111,6 @@ func (r *reconciler) release(ctx context.Context, o *round) error {
 		return nil
 	}
 	return client.IgnoreNotFound(r.client.Update(ctx, o.set))
-}
-
-// relabelled finds the slots whose PersistentVolumes exist and no longer bear the set's labels: they are nothing to wait for.
-func (r *reconciler) relabelled(ctx context.Context, o *round) error {
-	for _, slot := range o.set.Status.Slots {
-		if o.census.fulfilled[slot.Name] {
-			continue
-		}
-		err := r.client.Get(ctx, client.ObjectKey{Name: slot.Name}, &corev1.PersistentVolume{})
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err == nil {
-			o.census.fulfilled[slot.Name] = true
-			o.census.slots, o.census.total = o.census.slots-1, o.census.total-1
-		}
-	}
-	return nil
-}
-
-// prove asks the API server whether it would take the PersistentVolumes of new slots, before there is a slot: a volume whose
-// object is refused for ever could neither be given to claims nor be let go of.
-func (r *reconciler) prove(ctx context.Context, o *round) error {
-	if o.actions.create == 0 {
-		return nil
-	}
-	slot := newSlots(o.set, o.settings, 1, nil, nil)[len(o.set.Status.Slots)]
-	asked := csiclient.Volume{Handle: slot.Name, SizeBytes: slot.Template.Spec.Capacity.Value()}
-	err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, slot, asked), client.DryRunAll)
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
-		o.problem = verdict{reasonTemplate, "the API server refuses a PersistentVolume of this template: " + err.Error()}
-		o.actions.create, o.wait = 0, lastPause
-		return nil
-	}
-	return err
 }
 
 // plan decides what to do now, and what to wait for.
@@ -275,30 +192,4 @@ func (r *reconciler) places(ctx context.Context, class *storagev1.StorageClass) 
 		labels[node.Name] = node.Labels
 	}
 	return places(r.driver.Driver(), drivers.Items, labels, class.AllowedTopologies), nil
-}
-
-// isDue reports whether a set's surplus has been borne for long enough, and else how long it still is.
-func (r *reconciler) isDue(set string) (due bool, wait time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	since, ok := r.surplus[set]
-	if !ok {
-		return false, 0
-	}
-	wait = r.patient - time.Since(since)
-	return wait <= 0, max(0, wait)
-}
-
-// bear notes whether a set has a surplus, and reports whether that is new.
-func (r *reconciler) bear(set string, surplus bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, before := r.surplus[set]
-	switch {
-	case surplus && !before:
-		r.surplus[set] = time.Now()
-	case !surplus:
-		delete(r.surplus, set)
-	}
-	return surplus && !before
 }

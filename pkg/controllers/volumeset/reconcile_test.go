@@ -25,12 +25,13 @@ import (
 
 // talker is a driver that answers as it is told.
 type talker struct {
-	created int
-	err     error
+	created  int
+	err      error
+	topology bool
 }
 
 func (d *talker) Driver() string    { return "driver" }
-func (d *talker) HasTopology() bool { return false }
+func (d *talker) HasTopology() bool { return d.topology }
 
 func (d *talker) Create(_ context.Context, r csiclient.Request) (csiclient.Volume, error) {
 	d.created++
@@ -161,6 +162,29 @@ func TestOneAfterARefusal(t *testing.T) {
 	}
 }
 
+// TestNowhere checks that no volume is asked for outside of the places that a class allows.
+func TestNowhere(t *testing.T) {
+	zone := func(name string) []corev1.TopologySelectorTerm {
+		return []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{name}}}}}
+	}
+	for allowed, want := range map[string]int{"a": 2, "b": 0} {
+		class := fast()
+		class.AllowedTopologies = zone(allowed)
+		node := &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"zone": "a"}},
+		}
+		driver := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: storagev1.CSINodeSpec{
+			Drivers: []storagev1.CSINodeDriver{{Name: "driver", NodeID: "node", TopologyKeys: []string{"zone"}}},
+		}}
+		r, talks := bench(t, interceptor.Funcs{}, stored(), class, node, driver)
+		talks.topology = true
+		set := r.look(t)
+		if len(set.Status.Slots) != want || (reason(set) == reasonNowhere) != (want == 0) {
+			t.Errorf("with zone %s allowed: %d slots, want %d; %s", allowed, len(set.Status.Slots), want, reason(set))
+		}
+	}
+}
+
 // TestSlotUntilItIsGone checks that a slot is looked at until it is gone from the status: its object may be deleted unseen.
 func TestSlotUntilItIsGone(t *testing.T) {
 	r, driver := bench(t, interceptor.Funcs{}, stored(making("x")), fast())
@@ -200,4 +224,34 @@ type mute struct{ *talker }
 func (mute) Delete(ctx context.Context, _ string) error {
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// TestLeaderWithAnOldCache checks that a manager that sees a set as it was before another's slots writes none, and asks for nothing.
+func TestLeaderWithAnOldCache(t *testing.T) {
+	var seen *v1alpha1.PersistentVolumeSet
+	r, driver := bench(t, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if set, ok := o.(*v1alpha1.PersistentVolumeSet); ok && seen != nil {
+				seen.DeepCopyInto(set)
+				return nil
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	}, stored(), fast())
+	before := &v1alpha1.PersistentVolumeSet{}
+	if err := r.client.Get(t.Context(), types.NamespacedName{Name: "set"}, before); err != nil {
+		t.Fatal(err)
+	}
+	first := r.look(t)
+	other := &reconciler{client: r.client, driver: driver, filler: r.filler, slots: 4, patient: time.Minute, surplus: map[string]time.Time{}}
+	seen = before
+	other.look(t)
+	seen = nil
+	second := &v1alpha1.PersistentVolumeSet{}
+	if err := r.client.Get(t.Context(), types.NamespacedName{Name: "set"}, second); err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Status.Slots) != 2 || len(second.Status.Slots) != 2 || first.Status.Slots[0].Name != second.Status.Slots[0].Name || driver.created > 0 {
+		t.Errorf("the slots were\n%+v\nand are\n%+v", first.Status.Slots, second.Status.Slots)
+	}
 }

@@ -1,0 +1,58 @@
+package volumeset
+
+import (
+	"context"
+	"fmt"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// readClass finds the StorageClass of a set, and what is wrong with it.
+func (r *reconciler) readClass(ctx context.Context, o *round) error {
+	name := o.set.Spec.Template.Spec.StorageClassName
+	o.class = &storagev1.StorageClass{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.class)
+	if apierrors.IsNotFound(err) {
+		o.problem = verdict{reasonClassNotFound, fmt.Sprintf("the StorageClass %q of the template does not exist: create it, or name another", name)}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if driver := o.set.Status.Driver; driver != "" && o.class.Provisioner != driver {
+		o.problem = verdict{reasonClassUnusable, fmt.Sprintf("the StorageClass %q is of the provisioner %s, and the set is served by %s: create another set",
+			name, o.class.Provisioner, driver)}
+		return nil
+	}
+	settings, unusable := slotClass(o.class)
+	if unusable != nil {
+		o.problem = verdict{reasonClassUnusable, unusable.Error()}
+	}
+	o.settings = settings
+	return nil
+}
+
+// serves reports whether this manager's driver makes the volumes of the set.
+func (r *reconciler) serves(o *round) bool {
+	if o.set.Status.Driver != "" {
+		return o.set.Status.Driver == r.driver.Driver()
+	}
+	return o.class.Provisioner == r.driver.Driver()
+}
+
+// orphaned says of a set without a class what is missing: the managers of all drivers say the same, and none serves it yet.
+func (r *reconciler) orphaned(ctx context.Context, o *round) error {
+	before := o.set.Status.DeepCopy()
+	write(o.set, census{}, o.problem)
+	if equality.Semantic.DeepEqual(before, &o.set.Status) {
+		return nil
+	}
+	err := r.client.Status().Update(ctx, o.set)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // It comes back as an event, if it is still there.
+	}
+	return err
+}
