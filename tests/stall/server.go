@@ -3,6 +3,7 @@ package stall
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,14 +66,31 @@ func Serve(t testing.TB) *Server {
 // alone waits until no other test on the machine has a server, and keeps others waiting until the end of this one.
 func alone(t testing.TB) {
 	t.Helper()
+	t.Cleanup(locked(t, unix.LOCK_EX))
+}
+
+// WithoutServers does something while no test on the machine has a server: looking for a loop device, for instance, whose file
+// another mount namespace has on a server that hangs. It must be short.
+func WithoutServers(t testing.TB, do func()) {
+	t.Helper()
+	defer locked(t, unix.LOCK_SH)()
+	do()
+}
+
+// locked takes the lock of servers in one way or the other, and returns what gives it back.
+func locked(t testing.TB, how int) (unlock func()) {
+	t.Helper()
 	lock, err := os.Open("/dev/fuse") // which every server needs, and nobody else locks
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = lock.Close() }) // the lock goes with it
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+	for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+		err = unix.Flock(int(lock.Fd()), how)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	return func() { _ = lock.Close() } // the lock goes with it
 }
 
 func (s *Server) start() (err error) {

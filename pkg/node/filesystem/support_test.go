@@ -8,10 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 const mib = 1 << 20
@@ -36,33 +36,23 @@ func attach(t *testing.T, f *os.File) *device.Device {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root, for loop devices")
 	}
-	d, err := device.Open(t.Context(), backends.Device{Path: f.Name(), Image: true}, device.Options{})
+	var d *device.Device
+	var err error
+	stall.WithoutServers(t, func() {
+		d, err = device.Open(t.Context(), backends.Device{Path: f.Name(), Image: true}, device.Options{})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = d.Close() // many tests have closed it by then
-		detach(t, f.Name())
+		stall.WithoutServers(t, func() {
+			if err := device.Detach(context.WithoutCancel(t.Context()), f.Name()); err != nil {
+				t.Errorf("cleaning up: %v", err)
+			}
+		})
 	})
 	return d
-}
-
-// detach frees the loop device of an image. It is patient: a test elsewhere on the machine may have stopped the server below another
-// loop device, which does not say what it holds meanwhile.
-func detach(t *testing.T, image string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	defer cancel()
-	for {
-		err := device.Detach(ctx, image)
-		if err == nil {
-			return
-		}
-		if !backends.Is(err, backends.Unavailable) || ctx.Err() != nil {
-			t.Errorf("cleaning up: %v", err)
-			return
-		}
-	}
 }
 
 func put(t *testing.T, f *os.File, offset int64, text string) {
