@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -41,11 +41,11 @@ func types() map[schema.GroupVersionKind]func() any {
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):    func() any { return new(rbacv1.ClusterRoleBinding) },
 		rbacv1.SchemeGroupVersion.WithKind("Role"):                  func() any { return new(rbacv1.Role) },
 		rbacv1.SchemeGroupVersion.WithKind("RoleBinding"):           func() any { return new(rbacv1.RoleBinding) },
-		admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"): func() any {
-			return new(admissionv1.ValidatingAdmissionPolicy)
+		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"): func() any {
+			return new(admissionregistrationv1.ValidatingAdmissionPolicy)
 		},
-		admissionv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"): func() any {
-			return new(admissionv1.ValidatingAdmissionPolicyBinding)
+		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"): func() any {
+			return new(admissionregistrationv1.ValidatingAdmissionPolicyBinding)
 		},
 		storagev1.SchemeGroupVersion.WithKind("CSIDriver"):             func() any { return new(storagev1.CSIDriver) },
 		storagev1.SchemeGroupVersion.WithKind("StorageClass"):          func() any { return new(storagev1.StorageClass) },
