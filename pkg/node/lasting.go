@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,9 @@ func (st *staging) awaitWork(ctx context.Context) error {
 	old := st.record.Staged
 	st.unfinished = old != nil && old.Pending && len(st.record.Published) == 0
 	err := st.service.works.Wait(ctx, st.request.Volume)
+	if _, refused := errors.AsType[growthRefused](err); refused {
+		err = nil // The phase that grows asks again, and knows another way.
+	}
 	if err != nil && st.unfinished && !st.worked() {
 		st.want, st.begun = *old, true
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 
@@ -18,16 +19,30 @@ func (st *staging) growMounted(ctx context.Context) error {
 	}
 	place, path, fsType := st.recipe.place, st.device.Path, st.want.Source.FSType
 	_, err := st.onDevice(ctx, "growing the mounted "+fsType+" on", func(ctx context.Context, _ *os.File) (filesystem.Found, error) {
-		return filesystem.Found{}, filesystem.GrowMounted(ctx, place, path, fsType)
+		return filesystem.Found{}, refusal(fsType, filesystem.GrowMounted(ctx, place, path, fsType))
 	})
-	kind := backends.KindOf(err)
-	switch refused := kind == backends.Denied || kind == backends.Unknown; {
-	case err == nil || !refused || !strings.HasPrefix(fsType, "ext"):
+	switch _, refused := errors.AsType[growthRefused](err); {
+	case !refused:
 		return err
 	case st.begun || st.unfinished:
 		return st.growUnmounted(ctx, err)
 	}
 	return nil // it is in use: NodeExpandVolume says why it does not grow
+}
+
+// growthRefused is the kernel's refusal to grow a mounted filesystem that also grows while it is not mounted.
+type growthRefused struct{ error }
+
+// Unwrap returns the kernel's error.
+func (g growthRefused) Unwrap() error { return g.error }
+
+// refusal marks an error of GrowMounted after which there is another way.
+func refusal(fsType string, err error) error {
+	kind := backends.KindOf(err)
+	if err == nil || kind != backends.Denied && kind != backends.Unknown || !strings.HasPrefix(fsType, "ext") {
+		return err
+	}
+	return growthRefused{err}
 }
 
 // growUnmounted grows an ext filesystem that the kernel does not grow while it is mounted, as without CAP_SYS_RESOURCE. It takes
