@@ -36,6 +36,8 @@ func (e *engine) Release(ctx context.Context, handle string) (err error) {
 		v.pool.log.Warn("the note that a volume is in use cannot be removed now: it is tried again", "volume", handle, "error", err)
 		e.noteReleased(handle)
 		v.released.Store(true)
+	} else if err := e.forgetReleased(v); err != nil {
+		v.pool.log.Warn("the note of a release could not be removed: it is tried again", "volume", handle, "error", err)
 	}
 	v.inUse.Store(false)
 	return nil
