@@ -19,7 +19,7 @@ const (
 	wanted = 24 * gib
 )
 
-// TestFull promises nearly all of a pool to claims: a pod that wants more waits with an event that says so, and runs when
+// TestFull promises nearly all that the disk has free to claims: a pod that wants more waits with an event that says so, and runs when
 // room is made. The claims are sparse devices that nobody writes to, so that the disk of the machine does not fill.
 func TestFull(t *testing.T) {
 	t.Parallel()
@@ -38,17 +38,16 @@ func TestFull(t *testing.T) {
 	s.Succeeded("waits")
 }
 
-// fill promises all of the pool but the spare room, and returns the claims' names.
+// fill promises all that is free but the spare room, and returns the claims' names.
 func fill(s *workload.Space, class string) []string {
 	s.T.Helper()
-	free, size, err := nodeview.Available(context.Background(), s.Cluster.Cluster, s.Node)
+	free, _, err := nodeview.Available(context.Background(), s.Cluster.Cluster, s.Node)
 	s.Must(err)
 	if free < wanted+spare/2 {
 		s.T.Fatalf("the test wants %d GiB free on the disk, and there are %d", (wanted+spare/2)/gib, free/gib)
 	}
 	var names []string
-	// What is free on the disk limits each claim, and the disk's size the sum of all.
-	for left := size - spare; left >= gib; {
+	for left := free - spare; left >= gib; {
 		name, part := fmt.Sprintf("filler-%d", len(names)), min(left, free/2)/gib*gib
 		s.MakeClaim(workload.Claim(name, class, fmt.Sprint(part), workload.Block))
 		names = append(names, name)
