@@ -1,12 +1,15 @@
 package nfs
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
@@ -36,9 +39,9 @@ func conformance(spec func(name string) backends.Spec, options func(tb testing.T
 	// The stand-in reads the share's place from here, since each check wants an empty one.
 	moving := &movingServers{}
 	harness := backendtest.Over(DefinitionOver(moving), func(tb testing.TB, o *backends.Options) {
-		moving.Servers, moving.root = serve(tb)
+		moving.move(serve(tb))
 		o.Config.(*Config).Shares = []ShareConfig{{Name: "conformance", Server: testServer, Share: testShare}} // It lists before it makes anything.
-		options(tb, moving.root, o)
+		options(tb, *moving.root.Load(), o)
 	})
 	harness.Nodes = []string{"node-a"}
 	harness.Exports = true
@@ -51,17 +54,31 @@ func conformance(spec func(name string) backends.Spec, options func(tb testing.T
 		if err != nil {
 			tb.Fatal(err)
 		}
-		if err := os.RemoveAll(filepath.Join(moving.root, v.Attributes["subDir"])); err != nil {
+		if err := os.RemoveAll(filepath.Join(*moving.root.Load(), v.Attributes["subDir"])); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	return harness
 }
 
-// movingServers is a stand-in whose directory changes from check to check.
+// movingServers is a stand-in whose directory changes from check to check. What an earlier check's driver does in the background
+// may still ask for it.
 type movingServers struct {
-	standin.Servers
-	root string
+	now  atomic.Pointer[standin.Servers]
+	root atomic.Pointer[string]
+}
+
+func (m *movingServers) move(servers standin.Servers, root string) {
+	m.now.Store(&servers)
+	m.root.Store(&root)
+}
+
+func (m *movingServers) Open(ctx context.Context, address export.Address) (*export.Root, error) {
+	return m.now.Load().Open(ctx, address)
+}
+
+func (m *movingServers) Source(ctx context.Context, address export.Address, dir string) (backends.Source, error) {
+	return m.now.Load().Source(ctx, address, dir)
 }
 
 // specOf asks for a small volume.
