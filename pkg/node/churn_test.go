@@ -61,7 +61,7 @@ func TestChurn(t *testing.T) {
 	defer func() { _, _ = opener.Process.Kill(), opener.Wait() }() // it has nothing to say
 	var stages, lost atomic.Int64
 	var group sync.WaitGroup
-	end := time.Now().Add(churnTime())
+	var requests []node.StageRequest
 	for i := range 6 {
 		volume, use := fmt.Sprint("mounted", i), backends.Mount
 		if i%2 == 0 {
@@ -70,6 +70,10 @@ func TestChurn(t *testing.T) {
 		w.image(volume, 16)
 		request := w.stageRequest(volume)
 		request.Use.Type = use
+		requests = append(requests, request)
+	}
+	end := time.Now().Add(churnTime())
+	for _, request := range requests {
 		group.Go(func() {
 			for time.Now().Before(end) && !t.Failed() {
 				w.churn(request, &stages, &lost)
