@@ -92,7 +92,8 @@ func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 		defer resume()
 		st := &staging{service: s, request: request, record: s.ledger.Get(request.Volume)}
 		err = st.run(ctx)
-		cause.Store(&err)
+		first := err // not err itself, which the taking down goes on to change
+		cause.Store(&first)
 		if err != nil && st.begun && !st.worked() {
 			err = withCleanup(err, st.takeDown(ctx))
 		}
