@@ -2,7 +2,6 @@ package nfs
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -56,7 +55,7 @@ func newBox(s *share.Share, h *share.Home, holder string, unpack func(box) error
 }
 
 // remove removes a box. What is in it but a claim keeps it there. That the box is gone is an error: another has taken over, who may not
-// be ready.
+// be ready. Kinds: Busy then.
 func (b box) remove(s *share.Share) error {
 	if b.path == "" {
 		return nil
@@ -64,10 +63,11 @@ func (b box) remove(s *share.Share) error {
 	if err := ignoreGone(s.Files().Remove(path.Join(b.path, boxedClaim))); err != nil {
 		return err
 	}
-	if err := s.Files().Remove(b.path); err != nil {
-		return fmt.Errorf("what is taken away, another may be taking: %w", err)
+	err := s.Files().Remove(b.path)
+	if errors.Is(err, fs.ErrNotExist) || isAny(err, unix.ENOTEMPTY, unix.EEXIST) {
+		return backends.Errorf(backends.Busy, "what is taken away, another may be taking: ask again: %w", err)
 	}
-	return nil
+	return err
 }
 
 func ignoreGone(err error) error {
