@@ -15,7 +15,6 @@ func Remnants() []Sample {
 		remnant("ext4, the first 5 MiB zeroed", gib, "mkfs.ext4 -q IMAGE", zeroed("5M")),
 		remnant("ext4 with 1k blocks, the first 5 MiB zeroed", gib, "mkfs.ext4 -q -b 1024 IMAGE", zeroed("5M")),
 		remnant("ext4 with 2k blocks, the first 5 MiB zeroed", gib, "mkfs.ext4 -q -b 2048 IMAGE", zeroed("5M")),
-		remnant("ext4 with clusters, the first 5 MiB zeroed", gib, "mkfs.ext4 -q -O bigalloc IMAGE", zeroed("5M")),
 		remnant("ext4 without a second superblock, the first 5 MiB zeroed", 100*mib, "mkfs.ext4 -q -b 4096 IMAGE", zeroed("5M")),
 		remnant("ext4 of 1 TiB, the first GiB zeroed", 1024*gib, "mkfs.ext4 -q -E nodiscard IMAGE", zeroed("1G")),
 		remnant("xfs, the first 5 MiB zeroed", 300*mib, "mkfs.xfs -q IMAGE", zeroed("5M")),
