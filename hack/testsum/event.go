@@ -43,3 +43,11 @@ func specs(output string) (c counts, ok bool) {
 	}
 	return c, true
 }
+
+// seedIn returns the seed that a test printed, as in "seed 17" or "-seed=17".
+func seedIn(output string) string {
+	if m := regexp.MustCompile(`(?i)seed[ =:]+(\d+)`).FindStringSubmatch(output); m != nil {
+		return m[1]
+	}
+	return ""
+}

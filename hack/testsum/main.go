@@ -2,38 +2,82 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
+
+	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
 // quiet is how long nothing may be heard before what is running is printed.
 const quiet = 30 * time.Second
 
+// options are what the flags say.
+type options struct {
+	skips, quarantine, report, dir string
+	verbose                        bool
+}
+
 func main() {
-	skips := flag.String("skips", "", "file that lists the tests that may be skipped, each with a reason")
-	verbose := flag.Bool("v", false, "print what the tests print, also of those that pass")
+	var o options
+	flag.StringVar(&o.skips, "skips", "", "file that lists the tests that may be skipped, each with a reason")
+	flag.StringVar(&o.quarantine, "quarantine", "", "file that lists the tests that are left out, each with a reason")
+	flag.StringVar(&o.report, "report", "", "file to which the outcome is added")
+	flag.StringVar(&o.dir, "dir", "", "directory in which the command runs")
+	flag.BoolVar(&o.verbose, "v", false, "print what the tests print, also of those that pass")
 	flag.Parse()
-	if err := run(*skips, *verbose, os.Stdin, os.Stdout); err != nil {
+	// Whoever ends this run ends the tests as well. What they said until then is still reported.
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
+	if err := run(o, flag.Args(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "testsum: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(skips string, verbose bool, in io.Reader, out io.Writer) error {
-	allowed, err := readAllowed(skips)
+func run(o options, args []string, in io.Reader, out io.Writer) error {
+	allowed, err := readAllowed(o.skips)
 	if err != nil {
 		return err
 	}
 	s := newSummary(out, allowed)
-	s.verbose = verbose
-	if err := consume(in, s); err != nil {
+	s.verbose = o.verbose
+	if len(args) == 0 {
+		if err := consume(in, s); err != nil {
+			return err
+		}
+		return finish(o, s)
+	}
+	c, err := parseCommand(o, args)
+	if err != nil {
 		return err
 	}
-	return s.finish()
+	if err := c.run(context.Background(), s); err != nil {
+		return err
+	}
+	s.again(c)
+	return finish(o, s)
+}
+
+// finish prints the totals and adds the outcome to the report.
+func finish(o options, s *summary) error {
+	verdict := s.finish()
+	if o.report == "" {
+		return verdict
+	}
+	r, _ := outcome.Read(o.report) // An earlier run of the same step may have begun it.
+	r.Passed, r.Failed, r.Skipped = r.Passed+s.total.passed, r.Failed+s.total.failed, r.Skipped+s.total.skipped
+	r.Failures = append(r.Failures, s.failures()...)
+	if err := r.Write(o.report); err != nil {
+		return fmt.Errorf("cannot write the report: %w", err)
+	}
+	return verdict
 }
 
 // consume feeds the events to the summary, and tells what is running when none come for a while.

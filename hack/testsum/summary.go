@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// kept is how many lines of a failed test are printed again at the end.
-const kept = 40
-
 // summary gathers the outcome of a run and prints it as it comes.
 type summary struct {
 	out     io.Writer
@@ -20,14 +17,14 @@ type summary struct {
 	verbose bool
 	begun   time.Time
 
-	running map[test]*strings.Builder // what has not ended yet, with its output
-	current map[string]*counts        // of the packages that have not ended yet
-	total   counts
-	skips   []string // every skip, as a line to print
-	refused int      // how many of them are not allowed
-	failed  []string // what each test that failed printed last
-	broken  int      // packages that failed as a whole: build, panic, TestMain
-	builds  strings.Builder
+	running  map[test]*strings.Builder // what has not ended yet, with its output
+	current  map[string]*counts        // of the packages that have not ended yet
+	total    counts
+	skips    []string                    // every skip, as a line to print
+	refusals []string                    // the skips that are not allowed
+	failed   []*failure                  // in the order in which they failed
+	broken   int                         // packages that failed as a whole: build, panic, TestMain
+	builds   map[string]*strings.Builder // what the compiler said, by what it compiled
 }
 
 // test names a test; a package as a whole has no name.
@@ -36,7 +33,7 @@ type test struct{ pkg, name string }
 func newSummary(out io.Writer, allowed []allowance) *summary {
 	return &summary{
 		out: out, allowed: allowed, begun: time.Now(),
-		running: map[test]*strings.Builder{}, current: map[string]*counts{},
+		running: map[test]*strings.Builder{}, current: map[string]*counts{}, builds: map[string]*strings.Builder{},
 	}
 }
 
@@ -48,7 +45,7 @@ func (s *summary) add(e event) {
 	case "output":
 		s.output(id, e.Output)
 	case "build-output":
-		s.builds.WriteString(e.Output)
+		s.built(e.ImportPath).WriteString(e.Output)
 	case "stray":
 		fmt.Fprint(s.out, e.Output)
 	case "pass", "fail", "skip":
@@ -99,17 +96,12 @@ func (s *summary) endTest(id test, action string) {
 	}
 }
 
-// dump prints what a failed test printed, unless that was printed as it came, and keeps the end of it.
+// dump prints what a failed test printed, unless that was printed as it came, and notes the failure.
 func (s *summary) dump(id test, text *strings.Builder) {
-	title := fmt.Sprintf("--- %s %s\n", id.pkg, id.name)
 	if !s.verbose {
-		fmt.Fprint(s.out, title, text)
+		fmt.Fprintf(s.out, "--- %s %s\n%s", id.pkg, id.name, text)
 	}
-	if text.Len() == 0 {
-		return
-	}
-	lines := strings.SplitAfter(text.String(), "\n")
-	s.failed = append(s.failed, title+strings.Join(lines[max(0, len(lines)-kept):], ""))
+	s.fail(id, text.String())
 }
 
 // skip notes a skipped test, or so many skipped specs of one.
@@ -124,7 +116,7 @@ func (s *summary) skip(id test, specs int) {
 			return
 		}
 	}
-	s.refused++
+	s.refusals = append(s.refusals, what)
 	line := "REFUSED  " + what
 	if text := s.running[id]; specs == 0 && text != nil {
 		line += "\n" + text.String()
@@ -140,9 +132,10 @@ func (s *summary) endPackage(e event) {
 		c.failed += s.unfinished(e.Package)
 		if c.failed == 0 {
 			s.broken++
+			text := s.built(e.FailedBuild).String() + s.start(test{pkg: e.Package}).String()
+			fmt.Fprint(s.out, text)
+			s.fail(test{pkg: e.Package}, text)
 		}
-		fmt.Fprint(s.out, s.builds.String())
-		s.builds.Reset()
 	}
 	s.total.add(c)
 	s.forget(e.Package)
@@ -158,15 +151,19 @@ func (s *summary) endPackage(e event) {
 func (s *summary) unfinished(pkg string) int {
 	n := 0
 	for _, id := range s.ids() {
-		if id.pkg != pkg {
-			continue
-		}
-		if id.name != "" {
+		if id.pkg == pkg && id.name != "" {
 			n++
+			s.dump(id, s.running[id])
 		}
-		s.dump(id, s.running[id])
 	}
 	return n
+}
+
+func (s *summary) built(path string) *strings.Builder {
+	if s.builds[path] == nil {
+		s.builds[path] = &strings.Builder{}
+	}
+	return s.builds[path]
 }
 
 func (s *summary) forget(pkg string) {
@@ -195,6 +192,14 @@ func (s *summary) progress() {
 	fmt.Fprintf(s.out, "...  %6.1fs running: %s\n", time.Since(s.begun).Seconds(), strings.Join(names, ", "))
 }
 
+// ended notes how go test ended. What it failed for without an event, such as a pattern that matches nothing, fails the run.
+func (s *summary) ended(err error) {
+	if err != nil && len(s.failed) == 0 && s.broken == 0 {
+		s.broken++
+		s.fail(test{pkg: "go test"}, err.Error()+"\n")
+	}
+}
+
 // finish prints the skips, the failures once more, for who reads the end only, and the totals. It fails
 // when the run did.
 func (s *summary) finish() error {
@@ -202,13 +207,20 @@ func (s *summary) finish() error {
 		if id.name == "" {
 			s.broken++ // its end was never heard of: go test was cut off
 			fmt.Fprintf(s.out, "FAIL %s did not end\n", id.pkg)
+			s.fail(id, "it did not end\n"+s.running[id].String())
 		}
 	}
 	if len(s.skips) > 0 {
 		fmt.Fprintf(s.out, "skipped:\n  %s\n", strings.Join(s.skips, "\n  "))
 	}
-	if len(s.failed) > 0 {
-		fmt.Fprintf(s.out, "failed:\n%s\n", strings.Join(s.failed, "\n"))
+	for _, f := range s.failures() {
+		fmt.Fprintf(s.out, "%s %s %s: %s\n", f.Class, f.Package, f.Test, f.Error)
+		if f.Tail != "" {
+			fmt.Fprintf(s.out, "%s\n", f.Tail)
+		}
+		if f.Again != "" {
+			fmt.Fprintf(s.out, "again: %s\n", f.Again)
+		}
 	}
 	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped\n", s.total.passed, s.total.failed, s.total.skipped)
 	return s.verdict()
@@ -220,8 +232,8 @@ func (s *summary) verdict() error {
 		return fmt.Errorf("%d tests failed", s.total.failed)
 	case s.broken > 0:
 		return fmt.Errorf("%d packages failed outside their tests", s.broken)
-	case s.refused > 0:
-		return fmt.Errorf("%d skips are not on the list of those allowed", s.refused)
+	case len(s.refusals) > 0:
+		return fmt.Errorf("%d skips are not on the list of those allowed", len(s.refusals))
 	case s.total.passed == 0:
 		return errors.New("no test passed")
 	}

@@ -37,7 +37,8 @@ func TestRun(t *testing.T) {
 		{"fails", "", start + pass + fail + bad, "1 tests failed", "broken pipe"},
 		{"hangs", "", start + pass + hung + bad, "1 tests failed", "panic: timed out"},
 		{"fails outside tests", "", start + pass + bad, "1 packages failed", "FAIL"},
-		{"does not build", "", `{"Action":"build-output","ImportPath":"m/p","Output":"undefined: x\n"}` + "\n" + start + bad,
+		{"does not build", "", `{"Action":"build-output","ImportPath":"m/p [m/p.test]","Output":"undefined: x\n"}` + "\n" + start +
+			`{"Action":"fail","Package":"m/p","FailedBuild":"m/p [m/p.test]"}` + "\n",
 			"1 packages failed", "undefined: x"},
 		{"is cut off", "", start + pass, "1 packages failed", "did not end"},
 		{"nothing ran", "", `{"Action":"start","Package":"m/p"}` + "\n" + `{"Action":"skip","Package":"m/p"}` + "\n",
@@ -54,7 +55,7 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			err := run(list, false, strings.NewReader(tt.in), &out)
+			err := run(options{skips: list}, nil, strings.NewReader(tt.in), &out)
 			switch {
 			case tt.err == "" && err != nil:
 				t.Errorf("got error %v, want none", err)
@@ -75,10 +76,10 @@ func TestRunRepeatsFailures(t *testing.T) {
 		`{"Action":"fail","Package":"m/p","Test":"TestC"}` + "\n" +
 		`{"Action":"fail","Package":"m/p"}` + "\n"
 	var out bytes.Buffer
-	if err := run("", true, strings.NewReader(in), &out); err == nil {
+	if err := run(options{verbose: true}, nil, strings.NewReader(in), &out); err == nil {
 		t.Error("got no error for a test that failed")
 	}
-	want := "failed:\n--- m/p TestC\nbroken pipe\n\n0 passed, 1 failed, 0 skipped\n"
+	want := "DEFECT m/p TestC: broken pipe\nbroken pipe\n0 passed, 1 failed, 0 skipped\n"
 	if !strings.HasSuffix(out.String(), want) {
 		t.Errorf("got output %q, want %q at its end", out.String(), want)
 	}
@@ -91,7 +92,7 @@ func TestRunVerbose(t *testing.T) {
 		`{"Action":"pass","Package":"m/p","Test":"TestA"}` + "\n" +
 		`{"Action":"pass","Package":"m/p"}` + "\n"
 	var out bytes.Buffer
-	if err := run("", true, strings.NewReader(in), &out); err != nil {
+	if err := run(options{verbose: true}, nil, strings.NewReader(in), &out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(out.String(), "a table\nok ") {

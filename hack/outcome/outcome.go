@@ -1,0 +1,80 @@
+package outcome
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// Class says what to do about a failure.
+type Class string
+
+// The classes of failures.
+const (
+	Defect  Class = "DEFECT"  // the change, or the tree, is wrong
+	Flaky   Class = "FLAKY"   // the test failed, and passed when it ran once more, alone
+	Infra   Class = "INFRA"   // what the tests need could not be fetched
+	Timeout Class = "TIMEOUT" // something did not end
+)
+
+// Failure is a top-level test that failed, a package that failed outside its tests, or a step without tests.
+type Failure struct {
+	Package string `json:",omitempty"`
+	Test    string `json:",omitempty"` // the first part of the test that failed; empty for a package as a whole
+	More    int    `json:",omitempty"` // how many other parts of the same top-level test failed
+	Class   Class
+	Error   string `json:",omitempty"` // the first error, with file and line where the test gives them
+	Seed    string `json:",omitempty"`
+	Again   string `json:",omitempty"` // the command that repeats it
+	Tail    string `json:",omitempty"` // the end of what it printed
+}
+
+// Report is the outcome of a run of tests.
+type Report struct {
+	Passed, Failed, Skipped int
+	Failures                []Failure
+}
+
+// Write writes the report to a file.
+func (r Report) Write(path string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot encode the report: %w", err)
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
+// Read reads the report that Write has written; its error is fs.ErrNotExist where there is none.
+func Read(path string) (r Report, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("%s is no report: %w", path, err)
+	}
+	return r, nil
+}
+
+// FirstError returns the first line of a test's output that names a Go file and a line, or a panic, else the first line
+// that is not empty.
+func FirstError(output string) string {
+	located := regexp.MustCompile(`(?m)^\s*(\S+\.go:\d+:.*|panic: .*|WARNING: DATA RACE)$`)
+	if m := located.FindStringSubmatch(output); m != nil {
+		return strings.TrimSpace(m[1])
+	}
+	for line := range strings.Lines(output) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "=== ") {
+			return line
+		}
+	}
+	return ""
+}
+
+// Tail returns the last lines of a text.
+func Tail(text string, lines int) string {
+	all := strings.SplitAfter(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "")
+}

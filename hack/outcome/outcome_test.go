@@ -1,0 +1,44 @@
+package outcome
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+func TestFirstError(t *testing.T) {
+	for output, want := range map[string]string{
+		"=== RUN   TestA\n    a_test.go:12: got 1, want 2\n    a_test.go:13: later\n": "a_test.go:12: got 1, want 2",
+		"log line\npanic: boom\n\tfile.go:1 +0x1\n":                                   "panic: boom",
+		"==================\nWARNING: DATA RACE\nRead at 0x00\n":                      "WARNING: DATA RACE",
+		"pkg/a.go:3:2: undefined: x\n":                                                "pkg/a.go:3:2: undefined: x",
+		"=== RUN   TestB\n\nexit status 3\n":                                          "exit status 3",
+		"":                                                                            "",
+	} {
+		if got := FirstError(output); got != want {
+			t.Errorf("the first error of %q is %q, want %q", output, got, want)
+		}
+	}
+}
+
+func TestTail(t *testing.T) {
+	if got := Tail("a\nb\nc\n", 2); got != "b\nc" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestReportIsReadAsItWasWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report")
+	if _, err := Read(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want that there is none", err)
+	}
+	want := Report{Passed: 3, Failed: 1, Failures: []Failure{{Package: "m/p", Test: "TestA/x", Class: Flaky, Error: "a_test.go:1: no"}}}
+	if err := want.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Read(path); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}

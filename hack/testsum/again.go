@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/hack/outcome"
+)
+
+const (
+	kept  = 40 // how many lines of a failed test are printed again at the end
+	tries = 3  // as many failed top-level tests run once more; if more failed, it was no chance
+)
+
+// failure is a top-level test that failed, or a package that failed as a whole.
+type failure struct {
+	id    test
+	parts []test // it and its subtests, in the order in which they failed
+	text  string // what they printed
+	flaky bool
+	again string // the command that repeats it
+}
+
+// fail notes a test that has failed, with what it printed.
+func (s *summary) fail(id test, text string) {
+	top, _, _ := strings.Cut(id.name, "/")
+	for _, f := range s.failed {
+		if f.id == (test{id.pkg, top}) {
+			f.parts, f.text = append(f.parts, id), f.text+text
+			return
+		}
+	}
+	s.failed = append(s.failed, &failure{id: test{id.pkg, top}, parts: []test{id}, text: text})
+}
+
+// isChance reports whether the failure may be one of chance.
+func (f *failure) isChance() bool {
+	if f.id.name == "" {
+		return false
+	}
+	for _, never := range []string{"DATA RACE", "race detected", "panic: ", "VIOLATION", "fatal error: "} {
+		if strings.Contains(f.text, never) {
+			return false
+		}
+	}
+	return true
+}
+
+// part is the first part that failed and has no part of its own.
+func (f *failure) part() string {
+	for _, id := range f.parts {
+		has := func(other test) bool { return strings.HasPrefix(other.name, id.name+"/") }
+		if !slices.ContainsFunc(f.parts, has) {
+			return id.name
+		}
+	}
+	return f.id.name
+}
+
+func (f *failure) class() outcome.Class {
+	switch {
+	case f.flaky:
+		return outcome.Flaky
+	case strings.Contains(f.text, "panic: test timed out"):
+		return outcome.Timeout
+	}
+	return outcome.Defect
+}
+
+// again runs what has failed once more, each top-level test alone.
+func (s *summary) again(c command) {
+	for _, f := range s.failed {
+		f.again = c.text(c.alone(f.id.pkg, f.part()))
+	}
+	if len(s.failed) > tries || s.broken > 0 {
+		return
+	}
+	for _, f := range s.failed {
+		if !f.isChance() {
+			continue
+		}
+		fmt.Fprintf(s.out, "once more, alone: %s %s\n", f.id.pkg, f.id.name)
+		alone := newSummary(s.out, s.allowed)
+		err := c.start(context.Background(), c.alone(f.id.pkg, f.id.name), alone)
+		if err == nil && alone.verdict() == nil {
+			f.flaky = true
+			s.total.failed -= len(f.parts)
+			s.total.passed += len(f.parts)
+		}
+	}
+}
+
+// failures are the failures for the report.
+func (s *summary) failures() (all []outcome.Failure) {
+	for _, f := range s.failed {
+		all = append(all, outcome.Failure{
+			Package: f.id.pkg, Test: f.part(), More: len(f.parts) - 1, Class: f.class(), Again: f.again,
+			Error: outcome.FirstError(f.text), Seed: seedIn(f.text), Tail: outcome.Tail(f.text, kept),
+		})
+	}
+	for _, line := range s.refusals {
+		all = append(all, outcome.Failure{Class: outcome.Defect, Error: "a skip that the list does not allow: " + line})
+	}
+	return all
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stowage-csi/stowage/hack/outcome"
+)
+
+// TestAgain runs a module whose tests fail in each way that there is.
+func TestAgain(t *testing.T) {
+	for _, tt := range []struct {
+		name, body string
+		class      outcome.Class
+		error      string
+		fails      bool
+	}{
+		{"wrong assertion", `t.Error("got 1, want 2, seed 17")`, outcome.Defect, "a_test.go:11: got 1, want 2, seed 17", true},
+		{
+			"every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); t.Error("the first time") }`,
+			outcome.Flaky, "a_test.go:11: the first time", false,
+		},
+		{
+			"a panic every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); panic("boom") }`,
+			outcome.Defect, "panic: boom [recovered, repanicked]", true,
+		},
+		{
+			"a violation every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); t.Error("VIOLATION: lost") }`,
+			outcome.Defect, "a_test.go:11: VIOLATION: lost", true,
+		},
+		{"a hang", `time.Sleep(time.Hour)`, outcome.Timeout, "panic: test timed out after 2s", true},
+		{"a broken build", `undefined()`, outcome.Defect, "./a_test.go:11:31: undefined: undefined", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			timeout := "-timeout=10m"
+			if tt.class == outcome.Timeout {
+				timeout = "-timeout=2s"
+			}
+			r, err := runModule(t, tt.body, timeout)
+			if (err != nil) != tt.fails {
+				t.Errorf("got error %v, want one: %t", err, tt.fails)
+			}
+			if len(r.Failures) != 1 || r.Failures[0].Class != tt.class || r.Failures[0].Error != tt.error {
+				t.Fatalf("got %+v, want one failure of class %s: %s", r.Failures, tt.class, tt.error)
+			}
+			if f := r.Failures[0]; f.Test != "" && !strings.Contains(f.Again, "-run '^TestA$/^part$'") {
+				t.Errorf("got %q, want the command for the part that failed", f.Again)
+			}
+			if f := r.Failures[0]; strings.Contains(tt.body, "seed 17") && f.Seed != "17" {
+				t.Errorf("got the seed %q, want 17", f.Seed)
+			}
+		})
+	}
+}
+
+// runModule runs the tests of a module of which one test has the body given.
+func runModule(t *testing.T, body, timeout string) (outcome.Report, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.org/m\n\ngo 1.24\n",
+		"a_test.go": "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) {\n\tt.Run(\"part\", func(t *testing.T) {\n" +
+			"\t\t_, _ = os.Getpid, time.Now; " + body + "\n\t})\n}\n\nfunc TestB(*testing.T) {}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := filepath.Join(dir, "report")
+	var out bytes.Buffer
+	err := run(options{report: report, dir: dir}, []string{"go", "test", "-json", "-count=1", timeout, "./..."}, nil, &out)
+	t.Logf("%s", &out)
+	r, read := outcome.Read(report)
+	if read != nil {
+		t.Fatal(read)
+	}
+	return r, err
+}
+
+func TestCommand(t *testing.T) {
+	c, err := parseCommand(options{}, []string{"go", "test", "-json", "-coverpkg=./pkg/...", "github.com/x/y", "./a", "-seed", "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.text(c.alone("./a", "TestA/some (part)"))
+	if want := `go test -count=1 -run '^TestA$/^some \(part\)$' ./a -seed 7`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if _, err := parseCommand(options{}, []string{"go", "vet", "./..."}); err == nil {
+		t.Error("a command without events was taken")
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// debt is how many tests may be left out at a time.
+const debt = 5
+
+// command is a command line of go test, whose packages are the arguments that begin with ./ or look like an import path.
+type command struct {
+	dir            string
+	before, after  []string // what stands before and after the packages
+	packages, left []string // left: the names of the tests that are left out
+}
+
+func parseCommand(o options, args []string) (command, error) {
+	c := command{dir: o.dir}
+	for _, arg := range args {
+		switch {
+		case isPackage(arg):
+			c.packages = append(c.packages, arg)
+		case len(c.packages) == 0:
+			c.before = append(c.before, arg)
+		default:
+			c.after = append(c.after, arg)
+		}
+	}
+	if len(c.before) < 2 || !slices.Contains(c.before, "-json") || len(c.packages) == 0 {
+		return c, fmt.Errorf("want a command such as go test -json ./pkg/..., not %q", args)
+	}
+	left, err := readAllowed(o.quarantine)
+	if len(left) > debt {
+		err = fmt.Errorf("%s: %d tests are left out, want at most %d: mend some", o.quarantine, len(left), debt)
+	}
+	for _, a := range left {
+		c.left = append(c.left, a.test)
+	}
+	return c, err
+}
+
+func isPackage(arg string) bool {
+	return strings.HasPrefix(arg, "./") || regexp.MustCompile(`^[a-z][a-z0-9.-]*\.[a-z]+/`).MatchString(arg)
+}
+
+// run runs the command and feeds its events to the summary, which knows from them whether it failed.
+func (c command) run(ctx context.Context, s *summary) error {
+	args := slices.Concat(c.before, c.packages, c.after)
+	if len(c.left) > 0 {
+		args = slices.Concat(c.before, []string{"-skip", "^(" + strings.Join(c.left, "|") + ")$"}, c.packages, c.after)
+	}
+	return c.start(ctx, args, s)
+}
+
+func (c command) start(ctx context.Context, args []string, s *summary) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir, cmd.Stderr, cmd.Env = c.dir, os.Stderr, os.Environ()
+	if slices.Contains(args, "-race") {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("cannot read from %s: %w", args[0], err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("cannot run %s: %w", args[0], err)
+	}
+	if err := consume(out, s); err != nil {
+		return errors.Join(err, cmd.Wait())
+	}
+	s.ended(cmd.Wait())
+	return nil
+}
+
+// alone returns the command that runs one test of one package again, or all of its tests where none is named.
+func (c command) alone(pkg, test string) []string {
+	measures := func(arg string) bool { return strings.HasPrefix(arg, "-cover") }
+	before := slices.DeleteFunc(slices.Clone(c.before), measures)
+	before = append(before, "-count=1")
+	if test != "" {
+		levels := strings.Split(test, "/")
+		for i, level := range levels {
+			levels[i] = "^" + regexp.QuoteMeta(level) + "$"
+		}
+		before = append(before, "-run", strings.Join(levels, "/"))
+	}
+	return slices.Concat(before, []string{pkg}, c.after)
+}
+
+// text is a command line for a person, without what only testsum needs.
+func (c command) text(args []string) string {
+	quoted := make([]string, 0, len(args))
+	for _, arg := range args {
+		if arg == "-json" {
+			continue
+		}
+		if strings.ContainsAny(arg, " $^'\"\\|*?()[]{}&;<>") {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		quoted = append(quoted, arg)
+	}
+	text := strings.Join(quoted, " ")
+	if c.dir != "" {
+		text = "cd " + c.dir + " && " + text
+	}
+	return text
+}
