@@ -19,6 +19,13 @@ ADVERSARYFLAGS ?=
 MOTOFLAGS ?=
 FUZZTIME ?= 10s
 FLOOR ?= 85
+SINCE ?= HEAD~1
+PKG ?=
+RUN ?= .
+N ?= 30
+SEED ?=
+REPORT ?=
+QUARANTINE ?=
 NODES ?= 1
 TESTFLAGS ?=
 BENCHFLAGS ?=
@@ -34,12 +41,18 @@ CONTROLLER_GEN = $(TOOLS)/controller-gen
 
 BUILD = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
-SUM := $(GO) run ./hack/testsum -skips hack/skips
-GOTEST := $(GO) test -json -timeout 20m $(TESTFLAGS)
+SUM = $(GO) run ./hack/testsum -skips hack/skips $(if $(REPORT),-report $(REPORT)) $(if $(QUARANTINE),-quarantine $(QUARANTINE))
+GOTEST = $(SUM) $(GO) test -json -timeout 20m $(TESTFLAGS)
+LONGTEST = $(SUM) -v $(GO) test -json -count=1
+SEEDED = $(if $(SEED),-seed $(SEED))
 # One run of the tests tells both whether they pass and what they cover.
 COVER := -covermode=atomic -coverpkg=./pkg/... -coverprofile=bin/cover.out
 # What kills, faults, cuts the power, and brings up clusters, virtual machines and clouds has targets of its own, and takes as long as it is told to.
 PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(adversary|crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|vm/smoke|vm/suites/.*)$$')
+
+# What runs in parallel with itself, and neither mounts nor waits for disks: the gate's share of the race detector's work.
+RACED = ./pkg/background ./pkg/backends/ebs ./pkg/backends/memory ./pkg/cloud/... ./pkg/controllers/... ./pkg/deadline ./pkg/driver/... \
+  ./pkg/keylock ./pkg/volume ./tests/cloud/ec2 ./tests/cloud/faults ./tests/controllers
 
 ##@ Use
 
@@ -84,20 +97,30 @@ cluster-demo: ## From nothing to a pod's data in a claim, on a Kubernetes of its
 .PHONY: test
 test: deps ## Run the unit, conformance and sanity tests (root; installs the filesystem tools).
 	@mkdir -p bin
-	$(GOTEST) $(COVER) $(PACKAGES) | $(SUM)
+	$(GOTEST) $(COVER) $(PACKAGES)
 
 .PHONY: sanity
 sanity: deps ## Run csi-sanity over every backend with real mounts.
-	$(GOTEST) -count=1 ./tests/sanity/... | $(SUM) -v
+	$(LONGTEST) -timeout 20m ./tests/sanity/...
 
 .PHONY: race
 race: deps ## Run the tests under the race detector.
 	@hack/deps race
-	CGO_ENABLED=1 $(GOTEST) -race $(PACKAGES) | $(SUM)
+	$(GOTEST) -race $(PACKAGES)
+
+.PHONY: race-core
+race-core: deps ## Run the tests of what computes in parallel under the race detector.
+	@hack/deps race
+	$(GOTEST) -race $(RACED)
+
+.PHONY: flaky
+flaky: deps ## Run tests again and again beside a load: what changed since SINCE, or make flaky PKG=./pkg/node RUN=TestX N=30.
+	@hack/deps race
+	$(GO) run ./hack/flaky -since $(SINCE) $(if $(PKG),-pkg $(PKG) -run '$(RUN)') -n $(N)
 
 .PHONY: crash
 crash: deps build ## Kill the driver under load and check that nothing is lost; make crash KILLS=100.
-	$(GO) test -json -timeout 120m -count=1 ./tests/crash -kills $(KILLS) -binary $(CURDIR)/$(BINARY) | $(SUM) -v
+	$(LONGTEST) -timeout 120m ./tests/crash -kills $(KILLS) -binary $(CURDIR)/$(BINARY) $(SEEDED)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a while; make fuzz FUZZTIME=10m or FUZZTIME=20000x.
@@ -113,35 +136,35 @@ floor: ## Print the coverage that the last make test had; fail below FLOOR perce
 
 .PHONY: chaos
 chaos: deps ## Fail or kill the node pipeline at every system call; make chaos CHAOSFLAGS=-full.
-	$(GO) test -json -timeout 120m -count=1 -parallel 2 ./tests/chaos $(CHAOSFLAGS) | $(SUM) -v
+	$(LONGTEST) -timeout 120m -parallel 2 ./tests/chaos $(CHAOSFLAGS) $(SEEDED)
 
 .PHONY: storms
 storms: ## Use volumes of a cloud, and run the conformance suite, while requests meet faults; make storms STORMFLAGS='-schedules 313 -suites 4'.
-	$(GO) test -json -timeout 120m -count=1 ./tests/ebs -schedules 20 -suites 1 $(STORMFLAGS) | $(SUM) -v
+	$(LONGTEST) -timeout 120m ./tests/ebs -schedules 20 -suites 1 $(STORMFLAGS) $(SEEDED)
 
 .PHONY: adversary
 adversary: deps ## Attack every backend with schedules of calls and faults (root); make adversary ADVERSARYFLAGS='-schedules 2000', or -plants for planted defects.
-	$(GO) test -json -timeout 300m -count=1 ./tests/adversary $(ADVERSARYFLAGS) | $(SUM) -v
+	$(LONGTEST) -timeout 300m ./tests/adversary $(ADVERSARYFLAGS) $(SEEDED)
 
 .PHONY: moto
 moto: build ## Ask moto, an EC2 of others, whether the ebs backend is right, and measure it there (root; the first time makes moto's root); make moto MOTOFLAGS='-volumes 1000'.
 	@hack/deps image
-	$(GO) test -json -timeout 30m -count=1 ./tests/cloud/moto | $(SUM) -v
+	$(LONGTEST) -timeout 30m ./tests/cloud/moto
 	$(GO) run ./tests/cloud/moto/bench -binary $(BINARY) $(MOTOFLAGS)
 
 .PHONY: powerloss
 powerloss: deps ## Cut the power between the writes of the local backend; make powerloss POWERFLAGS=-full.
-	$(GO) test -json -timeout 120m -count=1 ./tests/powerloss $(POWERFLAGS) | $(SUM) -v
+	$(LONGTEST) -timeout 120m ./tests/powerloss $(POWERFLAGS) $(SEEDED)
 
 .PHONY: vm-test
 vm-test: ## Run what needs another kernel, or more rights, in a virtual machine (root); make vm-test VMFLAGS='-run TestBlock ./tests/vm/suites/nfs'.
 	@hack/deps vm
-	$(if $(VMFLAGS),,$(GO) test -json -timeout 20m -count=1 ./tests/vm/smoke | $(SUM) -v)
+	$(if $(VMFLAGS),,$(LONGTEST) -timeout 20m ./tests/vm/smoke)
 	$(GO) run ./tests/vm/run $(VMFLAGS) | $(SUM) -v
 
 .PHONY: deploy-test
 deploy-test: ## Render the manifests and the chart, and check them, their rights and the alert rules.
-	(cd deploy/tests && $(GOTEST) ./...) | $(SUM)
+	$(SUM) -dir deploy/tests $(GO) test -json -timeout 20m $(TESTFLAGS) ./...
 
 .PHONY: bench
 bench: OWNERSHIPFLAGS ?= -files 30000
@@ -152,7 +175,7 @@ bench: deps build ## Measure volume lifecycles beside the floor of this machine,
 .PHONY: cluster-test
 cluster-test: ## Bring clusters up, kill them, take them down and check that nothing is left (root).
 	@hack/deps image cluster
-	$(GO) test -json -timeout 120m -count=1 ./tests/e2e/cluster/smoke | $(SUM) -v
+	$(LONGTEST) -timeout 120m ./tests/e2e/cluster/smoke
 
 .PHONY: e2e-conformance
 e2e-conformance: ## Run Kubernetes' own suite for storage drivers in a cluster of its own (root); make e2e-conformance CONFORMANCEFLAGS='-suite full -runs 3'.
@@ -162,7 +185,7 @@ e2e-conformance: ## Run Kubernetes' own suite for storage drivers in a cluster o
 .PHONY: e2e
 e2e: ## Use Stowage in a real Kubernetes, and break it (root); make e2e E2EFLAGS='-keep -pods 100 -timings'.
 	@hack/deps image cluster
-	nice -n 5 $(GO) test -json -timeout 60m -count=1 -parallel 8 ./tests/e2e $(E2EFLAGS) | $(SUM) -v
+	nice -n 5 $(LONGTEST) -timeout 60m -parallel 8 ./tests/e2e $(E2EFLAGS) $(SEEDED)
 
 ##@ Check
 

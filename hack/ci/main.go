@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The whole of each form may take so long. A run that is cut off from outside would show no table.
+const (
+	mostOfGate = 40 * time.Minute
+	mostOfLong = 85 * time.Minute
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "ci: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	r := &runner{out: os.Stdout, logs: "bin/ci", begun: time.Now()}
+	if err := os.RemoveAll(r.logs); err != nil {
+		return fmt.Errorf("cannot remove the logs of the last run: %w", err)
+	}
+	if err := os.MkdirAll(r.logs, 0o750); err != nil {
+		return fmt.Errorf("cannot make a directory for the logs: %w", err)
+	}
+	switch {
+	case len(args) == 0:
+		r.offline = true
+		return r.all(ctx, mostOfGate, fetch("gate"), gate())
+	case args[0] == "long":
+		r.seed = seed()
+		fmt.Fprintf(r.out, "CI_SEED=%s draws the same schedules again\n", r.seed)
+		return r.all(ctx, mostOfLong, fetch("long"), long())
+	case args[0] == "touched":
+		return touched(ctx, r.out, args[1:])
+	}
+	steps, err := named(args)
+	if err != nil {
+		return err
+	}
+	r.one(ctx, steps)
+	return r.finish()
+}
+
+// seed is the one given, or a new one.
+func seed() string {
+	if given := os.Getenv("CI_SEED"); given != "" {
+		return given
+	}
+	return fmt.Sprint(time.Now().Unix())
+}
+
+// named returns the steps of these names. A name of both forms is the gate's; long-race, say, is that of the long form.
+func named(names []string) (steps []step, err error) {
+	known := map[string]step{"fetch": fetch("gate")}
+	for _, s := range long() {
+		known[s.name], known["long-"+s.name] = s, s
+	}
+	for _, s := range gate() {
+		known[s.name] = s
+	}
+	for _, name := range names {
+		s, ok := known[name]
+		if !ok {
+			var all []string
+			for name := range known {
+				all = append(all, name)
+			}
+			slices.Sort(all)
+			return nil, fmt.Errorf("there is no step %s: use %s", name, strings.Join(all, ", "))
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stowage-csi/stowage/hack/outcome"
+)
+
+// line is the step's line in the table.
+func (v verdict) line(begun time.Time) string {
+	word := "ok"
+	switch {
+	case len(v.failures) > 0:
+		word = fmt.Sprintf("%s, %d failed", v.failures[0].Class, len(v.failures))
+	case v.flaky() > 0:
+		word = fmt.Sprintf("ok, %d FLAKY", v.flaky())
+	}
+	tests := ""
+	if r := v.report; r.Passed+r.Failed+r.Skipped > 0 {
+		tests = fmt.Sprintf("%6d passed %3d failed %3d skipped", r.Passed, r.Failed, r.Skipped)
+	}
+	return fmt.Sprintf("%-12s %5.0f s of %5.0f  until %5.0f s  %-36s %s",
+		v.step.name, v.took.Seconds(), v.step.limit.Seconds(), time.Since(begun).Seconds(), tests, word)
+}
+
+func (v verdict) flaky() (n int) {
+	for _, f := range v.report.Failures {
+		if f.Class == outcome.Flaky {
+			n++
+		}
+	}
+	return n
+}
+
+// finish prints the ends of what failed, the table, and a block for each failure, so that the last screen says it all.
+func (r *runner) finish() error {
+	failed, flaky := 0, 0
+	var sum outcome.Report
+	for _, v := range r.verdict {
+		sum.Passed, sum.Failed, sum.Skipped = sum.Passed+v.report.Passed, sum.Failed+v.report.Failed, sum.Skipped+v.report.Skipped
+		failed, flaky = failed+len(v.failures), flaky+v.flaky()
+		for _, f := range v.failures {
+			fmt.Fprintf(r.out, "\n===== the end of %s %s %s:\n%s\n", v.step.name, f.Package, f.Test, f.Tail)
+		}
+	}
+	fmt.Fprintln(r.out, "\n===== steps")
+	for _, v := range r.verdict {
+		fmt.Fprintln(r.out, v.line(r.begun))
+	}
+	for _, v := range r.verdict {
+		r.blocks(v)
+	}
+	fmt.Fprintf(r.out, "\nall %.0f s, %d steps; logs in %s\n", time.Since(r.begun).Seconds(), len(r.verdict), r.logs)
+	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", sum.Passed, sum.Failed, sum.Skipped)
+	if failed > 0 {
+		return fmt.Errorf("%d failures", failed)
+	}
+	if len(r.verdict) == 0 {
+		return errors.New("no step was run")
+	}
+	return nil
+}
+
+// blocks prints the failures of a step, and what was FLAKY in it.
+func (r *runner) blocks(v verdict) {
+	all := v.failures
+	for _, f := range v.report.Failures {
+		if f.Class == outcome.Flaky {
+			all = append(all, f)
+		}
+	}
+	for _, f := range all {
+		fmt.Fprintf(r.out, "\n%s %s %s %s\n", f.Class, v.step.name, f.Package, f.Test)
+		if f.More > 0 {
+			fmt.Fprintf(r.out, "  and:   %d more parts of the test\n", f.More)
+		}
+		for _, line := range [][2]string{{"error", f.Error}, {"seed", f.Seed}, {"again", f.Again}, {"beside", v.machine}} {
+			if line[1] != "" {
+				fmt.Fprintf(r.out, "  %-6s %s\n", line[0]+":", line[1])
+			}
+		}
+	}
+}
+
+// machine says what may have disturbed a step: load, pressure, room, loop devices and mounts.
+func machine() string {
+	var parts []string
+	for _, path := range []string{"/proc/loadavg", "/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"} {
+		if text, err := os.ReadFile(path); err == nil {
+			first, _, _ := strings.Cut(string(text), "\n")
+			parts = append(parts, strings.TrimPrefix(path, "/proc/")+" "+first)
+		}
+	}
+	var fs syscall.Statfs_t
+	if syscall.Statfs("/var/tmp", &fs) == nil {
+		parts = append(parts, fmt.Sprintf("%d MiB free in /var/tmp", fs.Bavail*uint64(fs.Bsize)>>20)) //nolint:gosec // a block size is positive
+	}
+	loops := 0
+	if devices, err := os.ReadDir("/sys/block"); err == nil {
+		for _, d := range devices {
+			if _, err := os.Stat("/sys/block/" + d.Name() + "/loop/backing_file"); err == nil {
+				loops++
+			}
+		}
+	}
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // Where it cannot be read there are none to be told of.
+	parts = append(parts, fmt.Sprintf("%d loop devices in use, %d mounts", loops, strings.Count(string(mounts), "\n")))
+	return strings.Join(parts, "; ")
+}

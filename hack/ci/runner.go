@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stowage-csi/stowage/hack/outcome"
+)
+
+// runner runs steps and remembers how they ended.
+type runner struct {
+	out   io.Writer
+	logs  string // the directory of the logs and reports
+	seed  string // for what is random; empty for the fixed seeds
+	begun time.Time
+	// offline keeps modules from the network after the first step: what that has not fetched is missing on every machine.
+	offline bool
+
+	mu      sync.Mutex
+	verdict []verdict
+}
+
+// verdict is how a step ended.
+type verdict struct {
+	step     step
+	took     time.Duration
+	report   outcome.Report
+	failures []outcome.Failure // empty for a step that passed; what was FLAKY is in the report only
+	machine  string            // what else there was on the machine when it failed
+}
+
+// all runs a whole form, and ends it after so long.
+func (r *runner) all(ctx context.Context, most time.Duration, first step, steps []step) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	if r.one(ctx, []step{first}); !r.passed() {
+		return r.finish()
+	}
+	var waiting, computing []step
+	for _, s := range steps {
+		if s.waits {
+			waiting = append(waiting, s)
+		} else {
+			computing = append(computing, s)
+		}
+	}
+	var group sync.WaitGroup
+	group.Go(func() { r.one(ctx, waiting) })
+	group.Go(func() { r.one(ctx, computing) })
+	group.Wait()
+	return r.finish()
+}
+
+// one runs steps one after the other.
+func (r *runner) one(ctx context.Context, steps []step) {
+	for _, s := range steps {
+		v := r.run(ctx, s)
+		r.mu.Lock()
+		r.verdict = append(r.verdict, v)
+		fmt.Fprintln(r.out, v.line(r.begun))
+		r.mu.Unlock()
+	}
+}
+
+// run runs one step, with its output in a log.
+func (r *runner) run(ctx context.Context, s step) (v verdict) {
+	v.step = s
+	if ctx.Err() != nil {
+		v.failures = []outcome.Failure{{Class: outcome.Timeout, Error: "not run: the time for all steps was up, or the run was ended"}}
+		return v
+	}
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	report := filepath.Join(r.logs, s.name+".json")
+	err := r.start(ctx, s, report)
+	v.took = time.Since(begun)
+	v.report, _ = outcome.Read(report) // A step without tests has none.
+	for _, f := range v.report.Failures {
+		if f.Class != outcome.Flaky {
+			v.failures = append(v.failures, f)
+		}
+	}
+	v.judge(ctx, err, r.log(s))
+	if len(v.failures) > 0 {
+		v.machine = machine()
+	}
+	return v
+}
+
+func (r *runner) log(s step) string { return filepath.Join(r.logs, s.name+".log") }
+
+// start runs the step's command as a process group of its own, which it ends when the context does.
+func (r *runner) start(ctx context.Context, s step, report string) error {
+	log, err := os.Create(r.log(s))
+	if err != nil {
+		return fmt.Errorf("cannot write the log: %w", err)
+	}
+	defer func() { _ = log.Close() }() // A line that is missing there fails nothing.
+	cmd := exec.CommandContext(ctx, "bash", "-c", s.command)
+	cmd.Stdout, cmd.Stderr = log, log
+	path, err := filepath.Abs(report)
+	if err != nil {
+		return fmt.Errorf("cannot find the directory of the logs: %w", err)
+	}
+	cmd.Env = append(os.Environ(), "CI=true", "REPORT="+path, "SEED="+r.seed)
+	if r.offline && s.name != "fetch" {
+		cmd.Env = append(cmd.Env, "GOPROXY=off")
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // Most often nothing is left of it.
+	}
+	return err
+}
+
+// judge adds the failures that the tests' report does not know.
+func (v *verdict) judge(ctx context.Context, err error, log string) {
+	f := outcome.Failure{Class: outcome.Defect, Again: ".ci/run " + v.step.name}
+	switch {
+	case ctx.Err() != nil:
+		f.Class, f.Error = outcome.Timeout, fmt.Sprintf("ended after %v, the step's limit is %v", v.took.Round(time.Second), v.step.limit)
+	case err != nil && v.step.name == "fetch":
+		f.Class, f.Error = outcome.Infra, fmt.Sprintf("what the tests need could not be fetched: %v", err)
+	case err != nil && len(v.failures) == 0:
+		f.Error = err.Error()
+	case err == nil && v.report.Passed < v.step.tests*9/10:
+		f.Error = fmt.Sprintf("%d tests passed, and about %d do usually: where are the others?", v.report.Passed, v.step.tests)
+	default:
+		return
+	}
+	text, _ := os.ReadFile(log) // Without it there is no tail.
+	if first := outcome.FirstError(string(text)); f.Class != outcome.Timeout && first != "" {
+		f.Error += ": " + first
+	}
+	f.Tail = outcome.Tail(string(text), 60)
+	v.failures = append(v.failures, f)
+}
+
+func (r *runner) passed() bool {
+	return !slices.ContainsFunc(r.verdict, func(v verdict) bool { return len(v.failures) > 0 })
+}

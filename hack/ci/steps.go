@@ -1,0 +1,59 @@
+package main
+
+import "time"
+
+// step is one command of make, or of the house's own.
+type step struct {
+	name    string
+	command string
+	limit   time.Duration // about three times what it takes on two cores, with caches but for what the gate builds itself
+	tests   int           // how many tests pass usually; a run of far fewer fails
+	waits   bool          // it waits more than it computes, so that it runs beside one that computes
+	folders string        // below which a change should see this step of the long form
+}
+
+// fetch is the first step of both forms: all that needs the network.
+func fetch(form string) step {
+	return step{name: "fetch", command: "hack/fetch " + form, limit: 10 * time.Minute}
+}
+
+// gate returns the steps of the gate, one after the other: nothing competes with them.
+func gate() []step {
+	return []step{
+		{name: "verify", command: "make verify", limit: 10 * time.Minute},
+		{name: "build", command: "make build manager", limit: 8 * time.Minute},
+		{name: "test", command: "make test QUARANTINE=hack/quarantine", limit: 25 * time.Minute, tests: 5000},
+		{name: "cover", command: "make floor", limit: time.Minute},
+		{name: "race", command: "make race-core", limit: 15 * time.Minute, tests: 600},
+		{name: "deploy", command: "make deploy-test", limit: 5 * time.Minute, tests: 100},
+		{name: "demo", command: "make demo", limit: 3 * time.Minute},
+		{name: "crash", command: "make crash KILLS=5", limit: 3 * time.Minute, tests: 10},
+		{name: "chaos", command: "make chaos", limit: 4 * time.Minute, tests: 45},
+		{name: "adversary", command: "make adversary", limit: 8 * time.Minute, tests: 10},
+	}
+}
+
+// long returns the steps of the long form.
+func long() []step {
+	const clusters = "cmd deploy pkg/driver pkg/node pkg/controllers pkg/apis pkg/backends tests/e2e"
+	return []step{
+		{name: "programs", command: "go run ./tests/e2e/cluster build -programs", limit: 50 * time.Minute, waits: true, folders: clusters},
+		{name: "vm", command: "make vm-test", limit: 30 * time.Minute, tests: 300, waits: true, folders: "pkg/node pkg/backends pkg/loops pkg/tree tests/vm"},
+		{name: "e2e", command: "make e2e", limit: 30 * time.Minute, tests: 40, waits: true, folders: clusters},
+		{
+			name: "conformance", command: "make e2e-conformance CONFORMANCEFLAGS='-suite core -definitions image-xfs -procs 8'",
+			limit: 15 * time.Minute, waits: true, folders: clusters,
+		},
+		{name: "race", command: "make race", limit: 40 * time.Minute, tests: 5000, folders: "cmd pkg"},
+		{name: "fuzz", command: "make fuzz FUZZTIME=50000x", limit: 15 * time.Minute, folders: "pkg/driver pkg/params pkg/safepath pkg/backends pkg/node"},
+		{name: "storms", command: "make storms", limit: 10 * time.Minute, tests: 1000, folders: "pkg/cloud pkg/backends/ebs tests/cloud tests/ebs"},
+		{
+			name: "adversary", command: "make adversary ADVERSARYFLAGS='-budget 10m'", limit: 25 * time.Minute, tests: 10,
+			folders: "pkg/backends pkg/driver pkg/node pkg/volume tests/adversary",
+		},
+		{name: "powerloss", command: "make powerloss", limit: 5 * time.Minute, tests: 15, folders: "pkg/backends/local pkg/durable tests/powerloss"},
+		{name: "image", command: "make image", limit: 10 * time.Minute, folders: "Dockerfile hack/image hack/base-image cmd"},
+		{name: "moto", command: "make moto", limit: 15 * time.Minute, folders: "pkg/cloud pkg/backends/ebs tests/cloud"},
+		{name: "bench", command: "make bench BENCHFLAGS='-volumes 40'", limit: 5 * time.Minute, folders: "pkg tests/bench"},
+	}
+}
