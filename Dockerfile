@@ -13,7 +13,7 @@ RUN --mount=type=cache,target=/root/.cache/go-build \
 FROM debian:bookworm-slim
 # The programs that make, check and grow filesystems. Mounting needs none: the driver uses system calls.
 # xfsprogs comes without what only xfs_scrub needs, Python and ICU: 80 MB, and their advisories.
-RUN apt-get update -qq \
+RUN echo 'Acquire::Retries "5";' >/etc/apt/apt.conf.d/retries && apt-get update -qq \
  && apt-get install -qq -y --no-install-recommends btrfs-progs e2fsprogs libdevmapper1.02.1 libedit2 libinih1 liburcu8 \
  && cd /tmp && apt-get download -qq xfsprogs && dpkg --install --force-depends xfsprogs_*.deb \
  && rm -rf /tmp/* /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/*

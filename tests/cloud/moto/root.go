@@ -44,11 +44,7 @@ func makeRoot(ctx context.Context, path string, progress *store.Progress) error 
 	if from := source(ctx); from != "" {
 		args = append(args, from)
 	}
-	bootstrap := command(ctx, "debootstrap", args...)
-	bootstrap.Stdout, bootstrap.Stderr = progress, progress
-	// What it mounts is gone with it, however it ends.
-	bootstrap.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	if err := bootstrap.Run(); err != nil {
+	if err := bootstrap(ctx, args, progress); err != nil {
 		return fmt.Errorf("debootstrap (hack/deps image installs it): %w\n%s", err, progress.Tail())
 	}
 	for _, needless := range []string{"var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale", "debootstrap"} {
@@ -57,6 +53,20 @@ func makeRoot(ctx context.Context, path string, progress *store.Progress) error 
 		}
 	}
 	return nil
+}
+
+// bootstrap runs debootstrap up to three times, since a mirror may fail. What a failed attempt has fetched is there for the next.
+func bootstrap(ctx context.Context, args []string, progress *store.Progress) (err error) {
+	for range 3 {
+		cmd := command(ctx, "debootstrap", args...)
+		cmd.Stdout, cmd.Stderr = progress, progress
+		// What it mounts is gone with it, however it ends.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+		if err = cmd.Run(); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // source is where this machine gets Debian from: the releases are beside each other there. It is empty, for debootstrap's own

@@ -81,7 +81,7 @@ func parse(line string) (Package, error) {
 
 // download downloads the packages into the folder; apt-get compares them with the hashes of its signed lists.
 func download(ctx context.Context, dir string, packages []Package) error {
-	args := []string{"-qq", "-o", "APT::Sandbox::User=root", "download"}
+	args := []string{"-qq", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=5", "download"}
 	for _, p := range packages {
 		args = append(args, p.String())
 	}
@@ -91,7 +91,7 @@ func download(ctx context.Context, dir string, packages []Package) error {
 
 // update fetches the lists of packages: a fresh machine has none, or stale ones.
 func update(ctx context.Context) error {
-	_, err := command(ctx, "/", "apt-get", "-qq", "update").Output()
+	_, err := command(ctx, "/", "apt-get", "-qq", "-o", "Acquire::Retries=5", "update").Output()
 	return explain(err)
 }
 
