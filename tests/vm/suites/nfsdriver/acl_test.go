@@ -2,6 +2,7 @@ package nfsdriver
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -38,11 +39,11 @@ func (s *site) keepsLists(version string) {
 	controller := csi.NewControllerClient(driver.Conn)
 	source := newLife(s.T, driver.Conn, "lists-"+version, direct, s.export.Path)
 	source.params["nfsvers"] = version
-	s.must(source.do(s.Context(), "create"))
+	s.must(source.patiently(s.Context(), "create"))
 	dir := filepath.Join(s.export.Path, source.name)
 	s.listed(dir)
 	s.must(os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o644))
-	made, err := controller.CreateSnapshot(s.Context(), &csi.CreateSnapshotRequest{Name: source.name, SourceVolumeId: source.id})
+	made, err := taken(s.Context(), controller, &csi.CreateSnapshotRequest{Name: source.name, SourceVolumeId: source.id})
 	s.must(err)
 	request := &csi.CreateVolumeRequest{
 		Name: source.name + "-restored", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20}, VolumeCapabilities: []*csi.VolumeCapability{capability()},
@@ -50,7 +51,9 @@ func (s *site) keepsLists(version string) {
 			Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: made.GetSnapshot().GetSnapshotId()},
 		}},
 	}
-	_, err = controller.CreateVolume(s.Context(), request)
+	_, err = answered(s.Context(), func(ctx context.Context) (*csi.CreateVolumeResponse, error) {
+		return controller.CreateVolume(ctx, request)
+	})
 	s.must(err)
 	for _, name := range []string{"closed", "plain", "dir", "dir/inside", "fifo"} {
 		for _, list := range []string{accessList, defaultList} {

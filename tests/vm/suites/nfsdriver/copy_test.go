@@ -1,6 +1,7 @@
 package nfsdriver
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,8 +39,9 @@ func TestCopiesAreFresh(t *testing.T) {
 // By NFS 4.0 nobody can say so for a file: there the client must have none at all, and that the server gives some is seen by 4.1.
 func TestCopiesOfWhatTheSameClientWrote(t *testing.T) {
 	s := newSite(t, nfsd.Config{Versions: []string{"3", "4.0", "4.1", "4.2"}})
-	for version, delegating := range map[string]string{"3": "", "4.0": "4.1", "4.1": "4.1", "4.2": "4.2"} {
-		t.Run(version, func(t *testing.T) {
+	for _, one := range []struct{ version, delegating string }{{"3", ""}, {"4.0", "4.1"}, {"4.1", "4.1"}, {"4.2", "4.2"}} {
+		t.Run(one.version, func(t *testing.T) {
+			version, delegating := one.version, one.delegating
 			within := *s
 			within.T = t
 			if delegating != "" {
@@ -49,16 +51,16 @@ func TestCopiesOfWhatTheSameClientWrote(t *testing.T) {
 			controller := csi.NewControllerClient(driver.Conn)
 			source := newLife(t, driver.Conn, "written-"+version, direct, s.export.Path)
 			source.params["nfsvers"] = version
-			within.must(source.do(t.Context(), "create"))
+			within.must(source.patiently(t.Context(), "create"))
 			for _, text := range []string{"first", "other", "longer than that", "short"} {
-				within.must(source.all(t.Context(), []string{"stage", "publish"}))
+				within.must(source.patiently(t.Context(), "stage", "publish"))
 				within.must(os.WriteFile(filepath.Join(source.target, "file"), []byte(text), 0o644))
-				within.must(source.all(t.Context(), []string{"unpublish", "unstage"}))
-				made, err := controller.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: version + " " + text, SourceVolumeId: source.id})
+				within.must(source.patiently(t.Context(), "unpublish", "unstage"))
+				made, err := taken(t.Context(), controller, &csi.CreateSnapshotRequest{Name: version + " " + text, SourceVolumeId: source.id})
 				within.must(err)
 				within.restored(controller, source, made.GetSnapshot().GetSnapshotId(), text)
 			}
-			within.must(source.do(t.Context(), "delete"))
+			within.must(source.patiently(t.Context(), "delete"))
 		})
 	}
 }
@@ -93,7 +95,7 @@ func (s *site) copied(driver *inprocess.Driver, version, name string) {
 	controller := csi.NewControllerClient(driver.Conn)
 	source := newLife(s.T, driver.Conn, name, direct, s.export.Path)
 	source.params["nfsvers"] = version
-	s.must(source.do(s.Context(), "create"))
+	s.must(source.patiently(s.Context(), "create"))
 	write := func(text string) {
 		s.must(os.WriteFile(filepath.Join(s.export.Path, name, "file"), []byte(text), 0o644))
 	}
@@ -101,28 +103,32 @@ func (s *site) copied(driver *inprocess.Driver, version, name string) {
 	s.lookedAt(filepath.Join(name, "file"))
 	const text = "the second, which is longer"
 	write(text) // The directory stays as it was: reading it anew would bring the file's length too.
-	made, err := controller.CreateSnapshot(s.Context(), &csi.CreateSnapshotRequest{Name: name, SourceVolumeId: source.id})
+	made, err := taken(s.Context(), controller, &csi.CreateSnapshotRequest{Name: name, SourceVolumeId: source.id})
 	s.must(err)
 	s.restored(controller, source, made.GetSnapshot().GetSnapshotId(), text)
-	s.must(source.do(s.Context(), "delete"))
+	s.must(source.patiently(s.Context(), "delete"))
 }
 
 // restored checks what a snapshot has, and deletes it.
 func (s *site) restored(controller csi.ControllerClient, source *life, id, text string) {
-	restored, err := controller.CreateVolume(s.Context(), &csi.CreateVolumeRequest{
+	request := &csi.CreateVolumeRequest{
 		Name: source.name + "-restored", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20}, VolumeCapabilities: []*csi.VolumeCapability{capability()},
 		Parameters:          source.params,
 		VolumeContentSource: &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: id}}},
+	}
+	restored, err := answered(s.Context(), func(ctx context.Context) (*csi.CreateVolumeResponse, error) {
+		return controller.CreateVolume(ctx, request)
 	})
 	s.must(err)
 	found, err := os.ReadFile(filepath.Join(s.export.Path, source.name+"-restored", "file"))
 	if err != nil || string(found) != text {
 		s.Errorf("restored is %q, %v; want %q", found, err, text)
 	}
-	_, err = controller.DeleteVolume(s.Context(), &csi.DeleteVolumeRequest{VolumeId: restored.GetVolume().GetVolumeId()})
-	s.must(err)
-	_, err = controller.DeleteSnapshot(s.Context(), &csi.DeleteSnapshotRequest{SnapshotId: id})
-	s.must(err)
+	s.must(done(s.Context(), func(ctx context.Context) error {
+		_, err := controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: restored.GetVolume().GetVolumeId()})
+		return err
+	}))
+	s.must(dropped(s.Context(), controller, id))
 }
 
 // lookedAt has the controller's own mount know a file and its directory, as of now: the mount is attached nowhere, but open in this process.

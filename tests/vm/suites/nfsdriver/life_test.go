@@ -83,7 +83,7 @@ func (l *life) do(ctx context.Context, step string) (err error) {
 
 // upTo makes the calls before a step.
 func (l *life) upTo(ctx context.Context, step string) error {
-	return l.all(ctx, steps()[:slices.Index(steps(), step)])
+	return l.patiently(ctx, steps()[:slices.Index(steps(), step)]...)
 }
 
 func (l *life) all(ctx context.Context, some []string) error {

@@ -1,6 +1,7 @@
 package nfsdriver
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -44,16 +45,19 @@ func TestClassOptionsReachTheMount(t *testing.T) {
 func (s *site) shows(option, want string) {
 	driver := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	v := newLife(s.T, driver.Conn, "options", direct, s.export.Path)
-	s.must(v.do(s.Context(), "create")) // The controller's own mount of the share is there from now on.
+	s.must(v.patiently(s.Context(), "create")) // The controller's own mount of the share is there from now on.
 	other := newLife(s.T, driver.Conn, "without", direct, s.export.Path)
 	perConnection := strings.Contains(option, "connect=") // The kernel decides that for all mounts of a server at the first.
-	if s.must(other.do(s.Context(), "create")); !perConnection {
-		s.must(other.do(s.Context(), "stage"))
+	if s.must(other.patiently(s.Context(), "create")); !perConnection {
+		s.must(other.patiently(s.Context(), "stage"))
 	}
 	asked := capability()
 	asked.GetMount().MountFlags = []string{option}
-	_, err := v.node.NodeStageVolume(s.Context(), &csi.NodeStageVolumeRequest{
-		VolumeId: v.id, VolumeContext: v.attributes, StagingTargetPath: v.staging, VolumeCapability: asked,
+	err := done(s.Context(), func(ctx context.Context) error {
+		_, err := v.node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+			VolumeId: v.id, VolumeContext: v.attributes, StagingTargetPath: v.staging, VolumeCapability: asked,
+		})
+		return err
 	})
 	if err != nil {
 		s.Fatalf("%s", status.Convert(err).Message())
@@ -70,10 +74,10 @@ func (s *site) shows(option, want string) {
 			s.Errorf("with %s the kernel shows %v, want %s", option, shown, one)
 		}
 	}
-	s.must(v.all(s.Context(), []string{"unstage", "delete"}))
+	s.must(v.patiently(s.Context(), "unstage", "delete"))
 	if !perConnection {
-		s.must(other.do(s.Context(), "unstage"))
+		s.must(other.patiently(s.Context(), "unstage"))
 	}
-	s.must(other.do(s.Context(), "delete"))
+	s.must(other.patiently(s.Context(), "delete"))
 	driver.Stop(s)
 }

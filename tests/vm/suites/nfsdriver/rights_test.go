@@ -82,14 +82,14 @@ func (s *site) holds(r rights) {
 		s.can("a member of its new group writes", true, as(userID, userID, []uint32{kubeletGroup}, writing(dir, "by-a-new-member")))
 	}
 	s.must(dir.Close())
-	s.must(v.all(s.Context(), []string{"unpublish", "unstage"}))
-	s.must(stageForGroup(s.Context(), v))
+	s.must(v.patiently(s.Context(), "unpublish", "unstage"))
+	s.must(done(s.Context(), func(ctx context.Context) error { return stageForGroup(ctx, v) }))
 	if r.fsGroup {
 		s.belongs(share, r.owner, delegatedGroup)
 	} else {
 		s.belongs(share, r.owner, r.group)
 	}
-	s.must(v.all(s.Context(), []string{"unstage", "delete"}))
+	s.must(v.patiently(s.Context(), "unstage", "delete"))
 }
 
 // can compares what somebody may do with the table.

@@ -21,11 +21,11 @@ import (
 // not find what it made, because the key makes IDs of names.
 func (s *site) keyAfterSquash(ctx context.Context) {
 	first := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
-	s.must(newLife(s.T, first.Conn, "first", direct, s.export.Path).do(ctx, "create")) // It makes the key.
+	s.must(newLife(s.T, first.Conn, "first", direct, s.export.Path).patiently(ctx, "create")) // It makes the key.
 	s.must(exported(func(e *nfsd.Export) { e.Options = []string{"root_squash"} })(ctx, s))
 	second := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	made := newLife(s.T, second.Conn, "second", direct, s.export.Path)
-	if err := made.do(ctx, "create"); status.Code(err) != codes.PermissionDenied {
+	if err := made.patiently(ctx, "create"); status.Code(err) != codes.PermissionDenied {
 		s.Errorf("without the key: %v, want PermissionDenied", err)
 	}
 	s.must(asOnce(ctx, s))
@@ -33,11 +33,11 @@ func (s *site) keyAfterSquash(ctx context.Context) {
 	third := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	for _, name := range []string{"first", "second"} {
 		found := newLife(s.T, third.Conn, name, direct, s.export.Path)
-		s.must(found.do(ctx, "create"))
+		s.must(found.patiently(ctx, "create"))
 		if name == made.name && found.id != made.id {
 			s.Errorf("the next controller gives %q the ID %s, and it was made with %s", name, found.id, made.id)
 		}
-		s.must(found.do(ctx, "delete"))
+		s.must(found.patiently(ctx, "delete"))
 	}
 }
 
@@ -51,11 +51,11 @@ func TestSquashedCopies(t *testing.T) {
 	s.must(os.Chmod(share, 0o777))
 	driver := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	v := newLife(t, driver.Conn, "volume", direct, share)
-	s.must(v.do(t.Context(), "create"))
+	s.must(v.patiently(t.Context(), "create"))
 	s.must(os.WriteFile(filepath.Join(share, "volume", "file"), []byte("text"), 0o644))
 	s.must(os.Chown(filepath.Join(share, "volume", "file"), userID, groupID))
 	request := &csi.CreateSnapshotRequest{Name: "snapshot", SourceVolumeId: v.id}
-	_, err := v.controllerClient.CreateSnapshot(t.Context(), request)
+	_, err := taken(t.Context(), v.controllerClient, request)
 	if status.Code(err) != codes.PermissionDenied || !strings.Contains(status.Convert(err).Message(), "no_root_squash") {
 		t.Errorf("a snapshot whose owners cannot be kept: %v, want PermissionDenied with the way out", err)
 	}

@@ -1,0 +1,62 @@
+package nfsdriver
+
+import (
+	"context"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// answered makes a call as the sidecars and the kubelet do: once more while the driver says that it may succeed later, as it does by NFS 4.0
+// in the server's time of grace. Any other answer is the last.
+func answered[T any](ctx context.Context, call func(ctx context.Context) (T, error)) (T, error) {
+	for begun := time.Now(); ; <-time.After(pause) {
+		once, cancel := context.WithTimeout(ctx, long)
+		said, err := call(once)
+		cancel()
+		if !later(err) || ctx.Err() != nil || time.Since(begun) > patience {
+			return said, err
+		}
+	}
+}
+
+// done is answered for a call that returns nothing.
+func done(ctx context.Context, call func(ctx context.Context) error) error {
+	_, err := answered(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
+	return err
+}
+
+func later(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded:
+		return true
+	}
+	return false
+}
+
+// patiently makes each of the calls until it is done.
+func (l *life) patiently(ctx context.Context, some ...string) error {
+	for _, step := range some {
+		if err := done(ctx, func(ctx context.Context) error { return l.do(ctx, step) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// taken takes a snapshot.
+func taken(ctx context.Context, controller csi.ControllerClient, request *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
+	return answered(ctx, func(ctx context.Context) (*csi.CreateSnapshotResponse, error) {
+		return controller.CreateSnapshot(ctx, request)
+	})
+}
+
+// dropped deletes a snapshot.
+func dropped(ctx context.Context, controller csi.ControllerClient, id string) error {
+	return done(ctx, func(ctx context.Context) error {
+		_, err := controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})
+		return err
+	})
+}
