@@ -3,6 +3,7 @@ package moto
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -18,9 +19,12 @@ const (
 	SecretKey = "s3cr3t-access-key"
 )
 
-// Config is how the SDK reaches the API at a URL.
+// Config is how the SDK reaches moto at a URL. Moto keeps no connections: a request on one that it is about to close fails.
 func Config(url string) aws.Config {
-	return aws.Config{Region: Region, BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, "")}
+	return aws.Config{
+		Region: Region, BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, ""),
+		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+	}
 }
 
 // Instances starts machines in Zone and returns their IDs.

@@ -91,6 +91,7 @@ func configure(tb testing.TB, o *backends.Options, api, node string) {
 	o.NodeID = node
 	c, _ := o.Config.(*ebs.Config) // what NewConfig returns
 	c.AWS, c.SysBlock, c.ClusterID = Config(front.URL), string(disks), fmt.Sprint("cluster-", time.Now().UnixNano())
+	c.AWS.HTTPClient = nil // The server before moto keeps connections.
 	c.Timing = ebs.Timing{Call: 30 * time.Second, Read: 30 * time.Second, Settle: 10 * time.Second, Gather: time.Millisecond, Least: 5 * time.Millisecond, Most: 500 * time.Millisecond}
 	c.Rates = map[string]pace.Limit{}
 	for _, action := range region.Changes() {
