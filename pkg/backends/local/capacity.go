@@ -19,8 +19,9 @@ func (p *pool) take(ctx context.Context, size int64) error {
 
 // await waits a little for what is being removed, and for what is to be measured.
 func (p *pool) await(ctx context.Context) {
-	p.janitor.wait(ctx, reclaimTime)
-	ctx, cancel := context.WithTimeout(ctx, reclaimTime)
+	limit := p.ledger.disk.engine.limits.Reclaim
+	p.janitor.wait(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	p.ledger.disk.measure(ctx)
 }

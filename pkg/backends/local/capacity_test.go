@@ -50,7 +50,7 @@ func (f *fixture) comesTo(pool string, want int64) {
 	f.Helper()
 	f.settle()
 	var have int64
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		testfs.Run(f, "sync", "-f", f.in(pool).path)
 		have = f.room(pool)
 		if have > want-4<<20 && have < want+4<<20 {

@@ -25,6 +25,8 @@ type Config struct {
 	// FreezeLimit bounds how long a mounted filesystem is kept frozen for a snapshot by copy, in the form
 	// of time.ParseDuration; default "30s".
 	FreezeLimit string `json:"freezeLimit,omitempty"`
+	// Limits is not for users.
+	Limits Limits `json:"-"`
 }
 
 // PoolConfig describes a pool.
@@ -55,6 +57,7 @@ type settings struct {
 	pools       []poolSettings
 	retired     []string
 	freezeLimit time.Duration
+	limits      Limits
 }
 
 // poolSettings are a PoolConfig that has been checked and completed.
@@ -74,7 +77,7 @@ func (c *Config) resolve(dataDir string) (settings, error) {
 	if err != nil || limit <= 0 {
 		return s, backends.Errorf(backends.Invalid, "freezeLimit is %q: use a time such as 30s", c.FreezeLimit)
 	}
-	s.freezeLimit = limit
+	s.freezeLimit, s.limits = limit, c.Limits.orDefault()
 	pools := c.Pools
 	if len(pools) == 0 {
 		pools = []PoolConfig{{Name: "directory", Type: string(directory)}, {Name: "image", Type: string(image)}}

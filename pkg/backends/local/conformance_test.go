@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 // conformanceHarness is that of a backend with one pool.
 func conformanceHarness(kind poolType, as backends.AccessType) backendtest.Harness {
 	harness := backendtest.Over(Definition(), func(_ testing.TB, o *backends.Options) {
-		o.Config.(*Config).Pools = []PoolConfig{{Name: "tested", Type: string(kind), Capacity: "4Gi"}}
+		o.Config = patient(PoolConfig{Name: "tested", Type: string(kind), Capacity: "4Gi"})
 	})
 	harness.Nodes = []string{"node-a"}
 	harness.Reserves = true
@@ -52,11 +52,11 @@ func losses() map[string]backendtest.Loss {
 	nothing := func() {}
 	return map[string]backendtest.Loss{
 		"an empty configuration": func(_ testing.TB, o *backends.Options) func() {
-			o.Config = &Config{}
+			o.Config = patient()
 			return nothing
 		},
 		"a configuration with other pools": func(_ testing.TB, o *backends.Options) func() {
-			o.Config = &Config{Pools: []PoolConfig{{Name: "other", Type: "directory"}}}
+			o.Config = patient(PoolConfig{Name: "other", Type: "directory"})
 			return nothing
 		},
 		"a pool that is not mounted": func(tb testing.TB, o *backends.Options) func() {
@@ -68,7 +68,7 @@ func losses() map[string]backendtest.Loss {
 			}
 		},
 		"a pool that is left out and not mounted": func(tb testing.TB, o *backends.Options) func() {
-			o.Config = &Config{Pools: []PoolConfig{{Name: "other", Type: "image"}}}
+			o.Config = patient(PoolConfig{Name: "other", Type: "image"})
 			path := filepath.Join(o.DataDir, poolsFolder, "tested")
 			must(tb, os.Rename(path, path+".away"))
 			return func() { must(tb, os.Rename(path+".away", path)) }

@@ -65,7 +65,7 @@ func child(t *testing.T, args ...string) (kill func(), lines <-chan string) {
 }
 
 func openChild(dataDir string) *grouping {
-	instance, err := open(context.Background(), backends.Options{Driver: testDriver, NodeID: "node-1", DataDir: dataDir})
+	instance, err := open(context.Background(), backends.Options{Driver: testDriver, NodeID: "node-1", DataDir: dataDir, Config: patient()})
 	if err != nil {
 		panic(err)
 	}
@@ -140,24 +140,31 @@ type known struct {
 	size  int64
 }
 
-// TestKilledUnderLoad kills a process at random instants, again and again over the same data, and looks at
+// leastSaid is how many lines a child says before it is killed, at least.
+const leastSaid = 40
+
+// seed decides after how many lines each child is killed.
+var seed = flag.Uint64("seed", 1, "the seed of what is random")
+
+// TestKilledUnderLoad kills a process in the midst of its work, again and again over the same data, and looks at
 // whether what it has acknowledged is there, what is there is whole, and nothing else is left.
 func TestKilledUnderLoad(t *testing.T) {
 	f := newFixture(t)
-	f.options.Config = nil
+	f.options.Config = patient() // as the child has it
 	acknowledged := map[string]known{}
+	rng := rand.New(rand.NewPCG(*seed, 1))
 	for round := range 12 {
 		f.shut()
 		kill, lines := child(t, "load", f.dataDir)
-		read(t, lines, acknowledged, true) // So that it is at work.
-		timer := time.NewTimer(time.Duration(rand.IntN(150)) * time.Millisecond)
-		<-timer.C
+		for range leastSaid + rng.IntN(2*leastSaid) {
+			read(t, lines, acknowledged, true)
+		}
 		kill()
 		read(t, lines, acknowledged, false)
 		f.open()
 		f.agrees(t, round, acknowledged)
 	}
-	t.Logf("%d things were acknowledged", len(acknowledged))
+	t.Logf("%d things were acknowledged with -seed %d", len(acknowledged), *seed)
 	if len(acknowledged) < 100 {
 		t.Errorf("only %d things were made: next to nothing was tested", len(acknowledged))
 	}
@@ -261,22 +268,22 @@ func childThatFreezes(dataDir, handle string, out io.Writer) {
 		panic(err)
 	}
 	e.freezeLimit = time.Hour
-	fifo := filepath.Join(dataDir, "fifo") // Opening it waits for a writer.
-	err = e.copyFrozen(context.Background(), []imageCopy{{from: fifo, volume: v, to: fifo + ".copy", size: 1}}, []freeze.Use{use})
-	panic(err)
+	first, fifo := filepath.Join(dataDir, "first"), filepath.Join(dataDir, "fifo") // Opening the fifo waits for a writer.
+	if err := os.WriteFile(first, []byte("x"), 0o600); err != nil {
+		panic(err)
+	}
+	copies := []imageCopy{{from: first, volume: v, to: first + copySuffix, size: 1}, {from: fifo, volume: v, to: fifo + copySuffix, size: 1}}
+	panic(e.copyFrozen(context.Background(), copies, []freeze.Use{use}))
 }
 
-// waitUntilFrozen writes to the filesystem until a write does not come back. To ask by freezing it would be
-// in the child's way.
-func waitUntilFrozen(t *testing.T, dir string) {
+// copySuffix ends the names of the copies that childThatFreezes makes.
+const copySuffix = ".copy"
+
+// waitUntilFrozen waits until childThatFreezes has begun to copy. To ask by freezing the filesystem would be in its way.
+func waitUntilFrozen(t *testing.T, dataDir string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		wrote := make(chan error, 1)
-		go func() { wrote <- overwrite(filepath.Join(dir, "probe"), 'x') }()
-		select {
-		case err := <-wrote:
-			must(t, err)
-		case <-time.After(2 * time.Second):
+	for begun := time.Now(); time.Since(begun) < patience; <-time.After(time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dataDir, "first"+copySuffix)); err == nil {
 			return
 		}
 	}
@@ -285,7 +292,7 @@ func waitUntilFrozen(t *testing.T, dir string) {
 
 func TestKilledWhileFrozen(t *testing.T) {
 	f := newFixture(t)
-	f.options.Config = nil
+	f.options.Config = patient() // as the child has it
 	v, dir := f.mountedVolume(t, "source")
 	must(t, writeFile(filepath.Join(dir, "file"), "text"))
 	must(t, unix.Mkfifo(filepath.Join(f.dataDir, "fifo"), 0o600))
@@ -296,7 +303,7 @@ func TestKilledWhileFrozen(t *testing.T) {
 		if line != "freezing" {
 			t.Fatalf("the child said %q", line)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the child says nothing")
 	}
 	t.Cleanup(func() { // Whatever happens, nothing stays frozen.
@@ -304,7 +311,7 @@ func TestKilledWhileFrozen(t *testing.T) {
 			_, _ = use.Thaw(context.Background())
 		}
 	})
-	waitUntilFrozen(t, dir)
+	waitUntilFrozen(t, f.dataDir)
 	kill()
 	for range lines { // Its end.
 	}

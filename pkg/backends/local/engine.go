@@ -22,6 +22,7 @@ type engine struct {
 	place       backends.Topology // where all volumes and snapshots are
 	boot        string            // this boot's ID
 	freezeLimit time.Duration     // how long a filesystem may be kept frozen
+	limits      Limits            // of waiting
 	log         *slog.Logger      //
 	dataDir     string            //
 	lock        *os.File          // keeps other processes out of the data directory

@@ -12,9 +12,6 @@ import (
 // closeGrace is how long Close lets the janitor finish. What it does not finish is done by the next start.
 const closeGrace = 10 * time.Second
 
-// reclaimTime is how long a request waits for the space of what is being removed.
-const reclaimTime = 2 * time.Second
-
 // waste is something in trash/ that is to be removed.
 type waste struct {
 	path string

@@ -48,7 +48,7 @@ func TestPoolThatIsNotConfiguredAnyMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, v, pools := left(t)
 			path := pools[0].Path
-			f.options.Config = &Config{Pools: lose(t, f, path)}
+			f.options.Config = patient(lose(t, f, path)...)
 			f.open()
 			if strings.Contains(name, "older") {
 				f.mayBeAway(v.Handle)
@@ -67,7 +67,7 @@ func TestPoolThatIsNotConfiguredAnyMore(t *testing.T) {
 			if err := os.Rename(path+".away", path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
 			}
-			f.options.Config = &Config{Pools: pools}
+			f.options.Config = patient(pools...)
 			f.open()
 			data, err := os.ReadFile(f.use(v.Handle))
 			if err != nil || !strings.HasPrefix(string(data), "kept") {
@@ -98,7 +98,7 @@ func TestPoolsOfAnOlderVersionAreIndexedAtTheFirstStart(t *testing.T) {
 		t.Error("the index lacks the volume")
 	}
 	f.shut()
-	f.options.Config = &Config{Pools: pools[1:]}
+	f.options.Config = patient(pools[1:]...)
 	f.open()
 	f.isAway(v.Handle, pools[0].Path)
 }
@@ -109,7 +109,7 @@ func TestPoolsBelowTheDataDirectoryNeedNoIndex(t *testing.T) {
 	v := f.create("image", "one")
 	f.shut()
 	must(t, os.RemoveAll(filepath.Join(f.options.DataDir, "held")))
-	f.options.Config = &Config{Pools: []PoolConfig{{Name: "directory", Type: "directory"}}}
+	f.options.Config = patient(PoolConfig{Name: "directory", Type: "directory"})
 	f.open()
 	f.isAway(v.Handle, "image")
 	_, err := f.Get(t.Context(), handleOf(volumePrefix, "never made"))
@@ -156,7 +156,7 @@ func TestIndexFollowsWhatIsMadeAndDeleted(t *testing.T) {
 func TestRenamedPool(t *testing.T) {
 	f, v, pools := left(t)
 	pools[0].Name = "quick"
-	f.options.Config = &Config{Pools: pools}
+	f.options.Config = patient(pools...)
 	f.open()
 	f.use(v.Handle)
 	must(t, f.Release(t.Context(), v.Handle))
@@ -166,7 +166,7 @@ func TestRenamedPool(t *testing.T) {
 	_, err := f.Create(t.Context(), specIn("fast", "two"))
 	hasKind(t, "Create under the former name", err, backends.Invalid, "quick")
 	f.shut()
-	f.options.Config = &Config{Pools: pools[1:]}
+	f.options.Config = patient(pools[1:]...)
 	f.open()
 	f.isAway(v.Handle, "quick")
 	_, err = f.Get(t.Context(), handleOf(volumePrefix, "never made"))
@@ -175,7 +175,7 @@ func TestRenamedPool(t *testing.T) {
 
 func TestAddedPool(t *testing.T) {
 	f, v, pools := left(t)
-	f.options.Config = &Config{Pools: append(pools, PoolConfig{Name: "added", Type: "image", Path: t.TempDir()})}
+	f.options.Config = patient(append(pools, PoolConfig{Name: "added", Type: "image", Path: t.TempDir()})...)
 	f.open()
 	f.use(v.Handle)
 	f.create("added", "two")
@@ -206,7 +206,7 @@ func TestRetiredPool(t *testing.T) {
 	f.open()
 	again := f.create("directory", "one")
 	f.shut()
-	f.options.Config = &Config{Pools: pools}
+	f.options.Config = patient(pools...)
 	f.open() // The administrator has thought better of it.
 	f.isAway(again.Handle, "same name")
 	must(t, f.Release(t.Context(), again.Handle))

@@ -41,6 +41,14 @@ func hasKind(tb testing.TB, what string, err error, kind backends.Kind, mentions
 	}
 }
 
+// patience is after how long something that ought to be prompt has failed, on a busy machine.
+const patience = 2 * time.Minute
+
+// patient is a configuration with limits that no busy machine reaches.
+func patient(pools ...PoolConfig) *Config {
+	return &Config{Pools: pools, Limits: Limits{Open: patience, Look: patience, Reclaim: patience}}
+}
+
 // logBuffer keeps a log for a test to look at.
 type logBuffer struct {
 	mu   sync.Mutex
@@ -74,7 +82,7 @@ func newFixture(tb testing.TB, pools ...PoolConfig) *fixture {
 	log := &logBuffer{}
 	f := &fixture{TB: tb, log: log, options: backends.Options{
 		Driver: testDriver, NodeID: "node-1", DataDir: filepath.Join(tb.TempDir(), "data"),
-		Config: &Config{Pools: pools}, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Config: patient(pools...), Log: slog.New(slog.NewTextHandler(log, nil)),
 	}}
 	f.open()
 	tb.Cleanup(func() { f.shut() })
@@ -118,6 +126,17 @@ func (f *fixture) mend() {
 			f.Logf("pool %q: %v", p.name, err)
 		}
 	}
+}
+
+// awaits waits until a pool is served.
+func (f *fixture) awaits(name string) {
+	f.Helper()
+	for begun := time.Now(); time.Since(begun) < patience; <-time.After(time.Millisecond) {
+		if _, err := f.pool(name); err == nil {
+			return
+		}
+	}
+	f.Fatalf("pool %q is not served after %v", name, patience)
 }
 
 // in is the pool of that name.
@@ -180,8 +199,8 @@ func (f *fixture) use(handle string) string {
 func (f *fixture) settle() {
 	f.Helper()
 	for _, p := range f.served() {
-		if !p.janitor.wait(context.Background(), closeGrace) {
-			f.Fatalf("pool %q still has trash after %v", p.name, closeGrace)
+		if !p.janitor.wait(context.Background(), patience) {
+			f.Fatalf("pool %q still has trash after %v", p.name, patience)
 		}
 	}
 }
@@ -275,7 +294,7 @@ func TestOnlyEnginesWithImagesOfferGroups(t *testing.T) {
 	for kind, want := range map[poolType]bool{directory: false, image: true} {
 		options := newFixture(t, PoolConfig{Name: "other", Type: "image"}).options
 		options.DataDir = filepath.Join(t.TempDir(), "data")
-		options.Config = &Config{Pools: []PoolConfig{{Name: "only", Type: string(kind)}}}
+		options.Config = patient(PoolConfig{Name: "only", Type: string(kind)})
 		instance, err := open(t.Context(), options)
 		must(t, err)
 		if have := backends.Resolve(instance.Controller, instance.Node).Group != nil; have != want {

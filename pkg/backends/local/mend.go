@@ -10,9 +10,6 @@ import (
 // mendEvery is how often what does not work is tried again.
 const mendEvery = 10 * time.Second
 
-// openTime is how long the start waits for pools to be opened. What takes longer, or hangs, goes on in the background.
-const openTime = 5 * time.Second
-
 // watch tries again, until the engine is closed, what does not work.
 func (e *engine) watch() {
 	tick := time.NewTicker(mendEvery)

@@ -94,7 +94,7 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 	if err != nil {
 		return err
 	}
-	e.freezeLimit = s.freezeLimit
+	e.freezeLimit, e.limits = s.freezeLimit, s.limits
 	for i := range s.pools {
 		e.pools = append(e.pools, newPool(s.pools[i], e.log))
 	}
@@ -115,7 +115,7 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 // openPools opens all pools at once. One that cannot be opened stops itself only. Kinds: Invalid or Busy when the configuration is
 // wrong, or another process works with it.
 func (e *engine) openPools(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, openTime, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, e.limits.Open, errSlow)
 	defer cancel()
 	outcomes := make([]<-chan error, len(e.pools))
 	for i, p := range e.pools {

@@ -29,14 +29,14 @@ func TestOneProcessAtATime(t *testing.T) {
 	f := newFixture(t)
 	f.opens(backends.Busy, f.dataDir)
 	pools := f.options.Config
-	f.options.Config = &Config{Pools: []PoolConfig{{Name: "a", Type: "image", Path: filepath.Join(t.TempDir(), "elsewhere")}}}
+	f.options.Config = patient(PoolConfig{Name: "a", Type: "image", Path: filepath.Join(t.TempDir(), "elsewhere")})
 	f.opens(backends.Busy, f.dataDir)
 	f.options.Config = pools
 	shared := filepath.Join(t.TempDir(), "shared")
 	one := newFixture(t, PoolConfig{Name: "a", Type: "image", Path: shared})
 	two := newFixture(t)
 	two.shut()
-	two.options.Config = &Config{Pools: []PoolConfig{{Name: "b", Type: "image", Path: shared}}}
+	two.options.Config = patient(PoolConfig{Name: "b", Type: "image", Path: shared})
 	two.opens(backends.Busy, shared)
 	one.shut()
 	two.open()
@@ -73,7 +73,7 @@ func TestPoolThatIsNotThere(t *testing.T) {
 func TestPoolOfAnotherType(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "a", Type: "image"})
 	f.shut()
-	f.options.Config = &Config{Pools: []PoolConfig{{Name: "a", Type: "directory"}}}
+	f.options.Config = patient(PoolConfig{Name: "a", Type: "directory"})
 	f.opens(backends.Invalid, "image", "directory")
 }
 

@@ -265,11 +265,13 @@ func TestDiskThatFails(t *testing.T) {
 	must(t, os.WriteFile(file, nil, 0o600))
 	must(t, os.Truncate(file, 64<<20))
 	testfs.Format(t, "ext4", file)
-	mount := testfs.Mount(t, testfs.Attach(t, file))
+	device := testfs.Attach(t, file)
+	mount := testfs.Mount(t, device)
 	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")}, PoolConfig{Name: "directory", Type: "directory"})
 	v := f.create("disk", "one")
 	f.shut()
-	must(t, os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0o200))
+	testfs.Run(t, "umount", mount) // With it goes what the kernel has in memory.
+	testfs.Run(t, "mount", device, mount)
 	must(t, os.Truncate(file, 8192)) // All that is read now fails.
 	f.open()
 	f.isAway(v.Handle, "disk")
@@ -282,14 +284,14 @@ func TestDiskThatHangs(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")}, PoolConfig{Name: "directory", Type: "directory"})
 	v := f.create("slow", "one")
 	f.shut()
+	f.options.Config.(*Config).Limits = Limits{} // That they pass is what is tested.
 	server.Stop(t)
 	f.open()
+	f.awaits("directory")
 	f.isAway(v.Handle, "slow")
 	f.use(f.create("directory", "well").Handle)
 	server.Continue(t)
-	for until := time.Now().Add(time.Minute); !f.pools[0].served() && time.Now().Before(until); {
-		<-time.After(10 * time.Millisecond)
-	}
+	f.awaits("slow")
 	f.use(v.Handle)
 	server.Stop(t)
 	f.hasHealth(v.Handle, backends.Inaccessible, poolSilent)

@@ -22,7 +22,7 @@ func TestUnservedVolumesKeepTheirPromises(t *testing.T) {
 		must(f, os.WriteFile(path, []byte(strings.Replace(string(text), old, by, 1)), 0o600))
 	}
 	cases := map[string]func(f *fixture, pool, dir string, one PoolConfig){
-		"a pool that is not configured": func(f *fixture, _, _ string, one PoolConfig) { f.options.Config = &Config{Pools: []PoolConfig{one}} },
+		"a pool that is not configured": func(f *fixture, _, _ string, one PoolConfig) { f.options.Config = patient(one) },
 		"a pool that is another": func(f *fixture, pool, _ string, _ PoolConfig) {
 			replace(f, filepath.Join(pool, poolFile), `"id": "`, `"id": "X`)
 		},
