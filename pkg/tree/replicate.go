@@ -30,6 +30,8 @@ type Replication struct {
 	Direct bool
 	// Progress may be nil.
 	Progress *Progress
+	// Before, unless it is nil, is called before each entry is copied.
+	Before func(ctx context.Context)
 }
 
 // Progress counts while a copy is under way.
@@ -118,6 +120,9 @@ func (r *replica) fill(ctx context.Context, dst, src *os.File, at string, depth 
 	}
 	var files sync.WaitGroup
 	err := each(ctx, src, func(n *node) error {
+		if r.Before != nil {
+			r.Before(ctx)
+		}
 		if err := errors.Join(r.failed(), r.unchanged(n, at)); err != nil {
 			n.close()
 			return err

@@ -41,7 +41,8 @@ func paceOf(patience time.Duration) pace {
 type copies struct {
 	log   *slog.Logger
 	pace  pace
-	life  context.Context // of the work in the background, which is no request's
+	entry func(ctx context.Context) // is called before each entry of a copy; may be nil
+	life  context.Context           // of the work in the background, which is no request's
 	stop  context.CancelFunc
 	group sync.WaitGroup
 

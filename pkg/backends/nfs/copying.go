@@ -89,7 +89,7 @@ func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error
 	})
 	defer stop()
 	return because(ctx, tree.Replicate(ctx, dst, src, tree.Replication{
-		Workers: copyWorkers, Links: links, Lenient: true, Since: c.since, Lag: c.share.Lag(), Direct: c.share.Direct(), Progress: c.progress,
+		Workers: copyWorkers, Links: links, Lenient: true, Since: c.since, Lag: c.share.Lag(), Direct: c.share.Direct(), Progress: c.progress, Before: c.copies.entry,
 	}))
 }
 

@@ -13,8 +13,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,8 +36,12 @@ const (
 	copyName     = "copy"
 )
 
-// otherController makes a copy, once it is told how.
-func otherController(word, servers string) int {
+// otherController makes a copy, and stops itself when it has begun so many files of it.
+func otherController(word, servers, count string) int {
+	files, err := strconv.ParseInt(count, 10, 64)
+	if err != nil {
+		panic(err)
+	}
 	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
 		Driver: "nfs.test", DataDir: servers, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -43,6 +49,12 @@ func otherController(word, servers string) int {
 		panic(err)
 	}
 	e, ctx := instance.Controller.(*controllerSide), context.Background()
+	var entries atomic.Int64
+	e.copies.entry = func(context.Context) {
+		if entries.Add(1) == files {
+			_ = unix.Kill(os.Getpid(), unix.SIGSTOP) // It cannot fail.
+		}
+	}
 	v, err := e.Find(ctx, in(sourceName, sourceName, deleteData))
 	if err == nil && word == snapshotWord {
 		_, err = e.CreateSnapshot(ctx, backends.SnapshotSpec{Name: copyName, Volume: v.Handle})
@@ -56,17 +68,21 @@ func otherController(word, servers string) int {
 	return 0
 }
 
-// another starts another controller and returns when it has copied a part of the files.
+// another starts another controller and returns when it has stopped itself in the midst of its copy.
 func (w *world) another(word string, files int) *exec.Cmd {
 	w.Helper()
-	other := exec.CommandContext(w.Context(), "/proc/self/exe", word, filepath.Dir(filepath.Dir(w.root)))
+	other := exec.CommandContext(w.Context(), "/proc/self/exe", word, filepath.Dir(filepath.Dir(w.root)), fmt.Sprint(files))
 	other.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	other.Stdout = new(bytes.Buffer)
 	w.must(other.Start())
 	w.eventually("the other's copy", func() bool {
-		drafts, err := filepath.Glob(w.path(share.HomeName, share.Staging, "*", "file*"))
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(other.Process.Pid, &status, unix.WUNTRACED|unix.WNOHANG, nil)
 		w.must(err)
-		return len(drafts) >= files
+		if pid != 0 && !status.Stopped() {
+			w.Fatalf("the other controller ended before it had copied %d files: %s", files, other.Stdout)
+		}
+		return pid != 0
 	})
 	return other
 }
@@ -106,7 +122,6 @@ func TestDeposedControllerLeavesTheVolumeAlone(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(2000)
 	deposed := w.another(cloneWord, 300)
-	w.must(deposed.Process.Signal(unix.SIGSTOP))
 	var err error
 	w.ask("taking over", func() error {
 		_, err = w.Clone(w.Context(), in(copyName, copyName, deleteData), v.Handle)
@@ -133,7 +148,6 @@ func TestDeposedControllerBringsNothingBack(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(2000)
 	deposed := w.another(cloneWord, 300)
-	w.must(deposed.Process.Signal(unix.SIGSTOP))
 	var clone *backends.Volume
 	w.ask("taking over", func() (err error) {
 		clone, err = w.Clone(w.Context(), in(copyName, copyName, deleteData), v.Handle)
@@ -200,25 +214,17 @@ func TestSourceIsDeletedByAnother(t *testing.T) {
 		name := fmt.Sprint("restored", round)
 		s, err := w.CreateSnapshot(w.Context(), backends.SnapshotSpec{Name: fmt.Sprint("s", round), Volume: v.Handle})
 		w.must(err)
-		ended := make(chan struct{})
+		g := other.gateAt(int64(1+3*round) * 21)
 		var deleting sync.WaitGroup
 		deleting.Go(func() {
-			for copied := 0; copied < 1+3*round; {
-				select {
-				case <-ended:
-					return
-				case <-time.After(time.Millisecond):
-				}
-				drafts, _ := filepath.Glob(w.path(share.HomeName, share.Staging, "*", "dir*"))
-				copied = len(drafts)
-			}
+			<-g.reached
 			if err := w.DeleteSnapshot(w.Context(), s.Handle); err != nil {
 				t.Error(err)
 			}
+			g.open()
 			w.removeFromTheEnd()
 		})
 		_, err = other.Restore(w.Context(), in(name, name, deleteData), s.Handle)
-		close(ended)
 		deleting.Wait()
 		switch {
 		case err != nil:
@@ -259,11 +265,12 @@ func TestSourceIsHeldWhileItIsCopied(t *testing.T) {
 	v := w.sourceOf(1200)
 	s, err := w.CreateSnapshot(w.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
 	w.must(err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err = w.Restore(ctx, in(copyName, copyName, deleteData), s.Handle)
-	w.fails("a restore that takes longer than its call", err, backends.Busy, "being copied")
+	g := w.gateAt(10)
+	w.outlived(g, "a restore", func(ctx context.Context) error {
+		return second(w.Restore(ctx, in(copyName, copyName, deleteData), s.Handle))
+	})
 	w.fails("deleting the snapshot", w.DeleteSnapshot(t.Context(), s.Handle), backends.Busy, "being copied")
+	g.open()
 	w.ask("restoring", func() error {
 		_, err := w.Restore(t.Context(), in(copyName, copyName, deleteData), s.Handle)
 		return err
@@ -278,10 +285,11 @@ func TestSourceGoesBetweenTwoCalls(t *testing.T) {
 	v := w.sourceOf(1200)
 	s, err := w.CreateSnapshot(w.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
 	w.must(err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err = w.Restore(ctx, in(copyName, copyName, deleteData), s.Handle)
-	w.fails("a restore that takes longer than its call", err, backends.Busy)
+	g := w.gateAt(10)
+	w.outlived(g, "a restore", func(ctx context.Context) error {
+		return second(w.Restore(ctx, in(copyName, copyName, deleteData), s.Handle))
+	})
+	g.open()
 	w.ask("deleting the snapshot", func() error { return w.DeleteSnapshot(t.Context(), s.Handle) })
 	_, err = w.Restore(t.Context(), in(copyName, copyName, deleteData), s.Handle)
 	w.fails("restoring what is gone", err, backends.NotFound)
@@ -299,10 +307,11 @@ func TestSourceIsMadeAnewBetweenTwoCalls(t *testing.T) {
 		return s
 	}
 	s := snapshot()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err := w.Restore(ctx, in(copyName, copyName, deleteData), s.Handle)
-	w.fails("a restore that takes longer than its call", err, backends.Busy)
+	g := w.gateAt(10)
+	w.outlived(g, "a restore", func(ctx context.Context) error {
+		return second(w.Restore(ctx, in(copyName, copyName, deleteData), s.Handle))
+	})
+	g.open()
 	w.ask("deleting the snapshot", func() error { return w.DeleteSnapshot(t.Context(), s.Handle) })
 	w.must(os.WriteFile(w.path(sourceName, "file00000"), []byte("of the second"), 0o644))
 	s = snapshot()
@@ -320,10 +329,10 @@ func TestUnwantedCopyGoes(t *testing.T) {
 	w := newWorld(t)
 	w.hurry(func(p *pace) { p.look, p.kept = 10*time.Millisecond, 50*time.Millisecond })
 	v := w.sourceOf(1000)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err := w.Clone(ctx, in(copyName, copyName, deleteData), v.Handle)
-	w.fails("a clone that takes longer than its call", err, backends.Busy)
+	g := w.gateAt(10)
+	w.outlived(g, "a clone", func(ctx context.Context) error {
+		return second(w.Clone(ctx, in(copyName, copyName, deleteData), v.Handle))
+	})
 	w.tidy(1, 0)
 }
 
@@ -362,21 +371,21 @@ func TestDraftsOfNewerVersionsStay(t *testing.T) {
 func TestDraftOfTheLiving(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(2000)
-	w.hurry(func(p *pace) { p.patience = 300 * time.Millisecond })
+	w.hurry(func(p *pace) { p.patience = 3 * time.Second })
 	dead := w.another(cloneWord, 100)
-	w.must(dead.Process.Signal(unix.SIGSTOP))
 	living := w.otherWorld()
 	living.hurry(func(p *pace) { p.look, p.beat = 20*time.Millisecond, 20*time.Millisecond })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err := living.Clone(ctx, in("living", "living", deleteData), v.Handle)
-	w.fails("a clone that takes longer than its call", err, backends.Busy)
+	g := living.gateAt(10)
+	w.outlived(g, "a clone", func(ctx context.Context) error {
+		return second(living.Clone(ctx, in("living", "living", deleteData), v.Handle))
+	})
 	w.must(w.Delete(t.Context(), w.make(in("last", "last", deleteData)).Handle)) // wakes the janitor
 	w.eventually("removing the draft of the dead", func() bool {
 		tokens, err := filepath.Glob(w.path(share.HomeName, share.Staging, "*.json"))
 		w.must(err)
 		return len(tokens) == 1
 	})
+	g.open()
 	w.ask("finishing", func() error {
 		_, err := living.Clone(t.Context(), in("living", "living", deleteData), v.Handle)
 		return err

@@ -12,8 +12,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == churnWord {
 		churn(os.Args[2])
 	}
-	if len(os.Args) == 3 && (os.Args[1] == cloneWord || os.Args[1] == snapshotWord) {
-		os.Exit(otherController(os.Args[1], os.Args[2]))
+	if len(os.Args) == 4 && (os.Args[1] == cloneWord || os.Args[1] == snapshotWord) {
+		os.Exit(otherController(os.Args[1], os.Args[2], os.Args[3]))
 	}
 	if len(os.Args) == 3 && os.Args[1] == squashWord {
 		os.Exit(squashed(os.Args[2]))

@@ -16,12 +16,21 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// writing appends to a log in a volume, until stop is called.
+// writing appends to a log in a volume, until stop is called: again and again, and at each entry of a copy, however busy the machine is.
 func (w *world) writing(volume string) (stop func()) {
 	w.Helper()
 	log, err := os.OpenFile(w.path(volume, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	w.must(err)
+	_, err = fmt.Fprintln(log, "begun")
+	w.must(err)
 	ended := make(chan struct{})
+	w.copies.entry = func(context.Context) {
+		select {
+		case <-ended:
+		default:
+			_, _ = fmt.Fprintln(log, "an entry is copied") // It may be closed just now.
+		}
+	}
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		tick := time.NewTicker(5 * time.Millisecond)
@@ -69,9 +78,33 @@ func (w *world) most() (stop func() int64) {
 	return func() int64 { close(ended); watcher.Wait(); return most }
 }
 
-// Under a writer that never stops a snapshot and a clone are refused, with what to do, before much is copied; and made once it does.
+// holdCopies has each copy that has come to so many entries wait until it is given up.
+func (w *world) holdCopies(entries int64) {
+	write := w.copies.entry
+	var mu sync.Mutex
+	begun := map[context.Context]int64{}
+	w.copies.entry = func(ctx context.Context) {
+		write(ctx)
+		mu.Lock()
+		begun[ctx]++
+		come := begun[ctx]
+		mu.Unlock()
+		if come < entries {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(patience):
+			w.Errorf("after %v it was not noticed that the volume is written to", patience)
+		}
+	}
+}
+
+// Under a writer that never stops a snapshot and a clone are refused, with what to do, before much is copied; and made once it does. A copy
+// that is begun all the same comes to an end at its next look, for which it waits here before it has much.
 func TestWriterThatNeverStops(t *testing.T) {
 	w := newWorld(t)
+	w.hurry(func(p *pace) { p.look = 10 * time.Millisecond })
 	v := w.make(in("one", "one", deleteData))
 	const files, size = 200, 1 << 20
 	for i := range files {
@@ -79,6 +112,7 @@ func TestWriterThatNeverStops(t *testing.T) {
 	}
 	stop := w.writing("one")
 	defer stop()
+	w.holdCopies(files / 20)
 	most := w.most()
 	for range 10 { // the retries of a sidecar
 		_, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
@@ -91,6 +125,7 @@ func TestWriterThatNeverStops(t *testing.T) {
 		t.Errorf("%d bytes of %d were copied before it was noticed that the volume is written to", copied, files*size)
 	}
 	stop()
+	w.copies.entry = nil
 	begun := time.Now()
 	for {
 		_, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
@@ -98,8 +133,8 @@ func TestWriterThatNeverStops(t *testing.T) {
 			break
 		}
 		w.fails("a snapshot shortly after", err, backends.InUse)
-		if time.Since(begun) > 30*time.Second {
-			t.Fatalf("30s after the last write there is no snapshot: %v", err)
+		if time.Since(begun) > patience {
+			t.Fatalf("%v after the last write there is no snapshot: %v", patience, err)
 		}
 		<-time.After(100 * time.Millisecond)
 	}
@@ -166,10 +201,12 @@ func TestShareFillsDuringACopy(t *testing.T) {
 	w, v := onSmallShare(t, 25)
 	fill, err := os.Create(w.path("fill"))
 	w.must(err)
+	g := w.gateAt(500)
 	var filler sync.WaitGroup
 	filler.Go(func() {
-		w.eventually("the copy", func() bool { return w.staged() > 1<<20 })
+		<-g.reached
 		fillUp(fill, 1<<16)
+		g.open()
 	})
 	_, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
 	w.fails("a snapshot while others fill the share", err, backends.Exhausted)
@@ -190,11 +227,10 @@ func TestCopyLeavesNoRoomForItself(t *testing.T) {
 	w.must(err)
 	spec := in("two", "two", deleteData)
 	spec.Capacity.RequiredBytes = 38 << 20
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err = w.Restore(ctx, spec, s.Handle)
-	w.fails("a restore that takes longer than its call", err, backends.Busy)
+	g := w.gateAt(1800)
+	w.outlived(g, "a restore", func(ctx context.Context) error { return second(w.Restore(ctx, spec, s.Handle)) })
 	w.eventually("the copy", func() bool { return w.staged() > 6<<20 })
+	g.open()
 	w.ask("restoring", func() error { _, err := w.Restore(t.Context(), spec, s.Handle); return err })
 	w.tidy(2, 1)
 	w.shut()
