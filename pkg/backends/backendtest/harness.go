@@ -41,7 +41,7 @@ type Harness struct {
 	// Simulated runs each check in a bubble of testing/synctest: waiting takes no time, and a machine that is busy with something
 	// else changes nothing. It is for backends whose cloud is in the same process.
 	Simulated bool
-	// Patience is how long something may take that ought to be prompt; 20 seconds if zero.
+	// Patience is how long something may take that ought to be prompt; two minutes if zero.
 	Patience time.Duration
 	// Secrets are texts that must not be in handles, attributes or errors, such as credentials in the
 	// configuration.

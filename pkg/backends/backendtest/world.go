@@ -28,7 +28,7 @@ type world struct {
 
 func newWorld(tb testing.TB, h Harness) *world {
 	tb.Helper()
-	w := &world{TB: tb, h: h, patience: cmp.Or(h.Patience, 20*time.Second)}
+	w := &world{TB: tb, h: h, patience: cmp.Or(h.Patience, 2*time.Minute)}
 	w.use(h.Open(tb))
 	return w
 }
