@@ -60,10 +60,13 @@ type node interface {
 // openBackend opens the local backend in a directory of the mounted drive.
 func openBackend(ctx context.Context, mountpoint string) (*backend, error) {
 	b := &backend{dataDir: filepath.Join(mountpoint, "data"), complaints: &complaints{}}
-	config := &local.Config{Pools: []local.PoolConfig{
-		{Name: imagePool, Type: "image", Capacity: fmt.Sprint(imageCapacity)},
-		{Name: directoryPool, Type: "directory", Capacity: fmt.Sprint(directoryCapacity)},
-	}}
+	config := &local.Config{
+		Pools: []local.PoolConfig{
+			{Name: imagePool, Type: "image", Capacity: fmt.Sprint(imageCapacity)},
+			{Name: directoryPool, Type: "directory", Capacity: fmt.Sprint(directoryCapacity)},
+		},
+		Limits: local.Limits{Open: openLimit, Look: openLimit, Reclaim: openLimit},
+	}
 	var err error
 	b.instance, err = local.Definition().Open(ctx, backends.Options{
 		Driver: "local.csi.stowage.dev", NodeID: "node-1", DataDir: b.dataDir, Config: config, Log: slog.New(b.complaints),

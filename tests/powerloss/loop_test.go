@@ -11,7 +11,7 @@ import (
 )
 
 // patience is how long is waited for what others may hold for a moment.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // loop is a loop device over a drive. It is gone with the last that uses it, so also when the process is killed.
 type loop struct {

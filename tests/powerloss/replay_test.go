@@ -14,7 +14,7 @@ import (
 )
 
 // openLimit is how long anything with a drive after a power loss may take.
-const openLimit = time.Minute
+const openLimit = 2 * time.Minute
 
 // bench is a drive on which losses are replayed, one after the other.
 type bench struct {
