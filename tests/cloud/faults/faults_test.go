@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stowage-csi/stowage/tests/cloud/faults"
+	"github.com/stowage-csi/stowage/tests/cloud/wire"
 )
 
 // api counts the requests that arrive, by path, and answers with the count.
@@ -43,27 +44,24 @@ func (a *api) count(action string) int {
 func start(t *testing.T, seed uint64) (*api, *faults.Proxy, func(ctx context.Context, action string) (string, int, error)) {
 	t.Helper()
 	a := &api{arrived: map[string]int{}, notified: make(chan string, 1)}
-	server := httptest.NewServer(a)
-	t.Cleanup(server.Close)
 	answer := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "the API's own words", status) }
 	}
-	proxy, err := faults.New(server.URL, server.Client().Transport, faults.Dialect{
+	proxy, err := faults.New("http://api.test", wire.Serve(t, a), faults.Dialect{
 		Action:   func(_ *http.Request, body []byte) string { return string(body) },
 		Throttle: answer(http.StatusServiceUnavailable), Fail: answer(http.StatusInternalServerError),
 	}, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := httptest.NewServer(proxy)
-	t.Cleanup(front.Close)
+	client := &http.Client{Transport: wire.Serve(t, proxy)}
 	return a, proxy, func(ctx context.Context, action string) (string, int, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, front.URL+"/", strings.NewReader(action))
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://proxy.test/", strings.NewReader(action))
 		if err != nil {
 			t.Fatal(err)
 		}
 		request.Header.Set("X-Test", "header")
-		response, err := front.Client().Do(request)
+		response, err := client.Do(request)
 		if err != nil {
 			return "", 0, err
 		}
@@ -92,81 +90,89 @@ func TestEachFault(t *testing.T) {
 		{faults.Truncate, 1, 0, ""},
 	} {
 		t.Run(string(row.kind), func(t *testing.T) {
-			a, proxy, ask := start(t, 1)
-			proxy.Script(faults.Rule{Action: "it", Times: 1, Kind: row.kind, Delay: 10 * time.Millisecond})
-			text, status, err := ask(t.Context(), "it")
-			if broken := err != nil; broken != (row.status == 0) || !broken && (status != row.status || text != row.text) {
-				t.Errorf("got %q, %d, %v; want %q, %d", text, status, err, row.text, row.status)
-			}
-			if n := a.count("it"); n != row.arrives {
-				t.Errorf("the request arrived %d times, want %d", n, row.arrives)
-			}
-			if _, status, err := ask(t.Context(), "it"); status != 200 || err != nil {
-				t.Errorf("the next one got %d, %v", status, err)
-			}
-			if log := proxy.Log(); len(log) != 2 || log[0].Kind != row.kind || log[1].Kind != faults.None {
-				t.Errorf("the log is %+v", log)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				a, proxy, ask := start(t, 1)
+				proxy.Script(faults.Rule{Action: "it", Times: 1, Kind: row.kind, Delay: 10 * time.Millisecond})
+				text, status, err := ask(t.Context(), "it")
+				if broken := err != nil; broken != (row.status == 0) || !broken && (status != row.status || text != row.text) {
+					t.Errorf("got %q, %d, %v; want %q, %d", text, status, err, row.text, row.status)
+				}
+				if n := a.count("it"); n != row.arrives {
+					t.Errorf("the request arrived %d times, want %d", n, row.arrives)
+				}
+				if _, status, err := ask(t.Context(), "it"); status != 200 || err != nil {
+					t.Errorf("the next one got %d, %v", status, err)
+				}
+				if log := proxy.Log(); len(log) != 2 || log[0].Kind != row.kind || log[1].Kind != faults.None {
+					t.Errorf("the log is %+v", log)
+				}
+			})
 		})
 	}
 }
 
 func TestScriptChoosesRequests(t *testing.T) {
-	a, proxy, ask := start(t, 1)
-	proxy.Script(faults.Rule{Action: "a", Skip: 1, Times: 2, Kind: faults.Throttle}, faults.Rule{Action: "b", Kind: faults.Fail})
-	var have []int
-	for _, action := range []string{"a", "b", "a", "c", "a", "a", "b"} {
-		_, status, err := ask(t.Context(), action)
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		a, proxy, ask := start(t, 1)
+		proxy.Script(faults.Rule{Action: "a", Skip: 1, Times: 2, Kind: faults.Throttle}, faults.Rule{Action: "b", Kind: faults.Fail})
+		var have []int
+		for _, action := range []string{"a", "b", "a", "c", "a", "a", "b"} {
+			_, status, err := ask(t.Context(), action)
+			if err != nil {
+				t.Fatal(err)
+			}
+			have = append(have, status)
 		}
-		have = append(have, status)
-	}
-	if want := []int{200, 500, 503, 200, 503, 200, 500}; !slices.Equal(have, want) {
-		t.Errorf("the answers were %v, want %v", have, want)
-	}
-	proxy.Stop()
-	if _, status, err := ask(t.Context(), "b"); status != 200 || err != nil || a.count("b") != 1 || proxy.Faults() != 4 {
-		t.Errorf("after Stop: %d, %v, with %d faults; want 200 and 4", status, err, proxy.Faults())
-	}
+		if want := []int{200, 500, 503, 200, 503, 200, 500}; !slices.Equal(have, want) {
+			t.Errorf("the answers were %v, want %v", have, want)
+		}
+		proxy.Stop()
+		if _, status, err := ask(t.Context(), "b"); status != 200 || err != nil || a.count("b") != 1 || proxy.Faults() != 4 {
+			t.Errorf("after Stop: %d, %v, with %d faults; want 200 and 4", status, err, proxy.Faults())
+		}
+	})
 }
 
 func TestLateRequestArrivesWithoutItsClient(t *testing.T) {
-	a, proxy, ask := start(t, 1)
-	proxy.Script(faults.Rule{Times: 1, Kind: faults.Delay, Delay: 200 * time.Millisecond}, faults.Rule{Kind: faults.Hang})
-	for _, action := range []string{"late", "never"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		if _, _, err := ask(ctx, action); err == nil || a.count(action) != 0 {
-			t.Errorf("%s: %v, and it has arrived %d times", action, err, a.count(action))
+	synctest.Test(t, func(t *testing.T) {
+		a, proxy, ask := start(t, 1)
+		proxy.Script(faults.Rule{Times: 1, Kind: faults.Delay, Delay: 200 * time.Millisecond}, faults.Rule{Kind: faults.Hang})
+		for _, action := range []string{"late", "never"} {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if _, _, err := ask(ctx, action); err == nil || a.count(action) != 0 {
+				t.Errorf("%s: %v, and it has arrived %d times", action, err, a.count(action))
+			}
 		}
-	}
-	select {
-	case action := <-a.notified:
-		if action != "late" {
-			t.Errorf("%q arrived", action)
+		select {
+		case action := <-a.notified:
+			if action != "late" {
+				t.Errorf("%q arrived", action)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the late request did not arrive")
 		}
-	case <-time.After(10 * time.Second):
-		t.Error("the late request did not arrive")
-	}
+	})
 }
 
 func TestSeedRepeats(t *testing.T) {
-	run := func(seed uint64) (kinds []faults.Kind) {
-		_, proxy, ask := start(t, seed)
-		proxy.Random(map[faults.Kind]int{faults.Throttle: 200, faults.LoseReply: 100, faults.Duplicate: 100, faults.Truncate: 100}, 0)
-		for range 60 {
-			_, _, _ = ask(t.Context(), "it")
+	synctest.Test(t, func(t *testing.T) {
+		run := func(seed uint64) (kinds []faults.Kind) {
+			_, proxy, ask := start(t, seed)
+			proxy.Random(map[faults.Kind]int{faults.Throttle: 200, faults.LoseReply: 100, faults.Duplicate: 100, faults.Truncate: 100}, 0)
+			for range 60 {
+				_, _, _ = ask(t.Context(), "it")
+			}
+			for _, event := range proxy.Log() {
+				kinds = append(kinds, event.Kind)
+			}
+			if n := proxy.Faults(); n < 10 || n > 50 {
+				t.Errorf("%d of 60 requests met a fault, want about 30", n)
+			}
+			return kinds
 		}
-		for _, event := range proxy.Log() {
-			kinds = append(kinds, event.Kind)
+		if !slices.Equal(run(7), run(7)) || slices.Equal(run(7), run(8)) {
+			t.Error("a seed's faults are not its own")
 		}
-		if n := proxy.Faults(); n < 10 || n > 50 {
-			t.Errorf("%d of 60 requests met a fault, want about 30", n)
-		}
-		return kinds
-	}
-	if !slices.Equal(run(7), run(7)) || slices.Equal(run(7), run(8)) {
-		t.Error("a seed's faults are not its own")
-	}
+	})
 }
