@@ -52,6 +52,7 @@ func (e *engine) copyImages(ctx context.Context, copies []imageCopy) error {
 		if err := uses[0].Flush(ctx); err != nil {
 			return err
 		}
+		e.copies(ctx)
 		return copies[0].run(ctx)
 	}
 	return e.copyFrozen(ctx, copies, uses)
@@ -118,6 +119,7 @@ func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []free
 	}
 	err := freeze.During(ctx, filesystems, e.freezeLimit, func(ctx context.Context) error {
 		for _, c := range copies {
+			e.copies(ctx)
 			if err := c.run(ctx); err != nil {
 				return err
 			}

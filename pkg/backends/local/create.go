@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // The sizes of volumes in bytes. An image is a whole number of pages, so that any block size of a loop device
@@ -202,7 +201,7 @@ func (e *engine) fill(ctx context.Context, data string, record *volumeRecord, o 
 	case o.kind == "":
 		return makeDirectory(data)
 	}
-	return tree.Copy(ctx, data, o.data)
+	return e.copyTree(ctx, data, o.data)
 }
 
 // makeDirectory makes the root of a directory volume. Its mode does not depend on the process's umask.

@@ -18,22 +18,23 @@ import (
 
 // engine is the backend at work, controller and node in one. It keeps no state but what is on disk too.
 type engine struct {
-	node        string            // this node's ID
-	place       backends.Topology // where all volumes and snapshots are
-	boot        string            // this boot's ID
-	freezeLimit time.Duration     // how long a filesystem may be kept frozen
-	limits      Limits            // of waiting
-	log         *slog.Logger      //
-	dataDir     string            //
-	lock        *os.File          // keeps other processes out of the data directory
-	pools       []*pool           // in the order of the configuration, those that are not served too
-	volumes     *shelf[*volume]   //
-	snapshots   *shelf[*snapshot] // those of groups too
-	groups      *shelf[*group]    //
-	now         func() time.Time  // for the time of creation
-	calls       deadline.Calls    // what was given up and still runs
-	making      works             // what outlives its call
-	disks       *disks            // what pools share
+	node        string                    // this node's ID
+	place       backends.Topology         // where all volumes and snapshots are
+	boot        string                    // this boot's ID
+	freezeLimit time.Duration             // how long a filesystem may be kept frozen
+	limits      Limits                    // of waiting
+	log         *slog.Logger              //
+	dataDir     string                    //
+	lock        *os.File                  // keeps other processes out of the data directory
+	pools       []*pool                   // in the order of the configuration, those that are not served too
+	volumes     *shelf[*volume]           //
+	snapshots   *shelf[*snapshot]         // those of groups too
+	groups      *shelf[*group]            //
+	now         func() time.Time          // for the time of creation
+	copying     func(ctx context.Context) // is called before each copy of an image or a directory; may be nil
+	calls       deadline.Calls            // what was given up and still runs
+	making      works                     // what outlives its call
+	disks       *disks                    // what pools share
 	measuring   *background.Works[struct{}]
 
 	life context.Context // ends with Close; the work in the background is no request's

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // mostCopies is how many copies of each sort may be under way at the same time.
@@ -124,4 +125,17 @@ func (h *held[T]) Close() error {
 		h.shelf.abandon(h.handle)
 	}
 	return nil
+}
+
+// copies tells that a copy is about to be made.
+func (e *engine) copies(ctx context.Context) {
+	if e.copying != nil {
+		e.copying(ctx)
+	}
+}
+
+// copyTree copies a directory, durably.
+func (e *engine) copyTree(ctx context.Context, to, from string) error {
+	e.copies(ctx)
+	return tree.Copy(ctx, to, from)
 }

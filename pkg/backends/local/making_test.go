@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,17 +17,39 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// largeSize is that of a volume whose copy takes longer than a hurried call.
-const largeSize = 64 << 20
+// largeSize is that of the image that is copied.
+const largeSize = 8 << 20
 
-// hurried is how long a hurried call lasts: long enough to begin a copy, too short to end it.
+// hurried is how long a call lasts that waits for a copy which does not end.
 const hurried = 10 * time.Millisecond
 
+// slowPools is a backend whose copies stop at a gate, when there is one.
+type slowPools struct {
+	*fixture
+	sources map[string]string // by pool: a large image, and a directory of many files
+	gate    atomic.Pointer[gate]
+}
+
+// gate stops one copy before its begin, until it is opened or the copy is given up.
+type gate struct{ reached, opened chan struct{} }
+
+func (s *slowPools) pass(ctx context.Context) {
+	g := s.gate.Swap(nil)
+	if g == nil {
+		return
+	}
+	close(g.reached)
+	select {
+	case <-g.opened:
+	case <-ctx.Done():
+	}
+}
+
 // newSlowPools opens a backend whose copies share no blocks, with a large image in it and a directory of many files.
-func newSlowPools(t *testing.T) (f *fixture, sources map[string]string) {
+func newSlowPools(t *testing.T) *slowPools {
 	t.Helper()
-	dir := testfs.New(t, "ext4", 768)
-	f = newFixture(t, PoolConfig{Name: "image", Type: "image", Path: filepath.Join(dir, "i")},
+	dir := testfs.New(t, "ext4", 256)
+	f := newFixture(t, PoolConfig{Name: "image", Type: "image", Path: filepath.Join(dir, "i")},
 		PoolConfig{Name: "directory", Type: "directory", Path: filepath.Join(dir, "d")})
 	spec := specIn("image", "large")
 	spec.Capacity.RequiredBytes = largeSize
@@ -37,25 +60,12 @@ func newSlowPools(t *testing.T) (f *fixture, sources map[string]string) {
 	_, err = io.CopyN(image, rand.Reader, largeSize)
 	must(t, errors.Join(err, image.Close()))
 	d := f.create("directory", "many")
-	for i := range 2000 {
+	for i := range 200 {
 		must(t, writeFile(filepath.Join(f.data(d.Handle), fmt.Sprint(i)), fmt.Sprint("file ", i)))
 	}
-	return f, map[string]string{"image": v.Handle, "directory": d.Handle}
-}
-
-// inCalls makes a call again and again, each time with so little time, until it ends otherwise than for lack of it.
-func inCalls(t *testing.T, call func(ctx context.Context) error) (calls int, err error) {
-	t.Helper()
-	for calls = 1; calls <= 1000; calls++ {
-		ctx, cancel := context.WithTimeout(t.Context(), hurried)
-		err = call(ctx)
-		cancel()
-		if !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) {
-			return calls, err
-		}
-	}
-	t.Fatalf("after %d calls it still says: %v", calls-1, err)
-	return 0, nil
+	s := &slowPools{fixture: f, sources: map[string]string{"image": v.Handle, "directory": d.Handle}}
+	f.copying = s.pass
+	return s
 }
 
 // sumOf is a sum of all that a volume's or snapshot's data holds.
@@ -74,11 +84,11 @@ func sumOf(t *testing.T, path string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// TestCopiesOutliveTheirCalls makes every sort of copy by calls that are each too short for it.
+// TestCopiesOutliveTheirCalls makes every sort of copy by a call that ends before it, and one that asks what became of it.
 func TestCopiesOutliveTheirCalls(t *testing.T) {
-	f, sources := newSlowPools(t)
+	f := newSlowPools(t)
 	for _, pool := range []string{"image", "directory"} {
-		source := sources[pool]
+		source := f.sources[pool]
 		want := sumOf(t, f.data(source))
 		s := backends.SnapshotSpec{Name: pool, Volume: source}
 		snapshot := handleOf(snapshotPrefix, s.Name)
@@ -100,12 +110,9 @@ func TestCopiesOutliveTheirCalls(t *testing.T) {
 			if copied.what == "CreateGroup" && pool == "directory" {
 				continue
 			}
-			calls, err := inCalls(t, copied.make)
-			if err != nil {
-				t.Fatalf("%s in pool %s, call %d: %v", copied.what, pool, calls, err)
-			}
-			if calls == 1 {
-				t.Errorf("%s in pool %s did not outlive its call: the test shows nothing", copied.what, pool)
+			close(f.begin(t, copied.what+" in pool "+pool, copied.make).opened)
+			if err := copied.make(t.Context()); err != nil {
+				t.Fatalf("%s in pool %s, called again: %v", copied.what, pool, err)
 			}
 			if sumOf(t, copied.data()) != want {
 				t.Errorf("%s in pool %s does not hold what its source holds", copied.what, pool)
@@ -123,84 +130,94 @@ func (f *fixture) snapshotData(handle string) string {
 	return s.data()
 }
 
-// begin makes a call that begins a copy, and ends the call as soon as the copy is under way.
-func (f *fixture) begin(t *testing.T, running func(key string) bool, key string, call func(ctx context.Context) error) {
+// begin makes a call that begins a copy, and ends the call while the copy is at the gate.
+func (s *slowPools) begin(t *testing.T, what string, call func(ctx context.Context) error) *gate {
 	t.Helper()
+	g := &gate{make(chan struct{}), make(chan struct{})}
+	s.gate.Store(g)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- call(ctx) }()
-	for !running(key) {
-		<-time.After(time.Millisecond)
+	select {
+	case <-g.reached:
+	case err := <-ended:
+		t.Fatalf("%s: the call ended before the copy began: %v", what, err)
+	case <-time.After(patience):
+		t.Fatalf("%s: no copy begins after %v", what, patience)
 	}
 	cancel()
-	hasKind(t, "a call that ends before the copy", <-ended, backends.Busy, "call again")
+	hasKind(t, what+", by a call that ends before the copy", <-ended, backends.Busy, "call again")
+	return g
 }
 
 // beginClone begins a clone of a large image.
-func (f *fixture) beginClone(t *testing.T, source string) {
+func (s *slowPools) beginClone(t *testing.T) *gate {
 	t.Helper()
-	f.begin(t, f.making.volumes.Running, handleOf(volumePrefix, "clone"), func(ctx context.Context) error {
-		return second(f.Clone(ctx, specIn("image", "clone"), source))
+	return s.begin(t, "Clone", func(ctx context.Context) error {
+		return second(s.Clone(ctx, specIn("image", "clone"), s.sources["image"]))
 	})
 }
 
 // TestSourcesAreHeldByWhatOutlivesItsCall uses and deletes the source of a clone that is made in the background.
 func TestSourcesAreHeldByWhatOutlivesItsCall(t *testing.T) {
-	f, sources := newSlowPools(t)
-	f.beginClone(t, sources["image"])
+	f := newSlowPools(t)
+	g := f.beginClone(t)
 	ctx, cancel := context.WithTimeout(t.Context(), hurried)
 	defer cancel()
-	hasKind(t, "Delete of the source", f.Delete(ctx, sources["image"]), backends.Busy)
-	_, err := f.Source(ctx, backends.Attachment{Handle: sources["image"]})
+	hasKind(t, "Delete of the source", f.Delete(ctx, f.sources["image"]), backends.Busy)
+	_, err := f.Source(ctx, backends.Attachment{Handle: f.sources["image"]})
 	hasKind(t, "Source of the source", err, backends.Busy)
-	_, err = f.Clone(t.Context(), specIn("image", "clone"), sources["directory"])
+	close(g.opened)
+	_, err = f.Clone(t.Context(), specIn("image", "clone"), f.sources["directory"])
 	hasKind(t, "a call that asks for another clone of the name", err, backends.Exists)
-	_, err = f.Clone(t.Context(), specIn("image", "clone"), sources["image"])
+	_, err = f.Clone(t.Context(), specIn("image", "clone"), f.sources["image"])
 	hasKind(t, "a call after it has ended", err, backends.Exists)
-	must(t, f.Delete(t.Context(), sources["image"]))
+	must(t, f.Delete(t.Context(), f.sources["image"]))
 	must(t, f.Delete(t.Context(), handleOf(volumePrefix, "clone")))
 }
 
 // TestCloseEndsWhatOutlivesItsCall finds nothing half-made afterwards.
 func TestCloseEndsWhatOutlivesItsCall(t *testing.T) {
-	f, sources := newSlowPools(t)
-	f.beginClone(t, sources["image"])
+	f := newSlowPools(t)
+	f.beginClone(t)
 	f.reopen()
-	f.holdsOnly("volumes/"+sources["image"], "volumes/"+sources["directory"])
+	f.holdsOnly("volumes/"+f.sources["image"], "volumes/"+f.sources["directory"])
 	f.promised(largeSize + 4<<20)
-	if _, err := f.Clone(t.Context(), specIn("image", "clone"), sources["image"]); err != nil {
+	if _, err := f.Clone(t.Context(), specIn("image", "clone"), f.sources["image"]); err != nil {
 		t.Errorf("the clone afterwards: %v", err)
 	}
 }
 
 // TestDeleteEndsWhatIsToBecomeTheVolume deletes by the handle, which the name makes, before there is a volume.
 func TestDeleteEndsWhatIsToBecomeTheVolume(t *testing.T) {
-	f, sources := newSlowPools(t)
-	f.beginClone(t, sources["image"])
+	f := newSlowPools(t)
+	f.beginClone(t)
 	hasKind(t, "Delete", f.Delete(t.Context(), handleOf(volumePrefix, "clone")), backends.NotFound)
 	snapshot, group := handleOf(snapshotPrefix, "s"), handleOf(groupPrefix, "g")
-	f.begin(t, f.making.snapshots.Running, snapshot, func(ctx context.Context) error {
-		return second(f.CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: sources["image"]}))
+	f.begin(t, "CreateSnapshot", func(ctx context.Context) error {
+		return second(f.CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: f.sources["image"]}))
 	})
 	hasKind(t, "DeleteSnapshot", f.DeleteSnapshot(t.Context(), snapshot), backends.NotFound)
-	f.begin(t, f.making.groups.Running, group, func(ctx context.Context) error {
-		return second(f.CreateGroup(ctx, backends.GroupSpec{Name: "g", Volumes: []string{sources["image"]}}))
+	f.begin(t, "CreateGroup", func(ctx context.Context) error {
+		return second(f.CreateGroup(ctx, backends.GroupSpec{Name: "g", Volumes: []string{f.sources["image"]}}))
 	})
 	hasKind(t, "DeleteGroup", f.DeleteGroup(t.Context(), group), backends.NotFound)
-	f.holdsOnly("volumes/"+sources["image"], "volumes/"+sources["directory"])
+	f.holdsOnly("volumes/"+f.sources["image"], "volumes/"+f.sources["directory"])
 	f.promised(largeSize + 4<<20)
-	must(t, f.Delete(t.Context(), sources["image"]))
+	must(t, f.Delete(t.Context(), f.sources["image"]))
 }
 
 // TestTheNextCallHearsTheFailure has a clone fail after its call has ended; then it is made anew.
 func TestTheNextCallHearsTheFailure(t *testing.T) {
-	f, sources := newSlowPools(t)
-	f.beginClone(t, sources["image"])
-	must(t, os.Truncate(f.data(sources["image"]), largeSize/2))
-	_, err := f.Clone(t.Context(), specIn("image", "clone"), sources["image"])
+	f := newSlowPools(t)
+	g := f.beginClone(t)
+	must(t, os.Truncate(f.data(f.sources["image"]), largeSize/2))
+	close(g.opened)
+	_, err := f.Clone(t.Context(), specIn("image", "clone"), f.sources["image"])
 	hasKind(t, "the next call", err, backends.Unavailable, fmt.Sprint(largeSize/2, " bytes of ", largeSize))
-	must(t, os.Truncate(f.data(sources["image"]), largeSize))
-	if _, err := f.Clone(t.Context(), specIn("image", "clone"), sources["image"]); err != nil {
+	must(t, os.Truncate(f.data(f.sources["image"]), largeSize))
+	if _, err := f.Clone(t.Context(), specIn("image", "clone"), f.sources["image"]); err != nil {
 		t.Errorf("the clone afterwards: %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/durable"
-	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // snapshot is a snapshot that exists, on its own or in a group. It never changes.
@@ -144,7 +143,7 @@ func (e *engine) buildSnapshot(ctx context.Context, d *draft, record *snapshotRe
 // capture makes a snapshot's data, durably.
 func (e *engine) capture(ctx context.Context, data string, record *snapshotRecord, o *origin) error {
 	if record.Type == directory {
-		return tree.Copy(ctx, data, o.data)
+		return e.copyTree(ctx, data, o.data)
 	}
 	err := e.copyImages(ctx, []imageCopy{{from: o.data, volume: o.volume, to: data, size: record.SizeBytes}})
 	if err != nil {
