@@ -15,14 +15,15 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 0, "how many schedules of each setup; 0 for as many as the time allows")
-	budget    = flag.Duration("budget", 4*time.Minute, "how long the short form takes")
+	schedules = flag.Int("schedules", 0, "how many schedules of each setup; 0 for those of the short form")
+	budget    = flag.Duration("budget", 0, "make as many schedules as this time allows, in place of a number of them")
 	only      = flag.String("setup", "", "the one setup, or all")
 	profile   = flag.String("profile", "", "the one profile")
-	seed      = flag.Uint64("seed", 0, "the first seed; 0 for the fixed ones of the short form")
+	seed      = flag.Uint64("seed", 0, "the first seed; 0 for 1, as the short form has it")
 	shrinking = flag.Duration("shrink", time.Minute, "how long the shortest schedule is looked for")
 	verbose   = flag.Bool("history", false, "print the history of a violation")
 	known     = flag.String("known", "", "a regular expression of violations that are known, and not looked for")
+	hasty     = flag.Bool("hasty", false, "take what is not done soon for wrong: for defects that are planted")
 	going     = flag.Bool("go-on", false, "go on after a violation, to count them")
 )
 
@@ -57,7 +58,10 @@ func TestAdversary(t *testing.T) {
 
 // attack runs one schedule after the other over one world, as long as nothing is wrong.
 func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
-	run := &runner{T: t, setup: s, tally: tally}
+	run := &runner{T: t, setup: s, tally: tally, limits: patient()}
+	if *hasty {
+		run.limits = again()
+	}
 	if *known != "" {
 		run.known = regexp.MustCompile(*known)
 	}
@@ -69,7 +73,7 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 	if len(names) == 0 {
 		return
 	}
-	for n := 0; *schedules > 0 && n < *schedules || *schedules == 0 && time.Now().Before(until); n++ {
+	for n := 0; goesOn(n, len(names), until); n++ {
 		schedule := NewSchedule(s, names[n%len(names)], max(*seed, 1)+uint64(n))
 		began := time.Now()
 		violation := run.try(schedule)
@@ -81,6 +85,7 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 			continue
 		}
 		history := run.history
+		run.limits = again()
 		t.Errorf("schedule %d, seed %d, profile %s, after %v: %s", n, schedule.Seed, schedule.Profile, took.Round(time.Millisecond), violation)
 		short := Shrink(schedule, class(violation), time.Now().Add(*shrinking), run.try)
 		t.Errorf("the shortest schedule found for it, of %d steps and faults in place of %d:\n%s", short.size(), schedule.size(), short)
@@ -93,12 +98,27 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 	}
 }
 
+// rounds is how often the short form attacks a setup by each of its profiles. The seeds are always the same.
+const rounds = 2
+
+// goesOn tells whether there is to be a schedule after so many.
+func goesOn(n, profiles int, until time.Time) bool {
+	switch {
+	case *budget > 0:
+		return time.Now().Before(until)
+	case *schedules > 0:
+		return n < *schedules
+	}
+	return n < rounds*profiles
+}
+
 // runner tries schedules on a world, and on a new one after a violation.
 type runner struct {
 	*testing.T
 	setup   Setup
 	tally   *Tally
 	known   *regexp.Regexp
+	limits  limits
 	world   *world
 	history []string
 }
@@ -108,7 +128,7 @@ func (r *runner) try(s Schedule) string {
 	r.Helper()
 	if r.world == nil {
 		var err error
-		if r.world, err = newWorld(r.T, r.setup, r.tally, r.known); err != nil {
+		if r.world, err = newWorld(r.T, r.setup, r.tally, r.known, r.limits); err != nil {
 			r.Fatal(err)
 		}
 	}

@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// attempt is what an orchestrator gives a call, scaled down, and patience how long it asks again once all is calm.
-	attempt  = 15 * time.Second
-	patience = 40 * time.Second
+	// attempt is what an orchestrator gives a call, scaled down.
+	attempt = 15 * time.Second
 	// enough is how many attempts work may take that is given less time than it needs.
 	enough = 200
 )
@@ -25,6 +24,18 @@ var (
 	errRefused = errors.New("refused")
 	errGone    = errors.New("the schedule is over")
 )
+
+// limits are how long the driver may take.
+type limits struct {
+	calls time.Duration // for a call, once all is calm
+	lists time.Duration // for what was done to show, and for what is left to go
+}
+
+// patient are limits that no busy machine reaches.
+func patient() limits { return limits{2 * time.Minute, 2 * time.Minute} }
+
+// again are those for looking once more for what was wrong, where passing them is no news.
+func again() limits { return limits{40 * time.Second, 5 * time.Second} }
 
 // request is a call that is made again until it ends.
 type request struct {
@@ -175,7 +186,7 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 	switch {
 	case r.frees && n > 2 && w.onlyFull():
 		return "freeing never needs to write first"
-	case quiet || w.calm.Load() && time.Since(calmed) > patience/4:
+	case quiet || w.calm.Load() && time.Since(calmed) > w.limits.calls/4:
 		return "no reason"
 	}
 	return ""
@@ -184,12 +195,12 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 // tooLong blames the driver for a call that does not end.
 func (w *world) tooLong(r request, n int, began, calmed time.Time, last error) bool {
 	switch {
-	case r.how == Short && n >= enough:
+	case r.how == Short && n >= enough && time.Since(began) > w.limits.calls:
 		w.blame("no end: %s is not done after %d attempts of %v: %v", r.name, n, r.within, last)
-	case w.calm.Load() && !calmed.IsZero() && time.Since(calmed) > patience && r.how != Short:
-		w.blame("no end: %s is not done %v after the last fault: %v", r.name, patience, last)
-	case time.Since(began) > 2*patience:
-		w.blame("no end: %s is not done after %v: %v", r.name, 2*patience, last)
+	case w.calm.Load() && !calmed.IsZero() && time.Since(calmed) > w.limits.calls && r.how != Short:
+		w.blame("no end: %s is not done %v after the last fault: %v", r.name, w.limits.calls, last)
+	case time.Since(began) > 2*w.limits.calls:
+		w.blame("no end: %s is not done after %v: %v", r.name, 2*w.limits.calls, last)
 	default:
 		return false
 	}

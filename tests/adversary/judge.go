@@ -65,7 +65,7 @@ func (w *world) listed([]*actor) {
 // lists compares a list, which may take a moment.
 func (w *world) lists(what string, want []string, all func() []string) {
 	slices.Sort(want)
-	wait := 3 * time.Second
+	wait := w.limits.lists
 	if w.known != nil {
 		wait = 50 * time.Millisecond // It may be known, and not end.
 	}

@@ -34,6 +34,7 @@ type world struct {
 	drivers // who is alive
 
 	known           *regexp.Regexp // violations that are not looked for; nil for none
+	limits          limits
 	calm, disturbed atomic.Bool
 	opened          atomic.Bool  // somebody opens devices
 	active          atomic.Value // the kind of fault that there is
@@ -49,8 +50,8 @@ type world struct {
 }
 
 // newWorld makes the storage of a setup and starts a driver over it.
-func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp) (w *world, err error) {
-	w = &world{setup: s, tally: tally, known: known, life: context.Background(), began: time.Now(), ledger: newLedger()}
+func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limits) (w *world, err error) {
+	w = &world{setup: s, tally: tally, known: known, limits: l, life: context.Background(), began: time.Now(), ledger: newLedger()}
 	sweep()
 	if w.workspace, err = orchestrator.NewWorkspace(prefix); err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func (w *world) tree() (list []string) {
 
 // waitForTree waits until the storage holds no more than a list, and returns what it holds more: all where there is no list.
 func (w *world) waitForTree(want []string) (more []string) {
-	wait := 5 * time.Second
+	wait := w.limits.lists
 	if w.known != nil {
 		wait = 300 * time.Millisecond // It may be known, and not go.
 	}
