@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
+
+// seed decides when the victims are killed.
+var seed = flag.Uint64("seed", 1, "the seed of what is random")
 
 // churnWord is the argument with which the test's program is the victim of TestKilled.
 const churnWord = "churn"
@@ -82,11 +86,13 @@ func TestKilled(t *testing.T) {
 	w.must(os.MkdirAll(w.path("ns"), 0o755))
 	before := photograph(t, w.root)
 	servers := string(w.mount.(standin.Servers))
+	rng := rand.New(rand.NewPCG(*seed, 1))
+	t.Logf("-seed %d", *seed)
 	for range 12 {
 		victim := exec.CommandContext(t.Context(), "/proc/self/exe", churnWord, servers)
 		victim.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		w.must(victim.Start())
-		<-time.After(time.Duration(50+rand.IntN(250)) * time.Millisecond)
+		<-time.After(time.Duration(50+rng.IntN(250)) * time.Millisecond)
 		w.must(victim.Process.Kill())
 		_ = victim.Wait() // by a signal
 		w.reopen()
