@@ -40,10 +40,11 @@ func (p plan) String() string {
 }
 
 // killAgainAndAgain kills the driver, each time to start it at once, until there were enough kills or a
-// violation. The driver runs when it is called and when it returns.
+// violation. On a slow machine that is more often than planned, so that there is something to be seen. The driver runs when it is
+// called and when it returns.
 func (r *run) killAgainAndAgain() {
-	rng := rand.New(rand.NewPCG(r.seed, 1<<32))
-	for n := 1; n <= *kills && r.life.Err() == nil; n++ {
+	rng, begun := rand.New(rand.NewPCG(r.seed, 1<<32)), time.Now()
+	for n := 1; r.life.Err() == nil && (n <= *kills || len(r.tally.lacks()) > 0 && time.Since(begun) < hangLimit); n++ {
 		p := nextPlan(rng)
 		if err := r.killOnce(n, p); err != nil {
 			r.violated(nil, err)

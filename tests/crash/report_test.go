@@ -86,14 +86,28 @@ func (c *tally) check(t *testing.T) {
 	if c.kills < *kills {
 		t.Errorf("there were %d kills of %d", c.kills, *kills)
 	}
+	for _, what := range c.missing() {
+		t.Errorf("there was no %s: this run has shown nothing about it", what)
+	}
+}
+
+// lacks are the things that must happen and have not yet.
+func (c *tally) lacks() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.missing()
+}
+
+func (c *tally) missing() (list []string) {
 	if c.retries["no answer"] == 0 && *kills > 0 {
-		t.Error("no kill hit a call under way: this run has shown nothing")
+		list = append(list, "kill during a call")
 	}
 	for _, what := range []string{"create", "write", "snapshot", "expand", "verify", "delete"} {
 		if c.steps[what] == 0 {
-			t.Errorf("there was no %s: this run has shown nothing about it", what)
+			list = append(list, what)
 		}
 	}
+	return list
 }
 
 // report prints what happened.
