@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +23,7 @@ func takeDown(dir string) error {
 	problems = append(problems, err)
 	for _, m := range slices.Backward(mounts) {
 		thaw(m.Mountpoint)
-		if err := unix.Unmount(m.Mountpoint, unix.UMOUNT_NOFOLLOW); err != nil {
+		if err := unmount(m.Mountpoint); err != nil {
 			problems = append(problems, fmt.Errorf("unmount %s: %w", m.Mountpoint, err))
 		}
 	}
@@ -34,6 +35,19 @@ func takeDown(dir string) error {
 		return err
 	}
 	return os.RemoveAll(dir)
+}
+
+// lookers is how long others may keep a mount busy: who looks at all mounts or loop devices has each open for a moment.
+const lookers = 2 * time.Minute
+
+// unmount unmounts, and waits for who only looks.
+func unmount(mountpoint string) error {
+	for begun := time.Now(); ; <-time.After(10 * time.Millisecond) {
+		err := unix.Unmount(mountpoint, unix.UMOUNT_NOFOLLOW)
+		if !errors.Is(err, unix.EBUSY) || time.Since(begun) > lookers {
+			return err
+		}
+	}
 }
 
 // thaw lets a filesystem go on that was frozen for a snapshot when the driver was killed: until then all who
