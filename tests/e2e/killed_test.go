@@ -21,12 +21,11 @@ import (
 func TestKilled(t *testing.T) {
 	c := cluster(t)
 	s := c.NewSpace(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("to repeat the plan, -seed %d", *seed)
+	random := rand.New(rand.NewPCG(*seed, 0))
 	series := &series{s: s, class: s.Class("image", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete), random: random}
 	killed := make(chan error, 1)
-	go func() { killed <- killAtRandom(t.Context(), c, rand.New(rand.NewPCG(seed, 1))) }()
+	go func() { killed <- killAtRandom(t.Context(), c, rand.New(rand.NewPCG(*seed, 1))) }()
 	for done := false; !done; {
 		series.step()
 		select {

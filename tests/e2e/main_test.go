@@ -26,6 +26,7 @@ var (
 	timings   = flag.Bool("timings", false, "measure, and print tables; on a machine that does nothing else")
 	claims    = flag.Int("claims", 50, "how many claims are timed one by one; six times and twice as many are at once")
 	pods      = flag.Int("pods", 20, "how many pods run while the driver and the kubelet are restarted; 100 at most")
+	seed      = flag.Uint64("seed", 1, "the seed of what is random where something is killed")
 	kills     = flag.Int("kills", 2, "how many times each victim is killed while claims come and go")
 	buildTime = flag.Duration("build-time", time.Hour, "how long building and starting everything may take")
 )
