@@ -60,7 +60,7 @@ func until(t *testing.T, so func() bool, what string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(10 * time.Second)
+	limit := time.After(patience)
 	for !so() {
 		select {
 		case <-tick.C:
