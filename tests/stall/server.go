@@ -135,7 +135,7 @@ func (s *Server) Stop(t testing.TB) {
 	if err := s.cmd.Process.Signal(unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for until := time.Now().Add(10 * time.Second); !s.Stopped(t); {
+	for until := time.Now().Add(2 * time.Minute); !s.Stopped(t); {
 		if time.Now().After(until) {
 			t.Fatal("the server does not stop")
 		}
@@ -157,11 +157,26 @@ func (s *Server) Stopped(t testing.TB) bool {
 // Kill ends the server for good: whatever hangs fails.
 func (s *Server) Kill() error { return s.cmd.Process.Kill() }
 
-// Continue makes the server answer again, and all that it has not answered yet.
+// Continue makes the server answer again, and all that it has not answered yet. It does not stop again, also if a request at which it was
+// to stop comes just now.
 func (s *Server) Continue(t testing.TB) {
 	t.Helper()
-	if err := s.cmd.Process.Signal(unix.SIGCONT); err != nil {
+	if _, err := fmt.Fprintln(s.orders, Lookup, 0); err != nil {
 		t.Fatal(err)
 	}
-	s.StopAt(t, Lookup, 0)
+	heard := make(chan error, 1)
+	go func() { heard <- s.hear("set") }()
+	for {
+		if err := s.cmd.Process.Signal(unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-heard:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
 }

@@ -71,8 +71,8 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 		select {
 		case <-time.After(2 * time.Millisecond):
 		case <-ended:
-			if <-time.After(50 * time.Millisecond); !d.slow.Stopped(d) { // Its janitor may have come to it.
-				d.slow.StopAt(d, stall.Lookup, 0)
+			if <-time.After(50 * time.Millisecond); !d.slow.Stopped(d) { // Its janitor may have come to it, or come to it yet.
+				d.slow.Continue(d)
 				return false
 			}
 		}
