@@ -78,7 +78,7 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		}},
 		{"Clone", nameTakenName, func(p parts) any { return looksForTheSourceFirst{p} }},
 		{"Clone", "a clone has the data of its source and is independent", func(p parts) any { return clonesTheLatestData{p, new(sync.Map)} }},
-		{"Clone", "a clone of a volume in use has the data of one instant", func(p parts) any { return copiesWhileWritten{p} }},
+		{"Clone", "a clone of a volume in use has the data of one instant", func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
 		{"List", "a page goes on when the entry before it is gone", func(p parts) any { return listsByPosition{p} }},
 		{"List", "what is there all the time is returned once", func(p parts) any { return listsByPosition{p} }},
 		{"List", "pages of any size add up to everything, once and in one order", func(p parts) any { return listsWithoutOrder{p} }},
@@ -90,10 +90,10 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Topology", "a place that cannot be met is Exhausted", func(p parts) any { return ignoresTopology{p} }},
 		{"Topology", "this node has one segment for each key", func(p parts) any { return locatesInPart{p} }},
 		{"Snapshot", "a snapshot outlives its volume and its restored volumes outlive it", func(p parts) any { return restoresNothing{p} }},
-		{"Snapshot", "a snapshot of a volume in use has the data of one instant", func(p parts) any { return copiesWhileWritten{p} }},
+		{"Snapshot", "a snapshot of a volume in use has the data of one instant", func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
 		{"Restore", "a restored volume meets its spec and names its source", func(p parts) any { return restoresNothing{p} }},
 		{"Group", "all snapshots exist afterwards or none", func(p parts) any { return groupsOneByOne{p} }},
-		{"Group", "all snapshots are of one instant", func(p parts) any { return copiesWhileWritten{p} }},
+		{"Group", "all snapshots are of one instant", func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
 		{"Group", "a member goes with its group only", func(p parts) any { return deletesMembers{p} }},
 	} {
 		t.Run(row.group+", "+row.check, func(t *testing.T) {

@@ -57,31 +57,6 @@ func (b clonesTheLatestData) Release(ctx context.Context, handle string) error {
 	return b.parts.Release(ctx, handle)
 }
 
-type copiesWhileWritten struct{ parts }
-
-func (b copiesWhileWritten) Clone(ctx context.Context, spec backends.Spec, source string) (*backends.Volume, error) {
-	if err := b.Release(ctx, source); err != nil {
-		return nil, err
-	}
-	return b.parts.Clone(ctx, spec, source)
-}
-
-func (b copiesWhileWritten) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
-	if err := b.Release(ctx, spec.Volume); err != nil {
-		return nil, err
-	}
-	return b.parts.CreateSnapshot(ctx, spec)
-}
-
-func (b copiesWhileWritten) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
-	for _, volume := range spec.Volumes {
-		if err := b.Release(ctx, volume); err != nil {
-			return nil, err
-		}
-	}
-	return b.parts.CreateGroup(ctx, spec)
-}
-
 type groupsOneByOne struct{ parts }
 
 func (b groupsOneByOne) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
