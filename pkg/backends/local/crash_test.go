@@ -144,7 +144,7 @@ type known struct {
 const leastSaid = 40
 
 // seed decides after how many lines each child is killed.
-var seed = flag.Uint64("seed", 1, "the seed of what is random")
+var seed = flag.Uint64("seed", 1, "the seed of what is random") //nolint:gochecknoglobals // A flag of a test binary can be registered here only.
 
 // TestKilledUnderLoad kills a process in the midst of its work, again and again over the same data, and looks at
 // whether what it has acknowledged is there, what is there is whole, and nothing else is left.

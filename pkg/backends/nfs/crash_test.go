@@ -19,7 +19,7 @@ import (
 )
 
 // seed decides when the victims are killed.
-var seed = flag.Uint64("seed", 1, "the seed of what is random")
+var seed = flag.Uint64("seed", 1, "the seed of what is random") //nolint:gochecknoglobals // A flag of a test binary can be registered here only.
 
 // churnWord is the argument with which the test's program is the victim of TestKilled.
 const churnWord = "churn"
