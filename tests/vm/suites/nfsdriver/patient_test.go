@@ -2,6 +2,7 @@ package nfsdriver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -29,11 +30,7 @@ func done(ctx context.Context, call func(ctx context.Context) error) error {
 }
 
 func later(err error) bool {
-	switch status.Code(err) {
-	case codes.Unavailable, codes.Aborted, codes.DeadlineExceeded:
-		return true
-	}
-	return false
+	return slices.Contains([]codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded}, status.Code(err))
 }
 
 // patiently makes each of the calls until it is done.
