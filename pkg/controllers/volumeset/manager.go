@@ -37,15 +37,10 @@ type Options struct {
 // Add adds the manager of PersistentVolumeSets to the controllers that m runs.
 func Add(m ctrl.Manager, o Options) error {
 	changes := make(chan event.TypedGenericEvent[string], 1024)
-	f := newFiller(&filler{
-		client: m.GetClient(), live: m.GetAPIReader(), driver: o.Driver, log: o.Log, workers: o.Workers, timeout: o.Timeout,
-		changed: func(set string) { changes <- event.TypedGenericEvent[string]{Object: set} },
-	})
-	if err := m.Add(f); err != nil {
+	changed := func(set string) { changes <- event.TypedGenericEvent[string]{Object: set} }
+	sets, remove := newParts(m.GetClient(), m.GetAPIReader(), o, changed)
+	if err := m.Add(sets.filler); err != nil {
 		return err
-	}
-	sets := &reconciler{
-		client: m.GetClient(), driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, surplus: map[string]time.Time{},
 	}
 	err := ctrl.NewControllerManagedBy(m).Named("volumeset").For(&v1alpha1.PersistentVolumeSet{}).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(sets.setsOf)).
@@ -63,7 +58,19 @@ func Add(m ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: o.Workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause),
 		}).
-		Complete(&remover{client: m.GetClient(), live: m.GetAPIReader(), driver: o.Driver, timeout: o.Timeout})
+		Complete(remove)
+}
+
+// newParts are the controllers of the manager, without what calls them. Live reads past the cache, and changed is called when a
+// set should be looked at again.
+func newParts(c client.Client, live client.Reader, o Options, changed func(set string)) (*reconciler, *remover) {
+	f := newFiller(&filler{
+		client: c, live: live, driver: o.Driver, log: o.Log, workers: o.Workers, timeout: o.Timeout, changed: changed,
+	})
+	sets := &reconciler{
+		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, surplus: map[string]time.Time{},
+	}
+	return sets, &remover{client: c, live: live, driver: o.Driver, timeout: o.Timeout}
 }
 
 // setsOf returns the sets that a PersistentVolume counts in.

@@ -5,22 +5,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// relabelled finds the slots whose PersistentVolumes exist and no longer bear the set's labels: they are nothing to wait for.
+// relabelled finds the slots whose PersistentVolumes exist and no longer bear the set's labels: they are nothing to wait for. One that
+// bears them came after the list, and counts.
 func (r *reconciler) relabelled(ctx context.Context, o *round) error {
 	for _, slot := range o.set.Status.Slots {
 		if o.census.fulfilled[slot.Name] {
 			continue
 		}
-		err := r.client.Get(ctx, client.ObjectKey{Name: slot.Name}, &corev1.PersistentVolume{})
+		v := &corev1.PersistentVolume{}
+		err := r.client.Get(ctx, client.ObjectKey{Name: slot.Name}, v)
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err == nil {
+		if err == nil && !selector(o.set).Matches(labels.Set(v.Labels)) {
 			o.census.fulfilled[slot.Name] = true
 			o.census.slots, o.census.total = o.census.slots-1, o.census.total-1
 		}

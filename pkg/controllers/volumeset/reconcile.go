@@ -22,6 +22,7 @@ import (
 // reconciler brings sets closer to their specs.
 type reconciler struct {
 	client  client.Client
+	live    client.Reader // reads past the cache
 	driver  Driver
 	filler  *filler
 	slots   int           // how many volumes of a set are made at a time
@@ -39,6 +40,7 @@ type round struct {
 	volumes  []*corev1.PersistentVolume
 	census   census
 	actions  actions
+	unusable verdict       // what is wrong with the class
 	problem  verdict       // what keeps the set from creating volumes
 	wait     time.Duration // until the next look, if nothing happens before
 }
@@ -61,7 +63,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.readClass(ctx, o); err != nil {
 		return ctrl.Result{}, err
 	}
-	if set.Status.Driver == "" && o.problem.reason == reasonClassNotFound {
+	if set.Status.Driver == "" && o.unusable.reason == reasonClassNotFound {
 		return ctrl.Result{}, r.orphaned(ctx, o)
 	}
 	if !r.serves(o) {
@@ -77,16 +79,17 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: o.wait}, client.IgnoreNotFound(err)
 }
 
-// settle counts, plans, and carries the plan out.
-func (r *reconciler) settle(ctx context.Context, o *round) (err error) {
-	if o.volumes, err = r.volumes(ctx, o.set); err != nil {
+// settle counts, plans, and carries the plan out. What cannot be taken back is planned on what is true now: the set may be newer
+// than the volumes in the cache, so that neither slots nor cache have a volume whose slot has ended.
+func (r *reconciler) settle(ctx context.Context, o *round) error {
+	if err := r.survey(ctx, o, r.client); err != nil {
 		return err
 	}
-	o.census = count(o.set, o.volumes)
-	if err := r.relabelled(ctx, o); err != nil {
-		return err
+	if o.actions.create > 0 || o.isOver() {
+		if err := r.survey(ctx, o, r.live); err != nil {
+			return err
+		}
 	}
-	r.plan(o)
 	if err := r.prove(ctx, o); err != nil {
 		return err
 	}
@@ -99,10 +102,30 @@ func (r *reconciler) settle(ctx context.Context, o *round) (err error) {
 	if err := r.remove(ctx, o.actions.remove); err != nil {
 		return err
 	}
-	if o.set.DeletionTimestamp != nil && len(o.set.Status.Slots) == 0 && len(o.actions.remove) == 0 && o.census.fresh == 0 {
+	if o.isOver() {
 		return r.release(ctx, o)
 	}
 	return nil
+}
+
+// survey counts the volumes that the reader shows, and plans.
+func (r *reconciler) survey(ctx context.Context, o *round, from client.Reader) (err error) {
+	if o.volumes, err = volumesOf(ctx, from, o.set); err != nil {
+		return err
+	}
+	o.census = count(o.set, o.volumes)
+	if err := r.relabelled(ctx, o); err != nil {
+		return err
+	}
+	r.plan(o)
+	return nil
+}
+
+// isOver reports whether a set that is being deleted has nothing more to do.
+func (o *round) isOver() bool {
+	isLeft := func(slot v1alpha1.VolumeSlot) bool { return !o.census.fulfilled[slot.Name] }
+	return o.set.DeletionTimestamp != nil && !slices.ContainsFunc(o.set.Status.Slots, isLeft) &&
+		len(o.actions.remove) == 0 && o.census.fresh == 0
 }
 
 // release lets a set go that is being deleted.
@@ -120,7 +143,7 @@ func (r *reconciler) plan(o *round) {
 	if r.bear(o.set.Name, o.actions.surplus) {
 		o.wait = r.patient
 	}
-	if o.problem.reason != "" { // The class cannot be used.
+	if o.problem = o.unusable; o.problem.reason != "" {
 		o.actions.create = 0
 		return
 	}
@@ -161,10 +184,10 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	return r.client.Status().Update(ctx, o.set)
 }
 
-// volumes returns the PersistentVolumes of a set. They belong to the cache and must not be changed.
-func (r *reconciler) volumes(ctx context.Context, set *v1alpha1.PersistentVolumeSet) ([]*corev1.PersistentVolume, error) {
+// volumesOf returns the PersistentVolumes of a set. They may belong to the cache and must not be changed.
+func volumesOf(ctx context.Context, from client.Reader, set *v1alpha1.PersistentVolumeSet) ([]*corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
-	if err := r.client.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector(set)}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector(set)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	volumes := make([]*corev1.PersistentVolume, len(list.Items))

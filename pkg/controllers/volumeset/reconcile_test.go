@@ -52,11 +52,13 @@ func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*re
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.PersistentVolumeSet{}).
 		WithInterceptorFuncs(calls).Build()
 	driver := &talker{}
-	f := newFiller(&filler{
-		client: api, live: api, driver: driver, log: slog.New(slog.DiscardHandler), workers: 1, timeout: time.Minute, changed: func(string) {},
-	})
-	t.Cleanup(f.queue.ShutDown)
-	return &reconciler{client: api, driver: driver, filler: f, slots: 4, patient: time.Minute, surplus: map[string]time.Time{}}, driver
+	r, _ := newParts(api, api, benchOptions(driver), func(string) {})
+	t.Cleanup(r.filler.queue.ShutDown)
+	return r, driver
+}
+
+func benchOptions(driver Driver) Options {
+	return Options{Driver: driver, Log: slog.New(slog.DiscardHandler), Slots: 4, Workers: 1, Timeout: time.Minute, Surplus: time.Minute}
 }
 
 func fast() *storagev1.StorageClass {
@@ -144,6 +146,29 @@ func TestRelabelledVolume(t *testing.T) {
 	}
 	if len(set.Status.Slots) != 2 {
 		t.Errorf("%d slots are there, want 2", len(set.Status.Slots))
+	}
+}
+
+// TestVolumeThatCameAfterTheList checks that a PersistentVolume that the list is too old for is not taken for relabelled: it counts.
+func TestVolumeThatCameAfterTheList(t *testing.T) {
+	var r *reconciler
+	lists := 0
+	r, _ = bench(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := c.List(ctx, list, options...)
+			if _, ok := list.(*corev1.PersistentVolumeList); ok {
+				if lists++; lists == 2 { // The one upon which new slots are decided.
+					_, _ = r.filler.attempt(t.Context(), slotKey{set: "set", slot: "x"})
+				}
+			}
+			return err
+		},
+	}, stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
+		set.Spec.MaximumReplicas, set.Status.Slots[0].Template.Metadata.Labels = 2, set.Spec.Selector
+	}), fast())
+	set := r.look(t)
+	if lists != 2 || len(set.Status.Slots) != 2 || set.Status.Slots[0].Name != "x" {
+		t.Errorf("after %d lists there are the slots %+v, want x and one more", lists, set.Status.Slots)
 	}
 }
 
@@ -243,7 +268,8 @@ func TestLeaderWithAnOldCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := r.look(t)
-	other := &reconciler{client: r.client, driver: driver, filler: r.filler, slots: 4, patient: time.Minute, surplus: map[string]time.Time{}}
+	other, _ := newParts(r.client, r.client, benchOptions(driver), func(string) {})
+	t.Cleanup(other.filler.queue.ShutDown)
 	seen = before
 	other.look(t)
 	seen = nil
