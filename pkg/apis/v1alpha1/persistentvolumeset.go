@@ -194,6 +194,13 @@ type VolumeSlot struct {
 	// Name of the PersistentVolume, and of the volume at the driver. It is never used twice.
 	Name string `json:"name"`
 
+	// Manager is the process that asks the driver for the volume. No other asks before it has written its own name here, so that one that
+	// finds another's name, or none, knows that the volume may exist already.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Manager string `json:"manager,omitempty"`
+
 	// Template as it was when the slot was written.
 	Template PersistentVolumeTemplate `json:"template"`
 

@@ -22,13 +22,13 @@ type census struct {
 	// removable are the unbound volumes that the set may delete.
 	removable []*corev1.PersistentVolume
 	outdated  int
-	// fulfilled are the names of slots whose PersistentVolume exists.
-	fulfilled map[string]bool
+	// listed are the names of slots whose PersistentVolume is among the volumes.
+	listed map[string]bool
 }
 
 // count takes the census of a set. Volumes are those that its selector matches.
 func count(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVolume) census {
-	c := census{fulfilled: map[string]bool{}}
+	c := census{listed: map[string]bool{}}
 	digest := templateDigest(set.Spec.Template)
 	there := make(map[string]bool, len(volumes))
 	for _, v := range volumes {
@@ -37,7 +37,7 @@ func count(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVolume
 	}
 	for _, slot := range set.Status.Slots {
 		if there[slot.Name] {
-			c.fulfilled[slot.Name] = true
+			c.listed[slot.Name] = true
 			continue
 		}
 		c.slots++

@@ -8,13 +8,16 @@
 //
 // census.go counts, plan.go decides; both are pure. reconcile.go reads the world and carries the plan out: class.go finds the set's
 // StorageClass, proof.go asks the API server whether it would take the PersistentVolumes, slots.go writes the intent to create a
-// volume, fill.go fulfils it, remove.go deletes a volume. surplus.go waits before unbound volumes go that nobody asked for.
+// volume, fill.go fulfils it, progress.go remembers what is known of it, remove.go deletes a volume. surplus.go waits before unbound
+// volumes go that nobody asked for.
 //
 // # What makes it safe
 //
 //   - Intent before action. The name of a volume, and all else that the driver is asked for, stands in the set's status
-//     before the driver is asked. Whoever leads next asks for the same volume. A slot goes once its PersistentVolume exists, or
-//     once the driver has said that there is no volume.
+//     before the driver is asked. Whoever leads next asks for the same volume. A slot goes once its PersistentVolume has been made, or
+//     seen past the cache, or once the driver has refused a first request for it.
+//   - New slots are decided on a list of volumes that is newer than the set, which the write then finds unchanged: each volume is in the
+//     list, or has a slot.
 //   - Names are random and never used twice, so that a manager which lost its lease and wakes in the middle of a call can
 //     do no more than repeat what was done.
 //   - A PersistentVolume is deleted under the resource version at which it was seen unbound. Kubernetes binds no volume

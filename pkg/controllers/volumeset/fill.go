@@ -9,8 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,8 @@ import (
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 2 * time.Minute
+	// tries is how often a slot is dropped in vain because somebody else wrote the set's status. It is refused again after that.
+	tries = 10
 )
 
 // Driver is where volumes come from; csiclient.Client is one.
@@ -44,11 +47,14 @@ type filler struct {
 	workers int
 	timeout time.Duration
 	changed func(set string) // is called when a set should be looked at again
+	now     func() time.Time
+	// identity is that of this process, which asks for the slots that bear it.
+	identity string
 
 	queue workqueue.TypedRateLimitingInterface[slotKey]
 
 	mu       sync.Mutex
-	begun    map[slotKey]bool
+	slots    map[slotKey]*progress
 	failures map[string]failure // by set
 }
 
@@ -61,18 +67,9 @@ type failure struct {
 
 func newFiller(f *filler) *filler {
 	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[slotKey](firstPause, lastPause))
-	f.begun, f.failures = map[slotKey]bool{}, map[string]failure{}
+	f.now, f.identity = time.Now, uuid.NewString()
+	f.slots, f.failures = map[slotKey]*progress{}, map[string]failure{}
 	return f
-}
-
-// fill begins to create the volume of a slot, once.
-func (f *filler) fill(key slotKey) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.begun[key] {
-		f.begun[key] = true
-		f.queue.Add(key)
-	}
 }
 
 // forget forgets what was wrong with a set that is gone: another of its name begins anew.
@@ -134,7 +131,7 @@ func (f *filler) note(key slotKey, err error, ended bool) {
 	defer f.mu.Unlock()
 	if ended {
 		f.queue.Forget(key)
-		delete(f.begun, key)
+		delete(f.slots, key)
 	} else {
 		f.queue.AddRateLimited(key)
 	}
@@ -147,7 +144,7 @@ func (f *filler) note(key slotKey, err error, ended bool) {
 	last.err = err
 	if ended {
 		pause := min(lastPause, firstPause<<min(last.times, 10))
-		last.times, last.until = last.times+1, time.Now().Add(pause)
+		last.times, last.until = last.times+1, f.now().Add(pause)
 	}
 	f.failures[key.set] = last
 }
@@ -162,43 +159,87 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// attempt creates the volume of a slot and its PersistentVolume. A slot that is gone needs nothing: another manager may have
-// filled it. It is read past the cache right before the driver is asked, so that a manager that lost its lease long ago asks for nothing.
+// attempt creates the volume of a slot and its PersistentVolume. A slot that is gone needs nothing, nor one that another manager
+// has taken over. It is read past the cache right before the driver is asked, so that a manager that lost its lease long ago asks
+// for nothing.
 func (f *filler) attempt(ctx context.Context, key slotKey) (gone bool, err error) {
-	set := &v1alpha1.PersistentVolumeSet{}
+	taken, set := f.taken(key), &v1alpha1.PersistentVolumeSet{}
 	if err := f.live.Get(ctx, client.ObjectKey{Name: key.set}, set); err != nil {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
-	at := slices.IndexFunc(set.Status.Slots, func(s v1alpha1.VolumeSlot) bool { return s.Name == key.slot })
-	if at < 0 {
+	slot := slotOf(set, key.slot)
+	if slot == nil {
 		return true, nil
 	}
-	slot := set.Status.Slots[at]
+	if slot.Manager != f.identity { // Or it is not written yet that it is ours.
+		return false, nil
+	}
+	if f.isMade(key) { // Once more, and the name would be used twice.
+		return false, nil
+	}
+	err = f.live.Get(ctx, client.ObjectKey{Name: key.slot}, &corev1.PersistentVolume{})
+	if apierrors.IsNotFound(err) {
+		err = f.create(ctx, set, *slot)
+	}
+	if err == nil {
+		f.made(key, taken)
+	}
+	return false, err
+}
+
+// create asks the driver for the volume of a slot, and makes its PersistentVolume.
+func (f *filler) create(ctx context.Context, set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) error {
+	key := slotKey{set: set.Name, slot: slot.Name}
 	call, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
+	first := f.ask(key)
 	volume, err := f.driver.Create(call, request(slot))
 	if err != nil {
 		text := fmt.Errorf("the driver did not create %s: %s", slot.Name, csiclient.Message(err))
-		if csiclient.IsFinal(err) {
-			return false, refusal{text}
+		if first && csiclient.IsFinal(err) {
+			f.refused(key)
+			return refusal{text}
 		}
-		return false, text
+		return text
 	}
 	err = f.client.Create(ctx, persistentVolume(f.driver.Driver(), set, slot, volume))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return false, fmt.Errorf("the PersistentVolume of %s was not created: %w", slot.Name, err)
+		return fmt.Errorf("the PersistentVolume of %s was not created: %w", slot.Name, err)
 	}
-	return false, nil
+	return nil
 }
 
-// drop removes a slot that will have no volume.
-func (f *filler) drop(ctx context.Context, key slotKey) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+// errShared says that a slot stays although its request was refused.
+var errShared = errors.New("another manager may have asked for the same volume; it is asked for until it is there")
+
+// drop removes a slot that will have no volume, unless another manager has had it and may have asked for it. That is looked at after
+// the slot was read: who takes a slot back knows so before the set says it.
+func (f *filler) drop(ctx context.Context, key slotKey) (err error) {
+	for range tries {
 		set := &v1alpha1.PersistentVolumeSet{}
 		if err := f.live.Get(ctx, client.ObjectKey{Name: key.set}, set); err != nil {
 			return client.IgnoreNotFound(err)
 		}
+		slot := slotOf(set, key.slot)
+		if slot == nil {
+			return nil
+		}
+		if slot.Manager != f.identity || f.taken(key) > 0 {
+			return errShared
+		}
 		set.Status.Slots = slices.DeleteFunc(set.Status.Slots, func(s v1alpha1.VolumeSlot) bool { return s.Name == key.slot })
-		return f.client.Status().Update(ctx, set)
-	})
+		if err = f.client.Status().Update(ctx, set); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return err
+}
+
+// slotOf returns the slot of that name, nil when it is gone.
+func slotOf(set *v1alpha1.PersistentVolumeSet, name string) *v1alpha1.VolumeSlot {
+	at := slices.IndexFunc(set.Status.Slots, func(s v1alpha1.VolumeSlot) bool { return s.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &set.Status.Slots[at]
 }

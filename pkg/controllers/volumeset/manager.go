@@ -68,7 +68,8 @@ func newParts(c client.Client, live client.Reader, o Options, changed func(set s
 		client: c, live: live, driver: o.Driver, log: o.Log, workers: o.Workers, timeout: o.Timeout, changed: changed,
 	})
 	sets := &reconciler{
-		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, surplus: map[string]time.Time{},
+		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, now: time.Now, name: newName,
+		surplus: map[string]time.Time{},
 	}
 	return sets, &remover{client: c, live: live, driver: o.Driver, timeout: o.Timeout}
 }

@@ -32,7 +32,7 @@ func newSet(minimum, maximum int32, change ...func(*v1alpha1.PersistentVolumeSet
 func making(names ...string) func(*v1alpha1.PersistentVolumeSet) {
 	return func(set *v1alpha1.PersistentVolumeSet) {
 		for _, name := range names {
-			set.Status.Slots = append(set.Status.Slots, v1alpha1.VolumeSlot{Name: name, Template: set.Spec.Template})
+			set.Status.Slots = append(set.Status.Slots, v1alpha1.VolumeSlot{Name: name, Manager: "manager", Template: set.Spec.Template})
 		}
 	}
 }

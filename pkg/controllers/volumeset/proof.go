@@ -8,27 +8,42 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// relabelled finds the slots whose PersistentVolumes exist and no longer bear the set's labels: they are nothing to wait for. One that
-// bears them came after the list, and counts.
-func (r *reconciler) relabelled(ctx context.Context, o *round) error {
+// conclude finds the slots that end: those whose PersistentVolume is there, or was, as this manager itself has made or seen past
+// its cache. A cache alone proves neither: it may show a PersistentVolume that is gone, and whose slot has been asked for again.
+func (r *reconciler) conclude(ctx context.Context, o *round) error {
 	for _, slot := range o.set.Status.Slots {
-		if o.census.fulfilled[slot.Name] {
+		if slot.Manager != r.filler.identity || !r.filler.isMade(slotKey{set: o.set.Name, slot: slot.Name}) {
 			continue
 		}
-		v := &corev1.PersistentVolume{}
-		err := r.client.Get(ctx, client.ObjectKey{Name: slot.Name}, v)
-		if client.IgnoreNotFound(err) != nil {
+		if o.census.listed[slot.Name] {
+			o.ended[slot.Name] = true
+			continue
+		}
+		counts, err := r.counts(ctx, o.set, slot.Name)
+		if err != nil {
 			return err
 		}
-		if err == nil && !selector(o.set).Matches(labels.Set(v.Labels)) {
-			o.census.fulfilled[slot.Name] = true
+		if !counts {
+			o.ended[slot.Name] = true
 			o.census.slots, o.census.total = o.census.slots-1, o.census.total-1
 		}
 	}
 	return nil
+}
+
+// counts reports whether a PersistentVolume that has been made and was not in the list counts in the set. One that the list is too old
+// for does: its labels say so. One that has been relabelled does not, nor one that is gone again.
+func (r *reconciler) counts(ctx context.Context, set *v1alpha1.PersistentVolumeSet, name string) (bool, error) {
+	v := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, client.ObjectKey{Name: name}, v)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return selector(set).Matches(labels.Set(v.Labels)), nil
 }
 
 // prove asks the API server whether it would take the PersistentVolumes of new slots, before there is a slot: a volume whose
@@ -37,7 +52,7 @@ func (r *reconciler) prove(ctx context.Context, o *round) error {
 	if o.actions.create == 0 {
 		return nil
 	}
-	slot := newSlots(o.set, o.settings, 1, nil, nil)[len(o.set.Status.Slots)]
+	slot := r.newSlots(o, 1, nil, nil)[len(o.set.Status.Slots)]
 	asked := csiclient.Volume{Handle: slot.Name, SizeBytes: slot.Template.Spec.Capacity.Value()}
 	err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, slot, asked), client.DryRunAll)
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {

@@ -2,6 +2,7 @@ package volumeset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -27,6 +28,8 @@ type reconciler struct {
 	filler  *filler
 	slots   int           // how many volumes of a set are made at a time
 	patient time.Duration // how long a surplus of unbound volumes is borne
+	now     func() time.Time
+	name    func() string // of a new slot
 
 	mu      sync.Mutex
 	surplus map[string]time.Time // since when a set has had one
@@ -39,6 +42,7 @@ type round struct {
 	settings v1alpha1.SlotClass // what the class says about volumes
 	volumes  []*corev1.PersistentVolume
 	census   census
+	ended    map[string]bool // the names of slots that are needed no more
 	actions  actions
 	unusable verdict       // what is wrong with the class
 	problem  verdict       // what keeps the set from creating volumes
@@ -113,8 +117,8 @@ func (r *reconciler) survey(ctx context.Context, o *round, from client.Reader) (
 	if o.volumes, err = volumesOf(ctx, from, o.set); err != nil {
 		return err
 	}
-	o.census = count(o.set, o.volumes)
-	if err := r.relabelled(ctx, o); err != nil {
+	o.census, o.ended = count(o.set, o.volumes), map[string]bool{}
+	if err := r.conclude(ctx, o); err != nil {
 		return err
 	}
 	r.plan(o)
@@ -123,7 +127,7 @@ func (r *reconciler) survey(ctx context.Context, o *round, from client.Reader) (
 
 // isOver reports whether a set that is being deleted has nothing more to do.
 func (o *round) isOver() bool {
-	isLeft := func(slot v1alpha1.VolumeSlot) bool { return !o.census.fulfilled[slot.Name] }
+	isLeft := func(slot v1alpha1.VolumeSlot) bool { return !o.ended[slot.Name] }
 	return o.set.DeletionTimestamp != nil && !slices.ContainsFunc(o.set.Status.Slots, isLeft) &&
 		len(o.actions.remove) == 0 && o.census.fresh == 0
 }
@@ -153,7 +157,7 @@ func (r *reconciler) plan(o *round) {
 	}
 	o.problem = verdict{reasonRefused, f.err.Error()}
 	o.actions.create = min(o.actions.create, 1) // One shows whether it works again.
-	if pause := time.Until(f.until); pause > 0 && o.actions.create > 0 {
+	if pause := f.until.Sub(r.now()); pause > 0 && o.actions.create > 0 {
 		o.actions.create, o.wait = 0, pause
 	}
 }
@@ -163,7 +167,8 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	before := o.set.Status.DeepCopy()
 	s := &o.set.Status
 	s.Driver = r.driver.Driver()
-	s.Slots = slices.DeleteFunc(s.Slots, func(slot v1alpha1.VolumeSlot) bool { return o.census.fulfilled[slot.Name] })
+	s.Slots = slices.DeleteFunc(s.Slots, func(slot v1alpha1.VolumeSlot) bool { return o.ended[slot.Name] })
+	r.takeOver(o.set)
 	if number := o.actions.create; number > 0 {
 		all, err := r.places(ctx, o.class)
 		if err != nil {
@@ -173,7 +178,7 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 			o.problem, o.wait = verdict{reasonNowhere, fmt.Sprintf("no node that runs the driver %s is in a place that the allowedTopologies of StorageClass %s allow",
 				r.driver.Driver(), o.class.Name)}, lastPause
 		} else {
-			s.Slots = newSlots(o.set, o.settings, number, all, used(o.volumes))
+			s.Slots = r.newSlots(o, number, all, used(o.volumes))
 			o.census.slots, o.census.total = o.census.slots+number, o.census.total+number
 		}
 	}
@@ -181,7 +186,16 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	if equality.Semantic.DeepEqual(before, s) {
 		return nil
 	}
-	return r.client.Status().Update(ctx, o.set)
+	if err := r.client.Status().Update(ctx, o.set); err != nil {
+		return err
+	}
+	for _, slot := range s.Slots {
+		if slot.Manager == "" { // Without it nothing is asked for.
+			return errors.New("the API server does not keep the field manager of slots: the definition of PersistentVolumeSets is older than this manager;" +
+				" apply that of its version (deploy/kubernetes/crds)")
+		}
+	}
+	return nil
 }
 
 // volumesOf returns the PersistentVolumes of a set. They may belong to the cache and must not be changed.

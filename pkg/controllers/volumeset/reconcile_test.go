@@ -21,6 +21,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient/csiclienttest"
 )
 
 // talker is a driver that answers as it is told.
@@ -53,6 +54,7 @@ func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*re
 		WithInterceptorFuncs(calls).Build()
 	driver := &talker{}
 	r, _ := newParts(api, api, benchOptions(driver), func(string) {})
+	r.filler.identity = "manager"
 	t.Cleanup(r.filler.queue.ShutDown)
 	return r, driver
 }
@@ -137,7 +139,10 @@ func TestTemplateThatIsRefused(t *testing.T) {
 // TestRelabelledVolume checks that a slot ends whose PersistentVolume exists, though it counts in the set no more.
 func TestRelabelledVolume(t *testing.T) {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "moved", Labels: map[string]string{"pool": "b"}}}
-	r, _ := bench(t, interceptor.Funcs{}, stored(making("moved")), fast(), v)
+	r, driver := bench(t, interceptor.Funcs{}, stored(making("moved")), fast(), v)
+	if _, err := r.filler.attempt(t.Context(), slotKey{set: "set", slot: "moved"}); err != nil || driver.created > 0 {
+		t.Fatalf("%v, %d requests", err, driver.created)
+	}
 	set := r.look(t)
 	for _, slot := range set.Status.Slots {
 		if slot.Name == "moved" {
@@ -169,6 +174,69 @@ func TestVolumeThatCameAfterTheList(t *testing.T) {
 	set := r.look(t)
 	if lists != 2 || len(set.Status.Slots) != 2 || set.Status.Slots[0].Name != "x" {
 		t.Errorf("after %d lists there are the slots %+v, want x and one more", lists, set.Status.Slots)
+	}
+}
+
+// TestRefusals checks that a refusal ends a slot only if no request before it, by whomever, can have made the volume.
+func TestRefusals(t *testing.T) {
+	open, refusal := csiclienttest.Open()[0], csiclienttest.Refusals()[0]
+	for name, c := range map[string]struct {
+		manager string
+		answers []error
+		stays   bool
+	}{
+		"the first is refused":                        {"manager", []error{refusal}, false},
+		"the first is not answered":                   {"manager", []error{open}, true},
+		"the second is refused":                       {"manager", []error{open, refusal}, true},
+		"the slot of another manager":                 {"another", []error{refusal}, true},
+		"the slot of a manager before there were any": {"", []error{refusal}, true},
+	} {
+		r, driver := bench(t, interceptor.Funcs{}, stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
+			set.Status.Slots[0].Manager, set.Spec.MaximumReplicas = c.manager, 1
+		}), fast())
+		r.look(t) // It takes the slot over.
+		for _, driver.err = range c.answers {
+			r.filler.next(t.Context())
+			r.filler.queue.Add(slotKey{set: "set", slot: "x"}) // Not only after the pause.
+		}
+		if set := r.look(t); (len(set.Status.Slots) > 0 && set.Status.Slots[0].Name == "x") != c.stays {
+			t.Errorf("%s: the slots are %+v", name, set.Status.Slots)
+		}
+	}
+}
+
+// TestOldDefinition checks that a manager says so whose set cannot keep what it writes.
+func TestOldDefinition(t *testing.T) {
+	r, driver := bench(t, interceptor.Funcs{
+		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object, options ...client.SubResourceUpdateOption) error {
+			if set, ok := o.(*v1alpha1.PersistentVolumeSet); ok {
+				for i := range set.Status.Slots {
+					set.Status.Slots[i].Manager = ""
+				}
+			}
+			return c.SubResource(name).Update(ctx, o, options...)
+		},
+	}, stored(), fast())
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "set"}})
+	if err == nil || !strings.Contains(err.Error(), "deploy/kubernetes/crds") || driver.created > 0 {
+		t.Errorf("%v, %d requests", err, driver.created)
+	}
+}
+
+// TestRefusalAfterTheVolume checks that a volume that was made, and whose object was not, is not given up.
+func TestRefusalAfterTheVolume(t *testing.T) {
+	r, driver := bench(t, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return apierrors.NewServiceUnavailable("away")
+		},
+	}, stored(making("x")), fast())
+	key := slotKey{set: "set", slot: "x"}
+	if _, err := r.filler.attempt(t.Context(), key); err == nil {
+		t.Fatal("without an API server it succeeds")
+	}
+	driver.err = csiclienttest.Refusals()[0]
+	if _, err := r.filler.attempt(t.Context(), key); err == nil || isRefusal(err) {
+		t.Errorf("the next attempt ends with %v", err)
 	}
 }
 
@@ -221,11 +289,11 @@ func TestSlotUntilItIsGone(t *testing.T) {
 	}
 	r.filler.fill(key)
 	r.filler.note(key, nil, false)
-	if !r.filler.begun[key] {
+	if !r.filler.slots[key].queued {
 		t.Error("the slot is there, and was given up")
 	}
 	r.look(t) // It sees the PersistentVolume, and takes the slot away.
-	if gone, err := r.filler.attempt(t.Context(), key); !gone || err != nil || driver.created != 2 {
+	if gone, err := r.filler.attempt(t.Context(), key); !gone || err != nil || driver.created != 1 {
 		t.Errorf("gone: %t, %v; %d requests", gone, err, driver.created)
 	}
 }

@@ -122,8 +122,9 @@ func (s *simulation) see() {
 func (s *simulation) manage() {
 	c := count(s.set, s.late)
 	a := plan(s.set, c, 3, s.IntN(2) == 0)
-	s.set.Status.Slots = slices.DeleteFunc(s.set.Status.Slots, func(slot v1alpha1.VolumeSlot) bool { return c.fulfilled[slot.Name] })
-	s.set.Status.Slots = newSlots(s.set, v1alpha1.SlotClass{}, a.create, nil, nil)
+	s.set.Status.Slots = slices.DeleteFunc(s.set.Status.Slots, func(slot v1alpha1.VolumeSlot) bool { return c.listed[slot.Name] })
+	r := &reconciler{name: newName, filler: &filler{}}
+	s.set.Status.Slots = r.newSlots(&round{set: s.set}, a.create, nil, nil)
 	if all := s.total(); a.create > 0 && all > int(s.set.Spec.MaximumReplicas) {
 		s.Fatalf("%d were created, and now there are %d of at most %d", a.create, all, s.set.Spec.MaximumReplicas)
 	}

@@ -38,17 +38,33 @@ func slotClass(class *storagev1.StorageClass) (v1alpha1.SlotClass, error) {
 	return c, nil
 }
 
-// newSlots returns the set's slots with so many more. Places are those that volumes can be in, none for a driver without
+// newName is a name that was never used, and never will be again.
+func newName() string { return "pvs-" + uuid.NewString() }
+
+// newSlots returns the set's slots with so many more, which this manager will ask for. Places are those that volumes can be in, none for a driver without
 // topology; used are those of the unbound volumes.
-func newSlots(set *v1alpha1.PersistentVolumeSet, class v1alpha1.SlotClass, number int, places, used []place) []v1alpha1.VolumeSlot {
-	all := slices.Clone(set.Status.Slots)
+func (r *reconciler) newSlots(o *round, number int, places, used []place) []v1alpha1.VolumeSlot {
+	all := slices.Clone(o.set.Status.Slots)
 	for _, slot := range all {
 		used = append(used, slot.Segments)
 	}
 	for range number {
 		segments := spread(places, used)
 		used = append(used, segments)
-		all = append(all, v1alpha1.VolumeSlot{Name: "pvs-" + uuid.NewString(), Template: set.Spec.Template, Class: class, Segments: segments})
+		all = append(all, v1alpha1.VolumeSlot{
+			Name: r.name(), Manager: r.filler.identity, Template: o.set.Spec.Template, Class: o.settings, Segments: segments,
+		})
 	}
 	return all
+}
+
+// takeOver makes the slots of another manager this one's. What that one has asked for is not known, so that from now on nothing but
+// the volume itself ends the slot.
+func (r *reconciler) takeOver(set *v1alpha1.PersistentVolumeSet) {
+	for i := range set.Status.Slots {
+		if slot := &set.Status.Slots[i]; slot.Manager != r.filler.identity {
+			slot.Manager = r.filler.identity
+			r.filler.inherit(slotKey{set: set.Name, slot: slot.Name})
+		}
+	}
 }

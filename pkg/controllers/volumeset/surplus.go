@@ -10,7 +10,7 @@ func (r *reconciler) isDue(set string) (due bool, wait time.Duration) {
 	if !ok {
 		return false, 0
 	}
-	wait = r.patient - time.Since(since)
+	wait = r.patient - r.now().Sub(since)
 	return wait <= 0, max(0, wait)
 }
 
@@ -21,7 +21,7 @@ func (r *reconciler) bear(set string, surplus bool) bool {
 	_, before := r.surplus[set]
 	switch {
 	case surplus && !before:
-		r.surplus[set] = time.Now()
+		r.surplus[set] = r.now()
 	case !surplus:
 		delete(r.surplus, set)
 	}
