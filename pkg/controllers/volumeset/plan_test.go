@@ -1,7 +1,6 @@
 package volumeset
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,8 +40,8 @@ func leaving(set *v1alpha1.PersistentVolumeSet) {
 	set.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 }
 
-// world makes PersistentVolumes from words such as "a:available", "b:bound:2Gi", "c:available:other".
-func world(t *testing.T, set *v1alpha1.PersistentVolumeSet, words string) (all []*corev1.PersistentVolume) {
+// described makes PersistentVolumes from words such as "a:available", "b:bound:2Gi", "c:available:other".
+func described(t *testing.T, set *v1alpha1.PersistentVolumeSet, words string) (all []*corev1.PersistentVolume) {
 	t.Helper()
 	for i, word := range strings.Fields(words) {
 		parts := strings.Split(word, ":")
@@ -129,7 +128,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.set.Spec.MaximumReplicas = max(c.set.Spec.MaximumReplicas, 0)
-			census := count(c.set, world(t, c.set, c.volumes))
+			census := count(c.set, described(t, c.set, c.volumes))
 			got := plan(c.set, census, 4, c.due)
 			if got.create != c.create {
 				t.Errorf("it creates %d, want %d", got.create, c.create)
@@ -142,13 +141,6 @@ func TestPlan(t *testing.T) {
 				t.Errorf("it removes %q, want %q", names, want)
 			}
 		})
-	}
-}
-
-// TestPlanSettles carries plans out, whatever claims do meanwhile, and holds each step against the invariants.
-func TestPlanSettles(t *testing.T) {
-	for seed := range uint64(300) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { newSimulation(t, seed).run() })
 	}
 }
 
@@ -167,7 +159,7 @@ func TestFate(t *testing.T) {
 		"a:available:managed": wait,
 	} {
 		name, managed := strings.CutSuffix(words, ":managed")
-		v := world(t, set, name)[0]
+		v := described(t, set, name)[0]
 		if managed {
 			v.Finalizers = append(v.Finalizers, provisionerFinalizer)
 		}

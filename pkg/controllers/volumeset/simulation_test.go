@@ -1,16 +1,14 @@
 package volumeset
 
 import (
-	"fmt"
+	"flag"
 	"math/rand/v2"
-	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
@@ -18,136 +16,144 @@ func volumeOf(size int64) csiclient.Volume {
 	return csiclient.Volume{Handle: "handle", SizeBytes: size}
 }
 
-// simulation is a set among claims that come and go, with a manager that sees all a little late.
-type simulation struct {
-	*testing.T
-	*rand.Rand
-	set  *v1alpha1.PersistentVolumeSet
-	live map[string]*corev1.PersistentVolume
-	late []*corev1.PersistentVolume // as the manager sees them
-	next int
-}
+var (
+	simSeed  = flag.Uint64("seed", 1, "the first seed of the simulation")                            //nolint:gochecknoglobals // A flag.
+	simSteps = flag.Int("steps", 100_000, "how many steps the simulation takes, with as many seeds") //nolint:gochecknoglobals // A flag.
+)
 
-func newSimulation(t *testing.T, seed uint64) *simulation {
-	random := rand.New(rand.NewPCG(seed, 0))
-	minimum := random.Int32N(5)
-	return &simulation{T: t, Rand: random, set: newSet(minimum, minimum+random.Int32N(5)), live: map[string]*corev1.PersistentVolume{}}
-}
-
-func (s *simulation) run() {
-	for range 200 {
-		s.happen()
-		if s.IntN(3) > 0 { // Else the manager sees what it saw before.
-			s.see()
+// TestSimulation lets the whole manager work in worlds where claims come and go, people and drivers err, managers die, and caches
+// lag behind each other.
+func TestSimulation(t *testing.T) {
+	for seed, steps := *simSeed, 0; steps < *simSteps; seed++ {
+		w := newWorld(seed)
+		w.live(1000)
+		steps += w.steps
+		if w.broken != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, w.broken, strings.Join(w.log[max(0, len(w.log)-100):], "\n"))
 		}
-		s.manage()
-	}
-	for range 50 { // Nothing happens any more.
-		s.settle()
-		s.see()
-		s.manage()
-	}
-	c := count(s.set, s.late)
-	if want := min(int(s.set.Spec.MinimumReplicas), max(c.ready, int(s.set.Spec.MaximumReplicas)-(c.total-c.ready))); c.ready < want {
-		s.Errorf("at rest %d are ready, want %d: %+v", c.ready, want, c)
 	}
 }
 
-// happen is what Kubernetes, the driver and people do.
-func (s *simulation) happen() {
-	for _, v := range s.sorted() {
-		switch s.IntN(6) {
-		case 0:
-			if v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
-				v.Spec.ClaimRef = &corev1.ObjectReference{Name: "claim", UID: types.UID(v.Name)}
-				s.changed(v)
+// TestSimulationRepeats checks that a seed tells all that happens.
+func TestSimulationRepeats(t *testing.T) {
+	var logs [2]string
+	for i := range logs {
+		w := newWorld(*simSeed)
+		w.live(1000)
+		logs[i] = strings.Join(w.log, "\n")
+	}
+	if logs[0] != logs[1] {
+		t.Errorf("seed %d has two lives:\n%s\n\n%s", *simSeed, logs[0], logs[1])
+	}
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(1_000_000, 0)}
+	w.api = newStore(w.now)
+	w.driver = &driver{w: w, volumes: map[string]string{}}
+	minimum := 1 + w.Int32N(4)
+	set := stored()
+	set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = minimum, minimum+w.Int32N(4)
+	_ = w.api.create(fast(), false)
+	_ = w.api.create(set, false)
+	w.lead()
+	return w
+}
+
+// live is the life of a world: something happens at each step, and then all comes to rest.
+func (w *world) live(steps int) {
+	defer func() {
+		for len(w.tasks) > 0 {
+			w.kill(w.tasks[0])
+		}
+	}()
+	for range steps {
+		if w.step(); w.broken != "" {
+			return
+		}
+	}
+	w.note("nothing happens any more")
+	w.calm = true
+	for _, m := range w.managers[:len(w.managers)-1] {
+		m.kill()
+	}
+	for range 10_000 {
+		if !w.settle() || w.broken != "" {
+			break
+		}
+	}
+	w.atRest()
+}
+
+// settle lets what was begun go on, and reports whether there was anything.
+func (w *world) settle() bool {
+	w.steps++
+	m := w.managers[0]
+	w.check()
+	w.driver.carryOn()
+	for k := range kinds {
+		m.cache.follow(k, 1_000_000)
+	}
+	if len(w.tasks) > 0 {
+		w.resume(w.tasks[w.IntN(len(w.tasks))])
+		return true
+	}
+	for _, v := range w.api.volumes() {
+		if w.kubernetes(v.DeepCopy()) {
+			return true
+		}
+	}
+	return m.act() || w.wait()
+}
+
+// wait lets the time pass until something is due.
+func (w *world) wait() bool {
+	m := w.managers[0]
+	next := m.wake
+	for _, key := range m.queue.waiting {
+		if due := m.queue.due[key]; next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	if next.IsZero() {
+		return false
+	}
+	w.clock = next
+	return true
+}
+
+// atRest checks what must be true once all has been done.
+func (w *world) atRest() {
+	if w.broken != "" {
+		return
+	}
+	w.check()
+	set, all := w.api.set(), w.api.volumes()
+	if m := w.managers[0]; len(w.tasks)+len(m.queue.waiting)+len(m.leaving) > 0 || !m.wake.IsZero() {
+		w.violate("IT NEVER RESTS: %d tasks, %d slots, %d removals", len(w.tasks), len(m.queue.waiting), len(m.leaving))
+		return
+	}
+	if set == nil {
+		for _, v := range all {
+			if v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.Spec.CSI != nil && v.Labels["pool"] == "a" {
+				w.violate("A DELETED SET LEFT %s", v.Name)
 			}
-		case 1:
-			if v.Status.Phase == corev1.VolumeBound && s.IntN(4) == 0 {
-				delete(s.live, v.Name) // The claim is deleted, and csi-provisioner deletes the volume.
-			}
+		}
+		return
+	}
+	if set.DeletionTimestamp != nil {
+		w.violate("THE SET NEVER GOES: %+v", set.Status)
+		return
+	}
+	var counted []*corev1.PersistentVolume
+	for _, v := range all {
+		if v.Labels["pool"] == "a" {
+			counted = append(counted, v)
 		}
 	}
-	if s.IntN(40) == 0 {
-		s.set.Spec.MaximumReplicas = s.set.Spec.MinimumReplicas + s.Int32N(5)
+	c := count(set, counted)
+	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
+	if want := min(minimum, max(c.ready, maximum-(c.total-c.ready))); c.ready < want || c.slots > 0 {
+		w.violate("NOT FILLED at rest: %d are ready, want %d: %+v", c.ready, want, c)
 	}
-	s.settle()
-}
-
-// settle lets what was begun go on.
-func (s *simulation) settle() {
-	for _, v := range s.sorted() {
-		switch {
-		case v.DeletionTimestamp != nil:
-			if fate(v) == erase {
-				delete(s.live, v.Name)
-			}
-		case v.Status.Phase == "":
-			v.Status.Phase = corev1.VolumeAvailable
-			s.changed(v)
-		case v.Spec.ClaimRef != nil && v.Status.Phase == corev1.VolumeAvailable:
-			v.Status.Phase = corev1.VolumeBound
-			s.changed(v)
-		}
-	}
-	for _, slot := range s.set.Status.Slots {
-		if s.live[slot.Name] == nil && s.IntN(2) == 0 {
-			s.live[slot.Name] = persistentVolume("driver", s.set, slot, volumeOf(1<<30))
-			s.changed(s.live[slot.Name])
-		}
-	}
-}
-
-func (s *simulation) changed(v *corev1.PersistentVolume) {
-	s.next++
-	v.ResourceVersion = fmt.Sprint(s.next)
-}
-
-func (s *simulation) sorted() (all []*corev1.PersistentVolume) {
-	for _, v := range s.live {
-		all = append(all, v)
-	}
-	slices.SortFunc(all, bySize)
-	return all
-}
-
-func (s *simulation) see() {
-	s.late = nil
-	for _, v := range s.sorted() {
-		s.late = append(s.late, v.DeepCopy())
-	}
-}
-
-// manage does what the reconciler does with a plan.
-func (s *simulation) manage() {
-	c := count(s.set, s.late)
-	a := plan(s.set, c, 3, s.IntN(2) == 0)
-	s.set.Status.Slots = slices.DeleteFunc(s.set.Status.Slots, func(slot v1alpha1.VolumeSlot) bool { return c.listed[slot.Name] })
-	r := &reconciler{name: newName, filler: &filler{}}
-	s.set.Status.Slots = r.newSlots(&round{set: s.set}, a.create, nil, nil)
-	if all := s.total(); a.create > 0 && all > int(s.set.Spec.MaximumReplicas) {
-		s.Fatalf("%d were created, and now there are %d of at most %d", a.create, all, s.set.Spec.MaximumReplicas)
-	}
-	for _, v := range a.remove {
-		now := s.live[v.Name]
-		if now == nil || now.ResourceVersion != v.ResourceVersion {
-			continue // The API server refuses it.
-		}
-		if now.Spec.ClaimRef != nil {
-			s.Fatalf("%s is bound, and was deleted", v.Name)
-		}
-		now.DeletionTimestamp = &metav1.Time{}
-		s.changed(now)
-	}
-}
-
-// total is the number of volumes that there are or will be.
-func (s *simulation) total() int {
-	all := len(s.live)
-	for _, slot := range s.set.Status.Slots {
-		if s.live[slot.Name] == nil {
-			all++
-		}
-	}
-	return all
 }

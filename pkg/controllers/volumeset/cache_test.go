@@ -1,0 +1,148 @@
+package volumeset
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// cache shows a manager the objects of each kind as they were, and moves on between two reads. It is an API client too, whose
+// reads come from the cache and whose writes go to the store.
+type cache struct {
+	client.Client // for what nobody calls
+	m             *manager
+	seen          [kinds]objects
+	at            [kinds]int
+}
+
+func newCache(m *manager) *cache {
+	c := &cache{m: m}
+	for k := range c.seen {
+		c.seen[k] = objects{}
+	}
+	return c
+}
+
+// follow lets the cache see so many more changes of a kind.
+func (c *cache) follow(k kind, number int) {
+	for ; number > 0 && c.at[k] < len(c.m.w.api.history[k]); number-- {
+		next := c.m.w.api.history[k][c.at[k]]
+		c.at[k]++
+		before := c.seen[k][next.name]
+		if next.object == nil {
+			delete(c.seen[k], next.name)
+		} else {
+			c.seen[k][next.name] = next.object
+		}
+		c.m.saw(k, before, next)
+	}
+}
+
+// look lets time pass before a read.
+func (c *cache) look(k kind) error {
+	if err := c.m.w.pause(); err != nil {
+		return err
+	}
+	if c.m.w.IntN(2) == 0 {
+		c.follow(k, c.m.w.IntN(8))
+	}
+	return nil
+}
+
+func (c *cache) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	k := kindOf(into)
+	if err := c.look(k); err != nil {
+		return err
+	}
+	return c.seen[k].get(key.Name, into)
+}
+
+func (c *cache) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	k := kindOf(into)
+	if err := c.look(k); err != nil {
+		return err
+	}
+	return c.seen[k].list(into, options)
+}
+
+func (c *cache) Create(_ context.Context, object client.Object, options ...client.CreateOption) error {
+	o := &client.CreateOptions{}
+	o.ApplyOptions(options)
+	return c.write("create "+object.GetName(), func() error { return c.m.w.api.create(object, len(o.DryRun) > 0) })
+}
+
+func (c *cache) Update(_ context.Context, object client.Object, _ ...client.UpdateOption) error {
+	return c.write("update "+object.GetName(), func() error { return c.m.w.api.update(object, false) })
+}
+
+func (c *cache) Delete(_ context.Context, object client.Object, options ...client.DeleteOption) error {
+	o := &client.DeleteOptions{}
+	o.ApplyOptions(options)
+	return c.write("delete "+object.GetName(), func() error {
+		if now, ok := c.m.w.api.live[volumes][object.GetName()].(*corev1.PersistentVolume); ok && now.ResourceVersion == *o.Preconditions.ResourceVersion {
+			c.m.w.mustBeUnbound(now)
+		}
+		return c.m.w.api.delete(kindOf(object), object.GetName(), o.Preconditions)
+	})
+}
+
+func (c *cache) Status() client.SubResourceWriter { return statusWriter{c: c} }
+
+type statusWriter struct {
+	client.SubResourceWriter
+	c *cache
+}
+
+func (s statusWriter) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
+	return s.c.write("status", func() error { return s.c.m.w.api.update(object, true) })
+}
+
+// write changes the store, unless the manager dies before. The answer may be lost.
+func (c *cache) write(what string, do func() error) error {
+	w := c.m.w
+	if err := w.pause(); err != nil {
+		return err
+	}
+	if !w.calm && w.IntN(50) == 0 {
+		w.note("%s is not taken", what)
+		return apierrors.NewServiceUnavailable("the API server is away")
+	}
+	before := w.promised()
+	err := do()
+	w.note("%s %s: %v", c.m.name, what, err)
+	w.mustFit(before)
+	isLost := !w.calm && w.IntN(50) == 0
+	if killed := w.pause(); killed != nil {
+		return killed
+	}
+	if isLost {
+		w.note("the answer to %s is lost", c.m.name)
+		return apierrors.NewTimeoutError("the answer is lost", 1)
+	}
+	return err
+}
+
+// live reads past the cache.
+type liveReader struct{ m *manager }
+
+func (l liveReader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	return l.read(func() error { return l.m.w.api.live[kindOf(into)].get(key.Name, into) })
+}
+
+func (l liveReader) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return l.read(func() error { return l.m.w.api.live[kindOf(into)].list(into, options) })
+}
+
+// read reads at once, and the answer takes its time.
+func (l liveReader) read(do func() error) error {
+	if err := l.m.w.pause(); err != nil {
+		return err
+	}
+	err := do()
+	if killed := l.m.w.pause(); killed != nil {
+		return killed
+	}
+	return err
+}

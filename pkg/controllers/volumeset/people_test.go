@@ -1,0 +1,98 @@
+package volumeset
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// happen is what Kubernetes and people do.
+func (w *world) happen() {
+	if all := w.api.volumes(); len(all) > 0 {
+		v := all[w.IntN(len(all))].DeepCopy()
+		if w.IntN(3) > 0 && w.kubernetes(v) {
+			return
+		}
+		w.people(v)
+	}
+	set := w.api.set()
+	if set == nil {
+		return
+	}
+	set = set.DeepCopy()
+	switch w.IntN(60) {
+	case 0:
+		set.Spec.MaximumReplicas = set.Spec.MinimumReplicas + w.Int32N(5)
+	case 1:
+		set.Spec.MinimumReplicas = min(set.Spec.MaximumReplicas, w.Int32N(5))
+	case 2:
+		set.Spec.Template.Metadata.Annotations = map[string]string{"at": fmt.Sprint(w.steps)}
+	case 3:
+		w.foreign()
+		return
+	case 4:
+		if w.IntN(8) == 0 && set.DeletionTimestamp == nil {
+			w.note("the set is deleted")
+			_ = w.api.delete(sets, set.Name, nil)
+		}
+		return
+	default:
+		return
+	}
+	set.Generation++
+	w.note("the set is %d to %d", set.Spec.MinimumReplicas, set.Spec.MaximumReplicas)
+	w.api.put(set)
+}
+
+// foreign is a volume with the set's labels that somebody made by hand.
+func (w *world) foreign() {
+	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("foreign-", w.steps), Labels: map[string]string{"pool": "a"}}}
+	w.note("somebody makes %s", v.Name)
+	w.api.put(v)
+}
+
+// kubernetes does what Kubernetes does next with a volume, and csi-provisioner.
+func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
+	switch {
+	case v.Status.Phase == "" && v.DeletionTimestamp == nil:
+		v.Status.Phase = corev1.VolumeAvailable
+	case v.Spec.ClaimRef != nil && v.Status.Phase == corev1.VolumeAvailable:
+		v.Status.Phase = corev1.VolumeBound
+	case v.Status.Phase == corev1.VolumeReleased && v.DeletionTimestamp == nil:
+		if v.Spec.CSI != nil {
+			w.driver.delete(v.Spec.CSI.VolumeHandle)
+		}
+		w.note("csi-provisioner deletes %s", v.Name)
+		_ = w.api.delete(volumes, v.Name, nil)
+		return true
+	default:
+		return false
+	}
+	w.note("%s is %s", v.Name, v.Status.Phase)
+	w.api.put(v)
+	return true
+}
+
+func (w *world) people(v *corev1.PersistentVolume) {
+	number := w.IntN(40)
+	switch {
+	case number < 8 && v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil:
+		v.Spec.ClaimRef = &corev1.ObjectReference{Name: "claim", UID: types.UID(v.Name)}
+		w.note("a claim takes %s", v.Name)
+	case number < 16 && v.Status.Phase == corev1.VolumeBound:
+		v.Status.Phase = corev1.VolumeReleased
+		w.note("%s is released", v.Name)
+	case number == 16:
+		w.note("somebody deletes %s", v.Name)
+		_ = w.api.delete(volumes, v.Name, nil)
+		return
+	case number == 17:
+		v.Labels = map[string]string{"pool": "b"}
+		w.note("somebody relabels %s", v.Name)
+	default:
+		return
+	}
+	w.api.put(v)
+}

@@ -1,0 +1,200 @@
+package volumeset
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// world is a set, an API server, a driver and managers, one of which leads. One task at a time goes on, as far as its next
+// call: whose turn it is, is drawn, and so is all else that happens. Its clock is its own.
+type world struct {
+	*rand.Rand
+	api      *store
+	driver   *driver
+	managers []*manager
+	tasks    []*task
+	running  *task
+	clock    time.Time
+	calm     bool // nothing happens any more, and nothing fails
+	steps    int
+	slots    int // that were named
+	log      []string
+	broken   string // the first violation
+}
+
+// task is something that a manager does. It stops before each call.
+type task struct {
+	name  string
+	m     *manager
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+	ended func()
+	dead  bool
+}
+
+var errKilled = errors.New("the manager was killed")
+
+// begin begins a task; ended is called when it is over, unless it was killed.
+func (w *world) begin(m *manager, name string, work, ended func()) {
+	t := &task{name: name, m: m, ended: ended}
+	t.next, t.stop = iter.Pull(iter.Seq[struct{}](func(yield func(struct{}) bool) {
+		t.yield = yield
+		work()
+	}))
+	w.tasks = append(w.tasks, t)
+}
+
+// resume lets a task go on to its next call.
+func (w *world) resume(t *task) {
+	w.running = t
+	if _, more := t.next(); !more {
+		w.tasks = slices.DeleteFunc(w.tasks, func(other *task) bool { return other == t })
+		if !t.dead {
+			t.ended()
+		}
+	}
+	w.running = nil
+}
+
+// kill ends a task before its next call.
+func (w *world) kill(t *task) {
+	t.dead = true
+	w.running = t
+	t.stop()
+	w.running = nil
+	w.tasks = slices.DeleteFunc(w.tasks, func(other *task) bool { return other == t })
+}
+
+// pause is where a task stops before a call; it fails when the task is killed there.
+func (w *world) pause() error {
+	t := w.running
+	if t.dead || !t.yield(struct{}{}) {
+		t.dead = true
+		return errKilled
+	}
+	return nil
+}
+
+func (w *world) now() time.Time { return w.clock }
+
+func (w *world) note(format string, arguments ...any) {
+	w.log = append(w.log, fmt.Sprintf("%5d ", w.steps)+fmt.Sprintf(format, arguments...))
+}
+
+func (w *world) violate(format string, arguments ...any) {
+	w.note("VIOLATION: "+format, arguments...)
+	if w.broken == "" {
+		w.broken = fmt.Sprintf(format, arguments...)
+	}
+}
+
+// isOurs reports whether the set made a volume that still counts.
+func (w *world) isOurs(v *corev1.PersistentVolume) bool {
+	set := w.api.set()
+	return set != nil && v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) && selector(set).Matches(labels.Set(v.Labels))
+}
+
+func (w *world) hasSlot(name string) bool {
+	set := w.api.set()
+	return set != nil && slices.ContainsFunc(set.Status.Slots, func(s v1alpha1.VolumeSlot) bool { return s.Name == name })
+}
+
+// promised is the number of volumes that the set has made or will make.
+func (w *world) promised() int {
+	names := map[string]bool{}
+	for _, v := range w.api.volumes() {
+		if w.isOurs(v) {
+			names[v.Name] = true
+		}
+	}
+	if set := w.api.set(); set != nil {
+		for _, slot := range set.Status.Slots {
+			names[slot.Name] = true
+		}
+	}
+	return len(names)
+}
+
+// mustFit checks that a write did not lead beyond the maximum.
+func (w *world) mustFit(before int) {
+	set := w.api.set()
+	if set == nil {
+		return
+	}
+	if after := w.promised(); after > before && after > int(set.Spec.MaximumReplicas) {
+		w.violate("THE MAXIMUM IS EXCEEDED: there are %d of at most %d, and there were %d", after, set.Spec.MaximumReplicas, before)
+	}
+}
+
+func (w *world) mustBeUnbound(v *corev1.PersistentVolume) {
+	isReleased := v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed
+	if v.Spec.ClaimRef != nil && !isReleased {
+		w.violate("A BOUND VOLUME IS DELETED: %s", v.Name)
+	}
+}
+
+// check holds the world against what must be true at any time.
+func (w *world) check() {
+	for name, handle := range w.driver.volumes {
+		v, _ := w.api.live[volumes][name].(*corev1.PersistentVolume)
+		if (v == nil || v.Spec.CSI.VolumeHandle != handle) && !w.hasSlot(name) {
+			w.violate("A VOLUME IS LEAKED: %s has neither slot nor PersistentVolume", handle)
+		}
+	}
+	for _, v := range w.api.volumes() {
+		isKept := v.DeletionTimestamp == nil && v.Status.Phase != corev1.VolumeReleased && v.Spec.CSI != nil
+		if isKept && w.driver.volumes[v.Name] != v.Spec.CSI.VolumeHandle {
+			w.violate("A VOLUME IS LOST: the PersistentVolume %s is of %s, and that is not there", v.Name, v.Spec.CSI.VolumeHandle)
+		}
+	}
+}
+
+// step lets something happen, drawn from all that can.
+func (w *world) step() {
+	w.steps++
+	w.clock = w.clock.Add(time.Duration(w.IntN(2000)) * time.Millisecond)
+	switch number := w.IntN(200); {
+	case number < 120 && len(w.tasks) > 0:
+		w.resume(w.tasks[w.IntN(len(w.tasks))])
+	case number < 145:
+		w.managers[w.IntN(len(w.managers))].act()
+	case number < 160:
+		w.managers[w.IntN(len(w.managers))].cache.follow(kind(w.IntN(int(kinds))), 1+w.IntN(6))
+	case number < 164:
+		w.driver.carryOn()
+	case number < 198:
+		w.happen()
+	case number == 198 && w.IntN(3) == 0:
+		w.succeed()
+	case w.managers[0].deposed:
+		w.managers[0].kill() // It notices.
+	}
+	w.check()
+}
+
+// succeed lets another manager lead. The one before is killed, or has not noticed yet.
+func (w *world) succeed() {
+	for _, m := range slices.Clone(w.managers) {
+		if m.deposed || w.IntN(2) == 0 {
+			m.kill()
+		}
+		m.deposed = true
+	}
+	w.lead()
+}
+
+func (w *world) lead() {
+	m := newManager(w, fmt.Sprintf("manager-%d", w.steps))
+	w.managers = append(w.managers, m)
+	w.note("%s leads", m.name)
+}
