@@ -52,7 +52,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log")
 	flags.IntVar(&o.slots, "volumes-at-once", 16, "how many volumes of a set are created at a time, 64 at most")
-	flags.IntVar(&o.workers, "workers", 32, "how many volumes are created at a time in all")
+	flags.IntVar(&o.workers, "workers", 32, "how many volumes are created at a time in all; a set has at most half of what the other sets leave")
 	flags.DurationVar(&o.timeout, "timeout", time.Minute, "how long the driver may take for a request before it is made again")
 	flags.DurationVar(&o.surplus, "surplus-delay", 5*time.Minute, "how long more unbound volumes than a set's minimum are kept")
 	flags.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests a second the API server gets, on the average")

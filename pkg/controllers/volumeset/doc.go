@@ -8,8 +8,8 @@
 //
 // census.go counts, plan.go decides; both are pure. reconcile.go reads the world and carries the plan out: class.go finds the set's
 // StorageClass, proof.go asks the API server whether it would take the PersistentVolumes, slots.go writes the intent to create a
-// volume, fill.go fulfils it, progress.go remembers what is known of it, remove.go deletes a volume. surplus.go waits before unbound
-// volumes go that nobody asked for.
+// volume, fill.go fulfils it, progress.go remembers what is known of it, share.go keeps one set from having all workers, remove.go
+// deletes a volume. surplus.go waits before unbound volumes go that nobody asked for.
 //
 // # What makes it safe
 //

@@ -55,6 +55,8 @@ type filler struct {
 
 	mu       sync.Mutex
 	slots    map[slotKey]*progress
+	busy     map[string]int     // workers, by set
+	parked   []slotKey          // which wait for a worker
 	failures map[string]failure // by set
 }
 
@@ -68,7 +70,7 @@ type failure struct {
 func newFiller(f *filler) *filler {
 	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[slotKey](firstPause, lastPause))
 	f.now, f.identity = time.Now, uuid.NewString()
-	f.slots, f.failures = map[slotKey]*progress{}, map[string]failure{}
+	f.slots, f.busy, f.failures = map[slotKey]*progress{}, map[string]int{}, map[string]failure{}
 	return f
 }
 
@@ -107,6 +109,10 @@ func (f *filler) next(ctx context.Context) bool {
 		return false
 	}
 	defer f.queue.Done(key)
+	if !f.admit(key) {
+		return true
+	}
+	defer f.leave(key)
 	gone, err := f.attempt(ctx, key)
 	if ctx.Err() != nil {
 		return false
