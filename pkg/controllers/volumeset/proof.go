@@ -2,6 +2,7 @@ package volumeset
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
+
+// unprovenPause is how long nothing is created when the API server did not say whether it would take a PersistentVolume.
+const unprovenPause = 10 * time.Second
 
 // conclude finds the slots that end: those whose PersistentVolume is there, or was, as this manager itself has made or seen past
 // its cache. A cache alone proves neither: it may show a PersistentVolume that is gone, and whose slot has been asked for again.
@@ -47,18 +51,23 @@ func (r *reconciler) counts(ctx context.Context, set *v1alpha1.PersistentVolumeS
 }
 
 // prove asks the API server whether it would take the PersistentVolumes of new slots, before there is a slot: a volume whose
-// object is refused for ever could neither be given to claims nor be let go of.
-func (r *reconciler) prove(ctx context.Context, o *round) error {
+// object is refused for ever could neither be given to claims nor be let go of. Without its word none is created, and all else goes on.
+func (r *reconciler) prove(ctx context.Context, o *round) {
 	if o.actions.create == 0 {
-		return nil
+		return
 	}
 	slot := r.newSlots(o, 1, nil, nil)[len(o.set.Status.Slots)]
 	asked := csiclient.Volume{Handle: slot.Name, SizeBytes: slot.Template.Spec.Capacity.Value()}
 	err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, slot, asked), client.DryRunAll)
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) {
+	switch {
+	case err == nil:
+		return
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		o.problem = verdict{reasonTemplate, "the API server refuses a PersistentVolume of this template: " + err.Error()}
-		o.actions.create, o.wait = 0, lastPause
-		return nil
+		o.wait = lastPause
+	default: // As of a webhook that fails.
+		o.problem = verdict{reasonUnproven, "the API server does not say whether it would take a PersistentVolume of this template: " + err.Error()}
+		o.wait = unprovenPause
 	}
-	return err
+	o.actions.create = 0
 }

@@ -136,6 +136,34 @@ func TestTemplateThatIsRefused(t *testing.T) {
 	}
 }
 
+// TestDryRunThatFails checks that nothing but the creation of volumes waits for a dry run that fails.
+func TestDryRunThatFails(t *testing.T) {
+	set := stored(making("x", "y"), func(set *v1alpha1.PersistentVolumeSet) { set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = 4, 9 })
+	bound := described(t, set, "a:bound")[0]
+	r, _ := bench(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if len(options) > 0 {
+				return apierrors.NewInternalError(errors.New("the webhook is away"))
+			}
+			return c.Create(ctx, o, options...)
+		},
+	}, set, fast(), bound)
+	if _, err := r.filler.attempt(t.Context(), slotKey{set: "set", slot: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "set"}})
+	if err != nil || result.RequeueAfter != unprovenPause {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	got := r.look(t)
+	if len(got.Status.Slots) != 1 || got.Status.Slots[0].Name != "y" || !r.filler.slots[slotKey{set: "set", slot: "y"}].queued {
+		t.Errorf("the slots are %+v, want y", got.Status.Slots)
+	}
+	if got.Status.BoundReplicas != 1 || reason(got) != reasonUnproven || !strings.Contains(got.Status.Conditions[0].Message, "the webhook is away") {
+		t.Errorf("the status is %+v", got.Status)
+	}
+}
+
 // TestRelabelledVolume checks that a slot ends whose PersistentVolume exists, though it counts in the set no more.
 func TestRelabelledVolume(t *testing.T) {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "moved", Labels: map[string]string{"pool": "b"}}}

@@ -19,6 +19,7 @@ const (
 	reasonClassNotFound = "StorageClassNotFound"
 	reasonClassUnusable = "StorageClassUnusable"
 	reasonTemplate      = "TemplateRefused"
+	reasonUnproven      = "TemplateUnproven"
 	reasonNowhere       = "NoPlace"
 )
 
