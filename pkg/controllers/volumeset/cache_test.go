@@ -105,7 +105,7 @@ func (c *cache) write(what string, do func() error) error {
 	if err := w.pause(); err != nil {
 		return err
 	}
-	if !w.calm && w.IntN(50) == 0 {
+	if !w.calm && !w.mild && w.IntN(50) == 0 {
 		w.note("%s is not taken", what)
 		return apierrors.NewServiceUnavailable("the API server is away")
 	}
@@ -113,7 +113,7 @@ func (c *cache) write(what string, do func() error) error {
 	err := do()
 	w.note("%s %s: %v", c.m.name, what, err)
 	w.mustFit(before)
-	isLost := !w.calm && w.IntN(50) == 0
+	isLost := !w.calm && !w.mild && w.IntN(50) == 0
 	if killed := w.pause(); killed != nil {
 		return killed
 	}
@@ -132,7 +132,13 @@ func (l liveReader) Get(_ context.Context, key client.ObjectKey, into client.Obj
 }
 
 func (l liveReader) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
-	return l.read(func() error { return l.m.w.api.live[kindOf(into)].list(into, options) })
+	err := l.read(func() error { return l.m.w.api.live[kindOf(into)].list(into, options) })
+	for range l.m.w.IntN(8) { // It is long.
+		if killed := l.m.w.pause(); killed != nil {
+			return killed
+		}
+	}
+	return err
 }
 
 // read reads at once, and the answer takes its time.

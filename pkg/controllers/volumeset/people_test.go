@@ -12,7 +12,7 @@ import (
 func (w *world) happen() {
 	if all := w.api.volumes(); len(all) > 0 {
 		v := all[w.IntN(len(all))].DeepCopy()
-		if w.IntN(3) > 0 && w.kubernetes(v) {
+		if w.kubernetes(v) {
 			return
 		}
 		w.people(v)
@@ -76,7 +76,7 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 }
 
 func (w *world) people(v *corev1.PersistentVolume) {
-	number := w.IntN(40)
+	number := w.IntN(20)
 	switch {
 	case number < 8 && v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil:
 		v.Spec.ClaimRef = &corev1.ObjectReference{Name: "claim", UID: types.UID(v.Name)}

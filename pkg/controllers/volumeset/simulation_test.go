@@ -51,7 +51,8 @@ func newWorld(seed uint64) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(1_000_000, 0)}
 	w.api = newStore(w.now)
 	w.driver = &driver{w: w, volumes: map[string]string{}}
-	minimum := 1 + w.Int32N(4)
+	w.mild = w.IntN(3) == 0
+	minimum := 1 + w.Int32N(6)
 	set := stored()
 	set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = minimum, minimum+w.Int32N(4)
 	_ = w.api.create(fast(), false)
