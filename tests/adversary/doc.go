@@ -1,7 +1,8 @@
 // Package adversary tries to break a driver, whatever its backend: many clients use volumes through the CSI socket as the
 // sidecars and the kubelet do, faults come in the middle of it, and invariants judge all that was answered and is there.
 //
-//	go test ./tests/adversary                                   the short form
+//	go test ./tests/adversary                                   the short form: always the same schedules
+//	go test ./tests/adversary -budget 4m                        as many schedules as this time allows
 //	go test ./tests/adversary -schedules 2000 -timeout 4h       so many schedules of each setup, whatever time they take
 //	go test ./tests/adversary -setup local-ext4 -profile copies -seed 42 -schedules 1
 //
