@@ -14,6 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 func TestMount(t *testing.T) {
@@ -122,6 +123,7 @@ func TestMountOtherTypes(t *testing.T) {
 			if err := filesystem.Missing(fsType); err != nil {
 				t.Skipf("SKIPPED: %v", err)
 			}
+			stall.Apart(t)
 			dir := folder(t, "target")
 			path := filepath.Join(t.TempDir(), "volume.img")
 			must(t, os.WriteFile(path, nil, 0o600), os.Truncate(path, size))
