@@ -3,7 +3,6 @@ package device
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,9 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 const mib = 1 << 20
+
+// enough is how long something is waited for that comes at once on an idle machine.
+const enough = 2 * time.Minute
 
 // needRoot skips where loop devices cannot be made, loudly.
 func needRoot(t *testing.T) {
@@ -32,6 +35,7 @@ func needRoot(t *testing.T) {
 func image(t *testing.T, size int64) string {
 	t.Helper()
 	needRoot(t)
+	stall.Apart(t)
 	path := filepath.Join(t.TempDir(), "volume.img")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -308,7 +312,7 @@ func TestLeaseAgainstOpen(t *testing.T) {
 	// On a machine with one free processor the two may take turns for long: at least so many tries, and
 	// then until they have met.
 	granted, tries := 0, 0
-	for deadline := time.Now().Add(30 * time.Second); tries < 20_000 || granted%tries == 0 && time.Now().Before(deadline); tries++ {
+	for deadline := time.Now().Add(enough); tries < 20_000 || granted%tries == 0 && time.Now().Before(deadline); tries++ {
 		if isUnopened(t, f) {
 			granted++
 		}
@@ -436,47 +440,4 @@ func TestSetReadAhead(t *testing.T) {
 		t.Errorf("the read-ahead is %q, %v, want 256 KiB", got, err)
 	}
 	wantKind(t, SetReadAhead(d, -1), backends.Invalid)
-}
-
-// A loop device that somebody has claimed, because an image is being attached to it and that may hang, is passed by,
-// and not even opened: that would hang too.
-func TestClaimedLoopIsPassedBy(t *testing.T) {
-	control, err := openControl()
-	if err != nil {
-		t.Fatal(err)
-	}
-	free, err := control.free(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if claimed, err := control.claim(free); err != nil || !claimed {
-		t.Fatalf("loop device %d is claimed: %t (%v), want that it is free", free, claimed, err)
-	}
-	path := fmt.Sprintf("/dev/loop%d", free)
-	file := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	image, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = image.Close() }() // the loop device has its own reference
-	node, err := attachFree(image, Options{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = node.Close() }() // frees the device
-	if node.Name() == path {
-		t.Errorf("attached to %s, which is claimed", path)
-	}
-	control.close()
-	other, err := openControl()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.close()
-	if claimed, err := other.claim(free); err != nil || !claimed {
-		t.Errorf("the claim stays when its control device is closed (%v)", err)
-	}
 }
