@@ -70,10 +70,10 @@ func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
 	}
 	protected := protects(ctx, staged) // nobody can tell once it is taken down
 	if err := mount.Unmount(ctx, staged.Path); err != nil {
-		return namingHoldersOf(ctx, err, staged.Path)
+		return s.namingHoldersOf(ctx, err, staged.Path)
 	}
 	// Only now: as long as a filesystem is mounted at the path, a file of that name is its user's.
-	bound, err := unbindDevice(ctx, devicePlace(staged.Path))
+	bound, err := s.unbindDevice(ctx, devicePlace(staged.Path))
 	if err != nil {
 		return err
 	}
@@ -95,13 +95,13 @@ func awaitGrowth(ctx context.Context, staged ledger.Staging) error {
 }
 
 // unbindDevice takes down the file that shows a device, and returns the number of the device.
-func unbindDevice(ctx context.Context, place string) (rdev uint64, err error) {
+func (s *Service) unbindDevice(ctx context.Context, place string) (rdev uint64, err error) {
 	state, err := mount.Inspect(ctx, place)
 	if err != nil || !state.Exists || state.Dir {
 		return 0, err
 	}
 	if err := mount.Unmount(ctx, place); err != nil {
-		return 0, namingHoldersOf(ctx, err, place)
+		return 0, s.namingHoldersOf(ctx, err, place)
 	}
 	return state.Rdev, removeEmpty(place)
 }
@@ -151,7 +151,7 @@ func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound u
 	case source.Kind == "" && holdsFile(bound):
 		err = device.DetachDeleted(ctx, unix.Major(bound), unix.Minor(bound))
 	}
-	return namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
+	return s.namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
 }
 
 // usedAgain tells whether the number of a volume's device is recorded as that of another volume by now: then its own is gone.

@@ -14,11 +14,11 @@ const searchTime = 2 * time.Second
 
 // namingHolders adds to an error that says that something is in use by whom, as far as that can be seen.
 // Any other error, and none, is returned as it is.
-func namingHolders(ctx context.Context, err error, subject holders.Subject) error {
+func (s *Service) namingHolders(ctx context.Context, err error, subject holders.Subject) error {
 	if !backends.Is(err, backends.InUse) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	ctx, cancel := context.WithTimeout(ctx, s.limits.searchTime)
 	defer cancel()
 	// Reading what a process has in memory waits for that process (mmap_lock), which may hang itself.
 	call := deadline.Call{Name: "looking for who uses a volume"}
@@ -30,9 +30,9 @@ func namingHolders(ctx context.Context, err error, subject holders.Subject) erro
 }
 
 // namingHoldersOf is namingHolders for what is mounted at a path.
-func namingHoldersOf(ctx context.Context, err error, path string) error {
+func (s *Service) namingHoldersOf(ctx context.Context, err error, path string) error {
 	if subject, ok := holders.OfMount(path); err != nil && ok {
-		return namingHolders(ctx, err, subject)
+		return s.namingHolders(ctx, err, subject)
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -15,7 +14,7 @@ import (
 // user starts a shell that runs a line and then waits, and returns its process number and what ends it.
 func (w *world) user(argv ...string) (pid int, end func()) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.context(), patience)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	in, err := cmd.StdinPipe()
 	w.must(err)
@@ -55,6 +54,7 @@ func TestWhoUsesAVolume(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
+			w.service.SearchFor(patience)
 			w.image("v", 16)
 			staging, publishing := w.stageRequest("v"), w.publishRequest("v")
 			staging.Use.Type, publishing.Use.Type = test.kind, test.kind

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -61,11 +60,13 @@ func TestExpandFrozen(t *testing.T) {
 			w.stage(staging)
 			w.must(os.Truncate(image, 600<<20))
 			thaw := w.freeze(staging.StagingPath)
-			for range 30 {
-				ctx, cancel := context.WithTimeout(w.context(), 30*time.Millisecond)
+			expand := func(ctx context.Context) error {
 				_, err := w.service.Expand(ctx, node.ExpandRequest{Volume: "v", Path: staging.StagingPath})
-				w.want(err, backends.Unavailable, "growing")
-				cancel()
+				return err
+			}
+			w.want(w.until(func() bool { return w.opened(staging.StagingPath) == 1 }, expand), backends.Unavailable, "growing")
+			for range 30 {
+				w.want(expand(w.context()), backends.Unavailable, "growing", "was given up")
 			}
 			if hung, open := w.service.GivenUp(), w.opened(staging.StagingPath); hung != 1 || open != 1 {
 				t.Errorf("%d calls hang and have %d descriptors, want one", hung, open)

@@ -9,6 +9,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
+// limits bound what an operation does beyond its context, each by the constant of its name unless a test is more
+// patient.
+type limits struct{ grace, searchTime time.Duration }
+
 // grace is how long an operation may take, from the end of its context on, to say what became of it. The
 // operations heed their context, and what they are known to wait for is given up at its end.
 const grace = 500 * time.Millisecond
@@ -17,7 +21,7 @@ const grace = 500 * time.Millisecond
 // whatever hangs: the volume's lock, which the caller holds, is free then. An operation that was given up ends by
 // itself: it begins nothing more, takes down what it made, and until then the volume is not changed by another.
 func change[T any](ctx context.Context, s *Service, verb, volume string, operation func(context.Context) (T, error)) (T, error) {
-	call := deadline.Call{Name: fmt.Sprintf("%s volume %q", verb, volume), On: "volume " + volume, Grace: grace}
+	call := deadline.Call{Name: fmt.Sprintf("%s volume %q", verb, volume), On: "volume " + volume, Grace: s.limits.grace}
 	return tracing.Run(s.calls.With(ctx), "node "+verb, func(ctx context.Context) (T, error) {
 		changed, err := deadline.Do(ctx, call, operation, nil)
 		return changed, failed(verb, volume, err)
@@ -33,7 +37,7 @@ func (s *Service) act(ctx context.Context, verb, volume string, operation func(c
 // look runs an operation that only looks at a volume at a path, in the same way. One that hangs does not hold up those that
 // change the volume: they may be what ends it.
 func look[T any](ctx context.Context, s *Service, verb, volume, path string, operation func(context.Context) (T, error)) (T, error) {
-	call := deadline.Call{Name: fmt.Sprintf("%s volume %q at %q", verb, volume, path), Grace: grace}
+	call := deadline.Call{Name: fmt.Sprintf("%s volume %q at %q", verb, volume, path), Grace: s.limits.grace}
 	return tracing.Run(s.calls.With(ctx), "node "+verb, func(ctx context.Context) (T, error) {
 		found, err := deadline.Do(ctx, call, operation, nil)
 		return found, failed(verb, volume, err)

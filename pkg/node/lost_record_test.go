@@ -162,9 +162,9 @@ func TestRecordLostAndServerStops(t *testing.T) {
 	h.prepare("unpublish")
 	h.amnesia()
 	h.server.Stop(t)
-	h.want(h.timed("unstage"), backends.InUse, h.publish.TargetPath)
+	h.want(h.timed("unstage", patience), backends.InUse, h.publish.TargetPath)
 	for _, call := range []string{"unpublish", "unstage"} {
-		h.must(h.timed(call))
+		h.must(h.timed(call, patience))
 	}
 	h.server.Continue(t)
 	h.wantNothingLeft()

@@ -60,6 +60,7 @@ type Service struct {
 	calls     *deadline.Calls // what was given up and still runs
 	works     *background.Works[filesystem.Found]
 	shown     *mount.Propagation // nil where everybody sees what is mounted
+	limits    limits
 	log       *slog.Logger
 }
 
@@ -92,7 +93,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		repairDir: repairDir, tools: filesystem.NewTools(cmp.Or(config.MaxFormats, DefaultMaxFormats)),
 		trims: trim.NewSchedule(filepath.Join(config.StateDir, "trimmed"), log, config.Trimmed), now: config.Now,
 		ledger: records, log: log, calls: &deadline.Calls{},
-		works: background.New[filesystem.Found](mostLasting),
+		works: background.New[filesystem.Found](mostLasting), limits: limits{grace, searchTime},
 	}
 	if config.Contained {
 		s.shown = &mount.Propagation{}

@@ -16,8 +16,7 @@ func TestOutcomeOfACheckEndsWithTakingDown(t *testing.T) {
 	staging := w.stageRequest("v")
 	lastingCases()["check"].prepare(w, staging, image)
 	tool := newSlowTool(w, "e2fsck")
-	w.want(w.impatient(staging), backends.Busy, "checking the ext4")
-	tool.begun()
+	w.want(tool.impatient(staging), backends.Busy, "checking the ext4")
 	tool.goOn()
 
 	refused := staging

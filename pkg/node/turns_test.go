@@ -2,11 +2,19 @@ package node_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
+
+// waitsForItsTurn tells whether a tool does so for one of the world's devices.
+func (w *world) waitsForItsTurn() bool {
+	return slices.ContainsFunc(w.loops(), func(loop string) bool {
+		return strings.Contains(w.service.Progress(strings.Fields(loop)[0]), "it waits for its turn")
+	})
+}
 
 // A stage that has to make a filesystem waits while as many as allowed are being made, no longer than its
 // request lasts; one that has nothing to make does not wait.
@@ -25,10 +33,11 @@ func TestFormatsAreBounded(t *testing.T) {
 	tool := newSlowTool(w, "mkfs.ext4")
 	done := make(chan error, 1)
 	go func() { done <- w.service.Stage(w.context(), slow) }()
-	tool.begun()
-	ctx, cancel := context.WithTimeout(w.context(), 2*time.Second)
-	defer cancel()
-	w.want(w.service.Stage(ctx, blank), backends.Busy, "1 others are being formatted or checked")
+	if !eventually(tool.begun) {
+		t.Fatal("the tool was not started")
+	}
+	stage := func(ctx context.Context) error { return w.service.Stage(ctx, blank) }
+	w.want(w.until(w.waitsForItsTurn, stage), backends.Busy, "1 others are being formatted or checked")
 	w.stage(made)
 	w.stage(w.stageRequest("directory"))
 	tool.goOn() // the blank one waits still, and is made when its turn comes

@@ -28,7 +28,7 @@ func (s *Service) unpublish(ctx context.Context, volume, targetPath string) erro
 		return nil
 	}
 	if err := mount.Unmount(ctx, target); err != nil {
-		return namingHoldersOf(ctx, err, target)
+		return s.namingHoldersOf(ctx, err, target)
 	}
 	if err := removeEmpty(target); err != nil {
 		return err

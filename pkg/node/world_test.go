@@ -21,6 +21,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 // shelf is a node backend that knows the volumes that a test put there.
@@ -71,16 +72,35 @@ type world struct {
 	observer  node.OwnershipObserver
 	formats   int  // node.Config.MaxFormats
 	contained bool // node.Config.Contained
+	hasty     bool // what hangs is given up as soon as on a node
 	clock     *clock
 	log       *slog.Logger
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	needRoot(t)
+	stall.Apart(t)
+	return makeWorld(t, &world{})
+}
+
+// newServedWorld is newWorld for a test that has a server which stalls.
+func newServedWorld(t testing.TB) *world {
+	t.Helper()
+	needRoot(t)
+	return makeWorld(t, &world{hasty: true})
+}
+
+func needRoot(t testing.TB) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: mounting needs root")
 	}
-	w := &world{TB: t, dir: t.TempDir(), shelf: &shelf{sources: map[string]backends.Source{}}}
+}
+
+func makeWorld(t testing.TB, w *world) *world {
+	t.Helper()
+	w.TB, w.dir, w.shelf = t, t.TempDir(), &shelf{sources: map[string]backends.Source{}}
 	t.Cleanup(w.sweep)
 	w.restart()
 	return w
@@ -94,6 +114,9 @@ func (w *world) restart() {
 		StateDir: w.path("state"), DelegateFSGroup: w.groups, Ownership: w.observer, MaxFormats: w.formats, Contained: w.contained, Log: w.log, Now: w.now(),
 	})
 	w.must(err)
+	if !w.hasty {
+		service.BePatient(patience)
+	}
 	w.service = service
 }
 
@@ -278,9 +301,12 @@ func (w *world) loops() []string {
 	return found
 }
 
+// patience is how long a test waits for what happens at once on an idle machine.
+const patience = 2 * time.Minute
+
 // eventually tries until the condition holds: udev and its like look at loop devices for an instant.
 func eventually(condition func() bool) bool {
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		if condition() {
 			return true
 		}

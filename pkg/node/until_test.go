@@ -1,0 +1,63 @@
+package node_test
+
+import (
+	"context"
+	"os"
+	"runtime/pprof"
+	"sync"
+	"time"
+)
+
+// until makes a call whose time ends once the condition holds, or before that the call. So the time is over at a
+// moment that the test chose, however busy the machine is.
+func (w *world) until(condition func() bool, call func(context.Context) error) error {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- call(ctx) }()
+	if !eventually(func() bool { return condition() || len(done) > 0 }) {
+		w.Error("the call does not come to where its time is to end")
+	}
+	cancel()
+	return w.returned(done)
+}
+
+// returned waits for a call that is to return by itself.
+func (w *world) returned(done <-chan error) error {
+	w.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+		w.Fatal("the call does not return after the end of its time")
+		return nil
+	}
+}
+
+// awaited is a context that tells when its end is first waited for: then the call is under way.
+type awaited struct {
+	context.Context
+	begun chan struct{}
+	once  *sync.Once
+}
+
+func (a awaited) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.begun) })
+	return a.Context.Done()
+}
+
+// brief makes a call whose time ends once it is under way: one that can but wait for what is done already.
+func (w *world) brief(call func(context.Context) error) error {
+	w.Helper()
+	begun := make(chan struct{})
+	return w.until(func() bool {
+		select {
+		case <-begun:
+			return true
+		default:
+			return false
+		}
+	}, func(ctx context.Context) error { return call(awaited{ctx, begun, &sync.Once{}}) })
+}
