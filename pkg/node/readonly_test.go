@@ -105,27 +105,47 @@ func (w *world) protected(path string) bool {
 	return value != 0
 }
 
+// inherit attaches an image to a loop device that was write-protected when its image before was detached, and
+// returns that. If somebody else takes the device in between, it is tried again, and his is not protected.
+func (w *world) inherit(image string) (loop string) {
+	w.Helper()
+	file, err := os.OpenFile(image, os.O_RDWR, 0)
+	w.must(err)
+	defer file.Close()
+	before := w.image("before", 16)
+	if !eventually(func() bool {
+		loop = w.attach(before)
+		w.protect(loop, true)
+		w.must(device.Detach(w.context(), before))
+		held, err := os.OpenFile(loop, os.O_RDWR, 0)
+		w.must(err)
+		defer held.Close()
+		if err = unix.IoctlLoopConfigure(int(held.Fd()), &unix.LoopConfig{Fd: uint32(file.Fd())}); err != nil {
+			w.must(unix.IoctlSetPointerInt(int(held.Fd()), unix.BLKROSET, 0))
+		}
+		return err == nil
+	}) {
+		w.Fatal("no loop device can be attached again")
+	}
+	return loop
+}
+
 // The kernel leaves a loop device write-protected that was so when it was detached: the next volume to get it takes that away.
 func TestProtectionIsNotInherited(t *testing.T) {
 	w := newWorld(t)
-	w.image("v", 16)
-	request := w.stageRequest("v")
-	for range 3 { // Another process may take the loop device in between.
-		w.stage(request)
-		loop := strings.Fields(w.loops()[0])[0]
-		w.unstage(request)
-		w.protect(loop, true)
-		t.Cleanup(func() { w.protect(loop, false) })
-		w.stage(request)
-		w.write(filepath.Join(request.StagingPath, "file"), "data")
-		again := strings.Fields(w.loops()[0])[0]
-		w.unstage(request)
-		if again == loop {
-			return
-		}
-		w.protect(loop, false)
+	loop := w.inherit(w.image("v", 16))
+	t.Cleanup(func() { w.protect(loop, false) })
+	if !w.protected(loop) {
+		t.Fatalf("%s takes writes: the test is wrong", loop)
 	}
-	t.Error("no volume got the loop device that had been protected")
+	request := w.stageRequest("v")
+	w.stage(request)
+	if loops := w.loops(); len(loops) != 1 || strings.Fields(loops[0])[0] != loop {
+		t.Errorf("staged on %v, want %s: the test is wrong", loops, loop)
+	}
+	w.write(filepath.Join(request.StagingPath, "file"), "data")
+	w.unstage(request)
+	w.wantNothingLeft()
 }
 
 // A volume that is staged for reading only is not written to, whether or not its filesystem was unmounted
