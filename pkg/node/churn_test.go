@@ -38,6 +38,7 @@ const prying = "-prying"
 
 // pry opens the loop devices, as udev does with each new device, until its parent ends.
 func pry(dir string) {
+	draw := rand.New(rand.NewPCG(1, 0))
 	for os.Getppid() != 1 {
 		devices, _ := loops.Attached()
 		for _, device := range devices {
@@ -45,7 +46,7 @@ func pry(dir string) {
 				continue
 			}
 			if fd, err := unix.Open(device.Path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
-				<-time.After(time.Duration(rand.IntN(300)) * time.Microsecond)
+				<-time.After(time.Duration(draw.IntN(300)) * time.Microsecond)
 				_ = unix.Close(fd)
 			}
 		}
@@ -73,10 +74,11 @@ func TestChurn(t *testing.T) {
 		requests = append(requests, request)
 	}
 	end := time.Now().Add(churnTime())
-	for _, request := range requests {
+	for i, request := range requests {
+		draw := drawing(t, uint64(i))
 		group.Go(func() {
 			for time.Now().Before(end) && !t.Failed() {
-				w.churn(request, &stages, &lost)
+				w.churn(request, draw, &stages, &lost)
 			}
 		})
 	}
@@ -86,13 +88,13 @@ func TestChurn(t *testing.T) {
 }
 
 // churn stages and unstages a volume once, and looks at its device for as long as it is staged.
-func (w *world) churn(r node.StageRequest, stages, lost *atomic.Int64) {
+func (w *world) churn(r node.StageRequest, draw *rand.Rand, stages, lost *atomic.Int64) {
 	if err := w.service.Stage(w.context(), r); err != nil {
 		w.Errorf("staging %s: %v", r.Volume, err)
 		return
 	}
 	stages.Add(1)
-	for range rand.IntN(4) {
+	for range draw.IntN(4) {
 		if err := w.isOwn(r); err != nil {
 			lost.Add(1)
 			w.Errorf("%s: %v", r.Volume, err)

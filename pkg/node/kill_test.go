@@ -3,7 +3,6 @@ package node_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,10 +109,11 @@ func TestVictim(t *testing.T) {
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	w.mkdir(w.path("pods"))
+	draw := drawing(t, 0)
 	for round := range 15 {
 		requests := w.fleet(round)
 		w.write(w.path(victimFile), fmt.Sprint(round))
-		words := w.kill(time.Duration(20+rand.IntN(250)) * time.Millisecond)
+		words := w.kill(time.Duration(20+draw.IntN(250)) * time.Millisecond)
 		w.must(os.Remove(w.path(victimFile)))
 		w.restart()
 		for _, request := range requests {
@@ -135,7 +135,7 @@ func (w *world) kill(after time.Duration) string {
 	command := exec.CommandContext(w.context(), binary, victim)
 	command.Dir, command.Stderr = w.dir, &words
 	w.must(command.Start())
-	<-time.After(after) // not to wait for something: to be at an instant that nobody chose
+	<-time.After(after) // not to wait for something: to be at an instant that nobody chose but the seed
 	w.must(command.Process.Signal(syscall.SIGKILL))
 	if err := command.Wait(); err == nil {
 		w.Error("the victim ended by itself")

@@ -19,6 +19,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	defineChurn()
+	defineSeed()
 	if slices.Contains(os.Args, victim) {
 		os.Exit(m.Run())
 	}

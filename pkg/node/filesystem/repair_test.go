@@ -2,7 +2,6 @@ package filesystem
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,11 +29,11 @@ func TestRecoverOfAKilledResize(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := intentBase(t)
-	cut := 0
+	draw, cut := drawing(t), 0
 	for i := range kills {
 		size := int64(64+32*(i+1)) * mib
 		enlarge(t, f, d, size)
-		cut += killedResize(t, d.Path, d.File, base)
+		cut += killedResize(t, d.Path, d.File, base, time.Duration(draw.IntN(12000))*time.Microsecond)
 		if err := NewTools(1).Recover(t.Context(), d.Path, base); err != nil {
 			t.Fatalf("kill %d: %v", i, err)
 		}
@@ -58,7 +57,7 @@ func TestRecoverOfAKilledResize(t *testing.T) {
 
 // killedResize runs the resize as GrowOffline does and kills it after a while; it returns 1 if that was
 // before its end.
-func killedResize(t *testing.T, path string, device *os.File, base string) int {
+func killedResize(t *testing.T, path string, device *os.File, base string, after time.Duration) int {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "/sbin/e2fsck", "-f", "-p", path).CombinedOutput(); err != nil {
 		t.Logf("e2fsck: %v: %s", err, out)
@@ -74,8 +73,8 @@ func killedResize(t *testing.T, path string, device *os.File, base string) int {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(time.Duration(rand.IntN(12000)) * time.Microsecond) // the instant of the kill is the point
-	_ = cmd.Process.Kill()                                           // it may have ended
+	<-time.After(after)    // the instant of the kill is the point
+	_ = cmd.Process.Kill() // it may have ended
 	if cmd.Wait() == nil {
 		return 0
 	}
