@@ -148,6 +148,24 @@ func mounted(t *testing.T, d *device.Device, fsType string) string {
 	return dir
 }
 
+// pipe makes a FIFO, by which a tool that is a shell script says something or waits.
+func pipe(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// heard waits until a script says something.
+func heard(t *testing.T, pipe string) {
+	t.Helper()
+	if _, err := os.ReadFile(pipe); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A tool that is told to stop does, and the device is free afterwards.
 func TestToolIsKilledAtDeadline(t *testing.T) {
 	d := attach(t, image(t, mib))
@@ -155,10 +173,16 @@ func TestToolIsKilledAtDeadline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err = run(ctx, command{tool: "sleep", args: []string{"60"}, device: locked})
-	wantKind(t, err, backends.Unavailable)
+	begun, ended := pipe(t), make(chan error, 1)
+	go func() {
+		_, err := run(ctx, command{tool: "sh", args: []string{"-c", "echo > " + begun + "; exec sleep 3600"}, device: locked})
+		ended <- err
+	}()
+	heard(t, begun)
+	cancel()
+	wantKind(t, <-ended, backends.Unavailable)
 	locked.unlock()
 	again, err := lockDevice(t.Context(), d.Path)
 	if err != nil {
@@ -174,18 +198,23 @@ func TestToolKeepsLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ended := make(chan error, 1)
+	begun, goOn, ended := pipe(t), pipe(t), make(chan error, 1)
 	go func() {
-		_, err := run(ctx, command{tool: "sleep", args: []string{"3"}, device: locked, mustEnd: true})
+		script := "echo > " + begun + "; read line < " + goOn
+		_, err := run(ctx, command{tool: "sh", args: []string{"-c", script}, device: locked, mustEnd: true})
 		ended <- err
 	}()
-	<-ctx.Done()
+	heard(t, begun)
+	cancel()
 	_, err = lockDevice(t.Context(), d.Path)
 	wantKind(t, err, backends.Busy)
 	_, err = NewTools(1).Format(t.Context(), request(d, "ext4"))
 	wantKind(t, err, backends.Busy)
+	if err := os.WriteFile(goOn, []byte("go on\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := <-ended; err != nil {
 		t.Errorf("it came to its end, and the error is %v", err)
 	}
@@ -222,7 +251,7 @@ func TestToolIsKilledWithItsChildren(t *testing.T) {
 	}
 	cancel()
 	wantKind(t, <-ended, backends.Unavailable)
-	for deadline := time.Now().Add(10 * time.Second); unix.Kill(pid, 0) == nil; <-time.After(time.Millisecond) {
+	for deadline := time.Now().Add(enough); unix.Kill(pid, 0) == nil; <-time.After(time.Millisecond) {
 		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(stat), ") Z ") {
 			break // dead, and nobody asks
 		}

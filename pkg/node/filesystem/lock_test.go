@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -53,18 +54,24 @@ func TestLockTellsWhoHasIt(t *testing.T) {
 	d := attach(t, image(t, 16*mib))
 	for how, words := range map[int]string{unix.LOCK_SH: "shared lock, as udev", unix.LOCK_EX: "a tool that was started before"} {
 		release := hold(t, d.Path, how)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		begun := time.Now()
-		_, err := lockDevice(ctx, d.Path)
-		took := time.Since(begun)
-		cancel()
-		wantKind(t, err, backends.Busy)
-		if err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%v does not say %q", err, words)
-		}
-		if waits := took > 50*time.Millisecond; waits != (how == unix.LOCK_SH) {
-			t.Errorf("it took %s with lock %d", took, how)
-		}
+		synctest.Test(t, func(t *testing.T) { // time passes only while it is waited for
+			const limit = 100 * time.Millisecond
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			begun := time.Now()
+			_, err := lockDevice(ctx, d.Path)
+			took, want := time.Since(begun), time.Duration(0)
+			wantKind(t, err, backends.Busy)
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%v does not say %q", err, words)
+			}
+			if how == unix.LOCK_SH {
+				want = limit
+			}
+			if took != want {
+				t.Errorf("it took %s with lock %d, want %s", took, how, want)
+			}
+		})
 		release()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/device"
@@ -15,6 +16,9 @@ import (
 )
 
 const mib = 1 << 20
+
+// enough is how long something is waited for that comes at once on an idle machine.
+const enough = 2 * time.Minute
 
 // image makes a sparse file.
 func image(t *testing.T, size int64) *os.File {
