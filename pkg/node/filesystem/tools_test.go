@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"context"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -10,12 +11,26 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// impatient is a context that is over in a moment.
+// impatient is a context that is over in a moment, for what does nothing but wait until then.
 func impatient(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// untilItWaits does work on a device whose time ends once it waits for its turn.
+func untilItWaits(t *testing.T, tools *Tools, path string, work func(context.Context) error) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	for !strings.Contains(tools.Progress(path), "it waits for its turn") && len(done) == 0 {
+		<-time.After(time.Millisecond)
+	}
+	cancel()
+	return <-done
 }
 
 // Whoever formats, checks, grows or repairs waits for its turn as long as its request lasts, says how many
@@ -31,15 +46,18 @@ func TestTurns(t *testing.T) {
 	}
 	blank := sum(t, f)
 	request := request(d, "ext4")
-	waits := func(name string, err error) {
+	waits := func(name string, work func(context.Context) error) {
 		t.Helper()
+		err := untilItWaits(t, tools, d.Path, work)
 		wantKind(t, err, backends.Unavailable)
 		if err == nil || !strings.Contains(err.Error(), "1 others are being formatted or checked") {
 			t.Errorf("%s while another has the turn: %v", name, err)
 		}
 	}
-	_, err = tools.Format(impatient(t), request)
-	waits("Format", err)
+	waits("Format", func(ctx context.Context) error {
+		_, err := tools.Format(ctx, request)
+		return err
+	})
 	if sum(t, f) != blank {
 		t.Error("the device was written to before its turn")
 	}
@@ -51,8 +69,8 @@ func TestTurns(t *testing.T) {
 		t.Skip("SKIPPED: debugfs is not installed")
 	}
 	others, _ = tools.take(t.Context(), "/dev/other")
-	waits("Check", tools.Check(impatient(t), d.Path, "ext4", intentBase(t)))
-	waits("GrowOffline", tools.GrowOffline(impatient(t), d.Path, "ext4", intentBase(t)))
+	waits("Check", func(ctx context.Context) error { return tools.Check(ctx, d.Path, "ext4", intentBase(t)) })
+	waits("GrowOffline", func(ctx context.Context) error { return tools.GrowOffline(ctx, d.Path, "ext4", intentBase(t)) })
 	base := intentBase(t)
 	r, err := repairOf(base, d.File)
 	if err == nil {
@@ -61,7 +79,7 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits("Recover", tools.Recover(impatient(t), d.Path, base))
+	waits("Recover", func(ctx context.Context) error { return tools.Recover(ctx, d.Path, base) })
 	others.release()
 	for name, err := range map[string]error{
 		"Recover":     tools.Recover(t.Context(), d.Path, base),
@@ -120,14 +138,18 @@ func TestTurnOfWhatHangs(t *testing.T) {
 		script string
 		hangs  bool
 	}{
-		"hangs":    {"sleep 60", true},
+		"hangs":    {"sleep 3600", true},
 		"computes": {"while :; do :; done", false},
 		"writes":   {"while :; do echo; done > /dev/null", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tools := quick(1)
 			path, end := occupied(t, tools, test.script)
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			limit := enough
+			if !test.hangs { // more than patience is enough to see that it is not lost
+				limit = 5 * tools.patience
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			next, err := tools.take(ctx, "/dev/next")
 			if hangs := err == nil; hangs != test.hangs {
@@ -148,7 +170,7 @@ func TestHungToolsDoNotStopOthers(t *testing.T) {
 	needTools(t, "ext4")
 	tools := quick(2)
 	for range 2 {
-		occupied(t, tools, "sleep 60")
+		occupied(t, tools, "sleep 3600")
 	}
 	if _, err := tools.Format(t.Context(), request(attach(t, image(t, 16*mib)), "ext4")); err != nil {
 		t.Fatal(err)
@@ -166,13 +188,18 @@ func TestHungToolsDoNotStopOthers(t *testing.T) {
 // What goes on after it hung counts again.
 func TestTurnIsTakenBack(t *testing.T) {
 	tools := quick(1)
-	path, _ := occupied(t, tools, "sleep 4; while :; do :; done")
+	goOn := pipe(t)
+	path, _ := occupied(t, tools, "read line < "+goOn+"; while :; do :; done")
 	next, err := tools.take(t.Context(), "/dev/next")
 	if err != nil {
 		t.Fatal(err)
 	}
 	next.release()
-	for deadline := time.Now().Add(20 * time.Second); len(tools.free) == 0 || tools.idle.Load() != 0; <-time.After(time.Millisecond) {
+	if err := os.WriteFile(goOn, []byte("go on\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	counts := func() bool { return len(tools.free) != 0 && tools.idle.Load() == 0 }
+	for deadline := time.Now().Add(enough); !counts(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the tool on %s does not count again", path)
 		}

@@ -51,14 +51,16 @@ func (n *turn) release() {
 	n.forget()
 }
 
-// watch gives the turn to others while what works in it does nothing, as a tool does that waits for a device which does
-// not answer, and takes it back, when there is one free, once that goes on. It returns when the turn is over.
+// watch gives the turn to others while what works in it does nothing, as a tool does that waits for a device which
+// does not answer, and takes it back, when there is one free, once that goes on. It returns when the turn is over.
+// Looks are counted, not time: a machine that stood still, or had no time for this process, had none for the tool
+// either.
 func (n *turn) watch() {
 	t := n.tools
 	defer close(n.gone)
 	ticker := time.NewTicker(t.patience / looks)
 	defer ticker.Stop()
-	counts, before, moved := true, done{}, time.Now()
+	counts, before, still := true, done{}, 0
 	for {
 		select {
 		case <-n.ended:
@@ -66,10 +68,11 @@ func (n *turn) watch() {
 			return
 		case <-ticker.C:
 		}
+		still++
 		if now := n.tool.Load().done(); now != before {
-			before, moved = now, time.Now()
+			before, still = now, 0
 		}
-		switch idle := time.Since(moved) >= t.patience; {
+		switch idle := still >= looks; {
 		case counts && idle:
 			counts = !t.giveUp()
 		case !counts && !idle:
