@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"golang.org/x/sys/unix"
 
@@ -229,8 +230,10 @@ func TestLockedImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer guard.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*lockPoll)
-	defer cancel()
-	_, err = Open(ctx, backends.Device{Path: path, Image: true}, Options{})
-	wantKind(t, err, backends.Busy)
+	synctest.Test(t, func(t *testing.T) { // time passes only while it is waited for
+		ctx, cancel := context.WithTimeout(t.Context(), 3*lockPoll)
+		defer cancel()
+		_, err := Open(ctx, backends.Device{Path: path, Image: true}, Options{})
+		wantKind(t, err, backends.Busy)
+	})
 }
