@@ -44,35 +44,18 @@ func unmountAll(ctx context.Context, path string) error {
 		return err
 	}
 	defer func() { _ = target.Close() }() // O_PATH
-	patience := time.NewTimer(busyPatience)
-	defer patience.Stop()
+	busy := newBusy()
+	defer busy.patience.Stop()
 	for {
 		if ctx.Err() != nil {
 			return backends.Errorf(backends.Unavailable, "given up: %w", ctx.Err())
 		}
 		more, err := unmountLayer(ctx, target)
 		switch {
-		case backends.Is(err, backends.InUse) && !expired(patience, busyPoll):
+		case backends.Is(err, backends.InUse) && busy.doubted(ctx):
 		case err != nil || !more:
 			return err
 		}
-	}
-}
-
-// A process that is being started at this moment has a copy of every descriptor of this one until it
-// runs its program, those on the mount included: so "in use" is believed only when it lasts.
-const (
-	busyPatience = 50 * time.Millisecond
-	busyPoll     = 5 * time.Millisecond
-)
-
-// expired waits for a moment and tells whether the timer has run out.
-func expired(timer *time.Timer, moment time.Duration) bool {
-	select {
-	case <-timer.C:
-		return true
-	case <-time.After(moment):
-		return false
 	}
 }
 
