@@ -3,10 +3,8 @@ package stall
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -62,68 +60,6 @@ func Serve(t testing.TB) *Server {
 		}
 	})
 	return s
-}
-
-// alone waits until no other test on the machine has a server or keeps servers away, and keeps both waiting until
-// the end of this one.
-func alone(t testing.TB) {
-	t.Helper()
-	t.Cleanup(locked(t, unix.LOCK_EX))
-}
-
-// Apart keeps servers off the machine until the end of the test: what it does with loop devices asks all of them,
-// also one whose file another mount namespace has on a server that hangs. Many tests may do so at a time, and one
-// more than once. A test that has a server itself is alone already and must not call it.
-func Apart(t testing.TB) {
-	t.Helper()
-	t.Cleanup(locked(t, unix.LOCK_SH))
-}
-
-// WithoutServers is Apart for the time of do, which must be short.
-func WithoutServers(t testing.TB, do func()) {
-	t.Helper()
-	defer locked(t, unix.LOCK_SH)()
-	do()
-}
-
-// lockPatience bounds the wait for the tests of other packages, which hold the lock for one test each, and leaves
-// the package half of its time (the Makefile's -timeout). Only what hangs holds it for so long.
-const lockPatience = 10 * time.Minute
-
-// locked takes the lock of servers in one way or the other, and returns what gives it back. The lock goes with the
-// process that has it, however that ends; what the process starts does not inherit it.
-func locked(t testing.TB, how int) (unlock func()) {
-	t.Helper()
-	lock, err := os.Open("/dev/fuse") // which every server needs, and nobody else locks
-	if errors.Is(err, fs.ErrNotExist) && how == unix.LOCK_SH {
-		return func() {} // without it there are no servers
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken := make(chan error, 1)
-	go func() { taken <- flock(lock, how) }()
-	select {
-	case err = <-taken:
-	case <-time.After(lockPatience):
-		t.Fatalf("a test on this machine has %s locked for %s: /proc/locks says which process", lock.Name(), lockPatience)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN) // a process that is being started has a copy for an instant
-		_ = lock.Close()
-	}
-}
-
-// flock waits for the lock of a file.
-func flock(file *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(file.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
 }
 
 func (s *Server) start() (err error) {
