@@ -105,6 +105,7 @@ func TestNodeObject(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want %+v", row.name, info, err, want)
 		}
 	}
+	// Stimulus: the API server never answers.
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := nodeInfo(ctx, config, "silent"); !errors.Is(err, context.DeadlineExceeded) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -22,11 +23,13 @@ const (
 )
 
 func main() {
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: houserules FOLDER...")
+	tests := flag.Bool("tests", false, "check the rules of tests only")
+	flag.Parse()
+	if flag.NArg() < 1 {
+		fmt.Fprintln(os.Stderr, "usage: houserules [-tests] FOLDER...")
 		os.Exit(2)
 	}
-	broken, err := run(os.Stdout, os.Args[1:])
+	broken, err := run(os.Stdout, *tests, flag.Args())
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "houserules: %v\n", err)
 		os.Exit(2)
@@ -38,21 +41,24 @@ func main() {
 }
 
 // run prints what breaks a rule below the folders, and how many findings there are.
-func run(out io.Writer, folders []string) (int, error) {
+func run(out io.Writer, tests bool, folders []string) (int, error) {
 	h := &house{fset: token.NewFileSet(), documented: map[string]bool{}}
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
 				return err
 			}
-			return h.file(path)
+			return h.file(path, tests)
 		})
 		if err != nil {
 			return 0, err
 		}
 	}
-	h.packages()
-	h.sizes(out)
+	if !tests {
+		h.packages()
+		h.sizes(out)
+	}
+	slices.Sort(h.findings)
 	for _, finding := range h.findings {
 		fmt.Fprintln(out, finding)
 	}
@@ -71,14 +77,17 @@ func (h *house) report(at token.Position, format string, args ...any) {
 	h.findings = append(h.findings, fmt.Sprintf("%s:%d: ", at.Filename, at.Line)+fmt.Sprintf(format, args...))
 }
 
-func (h *house) file(path string) error {
+func (h *house) file(path string, tests bool) error {
 	file, err := parser.ParseFile(h.fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return err
 	}
+	if tests && isTest(path, file) {
+		h.patience(file)
+	}
 	folder := filepath.Dir(path)
 	h.documented[folder] = h.documented[folder] || filepath.Base(path) == "doc.go"
-	if isTest(path, file) || ast.IsGenerated(file) {
+	if tests || isTest(path, file) || ast.IsGenerated(file) {
 		return nil
 	}
 	if lines := h.fset.File(file.Pos()).LineCount(); lines > fileLimit {
@@ -115,7 +124,6 @@ func (h *house) packages() {
 			h.report(token.Position{Filename: folder, Line: 1}, "the package has no doc.go that says why it exists")
 		}
 	}
-	slices.Sort(h.findings)
 }
 
 // sizes prints how long the functions are and checks their distribution.

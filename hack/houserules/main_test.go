@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 				}
 			}
 			var out bytes.Buffer
-			broken, err := run(&out, []string{folder})
+			broken, err := run(&out, false, []string{folder})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,32 @@ func TestRunBroken(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "p.go"), []byte("pack p"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run(&bytes.Buffer{}, []string{folder}); err == nil {
+	if _, err := run(&bytes.Buffer{}, false, []string{folder}); err == nil {
 		t.Error("a file that does not parse gave no error")
+	}
+}
+
+func TestPatience(t *testing.T) {
+	for _, tt := range []struct{ name, imports, code, want string }{
+		{"short deadline", "", "\tcontext.WithTimeout(c, 2*time.Second)\n", "p_test.go:4: the test waits for 2s"},
+		{"short wait", "", "\tselect {\n\tcase <-x:\n\tcase <-time.After(100 * time.Millisecond):\n\t}\n", "p_test.go:6: the test waits for 100ms"},
+		{"long deadline", "", "\tcontext.WithTimeout(c, 2*time.Minute)\n", ""},
+		{"a variable", "", "\tcontext.WithTimeout(c, patience)\n", ""},
+		{"explained above", "", "\t// Stimulus: the server never answers.\n\tcontext.WithTimeout(c, time.Second)\n", ""},
+		{"explained beside", "", "\tcontext.WithTimeout(c, time.Second) // Stimulus: the server never answers.\n", ""},
+		{"simulated time", "import \"testing/synctest\"\n", "\tcontext.WithTimeout(c, time.Second)\n", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := t.TempDir()
+			text := "package p\n" + tt.imports + "\nfunc TestX() {\n" + tt.code + "}\n"
+			if err := os.WriteFile(filepath.Join(folder, "p_test.go"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			broken, err := run(&out, true, []string{folder})
+			if err != nil || (broken > 0) != (tt.want != "") || !strings.Contains(out.String(), tt.want) {
+				t.Errorf("got %d findings %q, %v; want %q", broken, out.String(), err, tt.want)
+			}
+		})
 	}
 }

@@ -150,6 +150,7 @@ func TestOwnHangs(t *testing.T) {
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		must(t, err)
 		server.Stop(t)
+		// Stimulus: the server answers nothing until it continues.
 		ctx, cancel := context.WithTimeout(calls.With(t.Context()), time.Second)
 		var found []loops.Device
 		err = deadline.Run(ctx, deadline.Call{Name: "finding " + path}, func(ctx context.Context) (err error) {

@@ -95,6 +95,7 @@ func TestAnswersThatEndARequest(t *testing.T) {
 			t.Errorf("%s: gRPC's words are in %q", name, csiclient.Message(err))
 		}
 	}
+	// Stimulus: no driver answers within a nanosecond.
 	late, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
 	if _, err := client.Create(late, request("late")); err == nil || csiclient.IsFinal(err) {

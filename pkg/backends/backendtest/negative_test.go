@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -32,7 +33,7 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Create", nameTakenName, func(p parts) any { return checksTheSpecFirst{p} }},
 		{"Create", nameTakenName, func(p parts) any { return showsFingerprints{p} }},
 		{"Create", oneWinsName, func(p parts) any {
-			return looksBeforeItCreates{p, make(chan struct{}), new(sync.Map)}
+			return looksBeforeItCreates{p, new(atomic.Int32), make(chan struct{}), new(sync.Map)}
 		}},
 		{"Create", foundAgainName, func(p parts) any { return forgetsFingerprint{p} }},
 		{"Create", endedName, func(p parts) any { return leaksWhatWasCancelled{p} }},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -26,10 +27,11 @@ func (b idempotentItself) Create(ctx context.Context, spec backends.Spec) (*back
 	return v, err
 }
 
-// looksBeforeItCreates finds the name free, meets another caller that does too, and goes on.
+// looksBeforeItCreates has two callers find the name free before either of them goes on.
 type looksBeforeItCreates struct {
 	parts
-	meet    chan struct{}
+	looked  *atomic.Int32 // how many callers have found the name free
+	two     chan struct{} // is closed by the second of them
 	handles *sync.Map
 }
 
@@ -38,10 +40,12 @@ func (b looksBeforeItCreates) Create(ctx context.Context, spec backends.Spec) (*
 	if _, err := b.Find(ctx, spec); err == nil {
 		return nil, backends.Errorf(backends.Exists, "there is a volume of that name")
 	}
+	if b.looked.Add(1) == 2 {
+		close(b.two)
+	}
 	select {
-	case b.meet <- struct{}{}:
-	case <-b.meet:
-	case <-time.After(time.Second):
+	case <-b.two:
+	case <-ctx.Done():
 	}
 	spec.Name += rand.Text()
 	v, err := b.parts.Create(ctx, spec)

@@ -245,6 +245,7 @@ func TestNobodyBeginsToUseWhatIsBeingCopied(t *testing.T) {
 		must(t, err)
 		two, err := held.hold(t.Context()) // Many may copy what is not in use.
 		must(t, err)
+		// Stimulus: the volume is held until one and two are called.
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		_, err = f.Source(ctx, backends.Attachment{Handle: v.Handle})
 		cancel()

@@ -69,6 +69,7 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 	defer func() { <-ended }()
 	for !d.slow.Stopped(d) {
 		select {
+		// Stimulus: a pause between two looks.
 		case <-time.After(2 * time.Millisecond):
 		case <-ended:
 			if <-time.After(50 * time.Millisecond); !d.slow.Stopped(d) { // Its janitor may have come to it, or come to it yet.

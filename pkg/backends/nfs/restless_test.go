@@ -70,6 +70,7 @@ func (w *world) most() (stop func() int64) {
 			select {
 			case <-ended:
 				return
+			// Stimulus: a pause between two looks.
 			case <-time.After(2 * time.Millisecond):
 				most = max(most, w.staged())
 			}

@@ -69,6 +69,7 @@ func TestProbeHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	// Stimulus: nobody writes to the other end.
 	ctx, cancel := context.WithTimeout(t.Context(), 1)
 	defer cancel()
 	_, err = Probe(ctx, f, mib)

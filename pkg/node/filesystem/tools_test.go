@@ -14,6 +14,7 @@ import (
 // impatient is a context that is over in a moment, for what does nothing but wait until then.
 func impatient(t *testing.T) context.Context {
 	t.Helper()
+	// Stimulus: the caller has nothing that would end before.
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx

@@ -168,6 +168,7 @@ func TestPause(t *testing.T) {
 	} else {
 		resume()
 	}
+	// Stimulus: the trimming goes on until end is called.
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := s.Pause(short, "v"); !backends.Is(err, backends.Unavailable) {
@@ -184,6 +185,7 @@ func TestPause(t *testing.T) {
 	select {
 	case <-resumes:
 		t.Error("the pause did not wait for the end of the trimming")
+	// Stimulus: the trimming goes on until end is called.
 	case <-time.After(10 * time.Millisecond):
 	}
 	end()

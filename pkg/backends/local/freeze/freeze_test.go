@@ -146,6 +146,7 @@ func TestDuringHoldsWritersBack(t *testing.T) {
 				select {
 				case err := <-wrote:
 					t.Errorf("a write went through: %v", err)
+				// Stimulus: the writer is held back until the filesystem is thawed.
 				case <-time.After(50 * time.Millisecond): // That long the writer must be held back.
 				}
 				return nil

@@ -43,6 +43,7 @@ func TestRun(t *testing.T) {
 	if err := m.Run(t.Context(), "no-such-program"); err == nil {
 		t.Error("a program that is not there ran")
 	}
+	// Stimulus: sleep takes a minute.
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := m.Run(ctx, "sleep", "60"); !errors.Is(err, context.DeadlineExceeded) {

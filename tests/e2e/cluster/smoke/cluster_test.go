@@ -224,6 +224,7 @@ func (c *cluster) powerCycle() {
 func (c *cluster) reaches(address string) {
 	c.t.Helper()
 	c.eventually("http://"+address, func(ctx context.Context) error {
+		// Stimulus: one attempt of many; a Service that has no pod yet may not answer.
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		out, err := c.KubectlCommand(ctx, "exec", "client", "--", "wget", "-q", "-O-", "http://"+address+"/").Output()

@@ -111,6 +111,7 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Stimulus: the lock is held until unlock is called.
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := Lock(ctx, path); !errors.Is(err, context.DeadlineExceeded) {

@@ -206,6 +206,7 @@ func TestProxy(t *testing.T) {
 	select {
 	case err := <-ended:
 		t.Errorf("a file was written through a paused proxy (%v)", err)
+	// Stimulus: the proxy passes nothing on until it continues.
 	case <-time.After(2 * time.Second):
 		proxy.Continue()
 		must(t, <-ended)

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// minPatience is how long a test waits for something at least: a busy machine is no defect.
+	minPatience = 10 * time.Second
+	// stimulus begins the comment of a deadline that a test wants to pass: what it waits for never comes, on any machine.
+	stimulus = "Stimulus:"
+)
+
+// patience reports the deadlines of tests that a busy machine can miss. Those of simulated time pass when nothing else can happen.
+func (h *house) patience(file *ast.File) {
+	if imports(file, "testing/synctest") {
+		return
+	}
+	explained := map[int]bool{} // the lines that a comment explains
+	for _, group := range file.Comments {
+		if strings.Contains(group.Text(), stimulus) {
+			last := h.fset.Position(group.End()).Line
+			explained[last], explained[last+1] = true, true
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		d := deadlineOf(n)
+		if d == nil {
+			return true
+		}
+		at := h.fset.Position(n.Pos())
+		if wait, ok := duration(d); ok && wait < minPatience && !explained[at.Line] {
+			h.report(at, "the test waits for %v: wait for an event, or two minutes; if it must pass, say why in a comment that begins with %s", wait, stimulus)
+		}
+		return true
+	})
+}
+
+func imports(file *ast.File, path string) bool {
+	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
+}
+
+// deadlineOf returns how long a node waits: of context.WithTimeout, context.WithTimeoutCause, and a select's <-time.After. By itself,
+// <-time.After is a pause between two looks.
+func deadlineOf(n ast.Node) ast.Expr {
+	if clause, ok := n.(*ast.CommClause); ok {
+		statement, ok := clause.Comm.(*ast.ExprStmt)
+		if !ok {
+			return nil
+		}
+		receive, ok := statement.X.(*ast.UnaryExpr)
+		if !ok {
+			return nil
+		}
+		if call, ok := receive.X.(*ast.CallExpr); ok && isCall(call, "time", "After") {
+			return call.Args[0]
+		}
+		return nil
+	}
+	call, ok := n.(*ast.CallExpr)
+	if ok && (isCall(call, "context", "WithTimeout") || isCall(call, "context", "WithTimeoutCause")) && len(call.Args) > 1 {
+		return call.Args[1]
+	}
+	return nil
+}
+
+func isCall(call *ast.CallExpr, pkg, name string) bool {
+	s, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && isName(s, pkg, name)
+}
+
+func isName(s *ast.SelectorExpr, pkg, name string) bool {
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == pkg && s.Sel.Name == name
+}
+
+// duration returns the value of an expression of numbers and the constants of package time, and whether it is one.
+func duration(e ast.Expr) (time.Duration, bool) {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return duration(e.X)
+	case *ast.BasicLit:
+		n, err := strconv.ParseInt(e.Value, 0, 64)
+		return time.Duration(n), err == nil
+	case *ast.SelectorExpr:
+		for name, unit := range map[string]time.Duration{
+			"Nanosecond": 1, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
+		} {
+			if isName(e, "time", name) {
+				return unit, true
+			}
+		}
+	case *ast.BinaryExpr:
+		a, constant := duration(e.X)
+		b, too := duration(e.Y)
+		return a * b, constant && too && e.Op == token.MUL
+	}
+	return 0, false
+}
