@@ -12,7 +12,7 @@ import (
 )
 
 // line is the step's line in the table.
-func (v verdict) line(begun time.Time) string {
+func (v verdict) line() string {
 	word := "ok"
 	switch {
 	case len(v.failures) > 0:
@@ -25,7 +25,7 @@ func (v verdict) line(begun time.Time) string {
 		tests = fmt.Sprintf("%6d passed %3d failed %3d skipped", r.Passed, r.Failed, r.Skipped)
 	}
 	return fmt.Sprintf("%-12s %5.0f s of %5.0f  until %5.0f s  %-36s %s",
-		v.step.name, v.took.Seconds(), v.step.limit.Seconds(), time.Since(begun).Seconds(), tests, word)
+		v.step.name, v.took.Seconds(), v.step.limit.Seconds(), v.until.Seconds(), tests, word)
 }
 
 func (v verdict) flaky() (n int) {
@@ -50,7 +50,7 @@ func (r *runner) finish() error {
 	}
 	fmt.Fprintln(r.out, "\n===== steps")
 	for _, v := range r.verdict {
-		fmt.Fprintln(r.out, v.line(r.begun))
+		fmt.Fprintln(r.out, v.line())
 	}
 	for _, v := range r.verdict {
 		r.blocks(v)

@@ -32,6 +32,7 @@ type runner struct {
 type verdict struct {
 	step     step
 	took     time.Duration
+	until    time.Duration // from the beginning of the run
 	report   outcome.Report
 	failures []outcome.Failure // empty for a step that passed; what was FLAKY is in the report only
 	machine  string            // what else there was on the machine when it failed
@@ -65,7 +66,7 @@ func (r *runner) one(ctx context.Context, steps []step) {
 		v := r.run(ctx, s)
 		r.mu.Lock()
 		r.verdict = append(r.verdict, v)
-		fmt.Fprintln(r.out, v.line(r.begun))
+		fmt.Fprintln(r.out, v.line())
 		r.mu.Unlock()
 	}
 }
@@ -82,7 +83,7 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 	defer cancel()
 	report := filepath.Join(r.logs, s.name+".json")
 	err := r.start(ctx, s, report)
-	v.took = time.Since(begun)
+	v.took, v.until = time.Since(begun), time.Since(r.begun)
 	v.report, _ = outcome.Read(report) // A step without tests has none.
 	for _, f := range v.report.Failures {
 		if f.Class != outcome.Flaky {
