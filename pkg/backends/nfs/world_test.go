@@ -135,8 +135,8 @@ func in(name, subDir, onDelete string) backends.Spec {
 
 func (w *world) make(spec backends.Spec) *backends.Volume {
 	w.Helper()
-	v, err := w.Create(w.Context(), spec)
-	w.must(err)
+	var v *backends.Volume
+	w.ask("creating "+spec.Name, func() (err error) { v, err = w.Create(w.Context(), spec); return err })
 	return v
 }
 
