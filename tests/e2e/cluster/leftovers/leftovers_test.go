@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/tests/stall"
+
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 	"github.com/stowage-csi/stowage/tests/mountns"
 )
@@ -42,6 +44,7 @@ func attachOver(t *testing.T, path string) string {
 
 // TestDetachLoops detaches what is in a folder, by whatever path, with what is on top of it, and nothing else.
 func TestDetachLoops(t *testing.T) {
+	stall.Apart(t) // It asks all loop devices of the machine.
 	folder, other := t.TempDir(), t.TempDir()
 	view := t.TempDir()
 	if err := unix.Mount(folder, view, "", unix.MS_BIND, ""); err != nil {

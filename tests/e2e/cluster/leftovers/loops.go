@@ -59,8 +59,8 @@ func loopsOver(files map[file]bool) ([]string, error) {
 			}
 			return err
 		})
-		// It may have been detached meanwhile.
-		if err != nil && !errors.Is(err, unix.ENXIO) && !errors.Is(err, fs.ErrNotExist) {
+		// It may have been detached meanwhile; or its file is on a server that is gone, and so not below a folder of this machine.
+		if err != nil && !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.ENOTCONN) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
