@@ -145,6 +145,7 @@ func (s *Server) Continue(t testing.TB) {
 				t.Fatal(err)
 			}
 			return
+		// Stimulus: a pause between two looks.
 		case <-time.After(time.Millisecond):
 		}
 	}
