@@ -22,9 +22,9 @@ func gate() []step {
 	return []step{
 		{name: "verify", command: "make verify", limit: 10 * time.Minute},
 		{name: "build", command: "make build manager", limit: 8 * time.Minute},
-		{name: "test", command: "make test QUARANTINE=hack/quarantine", limit: 25 * time.Minute, tests: 5000},
+		{name: "test", command: "make test QUARANTINE=hack/quarantine", limit: 25 * time.Minute, tests: 4700},
 		{name: "cover", command: "make floor", limit: time.Minute},
-		{name: "race", command: "make race-core", limit: 15 * time.Minute, tests: 600},
+		{name: "race", command: "make race-core", limit: 8 * time.Minute, tests: 750},
 		{name: "deploy", command: "make deploy-test", limit: 5 * time.Minute, tests: 100},
 		{name: "demo", command: "make demo", limit: 3 * time.Minute},
 		{name: "crash", command: "make crash KILLS=5", limit: 3 * time.Minute, tests: 10},

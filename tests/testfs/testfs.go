@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // NeedRoot skips a test that mounts when it cannot.
@@ -80,12 +82,26 @@ func Format(tb testing.TB, fsType, path string) {
 	Run(tb, "mkfs."+fsType, "-q", force, path)
 }
 
-// Attach makes a loop device of an image and returns its path. It is detached at the end of the test.
+// Attach makes a loop device of an image and returns its path. It is detached at the end of the test, and also when the test
+// is killed: the device clears itself once neither this process nor a mount uses it.
 func Attach(tb testing.TB, image string) string {
 	tb.Helper()
 	NeedRoot(tb)
 	device := Run(tb, "losetup", "--find", "--show", image)
+	f, err := os.Open(device)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = f.Close() }) // It was only held.
 	undo(tb, "losetup", "--detach", device)
+	info, err := unix.IoctlLoopGetStatus64(int(f.Fd()))
+	if err != nil {
+		tb.Fatalf("reading the status of %s: %v", device, err)
+	}
+	info.Flags |= unix.LO_FLAGS_AUTOCLEAR
+	if err := unix.IoctlLoopSetStatus64(int(f.Fd()), info); err != nil {
+		tb.Fatalf("having %s clear itself: %v", device, err)
+	}
 	return device
 }
 
