@@ -64,7 +64,7 @@ func again(err error) bool {
 }
 
 func (m *making) makeEmpty(ctx context.Context, r *record) error {
-	err := m.draft(ctx, r, nil)
+	err := m.draft(ctx, r)
 	if err == nil {
 		err = m.publish(ctx, r)
 	}
@@ -106,14 +106,16 @@ func (m *making) makeCopy(ctx context.Context, job string, want *record) (*recor
 	return r, nil
 }
 
-// draft makes all that publish needs. Kinds: Exists; Exhausted; those of the copy.
-func (m *making) draft(ctx context.Context, r *record, progress *tree.Progress) error {
-	if err := m.room(); err != nil {
-		return err
-	}
+// draft makes all that publish needs. Kinds: Exists; Exhausted.
+func (m *making) draft(ctx context.Context, r *record) error {
 	if err := m.begin(r); err != nil {
 		return err
 	}
+	return m.fill(ctx, r, nil)
+}
+
+// fill makes what an attempt publishes, once it has begun. Kinds: those of the copy.
+func (m *making) fill(ctx context.Context, r *record, progress *tree.Progress) error {
 	for _, name := range r.drafts() {
 		if err := m.share.Files().Mkdir(share.At(share.Staging, name), 0o700); err != nil {
 			return err
@@ -134,8 +136,11 @@ func (m *making) draft(ctx context.Context, r *record, progress *tree.Progress) 
 }
 
 // begin writes the attempt's token, which is the record that publish needs, and ends all earlier attempts at the same. The
-// draft comes afterwards: one without a token is nobody's. Kinds: Exists.
+// draft comes afterwards: one without a token is nobody's. Kinds: Exists; Exhausted where there is no room.
 func (m *making) begin(r *record) error {
+	if err := m.room(); err != nil {
+		return err
+	}
 	data, err := r.encode()
 	if err != nil {
 		return err

@@ -367,11 +367,78 @@ func TestDraftsOfNewerVersionsStay(t *testing.T) {
 	}
 }
 
+// An attempt that takes longer to write its token than to show that it is alive is not taken for one that was ended by another.
+func TestTokenThatTakesLongerThanABeat(t *testing.T) {
+	w := newWorld(t)
+	v := w.sourceOf(1)
+	w.hurry(func(p *pace) { p.look, p.beat = 10*time.Microsecond, time.Nanosecond })
+	for i := range 5 {
+		name := fmt.Sprint("clone", i)
+		if _, err := w.Clone(t.Context(), in(name, name, deleteData), v.Handle); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// tokens are those of the attempts that are under way, or dead.
+func (w *world) tokens() []string {
+	w.Helper()
+	paths, err := filepath.Glob(w.path(share.HomeName, share.Staging, "*"+suffix))
+	w.must(err)
+	for i, path := range paths {
+		paths[i] = filepath.Base(path)
+	}
+	return paths
+}
+
+// looks is how the janitor sees something in staging; empty when it is gone.
+func (w *world) looks(name string) string {
+	info, err := os.Lstat(w.path(share.HomeName, share.Staging, name))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+}
+
+// timePasses has the janitor see the attempts so long ago, if it has seen them all, and one of them alone has shown a sign of life since.
+func (w *world) timePasses(ago time.Duration) bool {
+	w.janitors.mu.Lock()
+	defer w.janitors.mu.Unlock()
+	alive, tokens := 0, w.tokens()
+	for where, s := range w.janitors.seen {
+		if _, name, _ := strings.Cut(where, " "); slices.Contains(tokens, name) {
+			tokens = slices.DeleteFunc(tokens, func(token string) bool { return token == name })
+			if w.looks(name) != s.as {
+				alive++
+			}
+		}
+	}
+	if len(tokens) > 0 || alive != 1 {
+		return false
+	}
+	for where, s := range w.janitors.seen {
+		w.janitors.seen[where] = sighting{s.as, s.since.Add(-ago)}
+	}
+	return true
+}
+
+// wakeJanitors has those look now that wait for their next look.
+func (w *world) wakeJanitors() {
+	w.janitors.mu.Lock()
+	defer w.janitors.mu.Unlock()
+	for _, more := range w.janitors.active {
+		select {
+		case more <- struct{}{}:
+		default: // It has been woken already.
+		}
+	}
+}
+
 // The draft of another controller that is alive stays, and that of one that is dead goes, whatever the server's clock says.
 func TestDraftOfTheLiving(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(2000)
-	w.hurry(func(p *pace) { p.patience = 3 * time.Second })
+	w.reopen()
 	dead := w.another(cloneWord, 100)
 	living := w.otherWorld()
 	living.hurry(func(p *pace) { p.look, p.beat = 20*time.Millisecond, 20*time.Millisecond })
@@ -380,11 +447,8 @@ func TestDraftOfTheLiving(t *testing.T) {
 		return second(living.Clone(ctx, in("living", "living", deleteData), v.Handle))
 	})
 	w.must(w.Delete(t.Context(), w.make(in("last", "last", deleteData)).Handle)) // wakes the janitor
-	w.eventually("removing the draft of the dead", func() bool {
-		tokens, err := filepath.Glob(w.path(share.HomeName, share.Staging, "*.json"))
-		w.must(err)
-		return len(tokens) == 1
-	})
+	w.eventually("a sign of life after the janitor's look", func() bool { w.wakeJanitors(); return w.timePasses(w.copies.pace.patience) })
+	w.eventually("removing the draft of the dead", func() bool { w.wakeJanitors(); return len(w.tokens()) == 1 })
 	g.open()
 	w.ask("finishing", func() error {
 		_, err := living.Clone(t.Context(), in("living", "living", deleteData), v.Handle)

@@ -20,7 +20,7 @@ type job struct {
 	record   *record
 	from     []string // the keys of its sources: another one may get the name of a source
 	progress tree.Progress
-	on       atomic.Pointer[making] // once it has begun: where it is made
+	on       atomic.Pointer[making] // where it is made, once its token is there
 	beat     time.Time              // when it last showed that it is alive
 	end      context.CancelFunc
 	ended    chan struct{}
@@ -64,13 +64,7 @@ func (c *copies) wanted(j *job) error {
 		return backends.Errorf(backends.Unavailable, "no call has asked for the copy for %v, so that it was given up: ask again", c.pace.kept)
 	}
 	on := j.on.Load()
-	switch {
-	case on == nil:
-		return nil
-	case j.beat.IsZero(): // It is writing its token just now.
-		j.beat = time.Now()
-		return nil
-	case time.Since(j.beat) < c.pace.beat:
+	if on == nil || time.Since(j.beat) < c.pace.beat {
 		return nil
 	}
 	j.beat = time.Now()
@@ -113,8 +107,11 @@ func (m *making) copied(ctx context.Context, j *job) (release func(), err error)
 		return release, err
 	}
 	defer m.report(j)()
-	j.on.Store(&on)
-	if err = on.unlessFenced(j.record, on.draft(ctx, j.record, &j.progress)); err != nil {
+	if err = on.begin(j.record); err == nil {
+		j.on.Store(&on) // Its token is there, and shows from now on that it is alive.
+		err = on.fill(ctx, j.record, &j.progress)
+	}
+	if err = on.unlessFenced(j.record, err); err != nil {
 		on.giveUp(on.share, on.home, j.record)
 	}
 	return release, err

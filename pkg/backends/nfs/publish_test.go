@@ -25,7 +25,7 @@ func (w *world) attempt(spec backends.Spec) (*making, *record) {
 	w.must(err)
 	r, err := m.plan(spec, id)
 	w.must(err)
-	w.must(m.draft(w.Context(), r, nil))
+	w.must(m.draft(w.Context(), r))
 	w.must(m.reserve(r))
 	return m, r
 }
