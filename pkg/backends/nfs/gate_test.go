@@ -46,7 +46,7 @@ func (w *world) outlived(g *gate, what string, call func(ctx context.Context) er
 	select {
 	case <-g.reached:
 	case err := <-answered:
-		w.Fatalf("%s: answered before anything was copied: %v", what, err)
+		w.Fatalf("%s: answered before anything was copied: %v\nlog:\n%s", what, err, w.log)
 	case <-time.After(patience):
 		w.Fatalf("%s: no copy after %v", what, patience)
 	}
