@@ -29,11 +29,9 @@ type plant struct {
 // plantTime is how long a planted defect is looked for.
 const plantTime = 4 * time.Minute
 
-// TestPlants shows that the adversary finds what it is there for: each planted defect, within a time.
+// TestPlants shows that the adversary finds what it is there for: each planted defect, within a time. Without -plants it
+// shows only that each can still be planted.
 func TestPlants(t *testing.T) {
-	if !*planting {
-		return // TestAdversary is another run.
-	}
 	patches, err := filepath.Glob("plants/*.patch")
 	if err != nil || len(patches) == 0 {
 		t.Fatalf("there are %d plants: %v", len(patches), err)
@@ -41,7 +39,11 @@ func TestPlants(t *testing.T) {
 	for _, patch := range patches {
 		t.Run(strings.TrimSuffix(filepath.Base(patch), ".patch"), func(t *testing.T) {
 			p := read(t, patch)
-			program := p.grow(t, patch)
+			overlay := p.overlay(t, patch)
+			if !*planting {
+				return // TestAdversary is another run.
+			}
+			program := grow(t, overlay)
 			began := time.Now()
 			args := []string{"-test.run", "^TestAdversary$", "-setup", p.setup, "-profile", p.profile, "-budget", cmp.Or(*budget, plantTime).String(), "-shrink", "0s", "-hasty"}
 			if p.seed != "" {
@@ -83,14 +85,10 @@ func read(t *testing.T, patch string) (p plant) {
 	return p
 }
 
-// grow builds this test over a copy of the code in which the patch was made.
-func (p plant) grow(t *testing.T, patch string) (program string) {
+// overlay makes the patch in a copy of the files that it changes, and returns a build overlay of the copy (go help build).
+func (p plant) overlay(t *testing.T, patch string) (list string) {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, replace := t.TempDir(), map[string]string{}
+	root, dir, replace := root(t), t.TempDir(), map[string]string{}
 	for _, file := range p.files {
 		copyFile(t, filepath.Join(root, file), filepath.Join(dir, file))
 	}
@@ -105,17 +103,32 @@ func (p plant) grow(t *testing.T, patch string) (program string) {
 			replace[filepath.Join(root, file)] = filepath.Join(dir, file)
 		}
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+	list = filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program = filepath.Join(dir, "planted.test")
-	tool(t, root, "go", "test", "-c", "-vet=off", "-overlay", list, "-o", program, "./tests/adversary")
+	return list
+}
+
+// grow builds this test with the overlay.
+func grow(t *testing.T, overlay string) (program string) {
+	t.Helper()
+	program = filepath.Join(filepath.Dir(overlay), "planted.test")
+	tool(t, root(t), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", program, "./tests/adversary")
 	return program
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
 }
 
 // copyFile copies a file that need not be there: the patch may make it.
