@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/tests/e2e/deployed"
@@ -43,13 +44,35 @@ func TestVolumeSet(t *testing.T) {
 	s.DeleteClaim("pooled-0")
 	s.UntilGone(workload.Volumes(), first)
 	s.SetIs(set, "MaximumReached", 1, 3)
-	clone := workload.Claim("clone", class, "16Mi", workload.FromClaim("dynamic"))
-	_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(t.Context(), clone, metav1.CreateOptions{})
-	if err == nil || !strings.Contains(err.Error(), "would be bound to an empty volume of the PersistentVolumeSet "+set) {
-		t.Errorf("a clone in the class of a set: %v", err)
-	}
+	refusesClones(s, set, class)
 	deletedByHand(s, set)
 	shrinks(s, set)
+}
+
+// refusesClones asks for clones in the class of a set, by each way in which a claim gets a class.
+func refusesClones(s *workload.Space, set, class string) {
+	s.T.Helper()
+	claims, clone := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace), workload.FromClaim("dynamic")
+	refused := func(way string, err error) {
+		s.T.Helper()
+		if err == nil || !strings.Contains(err.Error(), "would be bound to an empty volume of the PersistentVolumeSet "+set) {
+			s.T.Errorf("a clone with the class of a set %s: %v", way, err)
+		}
+	}
+	_, err := claims.Create(s.T.Context(), workload.Claim("clone", class, "16Mi", clone), metav1.CreateOptions{})
+	refused("in its field", err)
+	noted := workload.Claim("clone", class, "16Mi", clone)
+	noted.Spec.StorageClassName, noted.Annotations = nil, map[string]string{corev1.BetaStorageClassAnnotation: class}
+	_, err = claims.Create(s.T.Context(), noted, metav1.CreateOptions{})
+	refused("in the annotation", err)
+	late := workload.Claim("clone", class, "16Mi", clone)
+	late.Spec.StorageClassName = nil
+	late, err = claims.Create(s.T.Context(), late, metav1.CreateOptions{})
+	s.Must(err)
+	text := fmt.Sprintf(`{"spec":{"storageClassName":%q}}`, class)
+	_, err = claims.Patch(s.T.Context(), late.Name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+	refused("by an update, as a default class comes", err)
+	s.DeleteClaim(late.Name)
 }
 
 // bindsToReady makes a claim, which must have one of the set's volumes that were there before it.
