@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
 // probe finds out what is on the device and decides which filesystem the volume has or gets.
@@ -16,9 +17,6 @@ func (st *staging) probe(ctx context.Context) (err error) {
 		return err
 	}
 	if st.found, err = filesystem.Probe(ctx, st.device.File, st.device.SizeBytes); err != nil {
-		return err
-	}
-	if err := st.probeWhole(ctx); err != nil {
 		return err
 	}
 	asked := st.askedFSType()
@@ -33,20 +31,12 @@ func (st *staging) probe(ctx context.Context) (err error) {
 	return st.checkLog(ctx)
 }
 
-// probeWhole reads every byte of a device that counts as blank by samples only, if that is not enough for this volume and is
-// done soon.
-func (st *staging) probeWhole(ctx context.Context) (err error) {
-	if st.samplesDo() || st.want.ReadOnly || st.device.SizeBytes > filesystem.WholeLimit {
-		return nil
-	}
-	st.found, err = filesystem.ProbeWhole(ctx, st.device.File, st.device.SizeBytes)
-	return err
+// samplesDo tells whether the device may be formatted, if it is blank: by what was read of it, or because all of it is read before
+// (formatWhole). A volume that this driver made is as it came from the storage, and samples guard against a mistake there; what
+// somebody names in a PersistentVolume made by hand can be any disk.
+func (st *staging) samplesDo() bool {
+	return st.request.TrustSamples || !st.found.Sampled || st.found.Dense || st.want.Source.Image || st.device.SizeBytes <= filesystem.WholeLimit
 }
-
-// samplesDo tells whether what was read of the device is enough to format it, if it is blank. A volume that this driver made is
-// as it came from the storage, and samples guard against a mistake there; what somebody names in a
-// PersistentVolume made by hand can be any disk.
-func (st *staging) samplesDo() bool { return st.request.TrustSamples || !st.found.Sampled }
 
 // checkFound refuses what is on the device if it is not what was asked for.
 func (st *staging) checkFound() error {
@@ -88,16 +78,18 @@ func (st *staging) checkLog(ctx context.Context) (err error) {
 }
 
 // wayOut says how a device becomes one that can be used.
-func (st *staging) wayOut() string {
-	where, clearing := st.device.Path, "clear all of it (blkdiscard -z, or dd)"
-	if st.want.Source.Image {
-		where, clearing = st.want.Source.Path, "delete the volume" // its loop device is another image's when somebody reads this
+func (st *staging) wayOut() string { return wayOut(st.found, st.want.Source) }
+
+func wayOut(found filesystem.Found, source ledger.Source) string {
+	where, clearing := source.DevicePath, "clear all of it (blkdiscard -z, or dd)"
+	if source.Image {
+		where, clearing = source.Path, "delete the volume" // its loop device is another image's when somebody reads this
 	}
 	switch {
-	case st.found.Type == filesystem.UnknownData:
+	case found.Type == filesystem.UnknownData:
 		return "; if nothing on it is needed, " + clearing
-	case slices.Contains(filesystem.Types(), st.found.Type):
-		return "; ask for " + st.found.Type
+	case slices.Contains(filesystem.Types(), found.Type):
+		return "; ask for " + found.Type
 	}
 	return fmt.Sprintf("; wipefs %s lists what was seen: take away what is not in use any more (wipefs -o), or, if nothing on it is needed, %s", where, clearing)
 }

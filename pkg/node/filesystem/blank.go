@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// quickWhole is the size in bytes of the largest disk that each proof reads in full. An ext4 that is larger, of blocks of 4 KiB
-	// as most are, has a second superblock.
+	// quickWhole is the size in bytes of the largest disk that each proof reads in full, and the most that Probe reads of what an
+	// image holds. An ext4 that is larger, of blocks of 4 KiB as most are, has a second superblock.
 	quickWhole = 128 << 20
-	// WholeLimit is the size in bytes of the largest disk that ProbeWhole reads in full, and the most that Probe reads of what an
-	// image holds.
+	// WholeLimit is the size in bytes of the largest disk that is to be read in full before it is formatted, should samples not do.
+	// For an image there is no limit.
 	WholeLimit = 1 << 30
 	// samplesTime is for how long samples are read. Known places are read however long that takes.
 	samplesTime = 2 * time.Second

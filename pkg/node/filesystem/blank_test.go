@@ -133,13 +133,14 @@ func TestImageIsReadWhereItHoldsSomething(t *testing.T) {
 }
 
 // A disk that is too large for each proof is read in full on demand.
-func TestProbeWhole(t *testing.T) {
+func TestWholeDiskIsRead(t *testing.T) {
 	f := image(t, 200*mib)
 	d := attach(t, f)
 	if err := os.Remove(f.Name()); err != nil { // nobody can ask the file any more
 		t.Fatal(err)
 	}
-	found, err := ProbeWhole(t.Context(), d.File, d.SizeBytes)
+	whole := Request{Whole: true}.proof(d.SizeBytes, nil)
+	found, err := probeUpTo(t.Context(), d.File, d.SizeBytes, whole)
 	if err != nil || found != (Found{}) {
 		t.Errorf("a blank disk: %+v, %v, want it blank, and all of it read", found, err)
 	}
@@ -148,7 +149,7 @@ func TestProbeWhole(t *testing.T) {
 	if found := probe(t, d.File); !found.Blank() || !found.Sampled {
 		t.Errorf("by samples: %+v, want it blank: the place is one that no sample is of", found)
 	}
-	if found, err := ProbeWhole(t.Context(), d.File, d.SizeBytes); err != nil || found.Seen != "data at byte "+strconv.FormatInt(place, 10) {
+	if found, err := probeUpTo(t.Context(), d.File, d.SizeBytes, whole); err != nil || found.Seen != "data at byte "+strconv.FormatInt(place, 10) {
 		t.Errorf("with a byte on it: %+v, %v", found, err)
 	}
 }
@@ -163,7 +164,7 @@ func TestDenseImageIsReadUpToTheLimit(t *testing.T) {
 	for most, blank := range map[int64]bool{15 * mib: false, 7 * mib: true} {
 		w := newWindow(d.File, d.SizeBytes)
 		w.most = most
-		if found := identify(t.Context(), w); w.err != nil || found.Blank() != blank || blank && !found.Sampled {
+		if found := identify(t.Context(), w); w.err != nil || found.Blank() != blank || found.Sampled != blank || found.Dense != blank {
 			t.Errorf("with %d bytes read of what is held: found %+v, error %v, want blank by samples %t", most, found, w.err, blank)
 		}
 	}

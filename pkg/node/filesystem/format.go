@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"context"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ type Request struct {
 	FSType   string   // one of Types
 	Volume   string   // the handle of the volume that the device is
 	Geometry Geometry // how it is laid out
+	// Whole wants every byte of the device read before it counts as blank. Of an image all that its file holds is read in any case.
+	Whole bool
 }
 
 // mark is what is noted on the device meanwhile.
@@ -72,8 +75,17 @@ func Missing(fsType string) error {
 	return nil
 }
 
-// Format makes a filesystem on a device that it first proves to be blank itself, and returns what is on the
-// device then. Its Mark is on the device meanwhile: what a call that was cut short left is formatted again,
+// proof says how much is read, in a turn, before the device counts as blank.
+func (r Request) proof(size int64, n *turn) reading {
+	proof := reading{quickWhole, math.MaxInt64, n.reads}
+	if r.Whole {
+		proof.quick = size
+	}
+	return proof
+}
+
+// Format makes a filesystem on a device that it first proves to be blank itself, however long it takes to read it, and returns
+// what is on the device then, also when that is why it is not formatted. Its Mark is on the device meanwhile: what a call that was cut short left is formatted again,
 // or when it was finished only lacks that the mark is taken away.
 //
 // Kinds: InUse when the device holds something, naming it; Invalid for a type that is not one of Types or
@@ -102,14 +114,14 @@ func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 		return Found{}, err
 	}
 	defer locked.turn.release()
-	found, err := Probe(ctx, req.Held, size)
+	found, err := probeUpTo(ctx, req.Held, size, req.proof(size, locked.turn))
 	if err != nil {
 		return Found{}, err
 	}
 	force, finished, err := req.mayFormat(found)
 	switch {
 	case err != nil:
-		return Found{}, err
+		return found, err
 	case finished:
 		found.Mark = Mark{}
 		return found, eraseMark(ctx, req.Held, size)

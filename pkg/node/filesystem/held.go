@@ -13,7 +13,7 @@ import (
 )
 
 // zeroHeld reads, of a loop device, all that its file holds (SEEK_DATA, lseek(2)): what is a hole reads as zeros. whole is false
-// when that is no proof: of another device, where the file cannot be asked, and when it holds too much to be read all.
+// when that is no proof: of another device, where the file cannot be asked, and when it holds more than is to be read (dense).
 func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
 	dev, ok := w.r.(*os.File)
 	if !ok {
@@ -30,8 +30,11 @@ func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
 		if errors.Is(err, unix.ENXIO) {
 			break
 		}
-		if err != nil {
-			return true, false
+		if err != nil && offset == 0 {
+			return true, false // this filesystem cannot tell
+		}
+		if w.err = err; err != nil {
+			return false, false
 		}
 		offset = held.offset + held.length
 		read := min(held.length, left)
@@ -40,6 +43,7 @@ func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
 			return false, false
 		}
 		if left -= held.length; left < 0 {
+			w.dense = true
 			return true, false
 		}
 	}

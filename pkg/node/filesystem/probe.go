@@ -38,6 +38,8 @@ type Found struct {
 	Mark Mark
 	// Sampled tells that the device counts as blank though not every byte of it was read.
 	Sampled bool
+	// Dense tells of an image that was sampled that its file holds more than Probe reads of one, and says where. Format reads that.
+	Dense bool
 	// Seen says where what was found is, for messages.
 	Seen string
 
@@ -66,20 +68,20 @@ func (f Found) String() string {
 // the context ends. A device that cannot be read in full where signatures are is an error, never blank.
 // Kinds: Unavailable.
 func Probe(ctx context.Context, dev *os.File, size int64) (Found, error) {
-	return probeUpTo(ctx, dev, size, quickWhole)
+	return probeUpTo(ctx, dev, size, reading{quickWhole, quickWhole, nil})
 }
 
-// ProbeWhole is Probe for a device that is not to count as blank before every byte of it was read, if it is not larger than
-// WholeLimit.
-func ProbeWhole(ctx context.Context, dev *os.File, size int64) (Found, error) {
-	return probeUpTo(ctx, dev, size, WholeLimit)
+// reading says how much is read of a device that may be blank.
+type reading struct {
+	quick, most int64
+	noted       func(bytes int64)
 }
 
-func probeUpTo(ctx context.Context, dev *os.File, size, quick int64) (Found, error) {
+func probeUpTo(ctx context.Context, dev *os.File, size int64, r reading) (Found, error) {
 	call := deadline.Call{Name: fmt.Sprintf("reading what is on %q", dev.Name())}
 	return deadline.Do(ctx, call, func(ctx context.Context) (Found, error) {
 		w := newWindow(dev, size)
-		w.quick = quick
+		w.quick, w.most, w.noted = r.quick, r.most, r.noted
 		found := identify(ctx, w)
 		if w.err != nil {
 			return Found{}, backends.Errorf(backends.Unavailable, "reading the signature areas of %q (%d bytes): %w", dev.Name(), size, w.err)
@@ -97,7 +99,7 @@ func identify(ctx context.Context, w *window) Found {
 	if !known {
 		blank, sampled := w.blank(ctx)
 		if blank {
-			return Found{Sampled: sampled}
+			return Found{Sampled: sampled, Dense: sampled && w.dense}
 		}
 		found = Found{Type: UnknownData, Seen: w.seen}
 	}

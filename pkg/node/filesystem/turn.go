@@ -12,6 +12,7 @@ type turn struct {
 	path  string
 	taken atomic.Bool
 	tool  atomic.Pointer[process] // the one that runs; nil before the first
+	read  atomic.Int64            // bytes, by this process before the first tool
 	ended chan struct{}           // closed by release
 	gone  chan struct{}           // closed by watch, at its end
 }
@@ -39,6 +40,20 @@ func (n *turn) runs(tool string, pid int) {
 	if n != nil {
 		n.tool.Store(&process{name: tool, pid: pid, since: time.Now()})
 	}
+}
+
+// reads notes that so many bytes more of the device were read.
+func (n *turn) reads(bytes int64) {
+	if n != nil {
+		n.read.Add(bytes)
+	}
+}
+
+// done is what was done in the turn so far.
+func (n *turn) done() done {
+	d := n.tool.Load().done()
+	d.read += uint64(n.read.Load())
+	return d
 }
 
 // release lets go of the turn: it is somebody else's.
@@ -69,7 +84,7 @@ func (n *turn) watch() {
 		case <-ticker.C:
 		}
 		still++
-		if now := n.tool.Load().done(); now != before {
+		if now := n.done(); now != before {
 			before, still = now, 0
 		}
 		switch idle := still >= looks; {
@@ -136,5 +151,5 @@ func (t *Tools) Progress(path string) string {
 	case !n.taken.Load():
 		return "it waits for its turn: " + t.queue()
 	}
-	return ""
+	return fmt.Sprintf("%d MiB are read of what may hold data", n.read.Load()>>20)
 }

@@ -28,6 +28,9 @@ type window struct {
 	size  int64
 	quick int64 // a disk up to this size is read in full before it counts as blank
 	most  int64 // so much is read of what an image holds
+	dense bool  // an image holds more than that
+	// noted, where set, is told how many bytes were read of a device that may be blank.
+	noted func(bytes int64)
 	parts []part
 	err   error
 	seen  string // what is not zero, and where
@@ -41,7 +44,7 @@ type part struct {
 
 // newWindow reads what is looked at on every device.
 func newWindow(r io.ReaderAt, size int64) *window {
-	w := &window{r: r, size: size, quick: quickWhole, most: WholeLimit}
+	w := &window{r: r, size: size, quick: quickWhole, most: quickWhole}
 	for _, e := range lookedAt(size) {
 		w.parts = append(w.parts, part{e.offset, w.read(e.offset, e.length)})
 	}
@@ -133,6 +136,9 @@ func (w *window) zero(ctx context.Context, offset, length int64) bool {
 		}
 		if w.err != nil {
 			return false
+		}
+		if w.noted != nil {
+			w.noted(int64(len(part)))
 		}
 		if bytes.Equal(part, zeros[:len(part)]) {
 			continue
