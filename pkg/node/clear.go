@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -145,22 +144,11 @@ func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound u
 	case source.Image:
 		err = detachImage(ctx, source.Path, bound)
 	case source.Kind == ledger.Device && staged.Type == backends.Mount:
-		if err = checkUnclaimed(source); err != nil && s.usedAgain(staged) {
-			err = nil
-		}
+		err = checkUnclaimed(source)
 	case source.Kind == "" && holdsFile(bound):
 		err = device.DetachDeleted(ctx, unix.Major(bound), unix.Minor(bound))
 	}
 	return s.namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
-}
-
-// usedAgain tells whether the number of a volume's device is recorded as that of another volume by now: then its own is gone.
-func (s *Service) usedAgain(staged ledger.Staging) bool {
-	return slices.ContainsFunc(s.ledger.Records(), func(r ledger.Record) bool {
-		other := r.Staged
-		return other != nil && other.Path != staged.Path && other.Source.DevicePath != "" &&
-			other.Source.Major == staged.Source.Major && other.Source.Minor == staged.Source.Minor
-	})
 }
 
 // detachImage detaches an image. The number of the loop device that it had, 0 when that is not known,
@@ -194,6 +182,9 @@ func checkUnclaimed(source ledger.Source) error {
 	if err := unix.Stat(path, &stat); err == nil && source.DevicePath != "" && stat.Rdev != unix.Mkdev(source.Major, source.Minor) {
 		return nil // gone, and its name is another's
 	}
+	if isAnother(path, source) {
+		return nil // gone, and its number is another's as well
+	}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
 	switch {
 	case err == nil:
@@ -203,6 +194,21 @@ func checkUnclaimed(source ledger.Source) error {
 		return backends.Errorf(backends.InUse, "%s is still mounted somewhere else, perhaps in a container, or a tool works on it: stop what uses it", path)
 	}
 	return nil // another error says nothing about mounts
+}
+
+// isAnother tells for certain that the device at a path is another one than was recorded, though it has its number. What the kernel
+// cannot tell, or told nobody when the device was recorded, proves nothing.
+func isAnother(path string, source ledger.Source) bool {
+	if source.Sequence == 0 {
+		return false
+	}
+	dev, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = dev.Close() }() // it was a question only
+	sequence := device.Sequence(dev)
+	return sequence != 0 && sequence != source.Sequence
 }
 
 // checkUnlocked refuses while a tool works on an open device.

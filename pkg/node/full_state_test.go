@@ -133,7 +133,7 @@ func TestDeviceNumberUsedAgain(t *testing.T) {
 	w.must(w.records().Put(ledger.Record{Volume: "gone", Staged: &ledger.Staging{
 		Path: gone.StagingPath, Type: backends.Mount, Mode: gone.Use.Mode, Source: ledger.Source{
 			Kind: ledger.Device, Path: "/dev/none", FSType: "ext4", DevicePath: w.shelf.sources["v"].(backends.Device).Path,
-			Major: unix.Major(stat.Dev), Minor: unix.Minor(stat.Dev),
+			Major: unix.Major(stat.Dev), Minor: unix.Minor(stat.Dev), Sequence: 1, // that of the machine's first disk
 		},
 	}}))
 	w.restart()

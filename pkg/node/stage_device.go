@@ -27,6 +27,7 @@ func (st *staging) proveDevice(ctx context.Context) error {
 	}
 	st.device = opened
 	st.want.Source.DevicePath, st.want.Source.Major, st.want.Source.Minor = opened.Path, opened.Major, opened.Minor
+	st.want.Source.Sequence = device.Sequence(opened.File)
 	switch {
 	case source.ReadAheadKiB != 0:
 		return device.SetReadAhead(opened, source.ReadAheadKiB)

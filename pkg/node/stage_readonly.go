@@ -140,6 +140,9 @@ func protects(ctx context.Context, staged ledger.Staging) bool {
 // lifts it too.
 func unprotect(staged ledger.Staging) {
 	source := staged.Source
+	if isAnother(source.DevicePath, source) {
+		return
+	}
 	fd, err := unix.Open(source.DevicePath, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return

@@ -28,6 +28,7 @@ func newDescriber(root string) describer {
 	d := describer{calls: map[uint64]syscallInfo{}, rules: []rule{
 		{regexp.MustCompile(regexp.QuoteMeta(root)), "~"},
 		{regexp.MustCompile(`loop\d+`), "loop*"},
+		{regexp.MustCompile(`"sequence":\d+`), `"sequence":*`},
 		{regexp.MustCompile(`\b7:\d+`), "7:*"},
 		{regexp.MustCompile(`/proc/(\d+|self)/fd/\d+`), "/proc/*/fd/*"},
 		{regexp.MustCompile(`[0-9a-f]{64}`), "<volume>"},

@@ -55,6 +55,8 @@ type Source struct {
 	DevicePath string `json:"devicePath,omitempty"`
 	Major      uint32 `json:"major,omitempty"`
 	Minor      uint32 `json:"minor,omitempty"`
+	// Sequence tells the device from all others that have had or will have its number (device.Sequence); 0 while it is not known.
+	Sequence uint64 `json:"sequence,omitempty"`
 }
 
 // Root identifies the root of a mounted filesystem or directory, or the bound device node.
