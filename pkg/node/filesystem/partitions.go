@@ -52,14 +52,16 @@ func mbrInUse(w *window, _ int64) bool {
 
 const gptMagic = "EFI PART"
 
-// gptInUse tells whether a GPT with sectors of so many bytes is one by which the kernel finds partitions (block/partitions/efi.c): with
-// a sum that is right, at the place that it names, with a DOS partition table to protect it, and with a partition. What
-// is left at the end of a device that was formatted since is not protected.
-func gptInUse(sector int64) func(*window, int64) bool {
+// gptSeen tells whether tools take a GPT with sectors of so many bytes for one: with a DOS partition table to protect it they do whatever
+// its sum is, and with the right sum at the place that it names without such a table, too.
+func gptSeen(sector int64) func(*window, int64) bool {
 	return func(w *window, offset int64) bool {
 		h := w.at(offset, 92)
-		if h == nil || !protectsGPT(mbrOf(w)) {
-			return false
+		if h == nil || protectsGPT(mbrOf(w)) {
+			return h != nil
+		}
+		if offset > sector && w.size%markSize != 0 {
+			return false // at the end of such a device mkfs may leave an old one
 		}
 		u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 		length, sum := int64(u32(h[12:])), u32(h[16:])
@@ -71,29 +73,28 @@ func gptInUse(sector int64) func(*window, int64) bool {
 			return false
 		}
 		clear(header[16:20])
-		return crc32.ChecksumIEEE(header) == sum && hasPartition(w, product(u64(h[72:]), sector), int64(u32(h[80:])), int64(u32(h[84:])))
+		return crc32.ChecksumIEEE(header) == sum
 	}
 }
 
-// protectsGPT tells whether a DOS partition table is there only to protect a GPT.
+// readProtective recognises a DOS partition table that is there only to protect a GPT, which may have been lost.
+func readProtective(w *window, _ int64) (Found, bool) {
+	sector := mbrOf(w)
+	if sector == nil {
+		return Found{}, false
+	}
+	for entry := mbrEntries; entry < mbrEnd; entry += mbrEntry {
+		if sector[entry]&0x7f != 0 {
+			return Found{}, false // code
+		}
+	}
+	return Found{Type: "gpt"}, protectsGPT(sector)
+}
+
+// protectsGPT tells whether a DOS partition table has an entry that protects a GPT.
 func protectsGPT(sector []byte) bool {
 	for entry := mbrEntries; sector != nil && entry < mbrEnd; entry += mbrEntry {
 		if sector[entry+4] == mbrProtective {
-			return true
-		}
-	}
-	return false
-}
-
-// hasPartition tells whether an entry of a GPT's is used: then it has a type.
-func hasPartition(w *window, offset, count, size int64) bool {
-	const most = 128 << 10 // bytes, far more than any table has
-	if size < 128 || count < 1 || count > most/size {
-		return false
-	}
-	table := w.at(offset, count*size)
-	for at := int64(0); at+16 <= int64(len(table)); at += size {
-		if !bytes.Equal(table[at:at+16], make([]byte, 16)) {
 			return true
 		}
 	}

@@ -195,9 +195,10 @@ func seen(matches []match) string {
 func named(matches []match, name string) bool { return slices.Contains(types(matches), name) }
 
 // covered tells whether a match lies where another match's filesystem keeps its contents. One that is larger than the device
-// is not used there, but by something that the device is a part of.
+// is not used there, but by something that the device is a part of. At the end of a device tools take a container for one whatever
+// is before it, and no mkfs leaves one there: the last 64 KiB at least are cleared by each.
 func covered(m match, matches []match, size int64) bool {
-	if m.offset < contents || m.Type == "btrfs" || m.owner {
+	if m.offset < contents || m.Type == "btrfs" || m.owner || m.rank == container && m.offset >= raid09Place(size) {
 		return false
 	}
 	for _, o := range matches {

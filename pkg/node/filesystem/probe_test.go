@@ -87,7 +87,7 @@ func TestSeveralThingsOnOneDevice(t *testing.T) {
 		"ext4 left under mdraid 1.2":          {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, raid(1, at(4096)), "linux_raid_member"},
 		"ext4 in mdraid 1.0":                  {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"}, raid(1, raid10Place), "linux_raid_member"},
 		"ext4 in mdraid 0.90":                 {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"}, raid(0, raid09Place), "linux_raid_member"},
-		"ext4 with mdraid bytes in a file":    {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, raid(1, raid10Place), "ext4"},
+		"ext4 with mdraid bytes at the end":   {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, raid(1, raid10Place), "linux_raid_member"},
 		"ext4 with iso bytes in a file":       {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(32769, "CD001"), "ext4"},
 		"ext4 with a LUKS header in a file":   {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(4*mib, "SKUL\xba\xbe\x00\x02"), "ext4"},
 		"ext4 in drbd":                        {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"}, bytesAt(-4096+60, "\x83\x74\x02\x6b"), "drbd"},
@@ -117,6 +117,32 @@ func TestSeveralThingsOnOneDevice(t *testing.T) {
 				t.Errorf("found %q, want %q", found.Type, test.want)
 			}
 		})
+	}
+}
+
+// What mkfs leaves of what was on the device before hides no filesystem.
+func TestFormattedOverSomething(t *testing.T) {
+	makes := map[string]string{
+		"partitions": "sgdisk -n 1:0:0 $0 >/dev/null",
+		"LUKS": "! command -v cryptsetup >/dev/null || echo secret | cryptsetup luksFormat -q --luks2-metadata-size 4m --luks2-keyslots-size 8m " +
+			"--pbkdf pbkdf2 --pbkdf-force-iterations 1000 $0 -",
+		"noise": "head -c 128k /dev/urandom | dd of=$0 bs=1k seek=$((300 * 1024 - 128)) conv=notrunc status=none",
+	}
+	for name, before := range makes {
+		for fsType, force := range map[string]string{"ext4": "-F", "xfs": "-f", "btrfs": "-f"} {
+			for _, size := range []int64{300 * mib, 300*mib + 1536} {
+				t.Run(fmt.Sprintf("%s over %s, %d bytes", fsType, name, size), func(t *testing.T) {
+					f := image(t, size)
+					if !tool(t, "sh", "-ec", before+"; mkfs."+fsType+" -q "+force+" $0", f.Name()) {
+						t.Fatal("there is no shell")
+					}
+					raid(1, raid10Place)(t, f, size/2) // Whatever is before the end may be a file's.
+					if found := probe(t, f); found.Type != fsType {
+						t.Errorf("found %+v, want %s", found, fsType)
+					}
+				})
+			}
+		}
 	}
 }
 

@@ -81,6 +81,7 @@ func members() []signature {
 		{name: "LVM2_member", rank: container, offsets: []int64{0, 512, 1024, 1536}, read: readLVM},
 		magic(container, "LVM1_member", 0, "HM\x01\x00"), magic(container, "LVM1_member", 0, "HM\x02\x00"),
 		magic(container, "crypto_LUKS", 0, "LUKS\xba\xbe"),
+		{rank: container, offsets: []int64{16 << 10, 32 << 10, 64 << 10}, read: readLUKS2, owns: always},
 		magic(container, "BitLocker", 3, "-FVE-FS-"),
 		magic(container, "bcache", 24, "\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81", 4096),
 		magic(container, "bcachefs", 24, "\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef", 4096),
@@ -106,8 +107,8 @@ func members() []signature {
 func raids() []signature {
 	return []signature{
 		{rank: container, offsets: []int64{0, 4096}, read: readRAID1},
-		{rank: container, place: raid10Place, read: readRAID1, owns: summedRAID1},
-		{rank: container, place: raid09Place, read: readRAID09, owns: summedRAID09},
+		{rank: container, place: raid10Place, read: readRAID1},
+		{rank: container, place: raid09Place, read: readRAID09},
 		magic(container, "ddf_raid_member", 0, "\xde\x11\xde\x11", -512, -131072-512),
 		magic(container, "isw_raid_member", 0, "Intel Raid ISM Cfg Sig. ", -1024, -8192),
 		magic(container, "lsi_mega_raid_member", 0, "$XIDE$", -512),
@@ -151,8 +152,9 @@ func filesystems() []signature {
 // tables are partition tables and disk labels.
 func tables() []signature {
 	return []signature{
-		{name: "gpt", rank: partitions, offsets: []int64{512, -512}, magic: gptMagic, owns: gptInUse(512)},
-		{name: "gpt", rank: partitions, offsets: []int64{4096, -4096}, magic: gptMagic, owns: gptInUse(4096)},
+		{name: "gpt", rank: partitions, offsets: []int64{512, -512}, magic: gptMagic, owns: gptSeen(512)},
+		{name: "gpt", rank: partitions, offsets: []int64{4096, -4096}, magic: gptMagic, owns: gptSeen(4096)},
+		{name: "gpt", rank: partitions, offsets: []int64{0}, read: readProtective, owns: always},
 		{name: "dos", rank: partitions, offsets: []int64{0}, read: readMBR, owns: mbrInUse},
 		magic(partitions, "bsd", 0, "\x57\x45\x56\x82", 512, 64),
 		magic(partitions, "sun", 508, "\xda\xbe"),

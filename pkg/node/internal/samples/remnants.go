@@ -60,6 +60,12 @@ func Owned() []Sample {
 			tool: script("sgdisk -j 4096 -n 1:8M:+64M IMAGE >/dev/null", "mkfs.ext4 -q IMAGE.part 300M",
 				"dd if=IMAGE.part of=IMAGE bs=1k skip=1 seek=1 count=1 conv=notrunc status=none && rm IMAGE.part")},
 	}
+	for _, s := range list {
+		if strings.Contains(s.Want, "gpt") {
+			s.Name, s.over = s.Name+", without its sums", Bytes(512+16, "\x01\x02\x03\x04", -512+16, "\x01\x02\x03\x04")
+			list = append(list, s)
+		}
+	}
 	for i := range list {
 		if list[i].size == 0 {
 			list[i].size = 100 * mib
@@ -73,6 +79,19 @@ func Owned() []Sample {
 			Sample{Name: fsType + " beside a VMFS", Want: "VMFS_volume_member", size: 300 * mib, tool: mkfs, over: Bytes(1*mib, "\x0d\xd0\x01\xc0", 2*mib, "\x5e\xf1\xab\x2f")},
 			Sample{Name: fsType + " beside a ZFS", Want: "zfs_member", size: 300 * mib, tool: mkfs,
 				over: Bytes(16<<10, "\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x24\x00\x00\x00\x20\x00\x00\x00\x07version\x00")},
+			Sample{Name: fsType + " beside an mdraid 1.0 without a sum", Want: "linux_raid_member", size: 300 * mib, tool: mkfs, over: RAID(1, raid10Place)},
+			Sample{Name: fsType + " beside an mdraid 0.90 without a sum", Want: "linux_raid_member", size: 300 * mib, tool: mkfs, over: RAID(0, raid09Place)},
+			Sample{Name: fsType + " beside what protects a GPT", Want: fsType + ",gpt", size: 300 * mib, tool: mkfs, over: Bytes(447, "\x00\x02\x00\xee\xff\xff\xff\x01", 510, "\x55\xaa")},
+			Sample{Name: fsType + " beside the second GPT only", Want: fsType + ",gpt", size: 300 * mib,
+				tool: script(gpt, "tail -c 17k IMAGE >IMAGE.end", "truncate -s 0 IMAGE", "truncate -s 300M IMAGE", "mkfs."+fsType+" -q IMAGE",
+					"dd if=IMAGE.end of=IMAGE bs=1k seek=$((300 * 1024 - 17)) conv=notrunc status=none", "rm IMAGE.end")},
+			Sample{Name: fsType + " beside a DRBD", Want: "drbd", size: 300 * mib, tool: mkfs, over: Bytes(-4096+60, "\x83\x74\x02\x6d")},
+			Sample{Name: fsType + " beside a DDF", Want: "ddf_raid_member", size: 300 * mib, tool: mkfs, over: Bytes(-512, "\xde\x11\xde\x11")},
+			Sample{Name: fsType + " beside an Intel RAID", Want: "isw_raid_member", size: 300 * mib, tool: mkfs, over: Bytes(-1024, "Intel Raid ISM Cfg Sig. ")},
+			Sample{Name: fsType + " beside a dm-integrity", Want: "DM_integrity", size: 300 * mib, tool: mkfs, over: Bytes(0, "integrt\x00")},
+			Sample{Name: fsType + " beside a bcache", Want: "bcache", size: 300 * mib, tool: mkfs, over: Bytes(4096+24, "\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81")},
+			Sample{Name: fsType + " beside a second LUKS2 header", Want: "crypto_LUKS", size: 300 * mib, tool: mkfs,
+				over: Bytes(16<<10, "SKUL\xba\xbe\x00\x02", 16<<10+256, "\x00\x00\x00\x00\x00\x00\x40\x00")},
 			Sample{Name: fsType + " beside an LVM", Want: "LVM2_member", size: 300 * mib, tool: mkfs, over: Bytes(512, "LABELONE", 536, "LVM2 001")},
 		)
 	}
