@@ -170,8 +170,8 @@ func TestReadOnlyNeverWrites(t *testing.T) {
 					if fsType == "ext4" {
 						request.MountOptions = []string{"data=ordered", "commit=7", "noatime"}
 					}
-					if fsType == "xfs" && state == "dirty" {
-						request.MountOptions = []string{"norecovery"} // TestUncleanXFSIsRefused
+					if state == "dirty" {
+						request.MountOptions = append(request.MountOptions, asItStands(fsType)) // TestUncleanIsRefused
 					}
 					for range 2 {
 						w.stage(request)
@@ -209,33 +209,43 @@ func TestReadOnlyNeverWrites(t *testing.T) {
 	}
 }
 
-// An xfs whose log has to be replayed may look empty without that: it is not shown for reading only, unless that is asked for.
-func TestUncleanXFSIsRefused(t *testing.T) {
-	for _, form := range []string{"image", "device"} {
-		t.Run(form, func(t *testing.T) {
-			w := newWorld(t)
-			image := w.crashed("xfs")
-			w.shelf.sources["v"] = backends.Device{Path: image, Image: true}
-			if form == "device" {
-				path := w.node(image, false)
-				t.Cleanup(func() { w.protect(path, false) })
-			}
-			before := checksum(t, image)
-			request := w.stageRequest("v")
-			request.Use.Mode = backends.MultiNodeReaderOnly
-			w.want(w.service.Stage(w.context(), request), backends.Invalid, "was not unmounted cleanly", "once for writing", "norecovery")
-			if checksum(t, image) != before {
-				t.Error("the device was written to")
-			}
-			request.Use.Mode = backends.SingleNodeWriter
-			w.stage(request)
-			w.unstage(request)
-			request.Use.Mode = backends.MultiNodeReaderOnly
-			w.stage(request)
-			w.wantContent(filepath.Join(request.StagingPath, "late"), "late")
-			w.unstage(request)
-		})
+// asItStands is the mount option with which a filesystem is read without what is in its log.
+func asItStands(fsType string) string {
+	return map[string]string{"ext4": "noload", "xfs": "norecovery", "btrfs": "rescue=nologreplay"}[fsType]
+}
+
+// A filesystem whose log has to be replayed lacks what was synced last without that, all of it even: it is not shown for reading only,
+// unless that is asked for. Once it was staged for writing it is.
+func TestUncleanIsRefused(t *testing.T) {
+	for _, fsType := range filesystem.Types() {
+		for _, form := range []string{"image", "device"} {
+			t.Run(fsType+", "+form, func(t *testing.T) { uncleanIsRefused(t, fsType, form) })
+		}
 	}
+}
+
+func uncleanIsRefused(t *testing.T, fsType, form string) {
+	w := newWorld(t)
+	image := w.crashed(fsType)
+	w.shelf.sources["v"] = backends.Device{Path: image, Image: true}
+	if form == "device" {
+		path := w.node(image, false)
+		t.Cleanup(func() { w.protect(path, false) })
+	}
+	before := checksum(t, image)
+	request := w.stageRequest("v")
+	request.Use.Mode = backends.MultiNodeReaderOnly
+	w.want(w.service.Stage(w.context(), request), backends.Invalid, "the "+fsType, "was not unmounted cleanly", "once for writing", asItStands(fsType))
+	if checksum(t, image) != before {
+		t.Error("the device was written to")
+	}
+	request.Use.Mode = backends.SingleNodeWriter
+	w.stage(request)
+	w.unstage(request)
+	request.Use.Mode = backends.MultiNodeReaderOnly
+	w.stage(request)
+	w.wantContent(filepath.Join(request.StagingPath, "late"), "late")
+	w.unstage(request)
 }
 
 // A staging for reading only that is refused leaves the device as it was: whoever uses it next may write to it, unless it was
@@ -247,7 +257,8 @@ func TestRefusalLeavesNoProtection(t *testing.T) {
 			r.Use.FSType = "xfs"
 			return w.unmounted("ext4")
 		},
-		"unclean xfs": func(w *world, _ *node.StageRequest) string { return w.crashed("xfs") },
+		"unclean xfs":  func(w *world, _ *node.StageRequest) string { return w.crashed("xfs") },
+		"unclean ext4": func(w *world, _ *node.StageRequest) string { return w.crashed("ext4") },
 		"an option that is none": func(w *world, r *node.StageRequest) string {
 			r.MountOptions = []string{"stripe=none"}
 			return w.unmounted("ext4")
@@ -278,14 +289,19 @@ func TestRefusalLeavesNoProtection(t *testing.T) {
 	}
 }
 
-// A copy of an xfs that was frozen, as a snapshot is, shows all its files for reading only.
-func TestFrozenXFSIsShown(t *testing.T) {
-	w := newWorld(t)
-	image := w.unmounted("xfs")
+// A copy of a filesystem that was frozen, as a snapshot is, shows all its files for reading only.
+func TestFrozenIsShown(t *testing.T) {
+	for _, fsType := range filesystem.Types() {
+		t.Run(fsType, func(t *testing.T) { frozenIsShown(newWorld(t), fsType) })
+	}
+}
+
+func frozenIsShown(w *world, fsType string) {
+	image := w.unmounted(fsType)
 	request := w.stageRequest(filepath.Base(image))
 	w.stage(request)
 	w.write(filepath.Join(request.StagingPath, "late"), "late")
-	w.must(exec.CommandContext(w.context(), "sh", "-ec", "xfs_freeze -f $0; cp --sparse=always $1 $1.frozen || failed=1; xfs_freeze -u $0; exit $failed",
+	w.must(exec.CommandContext(w.context(), "sh", "-ec", "fsfreeze -f $0; cp --sparse=always $1 $1.frozen || failed=1; fsfreeze -u $0; exit $failed",
 		request.StagingPath, image).Run())
 	w.unstage(request)
 	w.shelf.sources["v"] = backends.Device{Path: image + ".frozen", Image: true}

@@ -61,18 +61,35 @@ func (st *staging) checkFound() error {
 	return nil
 }
 
-// checkLog refuses to show an xfs for reading only whose log has to be replayed: without that it may even look empty. Superblocks of ext4
-// and btrfs tell of their journals, and what is missing then is what was written last.
+// checkLog refuses to show a filesystem for reading only whose log has to be replayed, which is not done then: what was synced last is
+// missing, and an xfs may even look empty. Superblocks of ext4 and btrfs tell; of an xfs the log is read.
 func (st *staging) checkLog(ctx context.Context) (err error) {
-	if st.present || !st.want.ReadOnly || st.found.Type != "xfs" {
+	if st.present || !st.want.ReadOnly {
 		return nil
 	}
-	if st.found.Unreplayed, err = filesystem.UnreplayedXFS(ctx, st.device.File, st.device.SizeBytes); err != nil {
-		return err
+	if st.found.Type == "xfs" {
+		if st.found.Unreplayed, err = filesystem.UnreplayedXFS(ctx, st.device.File, st.device.SizeBytes); err != nil {
+			return err
+		}
 	}
-	if st.found.Unreplayed && !slices.Contains(st.request.MountOptions, "norecovery") {
-		return backends.Errorf(backends.Invalid, "the xfs on %s was not unmounted cleanly, and for reading only its log is not replayed, without which files may be stale, or missing, all of them even: "+
-			"stage the volume once for writing, which replays the log, or give it the mount option norecovery to read it as it stands", st.device.Path)
+	ways := asItStands(st.found.Type)
+	asked := slices.ContainsFunc(st.request.MountOptions, func(option string) bool { return slices.Contains(ways, option) })
+	if !st.found.Unreplayed || asked || len(ways) == 0 {
+		return nil
+	}
+	return backends.Errorf(backends.Invalid, "the %s on %s was not unmounted cleanly, and for reading only its log is not replayed, without which files may be stale, or missing, all of them even: "+
+		"stage the volume once for writing, on one node, which replays the log, or give it the mount option %s to read it as it stands", st.found.Type, st.device.Path, ways[0])
+}
+
+// asItStands are the mount options each of which asks for a filesystem without what is in its log.
+func asItStands(fsType string) []string {
+	switch fsType {
+	case "ext4":
+		return []string{"noload", "norecovery"}
+	case "xfs":
+		return []string{"norecovery"}
+	case "btrfs":
+		return []string{"rescue=nologreplay", "nologreplay", "rescue=all"}
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ import (
 // filesystem put up with that.
 //
 // Who reads a filesystem that was not unmounted cleanly reads it as it stands on the device: what is in the
-// journal only is missing or stale; an xfs may look empty, so that he must ask for that (norecovery). Staging it once for writing has the journal replayed.
+// journal only is missing or stale, and an xfs may look empty, so that he must ask for that (asItStands). Staging it once for writing has
+// the journal replayed. Nobody's reading does, so that several nodes can read at a time.
 
 // openDevice opens the device in the way in which it is going to be used. An image for reading only gets a loop device that
 // refuses writes; another device is protected when it is mounted (protected).
