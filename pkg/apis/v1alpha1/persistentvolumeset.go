@@ -235,6 +235,9 @@ type SlotClass struct {
 	MountOptions []string `json:"mountOptions,omitempty"`
 }
 
+// MaxSlots is how many slots a set has at most.
+const MaxSlots = 64
+
 // The conditions of a set and the names that its volumes bear.
 const (
 	// ConditionReady says whether the minimum of unbound volumes is there.

@@ -77,12 +77,14 @@ func (c *Client) Delete(ctx context.Context, handle string) error {
 	return err
 }
 
-// IsFinal reports whether err implies that nothing was created and nothing will be. After any other error the volume may
-// exist, and only the same request again can tell. The codes are those that csi-provisioner takes for final,
-// but for AlreadyExists: names are random and used once, so that the volume of that name is the caller's own.
+// IsFinal reports whether err implies that nothing was created and nothing will be. After any other error the volume
+// may exist, and only the same request again can tell. The codes are those that csi-provisioner takes for final, but
+// for AlreadyExists: names are random and used once, so that the volume of that name is the caller's own.
+// ResourceExhausted is among them as for csi-provisioner when it may choose another place: there was no room, and
+// nothing was made.
 func IsFinal(err error) bool {
 	switch status.Code(err) { //nolint:exhaustive // The codes that leave the outcome open; every other is final.
-	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.AlreadyExists:
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted, codes.AlreadyExists:
 		return false
 	}
 	return true

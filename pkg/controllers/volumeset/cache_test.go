@@ -4,8 +4,12 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
 // cache shows a manager the objects of each kind as they were, and moves on between two reads. It is an API client too, whose
@@ -56,10 +60,34 @@ func (c *cache) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	if err := c.look(k); err != nil {
 		return err
 	}
-	return c.seen[k].get(key.Name, into)
+	err := c.seen[k].get(key.Name, into)
+	if set, ok := into.(*v1alpha1.PersistentVolumeSet); ok {
+		c.m.stops = err == nil && wantsNone(set)
+	}
+	return err
+}
+
+// wantsNone reports whether a set is to have no volume more.
+func wantsNone(set *v1alpha1.PersistentVolumeSet) bool {
+	return set.DeletionTimestamp != nil || set.Spec.MaximumReplicas == 0
 }
 
 func (c *cache) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	switch into := into.(type) { // There is a node in each zone.
+	case *storagev1.CSINodeList:
+		for _, zone := range []string{"a", "b"} {
+			node := storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: zone}}
+			node.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "driver", TopologyKeys: []string{"zone"}}}
+			into.Items = append(into.Items, node)
+		}
+		return nil
+	case *metav1.PartialObjectMetadataList:
+		for _, zone := range []string{"a", "b"} {
+			node := metav1.ObjectMeta{Name: zone, Labels: map[string]string{"zone": zone}}
+			into.Items = append(into.Items, metav1.PartialObjectMetadata{ObjectMeta: node})
+		}
+		return nil
+	}
 	k := kindOf(into)
 	if err := c.look(k); err != nil {
 		return err

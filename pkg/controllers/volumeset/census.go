@@ -16,6 +16,7 @@ type census struct {
 	deleting int
 	leaving  int // of those that are being deleted, the ones that no claim keeps
 	slots    int // slots without a PersistentVolume
+	stuck    int // of the slots, those whose volume may exist, and will not come soon
 
 	// current are unbound volumes that are as the template says, or not ours to replace; outdated are ours, of an earlier template.
 	current int
@@ -77,6 +78,9 @@ func (c *census) add(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolu
 		c.outdated++
 	}
 }
+
+// coming is the number of slots whose volumes are to be expected.
+func (c *census) coming() int { return c.slots - c.stuck }
 
 // unbound is the number of volumes that claims can bind to, soon at the latest.
 func (c *census) unbound() int { return c.ready + c.fresh }

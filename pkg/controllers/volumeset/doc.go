@@ -6,16 +6,17 @@
 //
 // # Files
 //
-// census.go counts, plan.go decides; both are pure. reconcile.go reads the world and carries the plan out: class.go finds the set's
-// StorageClass, proof.go asks the API server whether it would take the PersistentVolumes, slots.go writes the intent to create a
-// volume, fill.go fulfils it, progress.go remembers what is known of it, share.go keeps one set from having all workers, remove.go
-// deletes a volume. surplus.go waits before unbound volumes go that nobody asked for.
+// census.go counts, plan.go decides; both are pure. reconcile.go reads the world and carries the plan out: class.go
+// finds the set's StorageClass, proof.go asks the API server whether it would take the PersistentVolumes, slots.go
+// writes the intent to create a volume, fill.go fulfils it, progress.go remembers what is known of it, withdraw.go
+// gives it up and chooses places, failures.go remembers what failed where, share.go keeps one set from having all
+// workers, remove.go deletes a volume. surplus.go waits before unbound volumes go that nobody asked for.
 //
 // # What makes it safe
 //
 //   - Intent before action. The name of a volume, and all else that the driver is asked for, stands in the set's status
 //     before the driver is asked. Whoever leads next asks for the same volume. A slot goes once its PersistentVolume has been made, or
-//     seen past the cache, or once the driver has refused a first request for it.
+//     seen past the cache, or once it is proven that there is no volume: nobody has asked for it, or the driver has refused the first request.
 //   - New slots are decided on a list of volumes that is newer than the set, which the write then finds unchanged: each volume is in the
 //     list, or has a slot.
 //   - Names are random and never used twice, so that a manager which lost its lease and wakes in the middle of a call can

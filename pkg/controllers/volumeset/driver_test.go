@@ -15,6 +15,21 @@ type driver struct {
 	made    int
 	volumes map[string]string // handles by name
 	late    []string          // names of volumes that are being made, though nobody waits for it
+	asked   map[string]bool   // names that were asked for
+	open    map[string]bool   // names whose volumes may exist for all that whoever asked has heard
+	full    string            // the zone that has no room, or allZones
+}
+
+// allZones stands for every place, also that of a driver without topology.
+const allZones = "all"
+
+func newDriver(w *world) *driver {
+	return &driver{w: w, volumes: map[string]string{}, asked: map[string]bool{}, open: map[string]bool{}}
+}
+
+// isFull reports whether there is no room for a new volume in the place.
+func (d *driver) isFull(segments map[string]string) bool {
+	return d.full != "" && (d.full == allZones || segments["zone"] == d.full)
 }
 
 func (d *driver) make(name string) string {
@@ -46,10 +61,13 @@ func (d *driver) delete(handle string) {
 type driverOf struct{ m *manager }
 
 func (d driverOf) Driver() string    { return "driver" }
-func (d driverOf) HasTopology() bool { return false }
+func (d driverOf) HasTopology() bool { return d.m.w.zones }
 
 func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Volume, err error) {
 	w := d.m.w
+	if d.m.stopped && !w.driver.asked[r.Name] && !w.taken[r.Name] {
+		w.violate("A VOLUME IS BEGUN FOR NOBODY: %s asks for %s, and knows that the set wants none", d.m.name, r.Name)
+	}
 	if err := w.pause(); err != nil {
 		return v, err
 	}
@@ -57,22 +75,36 @@ func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Vo
 		d.m.w.running.dead = true // Who sleeps that long, and then asks, does harm that nothing but the driver could keep it from.
 		return v, errKilled
 	}
-	handle, err := w.driver.answer(r.Name)
-	w.note("%s asks for %s: %s %v", d.m.name, r.Name, handle, err)
+	wasOpen := w.driver.open[r.Name]
+	w.driver.asked[r.Name], w.driver.open[r.Name] = true, true
+	handle, err := w.driver.answer(r)
+	w.note("%s asks for %s %v: %s %v", d.m.name, r.Name, r.Segments, handle, err)
 	if killed := w.pause(); killed != nil {
 		return v, killed
 	}
-	return csiclient.Volume{Handle: handle, SizeBytes: r.SizeBytes}, err
+	w.driver.open[r.Name] = wasOpen || !isRefusal(err)
+	v = csiclient.Volume{Handle: handle, SizeBytes: r.SizeBytes}
+	if len(r.Segments) > 0 {
+		v.Places = []map[string]string{r.Segments}
+	}
+	return v, err
+}
+
+// isRefusal reports whether an answer proves that there is no volume, unless an earlier request made it.
+func isRefusal(err error) bool {
+	return slices.ContainsFunc(csiclienttest.Refusals(), func(other error) bool { return fmt.Sprint(other) == fmt.Sprint(err) })
 }
 
 // answer draws what becomes of a request.
-func (d *driver) answer(name string) (handle string, err error) {
-	w := d.w
+func (d *driver) answer(r csiclient.Request) (handle string, err error) {
+	w, name := d.w, r.Name
 	pick := func(from []error) error { return from[w.IntN(len(from))] }
 	outcome := w.IntN(12)
 	switch {
 	case slices.Contains(d.late, name):
 		return "", csiclienttest.Busy()
+	case d.volumes[name] == "" && d.isFull(r.Segments) && (w.calm || w.mild || outcome < 9):
+		return "", csiclienttest.Full()
 	case w.calm || w.mild || outcome < 6:
 		return d.make(name), nil
 	case outcome == 6:

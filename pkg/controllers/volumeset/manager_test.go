@@ -31,6 +31,7 @@ type manager struct {
 	remover *remover
 	queue   *queue
 
+	stops, stopped    bool      // the set that it looks at is to have no volume more, and it has seen to that
 	dirty, looking    bool      // the set is to be looked at, and is being looked at
 	wake              time.Time // when it is to be looked at in any case
 	leaving, removing map[string]bool
@@ -68,6 +69,9 @@ func (m *manager) kill() {
 func (m *manager) saw(k kind, before client.Object, c change) {
 	if k != volumes {
 		m.dirty = true
+		if set, ok := c.object.(*v1alpha1.PersistentVolumeSet); ok && !wantsNone(set) {
+			m.stopped = false
+		}
 		return
 	}
 	selected := labels.SelectorFromSet(labels.Set{"pool": "a"})
@@ -112,6 +116,9 @@ func (m *manager) look() {
 			m.wake = m.w.clock.Add(result.RequeueAfter)
 		}
 		m.dirty = m.dirty || err != nil
+		if isBehind := result.RequeueAfter == 100*time.Millisecond; err == nil && !isBehind {
+			m.stopped = m.stops
+		}
 	}, func() { m.looking = false })
 }
 

@@ -38,6 +38,11 @@ func (w *world) happen() {
 			_ = w.api.delete(sets, set.Name, nil)
 		}
 		return
+	case 5:
+		if w.IntN(8) > 0 {
+			return
+		}
+		set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = 0, 0
 	default:
 		return
 	}

@@ -50,22 +50,37 @@ func (p place) isAllowed(terms []corev1.TopologySelectorTerm) bool {
 	})
 }
 
-// spread returns the place that is used least, nil where there are no places.
-func spread(from, used []place) place {
-	var best place
-	least := -1
-	for _, p := range from {
-		n := 0
-		for _, u := range used {
-			if u.within(p) {
-				n++
+// choose returns the places of so many new volumes, or of fewer: each the one that is used least of those that have
+// room.
+func choose(from, used []place, number int, room func(place) int) (chosen []place) {
+	left := make([]int, len(from))
+	for i, p := range from {
+		left[i] = room(p)
+	}
+	for range number {
+		best, least := -1, 0
+		for i, p := range from {
+			if n := p.uses(used); left[i] > 0 && (best < 0 || n < least) {
+				best, least = i, n
 			}
 		}
-		if least < 0 || n < least {
-			best, least = p, n
+		if best < 0 {
+			return chosen
+		}
+		left[best]--
+		chosen, used = append(chosen, from[best]), append(used, from[best])
+	}
+	return chosen
+}
+
+// uses is how many of the volumes are in the place.
+func (p place) uses(volumes []place) (number int) {
+	for _, v := range volumes {
+		if v.within(p) {
+			number++
 		}
 	}
-	return best
+	return number
 }
 
 // within reports whether a volume of place p is one of place q.

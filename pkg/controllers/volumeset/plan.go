@@ -11,8 +11,9 @@ import (
 
 // actions bring a set closer to its spec.
 type actions struct {
-	create int                        // so many new slots
-	remove []*corev1.PersistentVolume // these unbound volumes
+	create   int                        // so many new slots
+	withdraw int                        // so many slots, as far as nobody has asked for their volumes
+	remove   []*corev1.PersistentVolume // these unbound volumes
 	// surplus reports whether more volumes are unbound than the minimum, which is borne for a while.
 	surplus bool
 }
@@ -22,12 +23,13 @@ type actions struct {
 func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) actions {
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
 	if set.DeletionTimestamp != nil {
-		return actions{remove: c.removable}
+		return actions{remove: c.removable, withdraw: c.slots}
 	}
 	var a actions
-	missing := minimum - c.current - c.slots
+	missing := minimum - c.current - c.coming()
 	// total < maximum for the last of them: the proposal's own total <= maximum creates one too many.
-	a.create = max(0, min(missing, maximum-c.total, slots-c.slots))
+	a.create = max(0, min(missing, maximum-c.total, slots-c.coming(), v1alpha1.MaxSlots-c.slots))
+	a.withdraw = max(0, min(c.coming(), -missing), min(c.slots, c.total-c.leaving-maximum))
 
 	surplus := min(c.unbound()-minimum, len(c.removable))
 	a.surplus = surplus > 0

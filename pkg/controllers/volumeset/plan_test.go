@@ -92,6 +92,7 @@ func TestPlan(t *testing.T) {
 		due     bool
 		create  int
 		remove  string
+		give    int // slots
 	}{
 		"an empty set is filled":                     {set: newSet(3, 10), create: 3},
 		"no more at a time than slots":               {set: newSet(9, 10), create: 4},
@@ -125,6 +126,11 @@ func TestPlan(t *testing.T) {
 		"a bound one that is deleted by hand stays":  {set: newSet(2, 3), volumes: "a:bound:deleting b:available:outdated c:available:outdated", remove: "b"},
 		"a deleted set gives up the unbound ones":    {set: newSet(3, 9, leaving), volumes: "a:available b:bound c:available:retain d:released", remove: "a"},
 		"a deleted set creates none":                 {set: newSet(3, 9, leaving)},
+		"and gives its slots up":                     {set: newSet(3, 9, leaving, making("x", "y")), give: 2},
+		"so does one with a lower minimum":           {set: newSet(1, 9, making("x", "y", "z")), give: 2},
+		"or with enough volumes":                     {set: newSet(2, 9, making("x")), volumes: "a:available b:available", give: 1},
+		"or with a lower maximum":                    {set: newSet(2, 2, making("x", "y")), volumes: "a:bound", give: 1},
+		"or with no minimum":                         {set: newSet(0, 9, making("x")), give: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.set.Spec.MaximumReplicas = max(c.set.Spec.MaximumReplicas, 0)
@@ -132,6 +138,9 @@ func TestPlan(t *testing.T) {
 			got := plan(c.set, census, 4, c.due)
 			if got.create != c.create {
 				t.Errorf("it creates %d, want %d", got.create, c.create)
+			}
+			if got.withdraw != c.give {
+				t.Errorf("it gives up %d slots, want %d", got.withdraw, c.give)
 			}
 			var names []string
 			for _, v := range got.remove {

@@ -6,6 +6,10 @@ type progress struct {
 	open   bool // a request may have made its volume, so that no refusal of a later one proves that there is none
 	made   bool // its PersistentVolume is there, or was, and nobody has asked since
 	taken  int  // how often it was taken from another manager, which may have asked too
+	// withdrawn: it was given up, as nothing can have come of it. That is never taken back: the write that ends the
+	// slot may come late.
+	withdrawn bool
+	stuck     bool // its volume may exist, and the driver refuses it now
 }
 
 // of returns the progress of a slot. The lock is held.
@@ -32,7 +36,7 @@ func (f *filler) inherit(key slotKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.of(key)
-	p.made, p.taken = false, p.taken+1
+	p.made, p.withdrawn, p.taken = false, false, p.taken+1
 }
 
 // taken returns how often a slot was taken from another manager.
@@ -51,27 +55,46 @@ func (f *filler) made(key slotKey, taken int) {
 	p.made = p.taken == taken
 }
 
-// ask notes that a request is about to be sent, and reports whether it is the first: whether a refusal of it proves that there
-// is no volume.
-func (f *filler) ask(key slotKey) (first bool) {
+// ask notes that a request is about to be sent, unless the slot has been given up. It reports whether it is the first:
+// whether a refusal of it proves that there is no volume.
+func (f *filler) ask(key slotKey) (may, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.of(key)
+	if p.withdrawn {
+		return false, false
+	}
 	first, p.open = !p.open && p.taken == 0, true
-	return first
+	return true, first
 }
 
-// refused notes that the first request for a slot was refused, so that nothing came of it.
-func (f *filler) refused(key slotKey) {
+// refused notes that a request for a slot was refused. It gives the slot up if the request was the first, so that
+// nothing came of it, and if no other manager has taken the slot meanwhile.
+func (f *filler) refused(key slotKey, first bool) (ended bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.of(key).open = false
+	p := f.of(key)
+	p.open = !first
+	p.withdrawn = first && p.taken == 0
+	p.stuck = !p.withdrawn
+	return p.withdrawn
 }
 
-// isMade reports whether the PersistentVolume of a slot is there, or was.
-func (f *filler) isMade(key slotKey) bool {
+// withdraw gives a slot up if nobody can have asked for its volume, and reports whether it is given up.
+func (f *filler) withdraw(key slotKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p := f.slots[key]
-	return p != nil && p.made
+	p := f.of(key)
+	p.withdrawn = p.withdrawn || !p.open && !p.made && p.taken == 0
+	return p.withdrawn
+}
+
+// progressOf returns what is known of a slot.
+func (f *filler) progressOf(key slotKey) progress {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p := f.slots[key]; p != nil {
+		return *p
+	}
+	return progress{}
 }

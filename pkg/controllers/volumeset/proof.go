@@ -16,27 +16,42 @@ import (
 // unprovenPause is how long nothing is created when the API server did not say whether it would take a PersistentVolume.
 const unprovenPause = 10 * time.Second
 
-// conclude finds the slots that end: those whose PersistentVolume is there, or was, as this manager itself has made or seen past
-// its cache. A cache alone proves neither: it may show a PersistentVolume that is gone, and whose slot has been asked for again.
+// conclude finds the slots that end: those that were given up, and those whose PersistentVolume is there, or was, as
+// this manager itself has made or seen past its cache. A cache alone proves neither: it may show a PersistentVolume
+// that is gone, and whose slot has been asked for again.
 func (r *reconciler) conclude(ctx context.Context, o *round) error {
 	for _, slot := range o.set.Status.Slots {
-		if slot.Manager != r.filler.identity || !r.filler.isMade(slotKey{set: o.set.Name, slot: slot.Name}) {
+		if slot.Manager != r.filler.identity {
 			continue
 		}
-		if o.census.listed[slot.Name] {
+		switch p := r.filler.progressOf(slotKey{set: o.set.Name, slot: slot.Name}); {
+		case p.withdrawn:
+			o.end(slot.Name)
+		case !p.made:
+		case o.census.listed[slot.Name]:
 			o.ended[slot.Name] = true
-			continue
-		}
-		counts, err := r.counts(ctx, o.set, slot.Name)
-		if err != nil {
-			return err
-		}
-		if !counts {
-			o.ended[slot.Name] = true
-			o.census.slots, o.census.total = o.census.slots-1, o.census.total-1
+		default:
+			counts, err := r.counts(ctx, o.set, slot.Name)
+			if err != nil {
+				return err
+			}
+			if !counts {
+				o.end(slot.Name)
+			}
 		}
 	}
 	return nil
+}
+
+// end ends a slot that has no volume which counts in the set.
+func (o *round) end(name string) {
+	if o.ended[name] {
+		return
+	}
+	o.ended[name] = true
+	if !o.census.listed[name] {
+		o.census.slots, o.census.total = o.census.slots-1, o.census.total-1
+	}
 }
 
 // counts reports whether a PersistentVolume that has been made and was not in the list counts in the set. One that the list is too old
@@ -56,7 +71,7 @@ func (r *reconciler) prove(ctx context.Context, o *round) {
 	if o.actions.create == 0 {
 		return
 	}
-	slot := r.newSlots(o, 1, nil, nil)[len(o.set.Status.Slots)]
+	slot := r.newSlot(o, o.sites[0])
 	asked := csiclient.Volume{Handle: slot.Name, SizeBytes: slot.Template.Spec.Capacity.Value()}
 	err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, slot, asked), client.DryRunAll)
 	switch {
@@ -69,5 +84,5 @@ func (r *reconciler) prove(ctx context.Context, o *round) {
 		o.problem = verdict{reasonUnproven, "the API server does not say whether it would take a PersistentVolume of this template: " + err.Error()}
 		o.wait = unprovenPause
 	}
-	o.actions.create = 0
+	o.actions.create, o.sites = 0, nil
 }

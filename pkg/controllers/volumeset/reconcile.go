@@ -44,6 +44,7 @@ type round struct {
 	census   census
 	ended    map[string]bool // the names of slots that are needed no more
 	actions  actions
+	sites    []place       // of the volumes to be created
 	unusable verdict       // what is wrong with the class
 	problem  verdict       // what keeps the set from creating volumes
 	wait     time.Duration // until the next look, if nothing happens before
@@ -94,6 +95,9 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 			return err
 		}
 	}
+	if err := r.locate(ctx, o); err != nil {
+		return err
+	}
 	r.prove(ctx, o)
 	if err := r.save(ctx, o); err != nil {
 		return err
@@ -119,6 +123,9 @@ func (r *reconciler) survey(ctx context.Context, o *round, from client.Reader) (
 	if err := r.conclude(ctx, o); err != nil {
 		return err
 	}
+	if err := r.reconsider(ctx, o); err != nil {
+		return err
+	}
 	r.plan(o)
 	return nil
 }
@@ -142,6 +149,9 @@ func (r *reconciler) release(ctx context.Context, o *round) error {
 func (r *reconciler) plan(o *round) {
 	due, wait := r.isDue(o.set.Name)
 	o.actions, o.wait = plan(o.set, o.census, r.slots, due), wait
+	if r.withdraw(o, o.actions.withdraw) {
+		o.actions = plan(o.set, o.census, r.slots, due)
+	}
 	if r.bear(o.set.Name, o.actions.surplus) {
 		o.wait = r.patient
 	}
@@ -149,14 +159,8 @@ func (r *reconciler) plan(o *round) {
 		o.actions.create = 0
 		return
 	}
-	f := r.filler.failure(o.set.Name)
-	if f.err == nil {
-		return
-	}
-	o.problem = verdict{reasonRefused, f.err.Error()}
-	o.actions.create = min(o.actions.create, 1) // One shows whether it works again.
-	if pause := f.until.Sub(r.now()); pause > 0 && o.actions.create > 0 {
-		o.actions.create, o.wait = 0, pause
+	if f := r.filler.failuresOf(o.set.Name).last(); f.err != nil {
+		o.problem = verdict{reasonRefused, f.err.Error()}
 	}
 }
 
@@ -167,18 +171,9 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	s.Driver = r.driver.Driver()
 	s.Slots = slices.DeleteFunc(s.Slots, func(slot v1alpha1.VolumeSlot) bool { return o.ended[slot.Name] })
 	r.takeOver(o.set)
-	if number := o.actions.create; number > 0 {
-		all, err := r.places(ctx, o.class)
-		if err != nil {
-			return err
-		}
-		if len(all) == 0 && r.driver.HasTopology() && len(o.class.AllowedTopologies) > 0 {
-			o.problem, o.wait = verdict{reasonNowhere, fmt.Sprintf("no node that runs the driver %s is in a place that the allowedTopologies of StorageClass %s allow",
-				r.driver.Driver(), o.class.Name)}, lastPause
-		} else {
-			s.Slots = r.newSlots(o, number, all, used(o.volumes))
-			o.census.slots, o.census.total = o.census.slots+number, o.census.total+number
-		}
+	for _, where := range o.sites {
+		s.Slots = append(s.Slots, r.newSlot(o, where))
+		o.census.slots, o.census.total = o.census.slots+1, o.census.total+1
 	}
 	write(o.set, o.census, judge(o.set, o.census, o.problem))
 	if equality.Semantic.DeepEqual(before, s) {
@@ -207,6 +202,12 @@ func volumesOf(ctx context.Context, from client.Reader, set *v1alpha1.Persistent
 		volumes[i] = &list.Items[i]
 	}
 	return volumes, nil
+}
+
+// nowhere says that the class allows no place that there is.
+func (r *reconciler) nowhere(o *round) verdict {
+	return verdict{reasonNowhere, fmt.Sprintf("no node that runs the driver %s is in a place that the allowedTopologies of StorageClass %s allow",
+		r.driver.Driver(), o.class.Name)}
 }
 
 // places returns where volumes of the class can be, none for a driver whose volumes can be reached from everywhere.

@@ -263,7 +263,7 @@ func TestRefusalAfterTheVolume(t *testing.T) {
 		t.Fatal("without an API server it succeeds")
 	}
 	driver.err = csiclienttest.Refusals()[0]
-	if _, err := r.filler.attempt(t.Context(), key); err == nil || isRefusal(err) {
+	if _, err := r.filler.attempt(t.Context(), key); err == nil || r.filler.progressOf(key).withdrawn {
 		t.Errorf("the next attempt ends with %v", err)
 	}
 }
@@ -271,14 +271,14 @@ func TestRefusalAfterTheVolume(t *testing.T) {
 // TestOneAfterARefusal checks that a driver that refuses is asked for one volume at a time, and that a new set begins anew.
 func TestOneAfterARefusal(t *testing.T) {
 	r, _ := bench(t, interceptor.Funcs{}, stored(), fast())
-	r.filler.failures["set"] = failure{err: errors.New("no such pool")}
+	r.filler.failures["set"] = failures{place(nil).key(): {err: errors.New("no such pool")}}
 	if set := r.look(t); len(set.Status.Slots) != 1 || reason(set) != reasonRefused {
 		t.Errorf("after a refusal the status is %+v", set.Status)
 	}
 	other, _ := bench(t, interceptor.Funcs{})
-	other.filler.failures["set"] = failure{err: errors.New("no such pool")}
+	other.filler.failures["set"] = failures{place(nil).key(): {err: errors.New("no such pool")}}
 	other.look(t)
-	if f := other.filler.failure("set"); f.err != nil {
+	if f := other.filler.failuresOf("set").last(); f.err != nil {
 		t.Errorf("a set that is gone is remembered: %v", f.err)
 	}
 }
@@ -311,18 +311,18 @@ func TestSlotUntilItIsGone(t *testing.T) {
 	r, driver := bench(t, interceptor.Funcs{}, stored(making("x")), fast())
 	key := slotKey{set: "set", slot: "x"}
 	for range 2 {
-		if gone, err := r.filler.attempt(t.Context(), key); gone || err != nil {
-			t.Fatalf("gone: %t, %v", gone, err)
+		if end, err := r.filler.attempt(t.Context(), key); end.gone || err != nil {
+			t.Fatalf("%+v, %v", end, err)
 		}
 	}
 	r.filler.fill(key)
-	r.filler.note(key, nil, false)
+	r.filler.again(key, outcome{})
 	if !r.filler.slots[key].queued {
 		t.Error("the slot is there, and was given up")
 	}
 	r.look(t) // It sees the PersistentVolume, and takes the slot away.
-	if gone, err := r.filler.attempt(t.Context(), key); !gone || err != nil || driver.created != 1 {
-		t.Errorf("gone: %t, %v; %d requests", gone, err, driver.created)
+	if end, err := r.filler.attempt(t.Context(), key); !end.gone || err != nil || driver.created != 1 {
+		t.Errorf("%+v, %v; %d requests", end, err, driver.created)
 	}
 }
 

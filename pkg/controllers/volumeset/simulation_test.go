@@ -48,10 +48,15 @@ func TestSimulationRepeats(t *testing.T) {
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(1_000_000, 0)}
+	w := &world{
+		Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(1_000_000, 0), owner: map[string]string{}, taken: map[string]bool{},
+	}
 	w.api = newStore(w.now)
-	w.driver = &driver{w: w, volumes: map[string]string{}}
-	w.mild = w.IntN(3) == 0
+	w.driver = newDriver(w)
+	w.mild, w.zones = w.IntN(3) == 0, w.IntN(2) == 0
+	if w.zones && w.IntN(3) == 0 {
+		w.driver.full = "a"
+	}
 	minimum := 1 + w.Int32N(6)
 	set := stored()
 	set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = minimum, minimum+w.Int32N(4)
@@ -78,12 +83,27 @@ func (w *world) live(steps int) {
 	for _, m := range w.managers[:len(w.managers)-1] {
 		m.kill()
 	}
+	if w.IntN(4) == 0 {
+		w.fillUp()
+	}
 	for range 10_000 {
 		if !w.settle() || w.broken != "" {
 			break
 		}
 	}
 	w.atRest()
+}
+
+// fillUp is the end of a set whose driver has no room for any volume more.
+func (w *world) fillUp() {
+	w.note("the driver is full, and the set is deleted")
+	w.driver.full = allZones
+	for range 300 {
+		w.settle()
+	}
+	if w.api.set() != nil {
+		_ = w.api.delete(sets, "set", nil)
+	}
 }
 
 // settle lets what was begun go on, and reports whether there was anything.
@@ -112,6 +132,11 @@ func (w *world) wait() bool {
 	m := w.managers[0]
 	next := m.wake
 	for _, key := range m.queue.waiting {
+		if set := w.api.set(); set != nil {
+			if slot := slotOf(set, key.slot); slot != nil && w.isStuck(*slot) {
+				continue // It waits for ever.
+			}
+		}
 		if due := m.queue.due[key]; next.IsZero() || due.Before(next) {
 			next = due
 		}
@@ -130,7 +155,15 @@ func (w *world) atRest() {
 	}
 	w.check()
 	set, all := w.api.set(), w.api.volumes()
-	if m := w.managers[0]; len(w.tasks)+len(m.queue.waiting)+len(m.leaving) > 0 || !m.wake.IsZero() {
+	stuck := 0
+	if set != nil {
+		for _, slot := range set.Status.Slots {
+			if w.isStuck(slot) {
+				stuck++
+			}
+		}
+	}
+	if m := w.managers[0]; len(w.tasks)+len(m.queue.waiting)+len(m.leaving) > stuck || !m.wake.IsZero() {
 		w.violate("IT NEVER RESTS: %d tasks, %d slots, %d removals", len(w.tasks), len(m.queue.waiting), len(m.leaving))
 		return
 	}
@@ -140,6 +173,9 @@ func (w *world) atRest() {
 				w.violate("A DELETED SET LEFT %s", v.Name)
 			}
 		}
+		return
+	}
+	if set.DeletionTimestamp != nil && stuck > 0 && stuck == len(set.Status.Slots) {
 		return
 	}
 	if set.DeletionTimestamp != nil {
@@ -154,7 +190,7 @@ func (w *world) atRest() {
 	}
 	c := count(set, counted)
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
-	if want := min(minimum, max(c.ready, maximum-(c.total-c.ready))); c.ready < want || c.slots > 0 {
+	if want := min(minimum, max(c.ready, maximum-(c.total-c.ready))); c.ready < want || c.slots > stuck {
 		w.violate("NOT FILLED at rest: %d are ready, want %d: %+v", c.ready, want, c)
 	}
 }

@@ -41,21 +41,11 @@ func slotClass(class *storagev1.StorageClass) (v1alpha1.SlotClass, error) {
 // newName is a name that was never used, and never will be again.
 func newName() string { return "pvs-" + uuid.NewString() }
 
-// newSlots returns the set's slots with so many more, which this manager will ask for. Places are those that volumes can be in, none for a driver without
-// topology; used are those of the unbound volumes.
-func (r *reconciler) newSlots(o *round, number int, places, used []place) []v1alpha1.VolumeSlot {
-	all := slices.Clone(o.set.Status.Slots)
-	for _, slot := range all {
-		used = append(used, slot.Segments)
+// newSlot is a slot in the place, which this manager will ask for.
+func (r *reconciler) newSlot(o *round, where place) v1alpha1.VolumeSlot {
+	return v1alpha1.VolumeSlot{
+		Name: r.name(), Manager: r.filler.identity, Template: o.set.Spec.Template, Class: o.settings, Segments: where,
 	}
-	for range number {
-		segments := spread(places, used)
-		used = append(used, segments)
-		all = append(all, v1alpha1.VolumeSlot{
-			Name: r.name(), Manager: r.filler.identity, Template: o.set.Spec.Template, Class: o.settings, Segments: segments,
-		})
-	}
-	return all
 }
 
 // takeOver makes the slots of another manager this one's. What that one has asked for is not known, so that from now on nothing but

@@ -26,8 +26,11 @@ type world struct {
 	clock    time.Time
 	calm     bool // nothing happens any more, and nothing fails
 	mild     bool // the driver and the API server do not fail, and one manager leads
+	zones    bool // the driver has a topology of two zones
 	steps    int
-	slots    int // that were named
+	owner    map[string]string // of slots
+	taken    map[string]bool   // slots that a second manager has had
+	slots    int               // that were named
 	log      []string
 	broken   string // the first violation
 }
@@ -146,6 +149,7 @@ func (w *world) mustBeUnbound(v *corev1.PersistentVolume) {
 
 // check holds the world against what must be true at any time.
 func (w *world) check() {
+	w.watch()
 	for name, handle := range w.driver.volumes {
 		v, _ := w.api.live[volumes][name].(*corev1.PersistentVolume)
 		if (v == nil || v.Spec.CSI.VolumeHandle != handle) && !w.hasSlot(name) {
@@ -158,6 +162,27 @@ func (w *world) check() {
 			w.violate("A VOLUME IS LOST: the PersistentVolume %s is of %s, and that is not there", v.Name, v.Spec.CSI.VolumeHandle)
 		}
 	}
+}
+
+// watch notes which slots go from one manager to another.
+func (w *world) watch() {
+	set := w.api.set()
+	if set == nil {
+		return
+	}
+	for _, slot := range set.Status.Slots {
+		if before, ok := w.owner[slot.Name]; ok && before != slot.Manager {
+			w.taken[slot.Name] = true
+		}
+		w.owner[slot.Name] = slot.Manager
+	}
+}
+
+// isStuck reports whether nothing but a proof that nobody has could end a slot: its volume may exist for all that its
+// manager knows, and the driver has no room for it.
+func (w *world) isStuck(slot v1alpha1.VolumeSlot) bool {
+	isOpen := w.driver.open[slot.Name] || w.taken[slot.Name]
+	return isOpen && w.driver.volumes[slot.Name] == "" && w.driver.isFull(slot.Segments)
 }
 
 // step lets something happen, drawn from all that can.

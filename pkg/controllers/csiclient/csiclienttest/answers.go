@@ -7,12 +7,17 @@ import (
 
 // Refusals are answers after which nothing exists, unless an earlier request made it.
 func Refusals() []error {
-	return answers(codes.Internal, codes.PermissionDenied, codes.Unauthenticated, codes.Unknown, codes.Unimplemented, codes.InvalidArgument)
+	return append(answers(
+		codes.Internal, codes.PermissionDenied, codes.Unauthenticated, codes.Unknown, codes.Unimplemented, codes.InvalidArgument,
+	), Full())
 }
+
+// Full is the refusal of a driver that has no room.
+func Full() error { return status.Error(codes.ResourceExhausted, "there is no room") }
 
 // Open are answers that leave open what became of a request.
 func Open() []error {
-	return answers(codes.DeadlineExceeded, codes.Unavailable, codes.Canceled, codes.ResourceExhausted)
+	return answers(codes.DeadlineExceeded, codes.Unavailable, codes.Canceled)
 }
 
 // Busy is the answer while another request of the same name is at work.

@@ -1,0 +1,85 @@
+package volumeset
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// withdraw gives up the slots that are needed no more, and reports whether there were any. The last ones go first. One
+// whose volume may exist stays until a proof ends it.
+func (r *reconciler) withdraw(o *round, number int) (any bool) {
+	for _, slot := range slices.Backward(o.set.Status.Slots) {
+		if number > 0 && r.giveUp(o, slot) {
+			any, number = true, number-1
+		}
+	}
+	return any
+}
+
+// giveUp ends a slot if it is this manager's, and nobody can have asked for its volume.
+func (r *reconciler) giveUp(o *round, slot v1alpha1.VolumeSlot) bool {
+	key := slotKey{set: o.set.Name, slot: slot.Name}
+	if slot.Manager != r.filler.identity || o.ended[slot.Name] || !r.filler.withdraw(key) {
+		return false
+	}
+	o.end(slot.Name)
+	return true
+}
+
+// reconsider gives up the slots whose place is gone, so that their volumes are placed anew. It counts those that stay
+// and will not have their volume soon: others are made in their stead, if the maximum allows.
+func (r *reconciler) reconsider(ctx context.Context, o *round) error {
+	if len(o.set.Status.Slots) == 0 {
+		return nil
+	}
+	all, err := r.places(ctx, o.class)
+	if err != nil {
+		return err
+	}
+	for _, slot := range o.set.Status.Slots {
+		isNowhere := len(all) > 0 && len(slot.Segments) > 0 &&
+			!slices.ContainsFunc(all, func(p place) bool { return place(slot.Segments).within(p) })
+		if isNowhere && r.giveUp(o, slot) || o.ended[slot.Name] || o.census.listed[slot.Name] {
+			continue
+		}
+		if isNowhere || r.filler.progressOf(slotKey{set: o.set.Name, slot: slot.Name}).stuck {
+			o.census.stuck++
+		}
+	}
+	return nil
+}
+
+// locate chooses the places of new volumes. A place where the driver failed is given one at a time, and none for a
+// while after a refusal.
+func (r *reconciler) locate(ctx context.Context, o *round) error {
+	if o.actions.create == 0 {
+		return nil
+	}
+	from, err := r.places(ctx, o.class)
+	if err != nil {
+		return err
+	}
+	if len(from) == 0 && r.driver.HasTopology() && len(o.class.AllowedTopologies) > 0 {
+		o.problem, o.wait, o.actions.create = r.nowhere(o), lastPause, 0
+		return nil
+	}
+	if len(from) == 0 {
+		from = []place{nil} // anywhere
+	}
+	taken := used(o.volumes)
+	for _, slot := range o.set.Status.Slots {
+		if !o.ended[slot.Name] {
+			taken = append(taken, slot.Segments)
+		}
+	}
+	failed, now := r.filler.failuresOf(o.set.Name), r.now()
+	room := func(p place) int { return failed.room(p, now, o.actions.create) }
+	o.sites = choose(from, taken, o.actions.create, room)
+	if pause := failed.pause(now); len(o.sites) < o.actions.create && pause > 0 {
+		o.wait = pause
+	}
+	o.actions.create = len(o.sites)
+	return nil
+}
