@@ -150,7 +150,7 @@ type PersistentVolumeSetStatus struct {
 	// +optional
 	BoundReplicas int32 `json:"boundReplicas"`
 
-	// UnboundReplicas is the number of volumes that a claim can bind to now.
+	// UnboundReplicas is the number of volumes that a claim of the template's class, size and modes can bind to now.
 	//
 	// +optional
 	UnboundReplicas int32 `json:"unboundReplicas"`

@@ -1,6 +1,8 @@
 package volumeset
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -11,18 +13,23 @@ import (
 type census struct {
 	total    int // all PersistentVolumes, and the slots that have none yet
 	bound    int // bound to a claim, or being bound
-	ready    int // a claim can bind to them now
+	ready    int // a claim of the template can bind to them now
 	fresh    int // Kubernetes has not looked at them yet
 	deleting int
 	leaving  int // of those that are being deleted, the ones that no claim keeps
 	slots    int // slots without a PersistentVolume
 	stuck    int // of the slots, those whose volume may exist, and will not come soon
 
-	// current are unbound volumes that are as the template says, or not ours to replace; outdated are ours, of an earlier template.
+	// current are unbound volumes that claims of the template can bind to, but for the set's own of an earlier template.
 	current int
+	unfit   int // unbound, and of another class, size or mode than claims of the template want
 	// removable are the unbound volumes that the set may delete.
 	removable []*corev1.PersistentVolume
-	outdated  int
+	// outdated are those of the removable that are of an earlier template, and obsolete those of them that are unfit.
+	outdated, obsolete int
+	// retained are unbound ones of an earlier template that the set may not delete; claims can bind to those of them
+	// that linger.
+	retained, lingering int
 	// listed are the names of slots whose PersistentVolume is among the volumes.
 	listed map[string]bool
 }
@@ -60,23 +67,64 @@ func (c *census) add(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolu
 	case v.Spec.ClaimRef != nil:
 		c.bound++
 		return
-	case v.Status.Phase == corev1.VolumeAvailable:
+	}
+	c.addUnbound(set, v, digest)
+}
+
+func (c *census) addUnbound(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, digest string) {
+	isSeen, isFit, isOld := v.Status.Phase == corev1.VolumeAvailable, fits(set.Spec.Template.Spec, v), isOutdated(set, v, digest)
+	switch {
+	case !isFit:
+		c.unfit++
+	case isSeen:
 		c.ready++
 	default:
 		c.fresh++
 	}
-	if !removable(set, v) {
+	if isFit && !isOld {
 		c.current++
+	}
+	isOurs := removable(set, v)
+	if isOld && !isOurs {
+		c.retained++
+		if isFit {
+			c.lingering++
+		}
+	}
+	if !isOurs || !isSeen { // Until Kubernetes has looked at it, a claim that names it may be on its way.
 		return
 	}
-	if v.Status.Phase == corev1.VolumeAvailable { // Until Kubernetes has looked at it, a claim that names it may be on its way.
-		c.removable = append(c.removable, v)
-	}
-	if v.Annotations[v1alpha1.TemplateAnnotation] == digest {
-		c.current++
-	} else {
+	c.removable = append(c.removable, v)
+	if isOld {
 		c.outdated++
 	}
+	if isOld && !isFit {
+		c.obsolete++
+	}
+}
+
+// isOutdated reports whether the set has made a volume from an earlier template.
+func isOutdated(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, digest string) bool {
+	return v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) && v.Annotations[v1alpha1.TemplateAnnotation] != digest
+}
+
+// fits reports whether a claim of the template's class, size and modes can bind to a volume.
+func fits(wanted v1alpha1.PersistentVolumeTemplateSpec, v *corev1.PersistentVolume) bool {
+	for _, mode := range wanted.AccessModes {
+		if !slices.Contains(v.Spec.AccessModes, mode) {
+			return false
+		}
+	}
+	return v.Spec.StorageClassName == wanted.StorageClassName && v.Spec.Capacity.Storage().Cmp(wanted.Capacity) >= 0 &&
+		modeOf(v.Spec.VolumeMode) == modeOf(&wanted.VolumeMode)
+}
+
+// modeOf is a volume's mode: Filesystem if none is given.
+func modeOf(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
+	if mode == nil || *mode == "" {
+		return corev1.PersistentVolumeFilesystem
+	}
+	return *mode
 }
 
 // coming is the number of slots whose volumes are to be expected.

@@ -24,7 +24,7 @@ func (p place) key() string { return fmt.Sprint(map[string]string(p)) }
 // last returns the latest failure; its error is nil when nothing is wrong.
 func (f failures) last() (latest failure) {
 	for _, one := range f {
-		if latest.err == nil || one.at.After(latest.at) {
+		if order := one.at.Compare(latest.at); latest.err == nil || order > 0 || order == 0 && one.slot > latest.slot {
 			latest = one
 		}
 	}

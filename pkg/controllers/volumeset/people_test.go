@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -29,6 +29,9 @@ func (w *world) happen() {
 		set.Spec.MinimumReplicas = min(set.Spec.MaximumReplicas, w.Int32N(5))
 	case 2:
 		set.Spec.Template.Metadata.Annotations = map[string]string{"at": fmt.Sprint(w.steps)}
+		if w.IntN(3) == 0 {
+			set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		}
 	case 3:
 		w.foreign()
 		return
@@ -53,7 +56,11 @@ func (w *world) happen() {
 
 // foreign is a volume with the set's labels that somebody made by hand.
 func (w *world) foreign() {
-	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("foreign-", w.steps), Labels: map[string]string{"pool": "a"}}}
+	v := &corev1.PersistentVolume{}
+	v.Name, v.Labels = fmt.Sprint("foreign-", w.steps), map[string]string{"pool": "a"}
+	v.Spec.StorageClassName = []string{"fast", "slow"}[w.IntN(2)]
+	v.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	w.note("somebody makes %s", v.Name)
 	w.api.put(v)
 }
@@ -65,7 +72,7 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 		v.Status.Phase = corev1.VolumeAvailable
 	case v.Spec.ClaimRef != nil && v.Status.Phase == corev1.VolumeAvailable:
 		v.Status.Phase = corev1.VolumeBound
-	case v.Status.Phase == corev1.VolumeReleased && v.DeletionTimestamp == nil:
+	case v.Status.Phase == corev1.VolumeReleased && v.DeletionTimestamp == nil && !isRetained(v):
 		if v.Spec.CSI != nil {
 			w.driver.delete(v.Spec.CSI.VolumeHandle)
 		}
@@ -80,6 +87,10 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 	return true
 }
 
+func isRetained(v *corev1.PersistentVolume) bool {
+	return v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+}
+
 func (w *world) people(v *corev1.PersistentVolume) {
 	number := w.IntN(20)
 	switch {
@@ -92,6 +103,9 @@ func (w *world) people(v *corev1.PersistentVolume) {
 	case number == 16:
 		w.note("somebody deletes %s", v.Name)
 		_ = w.api.delete(volumes, v.Name, nil)
+		if isRetained(v) && v.Spec.CSI != nil {
+			w.driver.delete(v.Spec.CSI.VolumeHandle) // The volume too.
+		}
 		return
 	case number == 17:
 		v.Labels = map[string]string{"pool": "b"}

@@ -31,15 +31,17 @@ func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) acti
 	a.create = max(0, min(missing, maximum-c.total, slots-c.coming(), v1alpha1.MaxSlots-c.slots))
 	a.withdraw = max(0, min(c.coming(), -missing), min(c.slots, c.total-c.leaving-maximum))
 
-	surplus := min(c.unbound()-minimum, len(c.removable))
+	// What the set keeps is of this template: the lingering ones are no reason to give up others.
+	surplus := max(0, min(c.unbound()-c.lingering-minimum, len(c.removable)-c.obsolete))
 	a.surplus = surplus > 0
+	if !due {
+		surplus = min(surplus, c.outdated-c.obsolete)
+	}
 	switch {
 	case c.total-c.leaving > maximum:
 		a.remove = take(c.removable, c.total-c.leaving-maximum, bySize)
-	case missing <= 0 && due:
-		a.remove = take(c.removable, surplus, outdatedFirst(set))
-	case missing <= 0:
-		a.remove = take(c.removable, min(c.outdated, surplus), outdatedFirst(set))
+	case missing <= 0: // The obsolete ones are nothing to claims of the template.
+		a.remove = take(c.removable, c.obsolete+surplus, outdatedFirst(set))
 	case c.outdated > 0 && c.slots == 0 && c.leaving == 0 && c.total >= maximum:
 		a.remove = take(c.removable, 1, outdatedFirst(set)) // It makes room for its successor.
 	}
@@ -58,14 +60,17 @@ func bySize(a, b *corev1.PersistentVolume) int {
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// outdatedFirst puts volumes of earlier templates before all others.
+// outdatedFirst puts volumes of earlier templates before all others, and before these the ones that are unfit now.
 func outdatedFirst(set *v1alpha1.PersistentVolumeSet) func(a, b *corev1.PersistentVolume) int {
 	digest := templateDigest(set.Spec.Template)
 	rank := func(v *corev1.PersistentVolume) int {
-		if v.Annotations[v1alpha1.TemplateAnnotation] != digest {
-			return 0
+		switch {
+		case !isOutdated(set, v, digest):
+			return 2
+		case fits(set.Spec.Template.Spec, v):
+			return 1
 		}
-		return 1
+		return 0
 	}
 	return func(a, b *corev1.PersistentVolume) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), bySize(a, b)) }
 }

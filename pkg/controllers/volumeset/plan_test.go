@@ -80,6 +80,10 @@ func describe(t *testing.T, pv *corev1.PersistentVolume, what string) {
 		pv.Annotations[v1alpha1.VolumeSetAnnotation] = "another"
 	case "retain":
 		pv.Spec.PersistentVolumeReclaimPolicy, pv.Finalizers = corev1.PersistentVolumeReclaimRetain, nil
+	case "slow":
+		pv.Spec.StorageClassName = "slow"
+	case "block":
+		pv.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 	default:
 		pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse(what)
 	}
@@ -119,6 +123,14 @@ func TestPlan(t *testing.T) {
 		"an outdated surplus goes at once":           {set: newSet(1, 9), volumes: "a:available:outdated:1Gi b:available", remove: "a"},
 		"outdated ones are replaced first":           {set: newSet(2, 9), volumes: "a:available:outdated b:available:outdated", create: 2},
 		"and go as successors come":                  {set: newSet(2, 9), volumes: "a:available:outdated b:available:outdated c:available d:fresh", remove: "a b"},
+		"retained ones are replaced too":             {set: newSet(2, 9), volumes: "a:available:outdated:retain b:available", create: 1},
+		"and stay":                                   {set: newSet(1, 9), volumes: "a:available:outdated:retain b:available", due: true},
+		"those of another class are nobody's":        {set: newSet(2, 9), volumes: "a:available:slow:other b:available:block:other", create: 2},
+		"nor are smaller ones, larger ones are":      {set: newSet(2, 9), volumes: "a:available:512Mi:other b:available:2Gi:other", create: 1},
+		"they count against the maximum":             {set: newSet(2, 2), volumes: "a:available:slow:other b:available:block:other"},
+		"outdated ones of another class go":          {set: newSet(2, 9), volumes: "a:available:outdated:slow b:available c:available", remove: "a"},
+		"but not before their successors are begun":  {set: newSet(1, 9), volumes: "a:available:outdated:slow", create: 1},
+		"a fresh outdated one costs no current one":  {set: newSet(1, 9), volumes: "a:fresh:outdated b:available"},
 		"in a full set one makes room":               {set: newSet(2, 2), volumes: "a:available:outdated b:available:outdated", remove: "a"},
 		"bound outdated ones stay":                   {set: newSet(0, 9), volumes: "a:bound:outdated"},
 		"what is being deleted is not counted twice": {set: newSet(0, 2), volumes: "a:deleting b:available c:available d:available:2Gi", remove: "d"},
@@ -174,6 +186,28 @@ func TestFate(t *testing.T) {
 		}
 		if got := fate(v); got != want {
 			t.Errorf("%s: %d, want %d", words, got, want)
+		}
+	}
+}
+
+// TestCondition checks what the condition says of a set that is full, or rolls.
+func TestCondition(t *testing.T) {
+	for name, c := range map[string]struct {
+		set           *v1alpha1.PersistentVolumeSet
+		volumes, says string
+	}{
+		"enough":                            {newSet(1, 9), "a:available", reasonFilled},
+		"enough, and old ones stay":         {newSet(1, 9), "a:available b:available:outdated:retain", reasonFilled},
+		"old ones, and room":                {newSet(1, 9), "a:available:outdated:retain", reasonRolling},
+		"old ones without room that go":     {newSet(1, 1), "a:available:outdated", reasonRolling},
+		"old ones without room that stay":   {newSet(1, 1), "a:available:outdated:retain", reasonRetained},
+		"only those of another class":       {newSet(1, 9), "a:available:slow:other", reasonFilling},
+		"and no room beside them":           {newSet(1, 1), "a:available:slow:other", reasonMaximum},
+		"a successor that Kubernetes sees":  {newSet(1, 9), "a:available:outdated:retain b:fresh", reasonFilled},
+		"a successor that is being created": {newSet(1, 9, making("x")), "a:available:outdated:retain", reasonRolling},
+	} {
+		if got := judge(c.set, count(c.set, described(t, c.set, c.volumes)), verdict{}); got.reason != c.says {
+			t.Errorf("%s: %+v, want %s", name, got, c.says)
 		}
 	}
 }

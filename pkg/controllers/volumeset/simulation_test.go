@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
@@ -60,6 +61,9 @@ func newWorld(seed uint64) *world {
 	minimum := 1 + w.Int32N(6)
 	set := stored()
 	set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = minimum, minimum+w.Int32N(4)
+	if w.IntN(4) == 0 {
+		set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
 	_ = w.api.create(fast(), false)
 	_ = w.api.create(set, false)
 	w.lead()
@@ -133,7 +137,7 @@ func (w *world) wait() bool {
 	next := m.wake
 	for _, key := range m.queue.waiting {
 		if set := w.api.set(); set != nil {
-			if slot := slotOf(set, key.slot); slot != nil && w.isStuck(*slot) {
+			if slot := slotOf(set, key.slot); slot != nil && w.isStuck(*slot) && m.sets.filler.progressOf(key).stuck {
 				continue // It waits for ever.
 			}
 		}
@@ -169,7 +173,8 @@ func (w *world) atRest() {
 	}
 	if set == nil {
 		for _, v := range all {
-			if v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.Spec.CSI != nil && v.Labels["pool"] == "a" {
+			isKept := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+			if !isKept && v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.Spec.CSI != nil && v.Labels["pool"] == "a" {
 				w.violate("A DELETED SET LEFT %s", v.Name)
 			}
 		}
@@ -190,7 +195,24 @@ func (w *world) atRest() {
 	}
 	c := count(set, counted)
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
-	if want := min(minimum, max(c.ready, maximum-(c.total-c.ready))); c.ready < want || c.slots > stuck {
-		w.violate("NOT FILLED at rest: %d are ready, want %d: %+v", c.ready, want, c)
+	fresh := upToDate(set, counted)
+	if want := min(minimum, max(fresh, maximum-(c.total-fresh))); fresh < want || c.slots > stuck {
+		w.violate("NOT FILLED at rest: %d are ready and of the template, want %d: %+v", fresh, want, c)
 	}
+	if isFilled := set.Status.Conditions[0].Reason == reasonFilled; isFilled != (fresh >= minimum) {
+		w.violate("THE CONDITION IS UNTRUE: %d of %d are ready and of the template: %+v", fresh, minimum, set.Status.Conditions)
+	}
+}
+
+// upToDate is the number of volumes that claims of the template can bind to, but for the set's own of an earlier one.
+func upToDate(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVolume) (number int) {
+	for _, v := range volumes {
+		isOwn := v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID)
+		isUnbound := v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil
+		isOld := isOwn && v.Annotations[v1alpha1.TemplateAnnotation] != templateDigest(set.Spec.Template)
+		if isUnbound && !isOld && v.Spec.StorageClassName == set.Spec.Template.Spec.StorageClassName {
+			number++
+		}
+	}
+	return number
 }

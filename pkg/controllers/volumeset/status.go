@@ -13,6 +13,8 @@ import (
 // The reasons of the condition Ready.
 const (
 	reasonFilled        = "Filled"
+	reasonRolling       = "Rolling"
+	reasonRetained      = "RetainedOutdated"
 	reasonFilling       = "Filling"
 	reasonMaximum       = "MaximumReached"
 	reasonRefused       = "CreationFailed"
@@ -31,16 +33,39 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
 	missing := minimum - c.ready
 	switch {
+	case missing <= 0 && c.current >= minimum:
+		return verdict{reasonFilled, fmt.Sprintf("%d volumes are ready; %d are wanted%s", c.ready, minimum, leftover(c))}
 	case missing <= 0:
-		return verdict{reasonFilled, fmt.Sprintf("%d volumes are ready; %d are wanted", c.ready, minimum)}
+		return rolling(c, minimum, maximum, problem)
 	case problem.reason != "":
 		return problem
 	case c.slots == 0 && c.fresh == 0 && c.total >= maximum:
-		others := c.total - c.bound - c.unbound() - c.deleting
-		return verdict{reasonMaximum, fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed, %d being deleted;"+
-			" raise maximumReplicas, or delete PersistentVolumes that nobody needs", c.ready, minimum, c.total, maximum, c.bound, others, c.deleting)}
+		others := c.total - c.bound - c.unbound() - c.unfit - c.deleting
+		return verdict{reasonMaximum, fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed,"+
+			" %d of another class, size or mode, %d being deleted; raise maximumReplicas, or delete PersistentVolumes that nobody needs%s",
+			c.ready, minimum, c.total, maximum, c.bound, others, c.unfit, c.deleting, leftover(c))}
 	}
 	return verdict{reasonFilling, fmt.Sprintf("%d volumes are ready, %d are wanted, and %d are being created", c.ready, minimum, c.slots+c.fresh)}
+}
+
+// rolling says how far a changed template is, while enough volumes of earlier ones are ready.
+func rolling(c census, minimum, maximum int, problem verdict) verdict {
+	begin := fmt.Sprintf("%d volumes are ready, and %d of %d are of this template", c.ready, c.current, minimum)
+	switch {
+	case problem.reason != "":
+		return verdict{reasonRolling, begin + "; no more are created: " + problem.message}
+	case c.slots == 0 && c.outdated == 0 && c.deleting == 0 && c.total >= maximum:
+		return verdict{reasonRetained, fmt.Sprintf("%s%s, or raise maximumReplicas: there are %d of at most %d", begin, leftover(c), c.total, maximum)}
+	}
+	return verdict{reasonRolling, fmt.Sprintf("%s; %d are being created", begin, c.slots)}
+}
+
+// leftover names the volumes of earlier templates that stay.
+func leftover(c census) string {
+	if c.retained == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d unbound ones are of an earlier template and of policy Retain, so that the set does not delete them: delete them by hand", c.retained)
 }
 
 // write puts a census and a verdict into the status.
@@ -53,7 +78,7 @@ func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message, ObservedGeneration: set.Generation,
 	}
-	if v.reason == reasonFilled {
+	if v.reason == reasonFilled || v.reason == reasonRolling || v.reason == reasonRetained {
 		condition.Status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&s.Conditions, condition)
