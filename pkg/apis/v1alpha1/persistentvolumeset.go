@@ -179,6 +179,15 @@ type PersistentVolumeSetStatus struct {
 	// +optional
 	Slots []VolumeSlot `json:"slots,omitempty"`
 
+	// Orders are what the volumes of the slots are made from. Slots that were written with the same template and class
+	// share one.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Orders []VolumeOrder `json:"orders,omitempty"`
+
 	// Conditions of the set. Ready says whether the minimum is met and, if not, why.
 	//
 	// +kubebuilder:validation:MaxItems=8
@@ -188,8 +197,8 @@ type PersistentVolumeSetStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// VolumeSlot is the intent to create one volume. It repeats all that the driver is asked for, since a repeated request must be
-// the same when template or class have changed or gone meanwhile.
+// VolumeSlot is the intent to create one volume. Its order has all that the driver is asked for, since a repeated
+// request must be the same when template or class have changed or gone meanwhile.
 type VolumeSlot struct {
 	// Name of the PersistentVolume, and of the volume at the driver. It is never used twice.
 	Name string `json:"name"`
@@ -201,17 +210,39 @@ type VolumeSlot struct {
 	// +optional
 	Manager string `json:"manager,omitempty"`
 
-	// Template as it was when the slot was written.
-	Template PersistentVolumeTemplate `json:"template"`
+	// Order is the name of the order that the volume is made from.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Order string `json:"order,omitempty"`
 
-	// Class is what the StorageClass said when the slot was written.
-	Class SlotClass `json:"class"`
+	// Template is what managers before there were orders wrote; the next one makes an order of it.
+	//
+	// +optional
+	Template *PersistentVolumeTemplate `json:"template,omitempty"`
+
+	// Class is what managers before there were orders wrote; the next one makes an order of it.
+	//
+	// +optional
+	Class *SlotClass `json:"class,omitempty"`
 
 	// Segments is the place that the volume is asked for; empty for a driver without topology.
 	//
 	// +kubebuilder:validation:MaxProperties=8
 	// +optional
 	Segments map[string]string `json:"segments,omitempty"`
+}
+
+// VolumeOrder is what volumes are made from.
+type VolumeOrder struct {
+	// Name is a digest of the rest.
+	Name string `json:"name"`
+
+	// Template as it was when a slot was written.
+	Template PersistentVolumeTemplate `json:"template"`
+
+	// Class is what the StorageClass said when a slot was written.
+	Class SlotClass `json:"class"`
 }
 
 // SlotClass is the part of a StorageClass that a volume depends on.

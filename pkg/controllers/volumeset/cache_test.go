@@ -2,6 +2,7 @@ package volumeset
 
 import (
 	"context"
+	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -124,6 +125,12 @@ type statusWriter struct {
 }
 
 func (s statusWriter) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
+	if w := s.c.m.w; w.text != "" {
+		text, err := json.Marshal(object)
+		if err != nil || len(text) > 3<<19 {
+			w.violate("ETCD TAKES NO SET of %d bytes (%v)", len(text), err)
+		}
+	}
 	return s.c.write("status", func() error { return s.c.m.w.api.update(object, true) })
 }
 

@@ -31,7 +31,7 @@ func (r *reconciler) readClass(ctx context.Context, o *round) error {
 	if unusable != nil {
 		o.unusable = verdict{reasonClassUnusable, unusable.Error()}
 	}
-	o.settings = settings
+	o.order = newOrder(o.set.Spec.Template, settings)
 	return nil
 }
 

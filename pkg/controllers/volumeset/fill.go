@@ -159,12 +159,16 @@ func (f *filler) create(
 	key := slotKey{set: set.Name, slot: slot.Name}
 	call, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
+	order, err := orderOf(set, slot)
+	if err != nil {
+		return end, err
+	}
 	may, first := f.ask(key)
 	if !may {
 		return end, nil
 	}
 	end = outcome{asked: true, first: first, place: slot.Segments}
-	volume, cause := f.driver.Create(call, request(slot))
+	volume, cause := f.driver.Create(call, request(slot, order))
 	if cause != nil {
 		err = fmt.Errorf("the driver did not create %s: %s", slot.Name, csiclient.Message(cause))
 		if end.refused = csiclient.IsFinal(cause); end.refused && !f.refused(key, first) {
@@ -173,7 +177,7 @@ func (f *filler) create(
 		return end, err
 	}
 	end.made = true
-	err = f.client.Create(ctx, persistentVolume(f.driver.Driver(), set, slot, volume))
+	err = f.client.Create(ctx, persistentVolume(f.driver.Driver(), set, slot.Name, order, volume))
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return end, fmt.Errorf("the PersistentVolume of %s was not created: %w", slot.Name, err)
 	}

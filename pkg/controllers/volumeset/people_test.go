@@ -28,7 +28,7 @@ func (w *world) happen() {
 	case 1:
 		set.Spec.MinimumReplicas = min(set.Spec.MaximumReplicas, w.Int32N(5))
 	case 2:
-		set.Spec.Template.Metadata.Annotations = map[string]string{"at": fmt.Sprint(w.steps)}
+		set.Spec.Template.Metadata.Annotations = map[string]string{"at": fmt.Sprint(w.steps), "text": w.text}
 		if w.IntN(3) == 0 {
 			set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 		}

@@ -31,7 +31,9 @@ func newSet(minimum, maximum int32, change ...func(*v1alpha1.PersistentVolumeSet
 func making(names ...string) func(*v1alpha1.PersistentVolumeSet) {
 	return func(set *v1alpha1.PersistentVolumeSet) {
 		for _, name := range names {
-			set.Status.Slots = append(set.Status.Slots, v1alpha1.VolumeSlot{Name: name, Manager: "manager", Template: set.Spec.Template})
+			order := newOrder(set.Spec.Template, v1alpha1.SlotClass{})
+			addOrder(set, order)
+			set.Status.Slots = append(set.Status.Slots, v1alpha1.VolumeSlot{Name: name, Manager: "manager", Order: order.Name})
 		}
 	}
 }
@@ -45,8 +47,7 @@ func described(t *testing.T, set *v1alpha1.PersistentVolumeSet, words string) (a
 	t.Helper()
 	for i, word := range strings.Fields(words) {
 		parts := strings.Split(word, ":")
-		slot := v1alpha1.VolumeSlot{Name: parts[0], Template: set.Spec.Template}
-		pv := persistentVolume("driver", set, slot, volumeOf(1<<30))
+		pv := persistentVolume("driver", set, parts[0], newOrder(set.Spec.Template, v1alpha1.SlotClass{}), volumeOf(1<<30))
 		pv.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
 		for _, what := range parts[1:] {
 			describe(t, pv, what)

@@ -71,9 +71,9 @@ func (r *reconciler) prove(ctx context.Context, o *round) {
 	if o.actions.create == 0 {
 		return
 	}
-	slot := r.newSlot(o, o.sites[0])
-	asked := csiclient.Volume{Handle: slot.Name, SizeBytes: slot.Template.Spec.Capacity.Value()}
-	err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, slot, asked), client.DryRunAll)
+	name := r.name()
+	asked := csiclient.Volume{Handle: name, SizeBytes: o.order.Template.Spec.Capacity.Value()}
+	err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, name, o.order, asked), client.DryRunAll)
 	switch {
 	case err == nil:
 		return

@@ -39,7 +39,7 @@ type reconciler struct {
 type round struct {
 	set      *v1alpha1.PersistentVolumeSet
 	class    *storagev1.StorageClass
-	settings v1alpha1.SlotClass // what the class says about volumes
+	order    v1alpha1.VolumeOrder // what new volumes are made from
 	volumes  []*corev1.PersistentVolume
 	census   census
 	ended    map[string]bool // the names of slots that are needed no more
@@ -98,6 +98,7 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 	if err := r.locate(ctx, o); err != nil {
 		return err
 	}
+	r.measure(o)
 	r.prove(ctx, o)
 	if err := r.save(ctx, o); err != nil {
 		return err
@@ -172,9 +173,11 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	s.Slots = slices.DeleteFunc(s.Slots, func(slot v1alpha1.VolumeSlot) bool { return o.ended[slot.Name] })
 	r.takeOver(o.set)
 	for _, where := range o.sites {
+		addOrder(o.set, o.order)
 		s.Slots = append(s.Slots, r.newSlot(o, where))
 		o.census.slots, o.census.total = o.census.slots+1, o.census.total+1
 	}
+	tidyOrders(o.set)
 	write(o.set, o.census, judge(o.set, o.census, o.problem))
 	if equality.Semantic.DeepEqual(before, s) {
 		return nil
@@ -183,8 +186,8 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 		return err
 	}
 	for _, slot := range s.Slots {
-		if slot.Manager == "" { // Without it nothing is asked for.
-			return errors.New("the API server does not keep the field manager of slots: the definition of PersistentVolumeSets is older than this manager;" +
+		if _, err := orderOf(o.set, slot); slot.Manager == "" || err != nil { // Without them nothing is asked for.
+			return errors.New("the API server does not keep the managers or orders of slots: the definition of PersistentVolumeSets is older than this manager;" +
 				" apply that of its version (deploy/kubernetes/crds)")
 		}
 	}

@@ -197,7 +197,7 @@ func TestVolumeThatCameAfterTheList(t *testing.T) {
 			return err
 		},
 	}, stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
-		set.Spec.MaximumReplicas, set.Status.Slots[0].Template.Metadata.Labels = 2, set.Spec.Selector
+		set.Spec.MaximumReplicas, set.Status.Orders[0].Template.Metadata.Labels = 2, set.Spec.Selector
 	}), fast())
 	set := r.look(t)
 	if lists != 2 || len(set.Status.Slots) != 2 || set.Status.Slots[0].Name != "x" {
@@ -329,7 +329,7 @@ func TestSlotUntilItIsGone(t *testing.T) {
 // TestDeletionIsBounded checks that a driver that does not answer holds a deletion up for as long as it may, and no longer.
 func TestDeletionIsBounded(t *testing.T) {
 	set := stored()
-	v := persistentVolume("driver", set, v1alpha1.VolumeSlot{Name: "x", Template: set.Spec.Template}, volumeOf(1<<30))
+	v := persistentVolume("driver", set, "x", newOrder(set.Spec.Template, v1alpha1.SlotClass{}), volumeOf(1<<30))
 	v.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	r, driver := bench(t, interceptor.Funcs{}, v)
 	remove := &remover{client: r.client, live: r.client, driver: mute{driver}, timeout: time.Millisecond}

@@ -39,8 +39,8 @@ func TestSetsThatHang(t *testing.T) {
 			set := stored(func(set *v1alpha1.PersistentVolumeSet) {
 				for i := range slots {
 					making(fmt.Sprint(name, i))(set)
-					set.Status.Slots[i].Class.Parameters = map[string]string{"class": class}
 				}
+				set.Status.Orders[0].Class.Parameters = map[string]string{"class": class}
 			})
 			set.Name, set.UID = name, types.UID(name)
 			return set

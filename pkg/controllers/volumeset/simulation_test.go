@@ -54,12 +54,16 @@ func newWorld(seed uint64) *world {
 	}
 	w.api = newStore(w.now)
 	w.driver = newDriver(w)
+	set := stored()
 	w.mild, w.zones = w.IntN(3) == 0, w.IntN(2) == 0
+	if w.mild && !w.zones && w.IntN(8) == 0 {
+		w.text = strings.Repeat("x", 480<<10)
+		set.Spec.Template.Metadata.Annotations = map[string]string{"text": w.text}
+	}
 	if w.zones && w.IntN(3) == 0 {
 		w.driver.full = "a"
 	}
 	minimum := 1 + w.Int32N(6)
-	set := stored()
 	set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = minimum, minimum+w.Int32N(4)
 	if w.IntN(4) == 0 {
 		set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain

@@ -43,9 +43,7 @@ func newName() string { return "pvs-" + uuid.NewString() }
 
 // newSlot is a slot in the place, which this manager will ask for.
 func (r *reconciler) newSlot(o *round, where place) v1alpha1.VolumeSlot {
-	return v1alpha1.VolumeSlot{
-		Name: r.name(), Manager: r.filler.identity, Template: o.set.Spec.Template, Class: o.settings, Segments: where,
-	}
+	return v1alpha1.VolumeSlot{Name: r.name(), Manager: r.filler.identity, Order: o.order.Name, Segments: where}
 }
 
 // takeOver makes the slots of another manager this one's. What that one has asked for is not known, so that from now on nothing but
@@ -55,6 +53,7 @@ func (r *reconciler) takeOver(set *v1alpha1.PersistentVolumeSet) {
 		if slot := &set.Status.Slots[i]; slot.Manager != r.filler.identity {
 			slot.Manager = r.filler.identity
 			r.filler.inherit(slotKey{set: set.Name, slot: slot.Name})
+			convert(set, slot)
 		}
 	}
 }

@@ -22,6 +22,7 @@ const (
 	reasonClassUnusable = "StorageClassUnusable"
 	reasonTemplate      = "TemplateRefused"
 	reasonUnproven      = "TemplateUnproven"
+	reasonTooLarge      = "TooLarge"
 	reasonNowhere       = "NoPlace"
 )
 

@@ -15,24 +15,26 @@ import (
 const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
 // request is what the driver is asked for a slot.
-func request(slot v1alpha1.VolumeSlot) csiclient.Request {
+func request(slot v1alpha1.VolumeSlot, order v1alpha1.VolumeOrder) csiclient.Request {
 	parameters := map[string]string{reserved + "pv/name": slot.Name}
-	maps.Copy(parameters, slot.Class.Parameters)
-	spec := slot.Template.Spec
+	maps.Copy(parameters, order.Class.Parameters)
+	spec := order.Template.Spec
 	return csiclient.Request{
 		Name: slot.Name, SizeBytes: spec.Capacity.Value(), AccessModes: spec.AccessModes, VolumeMode: spec.VolumeMode,
-		FSType: slot.Class.FSType, MountOptions: slot.Class.MountOptions, Parameters: parameters, Segments: slot.Segments,
+		FSType: order.Class.FSType, MountOptions: order.Class.MountOptions, Parameters: parameters, Segments: slot.Segments,
 	}
 }
 
 // persistentVolume is the object for the volume that the driver made for a slot.
-func persistentVolume(driver string, set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot, v csiclient.Volume) *corev1.PersistentVolume {
-	spec, mode := slot.Template.Spec, slot.Template.Spec.VolumeMode
+func persistentVolume(
+	driver string, set *v1alpha1.PersistentVolumeSet, name string, order v1alpha1.VolumeOrder, v csiclient.Volume,
+) *corev1.PersistentVolume {
+	spec, mode := order.Template.Spec, order.Template.Spec.VolumeMode
 	pv := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: slot.Name, Labels: map[string]string{}, Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(v.SizeBytes, resource.BinarySI)},
-			AccessModes: spec.AccessModes, VolumeMode: &mode, MountOptions: slot.Class.MountOptions,
+			AccessModes: spec.AccessModes, VolumeMode: &mode, MountOptions: order.Class.MountOptions,
 			StorageClassName: spec.StorageClassName, PersistentVolumeReclaimPolicy: spec.PersistentVolumeReclaimPolicy,
 			NodeAffinity: affinity(v.Places),
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
@@ -41,15 +43,15 @@ func persistentVolume(driver string, set *v1alpha1.PersistentVolumeSet, slot v1a
 		},
 	}
 	if mode != corev1.PersistentVolumeBlock {
-		pv.Spec.CSI.FSType = slot.Class.FSType
+		pv.Spec.CSI.FSType = order.Class.FSType
 	}
-	for key, value := range slot.Template.Metadata.Labels {
+	for key, value := range order.Template.Metadata.Labels {
 		pv.Labels[key] = string(value)
 	}
-	maps.Copy(pv.Annotations, slot.Template.Metadata.Annotations)
+	maps.Copy(pv.Annotations, order.Template.Metadata.Annotations)
 	pv.Annotations[provisionedBy] = driver
 	pv.Annotations[v1alpha1.VolumeSetAnnotation] = string(set.UID)
-	pv.Annotations[v1alpha1.TemplateAnnotation] = templateDigest(slot.Template)
+	pv.Annotations[v1alpha1.TemplateAnnotation] = templateDigest(order.Template)
 	if spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		pv.Finalizers = []string{v1alpha1.VolumeSetFinalizer}
 	}

@@ -24,9 +24,10 @@ type world struct {
 	tasks    []*task
 	running  *task
 	clock    time.Time
-	calm     bool // nothing happens any more, and nothing fails
-	mild     bool // the driver and the API server do not fail, and one manager leads
-	zones    bool // the driver has a topology of two zones
+	calm     bool   // nothing happens any more, and nothing fails
+	mild     bool   // the driver and the API server do not fail, and one manager leads
+	zones    bool   // the driver has a topology of two zones
+	text     string // of an annotation of the template
 	steps    int
 	owner    map[string]string // of slots
 	taken    map[string]bool   // slots that a second manager has had

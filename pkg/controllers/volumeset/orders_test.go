@@ -1,0 +1,62 @@
+package volumeset
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// TestLargeTemplate checks that the status of a set whose template is as large as an object's annotations may be fits
+// into etcd, which takes 1.5 MiB, also when the template changes while slots are open.
+func TestLargeTemplate(t *testing.T) {
+	large := func(set *v1alpha1.PersistentVolumeSet, number int) {
+		set.Spec.Template.Metadata.Annotations = map[string]string{"text": strings.Repeat(fmt.Sprint(number%10), 200<<10)}
+	}
+	r, _ := bench(t, interceptor.Funcs{}, fast(), stored(func(set *v1alpha1.PersistentVolumeSet) {
+		set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = 16, 200
+		large(set, 0)
+	}))
+	r.slots = 16
+	for i := range 5 {
+		set := r.look(t)
+		if i == 0 && len(set.Status.Slots) != 16 {
+			t.Fatalf("%d slots were written", len(set.Status.Slots))
+		}
+		text, err := json.Marshal(set)
+		if err != nil || len(text) > 1<<20 {
+			t.Errorf("after %d changes the set has %d bytes and %d slots (%v)", i, len(text), len(set.Status.Slots), err)
+		}
+		for _, slot := range set.Status.Slots {
+			r.filler.refused(slotKey{"set", slot.Name}, false) // None of them will ever end.
+		}
+		large(set, i+1)
+		if err := r.client.Update(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if set := r.look(t); reason(set) != "TooLarge" {
+		t.Errorf("the set is %s", reason(set))
+	}
+}
+
+// TestSlotOfBefore checks that a slot that has its own template, as an earlier manager wrote it, is asked for as it
+// says.
+func TestSlotOfBefore(t *testing.T) {
+	set := stored(func(set *v1alpha1.PersistentVolumeSet) {
+		template := set.Spec.Template
+		template.Spec.Capacity = resource.MustParse("7Gi")
+		set.Status.Slots = []v1alpha1.VolumeSlot{{Name: "x", Manager: "another", Template: &template, Class: &v1alpha1.SlotClass{FSType: "xfs"}}}
+	})
+	r, _ := bench(t, interceptor.Funcs{}, fast(), set)
+	got := r.look(t)
+	order, err := orderOf(got, got.Status.Slots[0])
+	if err != nil || order.Template.Spec.Capacity.String() != "7Gi" || order.Class.FSType != "xfs" || got.Status.Slots[0].Template != nil {
+		t.Errorf("%v; the status is %+v", err, got.Status)
+	}
+}
