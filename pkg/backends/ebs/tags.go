@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/base64url"
+	"github.com/stowage-csi/stowage/pkg/params/placeholder"
 )
 
 // The tags that say whose a volume or snapshot is. The names are those of aws-ebs-csi-driver, which bills and policies may
@@ -91,22 +92,16 @@ func (t Tags) list() []string {
 // render fills a template in. It is no text/template: with that in the program, the linker keeps every method of the AWS SDK,
 // 30 MB of them.
 func render(text string, claim backends.Claim) (string, error) {
-	values := map[string]string{".PVCName": claim.Name, ".PVCNamespace": claim.Namespace, ".PVName": claim.Volume}
-	var out strings.Builder
-	for rest := text; ; {
-		before, after, opened := strings.Cut(rest, "{{")
-		out.WriteString(before)
-		if !opened {
-			return out.String(), nil
-		}
-		name, behind, closed := strings.Cut(after, "}}")
-		value, known := values[strings.TrimSpace(name)]
-		if !closed || !known {
-			return "", backends.Errorf(backends.Invalid, "the tag's value %q has more than {{ .PVCName }}, {{ .PVCNamespace }} and {{ .PVName }} to be filled in", text)
-		}
-		out.WriteString(value)
-		rest = behind
+	values := map[placeholder.Field]string{
+		placeholder.PVCName: claim.Name, placeholder.PVCNamespace: claim.Namespace, placeholder.PVName: claim.Volume,
 	}
+	return placeholder.Braces().Fill(text, func(m placeholder.Mark) (string, error) {
+		if !m.Closed || m.Field == placeholder.Unknown {
+			return "", backends.Errorf(backends.Invalid,
+				"the tag's value %q has more than {{ .PVCName }}, {{ .PVCNamespace }} and {{ .PVName }} to be filled in", text)
+		}
+		return values[m.Field], nil
+	})
 }
 
 // specification is how a request carries tags, in an order that is always the same: a client token holds for the same

@@ -11,6 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/params/placeholder"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -199,35 +200,20 @@ func checkSubDir(path string) error {
 
 // expandSubDir fills in the templates of subDir. Kinds: Invalid.
 func expandSubDir(template string, claim backends.Claim) (string, error) {
-	var wrong error
-	filled := expandTemplate(template, func(name string) string {
-		value, ok := map[string]string{
-			"pvc.metadata.name": claim.Name, "pvc.metadata.namespace": claim.Namespace, "pv.metadata.name": claim.Volume,
-		}[name]
-		switch {
-		case !ok:
-			wrong = backends.Errorf(backends.Invalid, "subDir has ${%s}: use ${pvc.metadata.name}, ${pvc.metadata.namespace} or ${pv.metadata.name}", name)
-		case value == "":
-			wrong = backends.Errorf(backends.Invalid, "subDir has ${%s}, and that is not known: run csi-provisioner with --extra-create-metadata", name)
-		case safepath.Name(value) != nil || strings.HasPrefix(value, "."):
-			wrong = backends.Errorf(backends.Invalid, "subDir has ${%s}, which is %.64q: that is no name of a directory", name, value)
-		}
-		return value
-	})
-	return filled, wrong
-}
-
-// expandTemplate replaces each ${name}, also one that lacks its "}".
-func expandTemplate(template string, value func(name string) string) string {
-	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(template, "${")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		name, after, _ := strings.Cut(rest, "}")
-		b.WriteString(value(name))
-		template = after
+	values := map[placeholder.Field]string{
+		placeholder.PVCName: claim.Name, placeholder.PVCNamespace: claim.Namespace, placeholder.PVName: claim.Volume,
 	}
+	return placeholder.Dollar().Fill(template, func(m placeholder.Mark) (string, error) {
+		value := values[m.Field]
+		switch {
+		case m.Field == placeholder.Unknown:
+			return "", backends.Errorf(backends.Invalid,
+				"subDir has ${%s}: use ${pvc.metadata.name}, ${pvc.metadata.namespace} or ${pv.metadata.name}", m.Name)
+		case value == "":
+			return "", backends.Errorf(backends.Invalid, "subDir has ${%s}, and that is not known: run csi-provisioner with --extra-create-metadata", m.Name)
+		case safepath.Name(value) != nil || strings.HasPrefix(value, "."):
+			return "", backends.Errorf(backends.Invalid, "subDir has ${%s}, which is %.64q: that is no name of a directory", m.Name, value)
+		}
+		return value, nil
+	})
 }

@@ -377,3 +377,23 @@ func TestLeaderWithAnOldCache(t *testing.T) {
 		t.Errorf("the slots were\n%+v\nand are\n%+v", first.Status.Slots, second.Status.Slots)
 	}
 }
+
+// TestClassThatNamesTheClaim checks that a class whose parameters would have the names of the claim is refused before
+// anything is made.
+func TestClassThatNamesTheClaim(t *testing.T) {
+	for value, isUsable := range map[string]bool{
+		"namespace={{ .PVCNamespace }}": false, "of={{.PVCName}}": false, "of={{.PVName}}": true, "a/${pvc.metadata.name}": false,
+		"${pvc.metadata.namespace}/x": false, "x/${pv.metadata.name}": true, "plain": true, "{{": true, "${pvc.metadata.name": false,
+	} {
+		class := fast()
+		class.Parameters = map[string]string{"some": value}
+		r, _ := bench(t, interceptor.Funcs{}, stored(), class)
+		set := r.look(t)
+		if (reason(set) == reasonClassUnusable) == isUsable || (len(set.Status.Slots) == 0) == isUsable {
+			t.Errorf("%q: %s, with %d slots", value, reason(set), len(set.Status.Slots))
+		}
+		if words := set.Status.Conditions[0].Message; !isUsable && !strings.Contains(words, `"some"`) {
+			t.Errorf("%q: %s", value, words)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/params/placeholder"
 )
 
 const (
@@ -29,6 +30,10 @@ func slotClass(class *storagev1.StorageClass) (v1alpha1.SlotClass, error) {
 			return c, fmt.Errorf("the parameter %q of StorageClass %s cannot be honoured: volumes of a set are created without"+
 				" secrets and before there is a claim; use a class without it", key, class.Name)
 		default:
+			if mark, found := placeholder.OfClaim(class.Parameters[key]); found {
+				return c, fmt.Errorf("the parameter %q of StorageClass %s has %s, and volumes of a set are created before there is a claim;"+
+					" use a class without it", key, class.Name, mark)
+			}
 			if c.Parameters == nil {
 				c.Parameters = map[string]string{}
 			}
