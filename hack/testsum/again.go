@@ -19,33 +19,36 @@ type failure struct {
 	id    test
 	parts []test // it and its subtests, in the order in which they failed
 	text  string // what they printed
+	count int    // how many failures it is counted as, with those of Ginkgo's specs
+	died  bool   // it had not ended when its package did
 	flaky bool
 	again string // the command that repeats it
 }
 
 // fail notes a test that has failed, with what it printed.
-func (s *summary) fail(id test, text string) {
+func (s *summary) fail(id test, text string) *failure {
 	top, _, _ := strings.Cut(id.name, "/")
-	for _, f := range s.failed {
-		if f.id == (test{id.pkg, top}) {
-			f.parts, f.text = append(f.parts, id), f.text+text
-			return
-		}
+	at := slices.IndexFunc(s.failed, func(f *failure) bool { return f.id == test{id.pkg, top} })
+	if at < 0 {
+		at, s.failed = len(s.failed), append(s.failed, &failure{id: test{id.pkg, top}})
 	}
-	s.failed = append(s.failed, &failure{id: test{id.pkg, top}, parts: []test{id}, text: text})
+	f := s.failed[at]
+	f.parts, f.text, f.count = append(f.parts, id), f.text+text, f.count+1
+	if c := s.specs[id]; c != nil {
+		f.count += c.failed
+	}
+	return f
 }
 
 // isChance reports whether the failure may be one of chance.
 func (f *failure) isChance() bool {
-	if f.id.name == "" {
-		return false
-	}
-	for _, never := range []string{"DATA RACE", "race detected", "panic: ", "VIOLATION", "fatal error: "} {
-		if strings.Contains(f.text, never) {
-			return false
-		}
-	}
-	return true
+	return f.id.name != "" && !f.died && !isGrave(f.text)
+}
+
+// isGrave tells whether the text is that of a failure which is never one of chance.
+func isGrave(text string) bool {
+	has := func(never string) bool { return strings.Contains(text, never) }
+	return slices.ContainsFunc([]string{"DATA RACE", "race detected", "panic: ", "VIOLATION", "fatal error: "}, has)
 }
 
 // part is the first part that failed and has no part of its own.
@@ -84,10 +87,12 @@ func (s *summary) again(c command) {
 		fmt.Fprintf(s.out, "once more, alone: %s %s\n", f.id.pkg, f.id.name)
 		alone := newSummary(s.out, s.allowed)
 		err := c.start(context.Background(), c.alone(f.id.pkg, f.id.name), alone)
-		if err == nil && alone.verdict() == nil {
+		// A part that did not run this time did not pass.
+		failedStill := slices.ContainsFunc(f.parts, func(id test) bool { return !alone.passed[id] })
+		if err == nil && alone.verdict() == nil && !failedStill {
 			f.flaky = true
-			s.total.failed -= len(f.parts)
-			s.total.passed += len(f.parts)
+			s.total.failed -= f.count
+			s.total.passed += f.count
 		}
 	}
 }

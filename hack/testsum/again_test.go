@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,14 @@ func TestAgain(t *testing.T) {
 			"a violation every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); t.Error("VIOLATION: lost") }`,
 			outcome.Defect, "a_test.go:11: VIOLATION: lost", true,
 		},
+		{
+			"a signal every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); p, _ := os.FindProcess(os.Getpid()); _ = p.Kill() }`,
+			outcome.Defect, "it had not ended when its package did", true,
+		},
+		{
+			"an exit every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); os.Exit(1) }`,
+			outcome.Defect, "it had not ended when its package did", true,
+		},
 		{"a hang", `time.Sleep(time.Hour)`, outcome.Timeout, "panic: test timed out after 2s", true},
 		{"a broken build", `undefined()`, outcome.Defect, "./a_test.go:11:31: undefined: undefined", true},
 	} {
@@ -57,14 +66,47 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestAgainTellsNothingAboutTheRest has a test that fails at first only, and something besides that is no matter of chance.
+func TestAgainTellsNothingAboutTheRest(t *testing.T) {
+	const first = `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); `
+	for _, tt := range []struct {
+		name, test, more string
+		classes          []outcome.Class
+		error            string
+	}{
+		{"TestMain's end", first + `t.Error("chance") }`, `func TestMain(m *testing.M) { code := m.Run(); println("a mount is left"); os.Exit(code | 2) }`, []outcome.Class{outcome.Defect, outcome.Defect}, "a mount is left"},
+		{"a part that is gone", first + `t.Run("x", func(t *testing.T) { t.Error("no") }) }`, ``, []outcome.Class{outcome.Defect}, ""},
+		{
+			"a time-out after the end of another test", ``,
+			`func TestC(t *testing.T) { t.Parallel(); time.Sleep(300 * time.Millisecond) }` + "\n" +
+				`func TestD(t *testing.T) { t.Parallel(); ` + first + `time.Sleep(time.Hour) } }`,
+			[]outcome.Class{outcome.Timeout}, "panic: test timed out after 2s",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := runModule(t, tt.test, "-timeout=2s", tt.more)
+			var classes []outcome.Class
+			var text strings.Builder
+			for _, f := range r.Failures {
+				classes = append(classes, f.Class)
+				text.WriteString(f.Error + f.Tail)
+			}
+			if err == nil || !slices.Equal(classes, tt.classes) || !strings.Contains(text.String(), tt.error) {
+				t.Errorf("got %v and %+v, want %v with %q", err, r.Failures, tt.classes, tt.error)
+			}
+		})
+	}
+}
+
 // runModule runs the tests of a module of which one test has the body given.
-func runModule(t *testing.T, body, timeout string) (outcome.Report, error) {
+func runModule(t *testing.T, body, timeout string, more ...string) (outcome.Report, error) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module example.org/m\n\ngo 1.24\n",
 		"a_test.go": "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) {\n\tt.Run(\"part\", func(t *testing.T) {\n" +
-			"\t\t_, _ = os.Getpid, time.Now; " + body + "\n\t})\n}\n\nfunc TestB(*testing.T) {}\n",
+			"\t\t_, _ = os.Getpid, time.Now; " + body + "\n\t})\n}\n\nfunc TestB(*testing.T) {}\n" + strings.Join(more, "\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@
 //     why it may be skipped; so does a run in which nothing passed.
 //   - A test that fails is run once more, alone, after all the others, if few failed. One that passes then is FLAKY: it does not
 //     fail the run, and it stands in the report as the defect that it is. What is never a matter of chance is not run
-//     again: data races, panics, time-outs, broken invariants, builds.
+//     again: data races, panics, time-outs, broken invariants, builds, and whatever ended a package before its tests had ended.
 //   - The report given with -report has, for each failure, its class, its first error, its seed and the command that repeats it.
 //
 // Specs of Ginkgo suites, such as csi-sanity's, are counted from the suite's own summary line.

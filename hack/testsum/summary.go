@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,11 @@ type summary struct {
 	failed   []*failure                  // in the order in which they failed
 	broken   int                         // packages that failed as a whole: build, panic, TestMain
 	builds   map[string]*strings.Builder // what the compiler said, by what it compiled
+	passed   map[test]bool
+	loose    map[string]string     // by package, what may tell of another test than the one that it is put down to
+	specs    map[test]*counts      // of the Ginkgo suites that tests ran
+	emptied  func(pkg string) bool // whether the command may have left no test of a package
+	cut      bool                  // somebody has ended the run
 }
 
 // test names a test; a package as a whole has no name.
@@ -34,6 +40,7 @@ func newSummary(out io.Writer, allowed []allowance) *summary {
 	return &summary{
 		out: out, allowed: allowed, begun: time.Now(),
 		running: map[test]*strings.Builder{}, current: map[string]*counts{}, builds: map[string]*strings.Builder{},
+		passed: map[test]bool{}, loose: map[string]string{}, specs: map[test]*counts{}, emptied: func(string) bool { return true },
 	}
 }
 
@@ -74,8 +81,12 @@ func (s *summary) output(id test, text string) {
 	}
 	if c, ok := specs(text); ok {
 		s.current[id.pkg].add(c)
+		if s.specs[id] == nil {
+			s.specs[id] = &counts{}
+		}
+		s.specs[id].add(c)
 		if c.skipped > 0 {
-			s.skip(id, c.skipped)
+			s.skip(id, s.specs[id].skipped)
 		}
 	}
 }
@@ -87,6 +98,10 @@ func (s *summary) endTest(id test, action string) {
 	switch action {
 	case "pass":
 		c.passed++
+		s.passed[id] = true
+		if isGrave(text.String()) { // go test puts it down to the test that it heard of last
+			s.loose[id.pkg] += text.String()
+		}
 	case "skip":
 		c.skipped++
 		s.skip(id, 0)
@@ -97,11 +112,11 @@ func (s *summary) endTest(id test, action string) {
 }
 
 // dump prints what a failed test printed, unless that was printed as it came, and notes the failure.
-func (s *summary) dump(id test, text *strings.Builder) {
+func (s *summary) dump(id test, text *strings.Builder) *failure {
 	if !s.verbose {
 		fmt.Fprintf(s.out, "--- %s %s\n%s", id.pkg, id.name, text)
 	}
-	s.fail(id, text.String())
+	return s.fail(id, text.String())
 }
 
 // skip notes a skipped test, or so many skipped specs of one.
@@ -128,14 +143,15 @@ func (s *summary) endPackage(e event) {
 	s.start(test{pkg: e.Package})
 	c := *s.current[e.Package]
 	verdict := map[string]string{"pass": "ok", "fail": "FAIL", "skip": "-"}[e.Action]
-	if e.Action == "fail" {
-		c.failed += s.unfinished(e.Package)
-		if c.failed == 0 {
-			s.broken++
-			text := s.built(e.FailedBuild).String() + s.start(test{pkg: e.Package}).String()
-			fmt.Fprint(s.out, text)
-			s.fail(test{pkg: e.Package}, text)
-		}
+	said := s.loose[e.Package] + s.start(test{pkg: e.Package}).String()
+	left := s.unfinished(e.Package, said)
+	c.failed += left
+	switch {
+	case e.Action == "fail" && (c.failed == 0 || failedOutside(said) && s.allByChance(e.Package)):
+		s.breakPackage(e.Package, s.built(e.FailedBuild).String()+said)
+	case e.Action == "pass" && c == (counts{}) && !s.emptied(e.Package):
+		verdict = "FAIL"
+		s.breakPackage(e.Package, "it passed, and none of its tests ran\n"+said)
 	}
 	s.total.add(c)
 	s.forget(e.Package)
@@ -146,17 +162,43 @@ func (s *summary) endPackage(e event) {
 		verdict, e.Elapsed, c.passed, c.failed, c.skipped, e.Package)
 }
 
-// unfinished prints the output of the tests that a failed package left running, as a panic or a timeout
-// does, and counts them.
-func (s *summary) unfinished(pkg string) int {
+// breakPackage notes that a package failed as a whole.
+func (s *summary) breakPackage(pkg, text string) {
+	s.broken++
+	fmt.Fprint(s.out, text)
+	s.fail(test{pkg: pkg}, text)
+}
+
+// unfinished prints the output of the tests that a package left running when it ended, as a panic, a time-out or a signal does,
+// and counts them. The package may have said what ended them.
+func (s *summary) unfinished(pkg, said string) int {
 	n := 0
 	for _, id := range s.ids() {
 		if id.pkg == pkg && id.name != "" {
 			n++
-			s.dump(id, s.running[id])
+			text := s.running[id]
+			fmt.Fprintf(text, "it had not ended when its package did\n%s", said)
+			s.dump(id, text).died = true
 		}
 	}
 	return n
+}
+
+// failedOutside tells from what a package itself said whether something besides its tests failed, if some of them did: it
+// did not come to its verdict, or said more than go does after that. A test that is run once more tells nothing about it.
+func failedOutside(said string) bool {
+	_, after, ended := strings.Cut("\n"+said, "\nFAIL\n")
+	for line := range strings.Lines(after) {
+		if !regexp.MustCompile(`^(FAIL\t.*|FAIL|coverage: .*|exit status 1)?$`).MatchString(strings.TrimSpace(line)) {
+			return true
+		}
+	}
+	return !ended
+}
+
+// allByChance tells whether each failure of the package may be one of chance.
+func (s *summary) allByChance(pkg string) bool {
+	return !slices.ContainsFunc(s.failed, func(f *failure) bool { return f.id.pkg == pkg && !f.isChance() })
 }
 
 func (s *summary) built(path string) *strings.Builder {
@@ -168,6 +210,7 @@ func (s *summary) built(path string) *strings.Builder {
 
 func (s *summary) forget(pkg string) {
 	delete(s.current, pkg)
+	delete(s.loose, pkg)
 	maps.DeleteFunc(s.running, func(id test, _ *strings.Builder) bool { return id.pkg == pkg })
 }
 

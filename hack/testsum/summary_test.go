@@ -44,8 +44,11 @@ func TestRun(t *testing.T) {
 		{"nothing ran", "", `{"Action":"start","Package":"m/p"}` + "\n" + `{"Action":"skip","Package":"m/p"}` + "\n",
 			"no test passed", "0 passed"},
 		{"stray output", "", "hello\n" + start + pass + ok, "", "hello"},
+		{"ends early", "", start + pass + `{"Action":"run","Package":"m/p","Test":"TestE"}` + "\n" + ok, "1 tests failed", "it had not ended when its package did"},
 		{"refused specs", "p TestS:7 none", start + sums + ok, "1 skips", "REFUSED  m/p TestS (8 specs)"},
 		{"allowed specs", "p TestS:8 no publish", start + sums + ok, "", "95 passed, 0 failed, 8 skipped"},
+		{"specs of two suites", "p TestS:8 no publish", start + strings.Replace(sums, `{"Action":"pass"`, `{"Action":"output","Package":"m/p","Test":"TestS","Output":"-- 1 Passed | 0 Failed | 0 Pending | 8 Skipped\n"}`+"\n"+`{"Action":"pass"`, 1) + ok,
+			"1 skips", "REFUSED  m/p TestS (16 specs)"},
 		{"bad list", "p TestS", start + pass + ok, "want a package, a test and a reason", ""},
 	}
 	for _, tt := range tests {
@@ -74,6 +77,7 @@ func TestRun(t *testing.T) {
 func TestRunRepeatsFailures(t *testing.T) {
 	in := `{"Action":"output","Package":"m/p","Test":"TestC","Output":"broken pipe\n"}` + "\n" +
 		`{"Action":"fail","Package":"m/p","Test":"TestC"}` + "\n" +
+		`{"Action":"output","Package":"m/p","Output":"FAIL\n"}` + "\n" +
 		`{"Action":"fail","Package":"m/p"}` + "\n"
 	var out bytes.Buffer
 	if err := run(options{verbose: true}, nil, strings.NewReader(in), &out); err == nil {
