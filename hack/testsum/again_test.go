@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -103,15 +102,11 @@ func TestAgainTellsNothingAboutTheRest(t *testing.T) {
 func runModule(t *testing.T, body, timeout string, more ...string) (outcome.Report, error) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	write(t, dir, map[string]string{
 		"go.mod": "module example.org/m\n\ngo 1.24\n",
 		"a_test.go": "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) {\n\tt.Run(\"part\", func(t *testing.T) {\n" +
 			"\t\t_, _ = os.Getpid, time.Now; " + body + "\n\t})\n}\n\nfunc TestB(*testing.T) {}\n" + strings.Join(more, "\n"),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	report := filepath.Join(dir, "report")
 	var out bytes.Buffer
 	err := run(options{report: report, dir: dir}, []string{"go", "test", "-json", "-count=1", timeout, "./..."}, nil, &out)

@@ -58,9 +58,12 @@ func parseAllowance(line string) (allowance, error) {
 	return a, nil
 }
 
+// holds tells whether the package is that of the test.
+func (a allowance) holds(pkg string) bool { return pkg == a.pkg || strings.HasSuffix(pkg, "/"+a.pkg) }
+
 // covers tells whether a skip of the test is allowed; specs is 0 for the test itself.
 func (a allowance) covers(pkg, test string, specs int) bool {
-	if pkg != a.pkg && !strings.HasSuffix(pkg, "/"+a.pkg) {
+	if !a.holds(pkg) {
 		return false
 	}
 	if specs > a.specs || (specs == 0) != (a.specs == 0) {

@@ -11,14 +11,12 @@ import (
 	"strings"
 )
 
-// debt is how many tests may be left out at a time.
-const debt = 5
-
 // command is a command line of go test, whose packages are the arguments that begin with ./ or look like an import path.
 type command struct {
-	dir            string
-	before, after  []string // what stands before and after the packages
-	packages, left []string // left: the names of the tests that are left out
+	dir           string
+	before, after []string // what stands before and after the packages
+	packages      []string
+	quarantine    []allowance // the tests that are left out
 }
 
 func parseCommand(o options, args []string) (command, error) {
@@ -36,13 +34,8 @@ func parseCommand(o options, args []string) (command, error) {
 	if len(c.before) < 2 || !slices.Contains(c.before, "-json") || len(c.packages) == 0 {
 		return c, fmt.Errorf("want a command such as go test -json ./pkg/..., not %q", args)
 	}
-	left, err := readAllowed(o.quarantine)
-	if len(left) > debt {
-		err = fmt.Errorf("%s: %d tests are left out, want at most %d: mend some", o.quarantine, len(left), debt)
-	}
-	for _, a := range left {
-		c.left = append(c.left, a.test)
-	}
+	var err error
+	c.quarantine, err = readQuarantine(o.quarantine)
 	return c, err
 }
 
@@ -52,11 +45,11 @@ func isPackage(arg string) bool {
 
 // run runs the command and feeds its events to the summary, which knows from them whether it failed.
 func (c command) run(ctx context.Context, s *summary) error {
-	args := slices.Concat(c.before, c.packages, c.after)
-	if len(c.left) > 0 {
-		args = slices.Concat(c.before, []string{"-skip", "^(" + strings.Join(c.left, "|") + ")$"}, c.packages, c.after)
+	s.emptied = c.mayBeEmpty
+	if len(c.quarantine) == 0 {
+		return c.start(ctx, slices.Concat(c.before, c.packages, c.after), s)
 	}
-	return c.start(ctx, args, s)
+	return c.runWithout(ctx, s)
 }
 
 func (c command) start(ctx context.Context, args []string, s *summary) error {
@@ -81,7 +74,6 @@ func (c command) start(ctx context.Context, args []string, s *summary) error {
 
 // alone returns the command that runs one test of one package again, or all of its tests where none is named.
 func (c command) alone(pkg, test string) []string {
-	measures := func(arg string) bool { return strings.HasPrefix(arg, "-cover") }
 	before := slices.DeleteFunc(slices.Clone(c.before), measures)
 	before = append(before, "-count=1")
 	if test != "" {
@@ -93,6 +85,9 @@ func (c command) alone(pkg, test string) []string {
 	}
 	return slices.Concat(before, []string{pkg}, c.after)
 }
+
+// measures tells whether the argument is one for coverage, which another run would overwrite.
+func measures(arg string) bool { return strings.HasPrefix(arg, "-cover") }
 
 // text is a command line for a person, without what only testsum needs.
 func (c command) text(args []string) string {
