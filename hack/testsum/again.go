@@ -62,10 +62,12 @@ func (f *failure) part() string {
 	return f.id.name
 }
 
-func (f *failure) class() outcome.Class {
+func (s *summary) class(f *failure) outcome.Class {
 	switch {
 	case f.flaky:
 		return outcome.Flaky
+	case s.cut && (f.died || f.id.name == ""):
+		return outcome.Timeout // whoever ended the run ended it
 	case strings.Contains(f.text, "panic: test timed out"):
 		return outcome.Timeout
 	}
@@ -101,7 +103,7 @@ func (s *summary) again(c command) {
 func (s *summary) failures() (all []outcome.Failure) {
 	for _, f := range s.failed {
 		all = append(all, outcome.Failure{
-			Package: f.id.pkg, Test: f.part(), More: len(f.parts) - 1, Class: f.class(), Again: f.again,
+			Package: f.id.pkg, Test: f.part(), More: len(f.parts) - 1, Class: s.class(f), Again: f.again,
 			Error: outcome.FirstError(f.text), Seed: seedIn(f.text), Tail: outcome.Tail(f.text, kept),
 		})
 	}

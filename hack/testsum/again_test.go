@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -98,6 +101,33 @@ func TestAgainTellsNothingAboutTheRest(t *testing.T) {
 	}
 }
 
+// TestNothingRunsAgainInARunThatIsEnded has somebody end a run while a test runs.
+func TestNothingRunsAgainInARunThatIsEnded(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"go": "#!/bin/sh\n" + `echo ran >> ran
+echo '{"Action":"start","Package":"m/p"}'
+echo '{"Action":"run","Package":"m/p","Test":"TestA"}'
+echo '{"Action":"fail","Package":"m/p","Test":"TestA"}'
+echo '{"Action":"run","Package":"m/p","Test":"TestB"}'
+exit 1
+`})
+	if err := os.Chmod(filepath.Join(dir, "go"), 0o700); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	report := filepath.Join(dir, "report")
+	err := run(ctx, options{report: report, dir: dir}, []string{filepath.Join(dir, "go"), "test", "-json", "./..."}, nil, io.Discard)
+	r, _ := outcome.Read(report) // What lacks is seen below.
+	if err == nil || len(r.Failures) != 2 || r.Failures[0].Class != outcome.Defect || r.Failures[1].Class != outcome.Timeout ||
+		r.Failures[1].Error != "it did not end, with m/p TestB" {
+		t.Errorf("got %v and %+v, want the failure and a time-out", err, r.Failures)
+	}
+	if ran, _ := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "ran\n" {
+		t.Errorf("it ran %q", ran)
+	}
+}
+
 // runModule runs the tests of a module of which one test has the body given.
 func runModule(t *testing.T, body, timeout string, more ...string) (outcome.Report, error) {
 	t.Helper()
@@ -109,7 +139,7 @@ func runModule(t *testing.T, body, timeout string, more ...string) (outcome.Repo
 	})
 	report := filepath.Join(dir, "report")
 	var out bytes.Buffer
-	err := run(options{report: report, dir: dir}, []string{"go", "test", "-json", "-count=1", timeout, "./..."}, nil, &out)
+	err := run(t.Context(), options{report: report, dir: dir}, []string{"go", "test", "-json", "-count=1", timeout, "./..."}, nil, &out)
 	t.Logf("%s", &out)
 	r, read := outcome.Read(report)
 	if read != nil {

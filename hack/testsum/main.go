@@ -33,15 +33,15 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print what the tests print, also of those that pass")
 	flag.Parse()
 	// Whoever ends this run ends the tests as well. What they said until then is still reported.
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
-	if err := run(o, flag.Args(), os.Stdin, os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := run(ctx, o, flag.Args(), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintf(os.Stderr, "testsum: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(o options, args []string, in io.Reader, out io.Writer) error {
+func run(ctx context.Context, o options, args []string, in io.Reader, out io.Writer) error {
 	allowed, err := readAllowed(o.skips)
 	if err != nil {
 		return err
@@ -58,10 +58,12 @@ func run(o options, args []string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := c.run(context.Background(), s); err != nil {
+	if err := c.run(context.WithoutCancel(ctx), s); err != nil {
 		return err
 	}
-	s.again(c)
+	if s.cut = ctx.Err() != nil; !s.cut {
+		s.again(c)
+	}
 	return finish(o, s)
 }
 

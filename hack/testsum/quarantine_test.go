@@ -27,7 +27,7 @@ func TestQuarantine(t *testing.T) {
 				"b/b_test.go": "package b\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n",
 			})
 			var out bytes.Buffer
-			err := run(options{dir: dir, quarantine: filepath.Join(dir, "list")}, []string{"go", "test", "-json", "-count=1", "./..."}, nil, &out)
+			err := run(t.Context(), options{dir: dir, quarantine: filepath.Join(dir, "list")}, []string{"go", "test", "-json", "-count=1", "./..."}, nil, &out)
 			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || !strings.Contains(out.String(), tt.out) {
 				t.Errorf("got %v and\n%s\nwant %q and %q", err, &out, tt.err, tt.out)
 			}
@@ -45,11 +45,11 @@ func TestPackagesWithoutTests(t *testing.T) {
 		"c/c.go":      "package c\n\nfunc X() int { return 1 }\n",
 	})
 	var out bytes.Buffer
-	err := run(options{dir: dir}, []string{"go", "test", "-json", "-count=1", "./..."}, nil, &out)
+	err := run(t.Context(), options{dir: dir}, []string{"go", "test", "-json", "-count=1", "./..."}, nil, &out)
 	if err == nil || !strings.Contains(out.String(), "example.org/m/a : it passed, and none of its tests ran") {
 		t.Errorf("got %v and\n%s", err, &out)
 	}
-	if err := run(options{dir: dir}, []string{"go", "test", "-json", "-count=1", "-run", "TestX", "./..."}, nil, &out); err != nil {
+	if err := run(t.Context(), options{dir: dir}, []string{"go", "test", "-json", "-count=1", "-run", "TestX", "./..."}, nil, &out); err != nil {
 		t.Errorf("tests were picked, and it failed: %v", err)
 	}
 	out.Reset()

@@ -223,8 +223,11 @@ func (s *summary) ids() []test {
 
 // progress tells what is running: of each package the tests that have no running subtest.
 func (s *summary) progress() {
-	var names []string
-	ids := s.ids()
+	fmt.Fprintf(s.out, "...  %6.1fs running: %s\n", time.Since(s.begun).Seconds(), strings.Join(leaves(s.ids()), ", "))
+}
+
+// leaves names those that have no part among the others.
+func leaves(ids []test) (names []string) {
 	for i, id := range ids {
 		parent := i+1 < len(ids) && ids[i+1].pkg == id.pkg &&
 			(id.name == "" || strings.HasPrefix(ids[i+1].name, id.name+"/"))
@@ -232,7 +235,7 @@ func (s *summary) progress() {
 			names = append(names, strings.TrimSpace(id.pkg+" "+id.name))
 		}
 	}
-	fmt.Fprintf(s.out, "...  %6.1fs running: %s\n", time.Since(s.begun).Seconds(), strings.Join(names, ", "))
+	return names
 }
 
 // ended notes how go test ended. What it failed for without an event, such as a pattern that matches nothing, fails the run.
@@ -250,7 +253,8 @@ func (s *summary) finish() error {
 		if id.name == "" {
 			s.broken++ // its end was never heard of: go test was cut off
 			fmt.Fprintf(s.out, "FAIL %s did not end\n", id.pkg)
-			s.fail(id, "it did not end\n"+s.running[id].String())
+			own := slices.DeleteFunc(s.ids(), func(other test) bool { return other.pkg != id.pkg })
+			s.fail(id, fmt.Sprintf("it did not end, with %s\n%s", strings.Join(leaves(own), ", "), s.running[id]))
 		}
 	}
 	if len(s.skips) > 0 {

@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			err := run(options{skips: list}, nil, strings.NewReader(tt.in), &out)
+			err := run(t.Context(), options{skips: list}, nil, strings.NewReader(tt.in), &out)
 			switch {
 			case tt.err == "" && err != nil:
 				t.Errorf("got error %v, want none", err)
@@ -80,7 +80,7 @@ func TestRunRepeatsFailures(t *testing.T) {
 		`{"Action":"output","Package":"m/p","Output":"FAIL\n"}` + "\n" +
 		`{"Action":"fail","Package":"m/p"}` + "\n"
 	var out bytes.Buffer
-	if err := run(options{verbose: true}, nil, strings.NewReader(in), &out); err == nil {
+	if err := run(t.Context(), options{verbose: true}, nil, strings.NewReader(in), &out); err == nil {
 		t.Error("got no error for a test that failed")
 	}
 	want := "DEFECT m/p TestC: broken pipe\nbroken pipe\n0 passed, 1 failed, 0 skipped\n"
@@ -96,7 +96,7 @@ func TestRunVerbose(t *testing.T) {
 		`{"Action":"pass","Package":"m/p","Test":"TestA"}` + "\n" +
 		`{"Action":"pass","Package":"m/p"}` + "\n"
 	var out bytes.Buffer
-	if err := run(options{verbose: true}, nil, strings.NewReader(in), &out); err != nil {
+	if err := run(t.Context(), options{verbose: true}, nil, strings.NewReader(in), &out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(out.String(), "a table\nok ") {
