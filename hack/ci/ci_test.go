@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -107,6 +108,89 @@ func TestAStepsChildrenEndWithIt(t *testing.T) {
 	r.one(t.Context(), []step{after})
 	if v := r.verdict[1]; len(v.failures) > 0 {
 		t.Errorf("the child still holds its lock: %+v", v.failures)
+	}
+}
+
+// TestNothingIsLeftOfAStepThatPassed has a step that forgets a child in the background, which holds the step's log open.
+func TestNothingIsLeftOfAStepThatPassed(t *testing.T) {
+	r, _ := newRunner(t)
+	lock := filepath.Join(t.TempDir(), "lock")
+	r.one(t.Context(), []step{
+		{name: "parent", command: "exec 9>" + lock + "; flock 9; sleep 1000 & true", limit: 2 * time.Minute},
+		{name: "after", command: "flock --wait 20 " + lock + " true", limit: 3 * time.Minute},
+	})
+	if !r.passed() {
+		t.Errorf("the child still holds its lock: %+v", r.verdict)
+	}
+}
+
+// TestAStepThatIsEndedStillReports has a step whose own shell ends at once when it is told to, and its child later.
+func TestAStepThatIsEndedStillReports(t *testing.T) {
+	r, _ := newRunner(t)
+	s := step{name: "cut", command: `(trap 'sleep 1; echo "{\"Passed\": 7}" >"$REPORT"; exit' TERM; while true; do sleep 0.1; done) & wait`, limit: time.Second}
+	r.one(t.Context(), []step{s})
+	if v := r.verdict[0]; v.report.Passed != 7 || v.failures[0].Class != outcome.Timeout {
+		t.Errorf("got %+v, want a report and a time-out", v)
+	}
+}
+
+// TestATimeoutComesFirst has a step that reports a defect before it is ended: the table says that it did not end.
+func TestATimeoutComesFirst(t *testing.T) {
+	r, out := newRunner(t)
+	command := `echo '{"Failed": 1, "Failures": [{"Class": "DEFECT", "Test": "TestA"}]}' >"$REPORT"; sleep 1000`
+	r.one(t.Context(), []step{{name: "cut", command: command, limit: time.Second}})
+	if !strings.Contains(out.String(), "TIMEOUT, 2 failed") {
+		t.Errorf("the line is %q", out)
+	}
+}
+
+// TestAStepStartsWithoutAReport runs a step twice: the second time it reports nothing.
+func TestAStepStartsWithoutAReport(t *testing.T) {
+	r, _ := newRunner(t)
+	s := step{name: "twice", command: `test -e ` + r.logs + `/mark || echo '{"Passed": 7}' >"$REPORT"; touch ` + r.logs + `/mark`, limit: time.Minute, tests: 7}
+	r.one(t.Context(), []step{s, s})
+	if r.verdict[1].report.Passed != 0 || len(r.verdict[1].failures) == 0 {
+		t.Errorf("got %+v, want that no test passed", r.verdict[1])
+	}
+}
+
+// TestStepsEndWithTheRunner kills the runner, which can say no more: its steps end all the same.
+func TestStepsEndWithTheRunner(t *testing.T) {
+	lock := filepath.Join(t.TempDir(), "lock")
+	if os.Getenv("CI_TEST_LOCK") != "" {
+		r, _ := newRunner(t)
+		r.one(t.Context(), []step{{name: "long", command: `exec 9>"$CI_TEST_LOCK"; flock 9; echo held >&9; sleep 1000`, limit: time.Hour}})
+		return
+	}
+	runner := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestStepsEndWithTheRunner$")
+	runner.Env = append(os.Environ(), "CI_TEST_LOCK="+lock)
+	if err := runner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for text := []byte(nil); len(text) == 0; text, _ = os.ReadFile(lock) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := runner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = runner.Wait() // It was killed.
+	if err := exec.CommandContext(t.Context(), "flock", "--wait", "20", lock, "true").Run(); err != nil {
+		t.Errorf("the step still holds its lock: %v", err)
+	}
+}
+
+// TestAgainNamesTheForm looks at the command that repeats a step of the long form: others of its name may be in the gate.
+func TestAgainNamesTheForm(t *testing.T) {
+	for _, s := range long() {
+		if again, err := named(strings.Fields(s.again())[1:]); err != nil || again[0].command != s.command {
+			t.Errorf("%s repeats %s, and not %s: %v", s.again(), again[0].command, s.command, err)
+		}
+	}
+	r, _ := newRunner(t)
+	r.seed = "17"
+	r.one(t.Context(), []step{{name: "storms", command: "false", limit: time.Minute, long: true}})
+	if f := r.verdict[0].failures[0]; f.Again != "CI_SEED=17 .ci/run long-storms" {
+		t.Errorf("got %q", f.Again)
 	}
 }
 

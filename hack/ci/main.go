@@ -28,6 +28,16 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	r := &runner{out: os.Stdout, logs: "bin/ci", begun: time.Now()}
+	if len(args) > 0 && args[0] == "touched" {
+		return touched(ctx, r.out, args[1:])
+	}
+	var steps []step
+	if len(args) > 0 && args[0] != "long" {
+		var err error
+		if steps, err = named(args); err != nil {
+			return err
+		}
+	}
 	if err := os.RemoveAll(r.logs); err != nil {
 		return fmt.Errorf("cannot remove the logs of the last run: %w", err)
 	}
@@ -38,17 +48,12 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 0:
 		r.offline = true
 		return r.all(ctx, mostOfGate, fetch("gate"), gate())
-	case args[0] == "long":
+	case steps == nil:
 		r.seed = seed()
 		fmt.Fprintf(r.out, "CI_SEED=%s draws the same schedules again\n", r.seed)
 		return r.all(ctx, mostOfLong, fetch("long"), long())
-	case args[0] == "touched":
-		return touched(ctx, r.out, args[1:])
 	}
-	steps, err := named(args)
-	if err != nil {
-		return err
-	}
+	r.seed = os.Getenv("CI_SEED")
 	r.one(ctx, steps)
 	return r.finish()
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -79,10 +81,11 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 		return v
 	}
 	begun := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	report := filepath.Join(r.logs, s.name+".json")
-	err := r.start(ctx, s, report)
+	_ = os.Remove(report) // There is none, but of a step of the same name.
+	err := r.start(limited, s, report)
 	v.took, v.until = time.Since(begun), time.Since(r.begun)
 	v.report, _ = outcome.Read(report) // A step without tests has none.
 	for _, f := range v.report.Failures {
@@ -90,7 +93,14 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 			v.failures = append(v.failures, f)
 		}
 	}
-	v.judge(ctx, err, r.log(s))
+	v.judge(limited, err, r.log(s))
+	if r.seed != "" {
+		for i, f := range v.failures {
+			if strings.HasPrefix(f.Again, ".ci/run ") {
+				v.failures[i].Again = "CI_SEED=" + r.seed + " " + f.Again
+			}
+		}
+	}
 	if len(v.failures) > 0 {
 		v.machine = machine()
 	}
@@ -114,24 +124,37 @@ func (r *runner) start(ctx context.Context, s step, report string) error {
 	}
 	cmd.Env = append(os.Environ(), "CI=true", "REPORT="+path, "SEED="+r.seed)
 	if r.offline && s.name != "fetch" {
-		cmd.Env = append(cmd.Env, "GOPROXY=off")
+		cmd.Env = append(cmd.Env, "GOPROXY=off", "GONOPROXY=none")
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second
-	err = cmd.Run()
-	if ctx.Err() != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // Most often nothing is left of it.
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("cannot run the step: %w", err)
 	}
+	release, err := keep(cmd.Process.Pid)
+	if err != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // It has just begun.
+		return errors.Join(err, cmd.Wait())
+	}
+	defer release()
+	err = cmd.Wait()
+	if ctx.Err() == nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // What it has forgotten in the background.
+	}
+	endGroup(cmd.Process.Pid)
 	return err
 }
 
 // judge adds the failures that the tests' report does not know.
 func (v *verdict) judge(ctx context.Context, err error, log string) {
-	f := outcome.Failure{Class: outcome.Defect, Again: ".ci/run " + v.step.name}
+	f := outcome.Failure{Class: outcome.Defect, Again: v.step.again()}
 	switch {
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		f.Class, f.Error = outcome.Timeout, fmt.Sprintf("ended after %v, the step's limit is %v", v.took.Round(time.Second), v.step.limit)
+		if v.took < v.step.limit {
+			f.Error = fmt.Sprintf("ended after %v, as the whole run was", v.took.Round(time.Second))
+		}
 	case err != nil && v.step.name == "fetch":
 		f.Class, f.Error = outcome.Infra, fmt.Sprintf("what the tests need could not be fetched: %v", err)
 	case err != nil && len(v.failures) == 0:
@@ -146,7 +169,7 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 		f.Error += ": " + first
 	}
 	f.Tail = outcome.Tail(string(text), 60)
-	v.failures = append(v.failures, f)
+	v.failures = slices.Insert(v.failures, 0, f) // What ended a step is the reason for what its tests say.
 }
 
 func (r *runner) passed() bool {

@@ -9,6 +9,7 @@ type step struct {
 	limit   time.Duration // about three times what it takes on two cores, with caches but for what the gate builds itself
 	tests   int           // how many tests pass usually; a run of far fewer fails
 	waits   bool          // it waits more than it computes, so that it runs beside one that computes
+	long    bool          // it belongs to the long form
 	folders string        // below which a change should see this step of the long form
 }
 
@@ -36,7 +37,7 @@ func gate() []step {
 // long returns the steps of the long form.
 func long() []step {
 	const clusters = "cmd deploy pkg/driver pkg/node pkg/controllers pkg/apis pkg/backends tests/e2e"
-	return []step{
+	steps := []step{
 		{name: "programs", command: "go run ./tests/e2e/cluster build -programs", limit: 50 * time.Minute, waits: true, folders: clusters},
 		{name: "vm", command: "make vm-test", limit: 30 * time.Minute, tests: 300, waits: true, folders: "pkg/node pkg/backends pkg/loops pkg/tree tests/vm"},
 		{name: "e2e", command: "make e2e", limit: 30 * time.Minute, tests: 40, waits: true, folders: clusters},
@@ -56,4 +57,16 @@ func long() []step {
 		{name: "moto", command: "make moto", limit: 15 * time.Minute, folders: "pkg/cloud pkg/backends/ebs tests/cloud"},
 		{name: "bench", command: "make bench BENCHFLAGS='-volumes 40'", limit: 5 * time.Minute, folders: "pkg tests/bench"},
 	}
+	for i := range steps {
+		steps[i].long = true
+	}
+	return steps
+}
+
+// again is the command that runs the step.
+func (s step) again() string {
+	if s.long {
+		return ".ci/run long-" + s.name
+	}
+	return ".ci/run " + s.name
 }

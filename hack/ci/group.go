@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// toReport is how long the programs of a step that was told to end may still take, to write their report say.
+const toReport = 10 * time.Second
+
+// keep ends the process group when this process ends without having released it: a SIGKILL leaves it no time for that. The keeper
+// waits for the end of a pipe that this process alone can write to.
+func keep(group int) (release func(), err error) {
+	end, own, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("cannot watch over the step: %w", err)
+	}
+	defer func() { _ = end.Close() }() // The keeper has it.
+	const script = `read -r; kill -TERM -- "-$1"; sleep 5; kill -KILL -- "-$1"`
+	keeper := exec.CommandContext(context.Background(), "bash", "-c", script, "keeper", strconv.Itoa(group))
+	keeper.Stdin = end
+	keeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := keeper.Start(); err != nil {
+		_ = own.Close()
+		return nil, fmt.Errorf("cannot watch over the step: %w", err)
+	}
+	return func() {
+		_ = keeper.Process.Kill() // Before it sees the end of the pipe.
+		_ = keeper.Wait()
+		_ = own.Close()
+	}, nil
+}
+
+// endGroup waits for what is left of a process group that was told to end, and kills it after a while.
+func endGroup(group int) {
+	for begun := time.Now(); time.Since(begun) < toReport; time.Sleep(20 * time.Millisecond) {
+		if errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
+			return
+		}
+	}
+	_ = syscall.Kill(-group, syscall.SIGKILL)
+}
