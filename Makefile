@@ -41,7 +41,7 @@ CONTROLLER_GEN = $(TOOLS)/controller-gen
 
 BUILD = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
-SUM = $(GO) run ./hack/testsum -skips hack/skips $(if $(REPORT),-report $(REPORT)) $(if $(QUARANTINE),-quarantine $(QUARANTINE))
+SUM = $(GO) run ./hack/testsum -skips hack/skips $(if $(REPORT),-report '$(REPORT)') $(if $(QUARANTINE),-quarantine '$(QUARANTINE)')
 GOTEST = $(SUM) $(GO) test -json -timeout 20m $(TESTFLAGS)
 LONGTEST = $(SUM) -v $(GO) test -json -count=1
 SEEDED = $(if $(SEED),-seed $(SEED))
@@ -120,7 +120,7 @@ flaky: deps ## Run tests again and again beside a load: what changed since SINCE
 
 .PHONY: crash
 crash: deps build ## Kill the driver under load and check that nothing is lost; make crash KILLS=100.
-	$(LONGTEST) -timeout 120m ./tests/crash -kills $(KILLS) -binary $(CURDIR)/$(BINARY) $(SEEDED)
+	$(LONGTEST) -timeout 120m ./tests/crash -kills $(KILLS) -binary '$(CURDIR)/$(BINARY)' $(SEEDED)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a while; make fuzz FUZZTIME=10m or FUZZTIME=20000x.

@@ -61,9 +61,8 @@ func Read(path string) (r Report, err error) {
 // FirstError returns the first line of a test's output that names a Go file and a line, or a panic, else the first line
 // that is not empty.
 func FirstError(output string) string {
-	located := regexp.MustCompile(`(?m)^\s*(\S+\.go:\d+:.*|panic: .*|WARNING: DATA RACE)$`)
-	if m := located.FindStringSubmatch(output); m != nil {
-		return strings.TrimSpace(m[1])
+	if line := located(output); line != "" {
+		return line
 	}
 	for line := range strings.Lines(output) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "=== ") {
@@ -71,6 +70,30 @@ func FirstError(output string) string {
 		}
 	}
 	return ""
+}
+
+func located(output string) string {
+	line := regexp.MustCompile(`(?m)^\s*(\S+\.go:\d+:.*|panic: .*|WARNING: DATA RACE)$`)
+	if m := line.FindStringSubmatch(output); m != nil {
+		return strings.TrimSpace(m[1])
+	}
+	return ""
+}
+
+// StepError is the FirstError of a whole step, whose first line is a command: where no line names a file, it is the last one
+// that is not only told on by those who ran what failed.
+func StepError(log string) string {
+	if line := located(log); line != "" {
+		return line
+	}
+	echoed := regexp.MustCompile(`^(exit status \d+|make(\[\d+\])?: \*\*\* .*|try: .* failed, try \d of \d|)$`)
+	last := ""
+	for line := range strings.Lines(log) {
+		if line = strings.TrimSpace(line); !echoed.MatchString(line) {
+			last = line
+		}
+	}
+	return last
 }
 
 // Tail returns the last lines of a text.

@@ -23,6 +23,19 @@ func TestFirstError(t *testing.T) {
 	}
 }
 
+func TestStepError(t *testing.T) {
+	for log, want := range map[string]string{
+		"go run ./hack/x\nx: cannot find y\nexit status 1\nmake: *** [Makefile:3: z] Error 1\n":      "x: cannot find y",
+		"E: Unable to fetch\ntry: hack/deps run failed, try 1 of 5\n":                                "E: Unable to fetch",
+		"go build\na.go:1:2: undefined: x\na.go:2:2: undefined: y\nmake: *** [Makefile:3] Error 1\n": "a.go:1:2: undefined: x",
+		"": "",
+	} {
+		if got := StepError(log); got != want {
+			t.Errorf("the error of %q is %q, want %q", log, got, want)
+		}
+	}
+}
+
 func TestTail(t *testing.T) {
 	if got := Tail("a\nb\nc\n", 2); got != "b\nc" {
 		t.Errorf("got %q", got)
