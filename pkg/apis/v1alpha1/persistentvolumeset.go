@@ -165,6 +165,18 @@ type PersistentVolumeSetStatus struct {
 	// +optional
 	DeletingReplicas int32 `json:"deletingReplicas"`
 
+	// RelabelledReplicas is the number of volumes that the set made and that its selector matches no more. They are in
+	// no other number, and do not count against the maximum.
+	//
+	// +optional
+	RelabelledReplicas int32 `json:"relabelledReplicas"`
+
+	// SurplusSeconds is for how long there have been more unbound volumes than the minimum. It is written now and then,
+	// so that a new manager does not begin anew.
+	//
+	// +optional
+	SurplusSeconds int32 `json:"surplusSeconds,omitempty"`
+
 	// Selector is the selector in the form of the scale subresource.
 	//
 	// +optional

@@ -24,6 +24,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
+// looks is how many sets are looked at at a time.
+const looks = 4
+
 // Options of the manager of PersistentVolumeSets.
 type Options struct {
 	Driver  Driver
@@ -38,6 +41,11 @@ type Options struct {
 func Add(m ctrl.Manager, o Options) error {
 	changes := make(chan event.TypedGenericEvent[string], 1024)
 	changed := func(set string) { changes <- event.TypedGenericEvent[string]{Object: set} }
+	for name, find := range indexes() {
+		if err := m.GetFieldIndexer().IndexField(context.Background(), &corev1.PersistentVolume{}, name, find); err != nil {
+			return err
+		}
+	}
 	sets, remove := newParts(m.GetClient(), m.GetAPIReader(), o, changed)
 	if err := m.Add(sets.filler); err != nil {
 		return err
@@ -46,6 +54,7 @@ func Add(m ctrl.Manager, o Options) error {
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(sets.setsOf)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(sets.setsOfClass)).
 		WatchesRawSource(source.TypedChannel(changes, handler.TypedFuncs[string, reconcile.Request]{GenericFunc: enqueue})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
 		Complete(sets)
 	if err != nil {
 		return err
@@ -69,15 +78,15 @@ func newParts(c client.Client, live client.Reader, o Options, changed func(set s
 	})
 	sets := &reconciler{
 		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, now: time.Now, name: newName,
-		surplus: map[string]time.Time{},
+		surplus: map[string]bearing{},
 	}
 	return sets, &remover{client: c, live: live, driver: o.Driver, timeout: o.Timeout}
 }
 
-// setsOf returns the sets that a PersistentVolume counts in.
+// setsOf returns the sets that a PersistentVolume counts in, and the one that made it.
 func (r *reconciler) setsOf(ctx context.Context, volume client.Object) []reconcile.Request {
 	return r.setsThat(ctx, func(set *v1alpha1.PersistentVolumeSet) bool {
-		return selector(set).Matches(labels.Set(volume.GetLabels()))
+		return selector(set).Matches(labels.Set(volume.GetLabels())) || volume.GetAnnotations()[v1alpha1.VolumeSetAnnotation] == string(set.UID)
 	})
 }
 

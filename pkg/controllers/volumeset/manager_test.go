@@ -76,7 +76,7 @@ func (m *manager) saw(k kind, before client.Object, c change) {
 	}
 	selected := labels.SelectorFromSet(labels.Set{"pool": "a"})
 	for _, object := range []client.Object{before, c.object} {
-		if object != nil && selected.Matches(labels.Set(object.GetLabels())) {
+		if object != nil && (selected.Matches(labels.Set(object.GetLabels())) || object.GetAnnotations()[v1alpha1.VolumeSetAnnotation] != "") {
 			m.dirty = true
 		}
 	}

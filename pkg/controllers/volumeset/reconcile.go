@@ -32,7 +32,7 @@ type reconciler struct {
 	name    func() string // of a new slot
 
 	mu      sync.Mutex
-	surplus map[string]time.Time // since when a set has had one
+	surplus map[string]bearing // of sets that have one
 }
 
 // round is one look at a set: what there is of it, and what is to be done.
@@ -42,6 +42,7 @@ type round struct {
 	order    v1alpha1.VolumeOrder // what new volumes are made from
 	volumes  []*corev1.PersistentVolume
 	census   census
+	strays   int             // volumes that the set made, and that were relabelled
 	ended    map[string]bool // the names of slots that are needed no more
 	actions  actions
 	sites    []place       // of the volumes to be created
@@ -55,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	set := &v1alpha1.PersistentVolumeSet{}
 	err := r.client.Get(ctx, request.NamespacedName, set)
 	if apierrors.IsNotFound(err) {
-		r.bear(request.Name, false)
+		r.bear(request.Name, false, 0)
 		r.filler.forget(request.Name)
 	}
 	if err != nil {
@@ -87,19 +88,26 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // settle counts, plans, and carries the plan out. What cannot be taken back is planned on what is true now: the set may be newer
 // than the volumes in the cache, so that neither slots nor cache have a volume whose slot has ended.
 func (r *reconciler) settle(ctx context.Context, o *round) error {
-	if err := r.survey(ctx, o, r.client); err != nil {
-		return err
+	volumes, err := r.cached(ctx, o.set)
+	if err == nil {
+		err = r.survey(ctx, o, volumes)
 	}
-	if o.actions.create > 0 || o.isOver() {
-		if err := r.survey(ctx, o, r.live); err != nil {
-			return err
+	if err == nil && (o.actions.create > 0 || o.isOver()) {
+		if volumes, err = volumesOf(ctx, r.live, o.set); err == nil {
+			err = r.survey(ctx, o, volumes)
 		}
+	}
+	if err != nil {
+		return err
 	}
 	if err := r.locate(ctx, o); err != nil {
 		return err
 	}
 	r.measure(o)
 	r.prove(ctx, o)
+	if o.strays, err = r.strays(ctx, o.set); err != nil {
+		return err
+	}
 	if err := r.save(ctx, o); err != nil {
 		return err
 	}
@@ -115,11 +123,9 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 	return nil
 }
 
-// survey counts the volumes that the reader shows, and plans.
-func (r *reconciler) survey(ctx context.Context, o *round, from client.Reader) (err error) {
-	if o.volumes, err = volumesOf(ctx, from, o.set); err != nil {
-		return err
-	}
+// survey counts the volumes, and plans.
+func (r *reconciler) survey(ctx context.Context, o *round, volumes []*corev1.PersistentVolume) error {
+	o.volumes = volumes
 	o.census, o.ended = count(o.set, o.volumes), map[string]bool{}
 	if err := r.conclude(ctx, o); err != nil {
 		return err
@@ -153,8 +159,8 @@ func (r *reconciler) plan(o *round) {
 	if r.withdraw(o, o.actions.withdraw) {
 		o.actions = plan(o.set, o.census, r.slots, due)
 	}
-	if r.bear(o.set.Name, o.actions.surplus) {
-		o.wait = r.patient
+	if r.bear(o.set.Name, o.actions.surplus, time.Duration(o.set.Status.SurplusSeconds)*time.Second) {
+		_, o.wait = r.isDue(o.set.Name)
 	}
 	if o.problem = o.unusable; o.problem.reason != "" {
 		o.actions.create = 0
@@ -178,6 +184,8 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 		o.census.slots, o.census.total = o.census.slots+1, o.census.total+1
 	}
 	tidyOrders(o.set)
+	r.noteSurplus(o.set)
+	s.RelabelledReplicas = int32(o.strays) //nolint:gosec // So many objects there are never.
 	write(o.set, o.census, judge(o.set, o.census, o.problem))
 	if equality.Semantic.DeepEqual(before, s) {
 		return nil
@@ -195,9 +203,12 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 }
 
 // volumesOf returns the PersistentVolumes of a set. They may belong to the cache and must not be changed.
-func volumesOf(ctx context.Context, from client.Reader, set *v1alpha1.PersistentVolumeSet) ([]*corev1.PersistentVolume, error) {
+func volumesOf(
+	ctx context.Context, from client.Reader, set *v1alpha1.PersistentVolumeSet, options ...client.ListOption,
+) ([]*corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
-	if err := from.List(ctx, &list, client.MatchingLabelsSelector{Selector: selector(set)}, client.UnsafeDisableDeepCopy); err != nil {
+	options = append(options, client.MatchingLabelsSelector{Selector: selector(set)}, client.UnsafeDisableDeepCopy)
+	if err := from.List(ctx, &list, options...); err != nil {
 		return nil, err
 	}
 	volumes := make([]*corev1.PersistentVolume, len(list.Items))

@@ -199,6 +199,9 @@ func (w *world) atRest() {
 	}
 	c := count(set, counted)
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
+	if strays := w.strays(set); int(set.Status.RelabelledReplicas) != strays {
+		w.violate("RELABELLED VOLUMES ARE NOT COUNTED: %d of %d", set.Status.RelabelledReplicas, strays)
+	}
 	fresh := upToDate(set, counted)
 	if want := min(minimum, max(fresh, maximum-(c.total-fresh))); fresh < want || c.slots > stuck {
 		w.violate("NOT FILLED at rest: %d are ready and of the template, want %d: %+v", fresh, want, c)
@@ -215,6 +218,16 @@ func upToDate(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVol
 		isUnbound := v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil
 		isOld := isOwn && v.Annotations[v1alpha1.TemplateAnnotation] != templateDigest(set.Spec.Template)
 		if isUnbound && !isOld && v.Spec.StorageClassName == set.Spec.Template.Spec.StorageClassName {
+			number++
+		}
+	}
+	return number
+}
+
+// strays is the number of volumes that the set made and that have other labels now.
+func (w *world) strays(set *v1alpha1.PersistentVolumeSet) (number int) {
+	for _, v := range w.api.volumes() {
+		if v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) && v.Labels["pool"] != "a" {
 			number++
 		}
 	}

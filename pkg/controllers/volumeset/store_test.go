@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -182,10 +183,23 @@ func (all objects) list(into client.ObjectList, options []client.ListOption) err
 	list, _ := into.(*corev1.PersistentVolumeList)
 	list.Items = nil
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if o.LabelSelector == nil || o.LabelSelector.Matches(labels.Set(all[name].GetLabels())) {
+		if isIndexed(all[name], o.FieldSelector) && (o.LabelSelector == nil || o.LabelSelector.Matches(labels.Set(all[name].GetLabels()))) {
 			v, _ := all[name].(*corev1.PersistentVolume)
 			list.Items = append(list.Items, *v.DeepCopy())
 		}
 	}
 	return nil
+}
+
+// isIndexed reports whether an object is found by the fields.
+func isIndexed(object client.Object, by fields.Selector) bool {
+	if by == nil {
+		return true
+	}
+	for _, r := range by.Requirements() {
+		if !slices.Contains(indexes()[r.Field](object), r.Value) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,56 @@
+package volumeset
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// The indexes of the PersistentVolumes in the cache, so that a look at a set does not read all that a cluster has.
+const (
+	labelIndex = "stowage.dev/label" // by each label, as key=value
+	makerIndex = "stowage.dev/maker" // by the UID of the set that made it
+)
+
+// indexes are what the cache finds PersistentVolumes by.
+func indexes() map[string]client.IndexerFunc {
+	return map[string]client.IndexerFunc{
+		labelIndex: func(object client.Object) (all []string) {
+			for key, value := range object.GetLabels() {
+				all = append(all, key+"="+value)
+			}
+			return all
+		},
+		makerIndex: func(object client.Object) []string {
+			if maker := object.GetAnnotations()[v1alpha1.VolumeSetAnnotation]; maker != "" {
+				return []string{maker}
+			}
+			return nil
+		},
+	}
+}
+
+// cached returns the volumes of a set that the cache shows.
+func (r *reconciler) cached(ctx context.Context, set *v1alpha1.PersistentVolumeSet) ([]*corev1.PersistentVolume, error) {
+	key := slices.Min(slices.Collect(maps.Keys(set.Spec.Selector))) // There is one at least.
+	return volumesOf(ctx, r.client, set, client.MatchingFields{labelIndex: key + "=" + string(set.Spec.Selector[key])})
+}
+
+// strays is the number of volumes that the set made and that its selector matches no more. They are the set's no
+// longer, but still there.
+func (r *reconciler) strays(ctx context.Context, set *v1alpha1.PersistentVolumeSet) (number int, err error) {
+	var made corev1.PersistentVolumeList
+	err = r.client.List(ctx, &made, client.MatchingFields{makerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy)
+	for i := range made.Items {
+		if !selector(set).Matches(labels.Set(made.Items[i].Labels)) {
+			number++
+		}
+	}
+	return number, err
+}
