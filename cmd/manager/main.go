@@ -48,7 +48,7 @@ func (o *options) bind(cmd *cobra.Command) {
 	flags.StringVar(&o.csiAddress, "csi-address", "/csi/csi.sock", "the driver's socket")
 	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the lease by which one manager of a driver leads")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: the pod's service account)")
-	flags.StringVar(&o.httpEndpoint, "http-endpoint", "0", "an address such as :9815 for /metrics; 0 serves none")
+	flags.StringVar(&o.httpEndpoint, "http-endpoint", "0", "an address such as :9815 for /metrics, /healthz and /readyz; 0 serves none")
 	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log")
 	flags.IntVar(&o.slots, "volumes-at-once", 16, "how many volumes of a set are created at a time, 64 at most")

@@ -63,15 +63,17 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	defer driver.Close() //nolint:errcheck // The process ends with it.
+	probes := &health{}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme(), Logger: logr.FromSlogHandler(log.Handler()),
-		Metrics:        metrics.Options{BindAddress: o.httpEndpoint},
+		Metrics:        metrics.Options{BindAddress: o.httpEndpoint, ExtraHandlers: probes.handlers()},
 		LeaderElection: true, LeaderElectionID: "stowage-manager-" + driver.Driver(), LeaderElectionNamespace: o.namespace,
 		LeaderElectionReleaseOnCancel: true, // Nothing of it works on when Start has returned: the process ends.
 	})
 	if err != nil {
 		return fmt.Errorf("reach Kubernetes: %w", err)
 	}
+	probes.cache = manager.GetCache() // Before anything is served.
 	err = volumeset.Add(manager, volumeset.Options{
 		Driver: driver, Log: log, Slots: o.slots, Workers: o.workers, Timeout: o.timeout, Surplus: o.surplus,
 	})

@@ -108,6 +108,19 @@ func checkEveryone(t *testing.T, id string, c corev1.Container) {
 // asksForItself reports whether the driver on a node asks the API server for its own Node.
 func (in install) asksForItself() bool { return in.backend == "ebs" }
 
+// TestManagerIsProbed checks that the kubelet asks the manager whether it works.
+func TestManagerIsProbed(t *testing.T) {
+	for _, in := range installs() {
+		for id, pod := range pods(t, kustomized(t, in.folder)) {
+			for _, c := range pod.Spec.Containers {
+				if c.Name == "manager" && (c.LivenessProbe == nil || c.ReadinessProbe == nil) {
+					t.Errorf("%s: %s has not both probes", id, c.Name)
+				}
+			}
+		}
+	}
+}
+
 // TestTokens checks that a token of the API server is in those containers only that speak to it.
 func TestTokens(t *testing.T) {
 	for _, in := range installs() {

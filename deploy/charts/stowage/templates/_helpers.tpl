@@ -252,6 +252,18 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
   ports:
     - name: manager
       containerPort: 9815
+  livenessProbe:
+    httpGet:
+      path: /healthz
+      port: manager
+    initialDelaySeconds: 10
+    periodSeconds: 20
+    timeoutSeconds: 10
+  readinessProbe:
+    httpGet:
+      path: /readyz
+      port: manager
+    periodSeconds: 10
   resources: {{- toYaml .root.Values.manager.resources | nindent 4 }}
   securityContext: {{- include (ternary "stowage.tight" "stowage.tightBesideRoot" .split) .root | nindent 4 }}
   volumeMounts:
