@@ -22,7 +22,7 @@ func TestHealth(t *testing.T) {
 		handlers := (&health{cache: seen{synced: synced}}).handlers()
 		for path, want := range map[string]bool{"/healthz": true, "/readyz": synced} {
 			answer := httptest.NewRecorder()
-			handlers[path].ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+			handlers[path].ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 			if got := answer.Code == http.StatusOK; got != want {
 				t.Errorf("with a cache that is synced: %t, %s says %d", synced, path, answer.Code)
 			}

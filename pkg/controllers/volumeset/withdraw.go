@@ -9,13 +9,13 @@ import (
 
 // withdraw gives up the slots that are needed no more, and reports whether there were any. The last ones go first. One
 // whose volume may exist stays until a proof ends it.
-func (r *reconciler) withdraw(o *round, number int) (any bool) {
+func (r *reconciler) withdraw(o *round, number int) (were bool) {
 	for _, slot := range slices.Backward(o.set.Status.Slots) {
 		if number > 0 && r.giveUp(o, slot) {
-			any, number = true, number-1
+			were, number = true, number-1
 		}
 	}
-	return any
+	return were
 }
 
 // giveUp ends a slot if it is this manager's, and nobody can have asked for its volume.
