@@ -41,6 +41,9 @@ func TestVolumeSet(t *testing.T) {
 		t.Errorf("at the maximum a claim has %s, not a volume of its own", volume.Name)
 	}
 	first := s.Bound("pooled-0").Name
+	workload.Until(s, workload.Volumes(), first, "is bound, and needs no manager", func(v *corev1.PersistentVolume) bool {
+		return !slices.Contains(v.Finalizers, v1alpha1.VolumeSetFinalizer)
+	})
 	s.DeleteClaim("pooled-0")
 	s.UntilGone(workload.Volumes(), first)
 	s.SetIs(set, "MaximumReached", 1, 3)

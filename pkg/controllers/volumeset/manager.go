@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -59,10 +58,7 @@ func Add(m ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	isOurs := predicate.NewPredicateFuncs(func(object client.Object) bool {
-		return object.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(object, v1alpha1.VolumeSetFinalizer)
-	})
-	return ctrl.NewControllerManagedBy(m).Named("volumeset-removal").For(&corev1.PersistentVolume{}, builder.WithPredicates(isOurs)).
+	return ctrl.NewControllerManagedBy(m).Named("volumeset-removal").For(&corev1.PersistentVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(isEnding))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause),

@@ -176,8 +176,9 @@ func TestFate(t *testing.T) {
 		"a:deleting:retain":   keep,
 		"a:released:retain":   keep,
 		"a:failed":            erase, // csi-provisioner has given up, or has done it.
-		"a:failed:managed":    wait,
-		"a:released:managed":  wait,
+		"a:bound:managed":     keep,  // csi-provisioner deletes it once it is released.
+		"a:failed:managed":    keep,
+		"a:released:managed":  keep,
 		"a:available:managed": wait,
 	} {
 		name, managed := strings.CutSuffix(words, ":managed")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 // talker is a driver that answers as it is told.
 type talker struct {
 	created  int
+	deleted  int
 	err      error
 	topology bool
 }
@@ -39,7 +41,10 @@ func (d *talker) Create(_ context.Context, r csiclient.Request) (csiclient.Volum
 	return csiclient.Volume{Handle: "handle-" + r.Name, SizeBytes: r.SizeBytes}, d.err
 }
 
-func (d *talker) Delete(context.Context, string) error { return d.err }
+func (d *talker) Delete(context.Context, string) error {
+	d.deleted++
+	return d.err
+}
 
 // bench is a reconciler over a fake API with these objects.
 func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*reconciler, *talker) {
@@ -340,6 +345,36 @@ func TestDeletionIsBounded(t *testing.T) {
 	_, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}})
 	if err == nil || !strings.Contains(err.Error(), "x was not deleted") {
 		t.Errorf("the deletion ends with %v", err)
+	}
+}
+
+// TestBoundVolumesNeedNoManager checks that a bound PersistentVolume loses the manager's finalizer once it has
+// csi-provisioner's, and not before: somebody must delete its volume.
+func TestBoundVolumesNeedNoManager(t *testing.T) {
+	set := stored()
+	v := persistentVolume("driver", set, "x", newOrder(set.Spec.Template, v1alpha1.SlotClass{}), volumeOf(1<<30))
+	v.Spec.ClaimRef, v.Status.Phase = &corev1.ObjectReference{Name: "claim"}, corev1.VolumeBound
+	r, driver := bench(t, interceptor.Funcs{}, v)
+	remove := &remover{client: r.client, live: r.client, driver: driver, timeout: time.Minute}
+	look := func() []string {
+		t.Helper()
+		if _, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.client.Get(t.Context(), types.NamespacedName{Name: "x"}, v); err != nil {
+			t.Fatal(err)
+		}
+		return v.Finalizers
+	}
+	if left := look(); !slices.Equal(left, []string{v1alpha1.VolumeSetFinalizer}) {
+		t.Errorf("before csi-provisioner has it: %q", left)
+	}
+	v.Finalizers = append(v.Finalizers, provisionerFinalizer)
+	if err := r.client.Update(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	if left := look(); !slices.Equal(left, []string{provisionerFinalizer}) || driver.deleted > 0 {
+		t.Errorf("once csi-provisioner has it: %q, and %d volumes were deleted", left, driver.deleted)
 	}
 }
 

@@ -31,7 +31,8 @@ func (r *reconciler) remove(ctx context.Context, volumes []*corev1.PersistentVol
 	return nil
 }
 
-// remover finishes the deletion of PersistentVolumes that bear our finalizer, whoever began it.
+// remover finishes the deletion of PersistentVolumes that bear our finalizer, whoever began it. It takes the finalizer away
+// from those that csi-provisioner is going to end, so that a bound volume needs no manager.
 type remover struct {
 	client  client.Client
 	live    client.Reader // reads past the cache
@@ -45,14 +46,14 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if err := r.client.Get(ctx, request.NamespacedName, v); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.isOurs(v) {
+	if !r.isToDo(v) {
 		return ctrl.Result{}, nil
 	}
 	// The decision to delete data is made on what is true now.
 	if err := r.live.Get(ctx, request.NamespacedName, v); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.isOurs(v) {
+	if !r.isToDo(v) {
 		return ctrl.Result{}, nil
 	}
 	switch fate(v) {
@@ -74,12 +75,23 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-func (r *remover) isOurs(v *corev1.PersistentVolume) bool {
-	return v.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSetFinalizer) &&
-		v.Spec.CSI != nil && v.Spec.CSI.Driver == r.driver.Driver()
+func (r *remover) isToDo(v *corev1.PersistentVolume) bool {
+	return isEnding(v) && v.Spec.CSI != nil && v.Spec.CSI.Driver == r.driver.Driver()
 }
 
-// ending is what becomes of the volume of a PersistentVolume that is being deleted.
+// isEnding reports whether a PersistentVolume bears our finalizer, and is being deleted or handed over.
+func isEnding(o client.Object) bool {
+	v, ok := o.(*corev1.PersistentVolume)
+	return ok && controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSetFinalizer) && (v.DeletionTimestamp != nil || isHandedOver(v))
+}
+
+// isHandedOver reports whether csi-provisioner deletes the volume once its claim is gone: it puts its finalizer on bound ones.
+func isHandedOver(v *corev1.PersistentVolume) bool {
+	return v.Spec.ClaimRef != nil && slices.Contains(v.Finalizers, provisionerFinalizer) &&
+		(v.Status.Phase == corev1.VolumeBound || v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed)
+}
+
+// ending is what becomes of the volume of a PersistentVolume that is being deleted or handed over.
 type ending int
 
 const (
@@ -88,12 +100,14 @@ const (
 	keep                // the volume
 )
 
-// fate decides about the volume of a PersistentVolume that is being deleted.
+// fate decides about the volume of a PersistentVolume that is being deleted or handed over.
 func fate(v *corev1.PersistentVolume) ending {
 	isReleased := v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed
 	switch {
+	case isHandedOver(v):
+		return keep // csi-provisioner deletes it.
 	case slices.Contains(v.Finalizers, provisionerFinalizer):
-		return wait // csi-provisioner deletes it once it is released.
+		return wait // It is bound no more, or not yet.
 	case v.Spec.ClaimRef != nil && !isReleased:
 		return wait // A claim holds it, and Kubernetes protects it.
 	case v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
