@@ -163,6 +163,10 @@ func (a *actor) handle(s Step, v *volume, company bool) {
 		a.write(s, v)
 	case Read:
 		a.read(v)
+	case Brand:
+		a.brand(s, v)
+	case Glimpse:
+		a.glimpse(s, v)
 	case Create, Restore, Clone, Forget, List, Pause: // They need no volume.
 	}
 }

@@ -24,7 +24,7 @@ func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
 func profiles() map[string]func(d dice) [][]Step {
 	return map[string]func(d dice) [][]Step{
 		"calls": dice.calls, "churn": dice.churn, "copies": dice.copies, "storage": dice.storage, "config": dice.config,
-		"greedy": dice.greedy, "slow": dice.slow, "crowded": dice.crowded, "cloud": dice.cloudy,
+		"greedy": dice.greedy, "slow": dice.slow, "crowded": dice.crowded, "cloud": dice.cloudy, "foreign": dice.foreign,
 	}
 }
 

@@ -27,6 +27,8 @@ const (
 	Delete   Op = "delete"   // also what is staged, which must be refused
 	List     Op = "list"     // volumes, snapshots, capacity
 	Damage   Op = "damage"   // shorten the data of a volume that nobody uses: it must not become a snapshot
+	Brand    Op = "brand"    // have the image of a volume that nobody uses look like a RAID's: it must not be mounted
+	Glimpse  Op = "glimpse"  // put an image back to what a power loss would have left, and stage it for reading only
 	Pause    Op = "pause"    // so that a fault has its time
 )
 

@@ -110,7 +110,7 @@ func overLocal(kind string) Setup {
 			{Parameters: pool("directory")},
 			{Parameters: pool("spare"), Raw: true, Sized: true, Disk: 1, Aside: true},
 		},
-		Profiles:   "calls churn copies storage config greedy slow",
+		Profiles:   "calls churn copies storage config greedy slow foreign",
 		Definition: just(local.Definition), Config: localConfig,
 	}
 }
