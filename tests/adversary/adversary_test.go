@@ -73,9 +73,13 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 	if len(names) == 0 {
 		return
 	}
-	names = inOrder(names)
-	for n := 0; goesOn(n, len(names), until); n++ {
-		schedule := NewSchedule(s, names[n%len(names)], max(*seed, 1)+uint64(n))
+	chosen := inOrder(s, names)
+	for n := 0; goesOn(n, len(chosen), until); n++ {
+		next := chosen[n%len(chosen)]
+		if next.Seed == 0 {
+			next.Seed = max(*seed, 1) + uint64(n)
+		}
+		schedule := NewSchedule(s, next.Profile, next.Seed)
 		began := time.Now()
 		violation := run.try(schedule)
 		took := time.Since(began)
@@ -103,16 +107,20 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 // always the same.
 const rounds = 2
 
-// inOrder are the profiles that are used one after the other, and then again.
-func inOrder(names []string) (order []string) {
-	if *budget > 0 || *schedules > 0 {
-		return names
-	}
+// inOrder are the profiles that are used one after the other, and then again; without a seed it is the next one. The short form has the
+// schedules besides that have found something.
+func inOrder(s Setup, names []string) (order []Found) {
+	short := *budget == 0 && *schedules == 0
 	for round := range rounds {
 		for _, name := range names {
-			if round == 0 || name != "churn" {
-				order = append(order, name)
+			if round == 0 || short && name != "churn" {
+				order = append(order, Found{Profile: name})
 			}
+		}
+	}
+	for _, f := range s.Found {
+		if short && slices.Contains(names, f.Profile) {
+			order = append(order, f)
 		}
 	}
 	return order

@@ -31,6 +31,7 @@ type drivers struct {
 	control *process
 	nodes   *process
 	count   int
+	pods    int           // of controllers: each has a data directory of its own, which a restart keeps
 	over    chan struct{} // closed when another controller takes over
 }
 
@@ -75,7 +76,7 @@ func (d *drivers) start(r role) (*process, error) {
 		Endpoint: "unix://" + d.world.path(fmt.Sprintf("csi-%d.sock", d.count)),
 	}
 	if r == controller {
-		o.DataDir = d.world.path(fmt.Sprintf("controller-%d", d.count)) // of a pod of its own
+		o.DataDir = d.world.path(fmt.Sprintf("controller-%d", d.pods))
 	}
 	p := &process{orders: o, log: d.world.path(fmt.Sprintf("driver-%d.log", d.count)), done: make(chan struct{})}
 	begun := make(chan error, 1)

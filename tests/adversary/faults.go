@@ -111,6 +111,7 @@ func (w *world) stop(Fault) (func() error, error) {
 		w.alive.Unlock()
 		return nil, err
 	}
+	w.pods++
 	next, err := w.start(controller)
 	if err == nil {
 		w.control = next
@@ -122,6 +123,7 @@ func (w *world) stop(Fault) (func() error, error) {
 		err := old.signal(syscall.SIGCONT)
 		<-time.After(300 * time.Millisecond)
 		old.kill()
+		w.useAll()
 		return err
 	}, err
 }

@@ -186,12 +186,7 @@ func (w *world) left([]*actor) {
 // later is what is left after a while: a draft that nobody has a record of may be kept, because a controller may still work on it.
 // Calls for each class have the driver look at all places again.
 func (w *world) later() (more []string) {
-	for i := range w.setup.Classes {
-		a := newActor(w, i, nil)
-		for _, op := range []Op{Create, Delete} {
-			a.step(Step{Op: op, Class: i, MiB: 8})
-		}
-	}
+	w.useAll()
 	for range 3 {
 		<-time.After(draftPatience)
 		if more = w.waitForTree(w.baseline); len(more) == 0 {
@@ -199,6 +194,16 @@ func (w *world) later() (more []string) {
 		}
 	}
 	return more
+}
+
+// useAll makes and deletes a volume of each class.
+func (w *world) useAll() {
+	for i := range w.setup.Classes {
+		a := newActor(w, i, nil)
+		for _, op := range []Op{Create, Delete} {
+			a.step(Step{Op: op, Class: i, MiB: 8})
+		}
+	}
 }
 
 // inKernel are the mounts and loop devices of volumes. A loop device may be held for a moment by somebody who looks at it.

@@ -20,6 +20,8 @@ type Setup struct {
 	StateMiB int64 // of the driver's data directory; 0 for little
 	Classes  []Class
 	Profiles string // the names of those that mean something here
+	// Found are schedules that have found a defect.
+	Found []Found
 	// Apart has controller and node in two processes, so that there can be two controllers.
 	Apart bool
 	// Alone leaves the node out: volumes are attached, and written to and read by other means.
@@ -42,6 +44,12 @@ type Setup struct {
 	Counts     bool
 	Definition func(root string) backends.Definition
 	Config     func(w *world, v Variant) string // YAML
+}
+
+// Found is the schedule of a seed.
+type Found struct {
+	Profile string
+	Seed    uint64
 }
 
 // Disk is a filesystem that a setup needs.
@@ -150,6 +158,7 @@ func overShares(name string, apart bool) Setup {
 	}
 	if apart {
 		s.Profiles = "calls copies"
+		s.Found = []Found{{"copies", 770004}} // A controller heard of a call when others had made the snapshot, and deleted it.
 	}
 	return s
 }

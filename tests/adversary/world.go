@@ -194,9 +194,10 @@ func (w *world) waitForTree(want []string) (more []string) {
 	}
 }
 
-// configured tells whether a file is what a driver remembers of its configuration.
+// configured tells whether a file is what a driver remembers of its configuration, or of itself.
 func configured(path string) bool {
-	return filepath.Base(filepath.Dir(path)) == "known" || strings.Contains(path, "/data/pools") || strings.HasSuffix(path, "/shares.json")
+	return filepath.Base(filepath.Dir(path)) == "known" || strings.Contains(path, "/data/pools") || strings.HasSuffix(path, "/shares.json") ||
+		filepath.Base(filepath.Dir(path)) == "controllers"
 }
 
 // passing tells whether something is about to be removed.

@@ -27,6 +27,7 @@ type making struct {
 	origins []origin // one for each directory that is copied; none for an empty volume
 	// required is how many bytes must be free before.
 	required int64
+	turn     uint64 // of the permit for it
 }
 
 // make makes the thing with the ID as planned, unless it is there. Kinds: Exists; Busy; the plan's.
@@ -38,6 +39,9 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 	defer unlock()
 	job := m.share.Address.String() + " " + string(k) + " " + id
 	var want *record
+	if m.turn, err = m.lead(ctx, m.home, "making "+id); err != nil {
+		return nil, err
+	}
 	if err = m.free(k, id); err == nil {
 		want, err = plan()
 	}
@@ -46,11 +50,22 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 		return nil, err
 	case err != nil: // It is there, or cannot be: a copy that waits for the next call is of no use.
 		m.copies.drop(job)
-		return nil, err
+		return nil, m.refused(id, err)
 	case len(m.origins) == 0:
 		return want, m.makeEmpty(ctx, want)
 	}
 	return m.makeCopy(ctx, job, want)
+}
+
+// refused ends all attempts at what is refused for good: the caller does not ask again, and another controller may be at it yet.
+func (m *making) refused(id string, why error) error {
+	if again(why) || backends.Is(why, backends.Exists) {
+		return why
+	}
+	if err := m.fence(m.share, m.home, id, ""); err != nil {
+		return err
+	}
+	return why
 }
 
 // again reports whether the next call may have another outcome without anybody's doing.
@@ -139,13 +154,13 @@ func (m *making) fill(ctx context.Context, r *record, progress *tree.Progress) e
 // draft comes afterwards: one without a token is nobody's. Kinds: Exists; Exhausted where there is no room.
 func (m *making) begin(r *record) error {
 	if err := m.room(); err != nil {
-		return err
+		return m.refused(r.ID, err)
 	}
 	data, err := r.encode()
 	if err != nil {
 		return err
 	}
-	if err := m.home.Replace(share.Staging, r.key()+suffix, data); err != nil {
+	if err := m.spend(r, data); err != nil {
 		return err
 	}
 	if err := m.fence(m.share, m.home, r.ID, r.key()); err != nil {

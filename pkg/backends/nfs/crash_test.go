@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -107,7 +108,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("what is left is\n%q\nwant\n%q", after, before)
 	}
 	w.must(os.Remove(w.path("ns")))
-	w.must(os.Remove(filepath.Join(servers, knownFile))) // the victims' data directory
+	w.must(errors.Join(os.Remove(filepath.Join(servers, knownFile)), os.Remove(filepath.Join(servers, ownerFile)))) // the victims' data directory
 	check()
 }
 

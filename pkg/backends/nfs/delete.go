@@ -23,27 +23,59 @@ func (e *controllerSide) Delete(ctx context.Context, handle string) (err error) 
 }
 
 func (e *engine) remove(ctx context.Context, k kind, text string) error {
-	return e.changing(ctx, k, text, "deleting a "+string(k), func(_ context.Context, s *share.Share, h *share.Home, r *record) error {
-		if r.Group != nil {
-			return backends.Errorf(backends.InUse, "it belongs to the group snapshot %s: delete that", r.Group.Handle)
+	return e.reach(ctx, k, text, "deleting a "+string(k), func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
+		unlock, err := e.lock(s, k, id)
+		if err != nil {
+			return err
 		}
-		if e.copies.reads(append(r.memberIDs(), r.ID)...) {
+		defer unlock()
+		r, err := e.removable(ctx, h, k, id)
+		if r != nil && e.copies.reads(append(r.memberIDs(), r.ID)...) {
 			return backends.Errorf(backends.Busy, "it is being copied: ask again")
 		}
-		// What an earlier call is making yet must not come after the deletion.
-		if err := e.fence(s, h, r.ID, ""); err != nil {
+		if err != nil && !backends.Is(err, backends.NotFound) {
 			return err
 		}
-		if err := e.bury(s, h, r); err != nil {
+		// What an earlier call is making yet must not come after the deletion, nor after the answer that there is nothing.
+		if err := e.fence(s, h, id, ""); err != nil {
 			return err
 		}
-		if err := e.dispose(s, h, r); err != nil {
-			// It is gone for everybody; the janitor does the rest, whenever it can.
-			e.log.Warn("the directory of what was deleted could not be taken away yet", "share", s.Address.String(), "directory", r.SubDir, "error", err)
+		if err != nil {
+			return err
 		}
-		e.janitors.add(s.Address)
-		return nil
+		return e.removed(s, h, r)
 	})
+}
+
+// removable is the record of what is to be removed. It is read before the permit is looked at: so it is of what was there when the call
+// came, and what another controller has made in its place since is not removed. Kinds: NotFound; InUse for a snapshot of a group; Busy.
+func (e *engine) removable(ctx context.Context, h *share.Home, k kind, id string) (*record, error) {
+	r, err := whole(h, k, id)
+	if err != nil && !backends.Is(err, backends.NotFound) {
+		return nil, err
+	}
+	if _, failed := e.lead(ctx, h, "removing "+id); failed != nil {
+		return nil, failed
+	}
+	if err == nil && r.Group != nil {
+		err = backends.Errorf(backends.InUse, "it belongs to the group snapshot %s: delete that", r.Group.Handle)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
+	if err := e.bury(s, h, r); err != nil {
+		return err
+	}
+	if err := e.dispose(s, h, r); err != nil {
+		// It is gone for everybody; the janitor does the rest, whenever it can.
+		e.log.Warn("the directory of what was deleted could not be taken away yet", "share", s.Address.String(), "directory", r.SubDir, "error", err)
+	}
+	e.janitors.add(s.Address)
+	return nil
 }
 
 // dispose takes the directory of what is in the trash from its place, and gives the place free. It may be called again.

@@ -19,6 +19,7 @@ type engine struct {
 	places    topologies
 	known     *known
 	seen      *seen
+	permits   *permits
 	locks     *keylock.Locks // what is being made, changed or removed, by share and key
 	copies    *copies
 	restless  restless
@@ -54,7 +55,8 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter) (
 	}
 	e := &engine{
 		mounter: mounter, named: named, places: places, locks: keylock.New(), log: options.Log, now: time.Now,
-		usage: newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
+		permits: openPermits(options.DataDir, options.Log),
+		usage:   newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
 	}
 	e.copies, e.janitors = newCopies(options.Log, paceOf(config.Patience)), newJanitors(e)
 	if e.known, err = openKnown(options.DataDir, named, options.Log); err != nil {

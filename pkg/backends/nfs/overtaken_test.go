@@ -34,7 +34,7 @@ func (d *deposed) overtakenExpansion(n int, anew bool) bool {
 		_, err := e.Expand(d.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 4 << 20})
 		return err
 	}, func() {
-		d.must(d.Delete(d.Context(), v.Handle))
+		d.ask("deleting", func() error { return d.Delete(d.Context(), v.Handle) })
 		if anew {
 			d.ask("making it anew", func() error { _, err := d.Create(d.Context(), spec); return err })
 			d.write("new", "dir", "one", "new")
@@ -57,7 +57,7 @@ func TestDeposedCreation(t *testing.T) {
 		t.Run(fmt.Sprint("deleted ", deleted), func(t *testing.T) {
 			d := newDeposed(t)
 			d.make(onSlow("zero")) // makes the driver's directory
-			n := 1
+			n := 0
 			for d.overtakenCreation(n, deleted) {
 				n++
 			}
@@ -84,7 +84,11 @@ func (d *deposed) overtakenCreation(n int, deleted bool) bool {
 	if stopped && !deleted {
 		d.held(fmt.Sprint("change ", n), spec)
 	}
-	if v, err := d.Find(d.Context(), spec); err == nil { // Who had not written his token makes it again.
+	v, err := d.Find(d.Context(), spec)
+	if err == nil && stopped && deleted {
+		d.Errorf("change %d: it was deleted, and is there again", n)
+	}
+	if err == nil {
 		d.ask("deleting", func() error { return unless(d.Delete(d.Context(), v.Handle), backends.NotFound) })
 	}
 	d.tidy(1, 0)

@@ -21,6 +21,8 @@ func (w *world) attempt(spec backends.Spec) (*making, *record) {
 	h, err := s.Home(true)
 	w.must(err)
 	m := &making{engine: w.engine, share: s, home: h, place: p}
+	m.turn, err = w.lead(w.Context(), h, "a test's")
+	w.must(err)
 	id, err := h.ID(string(volumeKind), spec.Name)
 	w.must(err)
 	r, err := m.plan(spec, id)
@@ -75,7 +77,9 @@ func TestPublishedAndNotYetInPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			m, r := w.halfPublished(spec)
-			left := next(m, w.otherWorld(), r)
+			other := w.otherWorld()
+			other.leads()
+			left := next(m, other, r)
 			if left >= 0 {
 				w.tidy(left, 0)
 			}

@@ -156,7 +156,7 @@ func TestTwoControllers(t *testing.T) {
 		if _, err := os.Stat(w.path(name)); err != nil {
 			t.Error(err)
 		}
-		w.must(other.Delete(t.Context(), a.Handle))
+		w.ask("deleting", func() error { return other.Delete(t.Context(), a.Handle) })
 	}
 	w.tidy(0, 0)
 }

@@ -133,6 +133,28 @@ func in(name, subDir, onDelete string) backends.Spec {
 	return spec
 }
 
+// leads has this controller take over on the usual share.
+func (w *world) leads() {
+	w.Helper()
+	w.leadsOn(specOf("x"))
+}
+
+// leadsOn has this controller take over on the share of a spec.
+func (w *world) leadsOn(spec backends.Spec) {
+	w.Helper()
+	p, err := w.target(spec)
+	w.must(err)
+	w.ask("taking over", func() error {
+		return w.pool.With(w.Context(), p.Address, "taking over", func(ctx context.Context, s *share.Share) error {
+			h, err := s.Home(true)
+			if err == nil {
+				_, err = w.lead(ctx, h, "a test's")
+			}
+			return err
+		})
+	})
+}
+
 func (w *world) make(spec backends.Spec) *backends.Volume {
 	w.Helper()
 	var v *backends.Volume

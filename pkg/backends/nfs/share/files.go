@@ -2,6 +2,7 @@ package share
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -108,6 +109,46 @@ func (h *Home) Publish(draft, folder, name string) error {
 // PutBack gives a file of the trash another name, beside the one there. It fails with fs.ErrExist when that is taken.
 func (h *Home) PutBack(name, folder, newName string) error {
 	return h.files.Link(At(Trash, name), At(folder, newName))
+}
+
+// Permit makes an empty file for Spend. A share of an earlier version of the driver lacks the folder for it.
+func (h *Home) Permit(name string) error {
+	err := h.empty(At(Controllers, name))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := h.files.Mkdir(At(Controllers, ""), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return h.empty(At(Controllers, name))
+}
+
+func (h *Home) empty(path string) error {
+	file, err := h.files.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// Spend gives a permit the data and a name in staging, by one rename. It fails with fs.ErrNotExist when the permit is gone.
+func (h *Home) Spend(permit, name string, data []byte) error {
+	path := At(Controllers, permit)
+	file, err := h.files.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	err = (&Draft{h, path, file}).Replace(Staging, name, data)
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESTALE) {
+		return err
+	}
+	if failed := h.Refresh(Staging); failed != nil {
+		return failed
+	}
+	if _, there := h.files.Lstat(At(Staging, name)); there == nil { // The answer was lost, and the rename asked for again.
+		return nil
+	}
+	return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 }
 
 // Touch gives a file of the staging folder another time, so that others see that somebody works with it.

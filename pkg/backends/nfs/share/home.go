@@ -30,10 +30,12 @@ const (
 	Claims    = "claims"    // who owns which directory
 	Trash     = "trash"     // records and contents of what is being removed
 	Retained  = "retained"  // records of volumes whose data was left where it is
+	// Controllers has the permits of controllers to make and remove.
+	Controllers = "controllers"
 )
 
 func folders() []string {
-	return []string{Volumes, Snapshots, Groups, Making, Staging, Claims, Trash, Retained}
+	return []string{Volumes, Snapshots, Groups, Making, Staging, Claims, Trash, Retained, Controllers}
 }
 
 const (

@@ -1,0 +1,155 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+const (
+	// ownerFile is where the name of this controller is in the data directory.
+	ownerFile = "controller"
+	// askedKept is how many calls are remembered that were turned away.
+	askedKept = 1000
+)
+
+// permits are this controller's permits to make and remove things, one on each share. A permit is a file there; who is called
+// removes those of all others first. So a controller that was stopped finds that it has none when it goes on, and turns away
+// what it was asked for before: others may have done that since, and deleted it. Whoever still wants it asks again, and for
+// him it gets a new one.
+type permits struct {
+	owner string // begins the names of this controller's: those of an earlier run of it are nobody's
+
+	mu  sync.Mutex
+	all map[homeID]*permit
+}
+
+// permit is the one on a share.
+type permit struct {
+	mu    sync.Mutex
+	name  string          // of the file; empty for one that never was
+	turn  uint64          // changes when it is made anew, after it was taken away
+	asked map[string]bool // the calls that were turned away since
+}
+
+// openPermits reads the controller's name, or gives it one. That it cannot be kept costs a call that is turned away once.
+func openPermits(dataDir string, log *slog.Logger) *permits {
+	path := filepath.Join(dataDir, ownerFile)
+	owner, err := os.ReadFile(path)
+	if text := string(owner); err == nil && len(text) == len(share.Random()) && strings.Trim(text, "0123456789abcdef") == "" {
+		return &permits{owner: text, all: map[homeID]*permit{}}
+	}
+	text := share.Random()
+	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
+		log.Warn("the name of this controller cannot be kept: after a restart it turns a call away on each share", "path", path, "error", err)
+	}
+	return &permits{owner: text, all: map[homeID]*permit{}}
+}
+
+func (p *permits) on(h *share.Home) *permit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all[h.Identity()] == nil {
+		p.all[h.Identity()] = &permit{}
+	}
+	return p.all[h.Identity()]
+}
+
+// lead ends the permits of all other controllers on a share, and returns the turn of our own. Where there is no room for one the call
+// goes on without: it may need none. Kinds: Busy where others were called since our last call, if any: then this call may be from
+// before, unless it is made again.
+func (e *engine) lead(ctx context.Context, h *share.Home, call string) (turn uint64, err error) {
+	p := e.permits.on(h)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := ignoreGone(h.Refresh(share.Controllers)); err != nil {
+		return 0, err
+	}
+	names, err := h.Names(share.Controllers, "")
+	if ignoreGone(err) != nil {
+		return 0, err
+	}
+	if !slices.Contains(names, p.name) {
+		if ctx.Err() != nil { // Nobody waits for the answer, so that the next such call is not one who heard it.
+			return 0, ctx.Err()
+		}
+		if p.overtaken(names, e.permits.owner) && !p.again(call) {
+			return 0, backends.Errorf(backends.Busy, "%w", errOvertaken)
+		}
+		if err := p.renew(h, e.permits.owner); err != nil && !isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
+			return 0, err
+		}
+	}
+	for _, other := range names {
+		if other != p.name {
+			err = errors.Join(ignoreGone(err), h.Remove(share.Controllers, other))
+		}
+	}
+	return p.turn, ignoreGone(err)
+}
+
+// errOvertaken says that a call may be from before another controller was called.
+var errOvertaken = errors.New("another controller was at work on the share: ask again, which has this one take over")
+
+// overtaken reports whether others may have done what we are called for.
+func (p *permit) overtaken(names []string, owner string) bool {
+	others := slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, owner+".") })
+	return p.name != "" || others
+}
+
+// again reports whether such a call was turned away before, and notes that it is now.
+func (p *permit) again(call string) bool {
+	if p.asked[call] {
+		return true
+	}
+	if p.asked == nil || len(p.asked) >= askedKept {
+		p.asked = map[string]bool{}
+	}
+	p.asked[call] = true
+	return false
+}
+
+func (p *permit) renew(h *share.Home, owner string) error {
+	name := owner + "." + share.Random()
+	if err := h.Permit(name); err != nil {
+		return err
+	}
+	p.name, p.asked = name, nil
+	p.turn++
+	return nil
+}
+
+// spend makes an attempt's token of the permit, in one step that fails when another controller was called since. The next
+// permit is there before: it counts only if that step succeeds. Kinds: Busy.
+func (m *making) spend(r *record, data []byte) error {
+	p := m.permits.on(m.home)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.turn != m.turn || p.name == "" {
+		return backends.Errorf(backends.Busy, "%w", errOvertaken)
+	}
+	next := m.permits.owner + "." + share.Random()
+	if err := m.home.Permit(next); err != nil {
+		return err
+	}
+	err := m.home.Spend(p.name, r.key()+suffix, data)
+	if err == nil {
+		p.name = next
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = backends.Errorf(backends.Busy, "%w: %w", errOvertaken, err)
+	}
+	return errors.Join(err, m.home.Remove(share.Controllers, next))
+}

@@ -1,0 +1,122 @@
+package nfs
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// maker makes a thing of one kind on a share with a volume and a snapshot, and removes it.
+type maker struct {
+	make func(ctx context.Context, e *controllerSide) (handle string, err error)
+	find func(ctx context.Context, e *controllerSide) (handle string, err error)
+	drop func(ctx context.Context, e *controllerSide, handle string) error
+}
+
+// makers are for all that can be made of a volume and a snapshot.
+func makers(volume, snapshot string) map[string]maker {
+	spec := onSlow("made")
+	spec.Parameters.(*Parameters).SubDir = "dir/made"
+	find := func(ctx context.Context, e *controllerSide) (string, error) { return handleOf(e.Find(ctx, spec)) }
+	drop := func(ctx context.Context, e *controllerSide, handle string) error { return e.Delete(ctx, handle) }
+	shot := backends.SnapshotSpec{Name: "shot", Volume: volume}
+	snapshotHandle := func(s *backends.Snapshot, err error) (string, error) {
+		if err != nil {
+			return "", err
+		}
+		return s.Handle, nil
+	}
+	groupHandle := func(g *backends.Group, err error) (string, error) {
+		if err != nil {
+			return "", err
+		}
+		return g.Handle, nil
+	}
+	return map[string]maker{
+		"volume": {func(ctx context.Context, e *controllerSide) (string, error) { return handleOf(e.Create(ctx, spec)) }, find, drop},
+		"clone": {func(ctx context.Context, e *controllerSide) (string, error) {
+			return handleOf(e.Clone(ctx, spec, volume))
+		}, find, drop},
+		"restored": {
+			func(ctx context.Context, e *controllerSide) (string, error) {
+				return handleOf(e.Restore(ctx, spec, snapshot))
+			}, find, drop,
+		},
+		"snapshot": {
+			func(ctx context.Context, e *controllerSide) (string, error) {
+				return snapshotHandle(e.CreateSnapshot(ctx, shot))
+			},
+			func(ctx context.Context, e *controllerSide) (string, error) {
+				return snapshotHandle(e.FindSnapshot(ctx, shot))
+			},
+			func(ctx context.Context, e *controllerSide, handle string) error {
+				return e.DeleteSnapshot(ctx, handle)
+			},
+		},
+		"group": {
+			func(ctx context.Context, e *controllerSide) (string, error) {
+				return groupHandle(e.CreateGroup(ctx, backends.GroupSpec{Name: "group", Volumes: []string{volume}}))
+			},
+			func(ctx context.Context, e *controllerSide) (string, error) {
+				return groupHandle(e.FindGroup(ctx, "group"))
+			},
+			func(ctx context.Context, e *controllerSide, handle string) error { return e.DeleteGroup(ctx, handle) },
+		},
+	}
+}
+
+func handleOf(v *backends.Volume, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return v.Handle, nil
+}
+
+// What others have made and deleted while a controller was stopped does not come back when that goes on, whatever it is and wherever
+// the controller was: also where it hears of the call only then. What it is asked for after that it makes.
+func TestDeposedControllerMakesNothingThatIsDeleted(t *testing.T) {
+	for _, kind := range []string{"volume", "clone", "restored", "snapshot", "group"} {
+		t.Run(kind, func(t *testing.T) {
+			d := newDeposed(t)
+			source := d.make(onSlow("source"))
+			d.write("data", "source", "file")
+			var shot *backends.Snapshot
+			d.ask("taking a snapshot", func() (err error) {
+				shot, err = d.CreateSnapshot(d.Context(), backends.SnapshotSpec{Name: "source", Volume: source.Handle})
+				return unless(err, backends.InUse)
+			})
+			m := makers(source.Handle, shot.Handle)[kind]
+			n := 0
+			for d.madeLate(n, m) {
+				n++
+			}
+			if few := 8; n < few {
+				t.Errorf("it makes %d changes, want %d at least: nothing was tested", n-1, few-1)
+			}
+		})
+	}
+}
+
+// madeLate has a controller make something that others make and delete while it is stopped at its n-th change. It returns false when it
+// makes less.
+func (d *deposed) madeLate(n int, m maker) bool {
+	d.Helper()
+	drop := func() {
+		handle, err := m.find(d.Context(), d.controllerSide)
+		d.must(unless(err, backends.NotFound))
+		if err == nil {
+			d.ask("deleting", func() error { return unless(m.drop(d.Context(), d.controllerSide, handle), backends.NotFound) })
+		}
+	}
+	stopped := d.overtaken(n, func(e *controllerSide) error { _, err := m.make(d.Context(), e); return err }, func() {
+		d.ask("making", func() error { _, err := m.make(d.Context(), d.controllerSide); return unless(err, backends.Exists) })
+		drop()
+	})
+	if _, err := m.find(d.Context(), d.controllerSide); stopped && !backends.Is(err, backends.NotFound) {
+		d.Errorf("change %d: it was deleted, and then looking for it gives %v, want that there is none", n, err)
+	}
+	drop()
+	d.tidy(1, 1)
+	return stopped
+}
