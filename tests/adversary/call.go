@@ -42,6 +42,7 @@ type request struct {
 	name     string       // such as CreateVolume v-1-0
 	refusals []codes.Code // with which it may be refused, so that the caller lets it be
 	frees    bool         // it takes down or deletes: full storage is no reason to fail
+	enters   bool         // it lets somebody in who may free some: as above, where the volumes are
 	how      How
 	within   time.Duration
 	company  bool // something else may be at the same volume
@@ -186,6 +187,8 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 	switch {
 	case r.frees && n > 2 && w.onlyFull():
 		return "freeing never needs to write first"
+	case r.enters && n > 2 && w.volumesFull():
+		return "who fills storage can come back to free it"
 	case quiet || w.calm.Load() && time.Since(calmed) > w.limits.calls/4:
 		return "no reason"
 	}

@@ -61,6 +61,12 @@ func (w *world) onlyFull() bool {
 	return strings.HasPrefix(kind, "full")
 }
 
+// volumesFull tells whether the only fault is that there is no room where volumes are: the driver's own directory has some.
+func (w *world) volumesFull() bool {
+	kind, _ := w.active.Load().(string)
+	return kind == "full" || kind == "full-start"
+}
+
 // module begins a fault and returns what ends it.
 type module func(f Fault) (end func() error, err error)
 

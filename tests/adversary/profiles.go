@@ -24,7 +24,7 @@ func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
 func profiles() map[string]func(d dice) [][]Step {
 	return map[string]func(d dice) [][]Step{
 		"calls": dice.calls, "churn": dice.churn, "copies": dice.copies, "storage": dice.storage, "config": dice.config,
-		"greedy": dice.greedy, "slow": dice.slow, "crowded": dice.crowded, "cloud": dice.cloudy, "foreign": dice.foreign,
+		"greedy": dice.greedy, "slow": dice.slow, "crowded": dice.crowded, "cloud": dice.cloudy, "brimful": dice.brimful, "foreign": dice.foreign,
 	}
 }
 
@@ -192,6 +192,24 @@ func (d dice) storage() [][]Step {
 		f.On = d.IntN(2)
 	}
 	tracks[d.IntN(3)][2].Fault = f
+	return tracks
+}
+
+// brimful fills what volumes are on, at a start or not, while a volume comes into use and goes out of it, and goes in the end: those who
+// have filled it must be able to come back. Sparse devices are left out: nothing helps them then.
+func (d dice) brimful() [][]Step {
+	var tracks [][]Step
+	for class, c := range d.setup.Classes {
+		if c.Sized || c.Aside {
+			continue
+		}
+		full := &Fault{Kind: pick(d, "full", "full-start"), On: c.Disk, After: d.ms(0, 20), For: d.ms(1000, 1500)}
+		track := []Step{{Op: Create, Class: class, MiB: 8}, {Op: Use}, {Op: Write, Count: 6}, {Op: Leave, Fault: full}, {Op: Pause, Count: 200}}
+		for range 3 {
+			track = append(track, Step{Op: Use}, Step{Op: Pause, Count: d.IntN(60)}, Step{Op: Leave})
+		}
+		tracks = append(tracks, append(track, Step{Op: Delete}, Step{Op: Pause, Count: 100}))
+	}
 	return tracks
 }
 

@@ -118,7 +118,7 @@ func overLocal(kind string) Setup {
 			{Parameters: pool("directory")},
 			{Parameters: pool("spare"), Raw: true, Sized: true, Disk: 1, Aside: true},
 		},
-		Profiles:   "calls churn copies storage config greedy slow foreign",
+		Profiles:   "calls churn copies storage brimful config greedy slow foreign",
 		Definition: just(local.Definition), Config: localConfig,
 	}
 }
@@ -150,7 +150,7 @@ func overShares(name string, apart bool) Setup {
 	s := Setup{
 		Name: name, Apart: apart, Settles: true, Ages: "/staging/", Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
 		Classes:  []Class{{Parameters: class("disk-0")}, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
-		Profiles: "calls churn copies storage crowded slow",
+		Profiles: "calls churn copies storage brimful crowded slow",
 		Definition: func(root string) backends.Definition {
 			return nfs.DefinitionOver(standin.Servers(root))
 		},

@@ -60,7 +60,9 @@ func (a *actor) use(s Step, v *volume, company bool) {
 		if strings.HasPrefix(c.name, "Node") && a.setup.Alone {
 			continue
 		}
-		if !a.simply(s, c.name+" "+v.name, company, false, c.send) {
+		r := request2(s, c.name+" "+v.name, company)
+		r.enters = !a.setup.Classes[v.class].Sized // A sparse device finds no room for what is written to it.
+		if !a.simple(r, c.send) {
 			return
 		}
 	}
@@ -72,6 +74,11 @@ func (a *actor) use(s Step, v *volume, company bool) {
 func (a *actor) simply(s Step, name string, company, frees bool, send func(ctx context.Context) error) bool {
 	r := request2(s, name, company)
 	r.frees = frees
+	return a.simple(r, send)
+}
+
+// simple is simply for a request.
+func (a *actor) simple(r request, send func(ctx context.Context) error) bool {
 	r.send = func(ctx context.Context) (string, error) { return "", send(ctx) }
 	err := a.ask(r)
 	return err == nil

@@ -37,7 +37,7 @@ func Leaks(dataDir, mountDir string) ([]string, error) {
 // patterns of path.Match, those of directories with a slash at the end.
 func skeleton() []string {
 	list := []string{
-		"known/", "known/*", "held/", "held/*/", "held/*/path", "released/", "node/", "node/repairing/",
+		"known/", "known/*", "held/", "held/*/", "held/*/path", "in-use/", "released/", "node/", "node/repairing/",
 		"pools/", "pools/*/", "pools/*/pool.json",
 	}
 	for _, folder := range []string{"volumes", "snapshots", "groups", "staging", "trash", "retained", "quarantine"} {

@@ -32,6 +32,7 @@
 //
 //	known/<pool>         what the pool is, to notice when another is in its place
 //	held/<pool>/         an empty file for each handle that the pool may hold, and a link to the pool
+//	in-use/<handle>      a note of what came into use while its pool had no room for the one in its folder
 //	released/<handle>    a note of what went out of use while its pool could not be written to
 //
 // A handle is made from a hash of the name, so that no text from outside ever becomes a part of a path; and a

@@ -75,6 +75,7 @@ func newEngine(options backends.Options) (*engine, error) {
 		making: newWorks(), measuring: background.New[struct{}](mostMeasurements),
 	}
 	e.disks = newDisks(e)
+	e.makeUsedNotes()
 	return e, nil
 }
 

@@ -20,6 +20,7 @@ func (e *engine) Release(ctx context.Context, handle string) (err error) {
 	v, ok := e.volumes.here(handle)
 	if !ok {
 		if _, err := e.volumes.get(handle); backends.Is(err, backends.Unusable) && isHandle(volumePrefix, handle) {
+			e.unuse(handle)
 			e.noteReleased(handle)
 		}
 		return nil
@@ -32,6 +33,7 @@ func (e *engine) Release(ctx context.Context, handle string) (err error) {
 		return err
 	}
 	defer release()
+	e.unuse(handle)
 	if err := inUseNote.clear(v.dir); err != nil {
 		v.pool.log.Warn("the note that a volume is in use cannot be removed now: it is tried again", "volume", handle, "error", err)
 		e.noteReleased(handle)
@@ -41,6 +43,14 @@ func (e *engine) Release(ctx context.Context, handle string) (err error) {
 	}
 	v.inUse.Store(false)
 	return nil
+}
+
+// unuse removes the note in the data directory that the volume is in use.
+func (e *engine) unuse(handle string) {
+	if err := e.forgetUsed(handle); err != nil {
+		e.log.Warn("the note that a volume is in use cannot be removed from the data directory: after a restart of the driver it counts as in use",
+			"volume", handle, "error", err)
+	}
 }
 
 func (e *engine) releasedNotes() string { return filepath.Join(e.dataDir, releasedFolder) }

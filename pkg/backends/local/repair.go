@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,7 +46,7 @@ func (e *engine) repairVolumes(ctx context.Context, c *contents, r *report) erro
 
 // readInUse reports whether the volume is in use, and removes what an earlier boot noted.
 func (e *engine) readInUse(v *volume) (bool, error) {
-	inUse, err := inUseNote.holds(v.dir, e.boot)
+	inFolder, inData, err := e.isInUse(v)
 	if err != nil {
 		return false, err
 	}
@@ -53,10 +54,10 @@ func (e *engine) readInUse(v *volume) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if inUse && !released {
+	if inData || inFolder && !released {
 		return true, nil
 	}
-	if err := inUseNote.clear(v.dir); err != nil {
+	if err := errors.Join(e.forgetUsed(v.record.Load().Handle), inUseNote.clear(v.dir)); err != nil {
 		v.pool.log.Warn("a note that a volume was in use could not be removed: it is not believed", "error", err)
 	}
 	return false, nil

@@ -310,3 +310,47 @@ func TestDiskThatHangs(t *testing.T) {
 	f.isAway(v.Handle, "slow", "retired")
 	server.Continue(t)
 }
+
+// What is full frees itself only through those who use it: a volume of a full pool comes into use and goes out of it, is known to be in use
+// after a restart, and is deleted when it is not. One that came into use before, with another note, is treated as all.
+func TestFullPoolIsUsed(t *testing.T) {
+	for fsType, size := range map[string]int64{"ext4": 32, "xfs": 300, "btrfs": 128} {
+		t.Run(fsType, func(t *testing.T) {
+			mount := testfs.New(t, fsType, size)
+			f := newFixture(t,
+				PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "disk"), Capacity: "1Ti"},
+				PoolConfig{Name: "dir", Type: "directory", Path: filepath.Join(mount, "dir")})
+			var handles []string
+			for _, pool := range []string{"disk", "dir"} {
+				for _, name := range []string{"idle", "used"} {
+					handles = append(handles, f.create(pool, pool+" "+name).Handle)
+				}
+			}
+			for _, i := range []int{1, 3} {
+				must(t, os.Symlink(f.boot, filepath.Join(f.dir(handles[i]), string(inUseNote)))) // as all versions have noted it
+			}
+			f.shut()
+			fill(t, mount)
+			f.open()
+			for round := range 2 {
+				for _, handle := range handles {
+					f.use(handle)
+					f.use(handle)
+				}
+				f.reopen()
+				for _, handle := range handles {
+					hasKind(t, "Delete of what is in use", f.Delete(t.Context(), handle), backends.InUse)
+					must(t, f.Release(t.Context(), handle))
+				}
+				if round == 0 {
+					f.reopen()
+				}
+			}
+			for _, handle := range handles {
+				must(t, f.Delete(t.Context(), handle))
+			}
+			f.settle()
+			f.holdsOnly()
+		})
+	}
+}

@@ -39,7 +39,7 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 			return nil, err
 		}
 	}
-	if err := errors.Join(e.forgetReleased(v), inUseNote.set(v.dir, e.boot)); err != nil {
+	if err := errors.Join(e.forgetReleased(v), e.noteInUse(v)); err != nil {
 		return nil, v.pool.explain(err)
 	}
 	v.inUse.Store(true)
