@@ -32,14 +32,19 @@ func newLife(t *testing.T, conn *grpc.ClientConn, name, server, share string) *l
 	t.Helper()
 	dir := t.TempDir()
 	l := &life{
-		conn: conn, name: name, params: map[string]string{"server": server, "share": share},
+		name: name, params: map[string]string{"server": server, "share": share},
 		staging: filepath.Join(dir, "staging"), target: filepath.Join(dir, "target"),
-		controllerClient: csi.NewControllerClient(conn), node: csi.NewNodeClient(conn),
 	}
+	l.connect(conn)
 	if err := os.Mkdir(l.staging, 0o700); err != nil { // It is the kubelet's to make.
 		t.Fatal(err)
 	}
 	return l
+}
+
+// connect has another driver go on with the volume.
+func (l *life) connect(conn *grpc.ClientConn) {
+	l.conn, l.controllerClient, l.node = conn, csi.NewControllerClient(conn), csi.NewNodeClient(conn)
 }
 
 func capability() *csi.VolumeCapability {
