@@ -184,13 +184,24 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 		}
 	default:
 	}
+	why := w.needsRoom(r, n)
 	switch {
-	case r.frees && n > 2 && w.onlyFull():
-		return "freeing never needs to write first"
-	case r.enters && n > 2 && w.volumesFull():
-		return "who fills storage can come back to free it"
+	case why != "":
+		return why
 	case quiet || w.calm.Load() && time.Since(calmed) > w.limits.calls/4:
 		return "no reason"
+	}
+	return ""
+}
+
+// needsRoom is the invariant that a failure breaks for which there is no other reason than that storage is full.
+func (w *world) needsRoom(r request, n int) string {
+	switch {
+	case n <= 2:
+	case r.frees && w.onlyFull():
+		return "freeing never needs to write first"
+	case r.enters && w.volumesFull():
+		return "who fills storage can come back to free it"
 	}
 	return ""
 }
