@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
+	"math"
 	"os/exec"
 	"path"
 	"regexp"
@@ -18,30 +15,35 @@ import (
 // lines are the first and the last line of a part of a file.
 type lines struct{ first, last int }
 
-// changed finds the tests in which a line was added or changed since the commit, also what is not committed yet.
-// A change outside of tests, in a helper say, concerns all tests of its file.
+// changed finds the tests in which a line was added or changed since the commit, also what is not committed yet, and
+// those that use a part of their package's tests in which one was.
 func changed(ctx context.Context, since string) ([]batch, error) {
-	diff, err := exec.CommandContext(ctx, "git", "diff", "--unified=0", "--diff-filter=AM", since, "--", "*_test.go").Output()
+	// What a person's configuration says about colours, prefixes and renames would leave tests out.
+	diff, err := exec.CommandContext(ctx, "git", "-c", "core.quotepath=off", "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames",
+		"--src-prefix=a/", "--dst-prefix=b/", "--diff-filter=AM", since, "--", "*_test.go").Output()
 	if err != nil {
 		return nil, fmt.Errorf("cannot list what has changed since %s: %w", since, err)
 	}
-	tests := map[string][]string{}
-	for file, parts := range hunks(string(diff)) {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read a changed test: %w", err)
-		}
-		names, err := testsAt(file, source, parts)
+	added, err := exec.CommandContext(ctx, "git", "-c", "core.quotepath=off", "ls-files", "--others", "--exclude-standard", "--", "*_test.go").Output()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the files that are not committed: %w", err)
+	}
+	parts := hunks(string(diff))
+	for name := range strings.Lines(string(added)) {
+		parts[strings.TrimSpace(name)] = []lines{{1, math.MaxInt}}
+	}
+	folders := map[string]bool{}
+	for file := range parts {
+		folders[path.Dir(file)] = true
+	}
+	var batches []batch
+	for folder := range folders {
+		names, err := testsIn(folder, parts)
 		if err != nil {
 			return nil, err
 		}
-		pkg := "./" + path.Dir(file)
-		tests[pkg] = append(tests[pkg], names...)
-	}
-	var batches []batch
-	for pkg, names := range tests {
-		if slices.Sort(names); len(names) > 0 {
-			batches = append(batches, batch{pkg, "^(" + strings.Join(slices.Compact(names), "|") + ")$"})
+		if len(names) > 0 {
+			batches = append(batches, batch{"./" + folder, "^(" + strings.Join(names, "|") + ")$"})
 		}
 	}
 	slices.SortFunc(batches, func(a, b batch) int { return strings.Compare(a.pkg, b.pkg) })
@@ -68,36 +70,4 @@ func hunks(diff string) map[string][]lines {
 		parts[file] = append(parts[file], lines{first, first + max(number, 1) - 1})
 	}
 	return parts
-}
-
-// testsAt returns the tests at these lines of a file.
-func testsAt(file string, source []byte, parts []lines) (names []string, err error) {
-	set := token.NewFileSet()
-	tree, err := parser.ParseFile(set, file, source, 0)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read a changed test: %w", err)
-	}
-	where := map[string]lines{}
-	for _, d := range tree.Decls {
-		f, ok := d.(*ast.FuncDecl)
-		if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
-			where[f.Name.Name] = lines{set.Position(f.Pos()).Line, set.Position(f.End()).Line}
-		}
-	}
-	for _, part := range parts {
-		inside := false
-		for name, at := range where {
-			if part.first <= at.last && at.first <= part.last {
-				names, inside = append(names, name), true
-			}
-		}
-		if inside {
-			continue
-		}
-		for name := range where {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
 }

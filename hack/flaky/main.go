@@ -32,6 +32,9 @@ func main() {
 type batch struct{ pkg, pattern string }
 
 func flaky(ctx context.Context, since, pkg, pattern string, times int, idle bool) error {
+	if times < 1 {
+		return fmt.Errorf("-n %d: want how many times each test runs", times)
+	}
 	batches := []batch{{pkg, pattern}}
 	if pkg == "" {
 		var err error
@@ -83,6 +86,9 @@ func repeat(ctx context.Context, b batch, times int) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if strings.Contains(string(out), "testing: warning: no tests to run") {
+			return errors.New("there are no tests of that name")
+		}
 		if err != nil {
 			seeds = append(seeds, seed)
 			fmt.Printf("-- run %d failed, -shuffle=%s: %v\n%s\n", n+1, seed, err, out)
@@ -101,7 +107,9 @@ func compile(ctx context.Context, pkg string) (program string, remove func(), er
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
 	program = dir + "/tests"
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-race", "-o", program, pkg)
+	// In the folder, go finds the module that the package is of.
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-race", "-o", program, ".")
+	cmd.Dir = strings.TrimPrefix(pkg, "./")
 	cmd.Env = slices.Concat(os.Environ(), []string{"CGO_ENABLED=1"})
 	if out, err := cmd.CombinedOutput(); err != nil {
 		remove()
