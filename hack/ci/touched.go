@@ -14,17 +14,32 @@ func touched(ctx context.Context, out io.Writer, args []string) error {
 	if len(args) > 0 {
 		base = args[0]
 	}
-	text, err := exec.CommandContext(ctx, "git", "diff", "--name-only", base).Output()
+	files, err := changedFiles(ctx, base)
 	if err != nil {
-		return fmt.Errorf("cannot list what has changed since %s: %w", base, err)
+		return err
 	}
-	steps := stepsFor(strings.Fields(string(text)))
+	steps := stepsFor(files)
 	if len(steps) == 0 {
 		fmt.Fprintln(out, "nothing but the gate belongs to this change")
 		return nil
 	}
 	fmt.Fprintf(out, ".ci/run %s\n", strings.Join(steps, " "))
 	return nil
+}
+
+// changedFiles lists also what git does not know yet, and both ends of a move.
+func changedFiles(ctx context.Context, base string) (files []string, err error) {
+	for _, args := range [][]string{
+		{"diff", "--name-only", "--no-renames", "-z", base},
+		{"ls-files", "--others", "--exclude-standard", "-z"},
+	} {
+		text, err := exec.CommandContext(ctx, "git", args...).Output()
+		if err != nil {
+			return nil, fmt.Errorf("cannot list what has changed since %s: %w", base, err)
+		}
+		files = append(files, strings.FieldsFunc(string(text), func(r rune) bool { return r == 0 })...)
+	}
+	return files, nil
 }
 
 func stepsFor(files []string) (names []string) {
@@ -37,7 +52,7 @@ func stepsFor(files []string) (names []string) {
 }
 
 func concerns(s step, files []string) bool {
-	for _, folder := range strings.Fields(s.folders) {
+	for _, folder := range strings.Fields(s.folders + " go.mod go.sum") { // another dependency is in all of them
 		for _, file := range files {
 			if file == folder || strings.HasPrefix(file, folder+"/") {
 				return true
