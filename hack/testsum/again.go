@@ -22,7 +22,6 @@ type failure struct {
 	count int    // how many failures it is counted as, with those of Ginkgo's specs
 	died  bool   // it had not ended when its package did
 	flaky bool
-	again string // the command that repeats it
 }
 
 // fail notes a test that has failed, with what it printed.
@@ -76,10 +75,7 @@ func (s *summary) class(f *failure) outcome.Class {
 
 // again runs what has failed once more, each top-level test alone.
 func (s *summary) again(c command) {
-	for _, f := range s.failed {
-		f.again = c.text(c.alone(f.id.pkg, f.part()))
-	}
-	if len(s.failed) > tries || s.broken > 0 {
+	if len(s.failed) > tries || s.broken > 0 || s.cut {
 		return
 	}
 	for _, f := range s.failed {
@@ -103,7 +99,7 @@ func (s *summary) again(c command) {
 func (s *summary) failures() (all []outcome.Failure) {
 	for _, f := range s.failed {
 		all = append(all, outcome.Failure{
-			Package: f.id.pkg, Test: f.part(), More: len(f.parts) - 1, Class: s.class(f), Again: f.again,
+			Package: f.id.pkg, Test: f.part(), More: len(f.parts) - 1, Class: s.class(f), Again: s.repeat(f),
 			Error: outcome.FirstError(f.text), Seed: seedIn(f.text), Tail: outcome.Tail(f.text, kept),
 		})
 	}

@@ -120,7 +120,7 @@ exit 1
 	err := run(ctx, options{report: report, dir: dir}, []string{filepath.Join(dir, "go"), "test", "-json", "./..."}, nil, io.Discard)
 	r, _ := outcome.Read(report) // What lacks is seen below.
 	if err == nil || len(r.Failures) != 2 || r.Failures[0].Class != outcome.Defect || r.Failures[1].Class != outcome.Timeout ||
-		r.Failures[1].Error != "it did not end, with m/p TestB" {
+		r.Failures[1].Error != "it did not end, with m/p TestB" || r.Failed != 1 || !strings.Contains(r.Failures[1].Again, " test -count=1 m/p") {
 		t.Errorf("got %v and %+v, want the failure and a time-out", err, r.Failures)
 	}
 	if ran, _ := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "ran\n" {
@@ -156,6 +156,13 @@ func TestCommand(t *testing.T) {
 	got := c.text(c.alone("./a", "TestA/some (part)"))
 	if want := `go test -count=1 -run '^TestA$/^some \(part\)$' ./a -seed 7`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	c.before, c.after = []string{"go", "test", "-json", "-count=1", "-tags", ""}, []string{"-x", "#17 `a`"}
+	if got, want := c.text(c.alone("./a", "TestA/x#01")), "go test -tags '' -count=1 -run '^TestA$/^x#01$' ./a -x '#17 `a`'"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := c.repeat(&failure{id: test{pkg: goTest}}); got != "go test -count=1 -tags '' github.com/x/y ./a -x '#17 `a`'" {
+		t.Errorf("got %s", got)
 	}
 	if _, err := parseCommand(options{}, []string{"go", "vet", "./..."}); err == nil {
 		t.Error("a command without events was taken")

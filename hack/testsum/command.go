@@ -75,7 +75,7 @@ func (c command) start(ctx context.Context, args []string, s *summary) error {
 // alone returns the command that runs one test of one package again, or all of its tests where none is named.
 func (c command) alone(pkg, test string) []string {
 	before := slices.DeleteFunc(slices.Clone(c.before), measures)
-	before = append(before, "-count=1")
+	before = append(slices.DeleteFunc(before, func(arg string) bool { return arg == "-count=1" }), "-count=1")
 	if test != "" {
 		levels := strings.Split(test, "/")
 		for i, level := range levels {
@@ -84,6 +84,14 @@ func (c command) alone(pkg, test string) []string {
 		before = append(before, "-run", strings.Join(levels, "/"))
 	}
 	return slices.Concat(before, []string{pkg}, c.after)
+}
+
+// repeat is the command that repeats a failure, for a person.
+func (c command) repeat(f *failure) string {
+	if f.id.pkg == goTest {
+		return c.text(slices.Concat(c.before, c.packages, c.after))
+	}
+	return c.text(c.alone(f.id.pkg, f.part()))
 }
 
 // measures tells whether the argument is one for coverage, which another run would overwrite.
@@ -96,14 +104,19 @@ func (c command) text(args []string) string {
 		if arg == "-json" {
 			continue
 		}
-		if strings.ContainsAny(arg, " $^'\"\\|*?()[]{}&;<>") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		quoted = append(quoted, arg)
+		quoted = append(quoted, quote(arg))
 	}
 	text := strings.Join(quoted, " ")
 	if c.dir != "" {
-		text = "cd " + c.dir + " && " + text
+		text = "cd " + quote(c.dir) + " && " + text
 	}
 	return text
+}
+
+// quote returns the word as bash reads it.
+func quote(arg string) string {
+	if regexp.MustCompile(`^[\w@%+=:,./-]+$`).MatchString(arg) {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }

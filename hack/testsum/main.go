@@ -58,12 +58,12 @@ func run(ctx context.Context, o options, args []string, in io.Reader, out io.Wri
 	if err != nil {
 		return err
 	}
+	s.repeat = c.repeat
 	if err := c.run(context.WithoutCancel(ctx), s); err != nil {
 		return err
 	}
-	if s.cut = ctx.Err() != nil; !s.cut {
-		s.again(c)
-	}
+	s.cut = ctx.Err() != nil
+	s.again(c)
 	return finish(o, s)
 }
 

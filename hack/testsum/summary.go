@@ -31,7 +31,11 @@ type summary struct {
 	specs    map[test]*counts      // of the Ginkgo suites that tests ran
 	emptied  func(pkg string) bool // whether the command may have left no test of a package
 	cut      bool                  // somebody has ended the run
+	repeat   func(*failure) string // returns the command that repeats a failure
 }
+
+// goTest stands for the package where go test fails for none.
+const goTest = "go test"
 
 // test names a test; a package as a whole has no name.
 type test struct{ pkg, name string }
@@ -41,6 +45,7 @@ func newSummary(out io.Writer, allowed []allowance) *summary {
 		out: out, allowed: allowed, begun: time.Now(),
 		running: map[test]*strings.Builder{}, current: map[string]*counts{}, builds: map[string]*strings.Builder{},
 		passed: map[test]bool{}, loose: map[string]string{}, specs: map[test]*counts{}, emptied: func(string) bool { return true },
+		repeat: func(*failure) string { return "" },
 	}
 }
 
@@ -242,7 +247,7 @@ func leaves(ids []test) (names []string) {
 func (s *summary) ended(err error) {
 	if err != nil && len(s.failed) == 0 && s.broken == 0 {
 		s.broken++
-		s.fail(test{pkg: "go test"}, err.Error()+"\n")
+		s.fail(test{pkg: goTest}, err.Error()+"\n")
 	}
 }
 
@@ -251,6 +256,7 @@ func (s *summary) ended(err error) {
 func (s *summary) finish() error {
 	for _, id := range s.ids() {
 		if id.name == "" {
+			s.total.add(*s.current[id.pkg])
 			s.broken++ // its end was never heard of: go test was cut off
 			fmt.Fprintf(s.out, "FAIL %s did not end\n", id.pkg)
 			own := slices.DeleteFunc(s.ids(), func(other test) bool { return other.pkg != id.pkg })
