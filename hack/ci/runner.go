@@ -165,7 +165,7 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 		return
 	}
 	text, _ := os.ReadFile(log) // Without it there is no tail.
-	if first := outcome.StepError(string(text)); f.Class != outcome.Timeout && first != "" {
+	if first := outcome.StepError(string(text)); err != nil && f.Class != outcome.Timeout && first != "" {
 		f.Error += ": " + first
 	}
 	f.Tail = outcome.Tail(string(text), 60)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 )
@@ -33,7 +34,9 @@ func changedFiles(ctx context.Context, base string) (files []string, err error) 
 		{"diff", "--name-only", "--no-renames", "-z", base},
 		{"ls-files", "--others", "--exclude-standard", "-z"},
 	} {
-		text, err := exec.CommandContext(ctx, "git", args...).Output()
+		git := exec.CommandContext(ctx, "git", args...)
+		git.Stderr = os.Stderr
+		text, err := git.Output()
 		if err != nil {
 			return nil, fmt.Errorf("cannot list what has changed since %s: %w", base, err)
 		}

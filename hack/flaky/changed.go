@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"path"
 	"regexp"
@@ -19,17 +20,17 @@ type lines struct{ first, last int }
 // those that use a part of their package's tests in which one was.
 func changed(ctx context.Context, since string) ([]batch, error) {
 	// What a person's configuration says about colours, prefixes and renames would leave tests out.
-	diff, err := exec.CommandContext(ctx, "git", "-c", "core.quotepath=off", "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames",
-		"--src-prefix=a/", "--dst-prefix=b/", "--diff-filter=AM", since, "--", "*_test.go").Output()
+	diff, err := git(ctx, "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames",
+		"--src-prefix=a/", "--dst-prefix=b/", "--diff-filter=AM", since, "--", "*_test.go")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list what has changed since %s: %w", since, err)
 	}
-	added, err := exec.CommandContext(ctx, "git", "-c", "core.quotepath=off", "ls-files", "--others", "--exclude-standard", "--", "*_test.go").Output()
+	added, err := git(ctx, "ls-files", "--others", "--exclude-standard", "--", "*_test.go")
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the files that are not committed: %w", err)
 	}
-	parts := hunks(string(diff))
-	for name := range strings.Lines(string(added)) {
+	parts := hunks(diff)
+	for name := range strings.Lines(added) {
 		parts[strings.TrimSpace(name)] = []lines{{1, math.MaxInt}}
 	}
 	folders := map[string]bool{}
@@ -48,6 +49,13 @@ func changed(ctx context.Context, since string) ([]batch, error) {
 	}
 	slices.SortFunc(batches, func(a, b batch) int { return strings.Compare(a.pkg, b.pkg) })
 	return batches, nil
+}
+
+func git(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", append([]string{"-c", "core.quotepath=off"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	return string(out), err
 }
 
 // hunks reads the changed lines of each file from a diff without context.
