@@ -41,6 +41,8 @@ func TestClasses(t *testing.T) {
 		{step{name: "fine", command: "true"}, []string{"ok"}, true},
 		{step{name: "build", command: "echo 'a.go:1:2: undefined: x'; exit 1"}, []string{"DEFECT, 1 failed", "error: exit status 1: a.go:1:2: undefined: x", "again: .ci/run build"}, false},
 		{step{name: "fetch", command: "echo 'no route to host'; exit 1"}, []string{"INFRA, 1 failed", "no route to host"}, false},
+		{step{name: "fetch", command: "echo 'go: errors parsing go.mod:'; exit 1"}, []string{"DEFECT, 1 failed", "error: what the tests need"}, false},
+		{step{name: "fetch", command: "echo 'verifying m@v1.0.0: checksum mismatch'; exit 1"}, []string{"DEFECT, 1 failed", "checksum mismatch"}, false},
 		{step{name: "hangs", command: "sleep 1000", limit: 100 * time.Millisecond}, []string{"TIMEOUT, 1 failed", "the step's limit is 100ms"}, false},
 		{
 			step{name: "fails", command: report("fails", outcome.Report{Passed: 8, Failed: 1, Failures: []outcome.Failure{failure}}) + "; exit 1"},

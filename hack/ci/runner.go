@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -149,6 +150,7 @@ func (r *runner) start(ctx context.Context, s step, report string) error {
 // judge adds the failures that the tests' report does not know.
 func (v *verdict) judge(ctx context.Context, err error, log string) {
 	f := outcome.Failure{Class: outcome.Defect, Again: v.step.again()}
+	text, _ := os.ReadFile(log) // Without it there is no tail.
 	switch {
 	case err != nil && ctx.Err() != nil:
 		f.Class, f.Error = outcome.Timeout, fmt.Sprintf("ended after %v, the step's limit is %v", v.took.Round(time.Second), v.step.limit)
@@ -156,7 +158,11 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 			f.Error = fmt.Sprintf("ended after %v, as the whole run was", v.took.Round(time.Second))
 		}
 	case err != nil && v.step.name == "fetch":
-		f.Class, f.Error = outcome.Infra, fmt.Sprintf("what the tests need could not be fetched: %v", err)
+		// What go.mod and go.sum say is the change's own.
+		if !regexp.MustCompile(`errors parsing \S*go\.(mod|work)|checksum mismatch|malformed go\.sum`).Match(text) {
+			f.Class = outcome.Infra
+		}
+		f.Error = fmt.Sprintf("what the tests need could not be fetched: %v", err)
 	case err != nil && len(v.failures) == 0:
 		f.Error = err.Error()
 	case err == nil && v.report.Passed < v.step.tests*9/10:
@@ -164,7 +170,6 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 	default:
 		return
 	}
-	text, _ := os.ReadFile(log) // Without it there is no tail.
 	if first := outcome.StepError(string(text)); err != nil && f.Class != outcome.Timeout && first != "" {
 		f.Error += ": " + first
 	}

@@ -42,7 +42,7 @@ func run(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), *buildTime)
 	defer cancel()
 	for _, argv := range [][]string{
-		{"go", "build", "-o", filepath.Join(dir, "cluster"), "github.com/stowage-csi/stowage/tests/e2e/cluster"},
+		{"go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "cluster"), "github.com/stowage-csi/stowage/tests/e2e/cluster"},
 		{filepath.Join(dir, "cluster"), "build", "-tree", tree},
 	} {
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

@@ -30,7 +30,7 @@ func (t Tree) Go(ctx context.Context, args ...string) (string, error) {
 
 // Build builds a program.
 func (t Tree) Build(ctx context.Context, pkg, path string) error {
-	_, err := t.Go(ctx, "build", "-trimpath", "-ldflags=-s -w", "-o", path, pkg)
+	_, err := t.Go(ctx, "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", path, pkg)
 	return err
 }
 
