@@ -72,6 +72,8 @@ func TestPatience(t *testing.T) {
 		{"short deadline", "", "\tcontext.WithTimeout(c, 2*time.Second)\n", "p_test.go:4: the test waits for 2s"},
 		{"short wait", "", "\tselect {\n\tcase <-x:\n\tcase <-time.After(100 * time.Millisecond):\n\t}\n", "p_test.go:6: the test waits for 100ms"},
 		{"long deadline", "", "\tcontext.WithTimeout(c, 2*time.Minute)\n", ""},
+		{"short by name", "", "\tconst soon = 2 * time.Second\n\tcontext.WithTimeout(c, soon)\n", "p_test.go:5: the test waits for 2s"},
+		{"a parameter", "", "\tconst d = time.Second\n\t_ = func(d time.Duration) { context.WithTimeout(c, d) }\n", ""},
 		{"a variable", "", "\tcontext.WithTimeout(c, patience)\n", ""},
 		{"explained above", "", "\t// Stimulus: the server never answers.\n\tcontext.WithTimeout(c, time.Second)\n", ""},
 		{"explained beside", "", "\tcontext.WithTimeout(c, time.Second) // Stimulus: the server never answers.\n", ""},

@@ -3,6 +3,7 @@ package main
 import (
 	"go/ast"
 	"go/token"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,13 +29,14 @@ func (h *house) patience(file *ast.File) {
 			explained[last], explained[last+1] = true, true
 		}
 	}
+	named := durations(file)
 	ast.Inspect(file, func(n ast.Node) bool {
 		d := deadlineOf(n)
 		if d == nil {
 			return true
 		}
 		at := h.fset.Position(n.Pos())
-		if wait, ok := duration(d); ok && wait < minPatience && !explained[at.Line] {
+		if wait, ok := durationIn(named, d); ok && wait < minPatience && !explained[at.Line] {
 			h.report(at, "the test waits for %v: wait for an event, or two minutes; if it must pass, say why in a comment that begins with %s", wait, stimulus)
 		}
 		return true
@@ -77,6 +79,40 @@ func isCall(call *ast.CallExpr, pkg, name string) bool {
 func isName(s *ast.SelectorExpr, pkg, name string) bool {
 	x, ok := s.X.(*ast.Ident)
 	return ok && x.Name == pkg && s.Sel.Name == name
+}
+
+// durations are the values of the file's constants and variables that are durations. A name that stands for more has none.
+func durations(file *ast.File) map[string]time.Duration {
+	named, twice := map[string]time.Duration{}, map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if field, ok := n.(*ast.Field); ok { // a parameter
+			for _, name := range field.Names {
+				twice[name.Name] = true
+			}
+		}
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Names) != len(spec.Values) {
+			return true
+		}
+		for i, name := range spec.Names {
+			if d, ok := duration(spec.Values[i]); ok {
+				twice[name.Name] = twice[name.Name] || named[name.Name] > 0
+				named[name.Name] = d
+			}
+		}
+		return true
+	})
+	maps.DeleteFunc(named, func(name string, _ time.Duration) bool { return twice[name] })
+	return named
+}
+
+// durationIn is the duration of an expression, or of a name.
+func durationIn(named map[string]time.Duration, e ast.Expr) (time.Duration, bool) {
+	if id, ok := e.(*ast.Ident); ok {
+		d, known := named[id.Name]
+		return d, known
+	}
+	return duration(e)
 }
 
 // duration returns the value of an expression of numbers and the constants of package time, and whether it is one.

@@ -163,6 +163,7 @@ func (s *slowPools) beginClone(t *testing.T) *gate {
 func TestSourcesAreHeldByWhatOutlivesItsCall(t *testing.T) {
 	f := newSlowPools(t)
 	g := f.beginClone(t)
+	// Stimulus: the copy does not end before the gate is opened.
 	ctx, cancel := context.WithTimeout(t.Context(), hurried)
 	defer cancel()
 	hasKind(t, "Delete of the source", f.Delete(ctx, f.sources["image"]), backends.Busy)

@@ -118,7 +118,7 @@ func TestServerStops(t *testing.T) {
 			slow.Stop(t)
 			for range 4 {
 				begin := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				ctx, cancel := context.WithTimeout(t.Context(), limit) // Stimulus: the server is stopped.
 				err := call(w, ctx, v, s)
 				cancel()
 				if !backends.Is(err, backends.Unavailable) && !backends.Is(err, backends.Busy) {
