@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,18 +121,33 @@ func TestNothingIsLeftOfAStepThatPassed(t *testing.T) {
 	lock := filepath.Join(t.TempDir(), "lock")
 	r.one(t.Context(), []step{
 		{name: "parent", command: "exec 9>" + lock + "; flock 9; sleep 1000 & true", limit: 2 * time.Minute},
-		{name: "after", command: "flock --wait 20 " + lock + " true", limit: 3 * time.Minute},
+		{name: "after", command: "flock --wait 120 " + lock + " true", limit: 3 * time.Minute},
 	})
 	if !r.passed() {
 		t.Errorf("the child still holds its lock: %+v", r.verdict)
 	}
 }
 
+// endedAt runs a step, and ends it when it has made the file MARK.
+func (r *runner) endedAt(t *testing.T, command string) {
+	t.Helper()
+	mark := filepath.Join(t.TempDir(), "mark")
+	t.Setenv("MARK", mark)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	go func() {
+		defer end()
+		for _, err := os.Stat(mark); err != nil && ctx.Err() == nil; _, err = os.Stat(mark) {
+			<-time.After(10 * time.Millisecond)
+		}
+	}()
+	r.one(ctx, []step{{name: "cut", command: command, limit: 2 * time.Minute}})
+}
+
 // TestAStepThatIsEndedStillReports has a step whose own shell ends at once when it is told to, and its child later.
 func TestAStepThatIsEndedStillReports(t *testing.T) {
 	r, _ := newRunner(t)
-	s := step{name: "cut", command: `(trap 'sleep 1; echo "{\"Passed\": 7}" >"$REPORT"; exit' TERM; while true; do sleep 0.1; done) & wait`, limit: time.Second}
-	r.one(t.Context(), []step{s})
+	r.endedAt(t, `(trap 'sleep 1; echo "{\"Passed\": 7}" >"$REPORT"; exit' TERM; touch "$MARK"; while true; do sleep 0.1; done) & wait`)
 	if v := r.verdict[0]; v.report.Passed != 7 || v.failures[0].Class != outcome.Timeout {
 		t.Errorf("got %+v, want a report and a time-out", v)
 	}
@@ -140,8 +156,8 @@ func TestAStepThatIsEndedStillReports(t *testing.T) {
 // TestATimeoutComesFirst has a step that reports a defect before it is ended: the table says that it did not end.
 func TestATimeoutComesFirst(t *testing.T) {
 	r, out := newRunner(t)
-	command := `echo '{"Failed": 1, "Failures": [{"Class": "DEFECT", "Test": "TestA"}]}' >"$REPORT"; sleep 1000`
-	r.one(t.Context(), []step{{name: "cut", command: command, limit: time.Second}})
+	command := `echo '{"Failed": 1, "Failures": [{"Class": "DEFECT", "Test": "TestA"}]}' >"$REPORT"; touch "$MARK"; sleep 1000`
+	r.endedAt(t, command)
 	if !strings.Contains(out.String(), "TIMEOUT, 2 failed") {
 		t.Errorf("the line is %q", out)
 	}
@@ -171,13 +187,13 @@ func TestStepsEndWithTheRunner(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text := []byte(nil); len(text) == 0; text, _ = os.ReadFile(lock) {
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	if err := runner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = runner.Wait() // It was killed.
-	if err := exec.CommandContext(t.Context(), "flock", "--wait", "20", lock, "true").Run(); err != nil {
+	if err := exec.CommandContext(t.Context(), "flock", "--wait", "120", lock, "true").Run(); err != nil {
 		t.Errorf("the step still holds its lock: %v", err)
 	}
 }

@@ -39,10 +39,13 @@ func keep(group int) (release func(), err error) {
 
 // endGroup waits for what is left of a process group that was told to end, and kills it after a while.
 func endGroup(group int) {
-	for begun := time.Now(); time.Since(begun) < toReport; time.Sleep(20 * time.Millisecond) {
-		if errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
+	patience := time.After(toReport)
+	for pause := time.Tick(20 * time.Millisecond); !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH); {
+		select {
+		case <-pause:
+		case <-patience:
+			_ = syscall.Kill(-group, syscall.SIGKILL) // It had its time.
 			return
 		}
 	}
-	_ = syscall.Kill(-group, syscall.SIGKILL)
 }
