@@ -110,7 +110,7 @@ func (a *actor) offer(s Step, v *volume, mode csi.VolumeCapability_AccessMode_Mo
 
 // withdraw unstages what was staged by an offer.
 func (a *actor) withdraw(s Step, v *volume) {
-	a.simply(s, "NodeUnstageVolume "+v.name, false, true, func(ctx context.Context) error {
+	a.takesDown(s, "NodeUnstageVolume "+v.name, false, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: a.staging(v)})
 		return err
 	})

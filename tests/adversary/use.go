@@ -62,7 +62,7 @@ func (a *actor) use(s Step, v *volume, company bool) {
 		}
 		r := request2(s, c.name+" "+v.name, company)
 		r.enters = !a.setup.Classes[v.class].Sized // A sparse device finds no room for what is written to it.
-		if !a.simple(r, c.send) {
+		if !a.simply(r, c.send) {
 			return
 		}
 	}
@@ -70,29 +70,28 @@ func (a *actor) use(s Step, v *volume, company bool) {
 	a.sized(v)
 }
 
-// simply makes a call that answers nothing, and tells whether it succeeded.
-func (a *actor) simply(s Step, name string, company, frees bool, send func(ctx context.Context) error) bool {
+// takesDown makes a call that only frees and answers nothing, and reports whether it succeeded.
+func (a *actor) takesDown(s Step, name string, company bool, send func(ctx context.Context) error) bool {
 	r := request2(s, name, company)
-	r.frees = frees
-	return a.simple(r, send)
+	r.frees = true
+	return a.simply(r, send)
 }
 
-// simple is simply for a request.
-func (a *actor) simple(r request, send func(ctx context.Context) error) bool {
+// simply makes a call that answers nothing, and reports whether it succeeded.
+func (a *actor) simply(r request, send func(ctx context.Context) error) bool {
 	r.send = func(ctx context.Context) (string, error) { return "", send(ctx) }
-	err := a.ask(r)
-	return err == nil
+	return a.ask(r) == nil
 }
 
 // leave unpublishes, unstages and detaches a volume. What the driver made must be gone then.
 func (a *actor) leave(s Step, v *volume, company bool) {
-	ok := (a.setup.Alone || a.simply(s, "NodeUnpublishVolume "+v.name, company, true, func(ctx context.Context) error {
+	ok := (a.setup.Alone || a.takesDown(s, "NodeUnpublishVolume "+v.name, company, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: a.target(v)})
 		return err
-	}) && a.gone(a.target(v)) && a.simply(s, "NodeUnstageVolume "+v.name, company, true, func(ctx context.Context) error {
+	}) && a.gone(a.target(v)) && a.takesDown(s, "NodeUnstageVolume "+v.name, company, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: a.staging(v)})
 		return err
-	})) && (!a.setup.Attach || a.simply(s, "ControllerUnpublishVolume "+v.name, company, true, func(ctx context.Context) error {
+	})) && (!a.setup.Attach || a.takesDown(s, "ControllerUnpublishVolume "+v.name, company, func(ctx context.Context) error {
 		_, err := a.controls().ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: a.setup.node()})
 		return err
 	}))
