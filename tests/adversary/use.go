@@ -159,7 +159,8 @@ func (a *actor) sized(v *volume) {
 		return
 	}
 	size, err := size(a.target(v), v.raw)
-	if least := v.bytes * 7 / 10; err != nil || size < least || v.raw && size < v.bytes {
+	const own = 2 << 20 // bytes that a filesystem may keep for itself however small it is: a journal, tables
+	if least := max(0, v.bytes-own) * 7 / 10; err != nil || size < least || v.raw && size < v.bytes {
 		a.blame("acknowledged size: %s has %d bytes for its user, and %d were acknowledged (%v)", v, size, v.bytes, err)
 	}
 }
