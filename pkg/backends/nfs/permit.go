@@ -77,11 +77,11 @@ func (e *engine) lead(ctx context.Context, h *share.Home, call string) (turn uin
 		return 0, err
 	}
 	names, err := h.Names(share.Controllers, "")
-	if ignoreGone(err) != nil {
+	if err = ignoreGone(err); err != nil {
 		return 0, err
 	}
 	if !slices.Contains(names, p.name) {
-		if ctx.Err() != nil { // Nobody waits for the answer, so that the next such call is not one who heard it.
+		if ctx.Err() != nil { // Nobody hears an answer now, so that the next such call is no second one.
 			return 0, ctx.Err()
 		}
 		if p.overtaken(names, e.permits.owner) && !p.again(call) {
@@ -93,10 +93,10 @@ func (e *engine) lead(ctx context.Context, h *share.Home, call string) (turn uin
 	}
 	for _, other := range names {
 		if other != p.name {
-			err = errors.Join(ignoreGone(err), h.Remove(share.Controllers, other))
+			err = errors.Join(err, h.Remove(share.Controllers, other))
 		}
 	}
-	return p.turn, ignoreGone(err)
+	return p.turn, err
 }
 
 // errOvertaken says that a call may be from before another controller was called.
@@ -131,19 +131,22 @@ func (p *permit) renew(h *share.Home, owner string) error {
 }
 
 // spend makes an attempt's token of the permit, in one step that fails when another controller was called since. The next
-// permit is there before: it counts only if that step succeeds. Kinds: Busy.
+// permit is there before: it counts only if that step succeeds. Kinds: Busy; Exhausted where there is no room for a permit.
 func (m *making) spend(r *record, data []byte) error {
 	p := m.permits.on(m.home)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.turn != m.turn || p.name == "" {
+	if p.turn != m.turn {
 		return backends.Errorf(backends.Busy, "%w", errOvertaken)
 	}
 	next := m.permits.owner + "." + share.Random()
 	if err := m.home.Permit(next); err != nil {
 		return err
 	}
-	err := m.home.Spend(p.name, r.key()+suffix, data)
+	err := fs.ErrNotExist // There was no room for one when the call came.
+	if p.name != "" {
+		err = m.home.Spend(p.name, r.key()+suffix, data)
+	}
 	if err == nil {
 		p.name = next
 		return nil

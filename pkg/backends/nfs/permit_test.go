@@ -2,9 +2,16 @@ package nfs
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
 // maker makes a thing of one kind on a share with a volume and a snapshot, and removes it.
@@ -119,4 +126,34 @@ func (d *deposed) madeLate(n int, m maker) bool {
 	drop()
 	d.tidy(1, 1)
 	return stopped
+}
+
+// A share that has no file left for a permit is full: nobody is at work there, and who waits would wait for ever. What needs no
+// permit goes on, so that something can become free.
+func TestNoRoomForAPermit(t *testing.T) {
+	w := newWorld(t)
+	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=64"))
+	t.Cleanup(func() { w.must(unix.Unmount(w.root, unix.MNT_DETACH)) })
+	v := w.make(specOf("one"))
+	permits, err := filepath.Glob(w.path(share.HomeName, share.Controllers, "*"))
+	w.must(err)
+	for _, permit := range permits { // Another controller was called, and is gone.
+		w.must(os.Remove(permit))
+	}
+	for n := 0; err == nil; n++ {
+		err = os.WriteFile(w.path(fmt.Sprint("filler", n)), nil, 0o600)
+	}
+	if len(permits) != 1 || !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("the share had the permits %q, and it is full by %v", permits, err)
+	}
+	_, err = w.Create(t.Context(), specOf("two"))
+	w.fails("the first call", err, backends.Busy)
+	_, err = w.Create(t.Context(), specOf("two"))
+	w.fails("a volume on a share without files", err, backends.Exhausted)
+	fresh := w.otherWorld()
+	_, err = fresh.Create(t.Context(), specOf("two"))
+	w.fails("a volume there, of a controller that never had a permit", err, backends.Exhausted)
+	w.ask("deleting", func() error { return fresh.Delete(t.Context(), v.Handle) })
+	fresh.shut()
+	w.shut()
 }
