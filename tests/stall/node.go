@@ -2,6 +2,7 @@ package stall
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -46,8 +47,16 @@ func (t *trap) pass(request Request) {
 		return
 	}
 	if t.left--; t.left == 0 {
-		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // a process may always signal itself
+		Freeze()
 	}
+}
+
+// Freeze stops this process before it returns, until somebody lets it go on. A signal to a process is taken by any of its
+// threads, while the others go on for a moment: only one to the thread itself is there when the call ends.
+func Freeze() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP) // A process may always signal itself.
 }
 
 // node is a file or directory whose requests pass the trap.

@@ -3,10 +3,13 @@ package stall
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -112,15 +115,27 @@ func (s *Server) Stop(t testing.TB) {
 	}
 }
 
-// Stopped tells whether the server has stopped.
+// Stopped reports whether the server has stopped, with each of its threads.
 func (s *Server) Stopped(t testing.TB) bool {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.cmd.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("the server has the threads %v (%v), want some", threads, err)
 	}
-	text := string(stat) // pid (name) state ...
-	return strings.HasPrefix(text[strings.LastIndexByte(text, ')')+1:], " T")
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+			return false // It ended just now: the server ran.
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(stat) // pid (name) state ...
+		if !strings.HasPrefix(text[strings.LastIndexByte(text, ')')+1:], " T") {
+			return false
+		}
+	}
+	return true
 }
 
 // Kill ends the server for good: whatever hangs fails.

@@ -26,6 +26,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 // The arguments with which the test's program is another controller, and what it copies.
@@ -52,7 +53,7 @@ func otherController(word, servers, count string) int {
 	var entries atomic.Int64
 	e.copies.entry = func(context.Context) {
 		if entries.Add(1) == files {
-			_ = unix.Kill(os.Getpid(), unix.SIGSTOP) // It cannot fail.
+			stall.Freeze()
 		}
 	}
 	v, err := e.Find(ctx, in(sourceName, sourceName, deleteData))

@@ -66,7 +66,7 @@ func newSlowWorld(t *testing.T) (*world, *stall.Server) {
 // A server that stops costs each call its deadline at most, the next ones nothing, and other servers' volumes nothing at all;
 // when it answers again all is well by itself, and no goroutine is left.
 func TestServerStops(t *testing.T) {
-	const limit, slack = 300 * time.Millisecond, 15 * time.Second // of a busy machine: what waits for the server waits for ever
+	const limit, slack = 300 * time.Millisecond, 2 * time.Minute // What waits for the server waits for ever.
 	for name, call := range map[string]func(w *world, ctx context.Context, v *backends.Volume, s *backends.Snapshot) error{
 		"create": func(w *world, ctx context.Context, _ *backends.Volume, _ *backends.Snapshot) error {
 			_, err := w.Create(ctx, onSlow("new"))
