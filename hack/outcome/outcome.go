@@ -58,14 +58,29 @@ func Read(path string) (r Report, err error) {
 	return r, nil
 }
 
-// FirstError returns the first line of a test's output that names a Go file and a line, or a panic, else the first line
-// that is not empty.
+// FirstError returns the first line of a test's output that tells of a failure which is never one of chance, else the
+// first that names a Go file and a line, else the first that is not empty. A test may have logged its progress before.
 func FirstError(output string) string {
+	if line := firstLine(output, regexp.MustCompile(grave)); line != "" {
+		return line
+	}
 	if line := located(output); line != "" {
 		return line
 	}
+	return firstLine(output, regexp.MustCompile(`.`))
+}
+
+// grave are the words of a failure that is never one of chance.
+const grave = `DATA RACE|race detected|panic: |\bVIOLATION\b|fatal error: `
+
+// IsGrave reports whether a test's output tells of a failure that is never one of chance: a race, a panic, or a violation of
+// an invariant.
+func IsGrave(output string) bool { return regexp.MustCompile(grave).MatchString(output) }
+
+// firstLine returns the first line that has a match, but for those that go test prints of itself.
+func firstLine(output string, match *regexp.Regexp) string {
 	for line := range strings.Lines(output) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "=== ") {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "=== ") && match.MatchString(line) {
 			return line
 		}
 	}
@@ -73,7 +88,7 @@ func FirstError(output string) string {
 }
 
 func located(output string) string {
-	line := regexp.MustCompile(`(?m)^\s*(\S+\.go:\d+:.*|panic: .*|WARNING: DATA RACE)$`)
+	line := regexp.MustCompile(`(?m)^\s*(\S+\.go:\d+:.*|panic: .*)$`)
 	if m := line.FindStringSubmatch(output); m != nil {
 		return strings.TrimSpace(m[1])
 	}

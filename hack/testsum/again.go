@@ -41,13 +41,7 @@ func (s *summary) fail(id test, text string) *failure {
 
 // isChance reports whether the failure may be one of chance.
 func (f *failure) isChance() bool {
-	return f.id.name != "" && !f.died && !isGrave(f.text)
-}
-
-// isGrave tells whether the text is that of a failure which is never one of chance.
-func isGrave(text string) bool {
-	has := func(never string) bool { return strings.Contains(text, never) }
-	return slices.ContainsFunc([]string{"DATA RACE", "race detected", "panic: ", "VIOLATION", "fatal error: "}, has)
+	return f.id.name != "" && !f.died && !outcome.IsGrave(f.text)
 }
 
 // part is the first part that failed and has no part of its own.

@@ -31,8 +31,8 @@ func TestAgain(t *testing.T) {
 			outcome.Defect, "panic: boom [recovered, repanicked]", true,
 		},
 		{
-			"a violation every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); t.Error("VIOLATION: lost") }`,
-			outcome.Defect, "a_test.go:11: VIOLATION: lost", true,
+			"a violation every second time", `t.Log("seed 16: well"); if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); t.Error("VIOLATION with seed 17: lost") }`,
+			outcome.Defect, "a_test.go:11: VIOLATION with seed 17: lost", true,
 		},
 		{
 			"a signal every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); p, _ := os.FindProcess(os.Getpid()); _ = p.Kill() }`,

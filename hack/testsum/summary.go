@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
 // summary gathers the outcome of a run and prints it as it comes.
@@ -104,7 +106,7 @@ func (s *summary) endTest(id test, action string) {
 	case "pass":
 		c.passed++
 		s.passed[id] = true
-		if isGrave(text.String()) { // go test puts it down to the test that it heard of last
+		if outcome.IsGrave(text.String()) { // go test puts it down to the test that it heard of last
 			s.loose[id.pkg] += text.String()
 		}
 	case "skip":

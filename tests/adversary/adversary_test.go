@@ -91,7 +91,7 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 		}
 		history := run.history
 		run.limits = again()
-		t.Errorf("schedule %d, seed %d, profile %s, after %v: %s", n, schedule.Seed, schedule.Profile, took.Round(time.Millisecond), violation)
+		t.Errorf("VIOLATION in schedule %d, seed %d, profile %s, after %v: %s", n, schedule.Seed, schedule.Profile, took.Round(time.Millisecond), violation)
 		short := Shrink(schedule, class(violation), time.Now().Add(*shrinking), run.try)
 		t.Errorf("the shortest schedule found for it, of %d steps and faults in place of %d:\n%s", short.size(), schedule.size(), short)
 		if *verbose {
