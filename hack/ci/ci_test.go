@@ -163,6 +163,16 @@ func TestATimeoutComesFirst(t *testing.T) {
 	}
 }
 
+// TestAFetchThatHangs has a server that answers nothing for longer than the step may take.
+func TestAFetchThatHangs(t *testing.T) {
+	r, _ := newRunner(t)
+	// Stimulus: the step does not end.
+	r.one(t.Context(), []step{{name: "fetch", command: "sleep 1000", limit: 50 * time.Millisecond}})
+	if f := r.verdict[0].failures[0]; f.Class != outcome.Infra || !strings.Contains(f.Error, "the step's limit is 50ms") {
+		t.Errorf("got %+v, want INFRA and the limit", f)
+	}
+}
+
 // TestAStepStartsWithoutAReport runs a step twice: the second time it reports nothing.
 func TestAStepStartsWithoutAReport(t *testing.T) {
 	r, _ := newRunner(t)

@@ -156,6 +156,8 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 		f.Class, f.Error = outcome.Timeout, fmt.Sprintf("ended after %v, the step's limit is %v", v.took.Round(time.Second), v.step.limit)
 		if v.took < v.step.limit {
 			f.Error = fmt.Sprintf("ended after %v, as the whole run was", v.took.Round(time.Second))
+		} else if v.step.name == "fetch" {
+			f.Class = outcome.Infra // A server that answers nothing is no fault of the change either.
 		}
 	case err != nil && v.step.name == "fetch":
 		// What go.mod and go.sum say is the change's own.
@@ -170,7 +172,7 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 	default:
 		return
 	}
-	if first := outcome.StepError(string(text)); err != nil && f.Class != outcome.Timeout && first != "" {
+	if first := outcome.StepError(string(text)); ctx.Err() == nil && err != nil && first != "" {
 		f.Error += ": " + first
 	}
 	f.Tail = outcome.Tail(string(text), 60)
