@@ -3,7 +3,9 @@ package node_test
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/pprof"
+	"strings"
 	"sync"
 	"time"
 )
@@ -36,7 +38,7 @@ func (w *world) returned(done <-chan error) error {
 	}
 }
 
-// awaited is a context that tells when its end is first waited for: then the call is under way.
+// awaited is a context that tells when work in the background waits for its end: then the call can but wait for that work.
 type awaited struct {
 	context.Context
 	begun chan struct{}
@@ -44,11 +46,19 @@ type awaited struct {
 }
 
 func (a awaited) Done() <-chan struct{} {
-	a.once.Do(func() { close(a.begun) })
-	return a.Context.Done()
+	callers := make([]uintptr, 16)
+	for frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)]); ; {
+		frame, more := frames.Next()
+		if strings.Contains(frame.Function, "/pkg/background.") {
+			a.once.Do(func() { close(a.begun) })
+		}
+		if !more {
+			return a.Context.Done()
+		}
+	}
 }
 
-// brief makes a call whose time ends once it is under way: one that can but wait for what is done already.
+// brief makes a call whose time ends once it waits for what is done in the background.
 func (w *world) brief(call func(context.Context) error) error {
 	w.Helper()
 	begun := make(chan struct{})
