@@ -47,7 +47,7 @@ func (d *disk) make() error {
 		return err
 	}
 	args := map[string][]string{
-		"ext4": {"-q", "-F", "-m", "0", "-O", "^has_journal", d.image}, "xfs": {"-q", d.image}, "btrfs": {"-q", d.image},
+		"ext4": {"-q", "-F", "-m", "0", "-O", "^has_journal", d.image}, "xfs": {"-q", d.image}, "btrfs": {"-q", "--mixed", d.image},
 	}[d.kind]
 	if err := run("mkfs."+d.kind, args...); err != nil {
 		return err
