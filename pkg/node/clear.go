@@ -207,8 +207,8 @@ func isAnother(path string, source ledger.Source) bool {
 		return false
 	}
 	defer func() { _ = dev.Close() }() // it was a question only
-	sequence := device.Sequence(dev)
-	return sequence != 0 && sequence != source.Sequence
+	sequence, err := device.Sequence(dev)
+	return err == nil && sequence != 0 && sequence != source.Sequence
 }
 
 // checkUnlocked refuses while a tool works on an open device.

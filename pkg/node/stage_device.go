@@ -27,7 +27,9 @@ func (st *staging) proveDevice(ctx context.Context) error {
 	}
 	st.device = opened
 	st.want.Source.DevicePath, st.want.Source.Major, st.want.Source.Minor = opened.Path, opened.Major, opened.Minor
-	st.want.Source.Sequence = device.Sequence(opened.File)
+	if st.want.Source.Sequence, err = device.Sequence(opened.File); err != nil {
+		return err
+	}
 	switch {
 	case source.ReadAheadKiB != 0:
 		return device.SetReadAhead(opened, source.ReadAheadKiB)
