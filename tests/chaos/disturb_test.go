@@ -190,9 +190,18 @@ func (r *recovery) finish(ctx context.Context, giveUp bool) error {
 	return nil
 }
 
-// seen is what is to be seen, without the folder for notes of releases, which the driver makes when it first needs it.
+// seen is what is to be seen, without the folder for notes of releases, which the driver makes when it first needs it. A note that a
+// volume is in use counts as the volume's also where it is in the data directory, as it may be when its pool had no room for it.
 func (r *recovery) seen() []string {
-	return slices.DeleteFunc(r.observe(), func(line string) bool { return line == "pool file ~/pool/released" })
+	lines := slices.DeleteFunc(r.observe(), func(line string) bool { return line == "pool file ~/pool/released" })
+	if f := r.fault; f.kind == failure && f.errno == unix.ENOSPC && strings.HasSuffix(f.point.label(), "/in-use)") {
+		for i, line := range lines {
+			if line == "pool file ~/pool/in-use/"+r.handle() {
+				lines[i] = newDescriber(r.root).normalise("pool file " + filepath.Join(filepath.Dir(r.data()), "in-use"))
+			}
+		}
+	}
+	return lines
 }
 
 // withoutStaleNotes leaves out the notes of what a volume is used for, where it was their change that failed: taking down must not

@@ -31,6 +31,7 @@ func newDescriber(root string) describer {
 		{regexp.MustCompile(`"sequence":\d+`), `"sequence":*`},
 		{regexp.MustCompile(`\b7:\d+`), "7:*"},
 		{regexp.MustCompile(`/proc/(\d+|self)/fd/\d+`), "/proc/*/fd/*"},
+		{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "<uuid>"}, // of the boot, or of a filesystem
 		{regexp.MustCompile(`[0-9a-f]{64}`), "<volume>"},
 		{regexp.MustCompile(`[0-9a-f]{32}-[0-9a-f]{8}`), "<volume>-<mounted>"}, // an intent, and the time of the last mount
 		{regexp.MustCompile(`/proc/\d+`), "/proc/*"},
