@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // kept is how long the outcome of a work waits for the next call: longer than orchestrators pause between
@@ -118,7 +118,7 @@ func (w *Works[T]) Stop(ctx context.Context, key string) error {
 	}
 	r.cancel()
 	if err := r.await(ctx); err != nil {
-		return backends.Errorf(backends.Busy, "it was told to end: %w", err)
+		return failure.Errorf(failure.Busy, "it was told to end: %w", err)
 	}
 	w.forget(r)
 	return nil
@@ -136,7 +136,7 @@ func (w *Works[T]) Close(ctx context.Context) error {
 	}
 	for _, r := range all {
 		if err := r.await(ctx); err != nil {
-			return backends.Errorf(backends.Busy, "it was told to end: %w", err)
+			return failure.Errorf(failure.Busy, "it was told to end: %w", err)
 		}
 		w.forget(r)
 	}
@@ -153,14 +153,14 @@ func (w *Works[T]) join(ctx context.Context, work Work, do func(context.Context)
 	case other != nil && other.work.Name == work.Name:
 		return other, false, nil
 	case other != nil && !other.over():
-		return nil, false, backends.Errorf(backends.Busy, "%s is not begun: %s", work.Name, other)
+		return nil, false, failure.Errorf(failure.Busy, "%s is not begun: %s", work.Name, other)
 	case w.closed:
-		return nil, false, backends.Errorf(backends.Unavailable, "%s is not begun: the process is ending", work.Name)
+		return nil, false, failure.Errorf(failure.Unavailable, "%s is not begun: the process is ending", work.Name)
 	case ctx.Err() != nil:
-		return nil, false, backends.Errorf(backends.Unavailable, "%s is not begun: %w", work.Name, ctx.Err())
+		return nil, false, failure.Errorf(failure.Unavailable, "%s is not begun: %w", work.Name, ctx.Err())
 	}
 	if n := w.under(); n >= w.most {
-		return nil, false, backends.Errorf(backends.Busy, "%s is not begun: %d works go on in the background, and at most %d may at the same time", work.Name, n, w.most)
+		return nil, false, failure.Errorf(failure.Busy, "%s is not begun: %d works go on in the background, and at most %d may at the same time", work.Name, n, w.most)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r = &running[T]{work: work, since: time.Now(), cancel: cancel, ended: make(chan struct{})}
@@ -244,7 +244,7 @@ func (r *running[T]) await(ctx context.Context) error {
 	case <-r.ended:
 		return nil
 	case <-ctx.Done():
-		return backends.Errorf(backends.Busy, "%s: call again to wait for it: %w", r, ctx.Err())
+		return failure.Errorf(failure.Busy, "%s: call again to wait for it: %w", r, ctx.Err())
 	}
 }
 

@@ -10,17 +10,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // errOwn is a work's own.
 var errOwn = errors.New("its own")
 
-func wantKind(t *testing.T, err error, kind backends.Kind, words ...string) {
+func wantKind(t *testing.T, err error, kind failure.Kind, words ...string) {
 	t.Helper()
-	if !backends.Is(err, kind) {
-		t.Errorf("got %v (Kind %s), want Kind %s", err, backends.KindOf(err), kind)
+	if !failure.Is(err, kind) {
+		t.Errorf("got %v (Kind %s), want Kind %s", err, failure.KindOf(err), kind)
 		return
 	}
 	for _, word := range words {
@@ -67,12 +67,12 @@ func TestWorkOutlivesItsCalls(t *testing.T) {
 			works := background.New[int](1)
 			work := background.Work{Key: "v", Name: "counting", Progress: func() string { return "half of it" }}
 			_, err := works.Do(call(t, 2*time.Minute), work, slow(7, own))
-			wantKind(t, err, backends.Busy, "counting goes on in the background, for 2m0s so far (half of it)", "call again")
+			wantKind(t, err, failure.Busy, "counting goes on in the background, for 2m0s so far (half of it)", "call again")
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v does not tell why", err)
 			}
 			value, calls := 0, 1
-			for ; backends.Is(err, backends.Busy); calls++ {
+			for ; failure.Is(err, failure.Busy); calls++ {
 				pass(time.Minute)
 				value, err = works.Do(call(t, 2*time.Minute), work, never(t))
 			}
@@ -95,7 +95,7 @@ func TestOutcomeIsKept(t *testing.T) {
 		works, work := background.New[int](9), background.Work{Key: "v", Name: "counting"}
 		for late, want := range map[time.Duration]int{2 * time.Hour: 8, 70 * time.Minute: 7} {
 			_, err := works.Do(call(t, time.Second), work, slow(7, nil))
-			wantKind(t, err, backends.Busy)
+			wantKind(t, err, failure.Busy)
 			pass(late)
 			if works.Running("v") {
 				t.Error("it has ended and counts as under way")
@@ -115,8 +115,8 @@ func TestWait(t *testing.T) {
 			t.Error(err)
 		}
 		_, err := works.Do(call(t, time.Second), background.Work{Key: "v", Name: "counting"}, slow(0, errOwn))
-		wantKind(t, err, backends.Busy)
-		wantKind(t, works.Wait(call(t, time.Second), "v"), backends.Busy, "counting")
+		wantKind(t, err, failure.Busy)
+		wantKind(t, works.Wait(call(t, time.Second), "v"), failure.Busy, "counting")
 		if err := works.Wait(t.Context(), "v"); !errors.Is(err, errOwn) {
 			t.Errorf("got %v, want the work's own error", err)
 		}
@@ -125,7 +125,7 @@ func TestWait(t *testing.T) {
 		}
 		work := background.Work{Key: "v", Name: "counting"}
 		_, err = works.Do(call(t, time.Second), work, slow(7, nil))
-		wantKind(t, err, backends.Busy)
+		wantKind(t, err, failure.Busy)
 		for range 2 {
 			if err := works.Wait(t.Context(), "v"); err != nil {
 				t.Error(err)
@@ -142,10 +142,10 @@ func TestOtherWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works, begun := background.New[int](9), time.Now()
 		_, err := works.Do(call(t, time.Second), background.Work{Key: "v", Name: "counting"}, slow(7, nil))
-		wantKind(t, err, backends.Busy)
+		wantKind(t, err, failure.Busy)
 		other := background.Work{Key: "v", Name: "sorting"}
 		_, err = works.Do(t.Context(), other, never(t))
-		wantKind(t, err, backends.Busy, "sorting is not begun: counting goes on")
+		wantKind(t, err, failure.Busy, "sorting is not begun: counting goes on")
 		if took := time.Since(begun); took != time.Second {
 			t.Errorf("the refusal took until %s", took)
 		}
@@ -161,10 +161,10 @@ func TestBound(t *testing.T) {
 		works := background.New[int](2)
 		for _, key := range []string{"a", "b"} {
 			_, err := works.Do(call(t, time.Second), background.Work{Key: key, Name: key}, slow(0, nil))
-			wantKind(t, err, backends.Busy)
+			wantKind(t, err, failure.Busy)
 		}
 		_, err := works.Do(t.Context(), background.Work{Key: "c", Name: "c"}, never(t))
-		wantKind(t, err, backends.Busy, "c is not begun", "at most 2")
+		wantKind(t, err, failure.Busy, "c is not begun", "at most 2")
 		pass(2 * time.Hour) // outcomes that wait do not count
 		if _, err := works.Do(t.Context(), background.Work{Key: "c", Name: "c"}, slow(0, nil)); err != nil {
 			t.Error(err)
@@ -187,8 +187,8 @@ func TestStop(t *testing.T) {
 			under.Store(false)
 			return 0, errOwn
 		})
-		wantKind(t, err, backends.Busy)
-		wantKind(t, works.Stop(call(t, time.Second), "v"), backends.Busy, "it was told to end: counting goes on")
+		wantKind(t, err, failure.Busy)
+		wantKind(t, works.Stop(call(t, time.Second), "v"), failure.Busy, "it was told to end: counting goes on")
 		if err := works.Stop(t.Context(), "v"); err != nil || under.Load() {
 			t.Errorf("stopped with %v, still under way: %t", err, under.Load())
 		}
@@ -203,14 +203,14 @@ func TestClose(t *testing.T) {
 		works := background.New[int](9)
 		for _, key := range []string{"a", "b"} {
 			_, err := works.Do(call(t, time.Second), background.Work{Key: key, Name: key}, slow(0, nil))
-			wantKind(t, err, backends.Busy)
+			wantKind(t, err, failure.Busy)
 		}
 		begun := time.Now()
 		if err := works.Close(t.Context()); err != nil || time.Since(begun) != 0 {
 			t.Errorf("closed with %v after %s", err, time.Since(begun))
 		}
 		_, err := works.Do(t.Context(), background.Work{Key: "c", Name: "c"}, never(t))
-		wantKind(t, err, backends.Unavailable, "the process is ending")
+		wantKind(t, err, failure.Unavailable, "the process is ending")
 	})
 }
 
@@ -221,8 +221,8 @@ func TestCloseOfWhatDoesNotEnd(t *testing.T) {
 			pass(time.Hour)
 			return 0, nil
 		})
-		wantKind(t, err, backends.Busy)
-		wantKind(t, works.Close(call(t, time.Second)), backends.Busy, "hanging goes on")
+		wantKind(t, err, failure.Busy)
+		wantKind(t, works.Close(call(t, time.Second)), failure.Busy, "hanging goes on")
 		pass(2 * time.Hour)
 	})
 }
@@ -255,7 +255,7 @@ func TestNotBegunAfterTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := background.New[int](1).Do(ctx, background.Work{Key: "v", Name: "counting"}, never(t))
-	wantKind(t, err, backends.Unavailable, "counting is not begun")
+	wantKind(t, err, failure.Unavailable, "counting is not begun")
 }
 
 // A panic reaches the call that gets the outcome, which may be a later one.
@@ -266,7 +266,7 @@ func TestPanicIsPassedOn(t *testing.T) {
 			pass(time.Minute)
 			panic("boom")
 		})
-		wantKind(t, err, backends.Busy)
+		wantKind(t, err, failure.Busy)
 		defer func() {
 			if cause, _ := recover().(string); !strings.HasPrefix(cause, "boom") {
 				t.Errorf("got panic %q", cause)
@@ -296,11 +296,11 @@ func TestHolds(t *testing.T) {
 			return background.Work{Key: "v", Name: name, Holds: holds}
 		}
 		_, err := works.Do(call(t, time.Second), work("counting", &begins), slow(7, nil))
-		wantKind(t, err, backends.Busy)
+		wantKind(t, err, failure.Busy)
 		_, err = works.Do(call(t, time.Second), work("counting", &joins), never(t))
-		wantKind(t, err, backends.Busy)
+		wantKind(t, err, failure.Busy)
 		_, err = works.Do(t.Context(), work("sorting", &refused), never(t))
-		wantKind(t, err, backends.Busy)
+		wantKind(t, err, failure.Busy)
 		if b, j, r := begins.closed.Load(), joins.closed.Load(), refused.closed.Load(); b != 0 || j != 1 || r != 1 {
 			t.Errorf("closed while the work goes on: %d times by the call that began it, %d and %d by others; want 0, 1 and 1", b, j, r)
 		}

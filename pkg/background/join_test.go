@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Join finds whatever is under way, begins nothing, and takes value and error of the outcome.
@@ -18,9 +18,9 @@ func TestJoin(t *testing.T) {
 			t.Errorf("with none it yields %d, %v", value, err)
 		}
 		_, err := works.Do(call(t, time.Second), background.Work{Key: "v", Name: "counting"}, slow(7, errOwn))
-		wantKind(t, err, backends.Busy)
+		wantKind(t, err, failure.Busy)
 		_, err = works.Join(call(t, time.Second), "v")
-		wantKind(t, err, backends.Busy, "counting")
+		wantKind(t, err, failure.Busy, "counting")
 		if value, err := works.Join(t.Context(), "v"); value != 7 || !errors.Is(err, errOwn) {
 			t.Errorf("got %d, %v; want 7 and the work's own error", value, err)
 		}

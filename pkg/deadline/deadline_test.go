@@ -14,17 +14,17 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // errOwn is a call's own.
 const errOwn = unix.EXDEV
 
-func wantKind(t *testing.T, err error, kind backends.Kind, words ...string) {
+func wantKind(t *testing.T, err error, kind failure.Kind, words ...string) {
 	t.Helper()
-	if !backends.Is(err, kind) {
-		t.Errorf("got %v (Kind %s), want Kind %s", err, backends.KindOf(err), kind)
+	if !failure.Is(err, kind) {
+		t.Errorf("got %v (Kind %s), want Kind %s", err, failure.KindOf(err), kind)
 		return
 	}
 	for _, word := range words {
@@ -59,7 +59,7 @@ func TestDoPassesOn(t *testing.T) {
 		t.Error("begun after the end")
 		return nil
 	})
-	wantKind(t, err, backends.Unavailable, "not begun")
+	wantKind(t, err, failure.Unavailable, "not begun")
 	for want, work := range map[string]func(context.Context) error{
 		"boom":         func(context.Context) error { panic("boom") },
 		"it has ended": func(context.Context) error { runtime.Goexit(); return nil },
@@ -90,14 +90,14 @@ func TestDoGivesUp(t *testing.T) {
 		return unix.Read(fd, make([]byte, 8))
 	}
 	_, err = deadline.Do(ctx, deadline.Call{Name: "reading", On: "pipe"}, hang, func(n int) { undone <- n })
-	wantKind(t, err, backends.Unavailable, "reading: given up")
+	wantKind(t, err, failure.Unavailable, "reading: given up")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v does not tell why", err)
 	}
 	refused := func() error {
 		return deadline.Run(calls.With(t.Context()), deadline.Call{Name: "writing", On: "pipe"}, func(context.Context) error { return nil })
 	}
-	wantKind(t, refused(), backends.Unavailable, "an earlier call (reading, begun at ", "was given up")
+	wantKind(t, refused(), failure.Unavailable, "an earlier call (reading, begun at ", "was given up")
 	if n := calls.GivenUp(); n != 1 {
 		t.Errorf("%d were given up, want 1", n)
 	}
@@ -129,7 +129,7 @@ func TestUndo(t *testing.T) {
 				pass(time.Minute)
 				return 0, own
 			}, func(int) { pass(time.Minute); undone.Add(1) })
-			wantKind(t, err, backends.Unavailable)
+			wantKind(t, err, failure.Unavailable)
 			cancel()
 			pass(90 * time.Second)
 			if refused := calls.GivenUp() == 1; refused != (own == nil) {
@@ -147,12 +147,12 @@ func TestUndo(t *testing.T) {
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls deadline.Calls
-		for grace, want := range map[time.Duration]backends.Kind{0: backends.Unavailable, time.Minute: backends.InUse} {
+		for grace, want := range map[time.Duration]failure.Kind{0: failure.Unavailable, time.Minute: failure.InUse} {
 			ctx, cancel := context.WithTimeout(calls.With(t.Context()), time.Second)
 			err := deadline.Run(ctx, deadline.Call{Name: "heeds", Grace: grace}, func(ctx context.Context) error {
 				<-ctx.Done()
 				pass(time.Second)
-				return backends.Errorf(backends.InUse, "its own word")
+				return failure.Errorf(failure.InUse, "its own word")
 			})
 			wantKind(t, err, want)
 			cancel()
@@ -176,7 +176,7 @@ func TestOneAtATime(t *testing.T) {
 					begun.Add(1)
 					<-forever
 					return nil
-				}), backends.Unavailable)
+				}), failure.Unavailable)
 			})
 		}
 		group.Wait()

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Call says what is called.
@@ -47,7 +47,7 @@ type outcome[T any] struct {
 func Do[T any](ctx context.Context, call Call, work func(context.Context) (T, error), undo func(T)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
-		return none, backends.Errorf(backends.Unavailable, "%s: not begun: %w", call.Name, err)
+		return none, failure.Errorf(failure.Unavailable, "%s: not begun: %w", call.Name, err)
 	}
 	calls := from(ctx)
 	r, err := calls.begin(ctx, call)
@@ -74,7 +74,7 @@ func Do[T any](ctx context.Context, call Call, work func(context.Context) (T, er
 	}
 	calls.giveUp(r)
 	close(nobody)
-	return none, backends.Errorf(backends.Unavailable, "%s: given up, it has not ended yet: %w", call.Name, ctx.Err())
+	return none, failure.Errorf(failure.Unavailable, "%s: given up, it has not ended yet: %w", call.Name, ctx.Err())
 }
 
 // Run is Do for a call that yields nothing.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
@@ -32,7 +32,7 @@ func Attached() ([]Device, error) {
 	// seems to be attached to nothing is attached once more.
 	entries, err := os.ReadDir("/sys/block")
 	if err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "listing loop devices: %w", err)
+		return nil, failure.Errorf(failure.Unavailable, "listing loop devices: %w", err)
 	}
 	var devices []Device
 	for _, entry := range entries {
@@ -44,7 +44,7 @@ func Attached() ([]Device, error) {
 		case err == nil:
 			devices = append(devices, Device{"/dev/" + entry.Name(), strings.TrimSuffix(string(file), "\n")})
 		case !holdsNothing(err):
-			return nil, backends.Errorf(backends.Unavailable, "looking at loop devices: %w", err)
+			return nil, failure.Errorf(failure.Unavailable, "looking at loop devices: %w", err)
 		}
 	}
 	return devices, nil
@@ -66,7 +66,7 @@ func (d Device) held() (file inode, ok bool, err error) {
 		return inode{}, false, nil
 	}
 	if err != nil {
-		return inode{}, false, backends.Errorf(backends.Unavailable, "opening %s: %w", d.Path, err)
+		return inode{}, false, failure.Errorf(failure.Unavailable, "opening %s: %w", d.Path, err)
 	}
 	defer func() { _ = unix.Close(fd) }() // only looked at
 	info, err := unix.IoctlLoopGetStatus64(fd)
@@ -76,5 +76,5 @@ func (d Device) held() (file inode, ok bool, err error) {
 	case errors.Is(err, unix.ENXIO):
 		return inode{}, false, nil
 	}
-	return inode{}, false, backends.Errorf(backends.Unavailable, "asking %s what it holds: %w", d.Path, err)
+	return inode{}, false, failure.Errorf(failure.Unavailable, "asking %s what it holds: %w", d.Path, err)
 }

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // strangersTime bounds the time for asking all the devices that hold a file of another name; half of what
@@ -26,7 +26,7 @@ const strangersTime = 2 * time.Second
 func Holding(ctx context.Context, fd int, path string) ([]Device, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "looking at %q: %w", path, err)
+		return nil, failure.Errorf(failure.Unavailable, "looking at %q: %w", path, err)
 	}
 	all, err := Attached()
 	if err != nil {

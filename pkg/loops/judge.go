@@ -8,8 +8,8 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // judge decides about the devices that did not answer. One is passed over if two things hold, each of which
@@ -35,7 +35,7 @@ func (s *search) judge(ctx context.Context) error {
 	}
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
-		return backends.Errorf(backends.Unavailable, "cannot tell where the files of loop devices are: %w", err)
+		return failure.Errorf(failure.Unavailable, "cannot tell where the files of loop devices are: %w", err)
 	}
 	own, known := filesystemOf(s.path, mounts)
 	for _, d := range s.silent {
@@ -43,7 +43,7 @@ func (s *search) judge(ctx context.Context) error {
 			continue
 		}
 		if other, ok := filesystemOf(d.File, mounts); !known || !ok || other == own {
-			return backends.Errorf(backends.Unavailable, "%s, which holds %q, does not say whether that is %q under another name: %w", d.Path, d.File, s.path, d.err)
+			return failure.Errorf(failure.Unavailable, "%s, which holds %q, does not say whether that is %q under another name: %w", d.Path, d.File, s.path, d.err)
 		}
 	}
 	return nil
@@ -61,10 +61,10 @@ func (s *search) fileAnswers(ctx context.Context) error {
 		var x unix.Statx_t
 		err := unix.Statx(unix.AT_FDCWD, s.path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &x)
 		if err != nil {
-			return backends.Errorf(backends.Unavailable, "looking at %q: %w", s.path, err)
+			return failure.Errorf(failure.Unavailable, "looking at %q: %w", s.path, err)
 		}
 		if now := (inode{unix.Mkdev(x.Dev_major, x.Dev_minor), x.Ino}); now != s.file {
-			return backends.Errorf(backends.Unavailable, "%q has become another file", s.path)
+			return failure.Errorf(failure.Unavailable, "%q has become another file", s.path)
 		}
 		return nil
 	})

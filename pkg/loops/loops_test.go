@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/loops"
 	"github.com/stowage-csi/stowage/tests/stall"
 )
@@ -158,7 +158,7 @@ func TestOwnHangs(t *testing.T) {
 			return err
 		})
 		cancel()
-		if !backends.Is(err, backends.Unavailable) {
+		if !failure.Is(err, failure.Unavailable) {
 			t.Errorf("%s on a server that does not answer: %v (%v), want Unavailable", path, found, err)
 		}
 		server.Continue(t)

@@ -3,8 +3,8 @@ package pagetoken
 import (
 	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/base64url"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // version begins every token, so that a later version can tell its own.
@@ -22,7 +22,7 @@ func Parse(token string, ours func(handle string) bool) (handle string, err erro
 	text, err := base64url.Decode(token)
 	handle, ok := strings.CutPrefix(string(text), version)
 	if err != nil || !ok || !ours(handle) {
-		return "", backends.Errorf(backends.Busy, "the token %.64q is not one of this enumeration: start again without a token", token)
+		return "", failure.Errorf(failure.Busy, "the token %.64q is not one of this enumeration: start again without a token", token)
 	}
 	return handle, nil
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 func ours(handle string) bool { return strings.HasPrefix(handle, "vol-") }
@@ -27,7 +27,7 @@ func TestPages(t *testing.T) {
 
 func TestForeignTokens(t *testing.T) {
 	for _, token := range []string{"x", After("other-1"), After("vol-1") + "\n", After("vol-1")[2:], "dm9sLTE"} {
-		if after, err := Parse(token, ours); !backends.Is(err, backends.Busy) {
+		if after, err := Parse(token, ours); !failure.Is(err, failure.Busy) {
 			t.Errorf("%q is read as %q, %v; want Busy", token, after, err)
 		}
 	}

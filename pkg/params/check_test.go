@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 func TestCheckAcceptsWhatIsRight(t *testing.T) {
@@ -137,8 +137,8 @@ func TestCheckNamesAllMistakes(t *testing.T) {
 			t.Errorf("Check says %v, want %s", err, want)
 		}
 	}
-	if backends.KindOf(err) != backends.Unknown {
-		t.Errorf("a programmer's mistake has the kind %v", backends.KindOf(err))
+	if failure.KindOf(err) != failure.Unknown {
+		t.Errorf("a programmer's mistake has the kind %v", failure.KindOf(err))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // validator is a target that knows which combinations of its values are impossible.
@@ -104,11 +104,11 @@ func oneInvalid(failures []error) error {
 		return nil
 	}
 	all := failures[0]
-	if _, kinded := errors.AsType[*backends.Error](all); kinded && len(failures) == 1 {
+	if _, kinded := errors.AsType[*failure.Error](all); kinded && len(failures) == 1 {
 		return all
 	}
 	for _, next := range failures[1:] {
 		all = fmt.Errorf("%w; %w", all, next)
 	}
-	return backends.Errorf(backends.Invalid, "%w", all)
+	return failure.Errorf(failure.Invalid, "%w", all)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
@@ -29,7 +29,7 @@ func TestDuration(t *testing.T) {
 	for _, text := range []string{"", "24", "1d", "24H", "1.5h", "-24h", "+24h", "024h", "59m", "2161h", "3600000ms", "24h ", "0", "0s", "h", "1h-1m", "99999999999h"} {
 		var got target
 		err := params.Decode(map[string]string{"every": text}, &got)
-		if !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), "1h to 2160h") || got.Every != 0 {
+		if !failure.Is(err, failure.Invalid) || !strings.Contains(err.Error(), "1h to 2160h") || got.Every != 0 {
 			t.Errorf("%q is %v, %v, want an error that names the range", text, got.Every, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // FuzzDecode gives two keys and values that somebody else chose to a target with every type.
@@ -39,8 +39,8 @@ func FuzzDecode(f *testing.F) {
 func checkRefusal(t *testing.T, err error, values map[string]string) {
 	t.Helper()
 	text := err.Error()
-	if !backends.Is(err, backends.Invalid) {
-		t.Errorf("kind %v, want invalid", backends.KindOf(err))
+	if !failure.Is(err, failure.Invalid) {
+		t.Errorf("kind %v, want invalid", failure.KindOf(err))
 	}
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		t.Errorf("the error's text is not fit to be shown: %q", text)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // policy is a named string, as backends declare for closed sets.
@@ -63,10 +63,10 @@ func (r *rules) Validate() error { return r.err }
 // mustBeInvalid fails the test unless err is of Kind Invalid and has the text.
 func mustBeInvalid(t *testing.T, err error, want string) {
 	t.Helper()
-	e, ok := errors.AsType[*backends.Error](err)
+	e, ok := errors.AsType[*failure.Error](err)
 	switch {
-	case !ok || e.Kind != backends.Invalid:
-		t.Errorf("error is %v of kind %v, want kind invalid", err, backends.KindOf(err))
+	case !ok || e.Kind != failure.Invalid:
+		t.Errorf("error is %v of kind %v, want kind invalid", err, failure.KindOf(err))
 	case err.Error() != want:
 		t.Errorf("error is\n\t%s\nwant\n\t%s", err, want)
 	}

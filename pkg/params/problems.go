@@ -8,20 +8,28 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // quoteBytes is how much of a key or a value an error message repeats.
 const quoteBytes = 64
 
+// mostProblems is how many problems an error tells of: nobody reads more of them.
+const mostProblems = 8
+
 // problems collects what is wrong with given parameters, each as a sentence.
 type problems struct {
-	sentences []string
-	lost      bool // some key resembles no known one
+	sentences []string // mostProblems at most
+	more      int      // that are left out
+	lost      bool     // some key resembles no known one
 }
 
 func (l *problems) add(format string, args ...any) {
+	if len(l.sentences) == mostProblems {
+		l.more++
+		return
+	}
 	l.sentences = append(l.sentences, fmt.Sprintf(format, args...))
 }
 
@@ -55,10 +63,13 @@ func (l *problems) err(s *schema) error {
 	if len(l.sentences) == 0 {
 		return nil
 	}
+	if l.more > 0 {
+		l.sentences = append(l.sentences, fmt.Sprintf("%d more parameters are wrong", l.more))
+	}
 	if l.lost {
 		l.sentences = append(l.sentences, s.known())
 	}
-	return backends.Errorf(backends.Invalid, "%s", strings.Join(l.sentences, "; "))
+	return failure.Errorf(failure.Invalid, "%s", strings.Join(l.sentences, "; "))
 }
 
 // known lists the keys that do something.

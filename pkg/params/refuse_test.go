@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 var errImpossible = errors.New("mode new is impossible with these")
@@ -76,7 +76,7 @@ func TestDecodeRefusesUnknownKeysOfTheReservedFamily(t *testing.T) {
 			`csi.storage.k8s.io/pvc/namespace`,
 	} {
 		err := Decode(map[string]string{key: "hunter2"}, new(Metadata))
-		if !backends.Is(err, backends.Invalid) || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		if !failure.Is(err, failure.Invalid) || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: error is %v, want it to end with %s", key, err, want)
 		}
 	}
@@ -99,8 +99,8 @@ func TestDecodeNamesAllThatIsWrongInOrder(t *testing.T) {
 func TestDecodeTruncatesLongTexts(t *testing.T) {
 	long := strings.Repeat("ä", 1000)
 	err := Decode(map[string]string{"count": long, "x" + long: "v", strings.Repeat("y", 1<<20): "v"}, new(everything))
-	if !backends.Is(err, backends.Invalid) || len(err.Error()) > 1000 {
-		t.Fatalf("an error of %d bytes, kind %v", len(err.Error()), backends.KindOf(err))
+	if !failure.Is(err, failure.Invalid) || len(err.Error()) > 1000 {
+		t.Fatalf("an error of %d bytes, kind %v", len(err.Error()), failure.KindOf(err))
 	}
 	for _, part := range []string{
 		`parameter "count" is "` + strings.Repeat("ä", 32) + `"... (2000 bytes): use`,
@@ -114,18 +114,18 @@ func TestDecodeTruncatesLongTexts(t *testing.T) {
 }
 
 func TestDecodeValidates(t *testing.T) {
-	outOfRange := backends.Errorf(backends.OutOfRange, "too large")
-	unknown := backends.Errorf(backends.Unknown, "no idea")
+	outOfRange := failure.Errorf(failure.OutOfRange, "too large")
+	unknown := failure.Errorf(failure.Unknown, "no idea")
 	for name, c := range map[string]struct {
 		errs []error
-		kind backends.Kind
+		kind failure.Kind
 		text string
 	}{
-		"plain":        {[]error{errImpossible}, backends.Invalid, errImpossible.Error()},
-		"with a kind":  {[]error{outOfRange}, backends.OutOfRange, "too large"},
-		"kind unknown": {[]error{unknown}, backends.Unknown, "no idea"},
-		"one of two":   {[]error{nil, outOfRange}, backends.OutOfRange, "too large"},
-		"two":          {[]error{outOfRange, errImpossible}, backends.Invalid, errImpossible.Error() + "; too large"},
+		"plain":        {[]error{errImpossible}, failure.Invalid, errImpossible.Error()},
+		"with a kind":  {[]error{outOfRange}, failure.OutOfRange, "too large"},
+		"kind unknown": {[]error{unknown}, failure.Unknown, "no idea"},
+		"one of two":   {[]error{nil, outOfRange}, failure.OutOfRange, "too large"},
+		"two":          {[]error{outOfRange, errImpossible}, failure.Invalid, errImpossible.Error() + "; too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, second := rules{err: c.errs[0]}, alsoRules{}
@@ -133,8 +133,8 @@ func TestDecodeValidates(t *testing.T) {
 				second.err = c.errs[1]
 			}
 			err := Decode(nil, &first, &second)
-			if err == nil || backends.KindOf(err) != c.kind || err.Error() != c.text {
-				t.Errorf("error is %v of kind %v, want %s of kind %v", err, backends.KindOf(err), c.text, c.kind)
+			if err == nil || failure.KindOf(err) != c.kind || err.Error() != c.text {
+				t.Errorf("error is %v of kind %v, want %s of kind %v", err, failure.KindOf(err), c.text, c.kind)
 			}
 			for _, cause := range c.errs {
 				if cause != nil && !errors.Is(err, cause) {

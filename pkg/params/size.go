@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Size is a number of bytes.
@@ -23,7 +23,7 @@ func ParseSize(text string) (Size, error) {
 	if size, ok := parseSize(text); ok {
 		return size, nil
 	}
-	return 0, backends.Errorf(backends.Invalid, "size is %s: use %s, up to %d", quote(text), sizeForms, int64(math.MaxInt64))
+	return 0, failure.Errorf(failure.Invalid, "size is %s: use %s, up to %d", quote(text), sizeForms, int64(math.MaxInt64))
 }
 
 func parseSize(text string) (Size, bool) {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 func TestParseSize(t *testing.T) {
@@ -27,7 +27,7 @@ func TestParseSizeRefuses(t *testing.T) {
 		"99999999999999999999", "１Gi", "1\x00",
 	} {
 		got, err := ParseSize(text)
-		if got != 0 || !backends.Is(err, backends.Invalid) {
+		if got != 0 || !failure.Is(err, failure.Invalid) {
 			t.Errorf("ParseSize(%q) = %d, %v; want an error of kind invalid", text, got, err)
 		}
 	}
@@ -53,8 +53,8 @@ func FuzzParseSize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		size, err := ParseSize(text)
 		if err != nil {
-			if !backends.Is(err, backends.Invalid) {
-				t.Fatalf("ParseSize(%q) fails with kind %v, want invalid", text, backends.KindOf(err))
+			if !failure.Is(err, failure.Invalid) {
+				t.Fatalf("ParseSize(%q) fails with kind %v, want invalid", text, failure.KindOf(err))
 			}
 			return
 		}

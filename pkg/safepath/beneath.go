@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // OpenBeneath opens the directory that a relative path names below an open one. It follows no symlink and enters no
@@ -33,11 +33,11 @@ func openBeneath(root *os.File, rel string, flags uint64) (*os.File, error) {
 	fd, err := openat2(int(root.Fd()), rel, unix.O_RDONLY|flags, resolve)
 	switch {
 	case errors.Is(err, unix.EXDEV):
-		return nil, backends.Errorf(backends.Invalid, "%q leads to another filesystem: it is not followed", rel)
+		return nil, failure.Errorf(failure.Invalid, "%q leads to another filesystem: it is not followed", rel)
 	case errors.Is(err, unix.ELOOP):
-		return nil, backends.Errorf(backends.Invalid, "%q leads over a symlink: it is not followed", rel)
+		return nil, failure.Errorf(failure.Invalid, "%q leads over a symlink: it is not followed", rel)
 	case err != nil:
-		return nil, backends.Errorf(kindOf(err), "opening %q: %w", rel, err)
+		return nil, failure.Errorf(kindOf(err), "opening %q: %w", rel, err)
 	}
 	return os.NewFile(uintptr(fd), rel), nil
 }
@@ -47,11 +47,11 @@ func openBeneath(root *os.File, rel string, flags uint64) (*os.File, error) {
 func Relative(s string) error {
 	for element := range strings.SplitSeq(s, "/") {
 		if err := Name(element); err != nil {
-			return backends.Errorf(backends.Invalid, "path %.64q is not a plain relative path: %w", s, err)
+			return failure.Errorf(failure.Invalid, "path %.64q is not a plain relative path: %w", s, err)
 		}
 	}
 	if len(s) > maxPath || path.Clean(s) != s {
-		return backends.Errorf(backends.Invalid, "path %.64q... is %d bytes long: at most %d are allowed", s, len(s), maxPath)
+		return failure.Errorf(failure.Invalid, "path %.64q... is %d bytes long: at most %d are allowed", s, len(s), maxPath)
 	}
 	return nil
 }

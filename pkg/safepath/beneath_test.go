@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -20,7 +20,7 @@ func TestRelative(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", ".", "..", "/", "/a", "a/", "a//b", "./a", "a/.", "a/../b", "../a", "a\x00", strings.Repeat("n", 256), strings.Repeat("a/", 2500) + "a"} {
-		if err := safepath.Relative(bad); !backends.Is(err, backends.Invalid) {
+		if err := safepath.Relative(bad); !failure.Is(err, failure.Invalid) {
 			t.Errorf("%.40q: got %v, want Invalid", bad, err)
 		}
 	}
@@ -60,11 +60,11 @@ func TestOpenBeneath(t *testing.T) {
 		}
 		opened.Close()
 	}
-	for path, want := range map[string]backends.Kind{
-		"..": backends.Invalid, "../secret": backends.Invalid, "up": backends.Invalid, "up/x": backends.Invalid, "absolute": backends.Invalid,
-		"inside": backends.Invalid, "loop": backends.Invalid, "a/file": backends.Invalid, "none": backends.NotFound, "a/none/b": backends.NotFound,
+	for path, want := range map[string]failure.Kind{
+		"..": failure.Invalid, "../secret": failure.Invalid, "up": failure.Invalid, "up/x": failure.Invalid, "absolute": failure.Invalid,
+		"inside": failure.Invalid, "loop": failure.Invalid, "a/file": failure.Invalid, "none": failure.NotFound, "a/none/b": failure.NotFound,
 	} {
-		if _, err := safepath.OpenBeneath(root, path); !backends.Is(err, want) {
+		if _, err := safepath.OpenBeneath(root, path); !failure.Is(err, want) {
 			t.Errorf("%q: got %v, want %s", path, err, want)
 		}
 	}
@@ -76,7 +76,7 @@ func TestOpenBeneath(t *testing.T) {
 	if text, err := io.ReadAll(file); err != nil || string(text) != "root/a/file" {
 		t.Errorf("the file has %q, %v", text, err)
 	}
-	if _, err := safepath.OpenFileBeneath(root, "up/file"); !backends.Is(err, backends.Invalid) {
+	if _, err := safepath.OpenFileBeneath(root, "up/file"); !failure.Is(err, failure.Invalid) {
 		t.Errorf("a file over a symlink: got %v, want Invalid", err)
 	}
 	if _, err := safepath.OpenFileBeneath(root, "a/none"); !errors.Is(err, fs.ErrNotExist) {

@@ -5,14 +5,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // openAttempts bounds the retries of an openat2 that lost a race against renames (openat2(2), EAGAIN).
 const openAttempts = 32
 
 func openat2(dir int, name string, flags, resolve uint64) (int, error) {
-	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: resolve}
+	return openat2Mode(dir, name, flags, 0, resolve)
+}
+
+func openat2Mode(dir int, name string, flags, mode, resolve uint64) (int, error) {
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Mode: mode, Resolve: resolve}
 	for attempt := 1; ; attempt++ {
 		fd, err := unix.Openat2(dir, name, &how)
 		again := errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN)
@@ -23,23 +27,23 @@ func openat2(dir int, name string, flags, resolve uint64) (int, error) {
 }
 
 // kindOf maps what path system calls fail with.
-func kindOf(err error) backends.Kind {
+func kindOf(err error) failure.Kind {
 	errno, _ := errors.AsType[unix.Errno](err)
 	switch errno {
 	case unix.ENOENT:
-		return backends.NotFound
+		return failure.NotFound
 	case unix.ENOTDIR, unix.ELOOP, unix.ENAMETOOLONG, unix.EINVAL:
-		return backends.Invalid
+		return failure.Invalid
 	case unix.EBUSY, unix.ENOTEMPTY, unix.EEXIST:
-		return backends.InUse
+		return failure.InUse
 	case unix.EACCES, unix.EPERM, unix.EROFS:
-		return backends.Denied
+		return failure.Denied
 	case unix.ENOSPC, unix.EDQUOT:
-		return backends.Exhausted
+		return failure.Exhausted
 	case unix.EAGAIN, unix.EIO, unix.ENOTCONN, unix.ESTALE, unix.EHOSTDOWN:
-		return backends.Unavailable
+		return failure.Unavailable
 	}
-	return backends.Unknown
+	return failure.Unknown
 }
 
 func isDirectory(stat unix.Statx_t) bool { return stat.Mode&unix.S_IFMT == unix.S_IFDIR }

@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // The kernel's limits in bytes (limits.h: NAME_MAX and PATH_MAX, the latter with its closing NUL).
@@ -18,13 +18,13 @@ const (
 func Name(s string) error {
 	switch {
 	case s == "":
-		return backends.Errorf(backends.Invalid, "the empty string is not a file name")
+		return failure.Errorf(failure.Invalid, "the empty string is not a file name")
 	case s == "." || s == "..":
-		return backends.Errorf(backends.Invalid, "%q is not a file name: it names a directory relative to others", s)
+		return failure.Errorf(failure.Invalid, "%q is not a file name: it names a directory relative to others", s)
 	case len(s) > maxName:
-		return backends.Errorf(backends.Invalid, "file name %q... is %d bytes long: at most %d are allowed", s[:32], len(s), maxName)
+		return failure.Errorf(failure.Invalid, "file name %q... is %d bytes long: at most %d are allowed", s[:32], len(s), maxName)
 	case strings.ContainsAny(s, "/\x00"):
-		return backends.Errorf(backends.Invalid, "%q is not a file name: it contains a slash or a NUL byte", s)
+		return failure.Errorf(failure.Invalid, "%q is not a file name: it contains a slash or a NUL byte", s)
 	}
 	return nil
 }
@@ -35,20 +35,20 @@ func Name(s string) error {
 func Absolute(s string) (string, error) {
 	switch {
 	case s == "":
-		return "", backends.Errorf(backends.Invalid, "the path is empty: an absolute path is needed")
+		return "", failure.Errorf(failure.Invalid, "the path is empty: an absolute path is needed")
 	case len(s) > maxPath:
-		return "", backends.Errorf(backends.Invalid, "path %q... is %d bytes long: at most %d are allowed", s[:32], len(s), maxPath)
+		return "", failure.Errorf(failure.Invalid, "path %q... is %d bytes long: at most %d are allowed", s[:32], len(s), maxPath)
 	case s[0] != '/':
-		return "", backends.Errorf(backends.Invalid, "path %q is not absolute: it must begin with a slash", s)
+		return "", failure.Errorf(failure.Invalid, "path %q is not absolute: it must begin with a slash", s)
 	case strings.ContainsRune(s, 0):
-		return "", backends.Errorf(backends.Invalid, "path %q contains a NUL byte", s)
+		return "", failure.Errorf(failure.Invalid, "path %q contains a NUL byte", s)
 	}
 	plain := s
 	if len(s) > 1 {
 		plain = strings.TrimSuffix(s, "/")
 	}
 	if path.Clean(plain) != plain || strings.Contains(s, "//") {
-		return "", backends.Errorf(backends.Invalid, `path %q is not in its plain form: "." and ".." elements and doubled slashes are not allowed`, s)
+		return "", failure.Errorf(failure.Invalid, `path %q is not in its plain form: "." and ".." elements and doubled slashes are not allowed`, s)
 	}
 	return plain, nil
 }

@@ -11,13 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-func wantKind(t *testing.T, err error, kind backends.Kind) {
+func wantKind(t *testing.T, err error, kind failure.Kind) {
 	t.Helper()
-	if !backends.Is(err, kind) {
-		t.Errorf("got error %v (%s), want one of kind %s", err, backends.KindOf(err), kind)
+	if !failure.Is(err, kind) {
+		t.Errorf("got error %v (%s), want one of kind %s", err, failure.KindOf(err), kind)
 	}
 }
 
@@ -28,7 +28,7 @@ func TestName(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", ".", "..", "/", "a/b", "/a", "a/", "../a", "a\x00", strings.Repeat("n", 256), strings.Repeat("n", 100_000)} {
-		wantKind(t, Name(bad), backends.Invalid)
+		wantKind(t, Name(bad), failure.Invalid)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestAbsolute(t *testing.T) {
 		"/" + strings.Repeat("p", 4095), "/" + strings.Repeat("p/", 50_000),
 	} {
 		_, err := Absolute(bad)
-		wantKind(t, err, backends.Invalid)
+		wantKind(t, err, failure.Invalid)
 	}
 	if _, err := Absolute("/a/../b"); err == nil || !strings.Contains(err.Error(), `"/a/../b"`) {
 		t.Errorf("the error does not name the path: %v", err)
@@ -84,7 +84,7 @@ func FuzzAbsolute(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got, err := Absolute(s)
 		if err != nil {
-			wantKind(t, err, backends.Invalid)
+			wantKind(t, err, failure.Invalid)
 			return
 		}
 		if !path.IsAbs(got) || path.Clean(got) != got || strings.ContainsRune(got, 0) || len(got) > maxPath {
@@ -105,7 +105,7 @@ func FuzzName(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if err := Name(s); err != nil {
-			wantKind(t, err, backends.Invalid)
+			wantKind(t, err, failure.Invalid)
 			return
 		}
 		if dir, base := path.Split(path.Join("/root", s)); dir != "/root/" || base != s {
@@ -130,15 +130,15 @@ func TestOpenTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	longName := strings.Repeat("n", 256)
-	for p, want := range map[string]backends.Kind{
-		dir + "/none/a":              backends.NotFound,
-		dir + "/file/a":              backends.Invalid,
-		dir + "/../a":                backends.Invalid,
-		"/":                          backends.Invalid,
-		"relative/a":                 backends.Invalid,
-		"/proc/self/cwd/a":           backends.Invalid,
-		dir + "/" + longName + "/a":  backends.Invalid,
-		dir + "/" + longName + "bcd": backends.Invalid,
+	for p, want := range map[string]failure.Kind{
+		dir + "/none/a":              failure.NotFound,
+		dir + "/file/a":              failure.Invalid,
+		dir + "/../a":                failure.Invalid,
+		"/":                          failure.Invalid,
+		"relative/a":                 failure.Invalid,
+		"/proc/self/cwd/a":           failure.Invalid,
+		dir + "/" + longName + "/a":  failure.Invalid,
+		dir + "/" + longName + "bcd": failure.Invalid,
 	} {
 		_, err := OpenTarget(p)
 		wantKind(t, err, want)
@@ -169,9 +169,9 @@ func TestMakeDir(t *testing.T) {
 		t.Errorf("made %v, %v", info.Mode(), err)
 	}
 	_, err := a.MakeFile(0o600)
-	wantKind(t, err, backends.Invalid)
+	wantKind(t, err, failure.Invalid)
 	_, err = f.MakeDir(0o700)
-	wantKind(t, err, backends.Invalid)
+	wantKind(t, err, failure.Invalid)
 }
 
 // Nothing is made or opened through a symlink, wherever it leads, and it is named.
@@ -193,7 +193,7 @@ func TestSymlinkIsRefused(t *testing.T) {
 		_, errFile := l.MakeFile(0o600)
 		_, errOpen := l.Open()
 		for _, err := range []error{errDir, errFile, errOpen} {
-			wantKind(t, err, backends.Invalid)
+			wantKind(t, err, failure.Invalid)
 			if err == nil || !strings.Contains(err.Error(), "symlink") || !strings.Contains(err.Error(), link) {
 				t.Errorf("the error does not name the symlink: %v", err)
 			}
@@ -269,7 +269,7 @@ func TestOpenAgainstSwap(t *testing.T) {
 	for tries := 0; tries < 20_000 || (opened == 0 || refused == 0) && time.Now().Before(end); tries++ {
 		f, err := a.Open()
 		if err != nil {
-			wantKind(t, err, backends.Invalid)
+			wantKind(t, err, failure.Invalid)
 			refused++
 			continue
 		}
@@ -299,7 +299,7 @@ func TestRemove(t *testing.T) {
 	if err := os.WriteFile(dir+"/a/data", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, a.Remove(), backends.InUse)
+	wantKind(t, a.Remove(), failure.InUse)
 	if err := os.Remove(dir + "/a/data"); err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func TestRemove(t *testing.T) {
 	if err := a.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Open(); !backends.Is(err, backends.NotFound) {
+	if _, err := a.Open(); !failure.Is(err, failure.NotFound) {
 		t.Errorf("opening nothing: %v", err)
 	}
 }
@@ -323,7 +323,7 @@ func TestOtherTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := target(t, dir+"/fifo").MakeFile(0o600)
-	wantKind(t, err, backends.Invalid)
+	wantKind(t, err, failure.Invalid)
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root, for device nodes")
 	}
@@ -332,10 +332,10 @@ func TestOtherTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = target(t, dir+"/disk").MakeFile(0o600)
-	wantKind(t, err, backends.Invalid)
+	wantKind(t, err, failure.Invalid)
 	if err := unix.Mknod(dir+"/tty", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
 		t.Fatal(err)
 	}
 	_, err = target(t, dir+"/tty").MakeDir(0o700)
-	wantKind(t, err, backends.Invalid)
+	wantKind(t, err, failure.Invalid)
 }

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Target is a place for a mount: an open parent directory and the name of one element in it. Until Close
@@ -30,11 +30,11 @@ func OpenTarget(target string) (*Target, error) {
 	}
 	dir, name := path.Split(plain)
 	if err := Name(name); err != nil {
-		return nil, backends.Errorf(backends.Invalid, "path %q has no last element to work on: %w", target, err)
+		return nil, failure.Errorf(failure.Invalid, "path %q has no last element to work on: %w", target, err)
 	}
 	fd, err := openat2(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, unix.RESOLVE_NO_MAGICLINKS)
 	if err != nil {
-		return nil, backends.Errorf(kindOf(err), "opening the parent directory of %q: %w", plain, err)
+		return nil, failure.Errorf(kindOf(err), "opening the parent directory of %q: %w", plain, err)
 	}
 	return &Target{parent: os.NewFile(uintptr(fd), dir), name: name, path: plain}, nil
 }
@@ -57,10 +57,10 @@ func (t *Target) Open() (*os.File, error) {
 	// With O_NOFOLLOW the kernel would open the symlink itself (openat2(2), RESOLVE_NO_SYMLINKS).
 	fd, err := openat2(t.fd(), t.name, unix.O_PATH, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, backends.Errorf(backends.Invalid, "%q is a symlink: it is not followed", t.path)
+		return nil, failure.Errorf(failure.Invalid, "%q is a symlink: it is not followed", t.path)
 	}
 	if err != nil {
-		return nil, backends.Errorf(kindOf(err), "opening %q: %w", t.path, err)
+		return nil, failure.Errorf(kindOf(err), "opening %q: %w", t.path, err)
 	}
 	return os.NewFile(uintptr(fd), t.path), nil
 }
@@ -88,14 +88,14 @@ func (t *Target) made(err error, what string, right func(unix.Statx_t) bool) (bo
 		return true, nil
 	}
 	if !errors.Is(err, unix.EEXIST) {
-		return false, backends.Errorf(kindOf(err), "making %s at %q: %w", what, t.path, err)
+		return false, failure.Errorf(kindOf(err), "making %s at %q: %w", what, t.path, err)
 	}
 	stat, err := t.stat()
 	if err != nil {
 		return false, err
 	}
 	if !right(stat) {
-		return false, backends.Errorf(backends.Invalid, "%q is %s: %s is needed there", t.path, typeName(stat.Mode), what)
+		return false, failure.Errorf(failure.Invalid, "%q is %s: %s is needed there", t.path, typeName(stat.Mode), what)
 	}
 	return false, nil
 }
@@ -104,7 +104,7 @@ func (t *Target) made(err error, what string, right func(unix.Statx_t) bool) (bo
 // Kinds: InUse when a directory is not empty or when something is mounted there.
 func (t *Target) Remove() error {
 	stat, err := t.stat()
-	if backends.Is(err, backends.NotFound) {
+	if failure.Is(err, failure.NotFound) {
 		return nil
 	}
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *Target) Remove() error {
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
-	return backends.Errorf(kindOf(err), "removing %s %q: %w", typeName(stat.Mode), t.path, err)
+	return failure.Errorf(kindOf(err), "removing %s %q: %w", typeName(stat.Mode), t.path, err)
 }
 
 // stat looks at the last element without following it or setting off an automount.
@@ -126,7 +126,7 @@ func (t *Target) stat() (unix.Statx_t, error) {
 	var stat unix.Statx_t
 	err := unix.Statx(t.fd(), t.name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_MODE, &stat)
 	if err != nil {
-		return stat, backends.Errorf(kindOf(err), "looking at %q: %w", t.path, err)
+		return stat, failure.Errorf(kindOf(err), "looking at %q: %w", t.path, err)
 	}
 	return stat, nil
 }

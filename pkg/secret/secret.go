@@ -17,11 +17,12 @@ func Named(name string) bool {
 	return false
 }
 
-// Option renders a mount option, without its value when the option's name speaks of a secret.
+// Option renders a mount option, without what follows a name that speaks of a secret: several options may be joined in one.
 func Option(option string) string {
-	name, _, valued := strings.Cut(option, "=")
-	if valued && Named(name) {
-		return name + "=" + Hidden
+	for i := range len(option) {
+		if assigns := option[i] == '=' || option[i] == ':'; assigns && Named(option[:i]) {
+			return option[:i+1] + Hidden
+		}
 	}
 	return option
 }

@@ -20,3 +20,19 @@ func TestOptions(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// Somebody joins options, or mistakes the sign between name and value: the secret is not shown.
+func TestJoinedOptions(t *testing.T) {
+	for option, want := range map[string]string{
+		"a=b,password=hunter2":        "a=b,password=" + Hidden,
+		"noatime,password=hunter2,ro": "noatime,password=" + Hidden,
+		"vers=4.1 secret=hunter2":     "vers=4.1 secret=" + Hidden,
+		"x=y;credentials:hunter2":     "x=y;credentials:" + Hidden,
+		"data=ordered,noatime":        "data=ordered,noatime",
+		`context="a:b:s0:c1,c2"`:      `context="a:b:s0:c1,c2"`,
+	} {
+		if got := Option(option); got != want {
+			t.Errorf("%s: got %q, want %q", option, got, want)
+		}
+	}
+}

@@ -39,7 +39,12 @@ func Remove(ctx context.Context, path string) error {
 		return err
 	}
 	defer closeQuietly(top)
-	r := &remover{top: top, name: filepath.Base(path)}
+	return RemoveIn(ctx, top, filepath.Base(path))
+}
+
+// RemoveIn is Remove of what has the name in an open directory.
+func RemoveIn(ctx context.Context, top *os.File, name string) error {
+	r := &remover{top: top, name: name}
 	r.pending = []string{r.name}
 	for len(r.pending) > 0 {
 		next := r.pending[len(r.pending)-1]

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -46,6 +47,7 @@ type sighting struct {
 // surveyor is one survey under way.
 type surveyor struct {
 	since unix.Timespec
+	part  bool // what may not be read is left out
 	bytes int64
 	last  []sighting
 }
@@ -53,7 +55,17 @@ type surveyor struct {
 // Look surveys the tree below a directory. It fails with ErrChanged as soon as it comes to an entry that was changed since
 // then, unless that is zero; else as Replicate.
 func Look(ctx context.Context, src *os.File, since unix.Timespec) (Survey, error) {
-	s := &surveyor{since: since}
+	return look(ctx, src, &surveyor{since: since})
+}
+
+// Measure adds up what the files below a directory take, as far as they may be looked at: what a directory holds that keeps even
+// this process out is left out.
+func Measure(ctx context.Context, src *os.File) (bytes int64, err error) {
+	found, err := look(ctx, src, &surveyor{part: true})
+	return found.Bytes, err
+}
+
+func look(ctx context.Context, src *os.File, s *surveyor) (Survey, error) {
 	root, err := openNode(src, ".")
 	if err != nil {
 		return Survey{}, err
@@ -83,13 +95,21 @@ func (s *surveyor) walk(ctx context.Context, dir *os.File, at string, depth int)
 		if err := s.take(n, where); err != nil || n.kind() != unix.S_IFDIR {
 			return err
 		}
-		from, err := n.open(0)
-		if err != nil {
-			return err
+		err := s.enter(ctx, n, where, depth+1)
+		if s.part && errors.Is(err, fs.ErrPermission) {
+			return nil
 		}
-		defer closeQuietly(from)
-		return s.walk(ctx, from, where, depth+1)
+		return err
 	})
+}
+
+func (s *surveyor) enter(ctx context.Context, n *node, where string, depth int) error {
+	dir, err := n.open(0)
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(dir)
+	return s.walk(ctx, dir, where, depth)
 }
 
 // take notes an entry.

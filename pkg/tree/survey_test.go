@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -54,4 +55,44 @@ func TestLook(t *testing.T) {
 			t.Errorf("a look finds %v, want that something has changed", err)
 		}
 	}
+}
+
+// TestMeasureLeavesOutWhatIsHidden measures as a user whom a server takes for nobody.
+func TestMeasureLeavesOutWhatIsHidden(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o755))
+	for _, path := range []string{"seen", "hidden/file", "closed/file", "after/file"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, path), make([]byte, 4096), 0o600))
+	}
+	must(t, os.Chmod(filepath.Join(dir, "hidden"), 0))
+	must(t, os.Chmod(filepath.Join(dir, "closed"), 0o444)) // its names can be read, and nothing else
+	src, err := os.Open(dir)
+	must(t, err)
+	defer src.Close()
+	as(t, 65534, func() {
+		bytes, err := Measure(t.Context(), src)
+		if err != nil || bytes != 2*4096 {
+			t.Errorf("measured %d bytes, %v; want those of two files", bytes, err)
+		}
+		if _, err := Look(t.Context(), src, unix.Timespec{}); !errors.Is(err, os.ErrPermission) {
+			t.Errorf("a copy of it begins with %v, want a refusal", err)
+		}
+	})
+}
+
+// as runs a function as another user, on a thread that ends with it.
+func as(t *testing.T, uid int, run func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // It is never unlocked: nobody else gets the thread.
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
+			t.Errorf("becoming user %d: %v", uid, errno)
+			return
+		}
+		run()
+	}()
+	<-done
 }

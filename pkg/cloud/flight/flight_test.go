@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // takes is work that lasts so long unless it is told to end.
@@ -19,7 +19,7 @@ func takes(d time.Duration) func(context.Context) (string, error) {
 		case <-time.After(d):
 			return "done", nil
 		case <-ctx.Done():
-			return "", backends.Errorf(backends.Busy, "everybody left: %w", ctx.Err())
+			return "", failure.Errorf(failure.Busy, "everybody left: %w", ctx.Err())
 		}
 	}
 }
@@ -30,7 +30,7 @@ func TestOneOperationAThing(t *testing.T) {
 		go func() { _, _ = g.Do(t.Context(), Op{Key: "v", What: "attaching"}, takes(time.Second)) }()
 		synctest.Wait()
 		for _, op := range []Op{{Key: "v", What: "detaching", Join: true}, {Key: "v", What: "attaching"}, {Key: "v", What: "attaching", Join: true}} {
-			if _, err := g.Do(t.Context(), op, takes(0)); !backends.Is(err, backends.Busy) {
+			if _, err := g.Do(t.Context(), op, takes(0)); !failure.Is(err, failure.Busy) {
 				t.Errorf("%+v beside another: got %v, want Busy", op, err)
 			}
 		}
@@ -84,7 +84,7 @@ func TestJoinedCallersShareTheOutcome(t *testing.T) {
 					ctx = impatient
 				}
 				v, err := g.Do(ctx, Op{Key: "v", What: "attaching", Join: true}, work)
-				if left := backends.Is(err, backends.Busy) && errors.Is(err, context.DeadlineExceeded); left != (i == 0) || !left && v != "done" {
+				if left := failure.Is(err, failure.Busy) && errors.Is(err, context.DeadlineExceeded); left != (i == 0) || !left && v != "done" {
 					t.Errorf("caller %d got %q, %v", i, v, err)
 				}
 			})
@@ -110,17 +110,17 @@ func TestReservedUntilTheWorkReturns(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		op := Op{Key: "v", What: "attaching", Join: true}
-		if _, err := g.Do(ctx, op, sent); !backends.Is(err, backends.Busy) || time.Since(began) != time.Second {
+		if _, err := g.Do(ctx, op, sent); !failure.Is(err, failure.Busy) || time.Since(began) != time.Second {
 			t.Errorf("got %v after %v, want Busy after 1s", err, time.Since(began))
 		}
-		if _, err := g.Do(t.Context(), op, takes(0)); !backends.Is(err, backends.Busy) {
+		if _, err := g.Do(t.Context(), op, takes(0)); !failure.Is(err, failure.Busy) {
 			t.Errorf("while what was sent is not answered: got %v, want Busy", err)
 		}
 		time.Sleep(2*time.Second + time.Millisecond) //nolint:forbidigo // The clock is the test's own.
 		if v, err := g.Do(t.Context(), op, takes(0)); v != "done" || err != nil {
 			t.Errorf("after the answer: got %q, %v", v, err)
 		}
-		if _, err := g.Do(ctx, op, takes(0)); !backends.Is(err, backends.Unavailable) {
+		if _, err := g.Do(ctx, op, takes(0)); !failure.Is(err, failure.Unavailable) {
 			t.Errorf("a request that has ended: got %v, want Unavailable", err)
 		}
 	})

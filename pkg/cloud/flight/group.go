@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Op says what is done to which thing.
@@ -38,7 +38,7 @@ type flight[T any] struct {
 func (g *Group[T]) Do(ctx context.Context, op Op, work func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
-		return none, backends.Errorf(backends.Unavailable, "not begun, because the request has ended: %w", err)
+		return none, failure.Errorf(failure.Unavailable, "not begun, because the request has ended: %w", err)
 	}
 	f, err := g.board(ctx, op, work)
 	if err != nil {
@@ -50,7 +50,7 @@ func (g *Group[T]) Do(ctx context.Context, op Op, work func(ctx context.Context)
 	case <-ctx.Done():
 	}
 	g.leave(f)
-	return none, backends.Errorf(backends.Busy, "%s goes on, but the request has ended: %w", op.What, context.Cause(ctx))
+	return none, failure.Errorf(failure.Busy, "%s goes on, but the request has ended: %w", op.What, context.Cause(ctx))
 }
 
 // Under tells what is being done to the thing.
@@ -69,7 +69,7 @@ func (g *Group[T]) board(ctx context.Context, op Op, work func(context.Context) 
 	if f, ok := g.flights[op.Key]; ok {
 		// One that everybody has left is ending: its outcome is nobody's.
 		if !op.Join || f.op != op || f.callers == 0 {
-			return nil, backends.Errorf(backends.Busy, "%s is under way: ask again", f.op.What)
+			return nil, failure.Errorf(failure.Busy, "%s is under way: ask again", f.op.What)
 		}
 		f.callers++
 		return f, nil

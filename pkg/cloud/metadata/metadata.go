@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Instance is what is known of the machine. Whoever knows the ID may not know the rest, which is then empty.
@@ -46,11 +46,11 @@ func First(ctx context.Context, sources ...Source) (Instance, error) {
 			return instance, nil
 		}
 		if ended := ctx.Err(); ended != nil {
-			return Instance{}, backends.Errorf(backends.Unavailable, "which machine this is was not found out, because the request has ended: %w", ended)
+			return Instance{}, failure.Errorf(failure.Unavailable, "which machine this is was not found out, because the request has ended: %w", ended)
 		}
 		why = append(why, fmt.Errorf("%s %w", source.Name, err))
 	}
-	return Instance{}, &backends.Error{Kind: backends.Unavailable, Op: "find out which machine this is", Err: why}
+	return Instance{}, &failure.Error{Kind: failure.Unavailable, Op: "find out which machine this is", Err: why}
 }
 
 // ask asks one source within its time.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Allocator chooses names on many nodes.
@@ -48,7 +48,7 @@ func (a *Allocator) Reserve(on string, taken, avoid []string) (name string, rele
 		}
 	}
 	if name == "" {
-		return "", nil, backends.Errorf(backends.Exhausted, "node %q has none of its %d device names left: detach a volume there", on, len(a.candidates))
+		return "", nil, failure.Errorf(failure.Exhausted, "node %q has none of its %d device names left: detach a volume there", on, len(a.candidates))
 	}
 	n.choices++
 	n.last[name], n.reserved[name] = n.choices, true

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 func TestWhatTheCloudHasIsNotChosen(t *testing.T) {
@@ -21,7 +21,7 @@ func TestWhatTheCloudHasIsNotChosen(t *testing.T) {
 	if next, _, err := a.Reserve("node", []string{"a"}, []string{"b"}); next != "d" || err != nil {
 		t.Errorf("while c is reserved: got %q, %v; want d", next, err)
 	}
-	if _, _, err := a.Reserve("node", []string{"a"}, []string{"b"}); !backends.Is(err, backends.Exhausted) {
+	if _, _, err := a.Reserve("node", []string{"a"}, []string{"b"}); !failure.Is(err, failure.Exhausted) {
 		t.Errorf("with no name left: %v, want Exhausted", err)
 	}
 	release()

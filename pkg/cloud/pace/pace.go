@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Limit is how often something may be asked for.
@@ -62,7 +62,7 @@ func (p *Pacer) Used() (most float64) {
 }
 
 func late(action string, perSecond float64) error {
-	return backends.Errorf(backends.Busy, "%s is asked for as often as the cloud allows, %.3g times a second, and others are before: ask again", action, perSecond)
+	return failure.Errorf(failure.Busy, "%s is asked for as often as the cloud allows, %.3g times a second, and others are before: ask again", action, perSecond)
 }
 
 // slowest is the least part of its limit to which an action is slowed down, and recovery how much faster it becomes with each

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/pace"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 func pacer() *pace.Pacer {
@@ -51,7 +51,7 @@ func TestHopelessIsBusyAtOnce(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		err := p.Wait(ctx, "Attach")
-		if !backends.Is(err, backends.Busy) || !strings.Contains(err.Error(), "Attach") || time.Since(began) != 0 {
+		if !failure.Is(err, failure.Busy) || !strings.Contains(err.Error(), "Attach") || time.Since(began) != 0 {
 			t.Errorf("got %v after %v, want Busy at once", err, time.Since(began))
 		}
 		if d := took(t, p, "Attach", 1); d != 200*time.Millisecond {
@@ -93,7 +93,7 @@ func TestNoMoreArePreparedThanCanBeSent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := p.Enter("Attach", 2*time.Second); !backends.Is(err, backends.Busy) || !strings.Contains(err.Error(), "Attach") {
+		if _, err := p.Enter("Attach", 2*time.Second); !failure.Is(err, failure.Busy) || !strings.Contains(err.Error(), "Attach") {
 			t.Errorf("one too many: got %v, want Busy that names the action", err)
 		}
 		if _, err := p.Enter("Detach", 2*time.Second); err != nil {

@@ -1,0 +1,117 @@
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kind classifies a failure; pkg/driver maps each Kind to one gRPC code.
+type Kind int
+
+// The Kinds, each with what it tells the caller.
+const (
+	// Unknown is a failure of which nothing more is known. It says that nothing was made.
+	Unknown Kind = iota
+	// Invalid input can never succeed as it is.
+	Invalid
+	// NotFound is a thing that is not there.
+	NotFound
+	// Exists is a thing that is there already, or is there in another form.
+	Exists
+	// OutOfRange is a size that cannot be had.
+	OutOfRange
+	// Exhausted storage, quota or attach slots may be free again later.
+	Exhausted
+	// InUse is a thing that cannot be changed because something uses it.
+	InUse
+	// Busy is an operation under way, or one whose outcome is not known yet: ask again.
+	Busy
+	// Unsupported is something that this backend cannot do at all.
+	Unsupported
+	// Denied is missing permission.
+	Denied
+	// Unavailable storage may answer later; the operation may or may not have happened.
+	Unavailable
+	// Unusable is a thing that is there, or may be, and that nothing can be done with now: its disk is away, its record
+	// cannot be read, or no configuration names its pool any more. Nothing was changed. It keeps its name and its handle.
+	Unusable
+)
+
+// String is the Kind in words.
+func (k Kind) String() string {
+	switch k {
+	case Unknown:
+		return "unknown"
+	case Invalid:
+		return "invalid"
+	case NotFound:
+		return "not found"
+	case Exists:
+		return "exists"
+	case OutOfRange:
+		return "out of range"
+	case Exhausted:
+		return "exhausted"
+	case InUse:
+		return "in use"
+	case Busy:
+		return "busy"
+	case Unsupported:
+		return "unsupported"
+	case Denied:
+		return "denied"
+	case Unavailable:
+		return "unavailable"
+	case Unusable:
+		return "unusable now"
+	}
+	return fmt.Sprintf("kind %d", int(k))
+}
+
+// Error is a failure of a known Kind. Its text is shown to people: it says what was wrong, with which
+// value, and what would be right.
+type Error struct {
+	Kind   Kind
+	Op     string // what was being done, such as "create"; may be empty
+	Volume string // the name or handle that it was done to; may be empty
+	Err    error  // why; never nil
+}
+
+// Error renders the failure as one sentence.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	if e.Volume != "" {
+		if e.Op != "" {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%q", e.Volume)
+	}
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Err.Error())
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an Error of the Kind with a formatted cause; %w wraps as in fmt.Errorf.
+func Errorf(kind Kind, format string, args ...any) error {
+	return &Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+}
+
+// KindOf returns the Kind of the outermost Error in err's chain, and Unknown when there is none.
+func KindOf(err error) Kind {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return Unknown
+}
+
+// Is tells whether err is a failure of the Kind.
+func Is(err error, kind Kind) bool {
+	return err != nil && KindOf(err) == kind
+}
