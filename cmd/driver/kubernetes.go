@@ -42,64 +42,38 @@ func (o *options) node() *backends.NodeSource {
 // the API is. With the host's own mount namespace, as after nsenter, it is as good as outside.
 func contained() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" && !mount.OnHost() }
 
-// nodeInfo reads a Node object. client-go's typed client would make the binary half as large again for this one request, so that only
-// what it sends requests with is used.
-func nodeInfo(ctx context.Context, config *rest.Config, name string) (info backends.NodeInfo, err error) {
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return info, fmt.Errorf("cannot be asked for: %w", err)
+// cluster is what Kubernetes has for the ID of a cluster: the UID of the namespace kube-system, which is made with the cluster and
+// cannot be deleted.
+func (o *options) cluster() func(context.Context) (string, error) {
+	if o.role == onlyNode {
+		return nil
 	}
-	defer client.CloseIdleConnections()
-	address, err := url.JoinPath(config.Host, "api/v1/nodes", url.PathEscape(name))
-	if err != nil {
-		return info, fmt.Errorf("cannot be asked for: %w", err)
+	return func(ctx context.Context) (string, error) {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return "", fmt.Errorf("the namespace kube-system was not asked for, since this is no pod that may ask Kubernetes: %w", err)
+		}
+		id, err := clusterID(ctx, config)
+		if err != nil {
+			return "", fmt.Errorf("the namespace kube-system %w", err)
+		}
+		return id, nil
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		return info, fmt.Errorf("cannot be asked for: %w", err)
-	}
-	request.Header.Set("Accept", "application/json")
-	answer, err := client.Do(request)
-	if err != nil {
-		return info, fmt.Errorf("cannot be read, because Kubernetes is out of reach: %w", err)
-	}
-	defer func() { err = errors.Join(err, answer.Body.Close()) }()
-	if answer.StatusCode != http.StatusOK {
-		return info, refusal(answer.StatusCode)
-	}
-	return parseNode(answer.Body)
 }
 
-// refusal is what Kubernetes means by the status of its answer.
-func refusal(code int) error {
-	switch code {
-	case http.StatusUnauthorized:
-		return errors.New("cannot be read, because Kubernetes does not take the token of the pod's service account (401)")
-	case http.StatusForbidden:
-		return errors.New("may not be read (403): let the pod's service account get nodes")
-	case http.StatusNotFound:
-		return errors.New("does not exist (404): --node-name must be the node's name in Kubernetes")
+func clusterID(ctx context.Context, config *rest.Config) (string, error) {
+	o, err := readObject(ctx, config, "Namespace", "namespaces", "kube-system")
+	if err == nil && o.Metadata.UID == "" {
+		err = errors.New("has no UID")
 	}
-	return fmt.Errorf("cannot be read, because Kubernetes answers with status %d", code)
+	return o.Metadata.UID, err
 }
 
-// parseNode reads what is used of a Node object.
-func parseNode(text io.Reader) (backends.NodeInfo, error) {
-	const most = 16 << 20 // bytes; an object in Kubernetes has less than 2 MB
-	var node struct {
-		Kind     string `json:"kind"`
-		Metadata struct {
-			Labels map[string]string `json:"labels"`
-		} `json:"metadata"`
-		Spec struct {
-			ProviderID string `json:"providerID"`
-		} `json:"spec"`
-	}
-	if err := json.NewDecoder(io.LimitReader(text, most)).Decode(&node); err != nil {
-		return backends.NodeInfo{}, fmt.Errorf("cannot be understood: %w", err)
-	}
-	if node.Kind != "Node" {
-		return backends.NodeInfo{}, fmt.Errorf("cannot be read, because Kubernetes answers with a %q", node.Kind)
+// nodeInfo reads a Node object.
+func nodeInfo(ctx context.Context, config *rest.Config, name string) (backends.NodeInfo, error) {
+	node, err := readObject(ctx, config, "Node", "nodes", name)
+	if err != nil {
+		return backends.NodeInfo{}, err
 	}
 	labels := node.Metadata.Labels
 	return backends.NodeInfo{
@@ -108,4 +82,68 @@ func parseNode(text io.Reader) (backends.NodeInfo, error) {
 		Zone:       labels["topology.kubernetes.io/zone"],
 		Region:     labels["topology.kubernetes.io/region"],
 	}, nil
+}
+
+// object is what is used of an object in Kubernetes.
+type object struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		UID    string            `json:"uid"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		ProviderID string `json:"providerID"`
+	} `json:"spec"`
+}
+
+// readObject reads an object. client-go's typed client would make the binary half as large again for two requests, so that only
+// what it sends requests with is used.
+func readObject(ctx context.Context, config *rest.Config, kind, resource, name string) (o object, err error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return o, fmt.Errorf("cannot be asked for: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	address, err := url.JoinPath(config.Host, "api/v1", resource, url.PathEscape(name))
+	if err != nil {
+		return o, fmt.Errorf("cannot be asked for: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return o, fmt.Errorf("cannot be asked for: %w", err)
+	}
+	request.Header.Set("Accept", "application/json")
+	answer, err := client.Do(request)
+	if err != nil {
+		return o, fmt.Errorf("cannot be read, because Kubernetes is out of reach: %w", err)
+	}
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	if answer.StatusCode != http.StatusOK {
+		return o, refusal(answer.StatusCode, resource)
+	}
+	return parseObject(answer.Body, kind)
+}
+
+// refusal is what Kubernetes means by the status of its answer.
+func refusal(code int, resource string) error {
+	switch code {
+	case http.StatusUnauthorized:
+		return errors.New("cannot be read, because Kubernetes does not take the token of the pod's service account (401)")
+	case http.StatusForbidden:
+		return fmt.Errorf("may not be read (403): let the pod's service account get %s", resource)
+	case http.StatusNotFound:
+		return errors.New("does not exist (404): give the name that it has in Kubernetes")
+	}
+	return fmt.Errorf("cannot be read, because Kubernetes answers with status %d", code)
+}
+
+func parseObject(text io.Reader, kind string) (o object, err error) {
+	const most = 16 << 20 // bytes; an object in Kubernetes has less than 2 MB
+	if err := json.NewDecoder(io.LimitReader(text, most)).Decode(&o); err != nil {
+		return o, fmt.Errorf("cannot be understood: %w", err)
+	}
+	if o.Kind != kind {
+		return o, fmt.Errorf("cannot be read, because Kubernetes answers with a %q", o.Kind)
+	}
+	return o, nil
 }

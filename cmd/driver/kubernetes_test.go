@@ -26,7 +26,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// apiServer is Kubernetes' API as far as nodes are concerned: it knows one node, and whoever has the token may get it.
+const clusterUID = "5ac2a1b8-7f4e-4b0c-9f0e-3c1a2b3c4d5e"
+
+// apiServer is Kubernetes' API as far as the driver asks for it: it knows one node and kube-system, and whoever has the token may get them.
 func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	node := corev1.Node{
@@ -53,6 +55,8 @@ func apiServer(t *testing.T) *rest.Config {
 		case name == "silent":
 			<-r.Context().Done()
 			return
+		case r.URL.Path == "/api/v1/namespaces/kube-system":
+			answer = corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{UID: clusterUID}}
 		case name != node.Name:
 			code = http.StatusNotFound
 		default:
@@ -193,7 +197,11 @@ func TestNodeOfEBS(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			service, cloud := onInstance(t)
 			row.edit(t, service)
-			conn, stop := served(t, append([]string{"--backend=ebs"}, row.args...)...)
+			config := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(config, []byte("clusterID: production"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			conn, stop := served(t, append([]string{"--backend=ebs", "--config=" + config}, row.args...)...)
 			defer stop()
 			info, err := csi.NewNodeClient(conn).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{}, grpc.WaitForReady(true))
 			if err != nil {
@@ -204,6 +212,26 @@ func TestNodeOfEBS(t *testing.T) {
 				t.Errorf("the node is %v, want %s in region-1a with 9 volumes; EC2 was asked for %v", info, region.NodeA, cloud.Calls())
 			}
 		})
+	}
+}
+
+// TestClusterOfEBS starts controllers without a clusterID in the configuration.
+func TestClusterOfEBS(t *testing.T) {
+	onInstance(t)
+	t.Setenv("AWS_REGION", "region-1")
+	controller := []string{"controller", "--backend=ebs", "--data-dir=" + t.TempDir(), "--endpoint=" + filepath.Join(t.TempDir(), "csi.sock")}
+	refused(t, "clusterID is missing in the configuration, and which cluster this is cannot be found out: the namespace kube-system was not asked for", controller...)
+	inPod(t)
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := clusterID(t.Context(), config); id != clusterUID || err != nil {
+		t.Errorf("the cluster is %q, %v; want %s", id, err, clusterUID)
+	}
+	config.BearerToken, config.BearerTokenFile = "other", ""
+	if id, err := clusterID(t.Context(), config); err == nil || !strings.Contains(err.Error(), "get namespaces") {
+		t.Errorf("without the right: %q, %v", id, err)
 	}
 }
 

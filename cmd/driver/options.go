@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -22,7 +23,7 @@ type options struct {
 	traceRatio                                                          float64
 	verbosity                                                           int
 	delegateFSGroup                                                     bool
-	maxFormats                                                          int
+	maxFormats, maxFiles                                                int
 	topology                                                            map[string]string
 	grace                                                               time.Duration
 }
@@ -30,7 +31,7 @@ type options struct {
 func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.backend, "backend", o.role.backend(), "the kind of storage: "+strings.Join(registry.Names(), " or "))
-	flags.StringVar(&o.endpoint, "endpoint", "unix:///run/stowage/csi.sock", "the socket to serve CSI on: unix:///path or a bare path")
+	flags.StringVar(&o.endpoint, "endpoint", cmp.Or(os.Getenv("CSI_ENDPOINT"), "unix:///run/stowage/csi.sock"), "the socket to serve CSI on: unix:///path or a bare path; CSI_ENDPOINT in the environment sets another default")
 	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage", "the directory that holds everything the driver keeps; it is made if need be")
 	flags.StringVar(&o.config, "config", "", "a YAML file that configures the backend, such as its pools")
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "an address such as 127.0.0.1:9808 for /metrics and /healthz (default: none)")
@@ -38,6 +39,7 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 4 shows each request, 5 its message without secrets")
 	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "a URL such as http://collector:4317 to send OpenTelemetry traces to, by OTLP over gRPC (default: none)")
 	flags.Float64Var(&o.traceRatio, "trace-ratio", 1, "the part of all requests that is traced, from 0 to 1; a request whose caller is traced always is")
+	flags.IntVar(&o.maxFiles, "max-open-files", 0, "how many files this process, and each program that it runs, may have open; a lower bound that is there stays (default: no further bound)")
 	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second, "how long requests under way may take to finish at the end")
 }
 
@@ -67,11 +69,8 @@ func (o *options) complete(definition backends.Definition) error {
 			return fmt.Errorf("--node-id is not given and the host's name cannot be read: %w", err)
 		}
 	}
-	if o.traceRatio < 0 || o.traceRatio > 1 {
-		return fmt.Errorf("--trace-ratio is %g: it must be from 0 to 1", o.traceRatio)
-	}
-	if o.maxFormats < 1 && o.role != onlyController {
-		return fmt.Errorf("--max-concurrent-formats is %d: it must be 1 at least", o.maxFormats)
+	if err := o.checkNumbers(); err != nil {
+		return err
 	}
 	for key, value := range o.topology {
 		if value == "" {
@@ -80,6 +79,21 @@ func (o *options) complete(definition backends.Definition) error {
 	}
 	if len(o.nodeID) > 256 {
 		return fmt.Errorf("--node-id has %d bytes: CSI allows 256 at most", len(o.nodeID))
+	}
+	return nil
+}
+
+// checkNumbers refuses numbers that mean nothing.
+func (o *options) checkNumbers() error {
+	switch {
+	case o.grace < 0:
+		return fmt.Errorf("--shutdown-grace is %s: it must be 0s or more", o.grace)
+	case !(o.traceRatio >= 0 && o.traceRatio <= 1): // NaN is neither.
+		return fmt.Errorf("--trace-ratio is %g: it must be from 0 to 1", o.traceRatio)
+	case o.maxFiles != 0 && o.maxFiles < minFiles:
+		return fmt.Errorf("--max-open-files is %d: it must be %d at least, or 0 for no further bound", o.maxFiles, minFiles)
+	case o.maxFormats < 1 && o.role != onlyController:
+		return fmt.Errorf("--max-concurrent-formats is %d: it must be 1 at least", o.maxFormats)
 	}
 	return nil
 }

@@ -15,8 +15,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Each role serves Identity and its own service, and nothing else; it says so itself.
+// Each role serves Identity and its own service, and nothing else. What the plugin can do is the same for all: the sum of what all its
+// processes can (CSI, GetPluginCapabilities).
 func TestRoles(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("shares: [{name: a, server: s, share: /x, topology: {zone: a}}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const plugin = "CONTROLLER_SERVICE GROUP_CONTROLLER_SERVICE VOLUME_ACCESSIBILITY_CONSTRAINTS SNAPSHOT_ACCESSIBILITY_CONSTRAINTS ONLINE"
 	for role, want := range map[string]struct{ controller, node codes.Code }{
 		"controller": {codes.OK, codes.Unimplemented},
 		"node":       {codes.Unimplemented, codes.OK},
@@ -28,7 +34,11 @@ func TestRoles(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() {
 				root := command()
-				root.SetArgs([]string{role, "--backend=nfs", "--endpoint=unix://" + socket, "--data-dir=" + t.TempDir()})
+				args := []string{role, "--backend=nfs", "--config=" + config, "--endpoint=unix://" + socket, "--data-dir=" + t.TempDir()}
+				if role != "controller" {
+					args = append(args, "--topology=zone=a")
+				}
+				root.SetArgs(args)
 				ended <- root.ExecuteContext(ctx)
 			}()
 			defer func() {
@@ -44,12 +54,20 @@ func TestRoles(t *testing.T) {
 			defer conn.Close()
 			ask, stop := context.WithTimeout(ctx, 20*time.Second)
 			defer stop()
-			plugin, err := csi.NewIdentityClient(conn).GetPluginCapabilities(ask, &csi.GetPluginCapabilitiesRequest{}, grpc.WaitForReady(true))
+			answer, err := csi.NewIdentityClient(conn).GetPluginCapabilities(ask, &csi.GetPluginCapabilitiesRequest{}, grpc.WaitForReady(true))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if says := strings.Contains(plugin.String(), "CONTROLLER_SERVICE"); says != (want.controller == codes.OK) {
-				t.Errorf("it says that it has a controller service: %t", says)
+			var says []string
+			for _, c := range answer.GetCapabilities() {
+				if service := c.GetService(); service != nil {
+					says = append(says, service.GetType().String())
+				} else {
+					says = append(says, c.GetVolumeExpansion().GetType().String())
+				}
+			}
+			if got := strings.Join(says, " "); got != plugin {
+				t.Errorf("it says that the plugin can %s, want %s", got, plugin)
 			}
 			_, err = csi.NewControllerClient(conn).ControllerGetCapabilities(ask, &csi.ControllerGetCapabilitiesRequest{})
 			if code := status.Code(err); code != want.controller {

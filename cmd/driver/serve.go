@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
@@ -24,15 +25,30 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	if err := o.complete(definition); err != nil {
 		return err
 	}
+	if err := limitFiles(uint64(o.maxFiles)); err != nil {
+		return err
+	}
 	log := newLog(os.Stderr, o.logFormat, o.verbosity)
 	defer klog.Flush()
 	if o.role != both && definition.Inseparable {
 		return fmt.Errorf("the backend %s keeps volumes where it runs: use stowage %s", definition.Name, both)
 	}
+	// Whoever comes second must be refused before it opens what the first one serves.
+	listener, err := driver.Listen(ctx, o.endpoint)
+	if err != nil {
+		return fmt.Errorf("--endpoint: %w", err)
+	}
+	defer func() { _ = listener.Close() }() // The server has closed it, unless it never came to that.
+	release, err := o.lock()
+	if err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	defer release()
 	instance, err := o.open(ctx, definition, log)
 	if err != nil {
 		return err
 	}
+	plugin := driver.NewPlugin(instance)
 	o.role.keep(instance)
 	if instance.Close != nil {
 		defer func() { err = errors.Join(err, instance.Close()) }()
@@ -40,8 +56,30 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	if err := o.checkTopology(ctx, instance); err != nil {
 		return err
 	}
-	return o.serve(ctx, definition, instance, log)
+	return o.serve(ctx, definition, instance, plugin, listener, log)
 }
+
+// lock makes the data directory, and locks what a node keeps in it against other processes. A controller keeps nothing there.
+func (o *options) lock() (release func(), err error) {
+	// Volumes belong to root until they are mounted somewhere: nobody else may look into the directory.
+	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
+		return nil, err
+	}
+	if o.role == onlyController {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(o.stateDir(), 0o700); err != nil {
+		return nil, err
+	}
+	locked, err := dirlock.Lock(o.stateDir())
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = locked.Close() }, nil // It was only locked.
+}
+
+// stateDir is what the node keeps.
+func (o *options) stateDir() string { return filepath.Join(o.dataDir, "node") }
 
 // open starts the backend.
 func (o *options) open(ctx context.Context, definition backends.Definition, log *slog.Logger) (*backends.Instance, error) {
@@ -49,12 +87,8 @@ func (o *options) open(ctx context.Context, definition backends.Definition, log 
 	if err != nil {
 		return nil, err
 	}
-	// Volumes belong to root until they are mounted somewhere: nobody else may look into the directory.
-	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("--data-dir: %w", err)
-	}
 	instance, err := definition.Open(ctx, backends.Options{
-		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, NodeOnly: o.role == onlyNode, Node: o.node(),
+		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, NodeOnly: o.role == onlyNode, Node: o.node(), Cluster: o.cluster(),
 		Topology: o.topology, Config: config, Log: log,
 	})
 	if err == nil {
@@ -85,7 +119,9 @@ func (o *options) checkTopology(ctx context.Context, instance *backends.Instance
 func driverName(definition backends.Definition) string { return definition.Name + ".csi.stowage.dev" }
 
 // serve answers calls until the context ends.
-func (o *options) serve(ctx context.Context, definition backends.Definition, instance *backends.Instance, log *slog.Logger) error {
+func (o *options) serve(
+	ctx context.Context, definition backends.Definition, instance *backends.Instance, plugin *driver.Plugin, listener net.Listener, log *slog.Logger,
+) error {
 	metrics := driver.NewMetrics(driverName(definition), version)
 	traces, stopTraces, err := o.traces(ctx, driverName(definition), log)
 	if err != nil {
@@ -93,21 +129,17 @@ func (o *options) serve(ctx context.Context, definition backends.Definition, ins
 	}
 	defer stopTraces()
 	server, err := driver.NewServer(ctx, driver.Config{
-		Name: driverName(definition), Version: version, Definition: definition, Instance: instance,
-		NodeID: o.nodeID, StateDir: filepath.Join(o.dataDir, "node"), DelegateFSGroup: o.delegateFSGroup,
+		Name: driverName(definition), Version: version, Definition: definition, Instance: instance, Plugin: plugin,
+		NodeID: o.nodeID, StateDir: o.stateDir(), DelegateFSGroup: o.delegateFSGroup,
 		MaxFormats: o.maxFormats, Contained: contained(),
 		Metrics: metrics, Traces: traces, Log: log,
 	})
 	if err != nil {
 		return err
 	}
-	listener, err := driver.Listen(ctx, o.endpoint)
-	if err != nil {
-		return fmt.Errorf("--endpoint: %w", err)
-	}
 	stopHTTP, err := o.serveHTTP(ctx, metrics, log)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	defer stopHTTP()
 	log.Info("serving", "driver", driverName(definition), "version", version, "endpoint", o.endpoint,

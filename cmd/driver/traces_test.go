@@ -21,7 +21,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/mountns"
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+func TestMain(m *testing.M) {
+	boundMain()
+	os.Exit(mountns.Isolate(m.Run))
+}
 
 // traceCollector keeps the spans that it is sent.
 type traceCollector struct {

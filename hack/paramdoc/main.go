@@ -6,7 +6,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/all"
-	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/params"
 	"github.com/stowage-csi/stowage/pkg/params/paramdoc"
 )
@@ -22,7 +22,11 @@ func sections(registry backends.Registry) []paramdoc.Section {
 	list := []paramdoc.Section{{
 		Title:  "Every backend: StorageClass",
 		Intro:  "What the node obeys, whatever the backend.",
-		Target: &node.Settings{},
+		Target: &classes.Settings{},
+	}, {
+		Title:  "Every backend: contents of other volumes",
+		Intro:  "What the controller obeys, whatever the backend.",
+		Target: &params.Conversion{},
 	}, {
 		Title:  "Every backend: what the sidecars add",
 		Intro:  "With `--extra-create-metadata` and the like. A class need not name them.",

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends/all"
-	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
 // The structs that are decoded together must fit together: a mistake in a tag would panic in a request.
 func TestParametersFitTogether(t *testing.T) {
 	for _, definition := range all.Registry() {
-		if err := params.Check(definition.NewParameters(), &node.Settings{}, &params.Metadata{}); err != nil {
+		if err := params.Check(definition.NewParameters(), &classes.Settings{}, &params.Metadata{}); err != nil {
 			t.Errorf("%s: StorageClass: %v", definition.Name, err)
 		}
 		if definition.NewMutable != nil {

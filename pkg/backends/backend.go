@@ -117,6 +117,16 @@ type HealthReporter interface {
 	ListHealth(ctx context.Context, page Page) (unwell []VolumeHealth, next string, err error)
 }
 
+// MachineReporter tells what is true of the machines that nodes are.
+type MachineReporter interface {
+	// Machine returns what the storage's provider says of the machine now. Stopped and Terminated are said only when the provider
+	// says so of this very machine: what may have been stopped, is being stopped, or cannot be found is not.
+	//
+	// Kinds: NotFound when the provider knows no such machine; Invalid when the query names none, or two different ones; Denied;
+	// Unavailable.
+	Machine(ctx context.Context, query MachineQuery) (Machine, error)
+}
+
 // Topologist is a backend whose volumes cannot be reached from everywhere. Spec.Topology,
 // Volume.Topology and Snapshot.Topology mean nothing without it.
 type Topologist interface {

@@ -11,6 +11,7 @@ type Features struct {
 	List       Lister
 	Capacity   CapacityReporter
 	Health     HealthReporter
+	Machines   MachineReporter
 	Snapshot   Snapshotter
 	Snapshots  SnapshotLister
 	Group      GroupSnapshotter
@@ -32,6 +33,7 @@ func Resolve(controller Backend, node NodeBackend) Features {
 	f.List, _ = controller.(Lister)
 	f.Capacity, _ = controller.(CapacityReporter)
 	f.Health, _ = controller.(HealthReporter)
+	f.Machines, _ = controller.(MachineReporter)
 	f.Snapshot, _ = controller.(Snapshotter)
 	f.Snapshots, _ = controller.(SnapshotLister)
 	f.Group, _ = controller.(GroupSnapshotter)
@@ -52,7 +54,7 @@ func (f Features) Names() []string {
 	}{
 		{"attach", f.Attach != nil}, {"expand", f.Expand != nil}, {"clone", f.Clone != nil},
 		{"modify", f.Modify != nil}, {"list", f.List != nil}, {"capacity", f.Capacity != nil},
-		{"health", f.Health != nil}, {"snapshot", f.Snapshot != nil}, {"list-snapshots", f.Snapshots != nil},
+		{"health", f.Health != nil}, {"machines", f.Machines != nil}, {"snapshot", f.Snapshot != nil}, {"list-snapshots", f.Snapshots != nil},
 		{"group-snapshot", f.Group != nil}, {"topology", f.Topologist != nil}, {"release", f.Release != nil},
 		{"limit", f.Limit != nil}, {"inspect", f.Inspect != nil}, {"locate", f.Locate != nil},
 	} {

@@ -19,6 +19,7 @@ type whole struct {
 	backends.Lister
 	backends.CapacityReporter
 	backends.HealthReporter
+	backends.MachineReporter
 	backends.Snapshotter
 	backends.SnapshotLister
 	backends.GroupSnapshotter
@@ -96,6 +97,10 @@ func TestResolveFindsEachFeature(t *testing.T) {
 			nodeBackend
 			backends.Inspector
 		}{}},
+		{"machines", struct {
+			backend
+			backends.MachineReporter
+		}{}, nil},
 		{"locate", nil, struct {
 			nodeBackend
 			backends.Locator
@@ -110,7 +115,7 @@ func TestResolveFindsEachFeature(t *testing.T) {
 func TestResolveTakesEitherSide(t *testing.T) {
 	both := backends.Resolve(whole{}, whole{}).Names()
 	controller, node := backends.Resolve(whole{}, nil).Names(), backends.Resolve(nil, whole{}).Names()
-	if len(controller) != 11 || len(node) != 4 || !slices.Equal(both, slices.Concat(controller, node)) {
+	if len(controller) != 12 || len(node) != 4 || !slices.Equal(both, slices.Concat(controller, node)) {
 		t.Errorf("both sides resolve to %q, the controller to %q, the node to %q", both, controller, node)
 	}
 	if none := backends.Resolve(nil, nil).Names(); len(none) != 0 {

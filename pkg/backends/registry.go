@@ -40,6 +40,9 @@ type Options struct {
 	NodeOnly bool
 	// Node asks the orchestrator about this node, for a backend with FindsNode; nil in a process that serves the controller only.
 	Node *NodeSource
+	// Cluster asks the orchestrator for an ID of the cluster that no other has and that never changes, for a backend that has to tell its
+	// things from those of other clusters; nil where there is no orchestrator. Its error is a sentence.
+	Cluster func(ctx context.Context) (string, error)
 	// Topology is where this node is, as far as somebody said so: for a backend that cannot find out by itself.
 	Topology Topology
 	Config   any // what NewConfig returned, filled in; nil without one

@@ -82,6 +82,8 @@ type GroupSpec struct {
 	Name       string
 	Volumes    []string // the source volumes' handles
 	Parameters any      // what Definition.NewSnapshotParameters returned, filled in; nil without one
+	// Fingerprint stands for the parameters. The backend keeps it with the group and returns it in Group.
+	Fingerprint string
 }
 
 // Group is a group of snapshots that exists.
@@ -90,6 +92,8 @@ type Group struct {
 	Name      string
 	Snapshots []Snapshot // in the order of GroupSpec.Volumes
 	CreatedAt time.Time
+	// Fingerprint is GroupSpec.Fingerprint; empty when it is not known.
+	Fingerprint string
 }
 
 // Ready tells whether every snapshot of the group can be restored now.

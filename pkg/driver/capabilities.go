@@ -6,8 +6,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// pluginCapabilities says which services this process offers and how its volumes grow.
-func pluginCapabilities(f backends.Features, controller bool) []*csi.PluginCapability {
+// pluginCapabilities says which services the plugin offers and how its volumes grow: the sum of what its processes can, the same in each
+// (CSI, GetPluginCapabilities).
+func pluginCapabilities(plugin *Plugin) []*csi.PluginCapability {
+	f, controller := plugin.features, plugin.controller
 	var list []*csi.PluginCapability
 	for _, c := range []struct {
 		service csi.PluginCapability_Service_Type

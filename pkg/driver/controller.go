@@ -28,7 +28,7 @@ func (c *controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeReques
 	if err != nil {
 		return nil, err
 	}
-	return &csi.CreateVolumeResponse{Volume: encodeVolume(made, c.decode.schemas.Encode(&want.settings))}, nil
+	return &csi.CreateVolumeResponse{Volume: encodeVolume(made)}, nil
 }
 
 func (c *controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
@@ -72,18 +72,14 @@ func (c *controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.Vali
 	}
 	err = c.volumes.Validate(ctx, r.GetVolumeId(), want)
 	if backends.Is(err, backends.Invalid) {
-		return &csi.ValidateVolumeCapabilitiesResponse{Message: err.Error()}, nil
+		return &csi.ValidateVolumeCapabilitiesResponse{Message: readable(err.Error())}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &csi.ValidateVolumeCapabilitiesResponse{
-		Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{
-			VolumeContext:      r.GetVolumeContext(),
-			VolumeCapabilities: r.GetVolumeCapabilities(),
-			Parameters:         r.GetParameters(),
-			MutableParameters:  r.GetMutableParameters(),
-		},
+		// What is left out was not compared with the volume.
+		Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{VolumeCapabilities: r.GetVolumeCapabilities()},
 	}, nil
 }
 
@@ -96,7 +92,7 @@ func (c *controller) ControllerGetVolume(ctx context.Context, r *csi.ControllerG
 		return nil, err
 	}
 	return &csi.ControllerGetVolumeResponse{
-		Volume: encodeVolume(found, nil),
+		Volume: encodeVolume(found),
 		Status: &csi.ControllerGetVolumeResponse_VolumeStatus{PublishedNodeIds: found.PublishedNodes},
 	}, nil
 }
@@ -113,7 +109,7 @@ func (c *controller) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest)
 	response := &csi.ListVolumesResponse{NextToken: next}
 	for i := range found {
 		response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{
-			Volume: encodeVolume(&found[i], nil),
+			Volume: encodeVolume(&found[i]),
 			Status: &csi.ListVolumesResponse_VolumeStatus{PublishedNodeIds: found[i].PublishedNodes},
 		})
 	}
@@ -144,6 +140,9 @@ func (c *controller) ControllerExpandVolume(ctx context.Context, r *csi.Controll
 	if err != nil {
 		return nil, err
 	}
+	if err := c.checkUse(ctx, r.GetVolumeId(), r.GetVolumeCapability()); err != nil {
+		return nil, err
+	}
 	grown, err := c.volumes.Expand(ctx, r.GetVolumeId(), size)
 	if err != nil {
 		return nil, err
@@ -151,9 +150,24 @@ func (c *controller) ControllerExpandVolume(ctx context.Context, r *csi.Controll
 	return &csi.ControllerExpandVolumeResponse{CapacityBytes: grown.CapacityBytes, NodeExpansionRequired: grown.NodeExpansion}, nil
 }
 
+// checkUse refuses what cannot be done with a volume; nil is no use.
+func (c *controller) checkUse(ctx context.Context, handle string, capability *csi.VolumeCapability) error {
+	if capability == nil {
+		return nil
+	}
+	want, err := access([]*csi.VolumeCapability{capability})
+	if err != nil {
+		return err
+	}
+	return c.volumes.Validate(ctx, handle, want)
+}
+
 func (c *controller) ControllerModifyVolume(ctx context.Context, r *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
+	}
+	if len(r.GetMutableParameters()) == 0 {
+		return nil, backends.Errorf(backends.Invalid, "mutable_parameters is empty: name what is to be changed")
 	}
 	mutable, err := c.decode.mutable(r.GetMutableParameters())
 	if err != nil {

@@ -71,6 +71,8 @@ func optionalPath(field, value string) (string, error) {
 func capacity(r *csi.CapacityRange) (backends.CapacityRange, error) {
 	required, limit := r.GetRequiredBytes(), r.GetLimitBytes()
 	switch {
+	case r != nil && required == 0 && limit == 0:
+		return backends.CapacityRange{}, backends.Errorf(backends.Invalid, "the capacity range is without a size: set required_bytes, limit_bytes or both")
 	case required < 0 || limit < 0:
 		return backends.CapacityRange{}, backends.Errorf(backends.Invalid,
 			"the capacity range holds a negative size: required_bytes %d, limit_bytes %d", required, limit)
@@ -81,12 +83,19 @@ func capacity(r *csi.CapacityRange) (backends.CapacityRange, error) {
 	return backends.CapacityRange{RequiredBytes: required, LimitBytes: limit}, nil
 }
 
+// mostEntries is how many entries a page has at most, also when all are asked for (csi-attacher does): a client takes messages of
+// up to 4 MiB, gRPC's default, and an entry's volume context has up to 4 KiB.
+const mostEntries = 500
+
 // page checks where an enumeration is to go on.
 func page(limit int32, token string) (backends.Page, error) {
 	if limit < 0 {
 		return backends.Page{}, backends.Errorf(backends.Invalid, "max_entries is %d: it must not be negative", limit)
 	}
-	return backends.Page{Limit: int(limit), Token: token}, nil
+	if limit == 0 {
+		limit = mostEntries
+	}
+	return backends.Page{Limit: min(int(limit), mostEntries), Token: token}, nil
 }
 
 // accessMode translates CSI's enumeration; ok is false for one that this driver does not know.
@@ -129,6 +138,9 @@ func access(capabilities []*csi.VolumeCapability) (backends.Access, error) {
 		if !slices.Contains(all.Modes, mode) {
 			all.Modes = append(all.Modes, mode)
 		}
+		if mount := c.GetMount(); mount != nil {
+			all.Mountings = append(all.Mountings, backends.Mounting{Filesystem: mount.GetFsType(), Options: mount.GetMountFlags()})
+		}
 	}
 	return all, nil
 }
@@ -136,11 +148,18 @@ func access(capabilities []*csi.VolumeCapability) (backends.Access, error) {
 // topology checks the places of a requirement against the keys that the backend understands.
 func topology(r *csi.TopologyRequirement, f backends.Features) (backends.TopologyRequirement, error) {
 	requirement := backends.TopologyRequirement{Requisite: places(r.GetRequisite()), Preferred: places(r.GetPreferred())}
+	all := slices.Concat(requirement.Requisite, requirement.Preferred)
+	if r != nil && len(all) == 0 {
+		return requirement, backends.Errorf(backends.Invalid, "the accessibility requirements name no place: set requisite, preferred or both")
+	}
+	if slices.ContainsFunc(all, func(place backends.Topology) bool { return len(place) == 0 }) {
+		return requirement, backends.Errorf(backends.Invalid, "the accessibility requirements hold a topology without segments: name a key and a value in each")
+	}
 	if f.Topologist == nil {
 		return backends.TopologyRequirement{}, nil
 	}
 	keys := f.Topologist.TopologyKeys()
-	for _, place := range slices.Concat(requirement.Requisite, requirement.Preferred) {
+	for _, place := range all {
 		for key := range place {
 			if !slices.Contains(keys, key) {
 				return requirement, backends.Errorf(backends.Invalid,

@@ -1,12 +1,13 @@
 package driver
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
@@ -14,7 +15,7 @@ import (
 type creation struct {
 	spec     backends.Spec
 	source   backends.ContentSource
-	settings node.Settings
+	settings classes.Settings
 }
 
 // decoder turns CSI messages into typed values for one backend.
@@ -22,12 +23,12 @@ type decoder struct {
 	definition backends.Definition
 	features   backends.Features
 	schemas    *params.Schemas
-	settings   []string // the keys of node.Settings
+	settings   []string // the keys of classes.Settings
 }
 
 func newDecoder(definition backends.Definition, features backends.Features) decoder {
 	d := decoder{definition: definition, features: features, schemas: &params.Schemas{}}
-	for _, field := range params.Describe(&node.Settings{}) {
+	for _, field := range params.Describe(&classes.Settings{}) {
 		d.settings = append(d.settings, field.Key)
 	}
 	return d
@@ -39,8 +40,8 @@ func (d decoder) createVolume(r *csi.CreateVolumeRequest) (creation, error) {
 		func() error { return name(r.GetName()) },
 		func() (err error) { c.spec.Access, err = access(r.GetVolumeCapabilities()); return err },
 		func() (err error) { c.spec.Capacity, err = capacity(r.GetCapacityRange()); return err },
-		func() error { return d.createParameters(r, &c) },
 		func() (err error) { c.spec.Mutable, err = d.mutable(r.GetMutableParameters()); return err },
+		func() error { return d.createParameters(r, &c) },
 		func() (err error) { c.source, err = contentSource(r.GetVolumeContentSource()); return err },
 		func() (err error) {
 			c.spec.Topology, err = topology(r.GetAccessibilityRequirements(), d.features)
@@ -60,8 +61,9 @@ func (d decoder) createVolume(r *csi.CreateVolumeRequest) (creation, error) {
 // and what csi-provisioner adds.
 func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error {
 	var metadata params.Metadata
+	var mode params.Conversion
 	own := d.definition.NewParameters()
-	if err := d.schemas.Decode(r.GetParameters(), own, &c.settings, &metadata); err != nil {
+	if err := d.schemas.Decode(r.GetParameters(), own, &c.settings, &mode, &metadata); err != nil {
 		return err
 	}
 	if err := sameFSType(r.GetVolumeCapabilities(), c.settings.FSType); err != nil {
@@ -70,18 +72,26 @@ func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error
 	if err := checkGeometry(r.GetVolumeCapabilities(), c.settings); err != nil {
 		return err
 	}
+	for i := range c.spec.Access.Mountings {
+		c.spec.Access.Mountings[i].Filesystem = cmp.Or(c.spec.Access.Mountings[i].Filesystem, c.settings.FSType)
+	}
 	c.spec.LeastDeviceBytes = leastDevice(r.GetVolumeCapabilities(), c.settings)
-	types := accessTypes{Types: slices.Sorted(slices.Values(texts(c.spec.Access.Types)))}
-	c.spec.Parameters = own
+	types := promised{Types: slices.Sorted(slices.Values(texts(c.spec.Access.Types)))}
+	if c.spec.Mutable != nil {
+		types.Mutable = d.schemas.Fingerprint(c.spec.Mutable) // Its keys may be those of the class, too.
+	}
+	c.spec.Parameters, c.spec.AllowModeChange = own, mode.Allow
 	c.spec.Fingerprint = d.schemas.Fingerprint(own, &c.settings, &types)
+	c.spec.Settings = d.schemas.Encode(&c.settings)
 	c.spec.Claim = backends.Claim{Namespace: metadata.PVCNamespace, Name: metadata.PVCName, Volume: metadata.PVName}
 	return nil
 }
 
-// accessTypes makes the access types a part of the fingerprint: a volume that was made to be a raw
-// device must not be handed out as a filesystem under the same name.
-type accessTypes struct {
-	Types []string `param:"accessTypes"`
+// promised makes the access types a part of the fingerprint: a volume that was made to be a raw
+// device must not be handed out as a filesystem under the same name. So do the mutable parameters that it was made with.
+type promised struct {
+	Types   []string `param:"accessTypes"`
+	Mutable string   `param:"mutableParameters"`
 }
 
 func texts[T ~string](list []T) []string {
@@ -105,7 +115,7 @@ func sameFSType(capabilities []*csi.VolumeCapability, class string) error {
 }
 
 // checkGeometry refuses early what the node could not make.
-func checkGeometry(capabilities []*csi.VolumeCapability, settings node.Settings) error {
+func checkGeometry(capabilities []*csi.VolumeCapability, settings classes.Settings) error {
 	for _, c := range capabilities {
 		if mount := c.GetMount(); mount != nil {
 			if err := settings.CheckGeometry(mount.GetFsType()); err != nil {
@@ -117,7 +127,7 @@ func checkGeometry(capabilities []*csi.VolumeCapability, settings node.Settings)
 }
 
 // leastDevice is the size of the smallest device that holds each of the filesystems which the node may be asked to make.
-func leastDevice(capabilities []*csi.VolumeCapability, settings node.Settings) int64 {
+func leastDevice(capabilities []*csi.VolumeCapability, settings classes.Settings) int64 {
 	var least int64
 	for _, c := range capabilities {
 		if mount := c.GetMount(); mount != nil {
@@ -178,12 +188,14 @@ func (d decoder) expandVolume(r *csi.ControllerExpandVolumeRequest) (backends.Ca
 	return capacity(r.GetCapacityRange())
 }
 
+// capacityQuery decodes a class's parameters as they stand in the class, with what csi-provisioner takes out before it asks for a volume:
+// the filesystem among them, which only a capability asks for.
 func (d decoder) capacityQuery(r *csi.GetCapacityRequest) (backends.CapacityQuery, error) {
 	var query backends.CapacityQuery
-	var settings node.Settings
+	var settings classes.Settings
 	var metadata params.Metadata
 	own := d.definition.NewParameters()
-	if err := d.schemas.Decode(r.GetParameters(), own, &settings, &metadata); err != nil {
+	if err := d.schemas.Decode(r.GetParameters(), own, &settings, &params.Conversion{}, &metadata); err != nil {
 		return query, err
 	}
 	query.Parameters = own
@@ -221,13 +233,19 @@ func (d decoder) createGroup(r *csi.CreateVolumeGroupSnapshotRequest) (backends.
 	if len(spec.Volumes) == 0 {
 		return spec, backends.Errorf(backends.Invalid, "source_volume_ids is empty: name the volumes to snapshot")
 	}
-	for _, volume := range spec.Volumes {
+	for i, volume := range spec.Volumes {
 		if err := id("a source volume's ID", volume); err != nil {
 			return spec, err
+		}
+		if slices.Contains(spec.Volumes[:i], volume) {
+			return spec, backends.Errorf(backends.Invalid, "source_volume_ids has the volume %q twice: name each once", volume)
 		}
 	}
 	var err error
 	spec.Parameters, err = d.snapshotParameters(r.GetParameters())
+	if err == nil {
+		spec.Fingerprint = d.schemas.Fingerprint(spec.Parameters)
+	}
 	return spec, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
@@ -57,10 +58,13 @@ func (d decoder) publishToTarget(r *csi.NodePublishVolumeRequest) (node.PublishR
 	if request.TargetPath, err = path("target_path", r.GetTargetPath()); err != nil {
 		return request, err
 	}
-	if request.StagingPath, err = path("staging_target_path", r.GetStagingTargetPath()); err != nil {
+	if request.Use, err = use(r.GetVolumeCapability()); err != nil {
 		return request, err
 	}
-	if request.Use, err = use(r.GetVolumeCapability()); err != nil {
+	if r.GetStagingTargetPath() == "" { // CSI has a code of its own for it, after those of what is wrong with the rest.
+		return request, backends.Errorf(backends.Unsupported, "staging_target_path is missing: only what NodeStageVolume has made ready can be published")
+	}
+	if request.StagingPath, err = path("staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return request, err
 	}
 	request.MountGroup, err = mountGroup(r.GetVolumeCapability())
@@ -78,6 +82,11 @@ func (d decoder) expandOnNode(r *csi.NodeExpandVolumeRequest) (node.ExpandReques
 	}
 	if _, err = optionalPath("staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return request, err
+	}
+	if c := r.GetVolumeCapability(); c != nil {
+		if request.Type, _, err = capability(c); err != nil {
+			return request, err
+		}
 	}
 	request.Size, err = capacity(r.GetCapacityRange())
 	return request, err
@@ -129,8 +138,8 @@ func mountGroup(c *csi.VolumeCapability) (string, error) {
 }
 
 // contexts decodes what the controller wrote for the node, the publish context over the volume context.
-func (d decoder) contexts(volumeContext, publishContext map[string]string) (node.Settings, map[string]string, error) {
-	var settings node.Settings
+func (d decoder) contexts(volumeContext, publishContext map[string]string) (classes.Settings, map[string]string, error) {
+	var settings classes.Settings
 	own, attributes, err := volume.DecodeContext(volumeContext, d.settings)
 	if err != nil {
 		return settings, nil, err

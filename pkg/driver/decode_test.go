@@ -47,6 +47,20 @@ func goodCreate() *csi.CreateVolumeRequest {
 	}
 }
 
+// TestModeChangeIsTheClasses checks who may let a raw device's contents become a filesystem.
+func TestModeChangeIsTheClasses(t *testing.T) {
+	for value, want := range map[string]bool{"": false, "false": false, "true": true} {
+		r := goodCreate()
+		if value != "" {
+			r.Parameters["allowVolumeModeChange"] = value
+		}
+		got, err := testDecoder().createVolume(r)
+		if err != nil || got.spec.AllowModeChange != want {
+			t.Errorf("allowVolumeModeChange %q: %t, %v; want %t", value, got.spec.AllowModeChange, err, want)
+		}
+	}
+}
+
 func TestCreateVolumeIsDecoded(t *testing.T) {
 	got, err := testDecoder().createVolume(goodCreate())
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
-func encodeVolume(v *backends.Volume, settings map[string]string) *csi.Volume {
+func encodeVolume(v *backends.Volume) *csi.Volume {
 	return &csi.Volume{
 		VolumeId:           v.Handle,
 		CapacityBytes:      v.CapacityBytes,
-		VolumeContext:      volume.EncodeContext(settings, v.Attributes),
+		VolumeContext:      volume.EncodeContext(v.Settings, v.Attributes),
 		ContentSource:      encodeSource(v.Source),
 		AccessibleTopology: encodeTopology(v.Topology),
 	}
@@ -67,7 +67,7 @@ func encodeHealth(handle string, issues []backends.HealthIssue) *csi.VolumeHealt
 		health.HealthStatuses = append(health.HealthStatuses, &csi.VolumeHealth_VolumeHealthEntry{
 			Status:  csi.VolumeHealthErrorType(csi.VolumeHealthErrorType_value[string(issue.Status)]),
 			Reason:  issue.Reason,
-			Message: issue.Message,
+			Message: readable(issue.Message),
 		})
 	}
 	return health

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -47,6 +48,12 @@ func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o750); err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "the directory of the endpoint %q cannot be made: %w", endpoint, err)
 	}
+	// Two processes that find the same stale socket would both remove it, and one of them the other's.
+	alone, err := lockSoon(ctx, filepath.Dir(socket))
+	if err != nil {
+		return nil, backends.Errorf(backends.Busy, "the endpoint %q cannot be opened while its directory is locked: %w", endpoint, err)
+	}
+	defer func() { _ = alone.Close() }() // It was only locked.
 	if err := clearStale(ctx, socket); err != nil {
 		return nil, err
 	}
@@ -59,6 +66,26 @@ func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return listener, nil
+}
+
+// lockTime is how long a start waits for other drivers that open their endpoints in the same directory.
+const lockTime = 5 * time.Second
+
+// lockSoon locks a directory as soon as others that hold it shortly give it back. Kinds: Busy.
+func lockSoon(ctx context.Context, dir string) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	for {
+		locked, err := dirlock.Lock(dir)
+		if !backends.Is(err, backends.Busy) {
+			return locked, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // clearStale removes the socket of a process that is gone.

@@ -80,3 +80,42 @@ func TestListenMakesTheDirectory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Of processes that find one stale socket at the same time, one serves it.
+func TestListenAlone(t *testing.T) {
+	for range 200 {
+		socket := filepath.Join(t.TempDir(), "s")
+		left, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left.SetUnlinkOnClose(false)
+		if err := left.Close(); err != nil {
+			t.Fatal(err)
+		}
+		listeners, start := make(chan net.Listener), make(chan struct{})
+		for range 4 {
+			go func() {
+				<-start
+				listener, err := Listen(t.Context(), socket)
+				if err != nil {
+					listener = nil
+				}
+				listeners <- listener
+			}()
+		}
+		close(start)
+		var serving []net.Listener
+		for range 4 {
+			if listener := <-listeners; listener != nil {
+				serving = append(serving, listener)
+			}
+		}
+		if len(serving) != 1 {
+			t.Fatalf("%d of 4 serve one socket", len(serving))
+		}
+		if err := serving[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

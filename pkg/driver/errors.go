@@ -3,6 +3,11 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -10,55 +15,55 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// codeOf is the only map from failures to gRPC codes (CSI spec, "Error Scheme"). A cancelled or expired
-// call keeps its own code, whatever Kind a backend gave it: the orchestrator asks again.
-func codeOf(err error) codes.Code {
-	switch {
-	case err == nil:
+// codeOf is the code of a failure of an RPC: the cell of its Kind. An error that bears a Kind has no other code, whatever status
+// it wraps: what a cloud answered is not about this call. A call that was cancelled or ran out of time says so
+// where its Kind says no more than that its outcome is open: the orchestrator asks again.
+func (a answers) codeOf(rpc string, err error) codes.Code {
+	if err == nil {
 		return codes.OK
-	case errors.Is(err, context.Canceled):
+	}
+	if own, ok := err.(interface{ GRPCStatus() *status.Status }); ok { // A status that is wrapped is another's.
+		return own.GRPCStatus().Code()
+	}
+	kind := backends.KindOf(err)
+	switch open := kind == backends.Unknown || kind == backends.Unavailable; {
+	case open && errors.Is(err, context.Canceled):
 		return codes.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
+	case open && errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
 	}
-	if s, ok := status.FromError(err); ok {
-		return s.Code()
-	}
-	return codeOfKind(backends.KindOf(err))
-}
-
-func codeOfKind(kind backends.Kind) codes.Code {
-	switch kind {
-	case backends.Invalid:
-		return codes.InvalidArgument
-	case backends.NotFound:
-		return codes.NotFound
-	case backends.Exists:
-		return codes.AlreadyExists
-	case backends.OutOfRange:
-		return codes.OutOfRange
-	case backends.Exhausted:
-		return codes.ResourceExhausted
-	case backends.InUse:
-		return codes.FailedPrecondition
-	case backends.Busy:
-		return codes.Aborted
-	case backends.Unsupported:
-		return codes.Unimplemented
-	case backends.Denied:
-		return codes.PermissionDenied
-	case backends.Unavailable, backends.Unusable: // Every sidecar asks again, and forgets nothing.
-		return codes.Unavailable
-	case backends.Unknown:
-		return codes.Internal
-	}
-	return codes.Internal
+	return a.of(rpc, kind).code
 }
 
 // statusOf makes the error that the orchestrator sees.
-func statusOf(err error) error {
+func (a answers) statusOf(rpc string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return status.Error(codeOf(err), err.Error())
+	return status.Error(a.codeOf(rpc, err), readable(err.Error()))
 }
+
+// mostMessage is how many bytes of an error the orchestrator gets: it goes into events, conditions and logs.
+const mostMessage = 4096
+
+// readable makes a message fit for people: what others wrote may be in it, at any length and with characters that change a
+// terminal or the order of what is read.
+func readable(message string) string {
+	var b strings.Builder
+	for i, r := range message {
+		if b.Len() > mostMessage {
+			fmt.Fprintf(&b, "... (%d bytes more)", len(message)-i)
+			break
+		}
+		if unicode.IsPrint(r) && r != utf8.RuneError {
+			b.WriteRune(r)
+		} else {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// rpcOf is the name of the RPC in its full method, such as CreateVolume.
+func rpcOf(fullMethod string) string { return fullMethod[strings.LastIndexByte(fullMethod, '/')+1:] }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -14,43 +15,55 @@ import (
 
 func TestCodeOf(t *testing.T) {
 	wrapped := func(kind backends.Kind, err error) error { return backends.Errorf(kind, "it failed: %w", err) }
+	denied := status.Error(codes.PermissionDenied, "of a cloud")
 	for _, test := range []struct {
 		err  error
 		want codes.Code
 	}{
 		{nil, codes.OK},
 		{errors.New("plain"), codes.Internal},
-		{backends.Errorf(backends.Invalid, "x"), codes.InvalidArgument},
-		{backends.Errorf(backends.NotFound, "x"), codes.NotFound},
-		{backends.Errorf(backends.Exists, "x"), codes.AlreadyExists},
-		{backends.Errorf(backends.OutOfRange, "x"), codes.OutOfRange},
-		{backends.Errorf(backends.Exhausted, "x"), codes.ResourceExhausted},
-		{backends.Errorf(backends.InUse, "x"), codes.FailedPrecondition},
-		{backends.Errorf(backends.Busy, "x"), codes.Aborted},
-		{backends.Errorf(backends.Unsupported, "x"), codes.Unimplemented},
-		{backends.Errorf(backends.Denied, "x"), codes.PermissionDenied},
-		{backends.Errorf(backends.Unavailable, "x"), codes.Unavailable},
-		{backends.Errorf(backends.Unusable, "x"), codes.Unavailable},
-		{backends.Errorf(backends.Unknown, "x"), codes.Internal},
 		{backends.Errorf(backends.Kind(99), "x"), codes.Internal},
 		{fmt.Errorf("outside: %w", backends.Errorf(backends.Busy, "x")), codes.Aborted},
 		{wrapped(backends.Unknown, context.Canceled), codes.Canceled},
 		{wrapped(backends.Unavailable, context.DeadlineExceeded), codes.DeadlineExceeded},
+		{wrapped(backends.Invalid, context.DeadlineExceeded), codes.InvalidArgument},
 		{status.Error(codes.DataLoss, "x"), codes.DataLoss},
+		{wrapped(backends.Unavailable, denied), codes.Unavailable},
+		{fmt.Errorf("asking the cloud: %w", denied), codes.Internal},
 	} {
-		if got := codeOf(test.err); got != test.want {
+		if got := newAnswers().codeOf("DeleteVolume", test.err); got != test.want {
 			t.Errorf("codeOf(%v) = %s, want %s", test.err, got, test.want)
 		}
 	}
 }
 
-// Whatever may have made a volume must come with a code after which csi-provisioner asks again.
-func TestAmbiguousFailuresAreNeverFinal(t *testing.T) {
-	for _, kind := range []backends.Kind{backends.Busy, backends.Unavailable, backends.Unusable} {
-		switch code := codeOfKind(kind); code {
-		case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted:
-		default:
-			t.Errorf("%s becomes %s, which is final", kind, code)
+// TestMessagesAreReadable: what somebody else wrote is in them, and they go to events, conditions and terminals.
+func TestMessagesAreReadable(t *testing.T) {
+	for given, want := range map[string]string{
+		"size 5 ≥ 4, café":    "size 5 ≥ 4, café",
+		"label \x1b[2J\nroot": `label \x1b[2J\nroot`,
+		"evil\u202egpj":       `evil\u202egpj`,
+		"bad\xff":             `bad\ufffd`,
+	} {
+		err := newAnswers().statusOf("NodeStageVolume", backends.Errorf(backends.Invalid, "%s", given))
+		if got := status.Convert(err).Message(); got != want {
+			t.Errorf("%q: got %q, want %q", given, got, want)
 		}
+	}
+	long := newAnswers().statusOf("CreateVolume", backends.Errorf(backends.Invalid, "%s", strings.Repeat("x", 1<<20)))
+	if got := status.Convert(long).Message(); len(got) > mostMessage+64 || !strings.Contains(got, "bytes more") {
+		t.Errorf("an error of 1 MiB makes a message of %d bytes", len(got))
+	}
+}
+
+// TestManyWrongParameters: the error tells of some, and how many there are.
+func TestManyWrongParameters(t *testing.T) {
+	request := goodCreate()
+	for i := range 10_000 {
+		request.Parameters[fmt.Sprint("unknown-", i)] = "x"
+	}
+	_, err := testDecoder().createVolume(request)
+	if err == nil || len(err.Error()) > mostMessage || !strings.Contains(err.Error(), "unknown-0") || !strings.Contains(err.Error(), "9992 more") || !strings.Contains(err.Error(), "the known parameters are") {
+		t.Errorf("got %.300v", err)
 	}
 }

@@ -64,7 +64,7 @@ func (n *nodeServer) NodeGetStorageHealth(ctx context.Context, _ *csi.NodeGetSto
 			status = csi.StorageHealthErrorType_STORAGE_UNREACHABLE
 		}
 		response.BackendHealth = append(response.BackendHealth, &csi.NodeGetStorageHealthResponse_StorageBackendHealth{
-			Status: status, Reason: issue.Reason, Message: issue.Message,
+			Status: status, Reason: issue.Reason, Message: readable(issue.Message),
 		})
 	}
 	return response, nil

@@ -1,10 +1,15 @@
 package driver
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func wantBody(t *testing.T, url string, parts ...string) {
@@ -27,4 +32,44 @@ func wantBody(t *testing.T, url string, parts ...string) {
 			t.Errorf("%s lacks %q:\n%s", url, part, body)
 		}
 	}
+}
+
+// Connections that ask nothing keep neither scrapers away for long nor more than a few descriptors.
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a local socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- ServeHTTP(ctx, listener, NewMetrics("test.csi.stowage.dev", "1")) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 4 * maxHTTPConnections {
+		idle, err := net.Dial("tcp", listener.Addr().String()) //nolint:noctx // a local socket
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer idle.Close()
+	}
+	<-time.After(100 * time.Millisecond) // for those that are accepted
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets := 0
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, "socket:") {
+			sockets++
+		}
+	}
+	// The test's own ends, and those that are accepted.
+	if most := 4*maxHTTPConnections + maxHTTPConnections + 32; sockets > most {
+		t.Errorf("%d sockets are open, want %d at most", sockets, most)
+	}
+	wantBody(t, "http://"+listener.Addr().String()+"/healthz", "ok")
 }

@@ -12,8 +12,18 @@ import (
 // identity serves csi.v1.Identity.
 type identity struct {
 	csi.UnimplementedIdentityServer
-	config   Config
-	features backends.Features
+	config Config
+}
+
+// Plugin is what all processes of a driver can do together.
+type Plugin struct {
+	controller bool
+	features   backends.Features
+}
+
+// NewPlugin looks at a backend before a process leaves out the side that it does not serve.
+func NewPlugin(whole *backends.Instance) *Plugin {
+	return &Plugin{controller: whole.Controller != nil, features: backends.Resolve(whole.Controller, whole.Node)}
 }
 
 func (i *identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
@@ -21,11 +31,12 @@ func (i *identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*c
 }
 
 func (i *identity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
-	list := pluginCapabilities(i.features, i.config.Instance.Controller != nil)
-	return &csi.GetPluginCapabilitiesResponse{Capabilities: list}, nil
+	return &csi.GetPluginCapabilitiesResponse{Capabilities: pluginCapabilities(i.config.Plugin)}, nil
 }
 
-// Probe answers once the process serves: everything that could fail has been opened before.
+// Probe answers that the process is ready once it serves: every call gets an answer then. It says nothing of the storage. The livenessprobe
+// sidecar takes an answer of false for a failure, as it takes an error, and has the process restarted, which brings no storage back and
+// cuts off the calls for what still works. storageWatch tells of storage that is gone, and so do NodeGetStorageHealth and each call for it.
 func (i *identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

@@ -9,23 +9,25 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // translate turns whatever error comes up into a gRPC status.
-func translate() grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func translate(table answers) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		response, err := handler(ctx, request)
-		return response, statusOf(err)
+		return response, table.statusOf(rpcOf(info.FullMethod), err)
 	}
 }
 
-// rescue turns a panic into an error: one broken request must not stop the mounts of all others.
+// rescue turns a panic into an error: one broken request must not stop the mounts of all others. What it left is not known, so
+// the error is one after which the orchestrator asks again.
 func rescue() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
 				logger(ctx).Error("a request panicked", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
-				err = backends.Errorf(backends.Unknown, "the driver failed unexpectedly; its log has the details under this request's ID %s", requestID(ctx))
+				err = backends.Errorf(backends.Unavailable, "the driver failed unexpectedly; its log has the details under this request's ID %s", requestID(ctx))
 			}
 		}()
 		return handler(ctx, request)
@@ -42,6 +44,18 @@ func bound(life context.Context) grpc.UnaryServerInterceptor {
 		return handler(ctx, request)
 	}
 }
+
+// giveUp answers a request whose handler goes on after its end: a backend that ignores its context delays neither its caller nor the end
+// of the process. The handler keeps the locks of the request until it returns, so that nothing runs beside it.
+func giveUp() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		call := deadline.Call{Name: info.FullMethod, Grace: giveUpGrace}
+		return deadline.Do(ctx, call, func(ctx context.Context) (any, error) { return handler(ctx, request) }, nil)
+	}
+}
+
+// giveUpGrace is how long a handler may take, after the end of its context, to answer by itself: it knows more of the cause.
+const giveUpGrace = 300 * time.Millisecond
 
 // mostEarly is how long before the deadline of a request its answer is sent, at most.
 const mostEarly = time.Second

@@ -43,6 +43,21 @@ func lockKeys(request any) []string {
 	return nil
 }
 
+// checkKey checks the name or ID of which a key is made: nothing is held for one that no request may have.
+func checkKey(request any) error {
+	switch r := request.(type) {
+	case interface{ GetName() string }:
+		return name(r.GetName())
+	case interface{ GetSnapshotId() string }:
+		return id("snapshot_id", r.GetSnapshotId())
+	case interface{ GetGroupSnapshotId() string }:
+		return id("group_snapshot_id", r.GetGroupSnapshotId())
+	case interface{ GetVolumeId() string }:
+		return id("volume_id", r.GetVolumeId())
+	}
+	return nil
+}
+
 // lock runs the call while it holds its keys. It never waits: an operation that is under way may take
 // as long as the cloud does, and the orchestrator asks again anyway (CSI spec, "ABORTED").
 func lock(locks *keylock.Locks) grpc.UnaryServerInterceptor {
@@ -50,6 +65,9 @@ func lock(locks *keylock.Locks) grpc.UnaryServerInterceptor {
 		keys := lockKeys(request)
 		if len(keys) == 0 {
 			return handler(ctx, request)
+		}
+		if err := checkKey(request); err != nil {
+			return nil, err
 		}
 		unlock, ok, busy := locks.TryLock(keys...)
 		if !ok {

@@ -78,7 +78,7 @@ func TestGrowingAndModifyingMeet(t *testing.T) {
 				return interceptor(ctx, other, nil, func(context.Context, any) (any, error) { return nil, nil })
 			})
 			meet := first == "grow" && second == "modify" || first == "modify" && second == "grow"
-			if meet != (err == nil) || !meet && codeOf(err) != codes.Aborted {
+			if meet != (err == nil) || !meet && newAnswers().codeOf("", err) != codes.Aborted {
 				t.Errorf("%s during %s: %v", second, first, err)
 			}
 		}
@@ -95,7 +95,7 @@ func TestBusyIsAborted(t *testing.T) {
 			return nil, nil
 		})
 	})
-	if codeOf(err) != codes.Aborted {
+	if newAnswers().codeOf("", err) != codes.Aborted {
 		t.Errorf("got %v", err)
 	}
 	if _, err := interceptor(t.Context(), request, nil, func(context.Context, any) (any, error) { return nil, nil }); err != nil {

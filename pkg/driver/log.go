@@ -3,10 +3,12 @@ package driver
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -50,8 +52,37 @@ func requestID(ctx context.Context) string {
 	return this.id
 }
 
+// refusals limits how many refusals are logged: a caller that asks again without a pause must not fill the node's disk. The metrics
+// count them all.
+type refusals struct {
+	allowed *rate.Limiter
+	omitted atomic.Int64
+}
+
+// refusalsEvery and refusalBurst are how many refusals are logged: those of a large node that is drained, and then ten a second.
+const (
+	refusalsEvery = 100 * time.Millisecond
+	refusalBurst  = 500
+)
+
+func newRefusals() *refusals {
+	return &refusals{allowed: rate.NewLimiter(rate.Every(refusalsEvery), refusalBurst)}
+}
+
+// log logs a refusal, and how many were left out before it.
+func (r *refusals) log(log *slog.Logger, fields ...any) {
+	if !r.allowed.Allow() {
+		r.omitted.Add(1)
+		return
+	}
+	if omitted := r.omitted.Swap(0); omitted > 0 {
+		fields = append(fields, "refusals_not_logged", omitted)
+	}
+	log.Info("refused", fields...)
+}
+
 // record logs a request and its outcome. Messages are redacted, and rendered only when they are shown.
-func record() grpc.UnaryServerInterceptor {
+func record(refused *refusals) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		log, start := logger(ctx), time.Now()
 		log.Log(ctx, levelMessages, "request", "message", redacted{request})
@@ -65,7 +96,7 @@ func record() grpc.UnaryServerInterceptor {
 		case codes.Internal, codes.Unknown:
 			log.Error("failed", "code", code, "error", reason, took)
 		default:
-			log.Info("refused", "code", code, "error", reason, took)
+			refused.log(log, "code", code, "error", reason, took)
 		}
 		return response, err
 	}

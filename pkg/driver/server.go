@@ -23,6 +23,8 @@ type Config struct {
 	Definition backends.Definition
 	// Instance is the backend at work; a side that is nil is not offered by this process.
 	Instance *backends.Instance
+	// Plugin is what the plugin can do with all its processes, each of which must say the same; nil when this one is all.
+	Plugin   *Plugin
 	NodeID   string
 	StateDir string // what the node keeps
 	// DelegateFSGroup advertises VOLUME_MOUNT_GROUP: the driver applies fsGroup, not the kubelet.
@@ -46,19 +48,24 @@ type Server struct {
 	stop     context.CancelFunc
 	chores   []func(context.Context)       // what goes on between requests
 	ends     []func(context.Context) error // end what goes on after requests
+	gate     *gate
 	log      *slog.Logger
 }
 
 // NewServer wires the services to the backend and registers those that there are.
 func NewServer(ctx context.Context, config Config) (*Server, error) {
 	features := backends.Resolve(config.Instance.Controller, config.Instance.Node)
+	if config.Plugin == nil {
+		config.Plugin = NewPlugin(config.Instance)
+	}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Server{features: features, life: life, stop: stop, log: config.Log}
+	s := &Server{features: features, life: life, stop: stop, gate: newGate(), log: config.Log}
 	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.NumStreamWorkers(streamWorkers), grpc.ChainUnaryInterceptor(
-		identify(config.Log), record(), config.Metrics.measure(), translate(), rescue(), bound(life), lock(keylock.New()),
+		s.gate.admit(), identify(config.Log), record(newRefusals()), config.Metrics.measure(), translate(newAnswers()), bound(life), giveUp(),
+		rescue(), lock(keylock.New()),
 	))...)
 	decode := newDecoder(config.Definition, features)
-	csi.RegisterIdentityServer(s.grpc, &identity{config: config, features: features})
+	csi.RegisterIdentityServer(s.grpc, &identity{config: config})
 	volumes, err := s.registerNode(ctx, config, decode)
 	if err != nil {
 		stop()
@@ -81,6 +88,9 @@ func (s *Server) registerController(config Config, decode decoder, here *node.Se
 	if s.features.Group != nil {
 		csi.RegisterGroupControllerServer(s.grpc, &group{decode: decode, volumes: volumes})
 	}
+	if s.features.Machines != nil {
+		machineServer{volumes}.register(s.grpc)
+	}
 }
 
 // registerNode serves the node, and returns it; nil when this process is none.
@@ -98,13 +108,18 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 	}
 	config.Metrics.watchGivenUp(volumes.GivenUp)
 	s.chores = append(s.chores, volumes.Run)
+	if s.features.Inspect != nil {
+		watch := &storageWatch{inspect: volumes.StorageHealth, log: config.Log}
+		s.chores = append(s.chores, watch.run)
+	}
 	s.ends = append(s.ends, volumes.Close)
 	csi.RegisterNodeServer(s.grpc, &nodeServer{decode: decode, volumes: volumes, delegate: config.DelegateFSGroup})
 	return volumes, nil
 }
 
-// Serve answers calls until the context ends. Then it takes no more, gives those under way the grace
-// to finish, cancels the rest, waits for them, and removes the socket. What goes on in the background is told to end, too.
+// Serve answers calls until the context ends. Then it begins no more, gives those under way the grace to finish, cancels the rest, and
+// removes the socket. It waits neither for a call that ignores its end nor for a connection that says nothing. What goes on in the
+// background is told to end, too.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
 	defer s.stop()
 	for _, chore := range s.chores {
@@ -118,11 +133,44 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Du
 	case <-ctx.Done():
 	}
 	s.log.Info("stopping: waiting for the requests under way", "grace", grace)
-	cancel := time.AfterFunc(grace, s.stop)
-	defer cancel.Stop()
-	s.grpc.GracefulStop()
+	s.drain(grace)
 	s.end(ctx)
-	return <-done
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(answerTime): // A handler hangs.
+		return nil
+	}
+}
+
+// answerTime is how long the end waits for the answers of requests that have ended, or that were cancelled, to go out.
+const answerTime = 500 * time.Millisecond
+
+// drain ends the connections, when the requests under way have been answered or the grace is over.
+func (s *Server) drain(grace time.Duration) {
+	idle, drained := s.gate.close(), make(chan struct{})
+	go func() { defer close(drained); s.grpc.GracefulStop() }()
+	if !within(idle, grace) {
+		s.stop()
+		if !within(idle, answerTime) {
+			s.log.Warn("stopping although requests are under way: they go on after their end")
+		}
+	}
+	if !within(drained, answerTime) {
+		go s.grpc.Stop() // It waits for handlers when GracefulStop does, and both end with the process.
+	}
+}
+
+// within reports whether the channel is closed in time.
+func within(done <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // endTime is how long the end waits for what goes on in the background. With the grace it is less than Kubernetes gives a pod

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,7 +156,7 @@ func TestStopEndsWhatGoesOn(t *testing.T) {
 func TestAPanicIsAnError(t *testing.T) {
 	s := serve(t, broken{}, time.Second)
 	for range 2 { // the second finds the lock free and the server alive
-		if code := status.Code(<-s.delete(t)); code != codes.Internal {
+		if code := status.Code(<-s.delete(t)); code != codes.Unavailable { // what it left is not known
 			t.Errorf("a panic was answered with %s", code)
 		}
 	}
@@ -199,7 +200,7 @@ func TestCapabilitiesFollowTheBackend(t *testing.T) {
 			t.Errorf("a bare backend advertises %s", c.GetRpc().GetType())
 		}
 	}
-	if plugin := pluginCapabilities(none, false); len(plugin) != 0 {
+	if plugin := pluginCapabilities(&Plugin{false, none}); len(plugin) != 0 {
 		t.Errorf("a bare node process advertises %v", plugin)
 	}
 }
@@ -223,5 +224,86 @@ func TestHTTP(t *testing.T) {
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// stubborn is a backend whose Delete lasts until it is told to end, whatever its context says.
+type stubborn struct {
+	backends.Backend
+	begun, end chan struct{}
+}
+
+func (s stubborn) Delete(context.Context, string) error {
+	s.begun <- struct{}{}
+	<-s.end
+	return nil
+}
+
+// A backend that ignores the end of a request delays its caller no longer than that, and nothing else is begun beside it.
+func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
+	backend := stubborn{begun: make(chan struct{}, 1), end: make(chan struct{})}
+	s := serve(t, backend, time.Minute)
+	// Stimulus: the caller's time is over while the backend works.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err := s.client.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: "v"})
+	if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "has not ended yet") {
+		t.Errorf("a backend that ignores its context: %v after %s, want DeadlineExceeded from the driver", err, time.Since(began))
+	}
+	if code := status.Code(<-s.delete(t)); code != codes.Aborted {
+		t.Errorf("a second request beside the first is answered %s, want Aborted", code)
+	}
+	close(backend.end)
+	<-backend.begun
+	for range 100 {
+		if err = <-s.delete(t); status.Code(err) != codes.Aborted {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	if err != nil {
+		t.Errorf("the volume is still locked: %v", err)
+	}
+}
+
+// The end waits neither for connections that say nothing, nor for backends that ignore that they are told to end, and begins nothing.
+func TestStopEndsInTime(t *testing.T) {
+	backend := stubborn{begun: make(chan struct{}, 1), end: make(chan struct{})}
+	defer close(backend.end)
+	for name, c := range map[string]struct {
+		grace time.Duration
+		hang  bool
+	}{"silent connections": {time.Hour, false}, "a stubborn backend": {2 * time.Second, true}} {
+		s := serve(t, backend, c.grace)
+		silent, err := net.Dial("unix", s.socket) //nolint:noctx // a local socket
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		if c.hang {
+			s.delete(t)
+			<-backend.begun
+		} else if _, err := s.client.ControllerGetCapabilities(t.Context(), &csi.ControllerGetCapabilitiesRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		s.stop()
+		turnedAway := make(chan struct{})
+		go func() { // Who goes on asking does not keep it alive.
+			defer close(turnedAway)
+			for code := codes.OK; code != codes.Unavailable && t.Context().Err() == nil; {
+				_, err := s.client.ControllerGetCapabilities(context.Background(), &csi.ControllerGetCapabilitiesRequest{})
+				code = status.Code(err)
+			}
+		}()
+		select {
+		case err := <-s.done:
+			if err != nil {
+				t.Errorf("%s: it ended with %v", name, err)
+			}
+		case <-time.After(2 * time.Minute):
+			t.Fatalf("%s: it has not ended", name)
+		}
+		<-turnedAway
 	}
 }

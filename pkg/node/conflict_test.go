@@ -313,6 +313,9 @@ func TestDeviceContents(t *testing.T) {
 		{"ext4, xfs asked", formatted("ext4"), func(r *node.StageRequest) { r.Settings.FSType = "xfs" }, []string{"holds ext4", "xfs"}, ""},
 		{"unknown data", garbage, func(*node.StageRequest) {}, []string{"unknown data"}, ""},
 		{"unknown data, ext4 asked", garbage, func(r *node.StageRequest) { r.Use.FSType = "ext4" }, []string{"unknown data", "ext4"}, ""},
+		{"blank, no filesystem's name", nothing, func(r *node.StageRequest) { r.Use.FSType = "../x" }, []string{`"../x" is not supported`}, ""},
+		{"blank, option not allowed", nothing, func(r *node.StageRequest) { r.MountOptions = []string{"errors=panic"} }, []string{"errors=panic", "not allowed for ext4"}, ""},
+		{"blank, option of ext4 for xfs", nothing, func(r *node.StageRequest) { r.Use.FSType, r.MountOptions = "xfs", []string{"data=journal"} }, []string{"data=journal", "xfs"}, ""},
 		{"swap", swap, func(*node.StageRequest) {}, []string{"swap"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

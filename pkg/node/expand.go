@@ -10,10 +10,10 @@ import (
 )
 
 // Expand makes what is on a volume fill it, after the volume itself was grown, and returns the size of
-// the volume in bytes. A volume that is no device has nothing to grow, and its size is that of the
-// filesystem that it is on.
+// the volume in bytes. A volume that is no device has nothing to grow, and its size is the one that is required: the controller
+// gave it that. Without one it is that of the filesystem that it is on.
 //
-// Kinds: NotFound when the volume is not at the path; OutOfRange when an image was not grown to the size
+// Kinds: NotFound when the volume is not at the path; Invalid when it is not there as the type that is named; OutOfRange when an image was not grown to the size
 // that is required, and Unavailable when a device was not (yet); those of filesystem.GrowMounted.
 func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes int64, err error) {
 	return change(ctx, s, "expand", request.Volume, func(ctx context.Context) (int64, error) {
@@ -21,12 +21,18 @@ func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes 
 		if err != nil {
 			return 0, err
 		}
+		if request.Type != "" && request.Type != at.staged.Type {
+			return 0, backends.Errorf(backends.Invalid, "it is to be expanded as access type %s, and is staged as %s: name that or none", request.Type, at.staged.Type)
+		}
 		return s.expand(ctx, at, request.Size)
 	})
 }
 
 func (s *Service) expand(ctx context.Context, at shown, size backends.CapacityRange) (sizeBytes int64, err error) {
 	source := at.staged.Source
+	if source.Kind != ledger.Device && size.RequiredBytes > 0 {
+		return size.RequiredBytes, nil
+	}
 	if source.Kind != ledger.Device {
 		measured, err := measure(ctx, at)
 		return measured.Bytes.Total, err

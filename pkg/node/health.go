@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -19,11 +21,14 @@ const (
 	reasonUnfinished = "StagingUnfinished"
 	reasonOther      = "OtherMount"
 	reasonDeviceGone = "DeviceGone"
+	reasonUnstaged   = "StagingFailed"
+	reasonHidden     = "PublishingFailed"
 )
 
 // Health tells what is wrong with a volume as it is staged and published on this node; nothing when all
 // is well. Of the paths, which may be empty, those at which the volume should be and is not are reported;
-// all those at which it is recorded are looked at. Kinds: NotFound when nothing is known of the volume here.
+// all those at which it is recorded are looked at. What could not be staged or published is reported with the cause, until it can, or is
+// taken back. Kinds: NotFound when nothing is known of the volume here.
 func (s *Service) Health(ctx context.Context, volume, publishPath, stagingPath string) ([]backends.HealthIssue, error) {
 	return look(ctx, s, "examine", volume, publishPath, func(ctx context.Context) ([]backends.HealthIssue, error) {
 		return s.examine(ctx, volume, publishPath, stagingPath)
@@ -31,11 +36,16 @@ func (s *Service) Health(ctx context.Context, volume, publishPath, stagingPath s
 }
 
 func (s *Service) examine(ctx context.Context, volume, publishPath, stagingPath string) ([]backends.HealthIssue, error) {
-	record := s.ledger.Get(volume)
-	if record.Empty() {
+	record, failed := s.ledger.Get(volume), s.failures.of(volume)
+	if record.Empty() && len(failed) == 0 {
 		return nil, backends.Errorf(backends.NotFound, "it is neither staged nor published on this node")
 	}
 	var found findings
+	for _, path := range slices.Sorted(maps.Keys(failed)) {
+		if _, ok := placeIn(record, path); !ok {
+			found.add(failed[path].Status, failed[path].Reason, failed[path].Message)
+		}
+	}
 	if record.Staged != nil {
 		found.examineStaging(ctx, *record.Staged)
 	}
@@ -43,7 +53,8 @@ func (s *Service) examine(ctx context.Context, volume, publishPath, stagingPath 
 		found.examine(ctx, p.Target, record.Staged, p.ReadOnly)
 	}
 	for _, path := range []string{stagingPath, publishPath} {
-		if _, ok := placeIn(record, path); path != "" && !ok {
+		_, told := failed[path]
+		if _, ok := placeIn(record, path); path != "" && !ok && !told {
 			found.add(backends.Inaccessible, reasonNotMounted, fmt.Sprintf("it is neither staged nor published at %s", path))
 		}
 	}

@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,12 +12,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
-// tooDeep nests directories deeper than a group can be given.
+// tooDeep nests directories deeper than they can be given to a group.
 func (w *world) tooDeep(path string) {
 	w.Helper()
 	dir, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	w.must(err)
-	for range 2050 {
+	for range 10_050 {
 		w.must(unix.Mkdirat(dir, "d", 0o700))
 		below, err := unix.Openat(dir, "d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		w.must(err)
@@ -24,6 +25,20 @@ func (w *world) tooDeep(path string) {
 		dir = below
 	}
 	w.must(unix.Close(dir))
+	w.Cleanup(func() { w.flatten(path) })
+}
+
+// flatten removes what tooDeep made: os.RemoveAll needs a descriptor for each level.
+func (w *world) flatten(path string) {
+	first, next := filepath.Join(path, "d"), filepath.Join(path, "next")
+	for {
+		err := os.Rename(filepath.Join(first, "d"), next)
+		w.must(os.Remove(first))
+		if err != nil {
+			return
+		}
+		w.must(os.Rename(next, first))
+	}
 }
 
 // visitor opens a directory when files are begun to be given to a group, and stays.

@@ -177,7 +177,11 @@ func TestExpandBlock(t *testing.T) {
 	w.stage(staging)
 	w.publish(publishing)
 	w.must(os.Truncate(image, 24<<20))
-	size, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: publishing.TargetPath, Size: backends.CapacityRange{RequiredBytes: 24 << 20}})
+	_, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: publishing.TargetPath, Type: backends.Mount})
+	w.want(err, backends.Invalid, "block")
+	size, err := w.service.Expand(w.context(), node.ExpandRequest{
+		Volume: "v", Path: publishing.TargetPath, Type: backends.Block, Size: backends.CapacityRange{RequiredBytes: 24 << 20},
+	})
 	if size != 24<<20 || err != nil {
 		t.Errorf("Expand() = %d, %v; want %d", size, err, 24<<20)
 	}
@@ -199,6 +203,10 @@ func TestExpandWhatHasNoDevice(t *testing.T) {
 	size, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath})
 	if size != 4<<20 || err != nil {
 		t.Errorf("Expand() = %d, %v; want the size of the filesystem", size, err)
+	}
+	size, err = w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath, Size: backends.CapacityRange{RequiredBytes: 1 << 20}})
+	if size != 1<<20 || err != nil {
+		t.Errorf("Expand() to a size = %d, %v; want that of the volume, %d", size, err, 1<<20)
 	}
 	w.unstage(staging)
 }
@@ -226,6 +234,49 @@ func TestExpandDeviceOfTheNode(t *testing.T) {
 	}
 	w.unstage(staging)
 	w.must(device.Detach(w.context(), image))
+	w.wantNothingLeft()
+}
+
+// What could not be staged has no record, and is reported with the cause until it is staged or given up (CSI, NodeGetVolumeHealth).
+func TestHealthOfWhatCouldNotBeMadeReady(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("v", 16)
+	staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+	w.must(os.Truncate(image, 8<<20))
+	health := func(reason, cause string) {
+		t.Helper()
+		issues, err := w.service.Health(w.context(), "v", publishing.TargetPath, staging.StagingPath)
+		w.must(err)
+		if reason == "" && len(issues) == 0 {
+			return
+		}
+		if len(issues) == 0 || issues[0].Status != backends.Inaccessible || issues[0].Reason != reason || !strings.Contains(issues[0].Message, cause) {
+			t.Errorf("issues are %+v, want %s that says %q", issues, reason, cause)
+		}
+	}
+	for range 2 {
+		if err := w.service.Stage(w.context(), staging); err == nil {
+			t.Fatal("a truncated image was staged")
+		}
+		health("StagingFailed", "8388608")
+	}
+	w.unstage(staging)
+	_, err := w.service.Health(w.context(), "v", "", staging.StagingPath)
+	w.want(err, backends.NotFound)
+
+	w.must(os.Truncate(image, 16<<20))
+	w.stage(staging)
+	w.must(os.MkdirAll(publishing.TargetPath, 0o700))
+	w.must(os.WriteFile(filepath.Join(publishing.TargetPath, "file"), nil, 0o600))
+	if err := w.service.Publish(w.context(), publishing); err == nil {
+		t.Fatal("published over a directory with files")
+	}
+	health("PublishingFailed", publishing.TargetPath)
+	w.must(os.RemoveAll(publishing.TargetPath))
+	w.publish(publishing)
+	health("", "")
+	w.unpublish(publishing)
+	w.unstage(staging)
 	w.wantNothingLeft()
 }
 

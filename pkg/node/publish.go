@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
@@ -49,10 +50,12 @@ func publishPhases() []phase[*publishing] {
 // Exists when it is published at the target in another way, or something else is mounted there; Busy while the files are
 // given to a group, which goes on in the background.
 func (s *Service) Publish(ctx context.Context, request PublishRequest) error {
-	return s.act(ctx, "publish", request.Volume, func(ctx context.Context) error {
+	err := s.act(ctx, "publish", request.Volume, func(ctx context.Context) error {
 		p := &publishing{service: s, request: request, record: s.ledger.Get(request.Volume)}
 		return p.staysPublished(ctx, runPhases(ctx, p, publishPhases()))
 	})
+	s.failures.note(attempt{request.Volume, filepath.Clean(request.TargetPath)}, reasonHidden, err)
+	return err
 }
 
 // check looks at the request alone.
@@ -75,7 +78,7 @@ func (p *publishing) check(context.Context) error {
 			return err
 		}
 	}
-	return mount.CheckOptions(r.MountOptions)
+	return mountoptions.Check(r.MountOptions)
 }
 
 // checkStaged sees to it that the volume is staged, and in a way that allows what is asked for.
@@ -111,7 +114,7 @@ func (p *publishing) checkStaged(ctx context.Context) error {
 // options of a filesystem the labels are known; the others were given when it was staged, and are not asked for again.
 func (p *publishing) checkOptions(staged ledger.Staging) error {
 	if staged.Source.Kind == ledger.Directory {
-		return onlyBindOptions(p.request.MountOptions)
+		return mountoptions.Directory{}.Check("", p.request.MountOptions)
 	}
 	if labels := mount.SecurityLabels(p.request.MountOptions); labels != "" && labels != staged.Labels {
 		return backends.Errorf(backends.InUse, "it is staged at %s with the SELinux labels %q: it cannot be published with %q", staged.Path, staged.Labels, labels)

@@ -2,20 +2,8 @@ package node
 
 import (
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/node/filesystem"
-	"github.com/stowage-csi/stowage/pkg/params"
+	"github.com/stowage-csi/stowage/pkg/classes"
 )
-
-// Settings are the StorageClass parameters that the node obeys, whatever the backend. They travel to
-// the node in the volume context.
-type Settings struct {
-	FSType string `param:"csi.storage.k8s.io/fstype" enum:"ext4|xfs|btrfs" doc:"Filesystem to make on a new volume, when the volume capability names none."`
-	filesystem.Geometry
-	// FSGroupChangePolicy stands in for the pod's field of that name, which CSI does not tell a driver.
-	FSGroupChangePolicy string `param:"fsGroupChangePolicy" enum:"Always|OnRootMismatch" default:"Always" doc:"With --delegate-fsgroup: apply the pod's fsGroup on each stage that did work, or only when the volume's root does not have it yet."`
-	// FSTrimInterval is 0 for never.
-	FSTrimInterval params.Duration `param:"fstrimInterval" min:"1h" max:"2160h" doc:"How often a mounted filesystem that is on a device of its own is trimmed (fstrim), so that thin storage gets back what was deleted: 24h, or 168h for a week; never without it. Raw block volumes and directories need none. An image with allocation full loses what was allocated beforehand."`
-}
 
 // StageRequest asks for a volume to be made ready on this node (CSI NodeStageVolume).
 type StageRequest struct {
@@ -23,7 +11,7 @@ type StageRequest struct {
 	StagingPath  string // an existing directory
 	Use          Use
 	Attributes   map[string]string // backends.Attachment.Attributes
-	Settings     Settings
+	Settings     classes.Settings
 	MountOptions []string
 	MountGroup   string // a group ID in decimal digits; empty for none
 	// TrustSamples lets a device be formatted that is so large that only known places and samples of it were read. Without
@@ -55,7 +43,8 @@ type Use struct {
 // ExpandRequest asks for what is on a volume to fill it (CSI NodeExpandVolume).
 type ExpandRequest struct {
 	Volume string
-	Path   string // where the volume is staged or published
+	Path   string              // where the volume is staged or published
+	Type   backends.AccessType // as what it is used; empty when the orchestrator does not say
 	Size   backends.CapacityRange
 }
 

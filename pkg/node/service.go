@@ -57,6 +57,7 @@ type Service struct {
 	trims     *trim.Schedule
 	now       func() time.Time
 	ledger    *ledger.Ledger
+	failures  failures
 	calls     *deadline.Calls // what was given up and still runs
 	works     *background.Works[filesystem.Found]
 	shown     *mount.Propagation // nil where everybody sees what is mounted

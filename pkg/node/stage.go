@@ -101,8 +101,9 @@ func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 		return st.staysStaged(err)
 	})
 	if why := cause.Load(); why != nil && *why != nil && !errors.Is(err, *why) {
-		return failed("stage", request.Volume, backends.Errorf(unfinished(kindOf(*why)), "%w; what it made is still being taken down", *why))
+		err = failed("stage", request.Volume, backends.Errorf(unfinished(kindOf(*why)), "%w; what it made is still being taken down", *why))
 	}
+	s.failures.note(attempt{request.Volume, filepath.Clean(request.StagingPath)}, reasonUnstaged, err)
 	return err
 }
 

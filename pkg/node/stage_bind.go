@@ -60,7 +60,9 @@ func (st *staging) mountExport(ctx context.Context) error {
 		return backends.Errorf(backends.Unknown, "the volume is not an export: %T", st.source)
 	}
 	options := append(append([]string{}, source.Options...), st.request.MountOptions...)
-	err := st.mount(ctx, mount.Filesystem{Type: source.FSType, Source: source.Source, Options: options, ReadOnly: st.want.ReadOnly})
+	err := st.mount(ctx, mount.Filesystem{
+		Type: source.FSType, Source: source.Source, Options: options, ReadOnly: st.want.ReadOnly, Export: true,
+	})
 	if backends.Is(err, backends.NotFound) {
 		// The backend knows the volume: it is the server that does not export it now.
 		return backends.Errorf(backends.Unavailable, "%w", err)

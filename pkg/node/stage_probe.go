@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
@@ -27,6 +28,11 @@ func (st *staging) probe(ctx context.Context) (err error) {
 	st.formatDue = st.found.Blank() || st.halfMade(asked)
 	if err := st.checkFound(); err != nil {
 		return err
+	}
+	if !st.present { // What is mounted already was allowed when it was.
+		if err := mountoptions.CheckFor(asked, st.request.MountOptions); err != nil {
+			return err
+		}
 	}
 	return st.checkLog(ctx)
 }

@@ -178,13 +178,17 @@ func (st *staging) mountOptions() []string {
 // equal UUID is mounted already cannot be asked without a race; and the kernel's refusal is an EINVAL like many
 // others. The check that is lost catches one filesystem that is seen through two devices. That is what the
 // identity of the device was proven for.
+//
+// What an ext4 says itself that the kernel is to do at an error may be a panic, and whoever wrote the device raw may have
+// written it.
 func (st *staging) neededOptions() []string {
 	var needs []string
 	readOnly := st.want.ReadOnly
 	switch st.want.Source.FSType {
 	case "ext4":
+		needs = []string{"errors=remount-ro"}
 		if readOnly {
-			needs = []string{"noload"}
+			needs = append(needs, "noload")
 		}
 	case "xfs":
 		needs = []string{"nouuid"}

@@ -3,16 +3,17 @@ package node
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
 	"github.com/stowage-csi/stowage/pkg/safepath"
-	"github.com/stowage-csi/stowage/pkg/secret"
 	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
@@ -44,7 +45,7 @@ func (st *staging) check(context.Context) error {
 		return err
 	}
 	r.StagingPath = path
-	if err := mount.CheckOptions(r.MountOptions); err != nil {
+	if err := mountoptions.Check(r.MountOptions); err != nil {
 		return err
 	}
 	if named, set := r.Use.FSType, r.Settings.FSType; named != "" && set != "" && named != set {
@@ -75,16 +76,35 @@ func (st *staging) find(ctx context.Context) (err error) {
 	if st.recipe, err = recipeFor(st.source, r); err != nil {
 		return err
 	}
-	if st.want.Source.Kind == ledger.Device {
-		return nil
+	if err := st.checkMountable(); err != nil || st.want.Source.Kind != ledger.Directory {
+		return err
 	}
-	if asked := st.askedFSType(); asked != "" && asked != st.want.Source.FSType {
-		return backends.Errorf(backends.Invalid, "filesystem %s is asked for, but the volume is a %s and no device that one could be made on: name none", asked, st.want.Source.Kind)
-	}
-	if st.want.Source.Kind == ledger.Directory {
-		return st.findDirectory(ctx)
+	return st.findDirectory(ctx)
+}
+
+// checkMountable refuses what the volume cannot be mounted as, before anything is made for it. The options of a device are checked
+// when it is probed, and known as which filesystem it is mounted.
+func (st *staging) checkMountable() error {
+	asked, options := st.askedFSType(), st.request.MountOptions
+	switch st.want.Source.Kind {
+	case ledger.Directory:
+		return mountoptions.Directory{}.Check(asked, options)
+	case ledger.Export:
+		return checkExport(asked, st.want.Source.FSType)
+	case ledger.Device:
+		if asked != "" && st.request.Use.Type == backends.Mount {
+			return mountoptions.CheckFilesystem(asked)
+		}
 	}
 	return nil
+}
+
+// checkExport refuses a filesystem that an export is not. A type such as nfs4 is also called by its family, nfs.
+func checkExport(asked, fsType string) error {
+	if asked == "" || asked == fsType || asked == strings.TrimRight(fsType, "0123456789") {
+		return nil
+	}
+	return backends.Errorf(backends.Invalid, "filesystem %q is asked for, but the volume is an export of the type %s: name that or none", asked, fsType)
 }
 
 // findDirectory looks at the directory that the backend names. Its root is known before it is mounted.
@@ -97,7 +117,7 @@ func (st *staging) findDirectory(ctx context.Context) error {
 		return backends.Errorf(backends.Unavailable, "the volume's directory %s is not there", st.want.Source.Path)
 	}
 	st.noteRoot(state)
-	return onlyBindOptions(st.request.MountOptions)
+	return nil
 }
 
 // askedFSType is the filesystem that was asked for; empty when any will do.
@@ -137,16 +157,6 @@ func lastIndex(list []string, value string) int {
 		}
 	}
 	return -1
-}
-
-// onlyBindOptions refuses mount options that a bind mount cannot have.
-func onlyBindOptions(options []string) error {
-	other := mount.FilesystemOptions(options)
-	if len(other) == 0 {
-		return nil
-	}
-	return backends.Errorf(backends.Invalid, "the volume is a directory and cannot be mounted with %s, which only a filesystem can: "+
-		"possible are ro, nosuid, nodev, noexec, nosymfollow, noatime, nodiratime, relatime, strictatime and their opposites", secret.Options(other))
 }
 
 // closeDevice lets go of the device. A loop device for a filesystem lives on in its mount, or ends here.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/safepath"
@@ -15,6 +16,7 @@ import (
 // Kinds: Invalid for a path that is not absolute or is neither directory nor file; InUse when something is
 // open on the target's mount, or data is in the target itself; Unavailable when the context ended.
 func (s *Service) Unpublish(ctx context.Context, volume, targetPath string) error {
+	s.failures.forget(attempt{volume, filepath.Clean(targetPath)})
 	return s.act(ctx, "unpublish", volume, func(ctx context.Context) error { return s.unpublish(ctx, volume, targetPath) })
 }
 

@@ -41,6 +41,7 @@ func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error
 	if err != nil {
 		return failed("unstage", volume, err)
 	}
+	s.failures.forget(attempt{volume, path})
 	if owner := s.ledger.Owner(path); owner != "" && owner != volume {
 		s.log.WarnContext(ctx, "not staged here: the path is in use by another volume", "volume", volume, "path", path, "owner", owner)
 		return nil

@@ -19,7 +19,7 @@ func sameVolume(found *backends.Volume, spec backends.Spec, source backends.Cont
 		return conflict("a volume of this name exists that was made from %s, not from %s: use another name",
 			describeSource(found.Source), describeSource(source))
 	case found.Fingerprint != "" && found.Fingerprint != spec.Fingerprint:
-		return conflict("a volume of this name exists that was made with other parameters or access types: use another name")
+		return conflict("a volume of this name exists that was made with other parameters, mutable parameters or access types: use another name")
 	case !reachable(found.Topology, spec.Topology):
 		return conflict("a volume of this name exists at %v, not at any of %v: use another name", found.Topology, spec.Topology.Requisite)
 	}
@@ -46,14 +46,18 @@ func reachable(places []backends.Topology, requirement backends.TopologyRequirem
 
 // sameSnapshot tells whether a snapshot is what the spec asks for. Kinds: Exists.
 func sameSnapshot(found *backends.Snapshot, spec backends.SnapshotSpec) error {
-	if found.Volume == spec.Volume {
-		return nil
+	switch {
+	case found.Volume != spec.Volume:
+		return backends.Errorf(backends.Exists, "a snapshot named %q exists of volume %s, not of %s: use another name",
+			spec.Name, found.Volume, spec.Volume)
+	case !reachable(found.Topology, spec.Topology):
+		return backends.Errorf(backends.Exists, "a snapshot named %q exists that is usable from %v, not from any of %v: use another name",
+			spec.Name, found.Topology, spec.Topology.Requisite)
 	}
-	return backends.Errorf(backends.Exists, "a snapshot named %q exists of volume %s, not of %s: use another name",
-		spec.Name, found.Volume, spec.Volume)
+	return nil
 }
 
-// sameGroup tells whether a group holds snapshots of the volumes that the spec names. Kinds: Exists.
+// sameGroup tells whether a group is what the spec asks for. Kinds: Exists.
 func sameGroup(found *backends.Group, spec backends.GroupSpec) error {
 	have := make([]string, len(found.Snapshots))
 	for i, snapshot := range found.Snapshots {
@@ -63,10 +67,18 @@ func sameGroup(found *backends.Group, spec backends.GroupSpec) error {
 	slices.Sort(have)
 	slices.Sort(want)
 	if slices.Equal(have, want) {
-		return nil
+		return sameParameters(found, spec)
 	}
 	return backends.Errorf(backends.Exists, "a group snapshot named %q exists of volumes %v, not of %v: use another name",
 		spec.Name, have, want)
+}
+
+// sameParameters tells whether a group was made with the spec's parameters. Kinds: Exists.
+func sameParameters(found *backends.Group, spec backends.GroupSpec) error {
+	if found.Fingerprint == "" || found.Fingerprint == spec.Fingerprint {
+		return nil
+	}
+	return backends.Errorf(backends.Exists, "a group snapshot named %q exists that was made with other parameters: use another name", spec.Name)
 }
 
 // gone reports a name that was taken a moment ago and is free now.

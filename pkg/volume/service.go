@@ -104,3 +104,11 @@ func (s *Service) Health(ctx context.Context, handle string) ([]backends.HealthI
 		return s.features.Health.Health(ctx, handle)
 	})
 }
+
+// Machine tells what is true of a node's machine. Kinds: as backends.MachineReporter; Unsupported.
+func (s *Service) Machine(ctx context.Context, query backends.MachineQuery) (backends.Machine, error) {
+	if s.features.Machines == nil {
+		return backends.Machine{}, unsupported("tell the state of machines")
+	}
+	return observed(ctx, s, "machine", "", func(ctx context.Context) (backends.Machine, error) { return s.features.Machines.Machine(ctx, query) })
+}

@@ -41,13 +41,26 @@ func (s *Service) GetSnapshot(ctx context.Context, handle string) (*backends.Sna
 	})
 }
 
-// DeleteSnapshot removes a snapshot; one that is gone is deleted. Kinds: InUse; Unsupported.
+// DeleteSnapshot removes a snapshot; one that is gone is deleted. Kinds: InUse; Invalid for a member of a group, which goes with
+// its group only; Unsupported.
 func (s *Service) DeleteSnapshot(ctx context.Context, handle string) error {
 	if s.features.Snapshot == nil {
 		return unsupported("take snapshots")
 	}
 	err := s.run(ctx, "delete-snapshot", handle, func(ctx context.Context) error { return s.features.Snapshot.DeleteSnapshot(ctx, handle) })
+	if backends.Is(err, backends.InUse) {
+		return s.ofGroup(ctx, handle, err)
+	}
 	return unlessGone(err)
+}
+
+// ofGroup makes the failure to delete a snapshot Invalid, if it belongs to a group.
+func (s *Service) ofGroup(ctx context.Context, handle string, why error) error {
+	found, err := s.GetSnapshot(ctx, handle)
+	if err != nil || found.Group == "" {
+		return why
+	}
+	return backends.Errorf(backends.Invalid, "%w", why)
 }
 
 // CreateGroup takes snapshots of several volumes at one instant, or finds those that an earlier call
@@ -76,7 +89,7 @@ func (s *Service) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*ba
 	return found, sameGroup(found, spec)
 }
 
-// GetGroup returns a group, which must consist of the named snapshots when any are named. Kinds:
+// GetGroup returns a group, which must consist of the named snapshots. Kinds:
 // NotFound; Invalid when the names do not fit; Unsupported.
 func (s *Service) GetGroup(ctx context.Context, handle string, snapshots []string) (*backends.Group, error) {
 	if s.features.Group == nil {
@@ -105,7 +118,7 @@ func (s *Service) DeleteGroup(ctx context.Context, handle string, snapshots []st
 // of a plugin that can tell. Kinds: Invalid.
 func members(group *backends.Group, handles []string) error {
 	if len(handles) == 0 {
-		return nil
+		return backends.Errorf(backends.Invalid, "snapshot_ids is empty: name all snapshots of group snapshot %q", group.Handle)
 	}
 	have := make(map[string]bool, len(group.Snapshots))
 	for _, snapshot := range group.Snapshots {

@@ -151,7 +151,11 @@ func (w *world) undo(t *testing.T, request, response proto.Message) {
 		_, err = w.controller.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{SnapshotId: made.GetSnapshot().GetSnapshotId()})
 	case *csi.CreateVolumeGroupSnapshotRequest:
 		made := convert[csi.CreateVolumeGroupSnapshotResponse](t, response)
-		_, err = w.groups.DeleteVolumeGroupSnapshot(t.Context(), &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: made.GetGroupSnapshot().GetGroupSnapshotId()})
+		request := &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: made.GetGroupSnapshot().GetGroupSnapshotId()}
+		for _, member := range made.GetGroupSnapshot().GetSnapshots() {
+			request.SnapshotIds = append(request.SnapshotIds, member.GetSnapshotId())
+		}
+		_, err = w.groups.DeleteVolumeGroupSnapshot(t.Context(), request)
 	case *csi.NodePublishVolumeRequest:
 		if r.GetTargetPath() != w.target {
 			_, err = w.node.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: r.GetVolumeId(), TargetPath: r.GetTargetPath()})

@@ -28,8 +28,10 @@ type Options struct {
 	Topology   backends.Topology
 	// DelegateFSGroup is --delegate-fsgroup.
 	DelegateFSGroup bool
-	Log             io.Writer  // default: nowhere
-	Level           slog.Level // of Log
+	// SocketDir is where the socket is made; default: a directory of the test.
+	SocketDir string
+	Log       io.Writer  // default: nowhere
+	Level     slog.Level // of Log
 }
 
 // Driver is a driver that serves.
@@ -108,7 +110,10 @@ func (d *Driver) serve(ctx context.Context, t testing.TB, definition backends.De
 		t.Fatal(err)
 	}
 	// A test's own directory can be too long for a socket's path.
-	d.Endpoint = "unix://" + filepath.Join(shortDir(t), "csi.sock")
+	if options.SocketDir == "" {
+		options.SocketDir = shortDir(t)
+	}
+	d.Endpoint = "unix://" + filepath.Join(options.SocketDir, "csi.sock")
 	listener, err := driver.Listen(ctx, d.Endpoint)
 	if err != nil {
 		t.Fatal(err)

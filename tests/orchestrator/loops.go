@@ -61,14 +61,24 @@ func readLoop(backingFile string) (loop, error) {
 	return l, nil
 }
 
-// detach frees a loop device. It fails with ENXIO when it was free already.
+// detach frees the loop device, unless it holds another file by now: a mount that was taken down may have freed it, and who
+// attaches a file next is given its number. While it is open it keeps what it holds.
 func (l loop) detach() error {
 	device, err := os.OpenFile("/dev/"+l.name, os.O_RDWR, 0)
+	if errors.Is(err, unix.ENXIO) {
+		return nil // it is being freed
+	}
 	if err != nil {
 		return err
 	}
-	if _, err := unix.IoctlRetInt(int(device.Fd()), unix.LOOP_CLR_FD); err != nil && !errors.Is(err, unix.ENXIO) {
+	if now, err := readLoop(filepath.Join("/sys/block", l.name, "loop/backing_file")); err != nil || now.file() != l.file() {
+		return device.Close()
+	}
+	if err := unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0); err != nil && !errors.Is(err, unix.ENXIO) {
 		return errors.Join(fmt.Errorf("detach %s: %w", l.name, err), device.Close())
 	}
 	return device.Close()
 }
+
+// file is the path of the file, also of one that has no name any more.
+func (l loop) file() string { return strings.TrimSuffix(l.backing, " (deleted)") }

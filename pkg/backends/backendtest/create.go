@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -40,6 +41,9 @@ func (w *world) meets(v *backends.Volume, spec backends.Spec) {
 	w.Helper()
 	if v.Name != spec.Name || v.Fingerprint != spec.Fingerprint {
 		w.Errorf("the volume has the name %q and the fingerprint %q, want %q and %q", v.Name, v.Fingerprint, spec.Name, spec.Fingerprint)
+	}
+	if !maps.Equal(v.Settings, spec.Settings) {
+		w.Errorf("the volume has the settings %v, want %v", v.Settings, spec.Settings)
 	}
 	if v.CapacityBytes <= 0 || !spec.Capacity.Contains(v.CapacityBytes) {
 		w.Errorf("the volume has %d bytes, want %s", v.CapacityBytes, spec.Capacity)
@@ -132,8 +136,28 @@ func impossibleAccess(w *world) {
 	spec.Access.Modes = []backends.AccessMode{"NO_NODE_WRITER"}
 	_, err = w.c.Create(w.ctx(), spec)
 	w.fails("a volume in an access mode that does not exist", err, backends.Invalid)
+	for _, m := range impossibleMountings() {
+		spec = w.spec("one")
+		spec.Access.Types, spec.Access.Mountings = []backends.AccessType{backends.Mount}, []backends.Mounting{m}
+		_, err = w.c.Create(w.ctx(), spec)
+		w.fails(fmt.Sprintf("a volume that is to be mounted as %+v", m), err, backends.Invalid)
+	}
 	_, err = w.c.Find(w.ctx(), w.spec("one"))
 	w.fails("finding it then", err, backends.NotFound)
+	v, err := w.c.Create(w.ctx(), w.spec("one"))
+	w.must("Create", err)
+	for _, m := range impossibleMountings() {
+		w.fails(fmt.Sprintf("its use, mounted as %+v", m), v.Access.Check(backends.Access{Mountings: []backends.Mounting{m}}), backends.Invalid)
+	}
+	w.must("Check of its use, mounted without a word", v.Access.Check(backends.Access{Mountings: []backends.Mounting{{}}}))
+}
+
+// impossibleMountings are of no volume: filesystems that no node has, and options that would mount something else.
+func impossibleMountings() []backends.Mounting {
+	return []backends.Mounting{
+		{Filesystem: "ntfs"}, {Filesystem: "../x"}, {Filesystem: "ext4\x00"},
+		{Options: []string{"bind"}}, {Options: []string{"ro,rw"}}, {Options: []string{"logdev=/dev/sda"}}, {Options: []string{"addr=192.0.2.1"}},
+	}
 }
 
 // returnedIsACopy scribbles over what was returned and looks whether the backend was hit.
@@ -153,6 +177,9 @@ func returnedIsACopy(w *world) {
 func scribble(v *backends.Volume) {
 	for key := range v.Attributes {
 		v.Attributes[key] = "scribbled"
+	}
+	for key := range v.Settings {
+		v.Settings[key] = "scribbled"
 	}
 	for _, place := range v.Topology {
 		for key := range place {

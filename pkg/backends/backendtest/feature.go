@@ -70,8 +70,11 @@ func (w *world) works(v *backends.Volume) map[string]func() error {
 			spec.Capacity = grown
 			return second(f.Clone.Clone(ctx, spec, v.Handle))
 		},
-		"modify":   func() error { return f.Modify.Modify(ctx, v.Handle, w.h.Definition.NewMutable()) },
-		"list":     func() error { return third(f.List.List(ctx, backends.Page{})) },
+		"modify": func() error { return f.Modify.Modify(ctx, v.Handle, w.h.Definition.NewMutable()) },
+		"list":   func() error { return third(f.List.List(ctx, backends.Page{})) },
+		"machines": func() error {
+			return second(f.Machines.Machine(ctx, backends.MachineQuery{Node: w.node()}))
+		},
 		"capacity": func() error { return second(f.Capacity.Capacity(ctx, w.capacityQuery())) },
 		"health": func() error {
 			if _, err := f.Health.Health(ctx, v.Handle); err != nil {

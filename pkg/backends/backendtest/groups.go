@@ -22,6 +22,7 @@ func groups(h Harness, f backends.Features) []group {
 		{"Handles", handleChecks()},
 		{"Delete", deleteChecks()},
 		{"Node", nodeChecks(f)},
+		{"Mode", modeChecks()},
 	}
 	add := func(offered bool, name string, checks ...[]check) {
 		if offered {

@@ -13,7 +13,7 @@ func (w *world) snapshotSpec(name, volume string) backends.SnapshotSpec {
 }
 
 func (w *world) groupSpec(name string, volumes ...string) backends.GroupSpec {
-	return backends.GroupSpec{Name: name, Volumes: volumes, Parameters: w.h.SnapshotParameters}
+	return backends.GroupSpec{Name: name, Volumes: volumes, Parameters: w.h.SnapshotParameters, Fingerprint: "of " + name}
 }
 
 // snapshot takes a snapshot and waits until it is ready.

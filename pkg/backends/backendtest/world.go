@@ -54,6 +54,7 @@ func (w *world) ctx() context.Context {
 func (w *world) spec(name string) backends.Spec {
 	spec := w.h.Spec(name)
 	spec.Name, spec.Fingerprint = name, canary+" of "+name
+	spec.Settings = map[string]string{"fsGroupChangePolicy": "OnRootMismatch", "csi.storage.k8s.io/fstype": "of " + name}
 	return spec
 }
 

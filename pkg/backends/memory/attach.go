@@ -27,7 +27,7 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (m
 	if err := v.whole(request.Handle); err != nil {
 		return nil, err
 	}
-	if err := everyAccess().Check(request.Access); err != nil {
+	if err := everyAccess().OfRaw(v.raw).Check(request.Access); err != nil {
 		return nil, err
 	}
 	if request.Node == "" || !slices.Contains(b.nodes, request.Node) {
@@ -36,8 +36,8 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (m
 	want := attachment{request.ReadOnly, slices.Clone(request.Access.Modes)}
 	if have, ok := v.attached[request.Node]; !ok {
 		err = b.attach(v, request.Node, want)
-	} else if have.readOnly != want.readOnly {
-		err = backends.Errorf(backends.Exists, "volume %q is attached to node %q with read-only %t: detach it first", v.handle, request.Node, have.readOnly)
+	} else if have.readOnly != want.readOnly || !slices.Equal(have.modes, want.modes) {
+		err = backends.Errorf(backends.Exists, "volume %q is attached to node %q with read-only %t in the modes %v: detach it first", v.handle, request.Node, have.readOnly, have.modes)
 	}
 	if err != nil {
 		return nil, err

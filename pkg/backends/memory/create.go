@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"maps"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -43,15 +44,18 @@ func (b *backend) plan(ctx context.Context, spec backends.Spec, source func() (o
 
 // design checks the spec and decides everything about the volume.
 func (b *backend) design(spec backends.Spec, from origin) (*volume, error) {
-	parameters, err := parametersOf(spec.Parameters)
+	parameters, err := backends.Given[Parameters](spec.Parameters)
 	if err != nil {
 		return nil, err
 	}
-	mutable, err := mutableOf(spec.Mutable)
+	mutable, err := backends.Given[Mutable](spec.Mutable)
 	if err != nil {
 		return nil, err
 	}
 	if err := everyAccess().Check(spec.Access); err != nil {
+		return nil, err
+	}
+	if err := spec.CheckMode(from.raw); err != nil {
 		return nil, err
 	}
 	if !spec.Topology.Allows(b.zone) {
@@ -62,8 +66,8 @@ func (b *backend) design(spec backends.Spec, from origin) (*volume, error) {
 		return nil, err
 	}
 	v := &volume{
-		handle: b.volumes.newHandle(), name: spec.Name, fingerprint: spec.Fingerprint, tier: parameters.Tier,
-		size: size, source: from.content, attached: map[string]attachment{},
+		handle: b.volumes.newHandle(), name: spec.Name, fingerprint: spec.Fingerprint, tier: parameters.Tier, settings: maps.Clone(spec.Settings),
+		size: size, raw: spec.Raw(), source: from.content, attached: map[string]attachment{},
 	}
 	mutable.apply(v)
 	return v, nil

@@ -41,7 +41,7 @@ func (b *backend) Modify(ctx context.Context, handle string, mutable any) error 
 	if err != nil {
 		return err
 	}
-	m, err := mutableOf(mutable)
+	m, err := backends.Given[Mutable](mutable)
 	if err != nil {
 		return err
 	}

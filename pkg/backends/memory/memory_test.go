@@ -76,11 +76,8 @@ func TestParametersAreDecoded(t *testing.T) {
 func TestValuesOfAnotherTypeAreInvalid(t *testing.T) {
 	b := opened(t, 1<<30)
 	for name, change := range map[string]func(*backends.Spec){
-		"no parameters":          func(s *backends.Spec) { s.Parameters = nil },
-		"nil parameters":         func(s *backends.Spec) { s.Parameters = (*Parameters)(nil) },
-		"another type":           func(s *backends.Spec) { s.Parameters = &Config{} },
-		"another mutable":        func(s *backends.Spec) { s.Mutable = &Parameters{} },
-		"a nil mutable, by type": func(s *backends.Spec) { s.Mutable = (*Mutable)(nil) },
+		"another type":    func(s *backends.Spec) { s.Parameters = &Config{} },
+		"another mutable": func(s *backends.Spec) { s.Mutable = &Parameters{} },
 	} {
 		spec := small(name)
 		change(&spec)
@@ -205,6 +202,20 @@ func TestAttachToSeveralNodes(t *testing.T) {
 			t.Errorf("attached as %v and as %v: %v, want success: %t", row.first, row.second, err, row.ok)
 		}
 	}
+}
+
+// TestAttachAgainInAnotherMode: the same node, and another use.
+func TestAttachAgainInAnotherMode(t *testing.T) {
+	b := opened(t, 1<<30)
+	request := backends.AttachRequest{Handle: created(t, b, "v"), Node: "b", Access: backends.Access{Modes: []backends.AccessMode{backends.MultiNodeMultiWriter}}}
+	for range 2 {
+		if _, err := b.Attach(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request.Access.Modes = []backends.AccessMode{backends.SingleNodeWriter}
+	_, err := b.Attach(t.Context(), request)
+	wants(t, "Attach in another mode", err, backends.Exists)
 }
 
 // TestAControllerOnlyProcessHasNoNode keeps an empty node ID from being a node.

@@ -22,6 +22,13 @@ func (b *backend) Source(ctx context.Context, attachment backends.Attachment) (b
 	if err := b.files.check(v.handle); err != nil {
 		return nil, err
 	}
+	want := backends.Access{}
+	if attachment.Type != "" {
+		want.Types = []backends.AccessType{attachment.Type}
+	}
+	if err := everyAccess().OfRaw(v.raw).Check(want); err != nil {
+		return nil, err
+	}
 	var source backends.Source
 	switch attachment.Type {
 	case backends.Mount:

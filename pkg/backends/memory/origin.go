@@ -8,6 +8,7 @@ type origin struct {
 	handle           string // of the volume or snapshot; empty for nothing
 	preferred, least int64  // sizes in bytes of a volume with these contents
 	hold             *hold
+	raw              bool // made as a raw device
 }
 
 func nothing() (origin, error) {
@@ -19,7 +20,7 @@ func (b *backend) volumeOrigin(handle string) (origin, error) {
 	if err != nil {
 		return origin{}, err
 	}
-	return origin{backends.ContentSource{Volume: handle}, handle, v.size, v.size, &v.hold}, nil
+	return origin{backends.ContentSource{Volume: handle}, handle, v.size, v.size, &v.hold, v.raw}, nil
 }
 
 func (b *backend) snapshotOrigin(handle string) (origin, error) {
@@ -27,7 +28,7 @@ func (b *backend) snapshotOrigin(handle string) (origin, error) {
 	if err != nil {
 		return origin{}, err
 	}
-	return origin{backends.ContentSource{Snapshot: handle}, handle, s.size, s.size, &s.hold}, s.whole(handle)
+	return origin{backends.ContentSource{Snapshot: handle}, handle, s.size, s.size, &s.hold, s.raw}, s.whole(handle)
 }
 
 // still returns the volume if its data does not change while it is copied. A copy takes time: made while

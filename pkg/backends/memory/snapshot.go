@@ -14,6 +14,7 @@ type snapshot struct {
 	name           string // empty in a group
 	group          string // the group's handle
 	size           int64  // bytes
+	raw            bool   // made as a raw device
 	createdAt      time.Time
 }
 
@@ -64,7 +65,7 @@ func (b *backend) beginSnapshot(v *volume, group string) (*snapshot, error) {
 	b.used += v.size
 	v.readers++
 	now := time.Now().UTC().Round(0)
-	return &snapshot{handle: b.snapshots.newHandle(), volume: v.handle, group: group, size: v.size, createdAt: now}, nil
+	return &snapshot{handle: b.snapshots.newHandle(), volume: v.handle, group: group, size: v.size, raw: v.raw, createdAt: now}, nil
 }
 
 // finishSnapshot records the snapshot, or gives back what beginSnapshot took, and passes err on.

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 type table[T any] struct {
 	kind  string
 	rows  map[string]row[T] // by handle
+	order []row[T]          // those rows, by number
 	names map[string]string // name to handle, from before the row is there
 	last  int64
 	// epoch tells this table's tokens from those of another table or process.
@@ -48,9 +50,14 @@ func (t *table[T]) free(name string) error {
 func (t *table[T]) add(handle string, value T) {
 	t.last++
 	t.rows[handle] = row[T]{t.last, value}
+	t.order = append(t.order, t.rows[handle])
 }
 
 func (t *table[T]) remove(handle, name string) {
+	if r, ok := t.rows[handle]; ok {
+		at := t.beyond(r.number)
+		t.order = slices.Delete(t.order, at-1, at)
+	}
 	delete(t.rows, handle)
 	delete(t.names, name)
 }
@@ -78,8 +85,8 @@ func (t *table[T]) list(page backends.Page, keep func(T) bool) (values []T, next
 	if err != nil {
 		return nil, "", err
 	}
-	for _, r := range t.sorted() {
-		if r.number <= after || !keep(r.value) {
+	for _, r := range t.order[t.beyond(after):] {
+		if !keep(r.value) {
 			continue
 		}
 		if page.Limit > 0 && len(values) == page.Limit {
@@ -90,13 +97,10 @@ func (t *table[T]) list(page backends.Page, keep func(T) bool) (values []T, next
 	return values, "", nil
 }
 
-func (t *table[T]) sorted() []row[T] {
-	rows := make([]row[T], 0, len(t.rows))
-	for _, r := range t.rows {
-		rows = append(rows, r)
-	}
-	slices.SortFunc(rows, func(a, b row[T]) int { return int(a.number - b.number) })
-	return rows
+// beyond is the place in the order of the first row with a higher number.
+func (t *table[T]) beyond(number int64) int {
+	at, _ := slices.BinarySearchFunc(t.order, number+1, func(r row[T], n int64) int { return cmp.Compare(r.number, n) })
+	return at
 }
 
 func (t *table[T]) token(number int64) string { return fmt.Sprintf("%s-%d", t.epoch, number) }

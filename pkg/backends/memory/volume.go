@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
 // Sizes in bytes.
@@ -35,7 +36,9 @@ type volume struct {
 	hold
 	handle, name, fingerprint, tier string
 
+	settings     map[string]string
 	size         int64 // bytes
+	raw          bool  // made as a raw device
 	source       backends.ContentSource
 	readAheadKiB int
 	attached     map[string]attachment // by node
@@ -132,10 +135,11 @@ func (b *backend) describe(v *volume) *backends.Volume {
 		CapacityBytes:  v.size,
 		Fingerprint:    v.fingerprint,
 		Source:         v.source,
-		Access:         everyAccess(),
+		Access:         everyAccess().OfRaw(v.raw),
 		Topology:       []backends.Topology{maps.Clone(b.zone)},
 		PublishedNodes: slices.Sorted(maps.Keys(v.attached)),
 		Attributes:     map[string]string{"tier": v.tier},
+		Settings:       maps.Clone(v.settings),
 	}
 }
 
@@ -144,5 +148,6 @@ func everyAccess() backends.Access {
 		Types: []backends.AccessType{backends.Mount, backends.Block},
 		Modes: append(backends.SingleNodeModes(),
 			backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter),
+		Mountable: mountoptions.Directory{},
 	}
 }

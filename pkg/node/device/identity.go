@@ -91,3 +91,17 @@ func listed(ids []identifier) string {
 	}
 	return strings.Join(texts, ", ")
 }
+
+// Identifiers returns what the block device of a number reports of itself, each as "attribute=value".
+// Kinds: Unavailable when one that is there cannot be read.
+func Identifiers(major, minor uint32) ([]string, error) {
+	ids, err := identifiers(sysfsDir(major, minor))
+	if err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "reading the identity of device %d:%d: %w", major, minor, err)
+	}
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.attribute + "=" + id.value
+	}
+	return texts, nil
+}

@@ -3,6 +3,7 @@ package filesystem
 import (
 	"testing"
 
+	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
@@ -10,7 +11,7 @@ import (
 // check and grow it in vain.
 func TestClustersNeedNoGrow(t *testing.T) {
 	needTools(t, "ext4")
-	for name, g := range map[string]Geometry{
+	for name, g := range map[string]classes.Geometry{
 		"default clusters": {BigAlloc: true},
 		"64 KiB clusters":  {BlockSize: 4096, BigAlloc: true, ClusterSize: 64 << 10},
 		"1 MiB clusters":   {BlockSize: 4096, BigAlloc: true, ClusterSize: 1 << 20},

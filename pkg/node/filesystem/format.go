@@ -10,16 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/classes"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
 // Request says what Format is to make, and where.
 type Request struct {
-	Path     string   // the device node
-	Held     *os.File // the device itself, open for writing: the one that was proven
-	FSType   string   // one of Types
-	Volume   string   // the handle of the volume that the device is
-	Geometry Geometry // how it is laid out
+	Path     string           // the device node
+	Held     *os.File         // the device itself, open for writing: the one that was proven
+	FSType   string           // one of Types
+	Volume   string           // the handle of the volume that the device is
+	Geometry classes.Geometry // how it is laid out
 	// Whole wants every byte of the device read before it counts as blank. Of an image all that its file holds is read in any case.
 	Whole bool
 }
@@ -28,31 +30,29 @@ type Request struct {
 func (r Request) mark() Mark { return Mark{r.Volume, r.FSType} }
 
 // Types are the filesystems that Format makes; the first is the default.
-func Types() []string { return []string{"ext4", "xfs", "btrfs"} }
+func Types() []string { return mountoptions.Filesystems() }
 
 // maker is what is special about making one type.
 type maker struct {
-	pkg       string // the Debian package of its tools
-	tools     []string
-	leastSize int64 // bytes; below that mkfs refuses, or the filesystem has no journal
-	args      []string
-	force     string
+	pkg   string // the Debian package of its tools
+	tools []string
+	args  []string
+	force string
 }
 
 // makerOf returns how the type is made.
 func makerOf(fsType string) (maker, bool) {
-	const mib = 1 << 20
 	switch fsType {
 	case "ext4":
 		// No blocks are reserved for root: a volume's user is seldom root, and must get what was asked for.
 		// The inode tables are cleared by the kernel after the mount; the journal is cleared at once, for
 		// old blocks in it could be replayed.
-		return maker{"e2fsprogs", []string{"mkfs.ext4", "e2fsck", "resize2fs"}, 2 * mib,
+		return maker{"e2fsprogs", []string{"mkfs.ext4", "e2fsck", "resize2fs"},
 			[]string{"-q", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=0,nodiscard"}, "-F"}, true
 	case "xfs":
-		return maker{"xfsprogs", []string{"mkfs.xfs"}, 300 * mib, []string{"-q", "-K"}, "-f"}, true
+		return maker{"xfsprogs", []string{"mkfs.xfs"}, []string{"-q", "-K"}, "-f"}, true
 	case "btrfs":
-		return maker{"btrfs-progs", []string{"mkfs.btrfs"}, 109 * mib, []string{"-q", "-K"}, "-f"}, true
+		return maker{"btrfs-progs", []string{"mkfs.btrfs"}, []string{"-q", "-K"}, "-f"}, true
 	}
 	return maker{}, false
 }
@@ -85,8 +85,8 @@ func (r Request) proof(size int64, n *turn) reading {
 }
 
 // Format makes a filesystem on a device that it first proves to be blank itself, however long it takes to read it, and returns
-// what is on the device then, also when that is why it is not formatted. Its Mark is on the device meanwhile: what a call that was cut short left is formatted again,
-// or when it was finished only lacks that the mark is taken away.
+// what is on the device then, also when that is why it is not formatted. Its Mark is on the device meanwhile: what a call that was
+// cut short left is formatted again.
 //
 // Kinds: InUse when the device holds something, naming it; Invalid for a type that is not one of Types or
 // a Geometry that it cannot have; OutOfRange for a device that is too small; Unsupported when mkfs is not
@@ -107,8 +107,8 @@ func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	if size < m.leastSize {
-		return Found{}, backends.Errorf(backends.OutOfRange, "%s has %d bytes: filesystem %s needs at least %d", req.Path, size, req.FSType, m.leastSize)
+	if least := classes.Least(req.FSType); size < least {
+		return Found{}, backends.Errorf(backends.OutOfRange, "%s has %d bytes: filesystem %s needs at least %d", req.Path, size, req.FSType, least)
 	}
 	if locked.turn, err = t.take(ctx, req.Path); err != nil {
 		return Found{}, err
@@ -118,15 +118,11 @@ func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	force, finished, err := req.mayFormat(found)
-	switch {
-	case err != nil:
+	force, err := req.mayFormat(found)
+	if err != nil {
 		return found, err
-	case finished:
-		found.Mark = Mark{}
-		return found, eraseMark(ctx, req.Held, size)
 	}
-	args := slices.Concat(m.args, req.Geometry.options(req.FSType))
+	args := slices.Concat(m.args, optionsOf(req.Geometry, req.FSType))
 	if force {
 		args = append(args, m.force)
 	}
@@ -161,23 +157,17 @@ func (r Request) size(node *lockedDevice) (int64, error) {
 	return device.SizeOf(r.Held)
 }
 
-// mayFormat decides whether mkfs may run over what was found, and whether it must be forced; finished
-// says that an earlier run came to its end and there is nothing left to do. What looks finished and was never mounted is
-// made again: mkfs.xfs ends in that way also when a write failed on the way. mkfs.btrfs does not.
-func (r Request) mayFormat(found Found) (force, finished bool, err error) {
+// mayFormat decides whether mkfs may run over what was found, and whether it must be forced. What looks finished and was never
+// mounted is made again: mkfs.xfs ends in that way also when a write failed on the way.
+func (r Request) mayFormat(found Found) (force bool, err error) {
 	if found.Blank() {
-		return false, false, nil
+		return false, nil
 	}
-	if found.Mark == r.mark() {
-		same := found.Type == r.FSType || isExt(found.Type) && isExt(r.FSType)
-		switch {
-		case found.Type == UnknownData, same && (found.Incomplete || found.Unused):
-			return true, false, nil
-		case found.Type == r.FSType:
-			return false, true, nil
-		}
+	same := found.Type == r.FSType || isExt(found.Type) && isExt(r.FSType)
+	if found.Mark == r.mark() && (found.Type == UnknownData || same) {
+		return true, nil
 	}
-	return false, false, backends.Errorf(backends.InUse, "%s holds %s: it is not formatted as %s, which is done to a blank device only", r.Path, found, r.FSType)
+	return false, backends.Errorf(backends.InUse, "%s holds %s: it is not formatted as %s, which is done to a blank device only", r.Path, found, r.FSType)
 }
 
 // mkfs notes on the device what it does, runs the tool and looks at what it made.

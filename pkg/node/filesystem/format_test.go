@@ -12,14 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
-
-// leastSizes are images that each type fits into, in bytes.
-func leastSize(fsType string) int64 {
-	m, _ := makerOf(fsType)
-	return m.leastSize
-}
 
 func format(t *testing.T, d *device.Device, fsType string) {
 	t.Helper()
@@ -31,10 +26,10 @@ func format(t *testing.T, d *device.Device, fsType string) {
 
 // request asks for a filesystem on the device of volume v.
 func request(d *device.Device, fsType string) Request {
-	return laidOut(d, fsType, Geometry{})
+	return laidOut(d, fsType, classes.Geometry{})
 }
 
-func laidOut(d *device.Device, fsType string, g Geometry) Request {
+func laidOut(d *device.Device, fsType string, g classes.Geometry) Request {
 	return Request{Path: d.Path, Held: d.File, FSType: fsType, Volume: "v", Geometry: g}
 }
 
@@ -49,7 +44,7 @@ func (m Mark) on(t *testing.T, d *device.Device) {
 func TestFormat(t *testing.T) {
 	for _, fsType := range Types() {
 		t.Run(fsType, func(t *testing.T) {
-			d := attach(t, image(t, leastSize(fsType)))
+			d := attach(t, image(t, classes.Least(fsType)))
 			format(t, d, fsType)
 			found := probe(t, d.File)
 			if found.Type != fsType || found.UUID == "" || found.Incomplete || found.Dirty {
@@ -93,7 +88,7 @@ func TestFormatRefuses(t *testing.T) {
 		want backends.Kind
 	}{
 		"unknown type": {request(d, "ext3"), backends.Invalid},
-		"no geometry":  {laidOut(d, "btrfs", Geometry{BlockSize: 4096}), backends.Invalid},
+		"no geometry":  {laidOut(d, "btrfs", classes.Geometry{BlockSize: 4096}), backends.Invalid},
 		"too small":    {request(small, "ext4"), backends.OutOfRange},
 		"another node": {Request{Path: other.Path, Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
 		"no node":      {Request{Path: "/dev/none-such", Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
@@ -104,7 +99,7 @@ func TestFormatRefuses(t *testing.T) {
 			wantKind(t, err, test.want)
 		})
 	}
-	_, err := NewTools(1).Format(t.Context(), laidOut(other, "ext4", Geometry{Inodes: 1 << 31}))
+	_, err := NewTools(1).Format(t.Context(), laidOut(other, "ext4", classes.Geometry{Inodes: 1 << 31}))
 	wantKind(t, err, backends.Unknown)
 	for _, d := range []*device.Device{d, small} {
 		if found := probe(t, d.File); !found.Blank() {

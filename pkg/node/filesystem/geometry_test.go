@@ -2,10 +2,9 @@ package filesystem
 
 import (
 	"encoding/binary"
-	"strings"
 	"testing"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/classes"
 )
 
 // superblock reads numbers of so many bytes from a filesystem's first superblock.
@@ -42,13 +41,13 @@ func TestGeometry(t *testing.T) {
 	for name, c := range map[string]struct {
 		fsType string
 		size   int64
-		g      Geometry
+		g      classes.Geometry
 		want   map[number]int64
 	}{
-		"ext4, blocks and inodes":  {"ext4", 16 * mib, Geometry{BlockSize: 4096, InodeSize: 512, Inodes: 1024}, map[number]int64{extBlock: 2, extInode: 512, extInodes: 1024}},
-		"ext4, bytes for an inode": {"ext4", 16 * mib, Geometry{BytesPerInode: 65536}, map[number]int64{extInodes: 256}},
-		"ext4, clusters":           {"ext4", 64 * mib, Geometry{BlockSize: 4096, BigAlloc: true, ClusterSize: 16384}, map[number]int64{extBlock: 2, extCluster: 4}},
-		"xfs":                      {"xfs", 300 * mib, Geometry{BlockSize: 2048, InodeSize: 1024}, map[number]int64{xfsBlock: 2048, xfsInode: 1024}},
+		"ext4, blocks and inodes":  {"ext4", 16 * mib, classes.Geometry{BlockSize: 4096, InodeSize: 512, Inodes: 1024}, map[number]int64{extBlock: 2, extInode: 512, extInodes: 1024}},
+		"ext4, bytes for an inode": {"ext4", 16 * mib, classes.Geometry{BytesPerInode: 65536}, map[number]int64{extInodes: 256}},
+		"ext4, clusters":           {"ext4", 64 * mib, classes.Geometry{BlockSize: 4096, BigAlloc: true, ClusterSize: 16384}, map[number]int64{extBlock: 2, extCluster: 4}},
+		"xfs":                      {"xfs", 300 * mib, classes.Geometry{BlockSize: 2048, InodeSize: 1024}, map[number]int64{xfsBlock: 2048, xfsInode: 1024}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			needTools(t, c.fsType)
@@ -66,35 +65,5 @@ func TestGeometry(t *testing.T) {
 			}
 			mountOnce(t, d, c.fsType)
 		})
-	}
-}
-
-func TestGeometryThatCannotBe(t *testing.T) {
-	for _, c := range []struct {
-		fsType string
-		g      Geometry
-		key    string // what the error names
-	}{
-		{"ext4", Geometry{BlockSize: 3000}, "blockSize is 3000"},
-		{"ext4", Geometry{InodeSize: 384}, "inodeSize is 384"},
-		{"ext4", Geometry{BlockSize: 1024, InodeSize: 2048}, "inodeSize is 2048"},
-		{"ext4", Geometry{BytesPerInode: 4096, Inodes: 100}, "numberOfInodes"},
-		{"ext4", Geometry{BlockSize: 4096, BytesPerInode: 1024}, "bytesPerInode is 1024"},
-		{"ext4", Geometry{ClusterSize: 65536}, "ext4BigAlloc"},
-		{"ext4", Geometry{BigAlloc: true, BlockSize: 4096, ClusterSize: 4096}, "ext4ClusterSize is 4096"},
-		{"xfs", Geometry{InodeSize: 256}, "inodeSize is 256"},
-		{"xfs", Geometry{BlockSize: 1024, InodeSize: 1024}, "half the block size, 512"},
-		{"xfs", Geometry{BytesPerInode: 4096}, "bytesPerInode"},
-		{"xfs", Geometry{Inodes: 4096, BigAlloc: true}, "numberOfInodes and ext4BigAlloc"},
-		{"btrfs", Geometry{BlockSize: 4096}, "blockSize"},
-	} {
-		if err := c.g.Check(c.fsType); !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), c.key) {
-			t.Errorf("%s with %+v: got %v, want Invalid with %q", c.fsType, c.g, err, c.key)
-		}
-	}
-	for _, fsType := range Types() {
-		if err := (Geometry{}).Check(fsType); err != nil {
-			t.Errorf("%s: %v", fsType, err)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
@@ -70,7 +71,7 @@ func TestGrowOfflineOddSizes(t *testing.T) {
 func TestGrowMounted(t *testing.T) {
 	for _, fsType := range []string{"xfs", "btrfs"} {
 		t.Run(fsType, func(t *testing.T) {
-			f := image(t, leastSize(fsType))
+			f := image(t, classes.Least(fsType))
 			d := attach(t, f)
 			format(t, d, fsType)
 			dir := mounted(t, d, fsType)
@@ -137,7 +138,7 @@ func TestGrowMountedExt4Done(t *testing.T) {
 
 // The kernel resizes no btrfs below 256 MiB: neither is it tried on each stage, nor passed over in silence.
 func TestGrowSmallBtrfs(t *testing.T) {
-	f := image(t, leastSize("btrfs"))
+	f := image(t, classes.Least("btrfs"))
 	d := attach(t, f)
 	format(t, d, "btrfs")
 	enlarge(t, f, d, 200*mib)
@@ -149,7 +150,7 @@ func TestGrowSmallBtrfs(t *testing.T) {
 }
 
 func TestGrowMountedRefuses(t *testing.T) {
-	d := attach(t, image(t, leastSize("xfs")))
+	d := attach(t, image(t, classes.Least("xfs")))
 	format(t, d, "xfs")
 	dir := mounted(t, d, "xfs")
 	other := attach(t, image(t, mib))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/classes"
 )
 
 // What Least promises is what Format keeps, to the byte as far as devices go.
@@ -11,7 +12,7 @@ func TestLeast(t *testing.T) {
 	for _, fsType := range Types() {
 		t.Run(fsType, func(t *testing.T) {
 			needTools(t, fsType)
-			least := Least(fsType)
+			least := classes.Least(fsType)
 			if _, err := NewTools(1).Format(t.Context(), request(attach(t, image(t, least)), fsType)); err != nil {
 				t.Errorf("a device of %d bytes: %v", least, err)
 			}
@@ -19,7 +20,7 @@ func TestLeast(t *testing.T) {
 			wantKind(t, err, backends.OutOfRange)
 		})
 	}
-	if got := Least("ntfs"); got != 0 {
+	if got := classes.Least("ntfs"); got != 0 {
 		t.Errorf("Least of a filesystem that is never made is %d", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
@@ -24,7 +25,7 @@ func TestMarkOutlivesFormatting(t *testing.T) {
 		t.Run(fsType, func(t *testing.T) {
 			needTools(t, fsType)
 			for range 6 {
-				sizes = append(sizes, leastSize(fsType)+random.Int64N(2<<30))
+				sizes = append(sizes, classes.Least(fsType)+random.Int64N(2<<30))
 			}
 			for _, size := range sizes {
 				d := attach(t, image(t, size))
@@ -55,7 +56,7 @@ func TestFormatGoesOnAfterKill(t *testing.T) {
 			needTools(t, fsType)
 			cut := 0
 			for pause := time.Duration(0); pause < 24*time.Millisecond; pause += 2 * time.Millisecond {
-				d := attach(t, image(t, leastSize(fsType)))
+				d := attach(t, image(t, classes.Least(fsType)))
 				Mark{"v", fsType}.on(t, d)
 				if killed(t, fsType, d, pause) {
 					cut++
@@ -100,20 +101,44 @@ func wantFormatted(t *testing.T, d *device.Device, fsType string, before Found) 
 	}
 }
 
-// A filesystem that was mounted is never made again, and one that is finished for certain neither: it only loses its mark.
-func TestMarkSparesWhatIsUsed(t *testing.T) {
+// In a filesystem that was mounted, what looks like a mark is a file's contents: it is not believed, and stays as it is.
+func TestMarkInAFileIsData(t *testing.T) {
 	for _, fsType := range Types() {
 		t.Run(fsType, func(t *testing.T) {
-			d := attach(t, image(t, leastSize(fsType)))
+			d := attach(t, image(t, classes.Least(fsType)))
 			format(t, d, fsType)
-			if fsType != "btrfs" {
-				mountOnce(t, d, fsType)
+			mountOnce(t, d, fsType)
+			forged := Mark{"v", fsType}
+			forged.on(t, d)
+			if found := probe(t, d.File); found.Mark != (Mark{}) || found.Type != fsType {
+				t.Errorf("found %s with mark %v", found, found.Mark)
 			}
+			_, err := NewTools(1).Format(t.Context(), request(d, fsType))
+			wantKind(t, err, backends.InUse)
+			for _, place := range markPlaces(d.SizeBytes) {
+				page := make([]byte, markSize)
+				if err := readFull(d.File, page, place); err != nil {
+					t.Fatal(err)
+				}
+				if m, ok := readMark(page, place); !ok || m != forged {
+					t.Errorf("the file's contents at %d were changed", place)
+				}
+			}
+		})
+	}
+}
+
+// A filesystem that was never mounted holds nothing, and its making may have failed: its mark is believed.
+func TestMarkOfWhatIsUnused(t *testing.T) {
+	for _, fsType := range Types() {
+		t.Run(fsType, func(t *testing.T) {
+			d := attach(t, image(t, classes.Least(fsType)))
+			format(t, d, fsType)
 			before := probe(t, d.File)
 			Mark{"v", fsType}.on(t, d)
 			wantFormatted(t, d, fsType, before)
-			if after := probe(t, d.File); after.UUID != before.UUID {
-				t.Errorf("a finished %s was formatted again", fsType)
+			if after := probe(t, d.File); after.UUID == before.UUID {
+				t.Errorf("an unused %s that bears the mark was not made again", fsType)
 			}
 		})
 	}
@@ -121,7 +146,7 @@ func TestMarkSparesWhatIsUsed(t *testing.T) {
 
 // mkfs.xfs that fails in the middle can leave what looks finished, and is not whole.
 func TestMarkedXFSIsMadeAgain(t *testing.T) {
-	d := attach(t, image(t, leastSize("xfs")))
+	d := attach(t, image(t, classes.Least("xfs")))
 	format(t, d, "xfs")
 	Mark{"v", "xfs"}.on(t, d)
 	const groupHeaders = 4096
@@ -141,7 +166,7 @@ func TestMarkedXFSIsMadeAgain(t *testing.T) {
 
 // An xfs that was mounted counts as used from the first instant, also when it was never unmounted.
 func TestUnusedXFS(t *testing.T) {
-	f := image(t, leastSize("xfs"))
+	f := image(t, classes.Least("xfs"))
 	d := attach(t, f)
 	format(t, d, "xfs")
 	if found := probe(t, d.File); !found.Unused {
@@ -156,7 +181,7 @@ func TestUnusedXFS(t *testing.T) {
 
 // A device that was being formatted as one type is not formatted as another.
 func TestMarkOfAnotherType(t *testing.T) {
-	d := attach(t, image(t, leastSize("xfs")))
+	d := attach(t, image(t, classes.Least("xfs")))
 	format(t, d, "xfs")
 	Mark{"v", "xfs"}.on(t, d)
 	_, err := NewTools(1).Format(t.Context(), request(d, "ext4"))
@@ -172,7 +197,7 @@ func TestBlankButForMark(t *testing.T) {
 	for name, mark := range map[string]func(*testing.T, *device.Device){
 		"a mkfs that failed": func(t *testing.T, d *device.Device) {
 			t.Helper()
-			_, err := NewTools(1).Format(t.Context(), laidOut(d, "ext4", Geometry{Inodes: 1 << 31}))
+			_, err := NewTools(1).Format(t.Context(), laidOut(d, "ext4", classes.Geometry{Inodes: 1 << 31}))
 			wantKind(t, err, backends.Unknown)
 		},
 		"a call that was killed before its mkfs": func(t *testing.T, d *device.Device) {
@@ -185,7 +210,7 @@ func TestBlankButForMark(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := attach(t, image(t, leastSize("xfs")))
+			d := attach(t, image(t, classes.Least("xfs")))
 			mark(t, d)
 			format(t, d, "xfs")
 			if found := probe(t, d.File); found.Type != "xfs" || found.Mark != (Mark{}) {

@@ -3,6 +3,7 @@ package filesystem
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ type Found struct {
 	SizeBytes int64
 	// Incomplete tells that mkfs was cut short: the filesystem is there in part and was never usable.
 	Incomplete bool
-	// Unused tells that the filesystem was never mounted, so that no data can be in it. It cannot be told of a btrfs.
+	// Unused tells that the filesystem was never mounted, so that no data can be in it.
 	Unused bool
 	// Dirty tells that the filesystem was not unmounted cleanly or has errors. Only ext2, 3 and 4 say so
 	// in the superblock.
@@ -71,6 +72,12 @@ func Probe(ctx context.Context, dev *os.File, size int64) (Found, error) {
 	return probeUpTo(ctx, dev, size, reading{quickWhole, quickWhole, nil})
 }
 
+// ProbeWhole is Probe for a disk of which every byte is read unless it is larger than WholeLimit, and for an image of which all that
+// its file holds is.
+func ProbeWhole(ctx context.Context, dev *os.File, size int64) (Found, error) {
+	return probeUpTo(ctx, dev, size, reading{WholeLimit, math.MaxInt64, nil})
+}
+
 // reading says how much is read of a device that may be blank.
 type reading struct {
 	quick, most int64
@@ -103,7 +110,9 @@ func identify(ctx context.Context, w *window) Found {
 		}
 		found = Found{Type: UnknownData, Seen: w.seen}
 	}
-	found.Mark = w.mark()
+	if !known || found.Incomplete || found.Unused {
+		found.Mark = w.mark() // What was used bears none: a page that looks like one is a file's contents there.
+	}
 	return found
 }
 

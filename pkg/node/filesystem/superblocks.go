@@ -151,13 +151,15 @@ func readBtrfs(w *window, offset int64) (Found, bool) {
 		return Found{}, false
 	}
 	const deviceItem = 0xc9
-	total := binary.LittleEndian.Uint64(sb[deviceItem+8:])
+	total, log := binary.LittleEndian.Uint64(sb[deviceItem+8:]), binary.LittleEndian.Uint64(sb[96:])
+	const uuidTreeGeneration = 563 // the kernel sets it when it first mounts what mkfs.btrfs made
 	return Found{
 		Type:       "btrfs",
 		UUID:       uuidText(sb[32:48]),
 		SizeBytes:  product(total, 1),
 		Incomplete: name != "_BHRfS_M",
-		Unreplayed: binary.LittleEndian.Uint64(sb[96:]) != 0, // log_root
+		Unreplayed: log != 0,
+		Unused:     log == 0 && binary.LittleEndian.Uint64(sb[uuidTreeGeneration:]) == 0,
 		grid:       grid{block: int64(binary.LittleEndian.Uint32(sb[144:])), device: btrfsLeastResize},
 	}, true
 }

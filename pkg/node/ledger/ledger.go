@@ -14,6 +14,9 @@ type Ledger struct {
 	mu      sync.Mutex
 	entries map[string]entry
 	owners  map[string]string // path -> volume
+
+	tidying sync.Mutex      // held while files of left are removed
+	left    map[string]bool // volumes without a record whose file could not be removed yet
 }
 
 // entry is a record and the length of the file that holds it.
@@ -68,18 +71,21 @@ func (l *Ledger) Put(record Record) error {
 	if err != nil {
 		return err
 	}
+	l.leave(record.Volume, false)
 	length, err := l.store.save(record, before.length)
 	if err != nil {
 		l.exchange(record, before.record, length)
 		return err
 	}
 	l.exchange(before.record, record, length)
+	l.tidy()
 	return nil
 }
 
 // Drop replaces the record of a volume by one that claims no more than it did, after what is missing was taken down; an empty one is
 // removed. The ledger knows so from then on, whatever becomes of the file: freeing a volume must not depend on a disk that can
-// be written to. An error says that the file could not be changed. What it still claims is found to be untrue when the kernel is asked.
+// be written to. An error says that the file could not be changed. What it still claims is found to be untrue when the kernel is asked,
+// and a file that was to be removed goes with a later change.
 func (l *Ledger) Drop(record Record) error {
 	record = record.clone()
 	l.mu.Lock()
@@ -90,7 +96,33 @@ func (l *Ledger) Drop(record Record) error {
 		length = longest // a part of a line may have got into it
 	}
 	l.exchange(before.record, record, length)
+	if l.leave(record.Volume, err != nil && record.Empty()); err == nil {
+		l.tidy()
+	}
 	return err
+}
+
+// leave notes whether the file of a volume is there that has no record.
+func (l *Ledger) leave(volume string, left bool) {
+	l.tidying.Lock()
+	defer l.tidying.Unlock()
+	if left {
+		l.left[volume] = true
+		return
+	}
+	delete(l.left, volume)
+}
+
+// tidy removes the files that could not be removed, now that the disk took a change.
+func (l *Ledger) tidy() {
+	l.tidying.Lock()
+	defer l.tidying.Unlock()
+	for volume := range l.left {
+		if _, err := l.store.save(Record{Volume: volume}, 0); err != nil {
+			return // the next change tries again
+		}
+		delete(l.left, volume)
+	}
 }
 
 // claim makes the record's paths the volume's own, beside those that it has. It returns what there is of

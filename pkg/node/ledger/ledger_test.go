@@ -357,3 +357,32 @@ func BenchmarkPut(b *testing.B) {
 		}
 	}
 }
+
+// A record that could not be removed goes with the next change that the disk takes, unless its volume has one again by then.
+func TestRecordsThatStayedGoLater(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		l, _ := open(t, t.TempDir(), "boot")
+		put(t, l, sample("a"))
+		path := l.store.path("a")
+		content, err := os.ReadFile(path)
+		if err == nil {
+			err = errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "full"), 0o700)) // fails the removal, for root too
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Drop(Record{Volume: "a"}); !backends.Is(err, backends.Unavailable) {
+			t.Fatalf("Drop gave %v, want Unavailable", err)
+		}
+		if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if again {
+			put(t, l, sample("a"))
+		}
+		put(t, l, sample("b"))
+		if _, err := os.Stat(path); (err == nil) != again {
+			t.Errorf("a volume that is used again %t: its record: %v", again, err)
+		}
+	}
+}

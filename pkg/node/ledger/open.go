@@ -48,7 +48,7 @@ func Open(ctx context.Context, dir, boot string) (*Ledger, Report, error) {
 	if err != nil {
 		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot read the ledger's directory: %w", err)
 	}
-	l := &Ledger{store: store{dir: dir, boot: boot}, entries: map[string]entry{}, owners: map[string]string{}}
+	l := &Ledger{store: store{dir: dir, boot: boot}, entries: map[string]entry{}, owners: map[string]string{}, left: map[string]bool{}}
 	var report Report
 	for _, path := range files {
 		if err := ctx.Err(); err != nil {

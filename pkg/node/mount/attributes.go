@@ -7,30 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
 // attributes are what mount options say about a mount itself, whatever its filesystem (mount_setattr(2)).
 type attributes struct{ set, clear int }
 
-// attributesOf reads the attributes from mount options, of which later ones win, and returns the options
-// that are none: they belong to the filesystem. The options ro and rw, and those without an effect, are left out.
-func attributesOf(options []string) (a attributes, rest []string) {
+// attributesOf reads the attributes from mount options, of which later ones win. Other options belong to the filesystem.
+func attributesOf(options []string) (a attributes) {
 	for _, option := range options {
-		set, reset, ok := attribute(option)
-		switch {
-		case ok:
+		if set, reset, ok := attribute(option); ok {
 			a.set, a.clear = a.set&^reset|set, a.clear&^set|reset
-		case option != "ro" && option != "rw" && !ignored(option):
-			rest = append(rest, option)
 		}
 	}
-	return a, rest
-}
-
-// FilesystemOptions returns those of the options that only a filesystem can have: a bind mount cannot.
-func FilesystemOptions(options []string) []string {
-	_, rest := attributesOf(options)
-	return rest
+	return a
 }
 
 // apply gives a mount that nobody sees yet the attributes.
@@ -48,7 +38,7 @@ func (a attributes) apply(mount int, readOnly bool) error {
 // Lacks returns the first of the options that a mount does not have although it was asked for, as far as it
 // is one about the mount itself; an empty string when it has them all. Kinds: Unavailable.
 func Lacks(path string, options []string) (string, error) {
-	a, _ := attributesOf(options)
+	a := attributesOf(options)
 	if a.set|a.clear == 0 {
 		return "", nil
 	}
@@ -94,7 +84,7 @@ func shownAttributes(flags int) int {
 func SecurityLabels(options []string) string {
 	var labels []string
 	for _, option := range options {
-		if name, value, _ := strings.Cut(option, "="); securityLabel(option) {
+		if name, value, _ := strings.Cut(option, "="); mountoptions.SecurityLabel(option) {
 			labels = append(labels, name+"="+valueOf(option, value))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // Bind makes the directory, file or device node at source appear at the target too, without what is
 // mounted below it, and returns what shows there then, but for ReadOnly. With readOnly it is read-only from the
 // first instant. The mount flags of the source's own mount (nodev, noexec ...) carry over, and the options change
-// them; those that FilesystemOptions returns mean nothing here and are passed over.
+// them; those that only a filesystem can have mean nothing here and are passed over.
 //
 // A read-only bind of a block device node does not keep anyone from opening the device for writing: the
 // kernel checks read-only mounts for files and directories only. The container's device rules do that.
@@ -28,7 +28,7 @@ func Bind(source string, target *safepath.Target, readOnly bool, options ...stri
 		return State{}, err
 	}
 	defer closeFd(tree)
-	asked, _ := attributesOf(options)
+	asked := attributesOf(options)
 	if err := asked.apply(tree, readOnly); err != nil {
 		return State{}, backends.Errorf(kindOf(err), "setting the options of the bind mount of %q (read-only %t%s): %w", source, readOnly, listed(options), err)
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
@@ -17,9 +18,10 @@ import (
 type Filesystem struct {
 	Type     string   // the kernel's name, such as ext4 or nfs4
 	Source   string   // the device node, or what the type takes in its place
-	Options  []string // mount options that were asked for, one an element; CheckOptions says which are allowed
+	Options  []string // mount options that were asked for, one an element; package mountoptions says which are allowed
 	Needs    []string // options that the filesystem needs besides
 	ReadOnly bool
+	Export   bool // it is another host's: its backend has checked the options, and has options of its own among them
 	// Dev, unless 0, is the number of the device that was proven: what is mounted must be on that.
 	Dev uint64
 }
@@ -27,13 +29,13 @@ type Filesystem struct {
 // Mount mounts a filesystem at the target and returns what shows there then, but for ReadOnly. When the context ends
 // first it returns without the mount, which never appears at the target afterwards, even if the kernel still works on it.
 //
-// Kinds: Invalid for an option that CheckOptions or the kernel refuses, with the kernel's words;
+// Kinds: Invalid for an option that is not allowed or that the kernel refuses, with the kernel's words;
 // Unsupported when the kernel does not know the type; NotFound when the source or the target is not there;
 // InUse when the device is; Denied when the device is read-only and fs is not; Exists when something is
 // mounted at the target already; Unavailable when the source does not answer, is another device than Dev,
 // or the context ended.
 func Mount(ctx context.Context, fs Filesystem, target *safepath.Target) (State, error) {
-	if err := CheckOptions(fs.Options); err != nil {
+	if err := fs.checkOptions(); err != nil {
 		return State{}, err
 	}
 	mount, err := unattachedBy(ctx, fs, target)
@@ -45,6 +47,15 @@ func Mount(ctx context.Context, fs Filesystem, target *safepath.Target) (State, 
 		return State{}, err
 	}
 	return attach(mount, fs.Source, target)
+}
+
+// checkOptions goes by the list of the filesystem. That of an export, which is on no device, is its backend's: only the backend
+// knows which options are its own.
+func (fs *Filesystem) checkOptions() error {
+	if fs.Export {
+		return mountoptions.Check(fs.Options)
+	}
+	return mountoptions.CheckFor(fs.Type, fs.Options)
 }
 
 // unattached mounts the filesystem nowhere and returns the mount's descriptor.
@@ -90,7 +101,7 @@ func (c *fscontext) configure() (attributes int, err error) {
 			readOnly = true
 		case option == "rw":
 			readOnly = c.fs.ReadOnly
-		case ignored(option):
+		case mountoptions.Ignored(option):
 		default:
 			if err := c.set(option); err != nil {
 				return 0, err
@@ -116,7 +127,7 @@ func (c *fscontext) set(option string) error {
 		return nil
 	}
 	why := c.words()
-	if securityLabel(option) && !selinux() {
+	if mountoptions.SecurityLabel(option) && !selinux() {
 		why += "; SELinux is not enabled in this node's kernel: leave the option out, or set seLinuxMount: false in the CSIDriver"
 	}
 	return backends.Errorf(backends.Invalid, "filesystem %s refuses mount option %q: %w%s", c.fs.Type, secret.Option(option), err, why)

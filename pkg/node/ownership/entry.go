@@ -15,9 +15,15 @@ func (w *walker) entry(ctx context.Context, dir *held, name string, depth int) e
 	if err != nil {
 		return err
 	}
-	switch {
-	case isType(stat, unix.S_IFDIR):
+	if isType(stat, unix.S_IFDIR) {
 		return w.directory(ctx, dir, name, depth)
+	}
+	return w.leaf(dir, name, stat)
+}
+
+// leaf works on an entry that is no directory.
+func (w *walker) leaf(dir *held, name string, stat unix.Stat_t) error {
+	switch {
 	case w.want.met(stat):
 		w.right.Add(1)
 		return nil
@@ -59,16 +65,25 @@ func (w *walker) reached(dir *held, name string, before *unix.Stat_t) error {
 
 // directory works on a directory, then on what is in it.
 func (w *walker) directory(ctx context.Context, dir *held, name string, depth int) error {
-	fd, err := openBelow(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	below, err := w.open(dir, name)
 	if err != nil {
 		return err
+	}
+	return w.list(ctx, below, depth+1)
+}
+
+// open opens a directory and makes it as it is wanted.
+func (w *walker) open(dir *held, name string) (*held, error) {
+	fd, err := openBelow(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
 	}
 	below := hold(os.NewFile(uintptr(fd), name), true)
 	if err := w.settle(fd); err != nil {
 		below.release()
-		return err
+		return nil, err
 	}
-	return w.list(ctx, below, depth+1)
+	return below, nil
 }
 
 // openBelow opens an entry of a directory. It follows no symlink and enters no other mount.

@@ -425,12 +425,81 @@ func TestParseGID(t *testing.T) {
 
 func TestDeepTree(t *testing.T) {
 	needRoot(t)
-	root := deep(t, maxDepth)
-	if result := apply(t, Request{Path: root, GID: group}); result.Changed != maxDepth+1 {
-		t.Errorf("%+v, want %d changed", result, maxDepth+1)
+	const levels = 5000
+	root := deep(t, levels)
+	must(t, file(filepath.Join(root, "d", "d", "file")))
+	descriptors(t, mostHeld+100)
+	if result := apply(t, Request{Path: root, GID: group}); result.Changed != levels+2 {
+		t.Errorf("%+v, want %d changed", result, levels+2)
 	}
-	if _, err := Apply(t.Context(), Request{Path: deep(t, maxDepth+1), GID: group}); !backends.Is(err, backends.Invalid) {
+	if result := apply(t, Request{Path: root, GID: group, Exclusive: true}); result.Entries != levels+2 || result.Changed != 0 {
+		t.Errorf("the second time %+v, want %d entries", result, levels+2)
+	}
+	top, err := os.Open(deep(t, 2))
+	must(t, err)
+	if err := (&walker{want: wanted{gid: group}}).walkDeep(t.Context(), hold(top, true), maxDepth); !backends.Is(err, backends.Invalid) {
 		t.Errorf("a tree that is too deep gave %v, want Invalid", err)
+	}
+}
+
+// descriptors bounds how many files the process may open besides those that are, for the rest of the test.
+func descriptors(t *testing.T, more int) {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	var before unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(len(open) + more), Max: before.Max}))
+	t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) })
+}
+
+// TestDeepBushes: all that lies deeper than what is held open is reached, whichever way leads there, and symlinks and mounts are not followed.
+func TestDeepBushes(t *testing.T) {
+	needRoot(t)
+	root, outside := t.TempDir(), t.TempDir()
+	must(t, file(filepath.Join(outside, "secret")))
+	path, want := root, int64(1)
+	for level := range leastHeld + 6 {
+		path = filepath.Join(path, fmt.Sprint(level))
+		must(t, os.Mkdir(path, 0o700))
+		must(t, file(filepath.Join(path, "file")))
+		must(t, os.MkdirAll(filepath.Join(path, "side", "deeper", "still"), 0o700))
+		must(t, file(filepath.Join(path, "side", "deeper", "file")))
+		must(t, os.Symlink(outside, filepath.Join(path, "link")))
+		want += 7
+	}
+	result := apply(t, Request{Path: root, GID: group, Workers: mostHeld})
+	if result.Entries != want || result.Changed != want {
+		t.Errorf("%+v, want %d entries, all changed", result, want)
+	}
+	if stat := look(t, filepath.Join(outside, "secret")); stat.Gid != 0 {
+		t.Errorf("the group %d reached a file outside", stat.Gid)
+	}
+}
+
+// TestDeepTreeIsMoved: where the way back up leads elsewhere nothing is given to the group by it.
+func TestDeepTreeIsMoved(t *testing.T) {
+	needRoot(t)
+	outside, root := t.TempDir(), t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(root, "a", "b", "c"), 0o700))
+	must(t, os.Mkdir(filepath.Join(root, "a", "b", "z"), 0o700))
+	top, err := os.Open(root)
+	must(t, err)
+	d := &descent{walker: &walker{want: wanted{gid: group}}, top: hold(top, true)}
+	defer d.top.release()
+	d.here = d.top
+	must(t, d.enter(t.Context()))
+	for _, name := range []string{"a", "b"} {
+		must(t, d.down(t.Context(), name, 0))
+	}
+	must(t, d.down(t.Context(), "c", 0))
+	must(t, os.Mkdir(filepath.Join(outside, "z"), 0o700))
+	must(t, os.Rename(filepath.Join(root, "a", "b", "c"), filepath.Join(outside, "c")))
+	if err := d.up(); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("after the move: %v, want Unavailable", err)
+	}
+	if stat := look(t, filepath.Join(outside, "z")); stat.Gid != 0 {
+		t.Error("what is outside was given to the group")
 	}
 }
 
@@ -438,6 +507,7 @@ func TestDeepTree(t *testing.T) {
 func deep(t *testing.T, depth int) string {
 	t.Helper()
 	root := t.TempDir()
+	t.Cleanup(func() { flatten(t, root) })
 	fd, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY, 0)
 	must(t, err)
 	for range depth {
@@ -449,4 +519,18 @@ func deep(t *testing.T, depth int) string {
 	}
 	must(t, unix.Close(fd))
 	return root
+}
+
+// flatten removes what deep made: os.RemoveAll needs a descriptor for each level.
+func flatten(t *testing.T, root string) {
+	t.Helper()
+	must(t, os.RemoveAll(filepath.Join(root, "d", "d", "file")))
+	for {
+		err := os.Rename(filepath.Join(root, "d", "d"), filepath.Join(root, "next"))
+		must(t, os.Remove(filepath.Join(root, "d")))
+		if err != nil {
+			return
+		}
+		must(t, os.Rename(filepath.Join(root, "next"), filepath.Join(root, "d")))
+	}
 }

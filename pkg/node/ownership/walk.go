@@ -16,9 +16,11 @@ import (
 const (
 	// batch is how many names of a directory are in memory at a time for each worker.
 	batch = 512
-	// maxDepth bounds the directories that a worker holds open, each within the other. The kubelet, which
-	// works with paths, ends at the same depth, where a path becomes too long (PATH_MAX / 2).
-	maxDepth = 2048
+	// mostHeld is about how many directories all workers together hold open, each within the other, and leastHeld how many each may.
+	// What lies deeper is worked on with two descriptors.
+	mostHeld, leastHeld = 512, 16
+	// maxDepth bounds how many directories may lie within each other: each takes some memory.
+	maxDepth = 10_000
 )
 
 // walker is one walk.
@@ -26,6 +28,7 @@ type walker struct {
 	want      wanted
 	exclusive bool // as Request.Exclusive
 	workers   *errgroup.Group
+	holds     int // how many directories within each other a worker holds open
 
 	right, changed, denied atomic.Int64 // entries, by what became of them
 }
@@ -37,6 +40,7 @@ func (w *walker) walk(ctx context.Context, root *os.File, workers int) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
+	w.holds = max(leastHeld, mostHeld/workers)
 	w.workers = group
 	group.Go(func() error { return w.list(ctx, hold(root, false), 0) })
 	if err := group.Wait(); err != nil {
@@ -52,10 +56,10 @@ func (w *walker) result() Result {
 
 // list works on what is in a directory, piece by piece, and lets go of the directory.
 func (w *walker) list(ctx context.Context, dir *held, depth int) error {
-	defer dir.release()
-	if depth > maxDepth {
-		return backends.Errorf(backends.Invalid, "directories lie within each other more than %d deep", maxDepth)
+	if depth >= w.holds {
+		return w.walkDeep(ctx, dir, depth)
 	}
+	defer dir.release()
 	for {
 		names, err := dir.Readdirnames(batch)
 		if len(names) > 0 {
@@ -72,6 +76,10 @@ func (w *walker) list(ctx context.Context, dir *held, depth int) error {
 			return nil
 		}
 	}
+}
+
+func tooDeep() error {
+	return backends.Errorf(backends.Invalid, "directories lie within each other more than %d deep", maxDepth)
 }
 
 // share hands a piece to a worker that is free, and works on it here when none is: so nobody waits for

@@ -1,12 +1,11 @@
-package filesystem
+package classes
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Geometry are the class parameters that say how a filesystem is laid out when it is made; the zero value leaves all to mkfs. The
@@ -27,11 +26,11 @@ func (g Geometry) Check(fsType string) error {
 		value int64
 	}{{"blockSize", g.BlockSize}, {"inodeSize", g.InodeSize}, {"ext4ClusterSize", g.ClusterSize}} {
 		if bits.OnesCount64(uint64(size.value)) > 1 {
-			return backends.Errorf(backends.Invalid, "%s is %d: it must be a power of two", size.key, size.value)
+			return failure.Errorf(failure.Invalid, "%s is %d: it must be a power of two", size.key, size.value)
 		}
 	}
 	if other := g.foreign(fsType); len(other) > 0 {
-		return backends.Errorf(backends.Invalid, "%s cannot be chosen for the filesystem %s: leave it out, or use ext4", strings.Join(other, " and "), fsType)
+		return failure.Errorf(failure.Invalid, "%s cannot be chosen for the filesystem %s: leave it out, or use ext4", strings.Join(other, " and "), fsType)
 	}
 	return g.together(fsType)
 }
@@ -41,17 +40,17 @@ func (g Geometry) together(fsType string) error {
 	block, half := max(g.BlockSize, 1024), cmp.Or(g.BlockSize, 4096)/2
 	switch {
 	case g.BytesPerInode != 0 && g.Inodes != 0:
-		return backends.Errorf(backends.Invalid, "bytesPerInode and numberOfInodes exclude each other: leave one out")
+		return failure.Errorf(failure.Invalid, "bytesPerInode and numberOfInodes exclude each other: leave one out")
 	case g.ClusterSize != 0 && !g.BigAlloc:
-		return backends.Errorf(backends.Invalid, "ext4ClusterSize goes with ext4BigAlloc only: give ext4BigAlloc: \"true\" too or leave it out")
+		return failure.Errorf(failure.Invalid, "ext4ClusterSize goes with ext4BigAlloc only: give ext4BigAlloc: \"true\" too or leave it out")
 	case g.ClusterSize != 0 && g.ClusterSize <= block:
-		return backends.Errorf(backends.Invalid, "ext4ClusterSize is %d: it must be above the block size, %d", g.ClusterSize, block)
+		return failure.Errorf(failure.Invalid, "ext4ClusterSize is %d: it must be above the block size, %d", g.ClusterSize, block)
 	case g.BlockSize != 0 && g.InodeSize > g.BlockSize:
-		return backends.Errorf(backends.Invalid, "inodeSize is %d: it cannot be above blockSize, %d", g.InodeSize, g.BlockSize)
+		return failure.Errorf(failure.Invalid, "inodeSize is %d: it cannot be above blockSize, %d", g.InodeSize, g.BlockSize)
 	case g.BytesPerInode != 0 && g.BytesPerInode < g.BlockSize:
-		return backends.Errorf(backends.Invalid, "bytesPerInode is %d: it cannot be below blockSize, %d", g.BytesPerInode, g.BlockSize)
+		return failure.Errorf(failure.Invalid, "bytesPerInode is %d: it cannot be below blockSize, %d", g.BytesPerInode, g.BlockSize)
 	case fsType == "xfs" && g.InodeSize != 0 && (g.InodeSize < 512 || g.InodeSize > half):
-		return backends.Errorf(backends.Invalid, "inodeSize is %d: xfs takes 512 up to half the block size, %d", g.InodeSize, half)
+		return failure.Errorf(failure.Invalid, "inodeSize is %d: xfs takes 512 up to half the block size, %d", g.InodeSize, half)
 	}
 	return nil
 }
@@ -75,27 +74,4 @@ func (g Geometry) foreign(fsType string) (keys []string) {
 		}
 	}
 	return keys
-}
-
-// options are mkfs's (mke2fs(8), mkfs.xfs(8)).
-func (g Geometry) options(fsType string) (args []string) {
-	add := func(set bool, option, format string, value int64) {
-		if set {
-			args = append(args, option, fmt.Sprintf(format, value))
-		}
-	}
-	if fsType == "xfs" {
-		add(g.BlockSize != 0, "-b", "size=%d", g.BlockSize)
-		add(g.InodeSize != 0, "-i", "size=%d", g.InodeSize)
-		return args
-	}
-	add(g.BlockSize != 0, "-b", "%d", g.BlockSize)
-	add(g.InodeSize != 0, "-I", "%d", g.InodeSize)
-	add(g.BytesPerInode != 0, "-i", "%d", g.BytesPerInode)
-	add(g.Inodes != 0, "-N", "%d", g.Inodes)
-	if g.BigAlloc {
-		args = append(args, "-O", "bigalloc")
-	}
-	add(g.ClusterSize != 0, "-C", "%d", g.ClusterSize)
-	return args
 }

@@ -1,0 +1,328 @@
+package driver
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+const updateFlag = "update"
+
+func TestMain(m *testing.M) {
+	flag.Bool(updateFlag, false, "rewrite testdata/errors.json and docs/design/014-answers.md")
+	os.Exit(m.Run())
+}
+
+// specRow is a row of an error table of the CSI specification. Its RPC is empty in the Error Scheme.
+type specRow struct {
+	RPC       string
+	Condition string
+	Code      string
+}
+
+// specTables is what testdata/errors.json holds: all rows of one version of the specification.
+type specTables struct {
+	Version string
+	Rows    []specRow
+}
+
+// specification parses the error tables of the version of the specification that go.mod names.
+func specification(t *testing.T) specTables {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", "github.com/container-storage-interface/spec").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, dir, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	text, err := os.ReadFile(filepath.Join(dir, "spec.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := specTables{Version: version}
+	rpc, in := "", false
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		line := lines.Text()
+		cells := strings.Split(line, "|")
+		switch {
+		case strings.HasPrefix(line, "#"):
+			rpc = strings.TrimSuffix(strings.Trim(line, "# "), " Errors")
+		case len(cells) > 4 && strings.TrimSpace(cells[1]) == "Condition":
+			in = true
+		case len(cells) < 5:
+			in = false
+		case in && !strings.HasPrefix(cells[1], "-"):
+			_, code, _ := strings.Cut(strings.TrimSpace(cells[2]), " ")
+			tables.Rows = append(tables.Rows, specRow{strings.TrimPrefix(rpc, "Error Scheme"), strings.TrimSpace(cells[1]), code})
+		}
+	}
+	return tables
+}
+
+// TestTheRowsAreThoseOfTheSpecification: a newer specification brings its rows to the table.
+func TestTheRowsAreThoseOfTheSpecification(t *testing.T) {
+	want, err := json.MarshalIndent(specification(t), "", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, filepath.Join("testdata", "errors.json"), append(want, '\n'))
+}
+
+// same compares a file with what it should hold, and with -update makes it so.
+func same(t *testing.T, name string, want []byte) {
+	t.Helper()
+	if flag.Lookup(updateFlag).Value.String() == "true" {
+		if err := os.WriteFile(name, want, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have, err := os.ReadFile(name); err != nil || !bytes.Equal(have, want) {
+		t.Errorf("%s is not what it should be (%v): look at it, then run go test ./pkg/driver -update", name, err)
+	}
+}
+
+func rowsOfSpec(t *testing.T) []specRow {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "errors.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables specTables
+	if err := json.Unmarshal(text, &tables); err != nil {
+		t.Fatal(err)
+	}
+	if len(tables.Rows) < 60 {
+		t.Fatalf("only %d rows", len(tables.Rows))
+	}
+	return tables.Rows
+}
+
+// condition tells of which Kind a failure is that a row's condition describes; first the RPC's own wording, then that of all.
+func condition(r specRow) (backends.Kind, bool) {
+	own := map[string]backends.Kind{
+		"CreateVolume/Source incompatible or not supported":                   backends.Unsupported,
+		"DeleteSnapshot/Snapshot is part of a group":                          backends.Invalid,
+		"ControllerExpandVolume/Exceeds capabilities":                         backends.Invalid,
+		"NodeExpandVolume/Exceeds capabilities":                               backends.Invalid,
+		"NodeStageVolume/Exceeds capabilities":                                backends.Unsupported,
+		"NodePublishVolume/Exceeds capabilities":                              backends.Unsupported,
+		"NodePublishVolume/Staging target path not set":                       backends.Unsupported,
+		"CreateVolumeGroupSnapshot/Cannot snapshot multiple volumes together": backends.InUse,
+		"/Call not implemented":                                               backends.Unsupported,
+	}
+	if kind, ok := own[r.RPC+"/"+r.Condition]; ok {
+		return kind, true
+	}
+	for _, c := range []struct {
+		words string
+		kind  backends.Kind
+	}{
+		{"does not exist", backends.NotFound}, {"is incompatible", backends.Exists}, {"in use", backends.InUse},
+		{"to another node", backends.InUse}, {"Unable to provision", backends.Exhausted}, {"Not enough", backends.Exhausted},
+		{"Max volumes", backends.Exhausted}, {"Unsupported", backends.OutOfRange}, {"pending", backends.Busy},
+		{"starting_token", backends.Busy}, {"list mismatch", backends.Invalid}, {"Parameters not supported", backends.Invalid},
+		{"Missing required field", backends.Invalid}, {"Invalid or unsupported field", backends.Invalid}, {"Permission denied", backends.Denied},
+	} {
+		if strings.Contains(r.Condition, c.words) {
+			return c.kind, true
+		}
+	}
+	return 0, false
+}
+
+// without are the rows that this driver has no use for, each with the reason.
+func without() map[string]string {
+	return map[string]string{
+		"Probe/Plugin not healthy":             "Probe answers ready or not in its response",
+		"Probe/Missing required dependency":    "a process that lacks one does not start",
+		"/Not authenticated":                   "no call carries secrets that authenticate",
+		"ControllerExpandVolume/Volume in use": "expansion is ONLINE, and csi-resizer takes this code for the lack of it",
+		"GetMetadataAllocated/*":               "the service is not offered",
+		"GetMetadataDelta/*":                   "the service is not offered",
+	}
+}
+
+// TestEveryRowOfTheSpecification holds the table against the specification's own error tables.
+func TestEveryRowOfTheSpecification(t *testing.T) {
+	table := newAnswers()
+	used := map[string]bool{}
+	for _, r := range rowsOfSpec(t) {
+		t.Run(r.RPC+"/"+r.Condition, func(t *testing.T) {
+			for _, key := range []string{r.RPC + "/" + r.Condition, r.RPC + "/*"} {
+				if why := without()[key]; why != "" {
+					used[key] = true
+					return
+				}
+			}
+			kind, known := condition(r)
+			if !known {
+				t.Fatal("the table has no Kind for this condition")
+			}
+			if got := screaming(table.of(r.RPC, kind).code); got != r.Code {
+				t.Errorf("%s is answered %s, and the specification says %s", kind, got, r.Code)
+			}
+		})
+	}
+	for key := range without() {
+		if !used[key] {
+			t.Errorf("there is no row %s", key)
+		}
+	}
+}
+
+// screaming is a code as the specification writes it.
+func screaming(code codes.Code) string {
+	var b strings.Builder
+	for i, r := range code.String() {
+		if i > 0 && r >= 'A' && r <= 'Z' {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToUpper(b.String())
+}
+
+// caller is a sidecar, with what it does after a code.
+type caller struct {
+	name, function string
+	open           []codes.Code // not final: it asks again, and remembers that something may be there
+	calls          []string     // RPCs that make something
+}
+
+func callers() []caller {
+	common := []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted}
+	more := append(slices.Clone(common), codes.ResourceExhausted)
+	return []caller{
+		{"csi-provisioner 6.3.0", "pkg/controller/controller.go checkError", common, []string{"CreateVolume"}},
+		{"csi-attacher 4.12.0", "pkg/attacher/attacher.go isFinalError", more, []string{"ControllerPublishVolume"}},
+		{"csi-snapshotter 8.6.0", "pkg/sidecar-controller/snapshot_controller.go isCSIFinalError", more, []string{"CreateSnapshot", "CreateVolumeGroupSnapshot"}},
+		{"csi-resizer 2.2.0", "pkg/util/util.go IsFinalError", more, []string{"ControllerExpandVolume", "ControllerModifyVolume"}},
+		{"kubelet 1.36.3", "pkg/volume/csi/csi_client.go isFinalError", more, []string{"NodeStageVolume", "NodePublishVolume"}},
+	}
+}
+
+// TestNoCellLeaks: after a failure in which something may exist, no sidecar may forget it. To csi-resizer nothing can leak: the volume
+// keeps its name and handle, and the next call finds whatever became of its size or class.
+func TestNoCellLeaks(t *testing.T) {
+	table := newAnswers()
+	for _, c := range callers() {
+		for _, rpc := range c.calls {
+			codes := map[string]codes.Code{}
+			for _, kind := range []backends.Kind{backends.Busy, backends.Unavailable, backends.Unusable} {
+				codes[kind.String()] = table.of(rpc, kind).code
+			}
+			if !strings.HasPrefix(c.name, "csi-resizer") {
+				codes["unknown"] = table.of(rpc, backends.Unknown).code
+				codes["a Kind that nobody knows"] = table.of(rpc, backends.Kind(99)).code
+				codes["an error without a Kind"] = table.codeOf(rpc, errors.New("nobody knows why"))
+			}
+			for what, code := range codes {
+				if !slices.Contains(c.open, code) {
+					t.Errorf("%s: %s becomes %s, after which %s forgets", rpc, what, code, c.name)
+				}
+			}
+		}
+	}
+}
+
+// TestAClaimCanBeLowered: what csi-resizer is told of a size or class that cannot be had must be final, and not FAILED_PRECONDITION.
+func TestAClaimCanBeLowered(t *testing.T) {
+	resizer := callers()[3]
+	for _, rpc := range resizer.calls {
+		for _, kind := range []backends.Kind{backends.Invalid, backends.OutOfRange, backends.Exhausted, backends.InUse, backends.Denied, backends.Unsupported, backends.Unknown} {
+			if code := newAnswers().of(rpc, kind).code; slices.Contains(resizer.open, code) || code == codes.FailedPrecondition {
+				t.Errorf("%s, %s becomes %s, after which a claim cannot be changed", rpc, kind, code)
+			}
+		}
+	}
+}
+
+// TestThePageShowsTheTables compares docs/design/014-answers.md with the tables.
+func TestThePageShowsTheTables(t *testing.T) {
+	page := filepath.Join("..", "..", "docs", "design", "014-answers.md")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = "<!-- the tables: written by go test ./pkg/driver -update -->\n"
+	head, _, found := strings.Cut(string(text), mark)
+	if !found {
+		t.Fatalf("%s lacks the line %q", page, mark)
+	}
+	same(t, page, []byte(head+mark+"\n"+cellTable()+"\n"+callerTable()))
+}
+
+func kinds() (all []backends.Kind) {
+	for kind := backends.Unknown; kind <= backends.Unusable; kind++ {
+		all = append(all, kind)
+	}
+	return all
+}
+
+func cellTable() string {
+	var b strings.Builder
+	b.WriteString("## From Kinds to codes\n\n| RPC | Kind | code | source |\n|---|---|---|---|\n")
+	write := func(rpc string, cells row) {
+		for _, kind := range kinds() {
+			if cell, ok := cells[kind]; ok {
+				fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", rpc, kind, screaming(cell.code), cell.source)
+			}
+		}
+	}
+	write("every other", general())
+	own := particular()
+	for _, rpc := range slices.Sorted(maps.Keys(own)) {
+		write(rpc, own[rpc])
+	}
+	return b.String()
+}
+
+func callerTable() string {
+	var b strings.Builder
+	b.WriteString("## From codes to what comes next\n\n| code |")
+	for _, c := range callers() {
+		fmt.Fprintf(&b, " %s |", c.name)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(callers())) + "\n| decided in |")
+	for _, c := range callers() {
+		fmt.Fprintf(&b, " %s |", c.function)
+	}
+	b.WriteString("\n")
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		fmt.Fprintf(&b, "| %s |", screaming(code))
+		for i, c := range callers() {
+			fmt.Fprintf(&b, " %s |", next(i, c, code))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// next says what the sidecar does: it retries what is open, forgets what is final, or marks the object.
+func next(index int, c caller, code codes.Code) string {
+	final := map[int]string{0: "forget", 1: "retry", 2: "forget", 3: "retry, the request may change", 4: "forget"}
+	switch {
+	case index == 0 && code == codes.ResourceExhausted:
+		return "forget, mark for another node"
+	case index == 3 && code == codes.FailedPrecondition:
+		return "mark: not while a pod uses it"
+	case index == 3 && slices.Contains([]codes.Code{codes.InvalidArgument, codes.OutOfRange, codes.NotFound}, code):
+		return "mark infeasible, the request may change"
+	case slices.Contains(c.open, code):
+		return "retry"
+	}
+	return final[index]
+}

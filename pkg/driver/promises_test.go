@@ -1,0 +1,142 @@
+package driver
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/memory"
+	"github.com/stowage-csi/stowage/pkg/keylock"
+)
+
+func capabilityOf(c *csi.VolumeCapability) []*csi.VolumeCapability { return []*csi.VolumeCapability{c} }
+
+// directories has volumes that cannot be raw devices.
+type directories struct{ backends.Backend }
+
+func (directories) Get(_ context.Context, handle string) (*backends.Volume, error) {
+	return &backends.Volume{Handle: handle, Access: backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes()}}, nil
+}
+
+func (directories) Expand(context.Context, string, backends.CapacityRange) (backends.Expansion, error) {
+	return backends.Expansion{CapacityBytes: 2}, nil
+}
+
+// TestExpansionChecksTheCapability: a volume is not grown for a use that it cannot have.
+func TestExpansionChecksTheCapability(t *testing.T) {
+	s := serve(t, directories{}, time.Second)
+	mode := &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}
+	for what, test := range map[string]struct {
+		capability *csi.VolumeCapability
+		want       codes.Code
+	}{
+		"none":     {nil, codes.OK},
+		"mounted":  {mountCapability(mode.GetMode(), ""), codes.OK},
+		"raw":      {&csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}, codes.InvalidArgument},
+		"no types": {&csi.VolumeCapability{AccessMode: mode}, codes.InvalidArgument},
+	} {
+		_, err := s.client.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{
+			VolumeId: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: 2}, VolumeCapability: test.capability,
+		})
+		if status.Code(err) != test.want {
+			t.Errorf("%s: %v, want %s", what, err, test.want)
+		}
+	}
+}
+
+// TestValidateEchoesWhatItChecked: a volume context and parameters that nobody compared are not confirmed.
+func TestValidateEchoesWhatItChecked(t *testing.T) {
+	s := serve(t, directories{}, time.Second)
+	response, err := s.client.ValidateVolumeCapabilities(t.Context(), &csi.ValidateVolumeCapabilitiesRequest{
+		VolumeId: "v", VolumeCapabilities: capabilityOf(mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "")),
+		VolumeContext: map[string]string{"any": "thing"}, Parameters: map[string]string{"no": "sense"}, MutableParameters: map[string]string{"nor": "this"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	confirmed := response.GetConfirmed()
+	if len(confirmed.GetVolumeCapabilities()) != 1 || len(confirmed.GetVolumeContext())+len(confirmed.GetParameters())+len(confirmed.GetMutableParameters()) > 0 {
+		t.Errorf("confirmed: %v", confirmed)
+	}
+}
+
+// TestLongNamesLockNothing: the keys of locks are as long as CSI lets names and IDs be.
+func TestLongNamesLockNothing(t *testing.T) {
+	long := strings.Repeat("n", maxField+1)
+	for _, request := range []any{
+		&csi.CreateVolumeRequest{Name: long}, &csi.CreateSnapshotRequest{Name: long}, &csi.CreateVolumeGroupSnapshotRequest{Name: long},
+		&csi.DeleteVolumeRequest{VolumeId: long}, &csi.DeleteSnapshotRequest{SnapshotId: long},
+		&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: long}, &csi.NodeStageVolumeRequest{VolumeId: long}, &csi.ControllerExpandVolumeRequest{},
+	} {
+		_, err := lock(keylock.New())(t.Context(), request, nil, func(context.Context, any) (any, error) {
+			t.Errorf("%T: it was locked and called", request)
+			return nil, nil
+		})
+		if !backends.Is(err, backends.Invalid) {
+			t.Errorf("%T: %v, want Invalid", request, err)
+		}
+	}
+}
+
+// TestPublishNeedsAStagingPath: the specification has a code of its own for what NodeStageVolume has not made ready.
+func TestPublishNeedsAStagingPath(t *testing.T) {
+	_, err := decoder{}.publishToTarget(&csi.NodePublishVolumeRequest{
+		VolumeId: "v", TargetPath: "/t", VolumeCapability: mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, ""),
+	})
+	if code := newAnswers().codeOf("NodePublishVolume", err); code != codes.FailedPrecondition {
+		t.Errorf("%v is answered %s, want FailedPrecondition", err, code)
+	}
+}
+
+// TestImpossibleMountsAreRefused where they are promised: a filesystem or an option with which no pod would ever start.
+func TestImpossibleMountsAreRefused(t *testing.T) {
+	definition := memory.Definition()
+	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n", Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveConfig(t, Config{Definition: definition, Instance: &backends.Instance{Controller: instance.Controller}, Log: slog.New(slog.DiscardHandler)}, time.Second)
+	plain := mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "")
+	made, err := s.client.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "good", VolumeCapabilities: capabilityOf(plain)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := made.GetVolume().GetVolumeId()
+	for what, test := range map[string]struct{ fsType, class, flag string }{
+		"filesystem": {fsType: "ntfs"}, "path": {fsType: "../x"}, "class": {class: "ntfs"}, "option": {flag: "logdev=/dev/sda"},
+	} {
+		capability := mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, test.fsType)
+		if test.flag != "" {
+			capability.GetMount().MountFlags = []string{test.flag}
+		}
+		request := &csi.CreateVolumeRequest{Name: "bad", VolumeCapabilities: capabilityOf(capability)}
+		if test.class != "" {
+			request.Parameters = map[string]string{"csi.storage.k8s.io/fstype": test.class}
+		}
+		_, err := s.client.CreateVolume(t.Context(), request)
+		if said := test.fsType + test.class + test.flag; status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), said) {
+			t.Errorf("%s: CreateVolume answers %v, want InvalidArgument that says %q", what, err, said)
+		}
+		answer, err := s.client.ValidateVolumeCapabilities(t.Context(), &csi.ValidateVolumeCapabilitiesRequest{VolumeId: handle, VolumeCapabilities: capabilityOf(capability)})
+		if test.class == "" && (err != nil || answer.GetConfirmed() != nil || answer.GetMessage() == "") {
+			t.Errorf("%s: ValidateVolumeCapabilities answers %v, %v", what, answer, err)
+		}
+	}
+}
+
+// TestCapacityOfAClassAsItStands: csi-provisioner takes the filesystem out of the parameters of CreateVolume, and not of GetCapacity.
+func TestCapacityOfAClassAsItStands(t *testing.T) {
+	for _, fsType := range []string{"ext4", "nfs", "nfs4"} {
+		r := &csi.GetCapacityRequest{Parameters: map[string]string{"pool": "image", "csi.storage.k8s.io/fstype": fsType}}
+		if query, err := testDecoder().capacityQuery(r); err != nil || query.Parameters.(*testParameters).Pool != "image" {
+			t.Errorf("%s: %+v, %v", fsType, query, err)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// mostFailures bounds how many failures are remembered; the oldest one goes first.
+const mostFailures = 1000
+
+// failures are the last attempts to stage or publish a volume somewhere that failed: such a volume has no record, and CSI lets the
+// orchestrator ask what is wrong with it (NodeGetVolumeHealth).
+type failures struct {
+	mu   sync.Mutex
+	last map[attempt]failure
+}
+
+// attempt is what was tried to be made where.
+type attempt struct{ volume, path string }
+
+type failure struct {
+	issue backends.HealthIssue
+	at    time.Time // by the local monotonic clock
+}
+
+// note remembers how an attempt ended. One that was not made says nothing about the volume: another is under way, or there is no such volume.
+func (f *failures) note(a attempt, reason string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.last, a)
+	if err == nil || backends.Is(err, backends.Busy) || backends.Is(err, backends.NotFound) {
+		return
+	}
+	if f.last == nil {
+		f.last = map[attempt]failure{}
+	}
+	if len(f.last) >= mostFailures {
+		f.forgetOldest()
+	}
+	f.last[a] = failure{backends.HealthIssue{Status: backends.Inaccessible, Reason: reason, Message: "the last attempt failed: " + err.Error()}, time.Now()}
+}
+
+func (f *failures) forgetOldest() {
+	var oldest attempt
+	for a, failure := range f.last {
+		if first, ok := f.last[oldest]; !ok || failure.at.Before(first.at) {
+			oldest = a
+		}
+	}
+	delete(f.last, oldest)
+}
+
+// forget drops what is known of an attempt that was taken back.
+func (f *failures) forget(a attempt) { f.note(a, "", nil) }
+
+// of returns the failures of a volume, by path.
+func (f *failures) of(volume string) map[string]backends.HealthIssue {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := map[string]backends.HealthIssue{}
+	for a, failure := range f.last {
+		if a.volume == volume {
+			found[a.path] = failure.issue
+		}
+	}
+	return found
+}
