@@ -63,7 +63,7 @@ func openBackend(ctx context.Context, mountpoint string) (*backend, error) {
 	config := &local.Config{
 		Pools: []local.PoolConfig{
 			{Name: imagePool, Type: "image", Capacity: fmt.Sprint(imageCapacity)},
-			{Name: directoryPool, Type: "directory", Capacity: fmt.Sprint(directoryCapacity)},
+			{Name: directoryPool, Type: "directory", SharesDisk: true, Capacity: fmt.Sprint(directoryCapacity)},
 		},
 		Limits: local.Limits{Open: openLimit, Look: openLimit, Reclaim: openLimit},
 	}

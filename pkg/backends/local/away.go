@@ -2,6 +2,7 @@ package local
 
 import (
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // away is a volume, a snapshot or a group that is there, or may be, and that cannot be used now.
@@ -31,5 +32,5 @@ func (a *away) ofPool() bool { return a.reason == poolUnavailable || a.reason ==
 
 // issue is how the health of what is away is told.
 func (a *away) issue() []backends.HealthIssue {
-	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: a.reason, Message: oneLine{a.err()}.Error()}}
+	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: a.reason, Message: failure.OneLine(a.err()).Error()}}
 }

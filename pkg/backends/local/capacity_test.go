@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,11 +32,11 @@ func newPoolsSharing(t *testing.T, fsType string, overcommit *float64) (f *fixtu
 // room is the capacity of a pool.
 func (f *fixture) room(pool string) int64 {
 	f.Helper()
-	for _, e := range f.volumes.after("") { // What was measured may be a minute old.
-		e.item.due.Store(0)
+	for _, e := range f.volumes.all() { // What was measured may be a minute old.
+		e.item.due.Store(nil)
 	}
-	for _, e := range f.snapshots.after("") {
-		e.item.due.Store(0)
+	for _, e := range f.snapshots.all() {
+		e.item.due.Store(nil)
 	}
 	c, err := f.Capacity(f.Context(), backends.CapacityQuery{Parameters: &Parameters{Pool: pool}})
 	must(f, err)
@@ -210,5 +211,15 @@ func TestCapacityIsACap(t *testing.T) {
 	hasKind(t, "Expand", err, backends.Exhausted, "large", fmt.Sprint(room+imageStep))
 	if _, err := f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 4<<20 + room}); err != nil {
 		t.Errorf("Expand by all the room: %v", err)
+	}
+}
+
+// Somebody sets the clock back by an hour: what volumes hold must not be believed for as long.
+func TestMeasurementsKeepNoTimeOfDay(t *testing.T) {
+	var m measured
+	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
+	f.measureOne(t.Context(), "volume", &m, t.TempDir(), treeBytes)
+	if m.isDue() || !strings.Contains(m.due.Load().String(), " m=") { // The reading of the monotonic clock (package time).
+		t.Errorf("it is due at %v, by the time of day", m.due.Load())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -22,9 +23,12 @@ type imageCopy struct {
 	to     string
 	size   int64
 	blocks filecopy.Blocks
+	// moving says that somebody may write to the image meanwhile: only a copy that is an instant's will do.
+	moving bool
 }
 
-// instant tells whether the copy takes no time, because blocks are shared.
+// instant tells whether the copy is to take no time, because blocks are shared. The kernel may refuse that of single files, such as
+// those of a btrfs of which one is copied on write and the other is not.
 func (c imageCopy) instant() bool {
 	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink.Load() && safepath.Within(c.volume.pool.path, c.to)
 }
@@ -48,14 +52,37 @@ func (e *engine) copyImages(ctx context.Context, copies []imageCopy) error {
 	if err := e.checkUses(copies, uses); err != nil {
 		return err
 	}
-	if len(copies) == 1 && copies[0].instant() {
-		if err := uses[0].Flush(ctx); err != nil {
-			return err
-		}
-		e.copies(ctx)
-		return copies[0].run(ctx)
+	for i := range copies {
+		copies[i].moving = uses[i].Raw
 	}
-	return e.copyFrozen(ctx, copies, uses)
+	if len(copies) == 1 && copies[0].instant() {
+		err := e.copyFlushed(ctx, copies[0], uses[0])
+		if uses[0].Raw || !filecopy.NotSupported(err) {
+			return e.explainMoving(copies, err)
+		}
+	}
+	return e.explainMoving(copies, e.copyFrozen(ctx, copies, uses))
+}
+
+// copyFlushed copies an image at one instant, with what was written to it before.
+func (e *engine) copyFlushed(ctx context.Context, c imageCopy, use freeze.Use) error {
+	if err := use.Flush(ctx); err != nil {
+		return err
+	}
+	e.copies(ctx)
+	c.moving = c.volume.inUse.Load()
+	return c.run(ctx)
+}
+
+// explainMoving says of a raw device in use that it cannot be copied at an instant. Kinds: InUse.
+func (e *engine) explainMoving(copies []imageCopy, err error) error {
+	i := slices.IndexFunc(copies, func(c imageCopy) bool { return c.moving })
+	if i < 0 || !filecopy.NotSupported(err) {
+		return err
+	}
+	return backends.Errorf(backends.InUse,
+		"volume %s is in use on node %q as a raw device, which cannot be brought to rest, and its image cannot share its blocks with a new file: "+
+			"stop what uses it, or see to it that both are copied on write (lsattr shows C for those that are not): %w", copies[i].volume.record.Load().Handle, e.node, err)
 }
 
 // findUses finds how each image is used. It is costly, and not done for one that is not staged.
@@ -191,11 +218,24 @@ func (c imageCopy) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = filecopy.Duplicate(ctx, dst, src, c.size, c.blocks)
+	err = c.duplicate(ctx, dst, src)
 	if err == nil {
 		err = c.checkSource(src)
 	}
+	if c.moving && filecopy.NotSupported(err) {
+		err = errors.Join(err, os.Remove(c.to)) // The copy at rest makes it anew.
+	}
 	return errors.Join(err, dst.Close())
+}
+
+func (c imageCopy) duplicate(ctx context.Context, dst, src *os.File) error {
+	if !c.moving {
+		return filecopy.Duplicate(ctx, dst, src, c.size, c.blocks)
+	}
+	if err := filecopy.Clone(dst, src); err != nil {
+		return err
+	}
+	return dst.Truncate(c.size)
 }
 
 func (c imageCopy) checkSource(src *os.File) error {

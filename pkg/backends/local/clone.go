@@ -37,7 +37,7 @@ func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*ori
 	}
 	return &origin{
 		kind: v.pool.kind, size: v.record.Load().size(), source: backends.ContentSource{Volume: handle},
-		data: v.data(), volume: v, release: release,
+		data: v.data(), raw: v.record.Load().Raw, volume: v, release: release,
 	}, nil
 }
 
@@ -60,6 +60,6 @@ func (e *engine) fromSnapshot(ctx context.Context, handle string) (*origin, erro
 	}
 	return &origin{
 		kind: s.pool.kind, size: s.record.SizeBytes, source: backends.ContentSource{Snapshot: handle},
-		data: s.data(), release: release,
+		data: s.data(), raw: s.record.Raw, release: release,
 	}, nil
 }

@@ -44,6 +44,12 @@ type PoolConfig struct {
 	// Overcommit is how many bytes may be promised for each that the filesystem has free or that volumes hold already;
 	// default 1. What is promised beyond that is not there when it is written.
 	Overcommit *float64 `json:"overcommit,omitempty"`
+	// Reserve is how much of the filesystem is kept free, for what else is on it, such as "10Gi"; by default nothing. A directory
+	// volume may be filled beyond its size all the same.
+	Reserve string `json:"reserve,omitempty"`
+	// SharesDisk says of a pool of type directory that it is known to be on the filesystem of the data directory, which its volumes may
+	// fill: without it the log warns of that.
+	SharesDisk bool `json:"sharesDisk,omitempty"`
 }
 
 // defaultFreezeLimit is Config.FreezeLimit where nothing is configured.
@@ -68,6 +74,8 @@ type poolSettings struct {
 	capacity int64 // 0 for none
 	// overcommit is how many bytes may be promised for each that is there.
 	overcommit float64
+	reserve    int64 // bytes
+	sharesDisk bool
 }
 
 // resolve checks the configuration and completes it. Kinds: Invalid.
@@ -94,7 +102,7 @@ func (c *Config) resolve(dataDir string) (settings, error) {
 }
 
 func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
-	s := poolSettings{name: p.Name, kind: poolType(p.Type), path: p.Path}
+	s := poolSettings{name: p.Name, kind: poolType(p.Type), path: p.Path, sharesDisk: p.SharesDisk}
 	if !isPoolName(p.Name) {
 		return s, backends.Errorf(backends.Invalid,
 			"a pool's name is %q: use at most 63 of a-z, 0-9, \"-\" and \".\", with a letter or digit at both ends", p.Name)
@@ -115,15 +123,24 @@ func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
 		return s, backends.Errorf(backends.Invalid, "the overcommit of pool %q is %v: use a number above 0 and up to %d, such as 1.0",
 			p.Name, s.overcommit, mostOvercommit)
 	}
-	if p.Capacity == "" {
-		return s, nil
+	var err error
+	if s.capacity, err = p.size("capacity", p.Capacity); err != nil {
+		return s, err
 	}
-	size, err := params.ParseSize(p.Capacity)
+	s.reserve, err = p.size("reserve", p.Reserve)
+	return s, err
+}
+
+// size reads a size of the pool's; 0 for none.
+func (p PoolConfig) size(what, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	size, err := params.ParseSize(text)
 	if err != nil || size <= 0 {
-		return s, backends.Errorf(backends.Invalid, "the capacity of pool %q is %q: use a size such as 100Gi", p.Name, p.Capacity)
+		return 0, backends.Errorf(backends.Invalid, "the %s of pool %q is %q: use a size such as 100Gi", what, p.Name, text)
 	}
-	s.capacity = int64(size)
-	return s, nil
+	return int64(size), nil
 }
 
 func isPoolName(name string) bool {

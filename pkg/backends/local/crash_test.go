@@ -229,7 +229,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 	t.Helper()
 	var want []string
 	var sum int64
-	for _, v := range f.volumes.after("") {
+	for _, v := range f.volumes.all() {
 		want = append(want, volumesFolder+"/"+v.handle)
 		r := v.item.record.Load()
 		sum += r.SizeBytes
@@ -237,7 +237,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 			t.Errorf("volume %s is still being grown", v.handle)
 		}
 	}
-	for _, s := range f.snapshots.after("") {
+	for _, s := range f.snapshots.all() {
 		if s.item.group == "" {
 			want = append(want, snapshotsFolder+"/"+s.handle)
 		}
@@ -246,7 +246,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 			t.Errorf("snapshot %s is not whole: %v", s.handle, err)
 		}
 	}
-	for _, g := range f.groups.after("") {
+	for _, g := range f.groups.all() {
 		want = append(want, groupsFolder+"/"+g.handle)
 	}
 	f.holdsOnly(want...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // The sizes of volumes in bytes. An image is a whole number of pages, so that any block size of a loop device
-// fits; the size of a directory is only a label.
+// fits; the size of a directory is a label, or a quota.
 const (
 	defaultSize   = 1 << 30
 	leastImage    = 1 << 20
@@ -31,6 +32,7 @@ type origin struct {
 	size    int64    // the least size of the volume in bytes
 	source  backends.ContentSource
 	data    string  // the directory or image
+	raw     bool    // made as a raw device
 	volume  *volume // whose the data is, if it may be in use
 	release func()  // lets it go
 }
@@ -111,6 +113,9 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 		return nil, nil, backends.Errorf(backends.Invalid,
 			"the source is of type %q and pool %q of type %q: use a pool of the source's type", o.kind, p.name, p.kind)
 	}
+	if err := spec.CheckMode(o.raw); err != nil {
+		return nil, nil, err
+	}
 	size, err := p.kind.size(spec.Capacity, p.kind.least(spec, o.size))
 	if err != nil {
 		return nil, nil, err
@@ -153,13 +158,15 @@ func (e *engine) newRecord(spec backends.Spec, p Parameters, o *origin) (*volume
 		Allocation:     p.Allocation,
 		OnDelete:       p.OnDelete,
 		Fingerprint:    spec.Fingerprint,
+		Settings:       maps.Clone(spec.Settings),
 		SourceSnapshot: o.source.Snapshot,
 		SourceVolume:   o.source.Volume,
+		Raw:            spec.Raw(),
 	}
 	if p.ReadAheadKiB != nil {
 		r.ReadAheadKiB = *p.ReadAheadKiB
 	}
-	mutable, err := mutableOf(spec.Mutable)
+	mutable, err := backends.Given[Mutable](spec.Mutable)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +194,7 @@ func (e *engine) make(ctx context.Context, p *pool, record *volumeRecord, o *ori
 
 func (e *engine) build(ctx context.Context, d *draft, record *volumeRecord, o *origin) (string, error) {
 	data := filepath.Join(d.path, record.Type.dataName())
-	if err := e.fill(ctx, data, record, o); err != nil {
+	if err := d.fillBounded(record, func() error { return e.fill(ctx, data, record, o) }); err != nil {
 		return "", err
 	}
 	return d.publish(ctx, volumesFolder, record)

@@ -48,12 +48,12 @@ func (e *grouping) planGroup(ctx context.Context, handle string, spec backends.G
 	}
 	return plan[*group]{
 		work: "the copy of " + strings.Join(spec.Volumes, ", "), release: release,
-		make: func(ctx context.Context) (*group, error) { return e.makeGroup(ctx, handle, spec.Name, volumes) },
+		make: func(ctx context.Context) (*group, error) { return e.makeGroup(ctx, handle, spec, volumes) },
 	}, nil
 }
 
-func (e *grouping) makeGroup(ctx context.Context, handle, name string, volumes []*volume) (*group, error) {
-	record := e.newGroupRecord(handle, name, volumes)
+func (e *grouping) makeGroup(ctx context.Context, handle string, spec backends.GroupSpec, volumes []*volume) (*group, error) {
+	record := e.newGroupRecord(handle, spec, volumes)
 	p := volumes[0].pool
 	if err := p.take(ctx, record.cost()); err != nil {
 		return nil, err
@@ -121,10 +121,10 @@ func holdAll(ctx context.Context, volumes []*volume) (release func(), err error)
 	return release, nil
 }
 
-func (e *grouping) newGroupRecord(handle, name string, volumes []*volume) *groupRecord {
-	record := &groupRecord{Version: recordVersion, Handle: handle, Name: name, CreatedAt: e.now().UTC().Round(0)}
+func (e *grouping) newGroupRecord(handle string, spec backends.GroupSpec, volumes []*volume) *groupRecord {
+	record := &groupRecord{Version: recordVersion, Handle: handle, Name: spec.Name, CreatedAt: e.now().UTC().Round(0), Fingerprint: spec.Fingerprint}
 	for i, v := range volumes {
-		member := e.newSnapshotRecord(memberHandle(handle, i), name+"/"+strconv.Itoa(i), v)
+		member := e.newSnapshotRecord(memberHandle(handle, i), spec.Name+"/"+strconv.Itoa(i), v)
 		member.CreatedAt = record.CreatedAt
 		record.Members = append(record.Members, *member)
 	}

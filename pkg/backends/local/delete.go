@@ -45,7 +45,11 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 func (e *engine) deleteOrRetain(v *volume) error {
 	r := v.record.Load()
 	if r.OnDelete == deleteData {
-		return v.pool.delete(v.dir, r.SizeBytes)
+		err := v.pool.delete(v.dir, r.SizeBytes)
+		if err == nil {
+			v.pool.unlimit(r.Project)
+		}
+		return err
 	}
 	name := e.now().UTC().Format(retainedTime) + "-" + r.Handle
 	if err := v.pool.retain(v.dir, name); err != nil {

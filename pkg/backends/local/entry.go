@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // notOurs is the error of an entry that is certainly not a volume, a snapshot or a group: it was read, and is not what the backend
@@ -42,7 +44,7 @@ func (c *contents) handles() []string {
 }
 
 // read reads one entry of a folder into contents. It fails with notOurs for what is certainly none of ours, with errNewer for
-// what a later version wrote, and else with what the kernel says.
+// what a later version wrote, with Unusable for one of ours whose record is damaged, and else with what the kernel says.
 func (p *pool) read(folder, name string) (*contents, error) {
 	c := &contents{away: map[string]*away{}}
 	dir := filepath.Join(p.folder(folder), name)
@@ -55,16 +57,28 @@ func (p *pool) read(folder, name string) (*contents, error) {
 	}
 	data, err := os.ReadFile(filepath.Join(dir, recordFile))
 	switch {
-	case errors.Is(err, unix.EISDIR), errors.Is(err, os.ErrNotExist) && isEmpty(dir):
+	case errors.Is(err, os.ErrNotExist) && isEmpty(dir):
 		return c, notOurs{err}
+	case errors.Is(err, unix.EISDIR):
+		return c, p.misread(name, err)
 	case err != nil:
 		return c, err
 	}
 	err = p.decode(c, folder, name, dir, data)
 	if err != nil && !errors.Is(err, errNewer) {
-		err = notOurs{err}
+		err = p.misread(name, err)
 	}
 	return c, err
+}
+
+// misread is the error of an entry whose record is not a record of that entry. When the index has the handle, the entry is one of
+// ours whose record was damaged, by a disk or by hand: its data is there, and neither its name nor its handle is free.
+func (p *pool) misread(name string, err error) error {
+	if !p.index.has(name) {
+		return notOurs{err}
+	}
+	return backends.Errorf(backends.Unusable,
+		"its record is damaged, and its data is there: put a copy of the record back, or move the folder out of the pool to give it up: %w", err)
 }
 
 // isEmpty reports whether a directory is there and has nothing in it.

@@ -1,15 +1,11 @@
 package local
 
 import (
-	"context"
 	"errors"
-	"slices"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
@@ -17,18 +13,9 @@ import (
 // inside errors are plain and wrapped.
 func annotate(err *error, op, subject string) {
 	if *err != nil {
-		*err = &backends.Error{Kind: classify(*err), Op: op, Volume: subject, Err: oneLine{*err}}
+		*err = failure.Of(classify(*err), op, subject, *err)
 	}
 }
-
-// oneLine is an error whose text is a single line, as it is shown in events and logs; errors.Join makes many.
-type oneLine struct{ error }
-
-// Error replaces line breaks.
-func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
-
-// Unwrap returns the error as it was.
-func (e oneLine) Unwrap() error { return e.error }
 
 // classify is the Kind of an error: the one that it was given, or the one that its cause stands for.
 func classify(err error) backends.Kind {
@@ -41,29 +28,6 @@ func classify(err error) backends.Kind {
 		return backends.InUse
 	case errors.Is(err, tree.ErrTooDeep):
 		return backends.Invalid
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return backends.Unavailable
 	}
-	return classifyKernel(err)
-}
-
-// classifyKernel gives a Kind to what the kernel said. A disk that fails or is gone, and a process that is
-// out of descriptors or memory, may do better later; nothing is known of the rest.
-func classifyKernel(err error) backends.Kind {
-	switch {
-	case isAny(err, unix.ENOSPC, unix.EDQUOT):
-		return backends.Exhausted
-	case isAny(err, unix.EFBIG):
-		return backends.OutOfRange
-	case isAny(err, unix.EACCES, unix.EPERM):
-		return backends.Denied
-	case isAny(err, unix.EIO, unix.EROFS, unix.ENOENT, unix.ENOTDIR, unix.ENODEV, unix.ENXIO, unix.ESTALE,
-		unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN, unix.EBUSY, unix.ETIMEDOUT):
-		return backends.Unavailable
-	}
-	return backends.Unknown
-}
-
-func isAny(err error, errnos ...unix.Errno) bool {
-	return slices.ContainsFunc(errnos, func(errno unix.Errno) bool { return errors.Is(err, errno) })
+	return failure.OfSystem(err)
 }

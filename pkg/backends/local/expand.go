@@ -62,6 +62,9 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 func (v *volume) grow(ctx context.Context, size int64) error {
 	r := *v.record.Load()
 	if v.pool.kind == directory {
+		if err := v.limit(size); err != nil {
+			return err
+		}
 		r.SizeBytes = size
 		return v.replaceRecord(&r)
 	}
@@ -101,5 +104,5 @@ func (v *volume) shrinkBack(before *volumeRecord) error {
 		}
 	}
 	record := *before
-	return v.replaceRecord(&record)
+	return errors.Join(v.limit(before.SizeBytes), v.replaceRecord(&record))
 }

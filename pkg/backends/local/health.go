@@ -32,7 +32,7 @@ func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []b
 		return nil, "", err
 	}
 	var found []entry[backends.VolumeHealth]
-	for _, v := range e.volumes.after(after) {
+	for _, v := range e.volumes.after(after, 0, every) {
 		issues, err := e.healthOf(ctx, v)
 		if backends.Is(err, backends.NotFound) {
 			continue

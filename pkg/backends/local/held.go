@@ -27,7 +27,13 @@ const (
 // out by looking at each of its files or extents. Until then it is nothing.
 type measured struct {
 	bytes atomic.Int64
-	due   atomic.Int64 // when it is to be found out again, in nanoseconds since 1970
+	due   atomic.Pointer[time.Time] // when it is to be found out again, by the clock that nobody sets
+}
+
+// isDue reports whether it is to be found out, again or for the first time.
+func (m *measured) isDue() bool {
+	due := m.due.Load()
+	return due == nil || !time.Now().Before(*due)
 }
 
 // blocksOf is how many bytes of blocks a file has, at most those that it can hold; none for one that is gone.
@@ -85,12 +91,12 @@ func (e *engine) held(pools []*pool) (sum int64) {
 	for _, p := range pools {
 		sum += p.heldIn(trashFolder)
 	}
-	for _, entry := range e.snapshots.after("") {
+	for _, entry := range e.snapshots.all() {
 		if s := entry.item; s != nil && slices.Contains(pools, s.pool) {
 			sum += s.holds()
 		}
 	}
-	for _, entry := range e.volumes.after("") {
+	for _, entry := range e.volumes.all() {
 		if v := entry.item; v != nil && slices.Contains(pools, v.pool) {
 			sum += v.holds()
 		}
@@ -107,7 +113,7 @@ func (e *engine) owed(pools []*pool) (sum int64) {
 	if !slices.ContainsFunc(pools, func(p *pool) bool { return p.kind == directory && p.shares() }) {
 		return 0
 	}
-	for _, entry := range e.snapshots.after("") {
+	for _, entry := range e.snapshots.all() {
 		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind == directory && s.pool.shares() {
 			sum += s.record.SizeBytes
 		}
@@ -136,7 +142,7 @@ func (p *pool) heldIn(folder string) (sum int64) {
 // measure finds out what is to be found out about the pools, as far as it gets to that before the context ends: the rest goes on
 // in the background.
 func (e *engine) measure(ctx context.Context, pools []*pool) {
-	for _, entry := range e.volumes.after("") {
+	for _, entry := range e.volumes.all() {
 		v := entry.item
 		switch {
 		case v == nil || !slices.Contains(pools, v.pool):
@@ -146,7 +152,7 @@ func (e *engine) measure(ctx context.Context, pools []*pool) {
 			e.measureOne(ctx, entry.handle, &v.measured, v.data(), ownBytes)
 		}
 	}
-	for _, entry := range e.snapshots.after("") {
+	for _, entry := range e.snapshots.all() {
 		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind == image && s.pool.shares() {
 			e.measureOne(ctx, entry.handle, &s.measured, s.data(), ownBytes)
 		}
@@ -160,7 +166,7 @@ func (e *engine) closeMeasuring() error {
 }
 
 func (e *engine) measureOne(ctx context.Context, handle string, m *measured, path string, bytes func(context.Context, string) (int64, error)) {
-	if time.Now().UnixNano() < m.due.Load() {
+	if !m.isDue() {
 		return
 	}
 	_, err := e.measuring.Do(ctx, background.Work{Key: handle, Name: fmt.Sprintf("measuring %s", handle)}, func(ctx context.Context) (struct{}, error) {
@@ -170,7 +176,8 @@ func (e *engine) measureOne(ctx context.Context, handle string, m *measured, pat
 			n = 0
 		}
 		m.bytes.Store(n)
-		m.due.Store(time.Now().Add(max(measureAge, measureShare*time.Since(began))).UnixNano())
+		due := time.Now().Add(max(measureAge, measureShare*time.Since(began)))
+		m.due.Store(&due)
 		return struct{}{}, err
 	})
 	if err != nil && !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) && ctx.Err() == nil {

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/durable"
@@ -86,23 +83,4 @@ func writePoolRecord(path string, record *poolRecord) error {
 		return nil
 	}
 	return durable.Replace(path, path+"~", data) // No pool's name has a "~" in it.
-}
-
-// lockDir locks a directory against other processes until it is closed (flock(2)). The lock goes with the process,
-// however that ends. A file in it would not do as well: to close one, as each start of a tool does with its
-// copy, waits for the server of some filesystems, which may not answer (design/007). Kinds: Busy when another
-// process has it.
-func lockDir(path string) (*os.File, error) {
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = backends.Errorf(backends.Busy, "another process uses %s: stop it, or use another directory", path)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s could not be locked: %w", path, err), dir.Close())
-	}
-	return dir, nil
 }

@@ -51,6 +51,15 @@ func (x index) drop(handles ...string) {
 	}
 }
 
+// has reports whether the pool may hold the handle. An index that cannot be read may have every handle.
+func (x index) has(handle string) bool {
+	if x.dir == "" {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(x.dir, handle))
+	return !errors.Is(err, os.ErrNotExist)
+}
+
 // read returns the handles, and where the pool is if the index is complete.
 func (x index) read() (handles []string, path string, err error) {
 	entries, err := os.ReadDir(x.dir)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // fullBelow is how few free bytes make a filesystem full: less than the least image.
@@ -18,14 +19,14 @@ func (e *engine) Inspect(ctx context.Context) (issues []backends.StorageIssue, e
 			return nil, err
 		}
 		if a := p.trouble.Load(); a != nil {
-			issues = append(issues, backends.StorageIssue{Unreachable: true, Reason: a.reason, Message: oneLine{a.why}.Error()})
+			issues = append(issues, backends.StorageIssue{Unreachable: true, Reason: a.reason, Message: failure.OneLine(a.why).Error()})
 			continue
 		}
 		seen, err := look(ctx, e, p.path, p.inspect)
 		if err != nil {
 			seen = &backends.StorageIssue{Unreachable: true, Reason: poolSilent, Message: err.Error()}
 		}
-		for _, issue := range []*backends.StorageIssue{seen, e.inspectEntries(p)} {
+		for _, issue := range []*backends.StorageIssue{seen, e.inspectEntries(p), p.inspectBounds()} {
 			if issue != nil {
 				issues = append(issues, *issue)
 			}
@@ -44,13 +45,21 @@ func (e *engine) inspectEntries(p *pool) *backends.StorageIssue {
 		for handle, a := range s.awayFrom(p.name) {
 			count++
 			issue.Reason = a.reason
-			issue.Message = fmt.Sprintf("%d things in pool %q cannot be used now, one of them is %s: %v", count, p.name, handle, oneLine{a.why})
+			issue.Message = fmt.Sprintf("%d things in pool %q cannot be used now, one of them is %s: %v", count, p.name, handle, failure.OneLine(a.why))
 		}
 	}
 	if count == 0 {
 		return nil
 	}
 	return issue
+}
+
+// inspectBounds tells of volumes whose sizes are not enforced, though they were.
+func (p *pool) inspectBounds() *backends.StorageIssue {
+	if message := p.unbounded.Load(); message != nil {
+		return &backends.StorageIssue{Reason: "SizesNotEnforced", Message: *message}
+	}
+	return nil
 }
 
 func (p *pool) inspect() *backends.StorageIssue {

@@ -16,6 +16,7 @@ type ledger struct {
 	path       string
 	capacity   int64   // as configured; 0 for none of its own
 	overcommit float64 // how much may be promised for each byte that is there
+	reserve    int64   // how much of it is kept free
 	disk       *disk   // what is there, shared with other pools
 
 	mu       sync.Mutex
@@ -23,7 +24,7 @@ type ledger struct {
 }
 
 func newLedger(s poolSettings, path string) *ledger {
-	return &ledger{pool: s.name, path: path, capacity: s.capacity, overcommit: s.overcommit}
+	return &ledger{pool: s.name, path: path, capacity: s.capacity, overcommit: s.overcommit, reserve: s.reserve}
 }
 
 // room is how much more a pool can promise, and why it is not more.
@@ -73,10 +74,10 @@ func (l *ledger) look(holds func([]*pool) int64) (room, error) {
 		return room{}, err
 	}
 	free := min(before, after)
-	there := usable(free) + held - l.disk.engine.owed(l.disk.pools)
+	there := usable(free) + held - l.disk.engine.owed(l.disk.pools) - l.reserve
 	r := room{available: int64(l.overcommit*float64(there)) - promised, because: func() string {
-		return fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised there, and overcommit is %v",
-			l.path, free, held, promised, l.overcommit)
+		return fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised there, %d are kept free, and overcommit is %v",
+			l.path, free, held, promised, l.reserve, l.overcommit)
 	}}
 	if l.capacity != 0 && l.capacity-own < r.available {
 		r = room{l.capacity - own, func() string {

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"maps"
-	"slices"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/pagetoken"
@@ -16,7 +15,7 @@ func (e *engine) List(ctx context.Context, page backends.Page) (volumes []backen
 	if err != nil {
 		return nil, "", err
 	}
-	entries, next := pagetoken.Cut(e.volumes.after(after), page.Limit, entry[*volume].key)
+	entries, next := pagetoken.Cut(e.volumes.after(after, oneMore(page.Limit), every), page.Limit, entry[*volume].key)
 	for _, entry := range entries {
 		volumes = append(volumes, *e.describeEntry(entry))
 	}
@@ -40,14 +39,22 @@ func (e *engine) ListSnapshots(
 	if err != nil {
 		return nil, "", err
 	}
-	entries := slices.DeleteFunc(e.snapshots.after(after), func(s entry[*snapshot]) bool {
-		return s.item == nil || volume != "" && s.item.record.Volume != volume // Of what was never read the volume is not known.
+	entries := e.snapshots.after(after, oneMore(page.Limit), func(s entry[*snapshot]) bool {
+		return s.item != nil && (volume == "" || s.item.record.Volume == volume) // Of what was never read the volume is not known.
 	})
 	entries, next = pagetoken.Cut(entries, page.Limit, entry[*snapshot].key)
 	for _, entry := range entries {
 		snapshots = append(snapshots, *e.describeSnapshot(entry.item))
 	}
 	return snapshots, next, nil
+}
+
+// oneMore is how many entries a page is cut from: with one more than it has there is a next page. 0 stays all.
+func oneMore(limit int) int {
+	if limit == 0 {
+		return 0
+	}
+	return limit + 1
 }
 
 // startOf is the handle after which a page begins.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/durable"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // report counts what start-up found in a pool and did to it.
@@ -32,10 +33,11 @@ func (e *engine) load(ctx context.Context, p *pool) (*contents, error) {
 	if err := p.sweep(&r); err != nil {
 		return nil, err
 	}
+	p.checkBounds(ctx, c.volumes)
 	for name, a := range c.away {
-		p.log.Error("something cannot be used now: it stays where it is, and is tried again", "entry", a.folder+"/"+name, "why", oneLine{a.why})
+		p.log.Error("something cannot be used now: it stays where it is, and is tried again", "entry", a.folder+"/"+name, "why", failure.OneLine(a.why))
 	}
-	p.log.Info("pool is open", "path", p.path, "type", string(p.kind), "reflink", p.reflink.Load(),
+	p.log.Info("pool is open", "path", p.path, "type", string(p.kind), "reflink", p.reflink.Load(), "quotas", p.quotas,
 		"volumes", len(c.volumes), "snapshots", len(c.snapshots), "groups", len(c.groups), "unusable", len(c.away),
 		"trash", r.trash, "drafts", r.drafts, "quarantined", r.quarantined, "grown", r.grown, "thawed", r.thawed)
 	return c, nil

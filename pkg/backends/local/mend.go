@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // mendEvery is how often what does not work is tried again.
@@ -42,7 +43,7 @@ func (e *engine) tend(p *pool) <-chan error {
 		}
 		err := e.serve(e.life, p)
 		if err != nil {
-			err = backends.Errorf(classify(err), "pool %q in %s cannot be used: %w", p.name, p.settings.path, oneLine{err})
+			err = backends.Errorf(classify(err), "pool %q in %s cannot be used: %w", p.name, p.settings.path, failure.OneLine(err))
 			e.refuse(p, err)
 		}
 		outcome <- err

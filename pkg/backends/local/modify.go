@@ -1,12 +1,17 @@
 package local
 
-import "context"
+import (
+	"context"
+	"reflect"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
 
 // Modify changes a volume's mutable parameters; read-ahead takes effect when the volume is staged next.
 // Kinds: NotFound; Invalid when the pool's type does not have the parameter; Busy.
 func (e *engine) Modify(ctx context.Context, handle string, mutable any) (err error) {
 	defer annotate(&err, "modify volume", handle)
-	change, err := mutableOf(mutable)
+	change, err := backends.Given[Mutable](mutable)
 	if err != nil {
 		return err
 	}
@@ -24,7 +29,7 @@ func (e *engine) Modify(ctx context.Context, handle string, mutable any) (err er
 	if err := record.checkParameters(); err != nil {
 		return err
 	}
-	if record == *v.record.Load() {
+	if reflect.DeepEqual(record, *v.record.Load()) {
 		return nil
 	}
 	return v.replaceRecord(&record)

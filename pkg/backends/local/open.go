@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
+	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
@@ -58,7 +59,7 @@ func newEngine(options backends.Options) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockDir(dataDir)
+	lock, err := dirlock.Lock(dataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +85,9 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config, ok := configuration.(*Config)
-	if configuration == nil {
-		config, ok = &Config{}, true
-	}
-	if !ok {
-		return backends.Errorf(backends.Invalid, "the configuration is a %T: it must be a *local.Config", configuration)
+	config, err := backends.Given[Config](configuration)
+	if err != nil {
+		return err
 	}
 	s, err := config.resolve(e.dataDir)
 	if err != nil {

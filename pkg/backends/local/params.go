@@ -47,42 +47,15 @@ type SnapshotParameters struct {
 // parametersOf returns the parameters with their defaults. Kinds: Invalid for a value of another type,
 // which only a mistake in the program can bring.
 func parametersOf(value any) (Parameters, error) {
-	var p Parameters
-	switch given := value.(type) {
-	case nil:
-	case *Parameters:
-		p = *given
-	default:
-		return p, backends.Errorf(backends.Invalid, "the parameters are a %T: they must be a *local.Parameters", value)
+	p, err := backends.Given[Parameters](value)
+	if err != nil {
+		return p, err
 	}
 	p.Pool = cmp.Or(p.Pool, defaultPool)
 	p.Allocation = cmp.Or(p.Allocation, sparse)
 	p.OnDelete = cmp.Or(p.OnDelete, deleteData)
 	p.SourceInUse = cmp.Or(p.SourceInUse, refuseInUse)
 	return p, nil
-}
-
-// mutableOf returns the mutable parameters; all nil for none. Kinds: Invalid as for parametersOf.
-func mutableOf(value any) (Mutable, error) {
-	switch given := value.(type) {
-	case nil:
-		return Mutable{}, nil
-	case *Mutable:
-		return *given, nil
-	}
-	return Mutable{}, backends.Errorf(backends.Invalid, "the mutable parameters are a %T: they must be a *local.Mutable", value)
-}
-
-// snapshotParametersOf returns the parameters of a snapshot. Kinds: Invalid as for parametersOf.
-func snapshotParametersOf(value any) (SnapshotParameters, error) {
-	switch given := value.(type) {
-	case nil:
-		return SnapshotParameters{}, nil
-	case *SnapshotParameters:
-		return *given, nil
-	}
-	return SnapshotParameters{}, backends.Errorf(backends.Invalid,
-		"the snapshot's parameters are a %T: they must be a *local.SnapshotParameters", value)
 }
 
 // applyTo sets what is given in a record, which is to be checked afterwards.

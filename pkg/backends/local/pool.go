@@ -11,8 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/pkg/durable"
 	"github.com/stowage-csi/stowage/pkg/filecopy"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
 // poolType says what a pool's volumes are.
@@ -49,13 +51,16 @@ type pool struct {
 	id      string
 	reflink atomic.Bool // whether files can share blocks
 	probed  atomic.Bool // whether that is known: to find out takes some room
-	self    os.FileInfo // the directory as it was when it was opened, to notice when another is in its place
-	lock    *os.File
-	index   index
-	ledger  *ledger
-	janitor *janitor
-	told    bool     // that it cannot be used
-	drafts  []string // what was being made before, and could not be moved to the trash yet
+	quotas  bool        // whether the sizes of directories are enforced
+	// unbounded says which volumes are not, though they were; nil for none.
+	unbounded atomic.Pointer[string]
+	self      os.FileInfo // the directory as it was when it was opened, to notice when another is in its place
+	lock      *os.File
+	index     index
+	ledger    *ledger
+	janitor   *janitor
+	told      bool     // that it cannot be used
+	drafts    []string // what was being made before, and could not be moved to the trash yet
 }
 
 func newPool(s poolSettings, log *slog.Logger) *pool {
@@ -86,7 +91,7 @@ func (p *pool) occupy(e *engine) error {
 		return err
 	}
 	p.path = path
-	if p.lock, err = lockDir(path); err != nil {
+	if p.lock, err = dirlock.Lock(path); err != nil {
 		return err
 	}
 	if err := p.open(e); err != nil {
@@ -109,6 +114,9 @@ func (p *pool) open(e *engine) error {
 		return err
 	}
 	p.probe()
+	if err := p.findQuotas(); err != nil {
+		return err
+	}
 	var err error
 	if p.self, err = os.Stat(p.path); err != nil {
 		return err
@@ -119,7 +127,16 @@ func (p *pool) open(e *engine) error {
 	}
 	p.index = e.indexOf(p.name)
 	p.index.apart = home.Dev != here.Dev
+	p.warn()
 	return nil
+}
+
+// warn says what a directory on the node's own disk can do to all else that is there.
+func (p *pool) warn() {
+	if p.kind == directory && !p.quotas && !p.index.apart && !p.settings.sharesDisk {
+		p.log.Warn("nothing bounds what is written to a volume of this pool, which is on the filesystem of the data directory: one volume can fill the node's disk; "+
+			"use a pool of type image, or a path on a filesystem of its own or with project quotas, or say that it is known: sharesDisk: true", "path", p.path)
+	}
 }
 
 func (p *pool) makeFolders() error {
@@ -170,11 +187,11 @@ func (k poolType) dataName() string {
 
 // access is all the ways in which a pool's volumes can be used.
 func (k poolType) access() backends.Access {
-	types := []backends.AccessType{backends.Mount}
+	access := backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes(), Mountable: mountoptions.Directory{}}
 	if k == image {
-		types = append(types, backends.Block)
+		access.Types, access.Mountable = append(access.Types, backends.Block), mountoptions.Device{}
 	}
-	return backends.Access{Types: types, Modes: backends.SingleNodeModes()}
+	return access
 }
 
 // close ends the work in the background and lets other processes have the pool.

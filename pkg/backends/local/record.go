@@ -28,13 +28,18 @@ type volumeRecord struct {
 	SizeBytes int64     `json:"sizeBytes"`
 	CreatedAt time.Time `json:"createdAt"`
 	// ExpandingFromBytes is the size of an image that is being grown to SizeBytes; 0 when none is.
-	ExpandingFromBytes int64  `json:"expandingFromBytes,omitempty"`
-	Allocation         string `json:"allocation"`
-	OnDelete           string `json:"onDelete"`
-	ReadAheadKiB       int    `json:"readAheadKiB,omitempty"`
-	Fingerprint        string `json:"fingerprint,omitempty"`
-	SourceSnapshot     string `json:"sourceSnapshot,omitempty"`
-	SourceVolume       string `json:"sourceVolume,omitempty"`
+	ExpandingFromBytes int64             `json:"expandingFromBytes,omitempty"`
+	Allocation         string            `json:"allocation"`
+	OnDelete           string            `json:"onDelete"`
+	ReadAheadKiB       int               `json:"readAheadKiB,omitempty"`
+	Fingerprint        string            `json:"fingerprint,omitempty"`
+	Settings           map[string]string `json:"settings,omitempty"`
+	SourceSnapshot     string            `json:"sourceSnapshot,omitempty"`
+	SourceVolume       string            `json:"sourceVolume,omitempty"`
+	// Raw says that the volume was made as a raw device: nobody mounts what its users wrote there.
+	Raw bool `json:"raw,omitempty"`
+	// Project is the project whose quota bounds a directory; 0 for one that nothing bounds.
+	Project uint32 `json:"project,omitempty"`
 }
 
 // snapshotRecord is what is kept about a snapshot, as record.json or in its group's.
@@ -46,15 +51,17 @@ type snapshotRecord struct {
 	SizeBytes int64     `json:"sizeBytes"`
 	CreatedAt time.Time `json:"createdAt"`
 	Volume    string    `json:"volume"`
+	Raw       bool      `json:"raw,omitempty"` // its volume's
 }
 
 // groupRecord is what is kept about a group of snapshots, as record.json.
 type groupRecord struct {
-	Version   int              `json:"version"`
-	Handle    string           `json:"handle"`
-	Name      string           `json:"name"`
-	CreatedAt time.Time        `json:"createdAt"`
-	Members   []snapshotRecord `json:"members"`
+	Version     int              `json:"version"`
+	Handle      string           `json:"handle"`
+	Name        string           `json:"name"`
+	CreatedAt   time.Time        `json:"createdAt"`
+	Fingerprint string           `json:"fingerprint,omitempty"`
+	Members     []snapshotRecord `json:"members"`
 }
 
 // encode renders a record for people to read as well.

@@ -148,15 +148,10 @@ func TestGrowingDoesNotHideLostData(t *testing.T) {
 
 func TestWhatCannotBeUnderstoodIsSetAside(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
-		"an empty record":  func(dir string) error { return os.Truncate(filepath.Join(dir, recordFile), 0) },
-		"half a record":    func(dir string) error { return os.Truncate(filepath.Join(dir, recordFile), 40) },
 		"another's record": func(dir string) error { return os.Rename(dir, dir[:len(dir)-4]+"0000") },
 		"a foreign folder": func(dir string) error { return os.Rename(dir, filepath.Join(filepath.Dir(dir), "backup of monday")) },
 		"a file":           func(dir string) error { return errors.Join(os.RemoveAll(dir), writeFile(dir, "x")) },
 		"a link out of it": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Symlink("/etc", dir)) },
-		"a record's folder": func(dir string) error {
-			return errors.Join(os.Remove(filepath.Join(dir, recordFile)), os.Mkdir(filepath.Join(dir, recordFile), 0o700))
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, PoolConfig{Name: "image", Type: "image"})
@@ -185,6 +180,62 @@ func TestWhatCannotBeUnderstoodIsSetAside(t *testing.T) {
 			if _, err := os.Stat("/etc/passwd"); err != nil {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+// damages are ways in which the record of a volume, a snapshot or a group is there and is none.
+func damages() map[string]func(record string) error {
+	return map[string]func(record string) error{
+		"empty":    func(record string) error { return os.Truncate(record, 0) },
+		"half":     func(record string) error { return os.Truncate(record, 40) },
+		"zeroed":   func(record string) error { return writeFile(record, strings.Repeat("\x00", 300)) },
+		"a folder": func(record string) error { return errors.Join(os.Remove(record), os.Mkdir(record, 0o700)) },
+	}
+}
+
+// What has a damaged record keeps its place, its name and its handle, and nothing that is asked of it succeeds.
+func TestDamagedRecordsKeepTheirPlace(t *testing.T) {
+	for name, spoil := range damages() {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			v := f.create("directory", "one")
+			i := f.create("image", "two")
+			s := f.snapshot("one", i.Handle)
+			g, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "one", Volumes: []string{i.Handle}})
+			must(t, err)
+			records := []string{
+				filepath.Join(f.dir(v.Handle), recordFile),
+				filepath.Join(f.in("image").entry(snapshotsFolder, s.Handle), recordFile),
+				filepath.Join(f.in("image").entry(groupsFolder, g.Handle), recordFile),
+			}
+			dirs := []string{filepath.Dir(records[0]), filepath.Dir(records[1]), filepath.Dir(records[2])}
+			f.shut()
+			kept := make([][]byte, len(records))
+			for n, record := range records {
+				kept[n], err = os.ReadFile(record)
+				must(t, errors.Join(err, spoil(record)))
+			}
+			f.open()
+			f.isAway(v.Handle, "damaged", "move the folder out of the pool")
+			f.copiesAreAway("one", "one")
+			for _, p := range []string{"directory", "image"} {
+				if aside, err := os.ReadDir(f.in(p).folder(quarantineFolder)); err != nil || len(aside) != 0 {
+					t.Errorf("set aside are %v, %v", aside, err)
+				}
+			}
+			f.mend()
+			f.isAway(v.Handle, "damaged")
+
+			for n, record := range records[:2] {
+				must(t, errors.Join(os.RemoveAll(record), os.WriteFile(record, kept[n], 0o600)))
+			}
+			must(t, os.RemoveAll(dirs[2]))
+			f.mend()
+			must(t, second(f.Get(t.Context(), v.Handle)))
+			must(t, second(f.GetSnapshot(t.Context(), s.Handle)))
+			hasKind(t, "GetGroup", second(f.GetGroup(t.Context(), g.Handle)), backends.NotFound)
+			must(t, f.Delete(t.Context(), v.Handle))
 		})
 	}
 }

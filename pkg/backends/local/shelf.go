@@ -1,7 +1,7 @@
 package local
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -18,6 +18,7 @@ type shelf[T any] struct {
 	making map[string]struct{} // handles that are reserved
 	away   map[string]*away    // what is there and cannot be used; it hides an item of the same handle
 	doubts map[string]*away    // pools, by name, of which it is not known what is in them
+	order  []string            // the handles of items and away, sorted; nil after a change
 }
 
 func newShelf[T any](what string) *shelf[T] {
@@ -50,6 +51,7 @@ func (s *shelf[T]) settle(handle string, item T) {
 	defer s.mu.Unlock()
 	delete(s.making, handle)
 	s.items[handle] = item
+	s.order = nil
 }
 
 // abandon gives a reserved handle back.
@@ -64,6 +66,7 @@ func (s *shelf[T]) remove(handle string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.items, handle)
+	s.order = nil
 }
 
 // get looks for a handle. Kinds: Unusable; NotFound.
@@ -92,21 +95,39 @@ type entry[T any] struct {
 
 func (e entry[T]) key() string { return e.handle }
 
-// after returns what has a handle that sorts after the one given, in the order of the handles.
-func (s *shelf[T]) after(handle string) []entry[T] {
+// after returns what has a handle that sorts after the one given, in the order of the handles: at most limit, all for 0, of what
+// keep says yes to.
+func (s *shelf[T]) after(handle string, limit int, keep func(entry[T]) bool) (entries []entry[T]) {
 	s.mu.Lock()
-	entries := make([]entry[T], 0, len(s.items))
-	for h, item := range s.items {
-		if h > handle {
-			entries = append(entries, entry[T]{h, item, s.away[h]})
+	defer s.mu.Unlock()
+	at, there := slices.BinarySearch(s.sorted(), handle)
+	if there {
+		at++
+	}
+	for _, h := range s.order[at:] {
+		if e := (entry[T]{h, s.items[h], s.away[h]}); keep(e) {
+			entries = append(entries, e)
+		}
+		if limit > 0 && len(entries) == limit {
+			break
 		}
 	}
-	for h, a := range s.away {
-		if _, here := s.items[h]; !here && h > handle {
-			entries = append(entries, entry[T]{handle: h, away: a})
-		}
-	}
-	s.mu.Unlock()
-	slices.SortFunc(entries, func(a, b entry[T]) int { return cmp.Compare(a.handle, b.handle) })
 	return entries
+}
+
+// all returns everything, in the order of the handles.
+func (s *shelf[T]) all() []entry[T] { return s.after("", 0, every[T]) }
+
+// every keeps every entry.
+func every[T any](entry[T]) bool { return true }
+
+// sorted returns the order, which lasts until something changes.
+func (s *shelf[T]) sorted() []string {
+	if s.order == nil {
+		s.order = slices.AppendSeq(make([]string, 0, len(s.items)+len(s.away)), maps.Keys(s.items))
+		s.order = slices.AppendSeq(s.order, maps.Keys(s.away))
+		slices.Sort(s.order)
+		s.order = slices.Compact(s.order)
+	}
+	return s.order
 }

@@ -10,6 +10,7 @@ import (
 func (s *shelf[T]) adopt(handle string, item T, pool, path string) *away {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.order = nil
 	_, taken := s.items[handle]
 	if _, making := s.making[handle]; taken || making {
 		s.away[handle] = &away{pool: pool, reason: handleInTwoPlaces, why: fmt.Errorf(
@@ -29,6 +30,7 @@ func (s *shelf[T]) exclude(handle string, a *away) {
 	defer s.mu.Unlock()
 	if other := s.away[handle]; other == nil || other.pool == a.pool {
 		s.away[handle] = a
+		s.order = nil
 	}
 }
 
@@ -43,6 +45,7 @@ func (s *shelf[T]) doubt(a *away) {
 func (s *shelf[T]) settlePool(pool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.order = nil
 	delete(s.doubts, pool)
 	maps.DeleteFunc(s.away, func(_ string, a *away) bool { return a.pool == pool && a.ofPool() })
 }
@@ -52,6 +55,7 @@ func (s *shelf[T]) readmit(handle string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.away, handle)
+	s.order = nil
 }
 
 // awayOf returns why what has the handle cannot be used, and nil when it can or is not there.

@@ -77,7 +77,7 @@ func (e *engine) planSnapshot(ctx context.Context, handle string, spec backends.
 		return result, backends.Errorf(backends.Exhausted, "it must be usable from %v, and snapshots here are on %v only",
 			spec.Topology.Requisite, e.place)
 	}
-	parameters, err := snapshotParametersOf(spec.Parameters)
+	parameters, err := backends.Given[SnapshotParameters](spec.Parameters)
 	if err != nil {
 		return result, err
 	}
@@ -128,7 +128,7 @@ func (e *engine) newSnapshotRecord(handle, name string, v *volume) *snapshotReco
 	r := v.record.Load()
 	return &snapshotRecord{
 		Version: recordVersion, Handle: handle, Name: name, Type: r.Type, SizeBytes: r.size(),
-		CreatedAt: e.now().UTC().Round(0), Volume: r.Handle,
+		CreatedAt: e.now().UTC().Round(0), Volume: r.Handle, Raw: r.Raw,
 	}
 }
 

@@ -21,7 +21,7 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 	if a.Type != "" {
 		want.Types = []backends.AccessType{a.Type}
 	}
-	if err := v.pool.kind.access().Check(want); err != nil {
+	if err := v.pool.kind.access().OfRaw(v.record.Load().Raw).Check(want); err != nil {
 		return nil, err
 	}
 	release, err := v.use(ctx)

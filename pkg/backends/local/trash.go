@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/durable"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
@@ -29,7 +30,7 @@ func (p *pool) delete(path string, size int64) error {
 	target := filepath.Join(p.folder(trashFolder), unique(filepath.Base(path)))
 	err := p.move(path, target, filepath.Dir(path))
 	moved := err == nil
-	if isAny(err, unix.ENOSPC, unix.EDQUOT) {
+	if failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) {
 		err = p.deleteInPlace(path)
 	}
 	if err != nil && !p.isGone(path, err) {

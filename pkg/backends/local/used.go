@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/durable"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // usedFolder is where the data directory keeps a note, by handle, of each volume that came into use while its pool had no room for
@@ -25,7 +26,7 @@ func (e *engine) makeUsedNotes() {
 // noteInUse notes that the volume is in use, in its folder or, where there is no room, in the data directory.
 func (e *engine) noteInUse(v *volume) error {
 	err := inUseNote.set(v.dir, e.boot)
-	if !isAny(err, unix.ENOSPC, unix.EDQUOT) {
+	if !failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) {
 		return err
 	}
 	failed := durable.MakeAll(e.usedNotes(), 0o700)

@@ -64,8 +64,9 @@ func (e *engine) describe(v *volume) *backends.Volume {
 		Name:          r.Name,
 		CapacityBytes: r.size(),
 		Fingerprint:   r.Fingerprint,
+		Settings:      maps.Clone(r.Settings),
 		Source:        backends.ContentSource{Snapshot: r.SourceSnapshot, Volume: r.SourceVolume},
-		Access:        v.pool.kind.access(),
+		Access:        v.pool.kind.access().OfRaw(r.Raw),
 		Topology:      []backends.Topology{maps.Clone(e.place)},
 	}
 }

@@ -1,0 +1,24 @@
+package quota
+
+import (
+	"os"
+	"testing"
+)
+
+// TestWithoutQuotas: a filesystem without them bounds nothing, and says so; what asks for them fails and names the directory.
+func TestWithoutQuotas(t *testing.T) {
+	dir, err := os.Open("/dev/shm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if Enforced(dir) {
+		t.Error("a filesystem in memory enforces project quotas")
+	}
+	if _, err := Take(dir); err == nil {
+		t.Error("a project was taken where there are none")
+	}
+	if err := Limit(dir, first, 1<<20); err == nil {
+		t.Error("a limit was set where there are none")
+	}
+}

@@ -1,0 +1,61 @@
+package local
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+// TestReserveIsKeptFree wants that what is reserved is promised to nobody, whatever may be promised twice.
+func TestReserveIsKeptFree(t *testing.T) {
+	mount, twice := testfs.New(t, "ext4", 256), 2.0
+	f := newFixture(t, PoolConfig{Name: "all", Type: "image", Path: filepath.Join(mount, "all")},
+		PoolConfig{Name: "most", Type: "image", Path: filepath.Join(mount, "most"), Reserve: "100Mi"},
+		PoolConfig{Name: "thin", Type: "image", Path: filepath.Join(mount, "thin"), Reserve: "100Mi", Overcommit: &twice},
+		PoolConfig{Name: "none", Type: "directory", Path: filepath.Join(mount, "none"), Reserve: "1Gi"})
+	all, most, thin, none := f.room("all"), f.room("most"), f.room("thin"), f.room("none")
+	if less := all - most; less != 100<<20 {
+		t.Errorf("%d bytes are kept free, want 100 MiB", less)
+	}
+	if thin < 2*most-4096 || thin > 2*most+4096 {
+		t.Errorf("with overcommit there are %d bytes, want twice %d", thin, most)
+	}
+	if none != 0 {
+		t.Errorf("a reserve that is larger than the disk leaves %d bytes", none)
+	}
+	spec := backends.Spec{Name: "v", Capacity: backends.CapacityRange{RequiredBytes: most + 4096}, Parameters: &Parameters{Pool: "most"}}
+	if _, err := f.Create(t.Context(), spec); !backends.Is(err, backends.Exhausted) || !strings.Contains(err.Error(), "104857600 are kept free") {
+		t.Errorf("a volume that takes of the reserve: %v, want Exhausted and the reserve", err)
+	}
+	for _, wrong := range []string{"-1", "much", "0"} {
+		c := Config{Pools: []PoolConfig{{Name: "p", Type: "image", Reserve: wrong}}}
+		if _, err := c.resolve("/data"); !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), "reserve") {
+			t.Errorf("the reserve %q: %v, want Invalid", wrong, err)
+		}
+	}
+}
+
+// TestDirectoriesOnTheNodesDisk looks for the warning that nothing bounds a directory.
+func TestDirectoriesOnTheNodesDisk(t *testing.T) {
+	apart := testfs.New(t, "ext4", 64)
+	for name, row := range map[string]struct {
+		pool PoolConfig
+		want bool
+	}{
+		"directory":       {PoolConfig{Type: "directory"}, true},
+		"and it is known": {PoolConfig{Type: "directory", SharesDisk: true}, false},
+		"on its own disk": {PoolConfig{Type: "directory", Path: filepath.Join(apart, "p")}, false},
+		"image":           {PoolConfig{Type: "image"}, false},
+	} {
+		row.pool.Name = "p"
+		f := newFixture(t, row.pool)
+		const says = "nothing bounds"
+		if have := strings.Count(f.log.String(), says); (have == 1) != row.want || have > 1 {
+			t.Errorf("%s: it is warned %d times, want a warning: %t\n%s", name, have, row.want, f.log)
+		}
+		f.shut()
+	}
+}
