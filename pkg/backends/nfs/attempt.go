@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
@@ -92,7 +93,7 @@ func (m *making) makeEmpty(ctx context.Context, r *record) error {
 // unlessFenced says of a failure that it comes from having lost the token: then the draft is gone, or another's data is in the place.
 // Kinds: Busy then.
 func (m *making) unlessFenced(r *record, err error) error {
-	if !isAny(err, unix.ENOENT, unix.ESTALE) && !backends.Is(err, backends.Invalid) {
+	if !failure.IsAny(err, unix.ENOENT, unix.ESTALE) && !backends.Is(err, backends.Invalid) {
 		return err
 	}
 	if m.home.Refresh(share.Staging) != nil {
@@ -213,6 +214,7 @@ func (e *engine) giveUp(s *share.Share, h *share.Home, r *record) {
 	}
 	if err != nil {
 		e.log.Warn("what was given up could not be taken away yet", "share", s.Address.String(), "directory", r.SubDir, "error", err)
+		e.janitors.sweepAgain(s.Address.String()) // Its claim may be left, and be all that is left.
 	}
 	e.janitors.add(s.Address)
 }

@@ -40,15 +40,11 @@ func notOurs(dir string, s *share.Share) error {
 
 // exists tells whether there is something of that name, which is the driver's own but for its last element.
 func exists(dir *os.File, name string) (bool, error) {
-	var stat unix.Stat_t
-	err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
-	if errors.Is(err, unix.ENOENT) {
+	_, err := safepath.NewRoot(dir).Lstat(name, 0)
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, &os.PathError{Op: "stat", Path: name, Err: err}
-	}
-	return true, nil
+	return err == nil, err
 }
 
 // claimOf is the name of the claim on a directory.

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,7 @@ import (
 // thing's record, because this one was deleted and made anew meanwhile, it is put back. Kinds: Busy then.
 func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
 	if err := h.Move(r.Kind.folder(), r.ID+suffix, share.Trash, r.key()+suffix); err != nil {
-		return err
+		return fmt.Errorf("its record cannot be moved to the trash: %w", err)
 	}
 	_, err := e.buried(h, r.key())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,15 +51,50 @@ func (e *engine) buried(h *share.Home, key string) (*record, error) {
 	if err != nil || r.key() == key {
 		return r, err
 	}
-	err = h.PutBack(key+suffix, r.Kind.folder(), r.ID+suffix)
+	return nil, e.putBack(h, r, key+suffix)
+}
+
+// putBack gives a record that has a name in the trash its own name again. Kinds: Busy once that is done.
+func (e *engine) putBack(h *share.Home, r *record, name string) error {
+	err := h.PutBack(name, r.Kind.folder(), r.ID+suffix)
 	if now, readErr := read(h, r.Kind.folder(), r.ID+suffix); errors.Is(err, fs.ErrExist) && readErr == nil && now.Turn == r.Turn {
 		err = nil // An earlier look has put it back.
 	}
 	if err == nil {
-		err = h.Remove(share.Trash, key+suffix)
+		err = h.Remove(share.Trash, name)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the record of %s is in the trash as %s and cannot be put back: %w", r.key(), key, err)
+		return fmt.Errorf("the record of %s is in the trash as %s and cannot be put back: %w", r.key(), name, err)
 	}
-	return nil, backends.Errorf(backends.Busy, "%w", errReplaced)
+	return backends.Errorf(backends.Busy, "%w", errReplaced)
+}
+
+// endedMark is in the name of a record in the trash that is about to be removed.
+const endedMark = ".ended-"
+
+// end removes the record of what was removed, or keeps it with those of retained volumes. A controller that was stopped before may move
+// another record to its name at any time: so it gets a name of its own first, and is looked at there.
+func (e *engine) end(h *share.Home, key string, retain bool) error {
+	name := key + endedMark + rand.Text() + suffix
+	if err := h.Move(share.Trash, key+suffix, share.Trash, name); err != nil {
+		return ignoreGone(err) // Another controller's janitor was faster.
+	}
+	return e.endAs(h, key, name, retain)
+}
+
+func (e *engine) endAs(h *share.Home, key, name string, retain bool) error {
+	r, err := read(h, share.Trash, name)
+	switch {
+	case err != nil:
+		return ignoreGone(err)
+	case r.key() != key:
+		err = e.putBack(h, r, name)
+		if errors.Is(err, errReplaced) {
+			return nil
+		}
+		return err
+	case retain:
+		return h.Move(share.Trash, name, share.Retained, key+suffix)
+	}
+	return h.Remove(share.Trash, name)
 }

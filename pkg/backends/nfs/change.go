@@ -49,7 +49,7 @@ func (e *controllerSide) Expand(ctx context.Context, handle string, wanted backe
 // Modify sets mutable parameters. Kinds: NotFound; Invalid; Busy.
 func (e *controllerSide) Modify(ctx context.Context, handle string, mutable any) (err error) {
 	defer annotate(&err, "modify volume", handle)
-	m, err := given[Mutable](mutable)
+	m, err := backends.Given[Mutable](mutable)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func endChanges(h *share.Home, id string) error {
 func (e *controllerSide) Capacity(ctx context.Context, query backends.CapacityQuery) (result backends.Capacity, err error) {
 	defer annotate(&err, "tell the capacity", "")
 	p, err := e.target(backends.Spec{Parameters: query.Parameters})
-	if err != nil || access().Check(query.Access) != nil || !e.places.reach(p.Name, query.Topology) {
+	if err != nil || access(p.Version).Check(query.Access) != nil || !e.places.reach(p.Name, query.Topology) {
 		return backends.Capacity{}, nil // No capacity is no failure.
 	}
 	var free atomic.Int64

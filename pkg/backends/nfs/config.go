@@ -17,6 +17,9 @@ type Config struct {
 	// Shares are shares with a name, for the class parameter shareName, and for addresses that are too long for a
 	// handle. They are enumerated, and their trash is removed, from the start, whereas that of others is once they have been used.
 	Shares []ShareConfig `json:"shares,omitempty"`
+	// OnlyShares refuses every other share, whoever names it: a class, a handle, a static volume; of that also directories of these
+	// shares by a path of their own.
+	OnlyShares bool `json:"onlyShares,omitempty"`
 	// Patience is how long an attempt has shown no life that is taken for dead; 0 is five minutes. No file sets it: it is for
 	// tests, which have no five minutes.
 	Patience time.Duration `json:"-"`
@@ -43,6 +46,9 @@ type ShareConfig struct {
 func (c *Config) resolve() (map[string]export.Address, error) {
 	form := regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 	named := map[string]export.Address{}
+	if c.OnlyShares && len(c.Shares) == 0 {
+		return nil, backends.Errorf(backends.Invalid, "onlyShares is set and the configuration has no shares: name those that may be used")
+	}
 	for _, s := range c.Shares {
 		if !form.MatchString(s.Name) {
 			return nil, backends.Errorf(backends.Invalid, "a share's name is %q: use at most 63 of a-z, 0-9, \"-\" and \".\", with a letter or digit at both ends", s.Name)

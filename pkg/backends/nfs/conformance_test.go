@@ -86,6 +86,6 @@ func specOf(name string) backends.Spec {
 	return backends.Spec{
 		Name: name, Capacity: backends.CapacityRange{RequiredBytes: 2 << 20},
 		Parameters: &Parameters{Server: testServer, Share: testShare},
-		Access:     access(),
+		Access:     access(""),
 	}
 }

@@ -3,6 +3,7 @@ package nfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/filecopy"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 	"github.com/stowage-csi/stowage/pkg/tree"
@@ -51,7 +53,7 @@ func (c *copying) run(ctx context.Context) error {
 	if err := c.replicate(ctx, dst, src, links); err != nil {
 		return err
 	}
-	return tree.Remove(ctx, path.Join(c.share.Path(), c.draft+linksSuffix))
+	return removeIn(ctx, c.share, share.Staging, path.Base(c.draft)+linksSuffix)
 }
 
 // explained is a failure by its cause, which may be that the source was written to, or deleted.
@@ -75,11 +77,14 @@ func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error
 	if err != nil {
 		return err
 	}
-	if err := c.fits(found.Bytes); err != nil {
+	if err := c.fits(found.Bytes, links); err != nil {
 		return err
 	}
 	c.begun = true
 	ctx, stop := every(ctx, c.copies.pace.look, func() error {
+		if err := c.clockKept(links); err != nil {
+			return err
+		}
 		if c.since != (unix.Timespec{}) {
 			if err := tree.Unchanged(src, found.Recent, c.since); err != nil {
 				return err
@@ -88,9 +93,27 @@ func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error
 		return c.spare()
 	})
 	defer stop()
-	return because(ctx, tree.Replicate(ctx, dst, src, tree.Replication{
+	err = because(ctx, tree.Replicate(ctx, dst, src, tree.Replication{
 		Workers: copyWorkers, Links: links, Lenient: true, Since: c.since, Lag: c.share.Lag(), Direct: c.share.Direct(), Progress: c.progress, Before: c.copies.entry,
 	}))
+	if err == nil {
+		err = c.clockKept(links)
+	}
+	return err
+}
+
+// clockKept fails when the server's clock is before the instant of the copy: it was set back since then, and what is written now looks as
+// if it had been there before. Kinds: Unavailable.
+func (c *copying) clockKept(dir *os.File) error {
+	if c.since == (unix.Timespec{}) {
+		return nil
+	}
+	now, err := serverTime(dir)
+	if err != nil || unix.TimespecToNsec(now) >= unix.TimespecToNsec(c.since) {
+		return err
+	}
+	return backends.Errorf(backends.Unavailable, "the clock of %s was set back by %v or more while the data was copied, so that nobody can tell what was written meanwhile: ask again",
+		c.share.Address, time.Duration(unix.TimespecToNsec(c.since)-unix.TimespecToNsec(now)).Round(time.Second))
 }
 
 // quietSince is the time since when the source must not have been changed before a copy is begun.
@@ -111,7 +134,7 @@ func (c *copying) spare() error {
 }
 
 // fits fails when the share has no room for so many bytes, besides those that the other copies take. Kinds: Exhausted.
-func (c *copying) fits(bytes int64) error {
+func (c *copying) fits(bytes int64, links *os.File) error {
 	others := c.copies.plan(c.progress, bytes)
 	if err := c.spare(); err != nil {
 		return err
@@ -121,7 +144,7 @@ func (c *copying) fits(bytes int64) error {
 		return err
 	}
 	// Files that share their blocks take none. Trying is a write, so it is done only where it matters.
-	shared, err := filecopy.CanClone(path.Join(c.share.Path(), c.draft+linksSuffix))
+	shared, err := filecopy.CanClone(fmt.Sprintf("/proc/self/fd/%d", links.Fd()))
 	if err != nil || shared {
 		return err
 	}

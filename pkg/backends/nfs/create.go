@@ -2,6 +2,8 @@ package nfs
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"strings"
 	"sync/atomic"
 
@@ -21,7 +23,7 @@ func (e *controllerSide) Create(ctx context.Context, spec backends.Spec) (result
 
 // target is the share that a spec names. Kinds: Invalid.
 func (e *engine) target(spec backends.Spec) (place, error) {
-	p, err := given[Parameters](spec.Parameters)
+	p, err := backends.Given[Parameters](spec.Parameters)
 	if err != nil {
 		return place{}, err
 	}
@@ -38,7 +40,10 @@ func (e *engine) target(spec backends.Spec) (place, error) {
 		return place{}, backends.Errorf(backends.Invalid, "the class has server %q and share %q: give both, or shareName", p.Server, p.Share)
 	}
 	address, err := export.Parse(p.Server, p.Share, p.NFSVersion)
-	return place{Address: address}, err
+	if err != nil {
+		return place{}, err
+	}
+	return place{Address: address}, e.allow(address, export.Address.Same)
 }
 
 // provision makes a volume, with the contents of the origin if there is one.
@@ -49,20 +54,33 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, from ...orig
 	}
 	var made atomic.Pointer[backends.Volume]
 	err = e.pool.With(ctx, p.Address, "making a volume", func(ctx context.Context, s *share.Share) error {
-		h, err := s.Home(true)
+		h, err := e.homeAt(s, p)
 		if err != nil {
 			return err
 		}
-		e.known.add(p)
 		e.janitors.wake(s.Address)
 		m := &making{engine: e, share: s, home: h, place: p, origins: from}
 		r, err := m.volume(ctx, spec)
+		if err == nil || backends.Is(err, backends.Exists) { // Only what holds a volume is enumerated.
+			e.known.add(p, h.Identity())
+		}
 		if err == nil {
 			made.Store(e.describe(r, s.Address))
 		}
 		return err
 	})
 	return orNothing(&made, err)
+}
+
+// homeAt is the home on a share, which is made where there never was one. Kinds: Unavailable where there was.
+func (e *engine) homeAt(s *share.Share, p place) (*share.Home, error) {
+	used := e.known.used(p)
+	h, err := s.Home(!used)
+	if used && errors.Is(err, fs.ErrNotExist) {
+		return nil, backends.Errorf(backends.Unavailable, "%s has no directory %s, and had one: does the server export something else? Bring the share back; "+
+			"if it was emptied on purpose, remove %s and start the controller anew", s.Address, share.HomeName, e.known.path)
+	}
+	return h, err
 }
 
 func (m *making) volume(ctx context.Context, spec backends.Spec) (*record, error) {
@@ -75,11 +93,11 @@ func (m *making) volume(ctx context.Context, spec backends.Spec) (*record, error
 
 // plan decides what the volume will be. Kinds: Invalid, OutOfRange; NotFound for the origin.
 func (m *making) plan(spec backends.Spec, id string) (*record, error) {
-	p, err := given[Parameters](spec.Parameters)
+	p, err := backends.Given[Parameters](spec.Parameters)
 	if err != nil {
 		return nil, err
 	}
-	if err := access().Check(spec.Access); err != nil {
+	if err := access(p.NFSVersion).Check(spec.Access); err != nil {
 		return nil, err
 	}
 	if err := m.places.check(m.place.Name, spec.Topology); err != nil {
@@ -89,7 +107,7 @@ func (m *making) plan(spec backends.Spec, id string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &record{Kind: volumeKind, ID: id, Name: spec.Name, OnDelete: p.OnDelete, Permissions: mode, Fingerprint: spec.Fingerprint, NFSVersion: p.NFSVersion}
+	r := &record{Kind: volumeKind, ID: id, Name: spec.Name, OnDelete: p.OnDelete, Permissions: mode, Fingerprint: spec.Fingerprint, Settings: spec.Settings, NFSVersion: p.NFSVersion}
 	least := int64(0)
 	for i := range m.origins {
 		if least, err = m.origins[i].check(m); err != nil {
@@ -100,7 +118,7 @@ func (m *making) plan(spec backends.Spec, id string) (*record, error) {
 	if r.OnDelete == "" {
 		r.OnDelete = deleteData
 	}
-	mutable, err := given[Mutable](spec.Mutable)
+	mutable, err := backends.Given[Mutable](spec.Mutable)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 // Delete removes the volume. Its record goes into the trash first, by which the volume is gone; then its directory is
@@ -117,13 +118,12 @@ func toTrash(s *share.Share, parent *os.File, name string, r *record) error {
 // moveDir moves a directory; one that is gone was moved already. Only a directory is moved: a link or file in a volume's
 // place is somebody else's.
 func moveDir(from *os.File, name string, to *os.File, target string) error {
-	var stat unix.Stat_t
-	err := unix.Fstatat(int(from.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	stat, err := safepath.NewRoot(from).Lstat(name, 0)
 	switch {
-	case errors.Is(err, unix.ENOENT):
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return &os.PathError{Op: "stat", Path: name, Err: err}
+		return err
 	case stat.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return backends.Errorf(backends.Unavailable, "%s is no directory (%s): it is left alone", name, fs.FileMode(stat.Mode&0o777))
 	}
@@ -132,14 +132,12 @@ func moveDir(from *os.File, name string, to *os.File, target string) error {
 
 // moveAway moves what may be gone already.
 func moveAway(from *os.File, name string, to *os.File, target string) error {
-	err := unix.Renameat(int(from.Fd()), name, int(to.Fd()), target)
+	source, place := safepath.NewRoot(from), safepath.NewRoot(to)
+	err := source.RenameTo(name, place, target)
 	if errors.Is(err, unix.EACCES) { // A directory that may not be written to cannot move; its owner may change that.
-		if unix.Fchmodat(int(from.Fd()), name, 0o700, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			err = unix.Renameat(int(from.Fd()), name, int(to.Fd()), target)
+		if source.Chmod(name, 0o700) == nil {
+			err = source.RenameTo(name, place, target)
 		}
 	}
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return &os.LinkError{Op: "rename", Old: name, New: target, Err: err}
-	}
-	return nil
+	return ignoreGone(err)
 }

@@ -405,11 +405,12 @@ func (w *world) tokens() []string {
 
 // looks is how the janitor sees something in staging; empty when it is gone.
 func (w *world) looks(name string) string {
-	info, err := os.Lstat(w.path(share.HomeName, share.Staging, name))
-	if err != nil {
+	var stat unix.Statx_t
+	path := w.path(share.HomeName, share.Staging, name)
+	if unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &stat) != nil {
 		return ""
 	}
-	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+	return appearance(stat)
 }
 
 // timePasses has the janitor see the attempts so long ago, if it has seen them all, and one of them alone has shown a sign of life since.

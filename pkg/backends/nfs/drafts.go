@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
-	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // sighting is how something in staging looked, and since when by the clock of this process.
@@ -127,14 +127,14 @@ func (j *janitors) stray(s *share.Share, names []string) (alive bool, err error)
 
 // unchanged reports whether something in staging may be alive: it looks otherwise than it did for long, by our own clock.
 func (j *janitors) unchanged(s *share.Share, name string) (alive bool, err error) {
-	info, err := s.Files().Lstat(share.At(share.Staging, name))
+	info, err := s.Files().Lstat(share.At(share.Staging, name), 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	as, where := fmt.Sprint(info.ModTime().UnixNano(), info.Size()), s.Address.String()+" "+name
+	as, where := appearance(info), s.Address.String()+" "+name
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if last, ok := j.seen[where]; !ok || last.as != as {
@@ -146,6 +146,11 @@ func (j *janitors) unchanged(s *share.Share, name string) (alive bool, err error
 	}
 	delete(j.seen, where)
 	return false, nil
+}
+
+// appearance is what changes of something in staging whenever somebody works with it.
+func appearance(stat unix.Statx_t) string {
+	return fmt.Sprint(stat.Mtime.Sec, stat.Mtime.Nsec, stat.Size)
 }
 
 // forgetBut forgets how things looked that are not in staging any more.
@@ -161,7 +166,7 @@ func (j *janitors) forgetBut(s *share.Share, names []string) {
 // remove removes names from staging.
 func (j *janitors) remove(s *share.Share, names []string) error {
 	for _, name := range names {
-		if err := tree.Remove(j.life, path.Join(s.Path(), share.At(share.Staging, name))); err != nil {
+		if err := removeIn(j.life, s, share.Staging, name); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ const maxMembers = 256
 // written to meanwhile and the class does not accept that; Busy while the data is being copied.
 func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
 	defer annotate(&err, "create group snapshot", spec.Name)
-	p, err := given[SnapshotParameters](spec.Parameters)
+	p, err := backends.Given[SnapshotParameters](spec.Parameters)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (m *making) group(ctx context.Context, spec backends.GroupSpec, anyInstant 
 // plannedGroup decides what the group will be. Its snapshots have IDs of this attempt alone, so that none of another is in the way.
 // Kinds: NotFound for a volume.
 func (m *making) plannedGroup(spec backends.GroupSpec, id string, anyInstant bool) (*record, error) {
-	r := &record{Kind: groupKind, ID: id, Name: spec.Name}
+	r := &record{Kind: groupKind, ID: id, Name: spec.Name, Fingerprint: spec.Fingerprint}
 	if err := m.complete(r); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (e *engine) describeGroup(s *share.Share, h *share.Home, r *record) (*backe
 	if err := e.settle(s, r); err != nil {
 		return nil, err
 	}
-	g := &backends.Group{Handle: r.Handle, Name: r.Name, CreatedAt: r.CreatedAt}
+	g := &backends.Group{Handle: r.Handle, Name: r.Name, CreatedAt: r.CreatedAt, Fingerprint: r.Fingerprint}
 	for _, of := range r.Members {
 		snapshot, err := whole(h, snapshotKind, of.ID)
 		if err != nil {

@@ -113,7 +113,8 @@ func decodeHandle(k kind, text string) (h handle, where string, version int, ok 
 	return handle{kind: k, home: [6]byte(data[homeAt:idAt]), id: hex.EncodeToString(data[idAt:sumAt])}, where, int(data[0]), true
 }
 
-// locate finds out on which share something is. Kinds: as parse; Unavailable for a share that is not configured.
+// locate finds out on which share something is. Kinds: as parse; Unavailable for a share that is not configured; Denied when it may not
+// be used.
 func (e *engine) locate(h *handle, where string, version int) (err error) {
 	name, named := strings.CutPrefix(where, "@")
 	if named {
@@ -130,5 +131,5 @@ func (e *engine) locate(h *handle, where string, version int) (err error) {
 	if version > 0 {
 		h.address.Version = export.Versions()[version-1]
 	}
-	return nil
+	return e.allow(h.address, export.Address.Same)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/pagetoken"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
@@ -27,6 +28,8 @@ func (e *controllerSide) Health(ctx context.Context, handle string) (issues []ba
 	switch {
 	case backends.Is(err, backends.NotFound):
 		return nil, err
+	case backends.Is(err, backends.Unusable):
+		return unreadable(err), nil
 	case err != nil:
 		return unreachable(err), nil
 	}
@@ -38,11 +41,18 @@ func (e *controllerSide) healthOf(ctx context.Context, f entry) ([]backends.Heal
 	if f.away != nil {
 		return unreachable(f.away), nil //nolint:nilerr // It is what is wrong with the volume.
 	}
+	if f.damage != nil {
+		return unreadable(f.damage), nil //nolint:nilerr // It is what is wrong with the volume.
+	}
 	return e.Health(ctx, f.Handle)
 }
 
+func unreadable(err error) []backends.HealthIssue {
+	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "RecordUnreadable", Message: failure.OneLine(err).Error()}}
+}
+
 func unreachable(err error) []backends.HealthIssue {
-	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "ShareUnreachable", Message: oneLine{err}.Error()}}
+	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "ShareUnreachable", Message: failure.OneLine(err).Error()}}
 }
 
 // look says what is wrong with a volume whose share answers.

@@ -11,6 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // probeTime is how long a server may take to answer a question about its health.
@@ -48,5 +49,5 @@ func (e *engine) probe(ctx context.Context, address export.Address) *backends.St
 	if err == nil {
 		return nil
 	}
-	return &backends.StorageIssue{Unreachable: true, Reason: "ShareUnreachable", Message: fmt.Sprintf("the share %s does not answer: %v", address, oneLine{err})}
+	return &backends.StorageIssue{Unreachable: true, Reason: "ShareUnreachable", Message: fmt.Sprintf("the share %s does not answer: %v", address, failure.OneLine(err))}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -144,7 +143,11 @@ func (j *janitors) round(address export.Address) (alive bool, err error) {
 	alive, failed := j.drafts(s, h)
 	err = errors.Join(err, failed)
 	if j.sweepDue(address.String()) { // also where a record cannot be read: that stops nothing else
-		err = errors.Join(err, j.claims(s, h))
+		failed := j.claims(s, h)
+		if failed != nil {
+			j.sweepAgain(address.String())
+		}
+		err = errors.Join(err, failed)
 	}
 	return alive, err
 }
@@ -187,8 +190,19 @@ func (j *janitors) sweepDue(name string) bool {
 	return true
 }
 
+// sweepAgain has the next round look for claims of nobody.
+func (j *janitors) sweepAgain(name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.swept, name)
+}
+
 // empty removes one thing that is in the trash, and last the record that says so.
 func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []string) error {
+	pieces, err := j.endings(h, key, pieces)
+	if err != nil {
+		return err
+	}
 	if !slices.Contains(pieces, key+suffix) {
 		return nil // Nobody has said that this is to be removed.
 	}
@@ -216,10 +230,23 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 	if took := time.Since(begin); took > time.Second {
 		j.engine.log.Info("removed what was deleted", "share", s.Address.String(), "directory", r.SubDir, "took", took)
 	}
-	if r.Kind == volumeKind && r.OnDelete == retainData && !unseen {
-		return h.Move(share.Trash, key+suffix, share.Retained, key+suffix)
+	return j.engine.end(h, key, r.retained() && !unseen)
+}
+
+// endings goes on with records that a janitor was about to remove, and returns the other pieces.
+func (j *janitors) endings(h *share.Home, key string, pieces []string) (others []string, err error) {
+	for _, name := range pieces {
+		if !strings.HasPrefix(name, key+endedMark) {
+			others = append(others, name)
+			continue
+		}
+		r, failed := read(h, share.Trash, name)
+		if failed == nil {
+			failed = j.engine.endAs(h, key, name, r.retained())
+		}
+		err = errors.Join(err, ignoreGone(failed))
 	}
-	return h.Remove(share.Trash, key+suffix)
+	return others, err
 }
 
 // emptyOf removes the pieces of one thing that is in the trash, but not its record.
@@ -228,11 +255,21 @@ func (j *janitors) emptyOf(s *share.Share, key string, pieces []string) error {
 		if name == key+suffix {
 			continue
 		}
-		if err := tree.Remove(j.life, path.Join(s.Path(), share.At(share.Trash, name))); err != nil {
+		if err := removeIn(j.life, s, share.Trash, name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// removeIn removes what has a name in a folder of the home. No link leads it out of there.
+func removeIn(ctx context.Context, s *share.Share, folder, name string) error {
+	dir, err := s.Files().Folder(share.At(folder, ""))
+	if err != nil {
+		return ignoreGone(err)
+	}
+	defer closeQuietly(dir)
+	return tree.RemoveIn(ctx, dir, name)
 }
 
 // close ends the work, and waits a little for it: what hangs in the kernel ends with the process.

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -25,6 +26,15 @@ type known struct {
 
 	mu  sync.Mutex
 	all map[string]place
+	// barred are noted shares that the configuration does not allow now. They are kept for a later configuration.
+	barred map[string]place
+	homes  map[string]string // the identities of shares, in hexadecimal digits, by their names and by their addresses
+}
+
+// noted is a share in the note.
+type noted struct {
+	place
+	Home string `json:"home,omitempty"`
 }
 
 // place is a share as a handle names it.
@@ -35,19 +45,25 @@ type place struct {
 
 func (p place) key() string { return handle{address: p.Address, share: p.Name}.where() }
 
-func openKnown(dataDir string, named map[string]export.Address, log *slog.Logger) (*known, error) {
-	k := &known{path: filepath.Join(dataDir, knownFile), log: log, all: map[string]place{}}
+// openKnown reads the note. A noted share that allowed refuses is neither enumerated nor looked after.
+func openKnown(dataDir string, named map[string]export.Address, allowed func(export.Address) bool, log *slog.Logger) (*known, error) {
+	k := &known{path: filepath.Join(dataDir, knownFile), log: log, all: map[string]place{}, barred: map[string]place{}, homes: map[string]string{}}
 	data, err := os.ReadFile(k.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var places []place
+	var places []noted
 	if err == nil && json.Unmarshal(data, &places) != nil {
 		log.Warn("the note of known shares is damaged and is dropped", "path", k.path)
 	}
 	for _, p := range places {
-		if p.Name == "" {
-			k.all[p.key()] = p
+		k.identify(p.place, p.Home)
+		switch {
+		case p.Name != "":
+		case allowed(p.Address):
+			k.all[p.key()] = p.place
+		default:
+			k.barred[p.key()] = p.place
 		}
 	}
 	for name, address := range named {
@@ -57,21 +73,51 @@ func openKnown(dataDir string, named map[string]export.Address, log *slog.Logger
 	return k, nil
 }
 
-// add notes a share that is used.
-func (k *known) add(p place) {
+// identify notes which share is at a place.
+func (k *known) identify(p place, home string) {
+	if home != "" {
+		k.homes[p.key()], k.homes[p.String()] = home, home
+	}
+}
+
+// used tells whether there has been something of this driver at a place.
+func (k *known) used(p place) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, ok := k.all[p.key()]; ok {
+	return k.homes[p.key()] != "" || k.homes[p.String()] != ""
+}
+
+// add notes a share that is used, and which one it is.
+func (k *known) add(p place, id homeID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	home := hex.EncodeToString(id[:])
+	if _, ok := k.all[p.key()]; ok && k.homes[p.key()] == home {
 		return
 	}
 	k.all[p.key()] = p
+	k.identify(p, home)
 	if err := k.save(); err != nil {
 		k.log.Warn("a share could not be noted: after a restart it is enumerated once it is used again", "share", p.key(), "error", err)
 	}
 }
 
+// has tells whether a share is enumerated.
+func (k *known) has(p place) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, ok := k.all[p.key()]
+	return ok
+}
+
 func (k *known) save() error {
-	data, err := json.Marshal(slices.Collect(maps.Values(k.all)))
+	var places []noted
+	both := maps.Clone(k.barred)
+	maps.Copy(both, k.all)
+	for _, key := range slices.Sorted(maps.Keys(both)) {
+		places = append(places, noted{both[key], k.homes[key]})
+	}
+	data, err := json.Marshal(places)
 	if err != nil {
 		return err
 	}

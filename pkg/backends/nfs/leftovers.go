@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
@@ -59,6 +60,7 @@ func (j *janitors) claims(s *share.Share, h *share.Home) error {
 		return err
 	}
 	slices.Sort(volumes)
+	var busy error
 	for _, name := range names {
 		holder, err := h.Claimed(name)
 		if err != nil || j.life.Err() != nil {
@@ -68,11 +70,14 @@ func (j *janitors) claims(s *share.Share, h *share.Home) error {
 		if _, published := slices.BinarySearch(volumes, id); published || holder == "" {
 			continue
 		}
-		if err := j.engine.unclaimDead(s, h, name, holder); err != nil {
+		switch err := j.engine.unclaimDead(s, h, name, holder); {
+		case backends.Is(err, backends.Busy): // Another is at it, who may not finish.
+			busy = errors.Join(busy, err)
+		case err != nil:
 			if err = j.leave(s, holder, err); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return busy
 }

@@ -38,6 +38,8 @@ type entry struct {
 	place place
 	*record
 	away error // why the share cannot be asked now
+	// damage is why it cannot be used although the share answers. Of a record that cannot be read the kind, the ID and the handle are known.
+	damage error
 }
 
 // enumerate returns at most limit things, all for 0, that want says yes to, on all shares that are known, and the token for
@@ -77,15 +79,16 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page, want
 	return found, next, nil
 }
 
-// enumerateOn is enumerate for one share.
+// enumerateOn is enumerate for one share. The page with which it begins reads all of the share, so that all is remembered; it returns
+// more than the limit then.
 func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, limit int, want func(*record) bool) ([]entry, error) {
 	if s.away != nil {
 		return e.seen.recall(k, s, from, limit, want)
 	}
-	turn, whole := e.seen.turn(), from == "" && limit == 0
+	turn, whole := e.seen.turn(), from == ""
 	wanted := want
 	if whole {
-		wanted = func(*record) bool { return true }
+		limit, wanted = 0, func(*record) bool { return true }
 	}
 	var result atomic.Pointer[[]entry]
 	err := e.pool.With(ctx, s.place.Address, "enumerating", func(ctx context.Context, on *share.Share) error {
@@ -120,20 +123,13 @@ func entries(ctx context.Context, h *share.Home, k kind, p place, from string, l
 		at++
 	}
 	for chunk := range slices.Chunk(ids[at:], 4*readAtOnce) {
-		records, err := readAll(ctx, h, k, chunk)
+		read, err := readAll(ctx, h, k, p, chunk)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range records {
-			if r == nil || !want(r) {
-				continue
-			}
-			there, err := r.shown(h)
-			if err != nil {
-				return nil, err
-			}
-			if there {
-				found = append(found, entry{place: p, record: r})
+		for _, e := range read {
+			if e.record != nil && want(e.record) {
+				found = append(found, e)
 			}
 		}
 		if limit > 0 && len(found) >= limit {
@@ -143,23 +139,41 @@ func entries(ctx context.Context, h *share.Home, k kind, p place, from string, l
 	return found, nil
 }
 
-// readAll reads records, several at a time. What is gone meanwhile is nil.
-func readAll(ctx context.Context, h *share.Home, k kind, ids []string) ([]*record, error) {
-	records, errs := make([]*record, len(ids)), make([]error, len(ids))
+// readAll reads records, several at a time. What is not there for others has none.
+func readAll(ctx context.Context, h *share.Home, k kind, p place, ids []string) ([]entry, error) {
+	found, errs := make([]entry, len(ids)), make([]error, len(ids))
 	var readers sync.WaitGroup
 	var next atomic.Int64
 	for range min(readAtOnce, len(ids)) {
 		readers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(ids)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				records[i], errs[i] = read(h, k.folder(), ids[i]+suffix)
-				if errors.Is(errs[i], fs.ErrNotExist) {
-					records[i], errs[i] = nil, nil
-				}
+				found[i], errs[i] = listed(h, k, p, ids[i])
 			}
 		})
 	}
 	readers.Wait()
-	return records, errors.Join(append(errs, ctx.Err())...)
+	return found, errors.Join(append(errs, ctx.Err())...)
+}
+
+// listed is what an enumeration has of an ID. A record that is damaged keeps no other from being listed.
+func listed(h *share.Home, k kind, p place, id string) (entry, error) {
+	r, err := read(h, k.folder(), id+suffix)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return entry{}, nil
+	case backends.Is(err, backends.Unusable) && k == volumeKind:
+		text, failed := handle{kind: k, address: p.Address, share: p.Name, home: h.Identity(), id: id}.encode()
+		return entry{place: p, record: &record{Kind: k, ID: id, Handle: text}, damage: err}, failed
+	case backends.Is(err, backends.Unusable): // Nobody knows of which volume it is.
+		return entry{}, nil
+	case err != nil:
+		return entry{}, err
+	}
+	there, err := r.shown(h)
+	if there || backends.Is(err, backends.Unusable) {
+		return entry{place: p, record: r, damage: err}, nil
+	}
+	return entry{}, err
 }
 
 // List returns volumes in a stable order. Kinds: as enumerate.
@@ -167,9 +181,17 @@ func (e *controllerSide) List(ctx context.Context, page backends.Page) (volumes 
 	defer annotate(&err, "list volumes", "")
 	found, next, err := e.enumerate(ctx, volumeKind, page, func(*record) bool { return true })
 	for _, f := range found {
-		volumes = append(volumes, *e.describe(f.record, f.place.Address))
+		volumes = append(volumes, *e.describeEntry(f))
 	}
 	return volumes, next, err
+}
+
+// describeEntry is a volume as the contract has it: of one whose record is damaged the handle and the place.
+func (e *engine) describeEntry(f entry) *backends.Volume {
+	if f.damage != nil {
+		return &backends.Volume{Handle: f.Handle, Topology: e.places.of(f.record)}
+	}
+	return e.describe(f.record, f.place.Address)
 }
 
 // ListSnapshots returns snapshots, of one volume or of all, in a stable order. Kinds: as enumerate.

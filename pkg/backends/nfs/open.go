@@ -13,21 +13,23 @@ import (
 
 // engine is the backend. Its methods are in the files that are named after what they do.
 type engine struct {
-	mounter   export.Mounter
-	pool      *share.Pool
-	named     map[string]export.Address
-	places    topologies
-	known     *known
-	seen      *seen
-	permits   *permits
-	locks     *keylock.Locks // what is being made, changed or removed, by share and key
-	copies    *copies
-	restless  restless
-	janitors  *janitors
-	usage     *usages
-	disposing stripes
-	log       *slog.Logger
-	now       func() time.Time
+	mounter export.Mounter
+	pool    *share.Pool
+	named   map[string]export.Address
+	// onlyShares says that named has all shares that may be used.
+	onlyShares bool
+	places     topologies
+	known      *known
+	seen       *seen
+	permits    *permits
+	locks      *keylock.Locks // what is being made, changed or removed, by share and key
+	copies     *copies
+	restless   restless
+	janitors   *janitors
+	usage      *usages
+	disposing  stripes
+	log        *slog.Logger
+	now        func() time.Time
 }
 
 // controllerSide and nodeSide are the engine as the one and the other see it: the node's offers no Release, and the
@@ -40,7 +42,7 @@ type (
 // open starts the backend. No server is asked for anything yet. Kinds: Invalid for a configuration that is wrong.
 func open(_ context.Context, options backends.Options, mounter export.Mounter) (instance *backends.Instance, err error) {
 	defer annotate(&err, "open the nfs backend", "")
-	config, err := given[Config](options.Config)
+	config, err := backends.Given[Config](options.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +56,12 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter) (
 		return nil, err
 	}
 	e := &engine{
-		mounter: mounter, named: named, places: places, locks: keylock.New(), log: options.Log, now: time.Now,
+		mounter: mounter, named: named, onlyShares: config.OnlyShares, places: places, locks: keylock.New(), log: options.Log, now: time.Now,
 		permits: openPermits(options.DataDir, options.Log),
 		usage:   newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
 	}
 	e.copies, e.janitors = newCopies(options.Log, paceOf(config.Patience)), newJanitors(e)
-	if e.known, err = openKnown(options.DataDir, named, options.Log); err != nil {
+	if e.known, err = openKnown(options.DataDir, named, func(a export.Address) bool { return e.allow(a, export.Address.Same) == nil }, options.Log); err != nil {
 		return nil, err
 	}
 	if !options.NodeOnly {

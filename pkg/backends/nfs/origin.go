@@ -125,11 +125,16 @@ func (m *making) instant(ctx context.Context, draft string) (at unix.Timespec, e
 	if err := forget(ctx, tick); err != nil {
 		return at, err
 	}
+	return serverTime(dir)
+}
+
+// serverTime is the time of the filesystem of one of the driver's own directories.
+func serverTime(dir *os.File) (unix.Timespec, error) {
 	if err := dir.Chmod(0o700); err != nil {
-		return at, err
+		return unix.Timespec{}, err
 	}
 	var stat unix.Stat_t
-	err = unix.Fstat(int(dir.Fd()), &stat)
+	err := unix.Fstat(int(dir.Fd()), &stat)
 	return stat.Ctim, err
 }
 

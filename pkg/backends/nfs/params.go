@@ -41,19 +41,6 @@ type SnapshotParameters struct {
 	SourceInUse string `param:"sourceInUse" enum:"refuse|copy" default:"refuse" doc:"What becomes of the snapshot of a volume that is written to meanwhile: it is refused, or made of a copy that is not of one instant."`
 }
 
-// given returns what a pointer to parameters points to; the zero value for none. Kinds: Invalid for a value of
-// another type, which only a mistake in the program can bring.
-func given[T any](value any) (T, error) {
-	var none T
-	switch value := value.(type) {
-	case nil:
-		return none, nil
-	case *T:
-		return *value, nil
-	}
-	return none, backends.Errorf(backends.Invalid, "the parameters are a %T: they must be a %T", value, &none)
-}
-
 // permissions parses mountPermissions; 0 for none. Kinds: Invalid.
 func (p Parameters) permissions() (uint32, error) {
 	mode, err := strconv.ParseUint(cmp.Or(p.MountPermissions, "0"), 8, 32)

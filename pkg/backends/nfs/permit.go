@@ -15,6 +15,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 const (
@@ -87,7 +88,7 @@ func (e *engine) lead(ctx context.Context, h *share.Home, call string) (turn uin
 		if p.overtaken(names, e.permits.owner) && !p.again(call) {
 			return 0, backends.Errorf(backends.Busy, "%w", errOvertaken)
 		}
-		if err := p.renew(h, e.permits.owner); err != nil && !isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
+		if err := p.renew(h, e.permits.owner); err != nil && !failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
 			return 0, err
 		}
 	}

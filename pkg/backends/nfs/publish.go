@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
+	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 // publish makes the thing be there, by one link: the draft is whole. Kinds: Invalid when its directory is somebody else's; Busy.
@@ -55,10 +56,10 @@ func (e *engine) settle(s *share.Share, r *record) error {
 		if err != nil {
 			return err
 		}
-		err = unix.Renameat(int(s.Dir().Fd()), share.At(share.Staging, p.draft), int(parent.Fd()), path.Base(p.place))
+		err = s.Files().RenameTo(share.At(share.Staging, p.draft), safepath.NewRoot(parent), path.Base(p.place))
 		closeQuietly(parent)
-		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return &os.LinkError{Op: "rename", Old: share.At(share.Staging, p.draft), New: p.place, Err: err}
+		if err := ignoreGone(err); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -68,7 +69,7 @@ func (e *engine) settle(s *share.Share, r *record) error {
 // been told of it. Kinds: Invalid.
 func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
 	err := e.settle(s, r)
-	if !isAny(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR) {
+	if !failure.IsAny(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR) {
 		return err
 	}
 	if err := e.bury(s, h, r); err != nil && !errors.Is(err, fs.ErrNotExist) {

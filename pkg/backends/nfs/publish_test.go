@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -97,11 +98,27 @@ func TestAttemptWithoutItsToken(t *testing.T) {
 	m, r := w.attempt(spec)
 	w.must(m.fence(m.share, m.home, r.ID, ""))
 	w.fails("publishing", m.unlessFenced(r, m.publish(t.Context(), r)), backends.Busy, "ask again")
-	w.make(in("two", "dir/one", deleteData)) // The claim of the dead is nobody's.
+	w.ask("taking over the claim of the dead", func() error { // The janitor may be at it.
+		_, err := w.Create(t.Context(), in("two", "dir/one", deleteData))
+		return err
+	})
 	w.tidy(1, 0)
 	if _, err := w.Find(t.Context(), spec); !backends.Is(err, backends.NotFound) {
 		t.Errorf("finding it: %v", err)
 	}
+}
+
+// The claim of an attempt that is given up goes soon, also when it could not be dropped at once.
+func TestClaimOfWhatWasGivenUp(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.Delete(t.Context(), w.make(specOf("first")).Handle))
+	w.eventually("the sweep at the start", w.idle)
+	m, r := w.attempt(in("one", "dir/one", deleteData))
+	rival := w.path(share.HomeName, share.Staging, r.key()+boxSuffix+"rival")
+	w.must(os.MkdirAll(filepath.Join(rival, "busy"), 0o755))
+	m.giveUp(m.share, m.home, r)
+	w.must(os.RemoveAll(rival))
+	w.tidy(0, 0)
 }
 
 // What an earlier version of the driver was making is given up, wherever it had come.

@@ -36,12 +36,14 @@ type record struct {
 	SourceSnapshot string    `json:"sourceSnapshot,omitempty"`
 	SourceVolume   string    `json:"sourceVolume,omitempty"`
 
+	Fingerprint string `json:"fingerprint,omitempty"` // of a volume or a group
+
 	// Of a volume.
-	SubDir      string `json:"subDir,omitempty"` // from the share's root
-	OnDelete    string `json:"onDelete,omitempty"`
-	Permissions uint32 `json:"permissions,omitempty"`
-	Fingerprint string `json:"fingerprint,omitempty"`
-	NFSVersion  string `json:"nfsVersion,omitempty"`
+	SubDir      string            `json:"subDir,omitempty"` // from the share's root
+	OnDelete    string            `json:"onDelete,omitempty"`
+	Permissions uint32            `json:"permissions,omitempty"`
+	Settings    map[string]string `json:"settings,omitempty"`
+	NFSVersion  string            `json:"nfsVersion,omitempty"`
 
 	// Of a snapshot of a group.
 	Group *membership `json:"group,omitempty"`
@@ -52,6 +54,9 @@ type record struct {
 
 // key names this thing among all of the share, earlier and later ones of its name too.
 func (r *record) key() string { return r.ID + "-" + r.Turn }
+
+// retained reports whether the data outlives the volume where it is.
+func (r *record) retained() bool { return r.Kind == volumeKind && r.OnDelete == retainData }
 
 // folder is where the record is once the thing is published.
 func (k kind) folder() string {
@@ -113,27 +118,31 @@ func (r *record) encode() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// decodeRecord reads a record and checks that it can be what it says it is. Kinds: Unavailable.
+// decodeRecord reads a record and checks that it can be what it says it is. Kinds: Unusable.
 func decodeRecord(data []byte, where string) (*record, error) {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "the record %s is damaged: restore it from a backup: %w", where, err)
+		return nil, backends.Errorf(backends.Unusable, "the record %s is damaged: restore it from a backup: %w", where, err)
 	}
 	if r.Version > recordVersion {
-		return nil, backends.Errorf(backends.Unavailable, "the record %s has version %d, and this driver knows %d: use the newer driver", where, r.Version, recordVersion)
+		return nil, backends.Errorf(backends.Unusable, "the record %s has version %d, and this driver knows %d: use the newer driver", where, r.Version, recordVersion)
 	}
 	if err := r.check(); err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "the record %s is not as this driver writes it: %w", where, err)
+		return nil, backends.Errorf(backends.Unusable, "the record %s is not as this driver writes it: %w", where, err)
 	}
 	return &r, nil
 }
 
+// isHex reports whether a text is so many hexadecimal digits.
+func isHex(text string, digits int) bool {
+	return len(text) == digits && strings.Trim(text, "0123456789abcdef") == ""
+}
+
 func (r *record) check() error {
-	const digits = "0123456789abcdef"
 	switch {
 	case r.Kind != volumeKind && r.Kind != snapshotKind && r.Kind != groupKind:
 		return fmt.Errorf("kind %q", r.Kind)
-	case len(r.ID) != 32 || strings.Trim(r.ID, digits) != "" || len(r.Turn) != 16 || strings.Trim(r.Turn, digits) != "":
+	case !isHex(r.ID, 32) || !isHex(r.Turn, 16):
 		return fmt.Errorf("ID %q and turn %q", r.ID, r.Turn)
 	case r.SizeBytes <= 0:
 		return fmt.Errorf("size %d", r.SizeBytes)
@@ -142,19 +151,42 @@ func (r *record) check() error {
 	case r.Kind == volumeKind:
 		return checkSubDir(r.SubDir)
 	}
+	for _, of := range r.Members { // Their IDs are names of files.
+		if !isHex(of.ID, 32) {
+			return fmt.Errorf("member ID %.64q", of.ID)
+		}
+	}
 	return nil
 }
 
-// read returns a record, and fails with fs.ErrNotExist when there is none.
+// read returns a record, and fails with fs.ErrNotExist when there is none. Kinds: Unusable for one that is there and is none.
 func read(h *share.Home, folder, name string) (*record, error) {
 	data, err := h.Read(folder, name)
+	if backends.Is(err, backends.Unusable) {
+		return nil, backends.Errorf(backends.Unusable, "the record %s is damaged: restore it from a backup: %w", share.At(folder, name), err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return decodeRecord(data, share.At(folder, name))
+	r, err := decodeRecord(data, share.At(folder, name))
+	if err == nil && !r.belongs(folder, name) {
+		err = backends.Errorf(backends.Unusable, "the record of %s %s was found as %s: somebody has renamed it; give it its name back", r.Kind, r.key(), share.At(folder, name))
+	}
+	return r, err
 }
 
-// whole returns the record of something that is there. Kinds: NotFound, once it is certain that this is the right share.
+// belongs tells whether a record has its own name. Of those in the trash buried says more, and in making an earlier version named them.
+func (r *record) belongs(folder, name string) bool {
+	switch folder {
+	case share.Trash, share.Making:
+		return true
+	case share.Staging:
+		return name == r.key()+suffix
+	}
+	return folder == r.Kind.folder() && name == r.ID+suffix
+}
+
+// whole returns the record of something that is there. Kinds: NotFound, once it is certain that this is the right share; Unusable.
 func whole(h *share.Home, k kind, id string) (*record, error) {
 	r, err := read(h, k.folder(), id+suffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,7 +196,7 @@ func whole(h *share.Home, k kind, id string) (*record, error) {
 		return nil, backends.Errorf(backends.NotFound, "there is no such %s", k)
 	}
 	if err == nil && (r.Kind != k || r.ID != id) {
-		err = backends.Errorf(backends.Unavailable, "the record of %s %s was found as %s: somebody has renamed it", r.Kind, r.ID, id)
+		err = backends.Errorf(backends.Unusable, "the record of %s %s was found as %s: somebody has renamed it", r.Kind, r.ID, id)
 	}
 	if err != nil {
 		return nil, err

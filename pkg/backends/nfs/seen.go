@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // homeID is the identity of a share.
@@ -146,6 +147,7 @@ func (e *engine) ask(ctx context.Context, p place) (a asked) {
 		}
 		if err == nil {
 			e.seen.identified(p, h.Identity())
+			e.known.add(p, h.Identity())
 			err = h.Check()
 		}
 		if err == nil {
@@ -157,11 +159,11 @@ func (e *engine) ask(ctx context.Context, p place) (a asked) {
 	switch {
 	case err == nil:
 		a.home = <-found
-	case empty.Load() && !before:
+	case empty.Load() && !before && !e.known.used(p):
 		a.empty = true
 	default:
 		a.home, a.away = home, err
-		e.log.WarnContext(ctx, "a share does not answer: what is on it is listed as it was seen last", "share", p.key(), "error", oneLine{err})
+		e.log.WarnContext(ctx, "a share does not answer: what is on it is listed as it was seen last", "share", p.key(), "error", failure.OneLine(err))
 	}
 	return a
 }

@@ -12,7 +12,7 @@ import (
 // source on another share; Busy while the data is being copied.
 func (e *controllerSide) Clone(ctx context.Context, spec backends.Spec, source string) (result *backends.Volume, err error) {
 	defer annotate(&err, "create volume", spec.Name)
-	p, err := given[Parameters](spec.Parameters)
+	p, err := backends.Given[Parameters](spec.Parameters)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (e *controllerSide) Restore(ctx context.Context, spec backends.Spec, snapsh
 // the class does not accept that; Busy while the data is being copied.
 func (e *controllerSide) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "create snapshot", spec.Name)
-	p, err := given[SnapshotParameters](spec.Parameters)
+	p, err := backends.Given[SnapshotParameters](spec.Parameters)
 	if err != nil {
 		return nil, err
 	}

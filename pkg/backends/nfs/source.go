@@ -22,7 +22,7 @@ import (
 func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result backends.Source, err error) {
 	defer annotate(&err, "find the source of volume", a.Handle)
 	if a.Type != "" && a.Type != backends.Mount {
-		return nil, access().Check(backends.Access{Types: []backends.AccessType{a.Type}})
+		return nil, access("").Check(backends.Access{Types: []backends.AccessType{a.Type}})
 	}
 	asked, err := checkOptions(a.MountOptions)
 	if err != nil {
@@ -89,11 +89,19 @@ func there(s *share.Share, dir string) error {
 	return nil
 }
 
+// agree refuses two versions of which one is not the other. Kinds: Invalid.
+func agree(class, asked string) error {
+	if class != "" && asked != "" && class != asked && (class != "4" || asked == "3") && asked != "4" {
+		return backends.Errorf(backends.Invalid, "the mount options ask for NFS %s and the class for %s: name one, or the same twice", asked, class)
+	}
+	return nil
+}
+
 // agreed is the address with the version that is to be spoken: the one that the mount options ask for, else that of the class,
 // else the one that the share was reached with. Kinds: Invalid when the first two differ.
 func agreed(s *share.Share, class, asked string) (export.Address, error) {
-	if class != "" && asked != "" && class != asked && (class != "4" || asked == "3") && asked != "4" {
-		return export.Address{}, backends.Errorf(backends.Invalid, "the mount options ask for NFS %s and the class for %s: name one, or the same twice", asked, class)
+	if err := agree(class, asked); err != nil {
+		return export.Address{}, err
 	}
 	address := s.Address
 	address.Version = s.Version
@@ -134,10 +142,13 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 	if slices.ContainsFunc(strings.Split(address.Path, "/"), func(e string) bool { return strings.EqualFold(e, share.HomeName) }) {
 		return nil, backends.Errorf(backends.Invalid, "share is %q: %s is the driver's own", address.Path, share.HomeName)
 	}
+	if err := n.engine.allow(address, within); err != nil {
+		return nil, err
+	}
 	address.Connection = connectionOptions(a.MountOptions)
 	var found atomic.Pointer[export.Address]
 	err = n.engine.pool.With(ctx, address, "looking for a static volume", func(_ context.Context, s *share.Share) error {
-		if err := there(s, given.SubDir); err != nil {
+		if err := checkStatic(s, given.SubDir); err != nil {
 			return err
 		}
 		chosen, err := agreed(s, given.NFSVersion, asked)

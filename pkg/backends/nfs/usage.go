@@ -2,14 +2,12 @@ package nfs
 
 import (
 	"context"
-	"io/fs"
-	"os"
-	"path"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 const (
@@ -78,35 +76,15 @@ func (u *usages) measure(asked *share.Share, key, dir string) {
 	u.known[key] = usage{bytes, true, time.Now()}
 }
 
-// count adds up the blocks of all files. Hard links count as often as they are; what cannot be read does not.
+// count adds up the blocks of all files that can be seen: a pod may have directories that keep the controller out, whom a server takes for
+// nobody. Hard links count as often as they are. The walk follows no link, and keeps nothing of what it has seen.
 func (u *usages) count(s *share.Share, dir string) (bytes int64, err error) {
-	root, err := os.OpenRoot(path.Join(s.Path(), dir))
+	root, err := safepath.OpenBeneath(s.Dir(), dir)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = root.Close() }() // read only
-	err = fs.WalkDir(root.FS(), ".", func(_ string, entry fs.DirEntry, err error) error {
-		if u.life.Err() != nil {
-			return u.life.Err()
-		}
-		if err != nil {
-			return nil //nolint:nilerr // What cannot be read, or is gone, does not count.
-		}
-		info, err := entry.Info()
-		if stat, ok := sysOf(info, err); ok {
-			bytes += stat.Blocks * 512
-		}
-		return nil
-	})
-	return bytes, err
-}
-
-func sysOf(info fs.FileInfo, err error) (*syscall.Stat_t, bool) {
-	if err != nil {
-		return nil, false
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return stat, ok
+	defer closeQuietly(root)
+	return tree.Measure(u.life, root)
 }
 
 // close stops the measuring.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -31,7 +32,7 @@ const (
 func newBox(s *share.Share, h *share.Home, holder string, unpack func(box) error) (own box, err error) {
 	name := holder + boxSuffix + share.Random()
 	own = box{share.At(share.Staging, name)}
-	if err := s.Files().Mkdir(own.path, 0o700); isAny(err, unix.ENOSPC, unix.EDQUOT) {
+	if err := s.Files().Mkdir(own.path, 0o700); failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) {
 		return box{}, nil
 	} else if err != nil {
 		return own, err
@@ -64,7 +65,7 @@ func (b box) remove(s *share.Share) error {
 		return err
 	}
 	err := s.Files().Remove(b.path)
-	if errors.Is(err, fs.ErrNotExist) || isAny(err, unix.ENOTEMPTY, unix.EEXIST) {
+	if errors.Is(err, fs.ErrNotExist) || failure.IsAny(err, unix.ENOTEMPTY, unix.EEXIST) {
 		return backends.Errorf(backends.Busy, "what is taken away, another may be taking: ask again: %w", err)
 	}
 	return err

@@ -9,22 +9,45 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
-// access is what a directory on a server can be used for.
-func access() backends.Access {
+// access is what a directory on a server can be used for, that is reached with the version of NFS which its class names, if any.
+func access(version string) backends.Access {
 	return backends.Access{
-		Types: []backends.AccessType{backends.Mount},
-		Modes: append(backends.SingleNodeModes(), backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter),
+		Types:     []backends.AccessType{backends.Mount},
+		Modes:     append(backends.SingleNodeModes(), backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter),
+		Mountable: mountable{version},
 	}
+}
+
+// mountable is the backends.Mountable of an export.
+type mountable struct{ version string }
+
+// Check refuses filesystems other than NFS, options that are not allowed for it, and those of another version. Kinds: Invalid.
+func (m mountable) Check(filesystem string, options []string) error {
+	switch {
+	case filesystem == "nfs4" && m.version == "3":
+		return backends.Errorf(backends.Invalid, "filesystem %q is asked for, and the class says nfsvers 3: use nfs, or name none", filesystem)
+	case filesystem != "" && filesystem != "nfs" && filesystem != "nfs4":
+		return backends.Errorf(backends.Invalid, "filesystem %q is asked for, but the volume is a directory on an NFS server: use nfs or nfs4, or name none", filesystem)
+	}
+	if err := mountoptions.Check(options); err != nil {
+		return err
+	}
+	asked, err := checkOptions(options)
+	if err == nil {
+		err = agree(m.version, asked)
+	}
+	return err
 }
 
 // describe is a volume as the contract has it.
 func (e *engine) describe(r *record, address export.Address) *backends.Volume {
 	return &backends.Volume{
-		Handle: r.Handle, Name: r.Name, CapacityBytes: r.SizeBytes, Fingerprint: r.Fingerprint,
+		Handle: r.Handle, Name: r.Name, CapacityBytes: r.SizeBytes, Fingerprint: r.Fingerprint, Settings: r.Settings,
 		Source: backends.ContentSource{Snapshot: r.SourceSnapshot, Volume: r.SourceVolume},
-		Access: access(), Topology: e.places.of(r),
+		Access: access(r.NFSVersion), Topology: e.places.of(r),
 		// For people: the node believes the record.
 		Attributes: map[string]string{"server": address.Server, "share": address.Path, "subDir": r.SubDir},
 	}

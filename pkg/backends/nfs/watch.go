@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // lookEvery is how often the shares that are known are looked at for trash and drafts that somebody has left; at the start it is more often.
@@ -39,7 +40,7 @@ func (j *janitors) look(before map[string]bool) map[string]bool {
 		looks.Go(func() {
 			names, err := j.leftOn(p)
 			if err != nil {
-				j.engine.log.Debug("what is left on a share could not be looked at", "share", p.key(), "error", oneLine{err})
+				j.engine.log.Debug("what is left on a share could not be looked at", "share", p.key(), "error", failure.OneLine(err))
 			}
 			mu.Lock()
 			defer mu.Unlock()

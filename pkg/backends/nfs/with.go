@@ -72,10 +72,13 @@ func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
 	if h.Identity() != hd.home {
 		return nil, backends.Errorf(backends.Unavailable, "%s is another share than the one with identity %x: does the server export something else?", s.Address, hd.home)
 	}
+	// The share is not noted for enumerations: anybody can write a handle for a server of his own. What is listed comes from the
+	// configuration, or from a volume that was made there.
 	p := place{hd.address, hd.share}
 	p.Connection = ""
-	e.known.add(p)
-	e.seen.identified(p, h.Identity())
+	if e.known.has(p) {
+		e.seen.identified(p, h.Identity())
+	}
 	return h, nil
 }
 

@@ -195,6 +195,11 @@ func (w *world) eventually(what string, done func() bool) {
 func (w *world) tidy(volumes, snapshots int) {
 	w.Helper()
 	var have []string
+	defer func() {
+		if w.Failed() {
+			w.Logf("the driver's directory holds %q", have)
+		}
+	}()
 	w.eventually("tidying up", func() bool {
 		have = nil
 		counts := map[string]int{}
@@ -209,6 +214,13 @@ func (w *world) tidy(volumes, snapshots int) {
 		return counts[share.Volumes] == volumes && counts[share.Claims] == volumes && counts[share.Snapshots] == 2*snapshots &&
 			counts[share.Making]+counts[share.Staging]+counts[share.Trash] == 0
 	})
+}
+
+// idle reports whether no janitor is at work.
+func (w *world) idle() bool {
+	w.janitors.mu.Lock()
+	defer w.janitors.mu.Unlock()
+	return len(w.janitors.active) == 0
 }
 
 // photograph notes all that is below a directory, but for the driver's own.

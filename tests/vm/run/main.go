@@ -35,7 +35,7 @@ func parse() options {
 	var o options
 	tree := flag.String("tree", ".", "the root of the source tree")
 	flag.StringVar(&o.match, "run", "", "run only the tests that match the regular expression, as go test's -run")
-	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the tests of one package may take")
+	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long the tests of one package may take")
 	flag.IntVar(&o.memory, "memory", boot.DefaultMemory, "the guest's memory in MiB")
 	long := flag.Bool("long", false, "run the suites that take many minutes too: the conformance suite and all faults of a server")
 	flag.Parse()

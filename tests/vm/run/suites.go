@@ -30,13 +30,14 @@ func (s suite) temp() string {
 // second: of the packages that start many, only the tests are here that depend most on the kernel.
 func suites() []suite {
 	return []suite{
+		{pkg: "./tests/vm/suites/quota"},
 		{pkg: "./tests/vm/suites/growth"},
 		{pkg: "./tests/vm/suites/hotplug"},
 		{pkg: "./tests/vm/suites/ebs"},
 		{pkg: "./tests/vm/suites/nfs"},
 		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
 		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd", "-nfsvers=3,4.1,4.2"}, timeout: 90 * time.Minute, long: true},
-		{pkg: "./tests/vm/suites/nfsdriver", long: true, always: "^(TestWhoMayWrite|TestCopiesOfWhatTheSameClientWrote|TestCopiesKeepAccessLists|TestPodIsRefused)$"},
+		{pkg: "./tests/vm/suites/nfsdriver", long: true, always: "^(TestWhoMayWrite|TestCopiesOfWhatTheSameClientWrote|TestCopiesKeepAccessLists|TestPodIsRefused|TestControllerNeedsItsCapabilities)$"},
 		{
 			pkg: "./pkg/backends/nfs", args: []string{"-nfsd"},
 			match: "^(TestHostile.*|TestForgedHandle|TestAttributesOfOwnVolumesDoNotCount|TestStaticVolumes|TestNothingIsAdopted|TestPlantedSymlinks)$",

@@ -22,7 +22,8 @@ const lag = 1100 * time.Millisecond
 // private are the options of the controller's mounts. Every call ends by itself, some twenty seconds after the server
 // fell silent, with ETIMEDOUT (softerr); a name that another controller made is seen at once (lookupcache), and what it
 // changed within a second. A mount that is made anew has nothing of what the kernel remembers of the one before, such as that
-// root may not write (nosharecache). Nothing is executed or opened as a device there, and no access time is written.
+// root may not write (nosharecache). Nothing is executed or opened as a device there, no symlink is followed, and no access time
+// is written.
 func private() []string {
 	return []string{"softerr", "timeo=30", "retrans=2", "lookupcache=positive", "actimeo=1", "nosharecache"}
 }
@@ -146,7 +147,7 @@ func mount(kind, source string, options []string) (int, error) {
 	if err := unix.FsconfigCreate(fsfd); err != nil {
 		return -1, err
 	}
-	const attributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_NOATIME
+	const attributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_NOATIME | unix.MOUNT_ATTR_NOSYMFOLLOW
 	return unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, attributes)
 }
 

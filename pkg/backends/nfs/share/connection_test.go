@@ -62,7 +62,7 @@ func TestConnection(t *testing.T) {
 			return err
 		}
 		var stat unix.Statfs_t
-		return unix.Statfs(s.Path(), &stat)
+		return unix.Fstatfs(int(s.Dir().Fd()), &stat)
 	})
 	if n := m.opened.Load(); err != nil || n != 3 {
 		t.Errorf("what is used was taken away: %v, %d mounts, want 3", err, n)

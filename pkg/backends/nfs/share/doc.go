@@ -10,5 +10,5 @@
 // the client's fsync of a directory does nothing. What is written to a file is synced.
 //
 // Home is the directory .stowage at the root of the share. All that the driver believes is in there, where no
-// pod's mount reaches, and everything goes through os.Root, so that no name leads out of it.
+// pod's mount reaches, and everything goes through safepath.Root, so that no name leads out of it, and no symlink is followed.
 package share

@@ -3,6 +3,7 @@ package share
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // At is the path of an entry of the Home, from the share's root.
@@ -99,7 +102,7 @@ func (h *Home) Move(folder, name, toFolder, toName string) error {
 func (h *Home) Publish(draft, folder, name string) error {
 	err := h.files.Link(At(Staging, draft), At(folder, name))
 	if errors.Is(err, unix.ESTALE) && h.Refresh(Staging) == nil { // The client knew the file, and the server does not any more.
-		if _, gone := h.files.Lstat(At(Staging, draft)); errors.Is(gone, fs.ErrNotExist) {
+		if _, gone := h.files.Lstat(At(Staging, draft), 0); errors.Is(gone, fs.ErrNotExist) {
 			return gone
 		}
 	}
@@ -145,7 +148,7 @@ func (h *Home) Spend(permit, name string, data []byte) error {
 	if failed := h.Refresh(Staging); failed != nil {
 		return failed
 	}
-	if _, there := h.files.Lstat(At(Staging, name)); there == nil { // The answer was lost, and the rename asked for again.
+	if _, there := h.files.Lstat(At(Staging, name), 0); there == nil { // The answer was lost, and the rename asked for again.
 		return nil
 	}
 	return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
@@ -153,14 +156,13 @@ func (h *Home) Spend(permit, name string, data []byte) error {
 
 // Touch gives a file of the staging folder another time, so that others see that somebody works with it.
 func (h *Home) Touch(name string) error {
-	now := time.Now()
-	return h.files.Chtimes(At(Staging, name), now, now)
+	return h.files.Touch(At(Staging, name), time.Now())
 }
 
 // Refresh has the next look at a folder's names see all that was done before the call: the kernel may remember them for a while.
 func (h *Home) Refresh(folder string) error {
-	var stat unix.Statx_t
-	return unix.Statx(int(h.dir.Fd()), At(folder, ""), unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_FORCE_SYNC, unix.STATX_CTIME|unix.STATX_MTIME, &stat)
+	_, err := h.files.Lstat(At(folder, ""), unix.AT_STATX_FORCE_SYNC)
+	return err
 }
 
 // Remove removes a file of the Home; it is no error when there is none.
@@ -170,12 +172,12 @@ func (h *Home) Remove(folder, name string) error {
 
 // Names lists the entries of a folder that end with the suffix, without it.
 func (h *Home) Names(folder, suffix string) ([]string, error) {
-	dir, err := h.files.Open(At(folder, ""))
+	dir, err := h.files.Folder(At(folder, ""))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }() // read only
-	all, err := dir.Readdirnames(-1)
+	all, err := namesIn(dir, mostNames)
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +188,26 @@ func (h *Home) Names(folder, suffix string) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// mostNames is more entries than any folder has: a server can make up names for ever.
+const mostNames = 1 << 20
+
+// namesIn reads the names in a directory, of which there may be so many. Kinds: Unavailable for more.
+func namesIn(dir *os.File, most int) (all []string, err error) {
+	const batch = 4096
+	for {
+		names, err := dir.Readdirnames(batch)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, names...); len(all) > most {
+			return nil, backends.Errorf(backends.Unavailable, "%s has more than %d entries: no folder of this driver does; look what the server shows there", dir.Name(), most)
+		}
+	}
 }
 
 // Claim notes who owns what. It is a symbolic link that leads nowhere: made by one call, which fails when there is one.

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
@@ -51,8 +53,8 @@ const MaxRecord = 64 << 10
 
 // Home is the driver's own directory on a share.
 type Home struct {
-	dir   *os.File // the share's root
-	files *os.Root // over dir
+	dir   *os.File      // the share's root
+	files safepath.Root // over dir
 	id    [identityBytes]byte
 	key   []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
 	// keyless is why there is no key.
@@ -87,7 +89,7 @@ func (s *Share) Home(create bool) (*Home, error) {
 	return h, nil
 }
 
-func openHome(dir *os.File, files *os.Root) (*Home, error) {
+func openHome(dir *os.File, files safepath.Root) (*Home, error) {
 	h := &Home{dir: dir, files: files}
 	is, err := h.readIdentity()
 	if err != nil {
@@ -133,7 +135,7 @@ func (h *Home) readIdentity() (is identity, err error) {
 // makeHome makes what is missing. Of several who do so at once one gives the key and one the identity, by links that never
 // replace. Nobody but the driver may list or change anything; but a node, whose root may be nobody on the server, must be
 // able to read the record whose name it knows.
-func makeHome(files *os.Root) error {
+func makeHome(files safepath.Root) error {
 	h := &Home{files: files}
 	for _, dir := range append([]string{""}, folders()...) {
 		mode := os.FileMode(0o700)
@@ -198,11 +200,14 @@ func Random() string {
 }
 
 // readSmall returns what a file holds. What is not there is fs.ErrNotExist, and not of the Kind NotFound: that there is no such
-// volume is for others to say.
+// volume is for others to say. Kinds: Unusable for what is there and no file, or one that cannot be read.
 func readSmall(dir *os.File, name string) (data []byte, err error) {
 	file, err := safepath.OpenFileBeneath(dir, name)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, backends.Errorf(backends.Denied, "%w", err)
+	}
+	if backends.Is(err, backends.Invalid) { // It leads elsewhere.
+		return nil, backends.Errorf(backends.Unusable, "%w", err)
 	}
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "%w", err)
@@ -210,7 +215,10 @@ func readSmall(dir *os.File, name string) (data []byte, err error) {
 	defer func() { _ = file.Close() }() // read only
 	data, err = io.ReadAll(io.LimitReader(file, MaxRecord+1))
 	if err == nil && len(data) > MaxRecord {
-		err = backends.Errorf(backends.Unavailable, "%s has more than %d bytes: no record of this driver does", name, MaxRecord)
+		err = backends.Errorf(backends.Unusable, "%s has more than %d bytes: no record of this driver does", name, MaxRecord)
+	}
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EIO) {
+		err = backends.Errorf(backends.Unusable, "%w", err)
 	}
 	return data, err
 }

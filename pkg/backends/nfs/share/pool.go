@@ -148,10 +148,7 @@ func (p *Pool) open(ctx context.Context, address export.Address) (*Share, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newShare(p, address, root)
-	if err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
+	s := newShare(p, address, root)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

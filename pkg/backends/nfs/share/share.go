@@ -2,7 +2,6 @@ package share
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 const (
@@ -31,7 +31,7 @@ type Share struct {
 
 	pool  *Pool
 	root  *export.Root
-	files *os.Root // over root.Dir
+	files safepath.Root // over root.Dir
 	calls deadline.Calls
 	turns *semaphore.Weighted
 	count atomic.Uint64
@@ -45,22 +45,15 @@ type Share struct {
 	known *Home
 }
 
-func newShare(p *Pool, address export.Address, root *export.Root) (*Share, error) {
-	files, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", root.Dir.Fd()))
-	if err != nil {
-		return nil, err
-	}
-	return &Share{Address: address, Version: root.Version, pool: p, root: root, files: files, turns: semaphore.NewWeighted(most)}, nil
+func newShare(p *Pool, address export.Address, root *export.Root) *Share {
+	return &Share{Address: address, Version: root.Version, pool: p, root: root, files: safepath.NewRoot(root.Dir), turns: semaphore.NewWeighted(most)}
 }
 
 // Files is the share's root. What is below may be a pod's: it is for names that are the driver's own.
-func (s *Share) Files() *os.Root { return s.files }
+func (s *Share) Files() safepath.Root { return s.files }
 
 // Dir is the share's root directory.
 func (s *Share) Dir() *os.File { return s.root.Dir }
-
-// Path is a path to the share's root that holds as long as the share does.
-func (s *Share) Path() string { return fmt.Sprintf("/proc/self/fd/%d", s.root.Dir.Fd()) }
 
 // Hold keeps the share mounted until release is called, or the one that has taken its place. Kinds: as Pool.HoldBriefly.
 func (s *Share) Hold(ctx context.Context) (held *Share, release func(), err error) {
@@ -112,4 +105,4 @@ func (s *Share) Space() (size, free int64, err error) {
 	return int64(stat.Blocks) * stat.Frsize, int64(stat.Bavail) * stat.Frsize, nil
 }
 
-func (s *Share) close() error { return errors.Join(s.files.Close(), s.root.Close()) }
+func (s *Share) close() error { return s.root.Close() }

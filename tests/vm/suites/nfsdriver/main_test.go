@@ -13,6 +13,7 @@ import (
 func TestMain(m *testing.M) {
 	nfsd.ElsewhereMain()
 	podMain()
+	confinedMain()
 	os.Exit(inside.Main(m))
 }
 

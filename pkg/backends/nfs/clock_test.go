@@ -1,0 +1,36 @@
+package nfs
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/tree"
+)
+
+// Once the server's clock was set back since the instant of a copy, what is written looks as if it had been there before.
+func TestServerClockIsSetBack(t *testing.T) {
+	w := newWorld(t)
+	m, _ := w.attempt(in("one", "one", deleteData))
+	open := func(dir string) *os.File {
+		file, err := os.Open(dir)
+		w.must(err)
+		t.Cleanup(func() { file.Close() })
+		return file
+	}
+	source := t.TempDir()
+	w.must(os.WriteFile(source+"/file", []byte("text"), 0o644))
+	from := origin{kind: volumeKind, handle: "source"}
+	copied := func(since time.Time) error {
+		c := &copying{making: m, from: &from, since: unix.NsecToTimespec(since.UnixNano()), progress: new(tree.Progress)}
+		return c.replicate(t.Context(), open(t.TempDir()), open(source), open(t.TempDir()))
+	}
+	w.fails("a copy of an instant that the clock has yet to reach", copied(time.Now().Add(10*time.Minute)), backends.Unavailable, "clock", "10m0s")
+	<-time.After(2 * tick)
+	now := time.Now()
+	<-time.After(2 * tick)
+	w.must(copied(now))
+}
