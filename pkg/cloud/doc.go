@@ -10,6 +10,7 @@
 //   - flight keeps one operation a thing, and keeps the thing reserved until what was sent has been answered, also
 //     when whoever asked for it has left;
 //   - attach is the way from detached to attached and back, decided by what the cloud says and nothing else;
+//   - known keeps what the cloud has said for certain, such as that a volume is gone, against reads that are older;
 //   - names chooses device names where a cloud wants them;
 //   - metadata finds out which machine this is;
 //   - limits counts how many disks a node can still take;

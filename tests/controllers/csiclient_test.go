@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
@@ -134,17 +137,59 @@ func TestWhatArrives(t *testing.T) {
 		"SINGLE_NODE_SINGLE_WRITER": func(r *csiclient.Request) {
 			r.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
 		},
-		"fs_type":     func(r *csiclient.Request) { r.FSType = "ext4" },
 		"mount_flags": func(r *csiclient.Request) { r.MountOptions = []string{"noatime"} },
 	} {
 		if _, err := client.Create(t.Context(), request(strings.ToLower(name), change)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	_, err := client.Create(t.Context(), request("fs_type", func(r *csiclient.Request) { r.FSType = "ext4" }))
+	if err == nil || !strings.Contains(csiclient.Message(err), `filesystem "ext4"`) { // A directory has none.
+		t.Errorf("a filesystem on a directory: %v", err)
+	}
 	driver.Stop(t) // Its log is whole.
 	for _, want := range []string{"MULTI_NODE_MULTI_WRITER", "MULTI_NODE_READER_ONLY", "SINGLE_NODE_SINGLE_WRITER", "ext4", "noatime", "block"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the driver was told nothing of %s:\n%s", want, log)
 		}
+	}
+}
+
+// TestList reads more volumes than a page has, one of which is attached.
+func TestList(t *testing.T) {
+	driver, client, _ := start(t)
+	if !client.CanList() || !client.ListsNodes() {
+		t.Fatal("the driver lists no volumes, or not where they are attached")
+	}
+	const volumes = 501 // A page has 500 at most.
+	var last csiclient.Volume
+	for i := range volumes {
+		volume, err := client.Create(t.Context(), request(strconv.Itoa(i), func(r *csiclient.Request) { r.SizeBytes = 4096 }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = volume
+	}
+	_, err := csi.NewControllerClient(driver.Conn).ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{
+		VolumeId: last.Handle, NodeId: "node-1", VolumeContext: last.Context, VolumeCapability: &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.List(t.Context())
+	if err != nil || len(list) != volumes {
+		t.Fatalf("the list has %d volumes (%v), want %d", len(list), err, volumes)
+	}
+	for _, v := range list {
+		if attached := slices.Equal(v.Nodes, []string{"node-1"}); attached != (v.Handle == last.Handle) {
+			t.Errorf("volume %s is attached to %q", v.Handle, v.Nodes)
+		}
+	}
+	driver.Stop(t)
+	if list, err := client.List(t.Context()); err == nil {
+		t.Errorf("a driver that is away lists %d volumes", len(list))
 	}
 }

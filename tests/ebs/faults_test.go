@@ -22,6 +22,7 @@ type weather struct {
 	name    string
 	chances map[faults.Kind]int
 	lag     time.Duration // how old what EC2 shows is
+	back    bool          // reads go back in time: each is as of another instant, up to lag ago
 	crashes int           // how often the process ends
 	stuck   int           // how many of a thousand of EC2's transitions take ten minutes longer
 	doomed  int           // how many of a thousand volumes end in state error while they are made
@@ -37,6 +38,8 @@ func weathers() []weather {
 	all := []weather{
 		{name: "all of them", chances: storm},
 		{name: "all, shown late", chances: storm, lag: 2 * time.Second},
+		{name: "back in time", chances: map[faults.Kind]int{faults.Throttle: 20}, lag: 20 * time.Second, back: true},
+		{name: "all, back in time", chances: storm, lag: 20 * time.Second, back: true},
 		{name: "all, with crashes", chances: storm, crashes: 3},
 		{name: "all, shown late, with crashes", chances: storm, lag: 2 * time.Second, crashes: 3},
 		{name: "stuck states", stuck: 150, enough: 6},

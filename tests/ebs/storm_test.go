@@ -47,7 +47,7 @@ func ordinary() fake.Config {
 func (w weather) region(tb testing.TB, seed uint64) *region.Region {
 	tb.Helper()
 	config := ordinary()
-	config.Lag, config.Troubles = w.lag, fake.Troubles{Stuck: w.stuck, For: 10 * time.Minute, Doomed: w.doomed, Seed: seed}
+	config.Unsteady, config.Lag, config.Troubles = w.back, w.lag, fake.Troubles{Stuck: w.stuck, For: 10 * time.Minute, Doomed: w.doomed, Seed: seed}
 	r := region.New(tb, config, seed)
 	r.Proxy.Random(w.chances, longest)
 	return r

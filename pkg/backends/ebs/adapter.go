@@ -2,6 +2,7 @@ package ebs
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -28,9 +29,17 @@ func attachmentsOf(v types.Volume) attach.Volume {
 			state = attach.Attached
 		default:
 		}
-		view.Attachments = append(view.Attachments, attach.Attachment{Node: aws.ToString(a.InstanceId), Name: aws.ToString(a.Device), State: state})
+		view.Attachments = append(view.Attachments, attach.Attachment{Node: aws.ToString(a.InstanceId), Name: aws.ToString(a.Device), State: state, ID: idOf(a.AttachTime)})
 	}
 	return view
+}
+
+// idOf tells attachments of a volume to an instance apart, by when they began. It is no time to count with: the clock is EC2's.
+func idOf(began *time.Time) string {
+	if began == nil {
+		return ""
+	}
+	return began.UTC().Format(time.RFC3339Nano)
 }
 
 // Look shows a volume's attachments.
@@ -50,19 +59,24 @@ func (a adapter) Attach(ctx context.Context, volume, node, name string) error {
 	_, err := a.b.once.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: &volume, InstanceId: &node, Device: &name})
 	if codeOf(err) == "InvalidParameterValue" {
 		// The IDs are of the right form, or EC2 would have said so in codes of their own: what is left is the device.
-		return backends.Errorf(backends.Invalid, "device name %s on %s: %w: %w", name, node, attach.ErrNameTaken, failure(err))
+		return backends.Errorf(backends.Invalid, "device name %s on %s: %w: %w", name, node, attach.ErrNameTaken, ofEC2(err))
 	}
-	return failure(err)
+	return ofEC2(err)
 }
 
-// Detach asks for the end of an attachment. That there is none is no failure, and neither that the instance is gone.
+// Detach asks for the end of an attachment, of any if there is no node. What is not in use is attached nowhere ("Error codes for the
+// Amazon EC2 API", IncorrectState), and an instance that is gone has nothing.
 func (a adapter) Detach(ctx context.Context, volume, node string) error {
-	_, err := a.b.once.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &volume, InstanceId: &node})
+	_, err := a.b.once.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &volume, InstanceId: text(node)})
 	switch codeOf(err) {
 	case "IncorrectState", "InvalidAttachment.NotFound", "InvalidInstanceID.NotFound":
-		return nil
+		return backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, ofEC2(err))
+	case "InvalidParameterCombination": // It is attached to several instances, and they are not shown yet.
+		return backends.Errorf(backends.Busy, "EC2 does not show yet where the volume is attached: ask again: %w", ofEC2(err))
+	case "InvalidVolume.NotFound":
+		a.b.ended(volume)
 	}
-	return failure(err)
+	return ofEC2(err)
 }
 
 // Taken lists the device names of an instance's disks.

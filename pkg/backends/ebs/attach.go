@@ -23,7 +23,7 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 	if !isID("i", request.Node) {
 		return nil, backends.Errorf(backends.NotFound, "there is no instance %q: node IDs are such as i-0123456789abcdef0", request.Node)
 	}
-	v, err := b.volume(ctx, request.Handle)
+	v, err := b.ownVolume(ctx, request.Handle)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 // attached to the node in the other way.
 func (b *backend) mark(ctx context.Context, v types.Volume, request backends.AttachRequest) error {
 	_, marked := tag(v.Tags, b.readOnlyTag(request.Node))
-	here := slices.ContainsFunc(attachmentsOf(v).Attachments, func(a attach.Attachment) bool { return a.Node == request.Node && a.State != attach.Detaching })
+	here := slices.ContainsFunc(b.attach.Current(request.Handle, attachmentsOf(v)).Attachments, func(a attach.Attachment) bool { return a.Node == request.Node && a.State != attach.Detaching })
 	switch {
 	case here && marked != request.ReadOnly:
 		return backends.Errorf(backends.Exists, "the volume is attached to node %q with read-only %t: detach it first", request.Node, marked)
@@ -83,16 +83,33 @@ func (b *backend) unmark(ctx context.Context, v types.Volume, node string) error
 	})
 }
 
-// Detach detaches a volume from an instance, or from all. Kinds: NotFound for the volume.
+// Detach detaches a volume from an instance, or from all. One of another cluster that is not attached there is success: or else what
+// Attach has refused could never be tidied up. Kinds: NotFound for the volume; Denied.
 func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 	defer annotate(&err, "detach", handle)
-	v, err := b.volume(ctx, handle)
-	if err != nil {
+	request := attach.Request{Volume: handle, Node: node}
+	v, known := b.shown.Last(handle)
+	if !known || node == "" || b.owned(handle, v.Tags) != nil {
+		if v, err = b.volume(ctx, handle); err != nil {
+			return err
+		}
+		seen := attachmentsOf(v)
+		request.Seen = &seen
+	}
+	if err := b.owned(handle, v.Tags); err != nil {
+		if slices.ContainsFunc(attachmentsOf(v).Attachments, func(a attach.Attachment) bool { return node == "" || a.Node == node }) {
+			return err
+		}
+		return nil
+	}
+	if node != "" && !isID("i", node) {
+		return nil // No instance has that ID, and none ever had.
+	}
+	if err := b.attach.Detach(ctx, request); err != nil {
 		return err
 	}
-	seen := attachmentsOf(v)
-	if err := b.attach.Detach(ctx, attach.Request{Volume: handle, Node: node, Seen: &seen}); err != nil {
-		return err
+	if late, ok := b.shown.Last(handle); ok {
+		v = late // It may have been marked since.
 	}
 	return b.unmark(ctx, v, node)
 }

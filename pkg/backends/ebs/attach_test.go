@@ -149,8 +149,9 @@ func detachingIsNotAttached(t *testing.T) {
 		if _, err := other.f.Attach.Attach(within(t, 100*time.Millisecond), region.Request(v.Handle, next)); !backends.Is(err, backends.Busy) {
 			t.Errorf("attaching it to %s meanwhile: %v, want Busy", next, err)
 		}
-		if err := d.Delete(t.Context(), v.Handle); !backends.Is(err, backends.InUse) {
-			t.Errorf("deleting it meanwhile: %v, want InUse", err)
+		err := d.Delete(t.Context(), v.Handle)
+		if !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), region.NodeA+": detach it from that instance first") {
+			t.Errorf("deleting it meanwhile: %v, want InUse, and the instance that it is to be detached from", err)
 		}
 		w.Server.Stick("detaching", false)
 		if _, err := open(t, w, nil).f.Attach.Attach(t.Context(), region.Request(v.Handle, next)); err != nil {

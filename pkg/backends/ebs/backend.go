@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/attach"
 	"github.com/stowage-csi/stowage/pkg/cloud/batch"
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+	"github.com/stowage-csi/stowage/pkg/cloud/known"
 	"github.com/stowage-csi/stowage/pkg/cloud/names"
 	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 	"github.com/stowage-csi/stowage/pkg/cloud/token"
@@ -47,11 +48,15 @@ type backend struct {
 	changes    changes
 	attach     *attach.Machine
 	zones      zones
+	lists      lists
+	shown      known.Things[types.Volume]   // by ID
+	kept       known.Things[types.Snapshot] // by ID
+	opened     time.Time
 }
 
 func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	t := config.Timing
-	b := &backend{driver: driver, config: config, log: log}
+	b := &backend{driver: driver, config: config, log: log, opened: time.Now()}
 	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(t.Most / 10) })
 	b.pace = pace.New(config.rateOf)
 	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) {
@@ -67,7 +72,7 @@ func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	b.named = wait.New(looks, b.describeNamed)
 	b.snapshots = wait.New(looks, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}
-	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
+	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle, Tick: t.Tick, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
 	return b
 }
 
@@ -85,12 +90,16 @@ func refusedOnly(longest time.Duration) aws.Retryer {
 	})
 }
 
-// deviceNames are those that aws-ebs-csi-driver uses too: /dev/xvdaa to /dev/xvddx. AWS keeps none of them for itself.
+// deviceNames are the names under which disks are attached, as many as the largest limit of an instance: /dev/xvdaa to /dev/xvddx, which is
+// the last that EC2 accepts, and then /dev/sdb to /dev/sdz. aws-ebs-csi-driver uses the same (its NameAllocator says why).
 func deviceNames() (names []string) {
-	for _, first := range "abcd" {
-		for second := 'a'; second <= 'x'; second++ {
+	for first := 'a'; first <= 'd'; first++ {
+		for second := 'a'; second <= 'z' && (first < 'd' || second <= 'x'); second++ {
 			names = append(names, fmt.Sprintf("/dev/xvd%c%c", first, second))
 		}
+	}
+	for letter := 'b'; letter <= 'z'; letter++ {
+		names = append(names, fmt.Sprintf("/dev/sd%c", letter))
 	}
 	return names
 }
@@ -99,7 +108,7 @@ func deviceNames() (names []string) {
 // asks for the same shares it. Kinds: Busy when the caller's time ends first; those of the request.
 func (b *backend) finish(ctx context.Context, group *flight.Group[struct{}], key, what string, request func(ctx context.Context) error) error {
 	_, err := group.Do(ctx, flight.Op{Key: key, What: what, Join: true}, func(ctx context.Context) (struct{}, error) {
-		return flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (struct{}, error) { return struct{}{}, failure(request(ctx)) })
+		return flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (struct{}, error) { return struct{}{}, ofEC2(request(ctx)) })
 	})
 	return err
 }
@@ -115,9 +124,9 @@ func (b *backend) query(ctx context.Context, filters ...types.Filter) (all []typ
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, failure(err)
+			return nil, ofEC2(err)
 		}
-		all = append(all, page.Volumes...)
+		all = append(all, b.remember(page.Volumes)...)
 	}
 	return all, nil
 }
@@ -125,7 +134,7 @@ func (b *backend) query(ctx context.Context, filters ...types.Filter) (all []typ
 // pageSize is how much is asked for at a time; EC2 allows 1000.
 const pageSize = 500
 
-// describe looks at several volumes. One that is not there is missing from the answer to a filter, where it would fail a
+// describe looks at several volumes. One that is not shown is missing from the answer to a filter, where it would fail a
 // request by IDs as a whole.
 func (b *backend) describe(ctx context.Context, ids []string) ([]batch.Result[types.Volume], error) {
 	found, err := b.query(ctx, filter("volume-id", ids...))
@@ -139,8 +148,8 @@ func (b *backend) describe(ctx context.Context, ids []string) ([]batch.Result[ty
 	results := make([]batch.Result[types.Volume], len(ids))
 	for i, id := range ids {
 		v, ok := byID[id]
-		if results[i].Value = v; !ok || v.State == types.VolumeStateDeleting || v.State == types.VolumeStateDeleted {
-			results[i].Err = backends.Errorf(backends.NotFound, "there is no volume %q", id)
+		if results[i].Value = v; !ok {
+			results[i].Err = b.absent(id)
 		}
 	}
 	return results, nil
@@ -172,7 +181,7 @@ func (b *backend) describeNamed(ctx context.Context, names []string) ([]batch.Re
 func (b *backend) describeInstances(ctx context.Context, ids []string) ([]batch.Result[types.Instance], error) {
 	out, err := b.api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids})
 	if err != nil {
-		return nil, failure(err)
+		return nil, ofEC2(err)
 	}
 	byID := map[string]types.Instance{}
 	for _, r := range out.Reservations {

@@ -2,10 +2,8 @@ package ebs
 
 import (
 	"context"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -22,11 +20,11 @@ func (b *backend) Create(ctx context.Context, spec backends.Spec) (_ *backends.V
 func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) (_ *backends.Volume, err error) {
 	defer annotate(&err, "clone", spec.Name)
 	return b.create(ctx, spec, func(ctx context.Context) (origin, error) {
-		v, err := b.volume(ctx, source)
+		v, err := b.ownVolume(ctx, source)
 		if err != nil {
 			return origin{}, err
 		}
-		return origin{volume: source, bytes: int64(aws.ToInt32(v.Size)) * gib, zone: aws.ToString(v.AvailabilityZone)}, nil
+		return origin{volume: source, raw: b.raw(v.Tags), bytes: int64(aws.ToInt32(v.Size)) * gib, zone: aws.ToString(v.AvailabilityZone)}, nil
 	})
 }
 
@@ -87,10 +85,7 @@ func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.
 
 // givenUp removes a volume that ended in error while it was being made, and says so: it was never whole, and nobody was told of it.
 func (b *backend) givenUp(ctx context.Context, v types.Volume) error {
-	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
-		return b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: v.VolumeId})
-	})
-	if err = notGone(failure(err)); err != nil { // Another call may have removed it.
+	if err := b.askDelete(ctx, *v.VolumeId); err != nil {
 		b.log.Warn("a volume that could not be made is left", "volume", *v.VolumeId, "error", err)
 	}
 	return backends.Errorf(backends.Unavailable, "EC2 gave up making the volume %s: check the KMS key and the quotas, it is tried again", *v.VolumeId)
@@ -143,18 +138,21 @@ func (m *making) verdict(err error) error {
 
 // settle waits until the volume can be used. It returns nil for one that is gone: then the token is of no use any more.
 func (m *making) settle(ctx context.Context, made types.Volume, token string) (*backends.Volume, error) {
-	visibleBy := aws.ToTime(made.CreateTime).Add(m.b.config.Timing.Settle)
+	id := aws.ToString(made.VolumeId)
 	gone := false
-	v, err := m.b.volumes.Until(ctx, "create", aws.ToString(made.VolumeId), func(v types.Volume, err error) (bool, error) {
-		switch {
-		case isGone(err):
-			gone = time.Now().After(visibleBy)
-			return gone, nil
-		case err != nil:
-			return false, err
+	usable := func(v types.Volume, err error) (bool, error) {
+		if gone = isGone(err); gone {
+			return true, nil
 		}
-		return v.State != types.VolumeStateCreating, nil
-	})
+		return err == nil && v.State != types.VolumeStateCreating, err
+	}
+	v, err := m.shownSoon(ctx, id, usable)
+	if err != nil && ctx.Err() == nil && m.b.shown.Missed(id) && m.b.refused(ctx, id) {
+		return nil, nil // EC2 answers with what was made with the token once.
+	}
+	if err != nil {
+		v, err = m.b.volumes.Until(ctx, "create", id, usable)
+	}
 	switch {
 	case err != nil:
 		m.unsure = true
@@ -165,7 +163,19 @@ func (m *making) settle(ctx context.Context, made types.Volume, token string) (*
 		m.b.tokens.Turn(m.name, token)
 		return nil, m.b.givenUp(ctx, v)
 	}
+	there, err := m.b.confirmed(ctx, []types.Volume{v}) // The process before this one may have used the token.
+	if err != nil || len(there) == 0 {
+		m.unsure = m.unsure || err != nil
+		return nil, err
+	}
 	return m.b.view(v), nil
+}
+
+// shownSoon waits as long as EC2 needs as a rule to show what was made.
+func (m *making) shownSoon(ctx context.Context, id string, usable func(types.Volume, error) (bool, error)) (types.Volume, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.b.config.Timing.Settle/10)
+	defer cancel()
+	return m.b.volumes.Until(ctx, "create", id, usable)
 }
 
 // other finds out what has the token: a volume that EC2 does not show yet, or one that is gone. It returns nil for the latter.

@@ -18,8 +18,8 @@ type Config struct {
 	// AWS says where EC2 is and how to get in; the zero value for what the SDK finds by itself: AWS_REGION, AWS_ENDPOINT_URL, the
 	// chain of credentials, the instance's metadata.
 	AWS aws.Config `json:"-"`
-	// ClusterID tells volumes of this cluster from those of others in the same account: only they are listed. It is the
-	// value of a tag.
+	// ClusterID tells volumes of this cluster from those of others in the same account: only they are listed, and changed. It is the
+	// value of a tag; empty for what Kubernetes calls the cluster.
 	ClusterID string `json:"clusterID"`
 	// ExtraTags are put on everything that is made.
 	ExtraTags map[string]string `json:"extraTags"`
@@ -43,13 +43,14 @@ type Timing struct {
 	Read        time.Duration // bounds one that does not: others wait for it to end
 	Settle      time.Duration // how long EC2 may take to show what was done
 	Gather      time.Duration // how long a modification waits for others of the same volume
+	Tick        time.Duration // the resolution of the times by which EC2's attachments of a volume differ
 	Least, Most time.Duration // between two looks at something that is waited for
 }
 
 // defaultTiming is for the real EC2, which promises nothing: its eventual consistency is said to be a matter of seconds, in
 // rare cases of minutes.
 func defaultTiming() Timing {
-	return Timing{Call: 30 * time.Second, Read: 10 * time.Second, Settle: 2 * time.Minute, Gather: time.Second, Least: 10 * time.Millisecond, Most: 10 * time.Second}
+	return Timing{Call: 30 * time.Second, Read: 10 * time.Second, Settle: 2 * time.Minute, Gather: time.Second, Tick: time.Second, Least: 10 * time.Millisecond, Most: 10 * time.Second}
 }
 
 // Definition describes the backend.
@@ -84,6 +85,9 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 	}
 	config.AWS.Region = cmp.Or(config.AWS.Region, self.Region)
 	if err := config.check(); err != nil {
+		return nil, err
+	}
+	if err := config.identifyCluster(ctx, options); err != nil {
 		return nil, err
 	}
 	b := newBackend(options.Driver, *config, options.Log)

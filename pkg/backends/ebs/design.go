@@ -18,6 +18,7 @@ const defaultSize = 100 * gib
 type origin struct {
 	snapshot, volume string
 	bytes            int64
+	raw              bool   // made as a raw device
 	zone             string // where the volume must be; empty for anywhere
 }
 
@@ -38,12 +39,15 @@ func (b *backend) design(ctx context.Context, spec backends.Spec, from origin) (
 	if err != nil {
 		return design{}, err
 	}
-	m, err := mutableOf(spec.Mutable)
+	m, err := backends.Given[Mutable](spec.Mutable)
 	if err != nil {
 		return design{}, err
 	}
 	d := design{origin: from, encrypted: p.Encrypted, key: p.KMSKeyID, multi: shared(spec.Access.Modes)}
 	if err := accessOf(d.multi).Check(spec.Access); err != nil {
+		return design{}, err
+	}
+	if err := spec.CheckMode(from.raw); err != nil {
 		return design{}, err
 	}
 	preferred := int64(defaultSize)
@@ -60,6 +64,12 @@ func (b *backend) design(ctx context.Context, spec backends.Spec, from origin) (
 		return design{}, err
 	}
 	d.tags[b.fingerprintTag()] = tagValue(spec.Fingerprint)
+	if spec.Raw() {
+		d.tags[b.rawTag()] = "true"
+	}
+	for key, value := range spec.Settings {
+		d.tags[b.settingPrefix()+key] = tagValue(value)
+	}
 	d.zone, err = b.zoneFor(ctx, spec, from)
 	return d, err
 }
@@ -85,7 +95,7 @@ func (b *backend) ask(ctx context.Context, d design, token string) (types.Volume
 		TagSpecifications: specification(types.ResourceTypeVolume, d.tags),
 	})
 	if err != nil {
-		return types.Volume{}, failure(err)
+		return types.Volume{}, ofEC2(err)
 	}
 	return types.Volume{VolumeId: out.VolumeId, CreateTime: out.CreateTime, State: out.State}, nil
 }
@@ -96,7 +106,7 @@ func (b *backend) askCopy(ctx context.Context, d design, token string) (types.Vo
 		Encrypted: d.encrypted, KmsKeyId: text(d.key), MultiAttachEnabled: flag(d.multi), TagSpecifications: specification(types.ResourceTypeVolume, d.tags),
 	})
 	if err != nil {
-		return types.Volume{}, failure(err)
+		return types.Volume{}, ofEC2(err)
 	}
 	if len(out.Volumes) != 1 {
 		return types.Volume{}, backends.Errorf(backends.Unavailable, "EC2 answered with %d volumes for one copy", len(out.Volumes))

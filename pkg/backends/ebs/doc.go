@@ -6,8 +6,11 @@
 //
 //   - A volume is made with a client token that follows from its name. One whose making was cut short, on whichever side, is
 //     found by its tag or made once more with the same token, which is the same volume. See create.go.
+//   - Whose a volume or snapshot is, its tag says, and what is not this cluster's is neither changed nor read: see owner.go.
 //   - Every request that changes something is sent once, under a deadline of its own, and repeated only when EC2 refused it for
 //     its rate. What came of one whose answer was lost is looked up; it is never undone.
+//   - One read proves nothing: it may be older than the one before. EC2's answer to a request that changes something decides what is
+//     gone, detached or taken (pkg/cloud/known, unseen.go).
 //   - Reads are shared by all who ask at a time (pkg/cloud/batch), and so are the looks of those who wait (pkg/cloud/wait).
 //   - Attaching and detaching are pkg/cloud/attach over adapter.go.
 //   - Growing and changing one volume at the same time is one ModifyVolume, since a volume bears few of them a day.

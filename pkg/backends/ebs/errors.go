@@ -3,34 +3,23 @@ package ebs
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // annotate completes the error of an operation; every method that is called from outside defers it.
 func annotate(err *error, op, subject string) {
 	if *err != nil {
-		*err = &backends.Error{Kind: backends.KindOf(*err), Op: op, Volume: subject, Err: oneLine{*err}}
+		*err = failure.Of(failure.KindOf(*err), op, subject, *err)
 	}
 }
 
-// oneLine is an error whose text is a single line, as it is shown in events.
-type oneLine struct{ error }
-
-// Error replaces line breaks and what cannot be shown.
-func (e oneLine) Error() string {
-	return strings.NewReplacer("\n", "; ", "\x00", "").Replace(e.error.Error())
-}
-
-// Unwrap returns the error as it was.
-func (e oneLine) Unwrap() error { return e.error }
-
-// failure gives a Kind to what the SDK returned. What is no answer of EC2's says nothing about what was done.
-func failure(err error) error {
+// ofEC2 gives a Kind to what the SDK returned. What is no answer of EC2's says nothing about what was done.
+func ofEC2(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -1,17 +1,14 @@
 package ebs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
 // Health returns what EC2's checks of the volume have found ("Amazon EBS volume status checks"). Kinds: NotFound.
@@ -23,7 +20,7 @@ func (b *backend) Health(ctx context.Context, handle string) (_ []backends.Healt
 	}
 	out, err := b.api.DescribeVolumeStatus(ctx, &ec2.DescribeVolumeStatusInput{VolumeIds: []string{handle}})
 	if err != nil {
-		return nil, failure(err)
+		return nil, ofEC2(err)
 	}
 	issues := issuesOf(v)
 	for _, status := range out.VolumeStatuses {
@@ -34,30 +31,29 @@ func (b *backend) Health(ctx context.Context, handle string) (_ []backends.Healt
 
 // ListHealth returns the cluster's volumes that are not well, in the order of their handles. Kinds: Busy for a token that is not
 // ListHealth's.
-func (b *backend) ListHealth(ctx context.Context, page backends.Page) (unwell []backends.VolumeHealth, next string, err error) {
+func (b *backend) ListHealth(ctx context.Context, page backends.Page) (_ []backends.VolumeHealth, next string, err error) {
 	defer annotate(&err, "check volumes", "")
-	after, err := pagetoken.Parse(page.Token, func(id string) bool { return isID("vol", id) })
-	if err != nil {
-		return nil, "", err
-	}
+	return b.lists.unwell.page(page, "vol", "", func(v backends.VolumeHealth) string { return v.Handle }, func() ([]backends.VolumeHealth, error) { return b.unwell(ctx) })
+}
+
+// unwell looks for the cluster's volumes that are not well.
+func (b *backend) unwell(ctx context.Context) (unwell []backends.VolumeHealth, err error) {
 	impaired, err := b.impaired(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	ours, err := b.query(ctx, filter("tag:"+b.ownerTag(), b.cluster()))
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	for _, v := range ours {
 		id := aws.ToString(v.VolumeId)
 		issues := append(issuesOf(v), impaired[id]...)
-		if id > after && len(issues) > 0 && v.State != types.VolumeStateDeleting && v.State != types.VolumeStateDeleted {
+		if len(issues) > 0 && v.State != types.VolumeStateDeleting && v.State != types.VolumeStateDeleted {
 			unwell = append(unwell, backends.VolumeHealth{Handle: id, Issues: issues})
 		}
 	}
-	slices.SortFunc(unwell, func(x, y backends.VolumeHealth) int { return cmp.Compare(x.Handle, y.Handle) })
-	unwell, next = pagetoken.Cut(unwell, page.Limit, func(v backends.VolumeHealth) string { return v.Handle })
-	return unwell, next, nil
+	return unwell, nil
 }
 
 // impaired are the account's volumes that fail a check. The request knows no tags: it asks for the few that are not well.
@@ -69,7 +65,7 @@ func (b *backend) impaired(ctx context.Context) (map[string][]backends.HealthIss
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, failure(err)
+			return nil, ofEC2(err)
 		}
 		for _, status := range page.VolumeStatuses {
 			found[aws.ToString(status.VolumeId)] = issuesIn(status)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/metadata"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // identify finds out which instance this is: the one that the options name, or else the one that the metadata service or the
@@ -30,7 +31,7 @@ func identify(ctx context.Context, imds service, options backends.Options) (meta
 	}
 	self, err := metadata.First(ctx, sources...)
 	if err != nil {
-		options.Log.Warn("only EC2 can tell in which zone this instance is", "instance", options.NodeID, "reason", oneLine{err}.Error())
+		options.Log.Warn("only EC2 can tell in which zone this instance is", "instance", options.NodeID, "reason", failure.OneLine(err).Error())
 	}
 	self.ID = options.NodeID
 	return self, nil

@@ -68,7 +68,7 @@ func (m *machine) open(t *testing.T) (*backends.Instance, error) {
 		m.edit(config)
 	}
 	return d.Open(t.Context(), backends.Options{
-		Driver: "ebs.csi.stowage.dev", NodeID: m.id, Node: m.node, Config: config, Log: slog.New(slog.NewTextHandler(&m.log, nil)),
+		Driver: "ebs.csi.stowage.dev", NodeID: m.id, NodeOnly: true, Node: m.node, Config: config, Log: slog.New(slog.NewTextHandler(&m.log, nil)),
 	})
 }
 

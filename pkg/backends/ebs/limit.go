@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/limits"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // A node that may not ask EC2 takes this for granted. It is less than what next to any instance allows, on purpose: too few
@@ -108,7 +109,7 @@ func (n *node) kindLimit(ctx context.Context, kind types.InstanceType) (kindLimi
 	}
 	out, err := n.b.api.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{kind}})
 	if err != nil {
-		return kindLimit{}, failure(err)
+		return kindLimit{}, ofEC2(err)
 	}
 	var known kindLimit
 	for _, t := range out.InstanceTypes {
@@ -127,6 +128,6 @@ func (n *node) tellBarred(because error) {
 	n.barred.Do(func() {
 		n.b.log.Error("this node may not ask EC2 how many volumes can be attached to it: a low number is assumed; "+
 			"allow ec2:DescribeInstances and ec2:DescribeInstanceTypes, or set volumeAttachLimit in the configuration",
-			"instance", n.self.ID, "reason", oneLine{because}.Error())
+			"instance", n.self.ID, "reason", failure.OneLine(because).Error())
 	})
 }

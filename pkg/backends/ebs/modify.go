@@ -49,7 +49,7 @@ func set[T any](to **T, value *T) {
 // Expand grows a volume. Kinds: NotFound; OutOfRange; Exhausted while EC2 makes the volume wait for its next modification.
 func (b *backend) Expand(ctx context.Context, handle string, size backends.CapacityRange) (_ backends.Expansion, err error) {
 	defer annotate(&err, "expand", handle)
-	v, err := b.volume(ctx, handle)
+	v, err := b.ownVolume(ctx, handle)
 	if err != nil {
 		return backends.Expansion{}, err
 	}
@@ -72,11 +72,11 @@ func (b *backend) Expand(ctx context.Context, handle string, size backends.Capac
 // Modify changes a volume's type and performance. Kinds: NotFound; Invalid; Exhausted as Expand.
 func (b *backend) Modify(ctx context.Context, handle string, mutable any) (err error) {
 	defer annotate(&err, "modify", handle)
-	m, err := mutableOf(mutable)
+	m, err := backends.Given[Mutable](mutable)
 	if err != nil {
 		return err
 	}
-	v, err := b.volume(ctx, handle)
+	v, err := b.ownVolume(ctx, handle)
 	if err != nil {
 		return err
 	}
@@ -205,5 +205,5 @@ func (b *backend) change(ctx context.Context, id string) (types.Volume, error) {
 			return v, nil
 		}
 	}
-	return v, failure(err)
+	return v, ofEC2(err)
 }

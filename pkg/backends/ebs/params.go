@@ -61,34 +61,18 @@ func (p *Parameters) Validate() error {
 }
 
 func parametersOf(value any) (Parameters, error) {
-	var p Parameters
-	switch given := value.(type) {
-	case nil:
-	case *Parameters:
-		p = *given
-	default:
-		return p, backends.Errorf(backends.Invalid, "the parameters are a %T: they must be a *ebs.Parameters", value)
+	p, err := backends.Given[Parameters](value)
+	if err != nil {
+		return p, err
 	}
 	p.Type = cmp.Or(p.Type, typeGP3)
 	return p, p.Validate()
 }
 
-func mutableOf(value any) (Mutable, error) {
-	switch given := value.(type) {
-	case nil:
-		return Mutable{}, nil
-	case *Mutable:
-		return *given, nil
-	}
-	return Mutable{}, backends.Errorf(backends.Invalid, "the mutable parameters are a %T: they must be a *ebs.Mutable", value)
-}
-
 func snapshotParametersOf(value any) (SnapshotParameters, error) {
-	switch given := value.(type) {
-	case nil:
-		return SnapshotParameters{}, nil
-	case *SnapshotParameters:
-		return *given, given.Validate()
+	p, err := backends.Given[SnapshotParameters](value)
+	if err != nil {
+		return p, err
 	}
-	return SnapshotParameters{}, backends.Errorf(backends.Invalid, "the snapshot parameters are a %T: they must be a *ebs.SnapshotParameters", value)
+	return p, p.Validate()
 }

@@ -1,6 +1,8 @@
 package ebs
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,10 +98,10 @@ func TestTagValues(t *testing.T) {
 }
 
 func TestTags(t *testing.T) {
-	b := &backend{driver: "ebs.csi.stowage.dev", config: Config{ExtraTags: map[string]string{"team": "storage"}}}
+	b := &backend{driver: "ebs.csi.stowage.dev", config: Config{ClusterID: "production", ExtraTags: map[string]string{"team": "storage"}}}
 	claim := backends.Claim{Namespace: "ns", Name: "data", Volume: "pv"}
 	tags, err := b.tagsFor(volumeNameTag, "pvc-1", Tags{Tag1: "for={{.PVCNamespace}}/{{ .PVCName }}={{.PVName}}", Tag2: "empty="}, claim)
-	want := map[string]string{"team": "storage", "for": "ns/data=pv", "empty": "", "CSIVolumeName": "pvc-1", "ebs.csi.stowage.dev/cluster": "default"}
+	want := map[string]string{"team": "storage", "for": "ns/data=pv", "empty": "", "CSIVolumeName": "pvc-1", "ebs.csi.stowage.dev/cluster": "production"}
 	if err != nil || len(tags) != len(want) {
 		t.Fatalf("got %v, %v; want %v", tags, err, want)
 	}
@@ -112,5 +114,20 @@ func TestTags(t *testing.T) {
 		if _, err := b.tagsFor(volumeNameTag, "pvc-1", Tags{Tag1: wrong}, claim); !backends.Is(err, backends.Invalid) {
 			t.Errorf("the tag %q: got %v, want Invalid", wrong, err)
 		}
+	}
+}
+
+// TestDeviceNames compares the names with the largest limit of an instance, and with what EC2 accepts.
+func TestDeviceNames(t *testing.T) {
+	names := deviceNames()
+	accepted := regexp.MustCompile(`^/dev/(xvd[a-c][a-z]|xvdd[a-x]|sd[b-z])$`)
+	for i, name := range names {
+		if !accepted.MatchString(name) || slices.Contains(names[:i], name) {
+			t.Errorf("name %d is %s", i, name)
+		}
+	}
+	const most = 127 // "Amazon EBS volume limits for Amazon EC2 instances"
+	if len(names) != most {
+		t.Errorf("there are %d names, want %d", len(names), most)
 	}
 }

@@ -24,7 +24,8 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 		if found != nil {
 			return nil, backends.Errorf(backends.Exists, "there is a snapshot %q already", spec.Name)
 		}
-		if _, err := b.volume(ctx, spec.Volume); err != nil {
+		v, err := b.ownVolume(ctx, spec.Volume)
+		if err != nil {
 			return nil, err
 		}
 		p, err := snapshotParametersOf(spec.Parameters)
@@ -37,6 +38,9 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 		tags, err := b.tagsFor(snapshotNameTag, spec.Name, p.Tags, backends.Claim{})
 		if err != nil {
 			return nil, err
+		}
+		if b.raw(v.Tags) {
+			tags[b.rawTag()] = "true"
 		}
 		made, own, err := b.takeSnapshot(ctx, spec, tags)
 		if err != nil {
@@ -55,7 +59,7 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec, 
 	out, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.CreateSnapshotOutput, error) {
 		return b.once.CreateSnapshot(ctx, &ec2.CreateSnapshotInput{VolumeId: &spec.Volume, TagSpecifications: specification(types.ResourceTypeSnapshot, tags)})
 	})
-	asked := failure(err)
+	asked := ofEC2(err)
 	if asked != nil && (!backends.Is(asked, backends.Unavailable) || throttled(asked)) {
 		return nil, false, asked
 	}
@@ -72,7 +76,14 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec, 
 // findSnapshot returns the snapshot of that name, nil when there is none.
 func (b *backend) findSnapshot(ctx context.Context, name string) (*types.Snapshot, error) {
 	results := batch.Each(ctx, []string{name}, batch.Options{Timeout: b.config.Timing.Read}, b.describeNamedSnapshots)
-	return oldestSnapshot(results[0].Value), results[0].Err
+	found := results[0].Value
+	if len(found) == 0 { // The read may be older than the snapshot, and CreateSnapshot would make another.
+		found = b.kept.Which(func(s types.Snapshot) bool {
+			value, named := tag(s.Tags, snapshotNameTag)
+			return named && value == tagValue(name) && b.owned("", s.Tags) == nil && s.State != types.SnapshotStateError
+		})
+	}
+	return oldestSnapshot(found), results[0].Err
 }
 
 // querySnapshots reads all pages of the account's snapshots that the filters let through.
@@ -81,9 +92,9 @@ func (b *backend) querySnapshots(ctx context.Context, filters ...types.Filter) (
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, failure(err)
+			return nil, ofEC2(err)
 		}
-		all = append(all, page.Snapshots...)
+		all = append(all, b.rememberSnapshots(page.Snapshots)...)
 	}
 	return all, nil
 }
@@ -148,55 +159,72 @@ func (b *backend) GetSnapshot(ctx context.Context, handle string) (_ *backends.S
 }
 
 func (b *backend) snapshot(ctx context.Context, handle string) (types.Snapshot, error) {
-	missing := backends.Errorf(backends.NotFound, "there is no snapshot %q: handles are such as snap-0123456789abcdef0", handle)
-	if !isID("snap", handle) {
-		return types.Snapshot{}, missing
+	if !isID("snap", handle) || b.kept.Ended(handle) {
+		return types.Snapshot{}, noSnapshot(handle)
 	}
 	found, err := b.querySnapshots(ctx, filter("snapshot-id", handle))
-	if err != nil {
-		return types.Snapshot{}, err
+	if err != nil || len(found) > 0 {
+		return first(found), err
 	}
-	if len(found) == 0 {
-		return types.Snapshot{}, missing
+	if b.kept.Miss(handle) > b.config.Timing.Settle {
+		return types.Snapshot{}, noSnapshot(handle)
 	}
-	return found[0], nil
+	if s, ok := b.kept.Last(handle); ok {
+		return s, nil
+	}
+	return types.Snapshot{}, backends.Errorf(backends.Unavailable, "snapshot %q: %w: ask again", handle, errUnseen)
+}
+
+func noSnapshot(handle string) error {
+	return backends.Errorf(backends.NotFound, "there is no snapshot %q: handles are such as snap-0123456789abcdef0", handle)
 }
 
 // DeleteSnapshot removes a snapshot, and its twins. Kinds: NotFound; InUse when an image of the account needs it.
 func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete snapshot", handle)
-	s, err := b.snapshot(ctx, handle)
-	if err != nil {
-		return err
+	s, ok := b.kept.Last(handle)
+	if !ok || b.owned(handle, s.Tags) != nil {
+		if s, err = b.ownSnapshot(ctx, handle); err != nil {
+			return err
+		}
 	}
 	twins, err := b.twins(ctx, s)
 	if err != nil {
 		return err
 	}
 	for _, id := range append(twins, handle) { // the one that is asked for last, so that the call can be repeated
-		err := b.finish(ctx, &b.deleting, id, "deleting snapshot "+id, func(ctx context.Context) error {
-			_, err := b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
-			return err
-		})
-		if err != nil && (id == handle || !isGone(err)) {
+		if err := b.dropSnapshot(ctx, id); err != nil && (id == handle || !isGone(err)) {
 			return err
 		}
 	}
 	return nil
 }
 
+// dropSnapshot sends the request for a deletion. EC2's answer is the proof that the snapshot is gone.
+func (b *backend) dropSnapshot(ctx context.Context, id string) error {
+	err := b.finish(ctx, &b.deleting, id, "deleting snapshot "+id, func(ctx context.Context) error {
+		_, err := b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
+		return err
+	})
+	b.lists.snapshots.without(id, err)
+	if err == nil || isGone(err) {
+		b.kept.End(id)
+	}
+	return err
+}
+
 // Restore makes a volume of a snapshot. Kinds: those of backends.Snapshotter.
 func (b *backend) Restore(ctx context.Context, spec backends.Spec, snapshot string) (_ *backends.Volume, err error) {
 	defer annotate(&err, "restore", spec.Name)
 	return b.create(ctx, spec, func(ctx context.Context) (origin, error) {
-		s, err := b.snapshot(ctx, snapshot)
+		s, err := b.ownSnapshot(ctx, snapshot)
 		if err != nil {
 			return origin{}, err
 		}
 		if s.State != types.SnapshotStateCompleted {
 			return origin{}, backends.Errorf(backends.Unavailable, "snapshot %s is not ready: it is %s", snapshot, s.State)
 		}
-		return origin{snapshot: snapshot, bytes: b.viewSnapshot(s).SizeBytes}, nil
+		return origin{snapshot: snapshot, raw: b.raw(s.Tags), bytes: b.viewSnapshot(s).SizeBytes}, nil
 	})
 }
 

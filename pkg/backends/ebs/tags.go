@@ -1,7 +1,6 @@
 package ebs
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -49,11 +48,31 @@ func tagText(value string) string {
 // fingerprintTag is the key of a volume's fingerprint.
 func (b *backend) fingerprintTag() string { return b.driver + "/fingerprint" }
 
-// ownerTag is the key by which what this driver made is listed; its value is the cluster.
-func (b *backend) ownerTag() string { return b.driver + "/cluster" }
+// rawTag is the key on what was made as a raw device, and on its snapshots.
+func (b *backend) rawTag() string { return b.driver + "/raw" }
 
-// cluster is the owner's name in the tag.
-func (b *backend) cluster() string { return cmp.Or(tagValue(b.config.ClusterID), "default") }
+// settingPrefix begins the keys of a volume's settings. Each is a tag of its own: together they are too long for one.
+func (b *backend) settingPrefix() string { return b.driver + "/setting/" }
+
+// settingsOf reads a volume's settings from its tags.
+func (b *backend) settingsOf(tags []types.Tag) map[string]string {
+	var settings map[string]string
+	for _, t := range tags {
+		if key, ok := strings.CutPrefix(aws.ToString(t.Key), b.settingPrefix()); ok {
+			if settings == nil {
+				settings = map[string]string{}
+			}
+			settings[key] = tagText(aws.ToString(t.Value))
+		}
+	}
+	return settings
+}
+
+// raw tells whether what has the tags was made as a raw device.
+func (b *backend) raw(tags []types.Tag) bool {
+	_, marked := tag(tags, b.rawTag())
+	return marked
+}
 
 // readOnlyTag is the key that says that a volume is attached to a node read-only, which EC2 knows nothing of.
 func (b *backend) readOnlyTag(node string) string { return b.driver + "/read-only/" + node }

@@ -27,17 +27,21 @@ func byAge(x, y types.Snapshot) int {
 // if tags were copied, but never the volume.
 func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, err error) {
 	name, named := tag(s.Tags, snapshotNameTag)
-	owner, owned := tag(s.Tags, b.ownerTag())
-	if !named || !owned || owner != b.cluster() {
+	if !named {
 		return nil, nil
 	}
-	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, name), filter("tag:"+b.ownerTag(), owner), filter("volume-id", aws.ToString(s.VolumeId)))
+	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, name), filter("tag:"+b.ownerTag(), b.cluster()), filter("volume-id", aws.ToString(s.VolumeId)))
+	found = append(found, b.kept.Which(func(other types.Snapshot) bool { // A read may be older than a twin.
+		value, has := tag(other.Tags, snapshotNameTag)
+		return has && value == name && aws.ToString(other.VolumeId) == aws.ToString(s.VolumeId) && b.owned("", other.Tags) == nil
+	})...)
 	for _, other := range found {
 		if *other.SnapshotId != *s.SnapshotId {
 			ids = append(ids, *other.SnapshotId)
 		}
 	}
-	return ids, err
+	slices.Sort(ids)
+	return slices.Compact(ids), err
 }
 
 // withoutTwins leaves of each name's snapshots of a volume the one that callers are told of.

@@ -3,6 +3,7 @@ package ebs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
 // Find returns the volume of that name. Kinds: NotFound; Busy while it is being made.
@@ -41,6 +43,9 @@ func (b *backend) findNamed(ctx context.Context, name string) (*types.Volume, er
 	if err != nil {
 		return nil, err
 	}
+	if found, err = b.confirmed(ctx, found); err != nil {
+		return nil, err
+	}
 	return b.oldest(name, found), nil
 }
 
@@ -68,12 +73,24 @@ func (b *backend) Get(ctx context.Context, handle string) (_ *backends.Volume, e
 	return b.view(v), nil
 }
 
-// volume looks at a volume. Kinds: NotFound, also for a handle of another form.
+// volume looks at a volume. One look that does not show it proves nothing. Kinds: NotFound, also for a handle of another form.
 func (b *backend) volume(ctx context.Context, handle string) (types.Volume, error) {
 	if !isID("vol", handle) {
-		return types.Volume{}, backends.Errorf(backends.NotFound, "there is no volume %q: handles are such as vol-0123456789abcdef0", handle)
+		return types.Volume{}, noVolume(handle)
 	}
-	return b.volumes.Look(ctx, handle)
+	v, err := b.volumes.Look(ctx, handle)
+	if !errors.Is(err, errUnseen) {
+		return v, err
+	}
+	if v, ok := b.shown.Last(handle); ok && !b.refused(ctx, handle) {
+		v.Attachments = nil // Where it is attached may have changed; EC2 says so when it is asked to attach it.
+		return v, nil
+	}
+	return b.unseen(ctx, handle)
+}
+
+func noVolume(handle string) error {
+	return backends.Errorf(backends.NotFound, "there is no volume %q: handles are such as vol-0123456789abcdef0", handle)
 }
 
 // view is a volume as the contract has it.
@@ -81,11 +98,11 @@ func (b *backend) view(v types.Volume) *backends.Volume {
 	name, _ := tag(v.Tags, volumeNameTag)
 	fingerprint, _ := tag(v.Tags, b.fingerprintTag())
 	view := &backends.Volume{
-		Handle: aws.ToString(v.VolumeId), Name: tagText(name), Fingerprint: tagText(fingerprint),
+		Handle: aws.ToString(v.VolumeId), Name: tagText(name), Fingerprint: tagText(fingerprint), Settings: b.settingsOf(v.Tags),
 		CapacityBytes: int64(aws.ToInt32(v.Size)) * gib,
 		Source:        backends.ContentSource{Snapshot: aws.ToString(v.SnapshotId), Volume: aws.ToString(v.SourceVolumeId)},
-		Access:        accessOf(aws.ToBool(v.MultiAttachEnabled)),
-		Topology:      []backends.Topology{b.place(aws.ToString(v.AvailabilityZone))},
+		Access:        accessOf(aws.ToBool(v.MultiAttachEnabled)).OfRaw(b.raw(v.Tags)),
+		Topology:      []backends.Topology{{zoneLabel: aws.ToString(v.AvailabilityZone)}},
 	}
 	for _, a := range attachmentsOf(v).Attachments {
 		view.PublishedNodes = append(view.PublishedNodes, a.Node)
@@ -97,9 +114,9 @@ func (b *backend) view(v types.Volume) *backends.Volume {
 // accessOf is how a volume can be used. On several nodes at a time it is a raw device only: no filesystem here bears two
 // kernels.
 func accessOf(multi bool) backends.Access {
-	access := backends.Access{Types: []backends.AccessType{backends.Mount, backends.Block}, Modes: backends.SingleNodeModes()}
+	access := backends.Access{Types: []backends.AccessType{backends.Mount, backends.Block}, Modes: backends.SingleNodeModes(), Mountable: mountoptions.Device{}}
 	if multi {
-		access.Types = []backends.AccessType{backends.Block}
+		access.Types, access.Mountable = []backends.AccessType{backends.Block}, nil
 		access.Modes = append(access.Modes, sharedModes()...)
 	}
 	return access
@@ -114,30 +131,35 @@ func shared(modes []backends.AccessMode) bool {
 	return slices.ContainsFunc(sharedModes(), func(m backends.AccessMode) bool { return slices.Contains(modes, m) })
 }
 
-// Delete removes a volume. Kinds: NotFound; InUse.
+// Delete removes a volume. Kinds: NotFound; InUse; Denied.
 func (b *backend) Delete(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete", handle)
 	_, err = b.deleting.Do(ctx, flight.Op{Key: handle, What: "deleting volume " + handle, Join: true}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, b.remove(ctx, handle)
 	})
+	b.lists.volumes.without(handle, err)
+	b.lists.unwell.without(handle, err)
 	return err
 }
 
+// remove sends the request for a deletion, whatever is shown: EC2's answer is the proof. What it does not refuse is gone, or going.
 func (b *backend) remove(ctx context.Context, handle string) error {
-	v, err := b.volume(ctx, handle)
+	v, err := b.ours(ctx, handle)
 	if err != nil {
 		return err
 	}
-	if published := b.view(v).PublishedNodes; len(published) > 0 {
-		return backends.Errorf(backends.InUse, "the volume is attached to %q: detach it first", published)
+	err = b.askDelete(ctx, handle)
+	if backends.Is(err, backends.Unavailable) && !throttled(err) && ctx.Err() == nil {
+		err = b.askDelete(ctx, handle) // The answer may have been lost; it does no harm to ask again.
 	}
-	_, err = flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
-		return b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &handle})
-	})
-	if err = failure(err); err != nil && !b.goes(ctx, handle, err) {
-		return err
+	if backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable) {
+		if _, look := b.volumes.Look(ctx, handle); isGone(look) {
+			err = nil
+		}
 	}
-	_, err = b.volumes.Until(ctx, "delete", handle, func(_ types.Volume, err error) (bool, error) { return isGone(err), notGone(err) })
+	if backends.Is(err, backends.InUse) {
+		err = backends.Errorf(backends.InUse, "%w: detach it from that instance first", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -145,18 +167,15 @@ func (b *backend) remove(ctx context.Context, handle string) error {
 	return nil
 }
 
-// goes tells whether a volume is on its way out although deleting it failed: an answer that was lost, or a request that came
-// twice.
-func (b *backend) goes(ctx context.Context, handle string, failed error) bool {
-	switch backends.KindOf(failed) {
-	case backends.NotFound:
-		return true
-	case backends.Busy, backends.Unavailable:
-		_, err := b.volumes.Look(ctx, handle)
-		return isGone(err)
-	default:
-		return false
+// askDelete sends one request. That there is no such volume any more is no error.
+func (b *backend) askDelete(ctx context.Context, handle string) error {
+	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
+		return b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &handle})
+	})
+	if err = notGone(ofEC2(err)); err == nil {
+		b.ended(handle)
 	}
+	return err
 }
 
 func isGone(err error) bool { return backends.Is(err, backends.NotFound) }
@@ -188,8 +207,8 @@ func (b *backend) place(zone string) backends.Topology {
 	return place
 }
 
-// zoneLabel is Kubernetes' own label for zones. A volume has it beside the driver's key, so that it can be used wherever only
-// one of them is known.
+// zoneLabel is Kubernetes' own label for zones, and all that a volume's topology names: an autoscaler knows it of nodes that do not exist
+// yet, and a PersistentVolume's node affinity cannot be changed later. The driver's key is for nodes and classes.
 const zoneLabel = "topology.kubernetes.io/zone"
 
 // TopologyKeys are the driver's key for a zone and Kubernetes'.

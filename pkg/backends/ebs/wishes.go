@@ -85,11 +85,7 @@ func (b *backend) unfulfilled(ctx context.Context, id string, own bool, why erro
 	if !own {
 		return backends.Errorf(backends.Unavailable, "the snapshot is there, but not as its class wants: %w", why)
 	}
-	err := b.finish(ctx, &b.deleting, id, "deleting snapshot "+id, func(ctx context.Context) error {
-		_, err := b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
-		return err
-	})
-	if err != nil {
+	if err := b.dropSnapshot(ctx, id); err != nil {
 		return backends.Errorf(backends.Unavailable, "%w; and the snapshot is still there: %w", why, err)
 	}
 	return why
@@ -98,7 +94,7 @@ func (b *backend) unfulfilled(ctx context.Context, id string, own bool, why erro
 func (b *backend) enableFastRestore(ctx context.Context, id string, zones []string) error {
 	have, err := b.api.DescribeFastSnapshotRestores(ctx, &ec2.DescribeFastSnapshotRestoresInput{Filters: []types.Filter{filter("snapshot-id", id)}})
 	if err != nil {
-		return failure(err)
+		return ofEC2(err)
 	}
 	for _, r := range have.FastSnapshotRestores {
 		if r.State != types.FastSnapshotRestoreStateCodeDisabled && r.State != types.FastSnapshotRestoreStateCodeDisabling {
@@ -134,7 +130,7 @@ func notEnabled(failures []types.EnableFastSnapshotRestoreErrorItem) error {
 func (b *backend) lock(ctx context.Context, id string, p SnapshotParameters) error {
 	have, err := b.api.DescribeLockedSnapshots(ctx, &ec2.DescribeLockedSnapshotsInput{SnapshotIds: []string{id}})
 	if err != nil {
-		return failure(err)
+		return ofEC2(err)
 	}
 	if slices.ContainsFunc(have.Snapshots, func(s types.LockedSnapshotsInfo) bool { return s.LockState != types.LockStateExpired }) {
 		return nil

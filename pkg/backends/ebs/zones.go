@@ -43,7 +43,7 @@ func (b *backend) askZones(ctx context.Context) (names []string, err error) {
 	defer cancel()
 	out, err := b.api.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
 	if err != nil {
-		return nil, failure(err)
+		return nil, ofEC2(err)
 	}
 	for _, zone := range out.AvailabilityZones {
 		names = append(names, aws.ToString(zone.ZoneName))

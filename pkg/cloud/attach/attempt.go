@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // attempt is one attachment under way.
@@ -13,6 +13,7 @@ type attempt struct {
 	Request
 	m     *Machine
 	avoid []string // device names that the cloud refused although it showed nobody who has them
+	inUse bool     // the cloud refused because the volume is in use
 }
 
 // run makes one step after the other, each from what the cloud said last, until one decides.
@@ -32,15 +33,18 @@ func (a *attempt) run(ctx context.Context) (Attachment, error) {
 // look looks at a volume that was not seen before.
 func (m *Machine) look(ctx context.Context, r Request) (Volume, error) {
 	if r.Seen != nil {
-		return *r.Seen, nil
+		return m.over.without(r.Volume, *r.Seen), nil
 	}
-	return m.cloud.Look(ctx, r.Volume)
+	v, err := m.cloud.Look(ctx, r.Volume)
+	return m.over.without(r.Volume, v), err
 }
 
 func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, decided bool, err error) {
 	here, isHere := v.on(a.Node)
 	other, isElsewhere := v.elsewhere(a.Node)
 	switch {
+	case isHere && here.State == Attached && !a.inUse && (a.m.young() || a.m.ended.lately(a.Volume, a.Node)):
+		return a.begin(ctx) // It may be shown as it was before its end: if it is there, the cloud says so.
 	case isHere && here.State == Attached:
 		return here, true, nil
 	case isHere && here.State == Attaching:
@@ -58,12 +62,15 @@ func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, de
 		a.Seen, err = a.m.gone(ctx, a.Volume, other.Node)
 		return Attachment{}, false, err
 	}
-	return Attachment{}, false, backends.Errorf(backends.InUse, "volume %q is attached to node %q: detach it there before it is attached to node %q",
+	return Attachment{}, false, failure.Errorf(failure.InUse, "volume %q is attached to node %q: detach it there before it is attached to node %q",
 		a.Volume, other.Node, a.Node)
 }
 
 // begin asks for the attachment and waits until the cloud shows it, with a slot and a device name in hand.
 func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided bool, err error) {
+	if err := a.m.over.wait(ctx, a.Volume, a.Node); err != nil {
+		return Attachment{}, false, err
+	}
 	release, err := a.m.attaching.take(ctx, a.Node)
 	if err != nil {
 		return Attachment{}, false, err
@@ -87,15 +94,28 @@ func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided boo
 		a.m.taken.forget(a.Node)
 		a.m.begun.forget(a.Volume, a.Node)
 		a.avoid = append(a.avoid, name)
-		return Attachment{}, false, nil
-	case backends.Is(err, backends.InUse):
+		return Attachment{}, false, a.refused(err)
+	case failure.Is(err, failure.InUse):
+		a.inUse = true
 		return Attachment{}, false, a.shown(ctx, err)
-	case backends.Is(err, backends.Unavailable):
+	case failure.Is(err, failure.Unavailable):
 		a.m.begun.lose(a.Volume, a.Node)
 	default:
 		a.m.begun.forget(a.Volume, a.Node)
 	}
 	return Attachment{}, false, err
+}
+
+// mostNames is how many device names a call tries. Names that are taken are shown, but for those of the last seconds: a cloud that
+// refuses more may mean something else than the name.
+const mostNames = 4
+
+// refused returns nil while another device name is worth a try. Kinds: Unavailable.
+func (a *attempt) refused(err error) error {
+	if len(a.avoid) < mostNames {
+		return nil
+	}
+	return failure.Errorf(failure.Unavailable, "the cloud refused %d device names on node %q: ask again; it refused the last one because: %w", len(a.avoid), a.Node, err)
 }
 
 // name chooses a device name; without an Allocator it is empty.
@@ -119,7 +139,7 @@ func (a *attempt) name(ctx context.Context) (name string, free func(), err error
 // arrive waits until the volume is attached here. Attaching that ends otherwise has failed, for now.
 func (a *attempt) arrive(ctx context.Context) (Attachment, error) {
 	began := false
-	v, err := a.m.cloud.Wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) {
+	v, err := a.m.wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) {
 		here, ok := v.on(a.Node)
 		switch {
 		case err != nil:
@@ -129,7 +149,7 @@ func (a *attempt) arrive(ctx context.Context) (Attachment, error) {
 		case ok && here.State == Attaching:
 			began = true
 		case ok, began:
-			return false, backends.Errorf(backends.Unavailable, "volume %q did not stay attached to node %q: ask again", a.Volume, a.Node)
+			return false, failure.Errorf(failure.Unavailable, "volume %q did not stay attached to node %q: ask again", a.Volume, a.Node)
 		}
 		return false, nil
 	})
@@ -145,9 +165,9 @@ func (a *attempt) arrive(ctx context.Context) (Attachment, error) {
 func (a *attempt) shown(ctx context.Context, refusal error) error {
 	ctx, cancel := context.WithTimeout(ctx, a.m.options.Settle)
 	defer cancel()
-	_, err := a.m.cloud.Wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) { return len(v.Attachments) > 0, err })
-	if backends.Is(err, backends.Busy) {
-		return backends.Errorf(backends.Busy, "volume %q is in use, but the cloud does not say where: ask again: %w", a.Volume, refusal)
+	_, err := a.m.wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) { return len(v.Attachments) > 0, err })
+	if failure.Is(err, failure.Busy) {
+		return failure.Errorf(failure.Busy, "volume %q is in use, but the cloud does not say where: ask again: %w", a.Volume, refusal)
 	}
 	return err
 }

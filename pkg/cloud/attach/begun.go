@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // begun remembers the requests whose effect the cloud may not show yet.
@@ -21,7 +21,8 @@ type key struct{ volume, node string }
 
 // times are when the last request of a kind was sent. One that was answered is shown soon; one that was lost may yet be on its
 // way, whatever later ones have led to.
-type times struct{ asked, lost time.Time }
+// The last one of all is what reads may be older than.
+type times struct{ asked, lost, last time.Time }
 
 // note takes down a request, and forgets those that are shown by now.
 func (b *begun) note(volume, node string) {
@@ -31,13 +32,23 @@ func (b *begun) note(volume, node string) {
 		b.at = map[key]times{}
 	}
 	for k, t := range b.at {
-		if time.Since(t.asked) > b.settle && time.Since(t.lost) > b.settle {
+		if time.Since(t.last) > b.settle {
 			delete(b.at, k)
 		}
 	}
 	t := b.at[key{volume, node}]
-	t.asked = time.Now()
+	t.asked, t.last = time.Now(), time.Now()
 	b.at[key{volume, node}] = t
+}
+
+// lately tells whether a request was sent so lately, whatever came of it, that a read may be older.
+func (b *begun) lately(volume, node string) bool {
+	return b.longest(volume, node, func(t times) time.Time { return t.last }) > 0
+}
+
+// late is for how long a request that was lost may still arrive.
+func (b *begun) late(volume, node string) time.Duration {
+	return b.longest(volume, node, func(t times) time.Time { return t.lost })
 }
 
 // lose is for a request that got no answer: it may arrive late.
@@ -59,17 +70,21 @@ func (b *begun) forget(volume, node string) {
 	}
 }
 
-// left is for how long a request for the volume and the node, any node if that is empty, may still take effect unseen.
-func (b *begun) left(volume, node string) time.Duration {
+// longest is how much is left of the time in which such a request to the node, any node if that is empty, can matter.
+func (b *begun) longest(volume, node string, which func(times) time.Time) (left time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var left time.Duration
 	for k, t := range b.at {
 		if k.volume == volume && (node == "" || k.node == node) {
-			left = max(left, b.settle-time.Since(t.asked), b.settle-time.Since(t.lost))
+			left = max(left, b.settle-time.Since(which(t)))
 		}
 	}
 	return left
+}
+
+// left is for how long a request for the volume and the node may still take effect unseen.
+func (b *begun) left(volume, node string) time.Duration {
+	return max(b.late(volume, node), b.longest(volume, node, func(t times) time.Time { return t.asked }))
 }
 
 // wait waits until no request that was lost can take effect any more. Kinds: Busy when the context ends first.
@@ -82,7 +97,7 @@ func (b *begun) wait(ctx context.Context, volume, node string) error {
 	case <-time.After(left):
 		return nil
 	case <-ctx.Done():
-		return backends.Errorf(backends.Busy, "the cloud has not answered an earlier request to detach volume %q from node %q, which may still arrive: it is attached again in %v: %w",
+		return failure.Errorf(failure.Busy, "the cloud has not answered an earlier request to detach volume %q from node %q, which may still arrive: it is attached again in %v: %w",
 			volume, node, left.Round(time.Second), context.Cause(ctx))
 	}
 }

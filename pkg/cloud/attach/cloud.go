@@ -9,6 +9,10 @@ import (
 // ErrNameTaken says that another disk has the device name on that node; Cloud.Attach wraps it.
 var ErrNameTaken = errors.New("the device name is taken")
 
+// ErrNotAttached says that the cloud refused to detach, because there is no such attachment: that is the proof that there is none.
+// Cloud.Detach wraps it.
+var ErrNotAttached = errors.New("the volume is not attached there")
+
 // State is where a volume is on its way to or from a node. A volume that is detached has none.
 type State string
 
@@ -21,8 +25,11 @@ const (
 
 // Attachment is a volume's connection to a node.
 type Attachment struct {
-	Node  string
-	Name  string // the device name, in clouds that have them
+	Node string
+	Name string // the device name, in clouds that have them
+	// ID tells this attachment from others of the volume to the node, before and after it; empty in clouds that cannot. One that has
+	// ended never comes back.
+	ID    string
 	State State
 }
 
@@ -68,8 +75,9 @@ type Cloud interface {
 	// another disk has the name there.
 	Attach(ctx context.Context, volume, node, name string) error
 
-	// Detach asks for the end of an attachment and returns when the cloud has accepted that. Where there is no such
-	// attachment nothing is to be done: no error. Kinds: NotFound for the volume.
+	// Detach asks for the end of an attachment, of any if the node is empty, and returns when the cloud has accepted that. Where
+	// there is no such attachment it fails with ErrNotAttached; while one is on its way out it need not. Kinds: NotFound for the
+	// volume.
 	Detach(ctx context.Context, volume, node string) error
 
 	// Taken lists the device names that disks of the node have; a cloud without them lists none. Kinds: NotFound for

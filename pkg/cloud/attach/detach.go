@@ -2,47 +2,96 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// detach takes attachments away until there is none, and none can come any more. What a detachment ended with is how the whole volume
-// was then, with what has come meanwhile: it need not be looked at once more.
+// detach takes attachments away until the cloud refuses because there is none, and none can come any more.
 func (m *Machine) detach(ctx context.Context, r Request) error {
-	for {
-		v, err := m.known(ctx, r)
-		if err != nil || !v.has(r.Node) {
+	if r.Node != "" {
+		return m.detachOne(ctx, r.Volume, r.Node)
+	}
+	v, err := m.look(ctx, r)
+	if err != nil {
+		return err
+	}
+	for _, a := range v.Attachments {
+		if err := m.detachOne(ctx, r.Volume, a.Node); err != nil {
 			return err
 		}
-		for _, a := range v.Attachments {
-			if r.Node != "" && a.Node != r.Node {
-				continue
+	}
+	return m.detachOne(ctx, r.Volume, "") // what was not shown
+}
+
+// detachOne takes an attachment away, or any if the node is empty. Whatever is shown, the cloud is asked: only its refusal proves that
+// there is none. What it accepts has ended when it is not shown any more, and when no look could be from before the attachment.
+func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
+	release, err := m.detaching.take(ctx, node)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for pause := m.options.Settle / 128; ; pause *= 2 {
+		sure, err := m.release(ctx, volume, node)
+		switch {
+		case errors.Is(err, ErrNotAttached):
+			late, err := m.arrivesLate(ctx, volume, node)
+			if err != nil || !late {
+				return m.finished(volume, node, err)
 			}
-			if r.Seen, err = m.detachOne(ctx, r.Volume, a); err != nil {
+			continue
+		case err != nil:
+			return err
+		}
+		v, err := m.gone(ctx, volume, node)
+		if err != nil || v == nil || sure && node != "" && !m.young() && !m.begun.lately(volume, node) {
+			return m.finished(volume, node, err)
+		}
+		if pause > m.options.Settle/64 { // The first look was old.
+			if err := rest(ctx, pause); err != nil {
 				return err
 			}
-			m.begun.forget(r.Volume, a.Node)
 		}
 	}
 }
 
-// known looks at the volume, unless it was seen before. When an attachment was begun of which nothing is to be seen, it looks for as long as the cloud
-// may need to show it: detached now would be attached in a moment.
-func (m *Machine) known(ctx context.Context, r Request) (Volume, error) {
-	v, err := m.look(ctx, r)
-	left := m.begun.left(r.Volume, r.Node)
-	if err != nil || v.has(r.Node) || left <= 0 {
-		return v, err
+// finished takes down that what was attached has ended, unless there was an error.
+func (m *Machine) finished(volume, node string, err error) error {
+	if err == nil {
+		m.begun.forget(volume, node)
+		m.over.end(volume, node)
+	}
+	return err
+}
+
+// rest waits, and fails with Busy when the context ends first.
+func rest(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return failure.Errorf(failure.Busy, "the volume is on its way out: ask again: %w", context.Cause(ctx))
+	}
+}
+
+// arrivesLate tells whether an attachment shows of which the request was lost. It looks for as long as that may still arrive:
+// detached now would be attached in a moment.
+func (m *Machine) arrivesLate(ctx context.Context, volume, node string) (bool, error) {
+	left := m.begun.late(volume, node)
+	if left <= 0 {
+		return false, nil
 	}
 	patience, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	late, err := m.cloud.Wait(patience, "attach", r.Volume, func(v Volume, err error) (bool, error) { return v.has(r.Node), err })
+	_, err := m.wait(patience, "attach", volume, func(v Volume, err error) (bool, error) { return v.has(node), err })
 	if err != nil && patience.Err() != nil && ctx.Err() == nil {
-		return m.cloud.Look(ctx, r.Volume)
+		return true, nil // The cloud says what there is now.
 	}
-	return late, err
+	return err == nil, err
 }
 
 // has tells whether the volume has an attachment to the node, or to any.
@@ -50,48 +99,35 @@ func (v Volume) has(node string) bool {
 	return slices.ContainsFunc(v.Attachments, func(a Attachment) bool { return node == "" || a.Node == node })
 }
 
-// detachOne takes an attachment away and returns how the volume was seen without it, nil for one that is gone.
-func (m *Machine) detachOne(ctx context.Context, volume string, a Attachment) (*Volume, error) {
-	release, err := m.detaching.take(ctx, a.Node)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	if a.State != Detaching {
-		if err := m.release(ctx, volume, a.Node); err != nil {
-			return nil, err
-		}
-	}
-	return m.gone(ctx, volume, a.Node)
-}
-
-// release asks for the end of an attachment. When the answer is lost, the cloud is asked what came of it.
-func (m *Machine) release(ctx context.Context, volume, node string) error {
+// release asks for the end of an attachment. When the answer is lost, what is shown tells whether the request has arrived; sure is
+// false then.
+func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, err error) {
 	m.ended.note(volume, node)
-	_, err := flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (struct{}, error) {
+	_, err = flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.cloud.Detach(ctx, volume, node)
 	})
-	if backends.Is(err, backends.Unavailable) {
+	if failure.Is(err, failure.Unavailable) {
 		m.ended.lose(volume, node)
 	} else {
 		m.ended.forget(volume, node)
 	}
-	if !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) {
-		return err
+	if errors.Is(err, ErrNotAttached) || !failure.Is(err, failure.Busy) && !failure.Is(err, failure.Unavailable) {
+		return true, err
 	}
 	v, lookErr := m.cloud.Look(ctx, volume)
+	v = m.over.without(volume, v)
 	if a, ok := v.on(node); lookErr != nil || ok && a.State != Detaching {
-		return err
+		return false, err
 	}
-	return nil
+	return false, nil
 }
 
 // gone waits until the volume is not attached to the node, and returns how it is then. A volume that is not there is attached
 // nowhere: nil.
 func (m *Machine) gone(ctx context.Context, volume, node string) (*Volume, error) {
 	there := true
-	v, err := m.cloud.Wait(ctx, "detach", volume, func(v Volume, err error) (bool, error) {
-		if backends.Is(err, backends.NotFound) {
+	v, err := m.wait(ctx, "detach", volume, func(v Volume, err error) (bool, error) {
+		if failure.Is(err, failure.NotFound) {
 			there = false
 			return true, nil
 		}

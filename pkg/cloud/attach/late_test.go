@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/names"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // late is a cloud that a first request to attach or to detach reaches a minute after it was sent, when nobody waits for the
@@ -30,7 +30,7 @@ func (l *late) Attach(ctx context.Context, volume, node, name string) error {
 	l.attach = false
 	time.AfterFunc(delay, func() { _ = l.sim.Attach(context.WithoutCancel(ctx), volume, node, name) })
 	<-ctx.Done()
-	return backends.Errorf(backends.Unavailable, "no answer")
+	return failure.Errorf(failure.Unavailable, "no answer")
 }
 
 func (l *late) Detach(ctx context.Context, volume, node string) error {
@@ -40,7 +40,7 @@ func (l *late) Detach(ctx context.Context, volume, node string) error {
 	l.detach = false
 	time.AfterFunc(delay, func() { _ = l.sim.Detach(context.WithoutCancel(ctx), volume, node) })
 	<-ctx.Done()
-	return backends.Errorf(backends.Unavailable, "no answer")
+	return failure.Errorf(failure.Unavailable, "no answer")
 }
 
 // A volume that is said to be detached stays so, whatever was sent before.
@@ -49,7 +49,7 @@ func TestAttachmentThatArrivesLate(t *testing.T) {
 		l := &late{sim: newSim(1), attach: true}
 		l.add("v", false)
 		m := lateMachine(l)
-		if err := attachTo(t, m, "v", "one"); !backends.Is(err, backends.Unavailable) {
+		if err := attachTo(t, m, "v", "one"); !failure.Is(err, failure.Unavailable) {
 			t.Fatalf("without an answer: %v, want Unavailable", err)
 		}
 		if err := attachTo(t, m, "v", "one"); err != nil {
@@ -75,7 +75,7 @@ func TestDetachmentThatArrivesLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		for err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil; err = m.Detach(t.Context(), Request{Volume: "v", Node: "one"}) {
-			if !backends.Is(err, backends.Unavailable) {
+			if !failure.Is(err, failure.Unavailable) {
 				t.Fatal(err)
 			}
 		}
@@ -83,7 +83,7 @@ func TestDetachmentThatArrivesLate(t *testing.T) {
 			_, err := m.Attach(ctx, Request{Volume: "v", Node: "one"})
 			return err
 		})
-		if !backends.Is(hurried, backends.Busy) {
+		if !failure.Is(hurried, failure.Busy) {
 			t.Errorf("attached again at once: %v, want Busy", hurried)
 		}
 		synctest.Wait() // It has ended, too.

@@ -17,6 +17,8 @@ type Options struct {
 	Timeout time.Duration
 	// Settle is how long the cloud may take to show what was asked of it.
 	Settle time.Duration
+	// Tick is how far apart two attachments must begin for their IDs to differ: one second where an ID is a time in seconds.
+	Tick time.Duration
 	// Names chooses device names; nil in clouds without.
 	Names *names.Allocator
 	// Remember is how long the device names that a node has are taken to be those that the cloud listed, and those given since:
@@ -34,6 +36,8 @@ type Machine struct {
 	taken     taken
 	begun     begun // attachments
 	ended     begun // detachments
+	over      over
+	opened    time.Time
 }
 
 // New makes a Machine.
@@ -44,8 +48,24 @@ func New(cloud Cloud, options Options) *Machine {
 		detaching: newSlots(options.PerNode, options.InAll),
 		begun:     begun{settle: options.Settle},
 		ended:     begun{settle: options.Settle},
+		over:      over{tick: options.Tick},
+		opened:    time.Now(),
 	}
 }
+
+// young tells whether a read may show what a process before this one has changed since.
+func (m *Machine) young() bool { return time.Since(m.opened) <= m.options.Settle }
+
+// wait looks from time to time, without what is known to have ended.
+func (m *Machine) wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error) {
+	v, err := m.cloud.Wait(ctx, transition, volume, func(v Volume, err error) (bool, error) {
+		return until(m.over.without(volume, v), err)
+	})
+	return m.over.without(volume, v), err
+}
+
+// Current is a volume as it was shown, without the attachments that are known to have ended.
+func (m *Machine) Current(volume string, shown Volume) Volume { return m.over.without(volume, shown) }
 
 // Request says what is to be attached where, or no longer.
 type Request struct {

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/names"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 func machine(s *sim) *Machine {
@@ -53,10 +54,10 @@ func TestAttachAndDetach(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := attachTo(t, m, "v", "two"); !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), `"one"`) {
+		if err := attachTo(t, m, "v", "two"); !failure.Is(err, failure.InUse) || !strings.Contains(err.Error(), `"one"`) {
 			t.Errorf("attaching to a second node: %v, want InUse and the first one's name", err)
 		}
-		if have := s.truth("v"); len(have.Attachments) != 1 || s.asked["attach v to one"] != 1 || s.asked["attach v to two"] != 0 {
+		if have := s.truth("v"); len(have.Attachments) != 1 || s.asked["attach v to one"] != 2 || s.asked["attach v to two"] != 0 {
 			t.Errorf("the volume is %+v after the requests %v", have, s.asked)
 		}
 		for _, node := range []string{"two", "one", "one", ""} {
@@ -64,11 +65,11 @@ func TestAttachAndDetach(t *testing.T) {
 				t.Errorf("detaching from %q: %v", node, err)
 			}
 		}
-		if have := s.truth("v"); len(have.Attachments) != 0 || s.asked["detach v from one"] != 1 || s.asked["detach v from two"] != 0 {
+		if have := s.truth("v"); len(have.Attachments) != 0 || s.asked["detach v from two"] != 1 {
 			t.Errorf("the volume is %+v after the requests %v", have, s.asked)
 		}
 		for _, err := range []error{attachTo(t, m, "no-such-volume", "one"), m.Detach(t.Context(), Request{Volume: "no-such-volume", Node: "one"})} {
-			if !backends.Is(err, backends.NotFound) {
+			if !failure.Is(err, failure.NotFound) {
 				t.Errorf("a volume that is not there: %v, want NotFound", err)
 			}
 		}
@@ -101,7 +102,7 @@ func TestSharedVolumeHasManyNodes(t *testing.T) {
 				t.Errorf("attaching to node %q too: %v", node, err)
 			}
 		}
-		if err := attachTo(t, m, "v", "four"); !backends.Is(err, backends.InUse) {
+		if err := attachTo(t, m, "v", "four"); !failure.Is(err, failure.InUse) {
 			t.Errorf("attaching to one node only: %v, want InUse", err)
 		}
 		if err := m.Detach(t.Context(), Request{Volume: "v", Node: ""}); err != nil || len(s.truth("v").Attachments) != 0 {
@@ -127,6 +128,19 @@ func TestNameThatOthersTookIsAvoided(t *testing.T) {
 	})
 }
 
+// A cloud says "invalid value" for more than a name that is taken: not every name is tried, and the cloud's reason is shown.
+func TestNotEveryNameIsTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(4)
+		s.choosy = true
+		s.add("v", false)
+		err := attachTo(t, machine(s), "v", "one")
+		if !failure.Is(err, failure.Unavailable) || !errors.Is(err, ErrNameTaken) || s.asked["attach v to one"] != mostNames {
+			t.Errorf("got %v after %d requests, want Unavailable after %d", err, s.asked["attach v to one"], mostNames)
+		}
+	})
+}
+
 // blindCloud does not show the names of other disks.
 type blindCloud struct{ *sim }
 
@@ -142,7 +156,7 @@ func TestLimitIsExhausted(t *testing.T) {
 		if err := attachTo(t, m, "v", "one"); err != nil {
 			t.Fatal(err)
 		}
-		if err := attachTo(t, m, "w", "one"); !backends.Is(err, backends.Exhausted) {
+		if err := attachTo(t, m, "w", "one"); !failure.Is(err, failure.Exhausted) {
 			t.Errorf("one more than the limit: %v, want Exhausted", err)
 		}
 	})
@@ -159,7 +173,7 @@ func TestAttachmentThatIsNotShownYet(t *testing.T) {
 			_, err := m.Attach(ctx, Request{Volume: "v", Node: "one"})
 			return err
 		})
-		if !backends.Is(err, backends.Busy) {
+		if !failure.Is(err, failure.Busy) {
 			t.Fatalf("in too short a time: %v, want Busy", err)
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // The clock is the test's own.
@@ -175,7 +189,7 @@ func TestRefusalIsNotWaitedFor(t *testing.T) {
 		s := newSim(8)
 		s.add("v", false)
 		m := New(refusing{s}, machine(s).options)
-		if err := attachTo(t, m, "v", "one"); !backends.Is(err, backends.Busy) {
+		if err := attachTo(t, m, "v", "one"); !failure.Is(err, failure.Busy) {
 			t.Fatalf("refused: %v, want Busy", err)
 		}
 		if err := within(t, time.Second, func(ctx context.Context) error { return m.Detach(ctx, Request{Volume: "v", Node: "one"}) }); err != nil {
@@ -188,7 +202,7 @@ func TestRefusalIsNotWaitedFor(t *testing.T) {
 type refusing struct{ *sim }
 
 func (refusing) Attach(context.Context, string, string, string) error {
-	return backends.Errorf(backends.Busy, "the volume is being made")
+	return failure.Errorf(failure.Busy, "the volume is being made")
 }
 
 func TestSlotsBoundWhatIsUnderWay(t *testing.T) {
@@ -232,6 +246,7 @@ func underFaults(t *testing.T, seed uint64) (successes int) {
 	s := newSim(seed)
 	s.faulty = true
 	s.lag = []time.Duration{0, 0, 500 * time.Millisecond, 3 * time.Second}[seed%4]
+	s.back = seed%8 > 3 && s.lag > 0
 	m := machine(s)
 	volumes, nodes := []string{"v", "w", "x", "y"}, []string{"one", "two", "three"}
 	for _, volume := range volumes {
@@ -250,12 +265,12 @@ func underFaults(t *testing.T, seed uint64) (successes int) {
 				} else {
 					err = within(t, patience, func(ctx context.Context) error { return m.detachChecked(ctx, t, s, volume, node) })
 				}
-				allowed := []backends.Kind{backends.Busy, backends.Unavailable, backends.InUse}
+				allowed := []failure.Kind{failure.Busy, failure.Unavailable, failure.InUse}
 				if err == nil {
 					s.mu.Lock()
 					successes++
 					s.mu.Unlock()
-				} else if !slices.Contains(allowed, backends.KindOf(err)) {
+				} else if !slices.Contains(allowed, failure.KindOf(err)) {
 					t.Errorf("seed %d: %v", seed, err)
 				}
 			}

@@ -2,21 +2,26 @@ package attach
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/batch"
 	"github.com/stowage-csi/stowage/pkg/cloud/wait"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // sim is a cloud with rules of its own: it takes time, shows what is so late, and has faults while faulty is set. What is
 // true in it is known to the test.
 type sim struct {
 	lag    time.Duration // how old what it shows is
+	back   bool          // it goes back in time: each look is as of another instant, up to lag ago
+	ids    int           // attachments that there were
+	tick   time.Duration // the resolution of an attachment's ID, which is a time then; else all differ
 	limit  int           // attachments of a node
+	choosy bool          // every device name is refused
 	waiter *wait.Waiter[string, Volume]
 
 	mu      sync.Mutex
@@ -76,17 +81,21 @@ func (s *sim) describe(_ context.Context, volumes []string) ([]batch.Result[Volu
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.faulty && s.random.IntN(8) == 0 {
-		return nil, backends.Errorf(backends.Unavailable, "rate exceeded")
+		return nil, failure.Errorf(failure.Unavailable, "rate exceeded")
 	}
 	results := make([]batch.Result[Volume], len(volumes))
 	for i, volume := range volumes {
 		h, ok := s.history[volume]
 		if !ok {
-			results[i].Err = backends.Errorf(backends.NotFound, "there is no volume %q", volume)
+			results[i].Err = failure.Errorf(failure.NotFound, "there is no volume %q", volume)
 			continue
 		}
+		lag := s.lag
+		if s.back {
+			lag = time.Duration(s.random.Int64N(int64(s.lag)))
+		}
 		for _, m := range h {
-			if time.Since(m.at) >= s.lag {
+			if time.Since(m.at) >= lag {
 				results[i].Value = m.v
 			}
 		}
@@ -113,12 +122,12 @@ func (s *sim) send(ctx context.Context, what string, serve func() error) error {
 	}
 	s.mu.Unlock()
 	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // The clock is the test's own.
-	lost := backends.Errorf(backends.Unavailable, "no answer to %s", what)
+	lost := failure.Errorf(failure.Unavailable, "no answer to %s", what)
 	switch fault {
 	case 0:
 		return lost
 	case 1:
-		return backends.Errorf(backends.Unavailable, "rate exceeded")
+		return failure.Errorf(failure.Unavailable, "rate exceeded")
 	case 2:
 		s.mu.Lock()
 		_ = serve()
@@ -154,35 +163,53 @@ func (s *sim) serveAttach(volume, node, name string) error {
 	taken := s.names(node)
 	switch {
 	case !ok || len(v) == 0:
-		return backends.Errorf(backends.NotFound, "there is no volume %q", volume)
+		return failure.Errorf(failure.NotFound, "there is no volume %q", volume)
 	case isHere || isElsewhere && !s.now(volume).Shared:
-		return backends.Errorf(backends.InUse, "volume %q is attached (%s)", volume, here.State)
-	case slices.Contains(taken, name):
-		return backends.Errorf(backends.Invalid, "%q: %w", name, ErrNameTaken)
+		return failure.Errorf(failure.InUse, "volume %q is attached (%s)", volume, here.State)
+	case slices.Contains(taken, name) || s.choosy:
+		return failure.Errorf(failure.Invalid, "%q: %w", name, ErrNameTaken)
 	case len(taken) >= s.limit:
-		return backends.Errorf(backends.Exhausted, "node %q has %d disks", node, len(taken))
+		return failure.Errorf(failure.Exhausted, "node %q has %d disks", node, len(taken))
 	}
-	s.set(volume, Attachment{Node: node, Name: name, State: Attaching})
+	s.ids++
+	a := Attachment{Node: node, Name: name, ID: fmt.Sprint(s.ids), State: Attaching}
+	if s.tick > 0 {
+		a.ID = fmt.Sprint(time.Now().Truncate(s.tick).Unix())
+	}
+	s.set(volume, a)
 	end := Attached
 	if s.faulty && s.random.IntN(12) == 0 {
 		end = ""
 	}
-	s.later(volume, node, Attaching, Attachment{Node: node, Name: name, State: end})
+	s.later(volume, a, end)
 	return nil
 }
 
 func (s *sim) Detach(ctx context.Context, volume, node string) error {
 	return s.send(ctx, "detach "+volume+" from "+node, func() error {
-		if a, ok := s.now(volume).on(node); ok && a.State != Detaching {
-			s.set(volume, Attachment{Node: node, Name: a.Name, State: Detaching})
-			s.later(volume, node, Detaching, Attachment{Node: node})
+		if len(s.history[volume]) == 0 {
+			return failure.Errorf(failure.NotFound, "there is no volume %q", volume)
+		}
+		some := false
+		for _, a := range s.now(volume).Attachments {
+			if node != "" && node != a.Node {
+				continue
+			}
+			if some = true; a.State != Detaching {
+				a.State = Detaching
+				s.set(volume, a)
+				s.later(volume, a, "")
+			}
+		}
+		if !some {
+			return failure.Errorf(failure.Busy, "volume %q, node %q: %w", volume, node, ErrNotAttached)
 		}
 		return nil
 	})
 }
 
-// later brings a transition to its end after a while, unless it is another one by then.
-func (s *sim) later(volume, node string, from State, end Attachment) {
+// later ends the state of an attachment after a while, unless it is in another one by then.
+func (s *sim) later(volume string, from Attachment, end State) {
 	takes := time.Duration(200+s.random.IntN(3000)) * time.Millisecond
 	if s.faulty && s.random.IntN(10) == 0 {
 		takes = s.stuck
@@ -190,8 +217,9 @@ func (s *sim) later(volume, node string, from State, end Attachment) {
 	time.AfterFunc(takes, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if a, ok := s.now(volume).on(node); ok && a.State == from {
-			s.set(volume, end)
+		if a, ok := s.now(volume).on(from.Node); ok && a == from {
+			a.State = end
+			s.set(volume, a)
 		}
 	})
 }

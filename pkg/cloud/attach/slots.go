@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // slots bound how many operations run at a time, for each node and in all.
@@ -34,12 +34,12 @@ func (s *slots) take(ctx context.Context, node string) (release func(), err erro
 	l := s.enter(node)
 	if err := l.slots.Acquire(ctx, 1); err != nil {
 		s.exit(node, l)
-		return nil, backends.Errorf(backends.Busy, "too much is under way on node %q: ask again: %w", node, err)
+		return nil, failure.Errorf(failure.Busy, "too much is under way on node %q: ask again: %w", node, err)
 	}
 	if err := s.all.Acquire(ctx, 1); err != nil {
 		l.slots.Release(1)
 		s.exit(node, l)
-		return nil, backends.Errorf(backends.Busy, "too much is under way: ask again: %w", err)
+		return nil, failure.Errorf(failure.Busy, "too much is under way: ask again: %w", err)
 	}
 	return func() {
 		s.all.Release(1)

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // cloud is an API that takes a while, fails as a whole when a bad item is in a request, and writes down what it was asked.
@@ -36,7 +36,7 @@ func (c *cloud) call(ctx context.Context, items []int) ([]Result[string], error)
 	select {
 	case <-time.After(c.latency()):
 	case <-ctx.Done():
-		return nil, backends.Errorf(backends.Unavailable, "too late: %w", ctx.Err())
+		return nil, failure.Errorf(failure.Unavailable, "too late: %w", ctx.Err())
 	}
 	if c.outage != nil {
 		if err := c.outage(); err != nil {
@@ -46,7 +46,7 @@ func (c *cloud) call(ctx context.Context, items []int) ([]Result[string], error)
 	results := make([]Result[string], len(items))
 	for i, item := range items {
 		if c.bad[item] {
-			return nil, backends.Errorf(backends.NotFound, "there is no %d", item)
+			return nil, failure.Errorf(failure.NotFound, "there is no %d", item)
 		}
 		results[i].Value = fmt.Sprint("value ", item)
 	}
@@ -98,7 +98,7 @@ func TestBadItemStandsAlone(t *testing.T) {
 			items[i] = i
 		}
 		for i, r := range Each(t.Context(), items, Options{}, c.call) {
-			if c.bad[i] != backends.Is(r.Err, backends.NotFound) || !c.bad[i] && r.Value != fmt.Sprint("value ", i) {
+			if c.bad[i] != failure.Is(r.Err, failure.NotFound) || !c.bad[i] && r.Value != fmt.Sprint("value ", i) {
 				t.Errorf("item %d: got %q, %v", i, r.Value, r.Err)
 			}
 		}
@@ -110,7 +110,7 @@ func TestBadItemStandsAlone(t *testing.T) {
 
 func TestThrottlingIsNotSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := backends.Errorf(backends.Unavailable, "rate exceeded")
+		slow := failure.Errorf(failure.Unavailable, "rate exceeded")
 		c := &cloud{latency: steady(time.Millisecond), outage: func() error { return slow }}
 		for _, r := range Each(t.Context(), []int{1, 2, 3, 4}, Options{}, c.call) {
 			if !errors.Is(r.Err, slow) {
@@ -144,14 +144,14 @@ func TestLeavingLeavesTheOthers(t *testing.T) {
 		cancel(why)
 		group.Wait()
 		for i, err := range gone {
-			if !backends.Is(err, backends.Unavailable) || !errors.Is(err, why) {
+			if !failure.Is(err, failure.Unavailable) || !errors.Is(err, why) {
 				t.Errorf("caller %d left with %v, want Unavailable and why", i, err)
 			}
 		}
 		if want := [][]int{{1}, {2}}; !slices.EqualFunc(c.calls, want, slices.Equal) {
 			t.Errorf("the calls were for %v, want %v", c.calls, want)
 		}
-		if _, err := b.Do(leaving, 4); !backends.Is(err, backends.Unavailable) || len(c.calls) != 2 {
+		if _, err := b.Do(leaving, 4); !failure.Is(err, failure.Unavailable) || len(c.calls) != 2 {
 			t.Errorf("a request that has ended got %v after %d calls, want Unavailable and no call", err, len(c.calls))
 		}
 	})
@@ -160,7 +160,7 @@ func TestLeavingLeavesTheOthers(t *testing.T) {
 func TestTooFewResultsReachNobody(t *testing.T) {
 	short := func(context.Context, []int) ([]Result[string], error) { return make([]Result[string], 1), nil }
 	for _, r := range Each(t.Context(), []int{1, 2}, Options{}, short) {
-		if !backends.Is(r.Err, backends.Unavailable) {
+		if !failure.Is(r.Err, failure.Unavailable) {
 			t.Errorf("got %q, %v; want Unavailable", r.Value, r.Err)
 		}
 	}
@@ -171,7 +171,7 @@ func TestHungCallEndsAtItsTimeout(t *testing.T) {
 		c := &cloud{latency: steady(time.Hour)}
 		b := New(Options{Timeout: time.Second}, c.call)
 		began := time.Now()
-		if _, err := b.Do(t.Context(), 1); !backends.Is(err, backends.Unavailable) || time.Since(began) != time.Second {
+		if _, err := b.Do(t.Context(), 1); !failure.Is(err, failure.Unavailable) || time.Since(began) != time.Second {
 			t.Errorf("a hung call ended after %v with %v, want Unavailable after 1s", time.Since(began), err)
 		}
 	})
@@ -238,7 +238,7 @@ func manyCallers(t *testing.T, seed uint64) {
 					t.Errorf("seed %d: a caller left after %v, want %v", seed, time.Since(asked), patience)
 				}
 			case c.bad[item]:
-				if !backends.Is(err, backends.NotFound) {
+				if !failure.Is(err, failure.NotFound) {
 					t.Errorf("seed %d: the bad item %d got %q, %v", seed, item, value, err)
 				}
 			case err != nil || value != fmt.Sprint("value ", item):

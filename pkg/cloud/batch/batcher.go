@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Batcher gathers the items of concurrent callers into requests, one request at a time unless one is slow. It has goroutines
@@ -38,7 +38,7 @@ func New[I comparable, O any](options Options, call Func[I, O]) *Batcher[I, O] {
 func (b *Batcher[I, O]) Do(ctx context.Context, item I) (O, error) {
 	if err := ctx.Err(); err != nil {
 		var none O
-		return none, backends.Errorf(backends.Unavailable, "not asked, because the request has ended: %w", err)
+		return none, failure.Errorf(failure.Unavailable, "not asked, because the request has ended: %w", err)
 	}
 	p := b.join(ctx, item)
 	select {
@@ -47,7 +47,7 @@ func (b *Batcher[I, O]) Do(ctx context.Context, item I) (O, error) {
 	case <-ctx.Done():
 		b.leave(item, p)
 		var none O
-		return none, backends.Errorf(backends.Unavailable, "not answered before the request ended: %w", context.Cause(ctx))
+		return none, failure.Errorf(failure.Unavailable, "not answered before the request ended: %w", context.Cause(ctx))
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Result is what came of one item.
@@ -34,8 +34,8 @@ type Options struct {
 // BlamesItem is true for the Kinds that speak about what was asked for. It is false for those that speak about the cloud
 // or the account, such as throttling: asking twice as often would make that worse.
 func BlamesItem(err error) bool {
-	switch backends.KindOf(err) {
-	case backends.Invalid, backends.NotFound, backends.Exists, backends.OutOfRange, backends.InUse, backends.Denied:
+	switch failure.KindOf(err) {
+	case failure.Invalid, failure.NotFound, failure.Exists, failure.OutOfRange, failure.InUse, failure.Denied:
 		return true
 	default:
 		return false
@@ -89,7 +89,7 @@ func once[I comparable, O any](ctx context.Context, items []I, options Options, 
 	results, err := call(ctx, items)
 	if err == nil && len(results) != len(items) {
 		// Without this, answers would reach those who did not ask.
-		return nil, backends.Errorf(backends.Unavailable, "a request for %d items was answered with %d results", len(items), len(results))
+		return nil, failure.Errorf(failure.Unavailable, "a request for %d items was answered with %d results", len(items), len(results))
 	}
 	return results, err
 }

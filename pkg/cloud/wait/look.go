@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/batch"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // run looks for all who wait until nobody does.
@@ -177,5 +177,5 @@ func (w *Waiter[K, S]) show(me *waiter[K, S], result batch.Result[S], now time.T
 }
 
 func saysNothing(err error) bool {
-	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
+	return failure.Is(err, failure.Busy) || failure.Is(err, failure.Unavailable)
 }

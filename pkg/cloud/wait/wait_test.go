@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/batch"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // cloud has things that are done at some time.
@@ -38,7 +38,7 @@ func (c *cloud) look(_ context.Context, keys []string) ([]batch.Result[bool], er
 	for i, key := range keys {
 		at, ok := c.doneAt[key]
 		if !ok {
-			results[i].Err = backends.Errorf(backends.NotFound, "there is no %q", key)
+			results[i].Err = failure.Errorf(failure.NotFound, "there is no %q", key)
 		}
 		results[i].Value = ok && !time.Now().Before(at)
 	}
@@ -123,7 +123,7 @@ func TestOverdueIsLookedAtEverMoreRarely(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		_, err := w.Until(ctx, "do", "stuck", isDone)
-		if !backends.Is(err, backends.Busy) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 2*time.Minute {
+		if !failure.Is(err, failure.Busy) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 2*time.Minute {
 			t.Errorf("got %v after %v, want Busy after 2m", err, time.Since(began))
 		}
 		if len(c.looks) > 30 {
@@ -141,7 +141,7 @@ func TestFailedLookIsNoVerdict(t *testing.T) {
 		c := &cloud{}
 		w := New(options(), c.look)
 		c.begin("a", time.Second)
-		c.outage = backends.Errorf(backends.Unavailable, "rate exceeded")
+		c.outage = failure.Errorf(failure.Unavailable, "rate exceeded")
 		time.AfterFunc(20*time.Second, func() { c.mu.Lock(); c.outage = nil; c.mu.Unlock() })
 		if done, err := w.Until(t.Context(), "do", "a", isDone); !done || err != nil {
 			t.Errorf("after an outage: got %t, %v; want done", done, err)
@@ -149,11 +149,11 @@ func TestFailedLookIsNoVerdict(t *testing.T) {
 		if len(c.looks) > 14 {
 			t.Errorf("%d looks in 20 s of throttling, want ever fewer", len(c.looks))
 		}
-		c.outage = backends.Errorf(backends.Unavailable, "rate exceeded")
+		c.outage = failure.Errorf(failure.Unavailable, "rate exceeded")
 		w = New(options(), c.look)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if _, err := w.Until(ctx, "do", "a", isDone); !backends.Is(err, backends.Busy) || !errors.Is(err, c.outage) {
+		if _, err := w.Until(ctx, "do", "a", isDone); !failure.Is(err, failure.Busy) || !errors.Is(err, c.outage) {
 			t.Errorf("in an outage: got %v, want Busy because of %v", err, c.outage)
 		}
 	})
@@ -182,7 +182,7 @@ func TestAcceptSeesNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
 		w := New(options(), c.look)
-		if _, err := w.Until(t.Context(), "do", "gone", isDone); !backends.Is(err, backends.NotFound) {
+		if _, err := w.Until(t.Context(), "do", "gone", isDone); !failure.Is(err, failure.NotFound) {
 			t.Errorf("got %v, want NotFound", err)
 		}
 		if _, err := w.Until(t.Context(), "do", "gone", func(_ bool, err error) (bool, error) { return err != nil, nil }); err != nil {

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/batch"
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Options say how a Waiter looks.
@@ -89,7 +89,7 @@ func (w *Waiter[K, S]) Look(ctx context.Context, key K) (S, error) {
 
 func (w *Waiter[K, S]) join(ctx context.Context, me *waiter[K, S]) (none S, _ error) {
 	if err := ctx.Err(); err != nil {
-		return none, backends.Errorf(backends.Busy, "not asked, because the request has ended: %w", err)
+		return none, failure.Errorf(failure.Busy, "not asked, because the request has ended: %w", err)
 	}
 	me.ctx, me.began, me.done = ctx, time.Now(), make(chan outcome[S], 1)
 	w.enter(me)
@@ -126,9 +126,9 @@ func (w *Waiter[K, S]) leave(ctx context.Context, me *waiter[K, S]) error {
 	w.wake()
 	took := time.Since(me.began).Round(time.Millisecond)
 	if me.unknown != nil {
-		return backends.Errorf(backends.Busy, "not done after %v, and the last look failed: %w", took, me.unknown)
+		return failure.Errorf(failure.Busy, "not done after %v, and the last look failed: %w", took, me.unknown)
 	}
-	return backends.Errorf(backends.Busy, "not done after %v: %w", took, context.Cause(ctx))
+	return failure.Errorf(failure.Busy, "not done after %v: %w", took, context.Cause(ctx))
 }
 
 func (w *Waiter[K, S]) wake() {

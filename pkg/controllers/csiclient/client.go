@@ -22,7 +22,7 @@ type Client struct {
 	controller csi.ControllerClient
 	driver     string
 	// What the driver can do.
-	singleNodeMultiWriter, topology bool
+	singleNodeMultiWriter, topology, lists, listsNodes bool
 }
 
 // Connect waits for the driver that serves CSI at the address to be ready, and asks what it can do.
@@ -59,6 +59,8 @@ func (c *Client) learn(ctx context.Context) (err error) {
 	}
 	c.topology = plugin[csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS]
 	c.singleNodeMultiWriter = controller[csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER]
+	c.lists = controller[csi.ControllerServiceCapability_RPC_LIST_VOLUMES]
+	c.listsNodes = controller[csi.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES]
 	return nil
 }
 

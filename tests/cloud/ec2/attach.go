@@ -119,8 +119,9 @@ func (s *Server) detachVolume(p *params) effect {
 			return nil, faultf("IncorrectState", "Volume '%s' is in the '%s' state.", id, v.state)
 		case i < 0 || device != "" && device != v.attachments[i].device:
 			return nil, faultf("InvalidAttachment.NotFound", "The volume '%s' is not attached to instance '%s' as device '%s'", id, instance, device)
-		case v.attachments[i].state == "detaching":
-			return nil, faultf("IncorrectState", "Volume '%s' is in the 'detaching' state.", id)
+		case v.attachments[i].state == "detaching" || v.attachments[i].state == "busy":
+			// The volume is in use still, and IncorrectState is for one that is not ("Error codes for the Amazon EC2 API").
+			return attachResponse{XMLName: name("DetachVolume"), attachmentXML: v.attachments[i].xml(id)}, nil
 		}
 		return s.beginDetach(id, v.attachments[i].instance), nil
 	}

@@ -9,6 +9,8 @@ type Config struct {
 	Create, Delete, Attach, Detach, Modify, Optimize, Snapshot time.Duration
 	// Lag is how old what the Describe actions show is.
 	Lag time.Duration
+	// Unsteady lets reads go back in time: each request is answered as of another instant, up to Lag ago.
+	Unsteady bool
 	// Cooldown is the least time between the beginnings of two modifications of one volume.
 	Cooldown time.Duration
 	// SnapshotInterval is the least time between two snapshots of one volume.

@@ -15,6 +15,7 @@ func (s *Server) AddInstance(i Instance) {
 	defer s.mu.Unlock()
 	s.now = time.Now()
 	s.instances[i.ID] = &i
+	s.powers.put(i.ID, s.now.Add(-s.config.Lag), &power{state: "running", code: 16, launched: s.now})
 	root := volume{shape: shape{kind: "gp3", size: 8}, id: s.newID("vol"), zone: i.Zone, state: "in-use", created: s.now, tags: map[string]string{}}
 	root.complete()
 	root.attachments = []attachment{{i.ID, "/dev/sda1", "attached", s.now}}
@@ -40,6 +41,13 @@ func (s *Server) Doom(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doomed = n
+}
+
+// SetUnsteady changes Config.Unsteady.
+func (s *Server) SetUnsteady(unsteady bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config.Unsteady = unsteady
 }
 
 // SetLag changes Config.Lag.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // What pages may be like.
@@ -90,9 +91,18 @@ func wild(pattern, value string) bool {
 	return regexp.MustCompile(`^` + text + `$`).MatchString(value)
 }
 
+// shownAt is the instant that an answer shows.
+func (s *Server) shownAt() time.Time {
+	lag := s.config.Lag
+	if s.config.Unsteady && lag > 0 {
+		lag = time.Duration(s.dice().Int64N(int64(lag)))
+	}
+	return s.now.Add(-lag)
+}
+
 // page calls show for each thing on a page of what a query asks for, as it was Config.Lag ago.
 func page[T any](s *Server, q query, things *store[T], look func(*T) (filterable, bool), show func(*T)) (next string, f *fault) {
-	at := s.now.Add(-s.config.Lag)
+	at := s.shownAt()
 	for _, id := range q.ids {
 		if things.then(id, at) == nil {
 			code := map[string]string{"vol": "InvalidVolume.NotFound", "snap": "InvalidSnapshot.NotFound"}[q.prefix]

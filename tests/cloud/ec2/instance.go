@@ -32,7 +32,8 @@ func (s *Server) instanceXML(i *Instance) instanceXML {
 	for range i.Interfaces {
 		x.Interfaces = append(x.Interfaces, interfaceXML{ID: s.newID("eni")})
 	}
-	at := s.now.Add(-s.config.Lag)
+	at := s.shownAt()
+	s.showPower(&x, at)
 	for _, id := range s.volumes.order {
 		v := s.volumes.then(id, at)
 		if v == nil {

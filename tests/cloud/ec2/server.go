@@ -32,6 +32,7 @@ type Server struct {
 	volumes   *store[volume]
 	snapshots *store[snapshot]
 	instances map[string]*Instance
+	powers    *store[power]
 	tokens    map[string]tokenUse
 	buckets   map[string]*bucket
 	pages     map[string]string // cursors, by token
@@ -41,7 +42,7 @@ type Server struct {
 	refused   int              // for their rate
 	stuck     map[string]bool  // states that are not left
 	doomed    int              // volumes that will end in error
-	random    *rand.Rand       // for the troubles
+	random    *rand.Rand       // see dice
 	troubles  int              // that there were
 	forbidden map[string]bool  // actions that no policy allows
 }
@@ -58,7 +59,7 @@ func New(config Config) *Server {
 	return &Server{
 		config:    config,
 		signature: regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/[a-z0-9-]+/ec2/aws4_request, SignedHeaders=\S*host\S*, Signature=[0-9a-f]{64}$`),
-		volumes:   newStore[volume](), snapshots: newStore[snapshot](), instances: map[string]*Instance{},
+		volumes:   newStore[volume](), snapshots: newStore[snapshot](), instances: map[string]*Instance{}, powers: newStore[power](),
 		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{}, stuck: map[string]bool{}, checks: map[string]check{}, forbidden: map[string]bool{},
 	}
 }

@@ -18,14 +18,19 @@ func (s *Server) troubled(perThousand int) bool {
 	if perThousand == 0 {
 		return false
 	}
-	if s.random == nil {
-		s.random = rand.New(rand.NewPCG(s.config.Troubles.Seed, 1))
-	}
-	if s.random.IntN(1000) >= perThousand {
+	if s.dice().IntN(1000) >= perThousand {
 		return false
 	}
 	s.troubles++
 	return true
+}
+
+// dice decides what happens at random; s.mu is held.
+func (s *Server) dice() *rand.Rand {
+	if s.random == nil {
+		s.random = rand.New(rand.NewPCG(s.config.Troubles.Seed, 1))
+	}
+	return s.random
 }
 
 // Troubled counts what has met a trouble.

@@ -174,6 +174,8 @@ type instanceXML struct {
 	Zone       string         `xml:"placement>availabilityZone"`
 	Code       int            `xml:"instanceState>code"`
 	State      string         `xml:"instanceState>name"`
+	Launched   string         `xml:"launchTime,omitempty"`
+	Reason     *reasonXML     `xml:"stateReason"`
 	Disks      []diskXML      `xml:"blockDeviceMapping>item,omitempty"`
 	Interfaces []interfaceXML `xml:"networkInterfaceSet>item,omitempty"`
 }

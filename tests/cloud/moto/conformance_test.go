@@ -92,7 +92,7 @@ func configure(tb testing.TB, o *backends.Options, api, node string) {
 	c, _ := o.Config.(*ebs.Config) // what NewConfig returns
 	c.AWS, c.SysBlock, c.ClusterID = Config(front.URL), string(disks), fmt.Sprint("cluster-", time.Now().UnixNano())
 	c.AWS.HTTPClient = nil // The server before moto keeps connections.
-	c.Timing = ebs.Timing{Call: 30 * time.Second, Read: 30 * time.Second, Settle: 10 * time.Second, Gather: time.Millisecond, Least: 5 * time.Millisecond, Most: 500 * time.Millisecond}
+	c.Timing = ebs.Timing{Call: 30 * time.Second, Read: 30 * time.Second, Settle: 10 * time.Second, Gather: time.Millisecond, Tick: time.Second, Least: 5 * time.Millisecond, Most: 500 * time.Millisecond}
 	c.Rates = map[string]pace.Limit{}
 	for _, action := range region.Changes() {
 		c.Rates[action] = pace.Limit{Burst: 10_000, PerSecond: 10_000}
@@ -101,8 +101,10 @@ func configure(tb testing.TB, o *backends.Options, api, node string) {
 	tb.Cleanup(func() { sweep(tb, api, cluster) })
 }
 
-// plugging passes requests on, and shows this node the disks that moto says it has.
+// plugging passes requests on, and shows this node the disks that moto says it has. It refuses to attach an attached volume, as EC2 does:
+// moto never does (see "attach twice to one instance" among the questions), and the backend leaves that decision to the cloud.
 func plugging(tb testing.TB, api, node string, disks region.Disks) http.Handler {
+	attached := attachments{nodes: map[string]string{}}
 	target, err := url.Parse(api)
 	if err != nil {
 		tb.Fatal(err)
@@ -117,8 +119,12 @@ func plugging(tb testing.TB, api, node string, disks region.Disks) http.Handler 
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		form, _ := url.ParseQuery(string(body))
+		if attached.refuses(w, form) {
+			return
+		}
 		answer := httptest.NewRecorder()
 		proxy.ServeHTTP(answer, r)
+		attached.note(form, answer.Code)
 		if answer.Code == http.StatusOK && form.Get("InstanceId") == node {
 			switch form.Get("Action") {
 			case "AttachVolume":

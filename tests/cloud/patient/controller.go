@@ -17,6 +17,7 @@ type offered struct {
 	backends.Modifier
 	backends.Lister
 	backends.HealthReporter
+	backends.MachineReporter
 	backends.Snapshotter
 	backends.SnapshotLister
 	backends.Topologist
@@ -26,7 +27,7 @@ type offered struct {
 // not be relied on.
 func Wrap(instance *backends.Instance, m Manner) error {
 	f := backends.Resolve(instance.Controller, instance.Node)
-	all := offered{instance.Controller, f.Attach, f.Expand, f.Clone, f.Modify, f.List, f.Health, f.Snapshot, f.Snapshots, f.Topologist}
+	all := offered{instance.Controller, f.Attach, f.Expand, f.Clone, f.Modify, f.List, f.Health, f.Machines, f.Snapshot, f.Snapshots, f.Topologist}
 	c, n := &controller{offered: all, m: m}, node{instance.Node, f.Limit, f.Locate, m}
 	has, wants := f.Names(), backends.Resolve(c, n).Names()
 	if !slices.Equal(has, wants) {
@@ -109,4 +110,8 @@ func (c *controller) GetSnapshot(ctx context.Context, handle string) (*backends.
 
 func (c *controller) DeleteSnapshot(ctx context.Context, handle string) error {
 	return remove(ctx, c.m, handle, c.Snapshotter.GetSnapshot, c.Snapshotter.DeleteSnapshot)
+}
+
+func (c *controller) Machine(ctx context.Context, query backends.MachineQuery) (backends.Machine, error) {
+	return must(ctx, c.m, func(ctx context.Context) (backends.Machine, error) { return c.MachineReporter.Machine(ctx, query) })
 }

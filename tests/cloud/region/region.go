@@ -85,7 +85,7 @@ func (w *Region) Configure(o *backends.Options) {
 	if w.sys != "" {
 		c.SysBlock = w.sys
 	}
-	c.Timing = ebs.Timing{Call: 2 * time.Second, Read: time.Second, Settle: 10 * time.Second, Gather: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
+	c.Timing = ebs.Timing{Call: 2 * time.Second, Read: time.Second, Settle: 10 * time.Second, Gather: time.Millisecond, Tick: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
 }
 
 // Changes are the actions that change something.

@@ -1,0 +1,90 @@
+package ebs_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// TestPagesAreCheap: an enumeration asks EC2 for each of its pages once, however many pages it is read in.
+func TestPagesAreCheap(t *testing.T) { synctest.Test(t, pagesAreCheap) }
+
+func pagesAreCheap(t *testing.T) {
+	const volumes, limit, each = 2300, 100, 500
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	fill(t, d, volumes)
+	before := w.Server.Calls()["DescribeVolumes"]
+	var handles []string
+	pages := 0
+	for token, more := "", true; more; more = token != "" {
+		found, next, err := d.f.List.List(t.Context(), backends.Page{Limit: limit, Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range found {
+			handles = append(handles, v.Handle)
+		}
+		token = next
+		pages++
+	}
+	if len(handles) != volumes || !slices.IsSorted(handles) || len(slices.Compact(slices.Clone(handles))) != volumes {
+		t.Errorf("%d handles in %d pages, want %d different ones in their order", len(handles), pages, volumes)
+	}
+	asked := w.Server.Calls()["DescribeVolumes"] - before
+	t.Logf("%d volumes in %d pages: %d requests", volumes, pages, asked)
+	if most := (volumes + each - 1) / each; asked > most {
+		t.Errorf("%d requests, want at most %d", asked, most)
+	}
+}
+
+// TestPagesGoOn: an enumeration goes on after its last handle when what it found at its beginning is not kept any more, in this process or
+// in the next one, and shows what is there by then.
+func TestPagesGoOn(t *testing.T) { synctest.Test(t, pagesGoOn) }
+
+func pagesGoOn(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	fill(t, d, 30)
+	first, token, err := d.f.List.List(t.Context(), backends.Page{Limit: 10})
+	if err != nil || token == "" {
+		t.Fatal(token, err)
+	}
+	second, _, err := d.f.List.List(t.Context(), backends.Page{Limit: 10, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := second[0].Handle
+	if err := d.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	for what, asked := range map[string]driver{"later": d, "another process": open(t, w, nil)} {
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // simulated time
+		rest, _, err := asked.f.List.List(t.Context(), backends.Page{Token: token})
+		if err != nil || len(rest) != 19 || rest[0].Handle != second[1].Handle || rest[0].Handle <= first[9].Handle {
+			t.Errorf("%s: %d volumes, %v; want the 19 that are there after %s", what, len(rest), err, first[9].Handle)
+		}
+	}
+}
+
+func fill(t *testing.T, d driver, volumes int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var group sync.WaitGroup
+	for i := range volumes {
+		group.Go(func() {
+			if _, err := d.Create(ctx, region.Spec(fmt.Sprint("v", i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}

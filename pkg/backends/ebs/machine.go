@@ -1,0 +1,80 @@
+package ebs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// Machine tells what EC2 says of a node's instance. EC2 forgets a terminated instance after an hour or so: NotFound proves nothing, since
+// another account or region, or a read that is behind, has the same answer.
+func (b *backend) Machine(ctx context.Context, query backends.MachineQuery) (_ backends.Machine, err error) {
+	defer annotate(&err, "state of", query.Node)
+	if err := sameInstance(query); err != nil {
+		return backends.Machine{}, err
+	}
+	instance, err := b.instances.Do(ctx, query.Node)
+	if err != nil {
+		return backends.Machine{}, err
+	}
+	m := backends.Machine{State: machineState(instance.State), Began: aws.ToTime(instance.LaunchTime)}
+	m.Says = describeInstance(query.Node, instance)
+	return m, nil
+}
+
+// sameInstance fails when a query names no instance, or two.
+func sameInstance(query backends.MachineQuery) error {
+	if !isID("i", query.Node) {
+		return backends.Errorf(backends.Invalid, "%q is no EC2 instance, such as i-0123456789abcdef0", query.Node)
+	}
+	if query.ProviderID == "" {
+		return nil
+	}
+	other, err := ofProviderID(query.ProviderID)
+	if err != nil {
+		return backends.Errorf(backends.Invalid, "the Node %w", err)
+	}
+	if other.ID != query.Node {
+		return backends.Errorf(backends.Invalid, "the node has registered as instance %q, and its providerID %q is of instance %q: which of them it is, is not known",
+			query.Node, query.ProviderID, other.ID)
+	}
+	return nil
+}
+
+// machineState reads the state. Only the two words that say that the instance is off are taken for that.
+func machineState(state *types.InstanceState) backends.MachineState {
+	if state == nil {
+		return ""
+	}
+	switch state.Name {
+	case types.InstanceStateNamePending, types.InstanceStateNameRunning:
+		return backends.MachineRunning
+	case types.InstanceStateNameStopping, types.InstanceStateNameShuttingDown:
+		return backends.MachineStopping
+	case types.InstanceStateNameStopped:
+		return backends.MachineStopped
+	case types.InstanceStateNameTerminated:
+		return backends.MachineTerminated
+	}
+	return ""
+}
+
+func describeInstance(id string, i types.Instance) string {
+	state := "unknown"
+	if i.State != nil {
+		state = string(i.State.Name)
+	}
+	says := fmt.Sprintf("EC2 says that instance %s is %s", id, state)
+	if i.StateReason != nil {
+		says += fmt.Sprintf(" (%s)", aws.ToString(i.StateReason.Code))
+	}
+	if i.LaunchTime != nil {
+		says += ", launched " + i.LaunchTime.UTC().Format(time.RFC3339)
+	}
+	return says
+}

@@ -1,0 +1,70 @@
+package ebs
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// ownerTag is the key by which what this driver made is listed; its value is the cluster.
+func (b *backend) ownerTag() string { return b.driver + "/cluster" }
+
+// cluster is the owner's name in the tag.
+func (b *backend) cluster() string { return tagValue(b.config.ClusterID) }
+
+// owned refuses what is not this cluster's: whoever may write a PersistentVolume may name any volume of the account in it. Only the tag
+// makes a volume this cluster's, and only those who have rights in AWS can write it. Kinds: Denied.
+func (b *backend) owned(id string, tags []types.Tag) error {
+	owner, ok := tag(tags, b.ownerTag())
+	switch {
+	case ok && owner == b.cluster():
+		return nil
+	case ok && owner == formerly:
+		return backends.Errorf(backends.Denied, "%s belongs to the cluster %q by its tag %s, and this cluster is %q: earlier versions called every cluster that: "+
+			"if it is this one's, change the tag, or set clusterID to %q in the driver's configuration", id, owner, b.ownerTag(), b.cluster(), formerly)
+	case ok:
+		return backends.Errorf(backends.Denied, "%s belongs to the cluster %q by its tag %s, and this cluster is %q: it is left alone", id, owner, b.ownerTag(), b.cluster())
+	default:
+		return backends.Errorf(backends.Denied, "%s belongs to no cluster: an administrator makes it this one's by the tag %s=%s", id, b.ownerTag(), b.cluster())
+	}
+}
+
+// formerly is the ID of every cluster that had none configured.
+const formerly = "default"
+
+// ownVolume looks at a volume that is to be changed, or whose data are to be read. Kinds: NotFound; Denied.
+func (b *backend) ownVolume(ctx context.Context, handle string) (types.Volume, error) {
+	v, err := b.volume(ctx, handle)
+	if err != nil {
+		return v, err
+	}
+	return v, b.owned(aws.ToString(v.VolumeId), v.Tags)
+}
+
+// ownSnapshot is ownVolume for a snapshot.
+func (b *backend) ownSnapshot(ctx context.Context, handle string) (types.Snapshot, error) {
+	s, err := b.snapshot(ctx, handle)
+	if err != nil {
+		return s, err
+	}
+	return s, b.owned(aws.ToString(s.SnapshotId), s.Tags)
+}
+
+// identifyCluster gives the cluster an ID unless there is one. Kinds: Invalid.
+func (c *Config) identifyCluster(ctx context.Context, options backends.Options) (err error) {
+	if c.ClusterID != "" || options.NodeOnly {
+		return nil
+	}
+	const way = "set clusterID, an ID that no other cluster has which shares the AWS account"
+	if options.Cluster == nil {
+		return backends.Errorf(backends.Invalid, "clusterID is missing in the configuration, and there is no Kubernetes to ask which cluster this is: %s", way)
+	}
+	if c.ClusterID, err = options.Cluster(ctx); err != nil {
+		return backends.Errorf(backends.Invalid, "clusterID is missing in the configuration, and which cluster this is cannot be found out: %w: %s", err, way)
+	}
+	options.Log.Info("this cluster is known", "cluster", c.ClusterID)
+	return nil
+}

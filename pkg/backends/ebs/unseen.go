@@ -1,0 +1,116 @@
+package ebs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// remember takes down what a read shows, and leaves out the volumes of which EC2 has said that they are gone: the read is older. That a
+// volume is being deleted is certain as well.
+func (b *backend) remember(volumes []types.Volume) (there []types.Volume) {
+	for _, v := range volumes {
+		id := aws.ToString(v.VolumeId)
+		if v.State == types.VolumeStateDeleting || v.State == types.VolumeStateDeleted {
+			b.shown.End(id)
+		} else if b.shown.Show(id, v) {
+			there = append(there, v)
+		}
+	}
+	return there
+}
+
+// rememberSnapshots is remember for snapshots.
+func (b *backend) rememberSnapshots(snapshots []types.Snapshot) (there []types.Snapshot) {
+	for _, s := range snapshots {
+		if b.kept.Show(aws.ToString(s.SnapshotId), s) {
+			there = append(there, s)
+		}
+	}
+	return there
+}
+
+// ended is for a volume of which EC2 has said, in answer to a request that changes something, that there is none.
+func (b *backend) ended(id string) { b.shown.End(id) }
+
+// ours is a volume of this cluster's, as it was shown last: its ID and tags, from which nothing but its owner and name is taken. It
+// spares the look before a request which EC2 decides on anyhow. Kinds: NotFound; Denied.
+func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error) {
+	if v, ok := b.shown.Last(handle); ok && b.owned(handle, v.Tags) == nil {
+		return v, nil
+	}
+	return b.ownVolume(ctx, handle)
+}
+
+// refused tells whether EC2 says that there is no such volume, in answer to a request that would change nothing: it is to
+// take a tag away which nothing has. What is forbidden or not answered proves nothing.
+func (b *backend) refused(ctx context.Context, id string) bool {
+	gone, _ := b.probe(ctx, id)
+	return gone
+}
+
+// probe is refused, with the failure of a request that proved nothing.
+func (b *backend) probe(ctx context.Context, id string) (gone bool, err error) {
+	nobodys := types.Tag{Key: aws.String(b.readOnlyTag("none")), Value: aws.String(rand.Text())}
+	_, err = b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{nobodys}})
+	if err = ofEC2(err); !isGone(err) {
+		return false, err
+	}
+	b.ended(id)
+	return true, nil
+}
+
+// confirmed returns those volumes of a read that exist. A read may show a volume that the process before this one has deleted, so for a
+// while EC2 is asked by a request. Kinds: Unavailable when EC2 does not answer that.
+func (b *backend) confirmed(ctx context.Context, found []types.Volume) (there []types.Volume, err error) {
+	if time.Since(b.opened) > b.config.Timing.Settle {
+		return found, nil
+	}
+	for _, v := range found {
+		id := aws.ToString(v.VolumeId)
+		gone, err := b.probe(ctx, id)
+		switch {
+		case backends.Is(err, backends.Unavailable), ctx.Err() != nil:
+			return nil, backends.Errorf(backends.Unavailable, "volume %q: EC2 has not said whether it is still there: ask again: %w", id, err)
+		case !gone:
+			there = append(there, v)
+		}
+	}
+	return there, nil
+}
+
+// errUnseen says that a read does not show a volume, which may be too new for it.
+var errUnseen = errors.New("EC2 does not show it, and has not said that it is gone")
+
+// absent is what it means that a read does not show a volume. Kinds: NotFound when EC2 has said so, or no read has shown it for as long
+// as EC2 may take; Unavailable, for now.
+func (b *backend) absent(id string) error {
+	if b.shown.Ended(id) || b.shown.Miss(id) > b.config.Timing.Settle {
+		return noVolume(id)
+	}
+	return backends.Errorf(backends.Unavailable, "volume %q: %w: ask again", id, errUnseen)
+}
+
+// unseen waits for a volume that a read has not shown until one does, or it is certainly not there. Kinds: NotFound; Busy when the call
+// ends before that.
+func (b *backend) unseen(ctx context.Context, handle string) (types.Volume, error) {
+	if b.refused(ctx, handle) {
+		return types.Volume{}, noVolume(handle)
+	}
+	return b.volumes.Until(ctx, "appear", handle, func(_ types.Volume, err error) (bool, error) { return err == nil, err })
+}
+
+// first is the first of several things, and the zero value without any.
+func first[T any](of []T) (none T) {
+	if len(of) == 0 {
+		return none
+	}
+	return of[0]
+}

@@ -1,0 +1,107 @@
+package attach
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stale is a cloud that shows a volume once as it was, and then as it is.
+type stale struct {
+	*sim
+	past []Volume
+}
+
+func (s *stale) Look(ctx context.Context, volume string) (Volume, error) {
+	if len(s.past) == 0 {
+		return s.sim.Look(ctx, volume)
+	}
+	v := s.past[0]
+	s.past = s.past[1:]
+	return v, nil
+}
+
+func (s *stale) Wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error) {
+	return s.sim.Wait(ctx, transition, volume, func(v Volume, err error) (bool, error) {
+		if len(s.past) > 0 {
+			v, s.past = s.past[0], s.past[1:]
+		}
+		return until(v, err)
+	})
+}
+
+// One look from before the attachment is no proof that there is none, before the request or after it.
+func TestOneOldLookDetachesNothing(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stale{sim: newSim(1)}
+			s.add("v", false)
+			before := s.truth("v")
+			m := New(s, machine(s.sim).options)
+			if old {
+				<-time.After(time.Hour)
+			}
+			if err := attachTo(t, m, "v", "one"); err != nil {
+				t.Fatal(err)
+			}
+			s.past = []Volume{before, before, before}
+			if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil || s.truth("v").has("") {
+				t.Errorf("detached with %v, and it is %+v", err, s.truth("v"))
+			}
+		})
+	}
+}
+
+// Nor is a look from before the detachment proof that the volume is attached.
+func TestOneOldLookAttachesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stale{sim: newSim(1)}
+		s.add("v", false)
+		m := New(s, machine(s.sim).options)
+		for range 2 {
+			if err := attachTo(t, m, "v", "one"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := s.truth("v")
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		s.past = []Volume{before, before}
+		if err := attachTo(t, m, "v", "one"); err != nil || !s.truth("v").has("one") || s.truth("v").Attachments[0].State != Attached {
+			t.Errorf("attached with %v, and it is %+v", err, s.truth("v"))
+		}
+		// A new process knows of no detachment: it asks.
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		s.past = []Volume{before}
+		if err := attachTo(t, New(s, m.options), "v", "one"); err != nil || !s.truth("v").has("one") {
+			t.Errorf("attached after a restart with %v, and it is %+v", err, s.truth("v"))
+		}
+	})
+}
+
+// A cloud may say only to the second when an attachment began.
+func TestAttachedAgainWithinATick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(1)
+		s.tick = time.Minute
+		s.add("v", false)
+		options := machine(s).options
+		options.Tick = s.tick
+		m := New(s, options)
+		for range 3 {
+			if err := within(t, 2*time.Minute, func(ctx context.Context) error {
+				_, err := m.Attach(ctx, Request{Volume: "v", Node: "one"})
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

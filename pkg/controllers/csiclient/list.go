@@ -1,0 +1,45 @@
+package csiclient
+
+import (
+	"context"
+	"errors"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+)
+
+// Listed is a volume that the driver lists.
+type Listed struct {
+	Handle string
+	Nodes  []string // IDs, in the driver's terms, of the nodes that the volume is attached to
+}
+
+// CanList reports whether the driver lists volumes.
+func (c *Client) CanList() bool { return c.lists }
+
+// ListsNodes reports whether the driver's list has the nodes that volumes are attached to.
+func (c *Client) ListsNodes() bool { return c.listsNodes }
+
+// errEndlessList is the failure of a driver whose pages lead back to where they began.
+var errEndlessList = errors.New("the driver's list of volumes does not end: it gave the same token twice in a row")
+
+// List returns all volumes of the driver, page by page. A list that cannot be read to its end is an error.
+func (c *Client) List(ctx context.Context) ([]Listed, error) {
+	var volumes []Listed
+	request := &csi.ListVolumesRequest{}
+	for {
+		page, err := c.controller.ListVolumes(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		for _, entry := range page.GetEntries() {
+			volumes = append(volumes, Listed{Handle: entry.GetVolume().GetVolumeId(), Nodes: entry.GetStatus().GetPublishedNodeIds()})
+		}
+		switch page.GetNextToken() {
+		case "":
+			return volumes, nil
+		case request.StartingToken:
+			return nil, errEndlessList
+		}
+		request.StartingToken = page.GetNextToken()
+	}
+}

@@ -1,0 +1,30 @@
+package csiclient
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/stowage-csi/stowage/pkg/machines"
+)
+
+// Machine asks the driver what is true of a node's machine. Any error says that nothing is known.
+func (c *Client) Machine(ctx context.Context, query machines.Query) (machines.Machine, error) {
+	answer := &structpb.Struct{}
+	if err := c.connection.Invoke(ctx, "/"+machines.Service+"/"+machines.Method, query.Encode(), answer); err != nil {
+		return machines.Machine{}, err
+	}
+	return machines.DecodeMachine(answer)
+}
+
+// KnowsMachines fails when the driver cannot tell what is true of machines.
+func (c *Client) KnowsMachines(ctx context.Context) error {
+	_, err := c.Machine(ctx, machines.Query{})
+	if status.Code(err) == codes.Unimplemented {
+		return fmt.Errorf("the driver %s does not tell the state of machines, so that no node can be proven to be off: leave out --failover", c.driver)
+	}
+	return nil // Whatever it says to an empty query, it knows the question.
+}

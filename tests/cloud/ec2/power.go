@@ -1,0 +1,68 @@
+package ec2
+
+import (
+	"fmt"
+	"time"
+)
+
+// power is what an instance does since an instant.
+type power struct {
+	state    string
+	code     int
+	launched time.Time
+	reason   string
+}
+
+func stateCodes() map[string]int {
+	return map[string]int{"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+}
+
+// SetPower puts an instance into a state, such as stopped, as people and hardware do. One that was not running and is pending or running
+// then has been started anew. One that is terminated loses its volumes.
+func (s *Server) SetPower(id, state string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code, known := stateCodes()[state]
+	before := s.powers.now(id)
+	if !known || before == nil {
+		panic(fmt.Sprintf("the instance %q cannot be %q", id, state)) // A test's mistake.
+	}
+	s.advance()
+	next := power{state: state, code: code, launched: before.launched}
+	switch {
+	case code <= 16 && before.code > 16:
+		next.launched = s.now
+	case code > 16:
+		next.reason = "Client.UserInitiatedShutdown"
+	}
+	s.powers.put(id, s.now, &next)
+	if state == "terminated" {
+		s.loseVolumes(id)
+	}
+}
+
+// loseVolumes detaches what an instance has.
+func (s *Server) loseVolumes(instance string) {
+	for _, v := range s.volumes.all() {
+		if n := v.attached(instance); n >= 0 && v.attachments[n].state != "detaching" {
+			s.beginDetach(v.id, instance)
+		}
+	}
+}
+
+// showPower shows what an instance does, as it was Config.Lag ago.
+func (s *Server) showPower(x *instanceXML, at time.Time) {
+	p := s.powers.then(x.ID, at)
+	if p == nil {
+		return
+	}
+	x.Code, x.State, x.Launched, x.Reason = p.code, p.state, p.launched.UTC().Format("2006-01-02T15:04:05.000Z"), nil
+	if p.reason != "" {
+		x.Reason = &reasonXML{p.reason, p.reason + ": User initiated shutdown"}
+	}
+}
+
+type reasonXML struct {
+	Code    string `xml:"code"`
+	Message string `xml:"message"`
+}
