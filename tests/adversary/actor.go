@@ -28,10 +28,13 @@ type volume struct {
 	name, id string
 	class    int
 	raw      bool
+	fsType   string
 	bytes    int64
 	context  map[string]string
 	used     bool // staged and published, or half so
 	damaged  bool
+	reading  bool // it is used for reading only
+	cut      bool // its filesystem was not unmounted cleanly
 	// contents is what was written; nil for a copy that nobody has looked at yet.
 	contents *contents
 	origin   *copied
@@ -46,6 +49,7 @@ type snapshot struct {
 	bytes            int64
 	origin           *copied
 	leaving          atomic.Bool // as of a volume
+	group            *group      // nil for none
 }
 
 // copied is what a copy holds: the source's contents at some instant between two times.
@@ -126,54 +130,51 @@ func (a *actor) choose(s Step, v, from *volume, shot *snapshot, company bool) {
 		a.list()
 	case s.Op == Pause:
 		<-time.After(time.Duration(s.Count) * time.Millisecond)
+	case s.Op == Group:
+		a.group(s, company)
 	case s.Op == Forget && shot != nil:
 		a.forget(s, shot, company)
 	case v != nil:
 		a.handle(s, v, company)
 	case s.Op == Create:
-		a.create(s, copySource{class: s.Class, raw: s.Raw}, company)
+		a.create(s, copySource{class: s.Class, raw: s.Raw, fsType: s.FSType}, company)
 	case s.Op == Restore && shot != nil:
 		a.create(s, copySource{class: shot.class, raw: shot.raw, bytes: shot.bytes, origin: shot.origin, snapshot: shot.id}, company)
 	case s.Op == Clone && from != nil && !from.damaged:
-		a.create(s, copySource{class: from.class, raw: from.raw, bytes: from.bytes, volume: from}, company)
+		a.create(s, copySource{class: from.class, raw: from.raw, fsType: from.fsType, bytes: from.bytes, volume: from}, company)
 	}
 }
 
 // handle takes a step with a volume that there is.
 func (a *actor) handle(s Step, v *volume, company bool) {
-	if !a.applies(s, v) {
-		return
+	if do, ok := a.deeds(s, v, company)[s.Op]; ok && a.applies(s, v) {
+		do()
 	}
-	switch s.Op {
-	case Delete:
-		a.delete(s, v, company)
-	case Damage:
-		a.damage(v)
-	case Use:
-		a.use(s, v, company)
-	case Leave:
-		a.leave(s, v, company)
-	case Expand:
-		a.expand(s, v, company)
-	case Modify:
-		a.modify(s, v, company)
-	case Snapshot:
-		a.snapshot(s, v, company)
-	case Write, Fill:
-		a.write(s, v)
-	case Read:
-		a.read(v)
-	case Brand:
-		a.brand(s, v)
-	case Glimpse:
-		a.glimpse(s, v)
-	case Create, Restore, Clone, Forget, List, Pause: // They need no volume.
+}
+
+// deeds are what is done in the steps that need a volume: the others do nothing where there is one.
+func (a *actor) deeds(s Step, v *volume, company bool) map[Op]func() {
+	return map[Op]func(){
+		Delete:   func() { a.delete(s, v, company) },
+		Damage:   func() { a.damage(v) },
+		Brand:    func() { a.brand(s, v) },
+		Glimpse:  func() { a.glimpse(s, v) },
+		Cut:      func() { a.cut(s, v) },
+		Peek:     func() { a.peek(s, v) },
+		Use:      func() { a.use(s, v, company) },
+		Leave:    func() { a.leave(s, v, company) },
+		Expand:   func() { a.expand(s, v, company) },
+		Modify:   func() { a.modify(s, v, company) },
+		Snapshot: func() { a.snapshot(s, v, company) },
+		Write:    func() { a.write(s, v) },
+		Fill:     func() { a.write(s, v) },
+		Read:     func() { a.read(v) },
+		Check:    func() { a.check(s, v, company) },
 	}
 }
 
 // applies tells whether a step is one for a volume as it is now.
 func (a *actor) applies(s Step, v *volume) bool {
-	class := a.setup.Classes[v.class]
 	switch s.Op {
 	case Delete:
 		return true
@@ -181,14 +182,27 @@ func (a *actor) applies(s Step, v *volume) bool {
 		return a.snapshots[s.From%len(a.snapshots)] == nil
 	case Damage:
 		return !v.used
-	case Use:
-		return !v.damaged && !v.used && (!class.Aside || a.calm.Load())
-	case Expand:
-		return !v.damaged && (!v.used || v.raw || !class.Sized)
-	case Leave, Write, Fill, Read:
-		return !v.damaged && v.used
 	default:
-		return !v.damaged
+		return !v.damaged && a.fitsUse(s, v)
+	}
+}
+
+// fitsUse reports whether a step fits that a volume is used now, or that it is not.
+func (a *actor) fitsUse(s Step, v *volume) bool {
+	class := a.setup.Classes[v.class]
+	switch s.Op {
+	case Use:
+		return !v.used && (!class.Aside || a.calm.Load())
+	case Peek:
+		return !v.used
+	case Cut:
+		return v.used && v.fsType == "xfs"
+	case Expand:
+		return !v.used || v.raw || !class.Sized
+	case Leave, Write, Fill, Read:
+		return v.used
+	default:
+		return true
 	}
 }
 
@@ -207,6 +221,18 @@ func capability(raw bool) *csi.VolumeCapability {
 		return &csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
 	}
 	return &csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}}
+}
+
+// capability is how the volume is used now.
+func (v *volume) capability() *csi.VolumeCapability {
+	c := capability(v.raw)
+	if m := c.GetMount(); m != nil {
+		m.FsType = v.fsType
+	}
+	if v.reading {
+		c.AccessMode.Mode = csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY
+	}
+	return c
 }
 
 func (v *volume) String() string { return fmt.Sprintf("%s (%s)", v.name, v.id) }

@@ -15,6 +15,8 @@ import (
 const (
 	// attempt is what an orchestrator gives a call, scaled down.
 	attempt = 15 * time.Second
+	// soon is how long what may be left for a while is waited for, before it is seen to.
+	soon = 3 * time.Second
 	// enough is how many attempts work may take that is given less time than it needs.
 	enough = 200
 )
@@ -169,14 +171,19 @@ func (w *world) judge(r request, a answered, n int, calmed time.Time) (final boo
 
 // reason is the invariant that a failure breaks; empty where the caller asks again.
 func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) string {
-	quiet := !w.disturbed.Load() && !r.company
+	quiet := w.undisturbed(r)
 	switch code {
 	case codes.Aborted:
 		if n == 0 && quiet && r.how == Once {
 			return "turned away though nobody else is at it"
 		}
 		return ""
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+	case codes.Unavailable:
+		if w.mustFree(r, n, 8) && quietly(w.active.Load()) {
+			return "freeing never needs to write first"
+		}
+		return ""
+	case codes.DeadlineExceeded, codes.Canceled:
 		return ""
 	case codes.FailedPrecondition:
 		if w.opened.Load() { // Somebody has the device open.
@@ -184,11 +191,10 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 		}
 	default:
 	}
-	why := w.needsRoom(r, n)
-	switch {
-	case why != "":
+	if why := w.needsRoom(r, n); why != "" {
 		return why
-	case quiet || w.calm.Load() && time.Since(calmed) > w.limits.calls/4:
+	}
+	if quiet || w.calm.Load() && time.Since(calmed) > w.limits.calls/4 {
 		return "no reason"
 	}
 	return ""
@@ -197,14 +203,23 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 // needsRoom is the invariant that a failure breaks for which there is no other reason than that storage is full.
 func (w *world) needsRoom(r request, n int) string {
 	switch {
-	case n <= 2:
-	case r.frees && w.onlyFull():
+	case w.mustFree(r, n, 2):
 		return "freeing never needs to write first"
-	case r.enters && w.volumesFull():
+	case r.enters && n > 2 && w.volumesFull():
 		return "who fills storage can come back to free it"
 	}
 	return ""
 }
+
+// undisturbed reports whether nothing but the call itself can make it fail.
+func (w *world) undisturbed(r request) bool { return !w.disturbed.Load() && !r.company }
+
+// mustFree reports whether a call that frees space has failed more often than it may where storage is full and nothing
+// else is wrong.
+func (w *world) mustFree(r request, n, often int) bool { return r.frees && n > often && w.onlyFull() }
+
+// quietly reports whether a fault leaves the driver running all the time.
+func quietly(kind any) bool { return kind == "full" || kind == "full-state" || kind == "fixed-state" }
 
 // tooLong blames the driver for a call that does not end.
 func (w *world) tooLong(r request, n int, began, calmed time.Time, last error) bool {

@@ -45,8 +45,12 @@ func (a *actor) delete(s Step, v *volume, company bool) {
 	delete(a.ledger.volumes, v.id)
 }
 
-// forget deletes a snapshot.
+// forget deletes a snapshot, or the group that it belongs to.
 func (a *actor) forget(s Step, shot *snapshot, company bool) {
+	if shot.group != nil {
+		a.disband(s, shot, company)
+		return
+	}
 	r := request2(s, "DeleteSnapshot "+shot.name, company)
 	r.frees = true
 	r.send = func(ctx context.Context) (string, error) {
@@ -79,7 +83,7 @@ func (a *actor) expand(s Step, v *volume, company bool) {
 	}
 	r.send = func(ctx context.Context) (string, error) {
 		response, err := a.controls().ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{
-			VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: bytes}, VolumeCapability: capability(v.raw),
+			VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: bytes}, VolumeCapability: v.capability(),
 		})
 		a.own.Lock()
 		defer a.own.Unlock()
@@ -98,7 +102,7 @@ func (a *actor) expand(s Step, v *volume, company bool) {
 	r = request2(s, "NodeExpandVolume "+v.name, company)
 	r.send = func(ctx context.Context) (string, error) {
 		_, err := a.uses().NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
-			VolumeId: v.id, VolumePath: a.target(v), StagingTargetPath: a.staging(v), CapacityRange: &csi.CapacityRange{RequiredBytes: bytes}, VolumeCapability: capability(v.raw),
+			VolumeId: v.id, VolumePath: a.target(v), StagingTargetPath: a.staging(v), CapacityRange: &csi.CapacityRange{RequiredBytes: bytes}, VolumeCapability: v.capability(),
 		})
 		return "", err
 	}

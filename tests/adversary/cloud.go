@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
@@ -60,7 +61,7 @@ func overCloud(root string) backends.Definition {
 		for _, action := range region.Changes() {
 			c.Rates[action] = pace.Limit{Burst: 10_000, PerSecond: 10_000}
 		}
-		c.Timing = ebs.Timing{Call: time.Second, Read: time.Second, Settle: 5 * time.Second, Gather: time.Millisecond, Least: 2 * time.Millisecond, Most: 20 * time.Millisecond}
+		c.Timing = ebs.Timing{Call: time.Second, Read: time.Second, Settle: 5 * time.Second, Gather: time.Millisecond, Tick: time.Millisecond, Least: 2 * time.Millisecond, Most: 20 * time.Millisecond}
 		return open(ctx, o)
 	}
 	return d
@@ -109,6 +110,16 @@ func (w *world) bad(Fault) (func() error, error) {
 	}, nil
 }
 
+// unsteady has reads go back in time until the end: what was seen is unseen again.
+func (w *world) unsteady(Fault) (func() error, error) {
+	w.cloud.Server.SetUnsteady(true)
+	return func() error {
+		w.cloud.Server.SetUnsteady(false)
+		<-time.After(lag)
+		return nil
+	}, nil
+}
+
 // overStrictAPI has a controller that can be killed, and overtaken by another.
 func overStrictAPI() Setup {
 	return Setup{
@@ -124,18 +135,32 @@ func (d dice) cloudy() [][]Step {
 	for _, track := range tracks {
 		for i := range track {
 			if f := track[i].Fault; f != nil {
-				*f = Fault{Kind: pick(d, "cloud", "kill", "stop"), After: d.ms(0, 100), For: d.ms(200, 800)}
+				*f = Fault{Kind: pick(d, "cloud", "unsteady", "kill", "stop"), After: d.ms(0, 100), For: d.ms(200, 800)}
 			}
 		}
 	}
-	tracks[0][0].Fault = &Fault{Kind: "cloud", For: 2 * time.Second}
+	tracks[0][0].Fault = &Fault{Kind: pick(d, "cloud", "cloud", "unsteady"), For: 2 * time.Second}
 	return tracks
 }
 
 // strayed tells whether something may be left of requests that a process made before it died: CreateSnapshot has no client
 // token, and whose arrives after its process has died is nobody's.
 func (w *world) strayed(left []string) bool {
-	return w.setup.Cloud && w.disturbed.Load() && !slices.ContainsFunc(left, func(id string) bool { return !strings.HasPrefix(id, "snap-") })
+	nobodys := func(id string) bool { return strings.HasPrefix(id, "snap-") }
+	return w.setup.Cloud && w.disturbed.Load() && len(left) > 0 && !slices.ContainsFunc(left, func(id string) bool { return !nobodys(id) })
+}
+
+// tidied deletes what strayed, as who finds it in the list would, and returns what is left then.
+func (w *world) tidied(strays []string) (more []string) {
+	for _, id := range strays {
+		r := request{name: "DeleteSnapshot of nobody's " + id, company: true}
+		r.send = func(ctx context.Context) (string, error) {
+			_, err := w.controls().DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})
+			return "", err
+		}
+		_ = w.ask(r) // what is left is blamed
+	}
+	return w.waitForTree(w.baseline, w.limits.lists)
 }
 
 func (c *cloud) String() string { return fmt.Sprint(c.tree()) }

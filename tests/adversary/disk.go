@@ -104,6 +104,9 @@ func (d *disk) protect() error {
 // shutdown is FS_IOC_SHUTDOWN, _IOR('X', 125, __u32).
 const shutdown = 0x8004587d
 
+// flushed has the journal written before (FS_SHUTDOWN_FLAGS_LOGFLUSH).
+const flushed = 1
+
 // fail makes the filesystem fail with EIO, whatever it is asked for, until it is mounted again.
 func (d *disk) fail() error {
 	dir, err := os.Open(d.dir)
@@ -112,7 +115,7 @@ func (d *disk) fail() error {
 	}
 	defer dir.Close() //nolint:errcheck // it was only asked
 	unix.Sync()
-	return unix.IoctlSetPointerInt(int(dir.Fd()), shutdown, 1)
+	return unix.IoctlSetPointerInt(int(dir.Fd()), shutdown, flushed)
 }
 
 // run runs a tool.

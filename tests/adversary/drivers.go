@@ -185,6 +185,12 @@ func (d *drivers) controls() csi.ControllerClient {
 	return csi.NewControllerClient(d.control.connection())
 }
 
+func (d *drivers) groups() csi.GroupControllerClient {
+	d.alive.RLock()
+	defer d.alive.RUnlock()
+	return csi.NewGroupControllerClient(d.control.connection())
+}
+
 func (d *drivers) uses() csi.NodeClient {
 	d.alive.RLock()
 	defer d.alive.RUnlock()

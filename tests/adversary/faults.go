@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 )
 
@@ -55,10 +56,10 @@ func (w *world) begin(f Fault) {
 	})
 }
 
-// onlyFull tells whether there is a fault, and it is that storage is full.
+// onlyFull tells whether there is a fault, and it is that storage is full, or that the node's own records cannot be written.
 func (w *world) onlyFull() bool {
 	kind, _ := w.active.Load().(string)
-	return strings.HasPrefix(kind, "full")
+	return strings.HasPrefix(kind, "full") || kind == "fixed-state"
 }
 
 // volumesFull tells whether the only fault is that there is no room where volumes are: the driver's own directory has some.
@@ -73,23 +74,28 @@ type module func(f Fault) (end func() error, err error)
 // modules are the faults by their kinds.
 func (w *world) modules() map[string]module {
 	return map[string]module{
-		"kill":       func(Fault) (func() error, error) { return nil, w.again(Proper, nothing) },
-		"stop":       w.stop,
-		"full":       w.full,
-		"full-start": w.fullAtStart,
-		"full-state": func(f Fault) (func() error, error) { f.On = len(w.disks) - 1; return w.full(f) },
-		"read-only":  w.readOnly,
-		"eio":        func(f Fault) (func() error, error) { return w.eio(f, false) },
-		"eio-start":  func(f Fault) (func() error, error) { return w.eio(f, true) },
-		"missing":    func(Fault) (func() error, error) { return w.variant(Missing) },
-		"renamed":    func(Fault) (func() error, error) { return w.variant(Renamed) },
-		"added":      func(Fault) (func() error, error) { return w.variant(Added) },
-		"empty":      func(Fault) (func() error, error) { return w.variant(Empty) },
-		"newer":      func(f Fault) (func() error, error) { return w.record(f, newer) },
-		"loop":       func(f Fault) (func() error, error) { return w.record(f, selfLink) },
-		"few-files":  w.fewFiles,
-		"opener":     w.opener,
-		"cloud":      w.bad,
+		"kill":        func(Fault) (func() error, error) { return nil, w.again(Proper, nothing) },
+		"stop":        w.stop,
+		"full":        w.full,
+		"full-start":  w.fullAtStart,
+		"full-state":  func(f Fault) (func() error, error) { f.On = len(w.disks) - 1; return w.full(f) },
+		"fixed-state": func(f Fault) (func() error, error) { f.On = len(w.disks) - 1; return w.readOnly(f) },
+		"read-only":   w.readOnly,
+		"eio":         func(f Fault) (func() error, error) { return w.eio(f, false) },
+		"eio-start":   func(f Fault) (func() error, error) { return w.eio(f, true) },
+		"missing":     func(Fault) (func() error, error) { return w.variant(Missing) },
+		"renamed":     func(Fault) (func() error, error) { return w.variant(Renamed) },
+		"added":       func(Fault) (func() error, error) { return w.variant(Added) },
+		"empty":       func(Fault) (func() error, error) { return w.variant(Empty) },
+		"newer":       func(f Fault) (func() error, error) { return w.record(f, newer) },
+		"loop":        func(f Fault) (func() error, error) { return w.record(f, selfLink) },
+		"few-files":   w.fewFiles,
+		"no-files":    w.noFiles,
+		"lost":        w.lost,
+		"unplaced":    w.unplaced,
+		"opener":      w.opener,
+		"cloud":       w.bad,
+		"unsteady":    w.unsteady,
 	}
 }
 
@@ -179,6 +185,38 @@ func (w *world) fewFiles(Fault) (func() error, error) {
 	return func() error { return w.again(Proper, nothing) }, err
 }
 
+// noFiles leaves the processes that run few more files to open than they have open, as a leak elsewhere in them would.
+func (w *world) noFiles(Fault) (func() error, error) {
+	w.alive.RLock()
+	defer w.alive.RUnlock()
+	pid := w.control.cmd.Process.Pid
+	var usual unix.Rlimit
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err == nil {
+		err = unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &usual)
+	}
+	if err != nil {
+		return nil, err
+	}
+	few := unix.Rlimit{Cur: uint64(len(open)) + w.serials.last.Load()%6, Max: usual.Max}
+	return func() error { return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil) }, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil)
+}
+
+// lost has a server show a share without what the driver keeps there, as one does whose disk was not mounted.
+func (w *world) lost(f Fault) (func() error, error) {
+	root := w.disks[f.On%(len(w.disks)-1)].dir
+	home, away := filepath.Join(root, ".stowage"), filepath.Join(root, filler+"home")
+	end := func() error {
+		return w.again(Proper, func() error {
+			if _, err := os.Lstat(home); err == nil {
+				w.blame("what is away is not made anew: there is %s, whose place another took that comes back", home)
+			}
+			return os.Rename(away, home)
+		})
+	}
+	return end, w.again(Proper, func() error { return os.Rename(home, away) })
+}
+
 // record does something to one of the driver's records while it does not run.
 func (w *world) record(f Fault, damage func(path string, data []byte) error) (func() error, error) {
 	var path string
@@ -194,6 +232,9 @@ func (w *world) record(f Fault, damage func(path string, data []byte) error) (fu
 		}
 		return err
 	})
+	if err == nil {
+		w.served()
+	}
 	return func() error {
 		if path == "" {
 			return w.again(Proper, nothing)
@@ -201,6 +242,20 @@ func (w *world) record(f Fault, damage func(path string, data []byte) error) (fu
 		// The driver may have moved away what the record belongs to; then it is where an administrator looks for it.
 		return w.again(Proper, func() error { return errors.Join(os.RemoveAll(path), os.WriteFile(path, data, 0o600)) })
 	}, err
+}
+
+// served checks that each class has room, whatever is wrong with a single record.
+func (w *world) served() {
+	ctx, cancel := context.WithTimeout(w.life, attempt)
+	defer cancel()
+	for i, class := range w.setup.Classes {
+		response, err := csi.NewControllerClient(w.control.connection()).GetCapacity(ctx, &csi.GetCapacityRequest{
+			Parameters: class.Parameters, VolumeCapabilities: []*csi.VolumeCapability{capability(false)},
+		})
+		if err != nil || response.GetAvailableCapacity() == 0 {
+			w.blame("what works is served: one record cannot be used, and class %d has room for %d bytes: %v", i, response.GetAvailableCapacity(), err)
+		}
+	}
 }
 
 // isRecord tells whether a file is the record of a volume or snapshot.
@@ -258,10 +313,10 @@ func (w *world) opener(f Fault) (func() error, error) {
 // hold takes a shared lock on a device for some milliseconds.
 func hold(ctx context.Context, device string) {
 	file, err := os.Open(device)
-	if err != nil || ctx.Err() != nil {
+	if err != nil {
 		return
 	}
-	if unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+	if ctx.Err() == nil && unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
 		<-time.After(5 * time.Millisecond)
 	}
 	_ = file.Close() // it was only looked at

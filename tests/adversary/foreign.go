@@ -64,6 +64,7 @@ func (a *actor) glimpse(s Step, v *volume) {
 		a.blame("%v", err)
 		return
 	}
+	v.cut = true
 	if a.offer(s, v, csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY) {
 		found, err := look(a.staging(v), v.raw)
 		if err == nil {
@@ -89,7 +90,7 @@ func overwrite(path string, data []byte) error {
 
 // offer stages a volume that nobody uses, and tells whether that was not refused.
 func (a *actor) offer(s Step, v *volume, mode csi.VolumeCapability_AccessMode_Mode) bool {
-	capability := capability(v.raw)
+	capability := v.capability()
 	capability.AccessMode.Mode = mode
 	r := request2(s, "NodeStageVolume "+v.name, false, codes.InvalidArgument)
 	r.send = func(ctx context.Context) (string, error) {

@@ -24,7 +24,8 @@ func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
 func profiles() map[string]func(d dice) [][]Step {
 	return map[string]func(d dice) [][]Step{
 		"calls": dice.calls, "churn": dice.churn, "copies": dice.copies, "storage": dice.storage, "config": dice.config,
-		"greedy": dice.greedy, "slow": dice.slow, "crowded": dice.crowded, "cloud": dice.cloudy, "brimful": dice.brimful, "foreign": dice.foreign,
+		"greedy": dice.greedy, "slow": dice.slow, "crowded": dice.crowded, "cloud": dice.cloudy,
+		"brimful": dice.brimful, "foreign": dice.foreign, "groups": dice.groups, "reading": dice.reading,
 	}
 }
 
@@ -61,7 +62,7 @@ func (d dice) how(s Step) Step {
 // any is some step of a life, in the order in which they are likely to apply.
 func (d dice) any() Step {
 	s := Step{
-		Op:   pick(d, Create, Create, Use, Use, Write, Write, Leave, Snapshot, Snapshot, Restore, Clone, Expand, Modify, Delete, Forget, List, Read),
+		Op:   pick(d, Create, Create, Use, Use, Write, Write, Leave, Snapshot, Snapshot, Restore, Clone, Expand, Modify, Delete, Forget, List, Read, Check),
 		Slot: d.IntN(2), From: d.IntN(2), Class: d.IntN(len(d.setup.Classes)), Raw: d.chance(40), MiB: int64(8 + 4*d.IntN(3)), Count: 1 + d.IntN(12),
 	}
 	if s.Op == Restore || s.Op == Clone {
@@ -113,11 +114,11 @@ func (d dice) churn() [][]Step {
 	tracks := make([][]Step, 6)
 	for i := range tracks {
 		tracks[i] = []Step{{Op: Create, Class: 0, Raw: i%2 == 0, MiB: 8}, {Op: Use}, {Op: Write, Count: 8}, {Op: Leave}}
-		for range 20 + 280*((i+1)%2) { // A raw one takes less time.
+		for range 8 + 92*((i+1)%2) { // A raw one takes less time.
 			tracks[i] = append(tracks[i], Step{Op: Use}, Step{Op: Leave})
 		}
 	}
-	tracks[0][0].Fault = &Fault{Kind: "opener", For: 6 * time.Second}
+	tracks[0][0].Fault = &Fault{Kind: "opener", For: 2 * time.Second}
 	return tracks
 }
 
@@ -186,10 +187,13 @@ func (d dice) storage() [][]Step {
 			tracks[i] = append(tracks[i], s, Step{Op: Pause, Count: 30})
 		}
 	}
-	kind := pick(d, "full", "full-start", "full-state", "read-only", "eio", "eio-start")
+	kind := pick(d, "full", "full-start", "full-state", "fixed-state", "read-only", "eio", "eio-start")
 	f := &Fault{Kind: kind, On: 1, After: d.ms(0, 300), For: d.ms(300, 1500)}
 	if strings.HasPrefix(kind, "full") {
 		f.On = d.IntN(2)
+	}
+	if strings.HasSuffix(kind, "-state") {
+		return d.leaving(f)
 	}
 	tracks[d.IntN(3)][2].Fault = f
 	return tracks
@@ -213,6 +217,21 @@ func (d dice) brimful() [][]Step {
 	return tracks
 }
 
+// leaving has what is used left while the node cannot write down that it was, and used again.
+func (d dice) leaving(f *Fault) [][]Step {
+	tracks := make([][]Step, 3)
+	for i := range tracks {
+		tracks[i] = []Step{{Op: Create, Class: d.class(), MiB: 8}, {Op: Use}, {Op: Write, Count: 6}, {Op: Snapshot, From: 1}}
+		for range 4 {
+			tracks[i] = append(tracks[i], Step{Op: Pause, Count: 60}, Step{Op: Leave}, Step{Op: Use})
+		}
+		tracks[i] = append(tracks[i], Step{Op: Leave}, Step{Op: Forget, From: 1}, Step{Op: Delete})
+	}
+	f.For = max(f.For, time.Second)
+	tracks[d.IntN(3)][3].Fault = f
+	return tracks
+}
+
 // config has the driver start with another configuration, or over records that it cannot read.
 func (d dice) config() [][]Step {
 	tracks := d.storage()
@@ -221,8 +240,15 @@ func (d dice) config() [][]Step {
 			track[i].Fault = nil
 		}
 	}
-	kind := pick(d, "missing", "renamed", "added", "empty", "newer", "loop", "few-files")
+	kinds := []string{"missing", "renamed", "added", "empty", "newer", "loop", "few-files", "no-files"}
+	if d.setup.Ages != "" { // Its storage has a home of the driver.
+		kinds = append(kinds, "lost", "unplaced")
+	}
+	kind := pick(d, kinds...)
 	tracks[2][2].Fault = &Fault{Kind: kind, On: d.IntN(8), After: d.ms(0, 200), For: d.ms(300, 1000)}
+	if kind == "unplaced" {
+		tracks[2][2].Fault.For = 3 * draftPatience // What shows no life is given up, and then removed.
+	}
 	return tracks
 }
 
@@ -230,9 +256,10 @@ func (d dice) config() [][]Step {
 func (d dice) greedy() [][]Step {
 	tracks := make([][]Step, len(d.setup.Classes))
 	for i := range tracks {
-		tracks[i] = []Step{
-			{Op: Create, Class: i}, {Op: Create, Class: i, Slot: 1, MiB: int64(16 + 16*d.IntN(4))}, {Op: Expand, Slot: 1}, {Op: Clone, Slot: 2, From: 1},
-			{Op: Damage, Slot: 1}, {Op: Snapshot, Slot: 1}, {Op: List},
+		all, some := Step{Op: Create, Class: i}, Step{Op: Create, Class: i, Slot: 1, MiB: int64(16 + 16*d.IntN(4))}
+		tracks[i] = []Step{some, {Op: Damage, Slot: 1}, {Op: Snapshot, Slot: 1}, all, {Op: List}}
+		if d.chance(70) {
+			tracks[i] = []Step{all, some, {Op: Expand, Slot: 1}, {Op: Clone, Slot: 2, From: 1}, {Op: List}}
 		}
 	}
 	return tracks
@@ -268,4 +295,35 @@ func (d dice) slow() [][]Step {
 		}
 	}
 	return [][]Step{track}
+}
+
+// groups are snapshots of two volumes at once, in the middle of which something happens to them or to the driver.
+func (d dice) groups() [][]Step {
+	tracks := make([][]Step, 2)
+	for i := range tracks {
+		track := []Step{{Op: Create, MiB: 8, Raw: d.chance(20)}, {Op: Create, Slot: 1, MiB: 12}}
+		for slot := range 2 {
+			track = append(track, Step{Op: Use, Slot: slot}, Step{Op: Write, Slot: slot, Count: 8})
+			if d.chance(50) {
+				track = append(track, Step{Op: Leave, Slot: slot})
+			}
+		}
+		for range 2 {
+			whole := d.during(Step{Op: Group})
+			if whole.Beside != nil {
+				whole.Beside.Slot = d.IntN(2)
+			}
+			if d.setup.Attach && !d.setup.Cloud { // What is in memory goes with the process.
+				whole.Fault = nil
+			}
+			restored := Step{Op: Restore, Slot: 2, From: d.IntN(2)}
+			if d.chance(30) {
+				restored.Beside = &Step{Op: Forget, From: d.IntN(2), After: d.ms(0, 40)}
+			}
+			track = append(track, d.how(whole), restored, Step{Op: Use, Slot: 2}, Step{Op: List},
+				Step{Op: Leave, Slot: 2}, Step{Op: Delete, Slot: 2}, Step{Op: Forget, From: d.IntN(2)})
+		}
+		tracks[i] = append(track, Step{Op: Group})
+	}
+	return tracks
 }

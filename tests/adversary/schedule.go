@@ -23,9 +23,13 @@ const (
 	Expand   Op = "expand"   //
 	Modify   Op = "modify"   //
 	Snapshot Op = "snapshot" //
-	Forget   Op = "forget"   // delete a snapshot
+	Group    Op = "group"    // a snapshot of both volumes in the first two slots, at one instant
+	Forget   Op = "forget"   // delete a snapshot, with the group that it belongs to
 	Delete   Op = "delete"   // also what is staged, which must be refused
 	List     Op = "list"     // volumes, snapshots, capacity
+	Check    Op = "check"    // what is told of a volume: its state, its health, what it can be used for
+	Cut      Op = "cut"      // leave a volume as after a power loss: what is in the journal only stays there
+	Peek     Op = "peek"     // use a volume for reading only, and leave it
 	Damage   Op = "damage"   // shorten the data of a volume that nobody uses: it must not become a snapshot
 	Brand    Op = "brand"    // have the image of a volume that nobody uses look like a RAID's: it must not be mounted
 	Glimpse  Op = "glimpse"  // put an image back to what a power loss would have left, and stage it for reading only
@@ -51,9 +55,10 @@ type Step struct {
 	From   int // the slot of a snapshot or of the volume that is cloned
 	Class  int // of the setup's classes
 	Raw    bool
-	MiB    int64 // size; 0 for as much as there is said to be
-	Count  int   // how many writes
-	Names  int   // over how many files; 0 for a few
+	FSType string // of a volume that is no device; empty for the driver's choice
+	MiB    int64  // size; 0 for as much as there is said to be
+	Count  int    // how many writes
+	Names  int    // over how many files; 0 for a few
 	How    How
 	Within time.Duration
 	Beside *Step         // another step at the same time

@@ -65,6 +65,7 @@ type Class struct {
 	Raw        bool              // volumes can be devices
 	Sized      bool              // sizes are enforced
 	Disk       int               // where they are
+	Groups     bool              // volumes can be snapshotted together
 	Aside      bool              // nobody uses a volume of it before all is calm: its disk may fail
 }
 
@@ -83,7 +84,7 @@ const (
 // Setups are all that the adversary attacks: a backend is a line.
 func Setups() []Setup {
 	return []Setup{
-		{Name: "memory", StateMiB: 1024, Attach: true, Classes: []Class{{Raw: true, Sized: true, Modified: readAhead()}}, Profiles: "calls churn", Definition: just(memory.Definition), Config: plain},
+		{Name: "memory", StateMiB: 1024, Attach: true, Classes: []Class{{Raw: true, Sized: true, Groups: true, Modified: readAhead()}}, Profiles: "calls churn groups", Definition: just(memory.Definition), Config: plain},
 		overLocal("ext4"), overLocal("xfs"), overLocal("btrfs"),
 		overShares("nfs", false), overShares("nfs-apart", true), overStrictAPI(),
 	}
@@ -114,11 +115,11 @@ func overLocal(kind string) Setup {
 	return Setup{
 		Name: "local-" + kind, Disks: []Disk{{kind, 512}, {"ext4", 128}}, Counts: true,
 		Classes: []Class{
-			{Parameters: pool("image"), Raw: true, Sized: true, Modified: readAhead()},
+			{Parameters: pool("image"), Raw: true, Sized: true, Groups: true, Modified: readAhead()},
 			{Parameters: pool("directory")},
 			{Parameters: pool("spare"), Raw: true, Sized: true, Disk: 1, Aside: true},
 		},
-		Profiles:   "calls churn copies storage brimful config greedy slow foreign",
+		Profiles:   "calls churn copies storage brimful config greedy slow foreign groups reading",
 		Definition: just(local.Definition), Config: localConfig,
 	}
 }
@@ -149,21 +150,36 @@ func overShares(name string, apart bool) Setup {
 	}
 	s := Setup{
 		Name: name, Apart: apart, Settles: true, Ages: "/staging/", Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
-		Classes:  []Class{{Parameters: class("disk-0")}, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
-		Profiles: "calls churn copies storage brimful crowded slow",
+		Classes:  []Class{{Parameters: class("disk-0"), Groups: true}, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
+		Profiles: "calls churn copies storage brimful config crowded slow groups",
 		Definition: func(root string) backends.Definition {
 			return nfs.DefinitionOver(standin.Servers(root))
 		},
 		Config: sharesConfig,
 	}
 	if apart {
-		s.Profiles = "calls copies"
+		s.Profiles = "calls copies groups"
 		s.Found = []Found{{"copies", 770004}} // A controller heard of a call when others had made the snapshot, and deleted it.
 	}
 	return s
 }
 
-// sharesConfig names the shares, so that a list knows them before they are used.
-func sharesConfig(*world, Variant) string {
-	return "shares:\n- {name: disk-0, server: server, share: /disk-0}\n- {name: disk-1, server: server, share: /disk-1}\n"
+// sharesConfig names the shares, so that a list knows them before they are used. No volume is made by these names.
+func sharesConfig(_ *world, v Variant) string {
+	share := func(name, path string) string {
+		return fmt.Sprintf("- {name: %s, server: server, share: /%s}\n", name, path)
+	}
+	first, last := share("disk-0", "disk-0"), share("disk-1", "disk-1")
+	switch v {
+	case Missing:
+		last = ""
+	case Renamed:
+		last = share("other", "disk-1")
+	case Added:
+		last += share("more", "disk-0")
+	case Empty:
+		return ""
+	case Proper:
+	}
+	return "shares:\n" + first + last
 }

@@ -13,12 +13,17 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
 )
 
 // use attaches, stages and publishes a volume and looks at what is in it, as the kubelet and then a pod do.
 func (a *actor) use(s Step, v *volume, company bool) {
 	a.own.Lock()
 	v.used = true
+	var refusals []codes.Code
+	if v.reading && v.cut {
+		refusals = []codes.Code{codes.InvalidArgument, codes.FailedPrecondition}
+	}
 	a.own.Unlock()
 	var published map[string]string
 	for _, c := range []struct {
@@ -27,7 +32,7 @@ func (a *actor) use(s Step, v *volume, company bool) {
 	}{
 		{"ControllerPublishVolume", func(ctx context.Context) error {
 			response, err := a.controls().ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
-				VolumeId: v.id, NodeId: a.setup.node(), VolumeCapability: capability(v.raw), VolumeContext: v.context,
+				VolumeId: v.id, NodeId: a.setup.node(), VolumeCapability: v.capability(), VolumeContext: v.context,
 			})
 			a.own.Lock()
 			defer a.own.Unlock()
@@ -39,7 +44,7 @@ func (a *actor) use(s Step, v *volume, company bool) {
 				return err
 			}
 			_, err := a.uses().NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
-				VolumeId: v.id, StagingTargetPath: a.staging(v), VolumeCapability: capability(v.raw), VolumeContext: v.context, PublishContext: published,
+				VolumeId: v.id, StagingTargetPath: a.staging(v), VolumeCapability: v.capability(), VolumeContext: v.context, PublishContext: published,
 			})
 			return err
 		}},
@@ -48,7 +53,7 @@ func (a *actor) use(s Step, v *volume, company bool) {
 				return err
 			}
 			_, err := a.uses().NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-				VolumeId: v.id, StagingTargetPath: a.staging(v), TargetPath: a.target(v), VolumeCapability: capability(v.raw), VolumeContext: v.context,
+				VolumeId: v.id, StagingTargetPath: a.staging(v), TargetPath: a.target(v), VolumeCapability: v.capability(), VolumeContext: v.context,
 				PublishContext: published,
 			})
 			return err
@@ -60,12 +65,13 @@ func (a *actor) use(s Step, v *volume, company bool) {
 		if strings.HasPrefix(c.name, "Node") && a.setup.Alone {
 			continue
 		}
-		r := request2(s, c.name+" "+v.name, company)
+		r := request2(s, c.name+" "+v.name, company, refusals...)
 		r.enters = !a.setup.Classes[v.class].Sized // A sparse device finds no room for what is written to it.
 		if !a.simply(r, c.send) {
 			return
 		}
 	}
+	v.cut = v.cut && v.reading
 	a.read(v)
 	a.sized(v)
 }
@@ -153,7 +159,8 @@ func (a *actor) read(v *volume) {
 	}
 }
 
-// sized checks that a volume's user has the size that was acknowledged, where sizes are enforced.
+// sized checks that a volume's user has the size that was acknowledged, where sizes are enforced, but for what a filesystem keeps for
+// itself: a part, and of a small one more.
 func (a *actor) sized(v *volume) {
 	if !a.setup.Classes[v.class].Sized || a.setup.Alone {
 		return

@@ -17,6 +17,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
@@ -93,7 +94,7 @@ func (w *world) settleIn() error {
 	if w.failed() {
 		return fmt.Errorf("a quiet beginning failed: %s", strings.Join(w.wrong, "; "))
 	}
-	w.baseline = w.waitForTree(nil)
+	w.baseline = w.waitForTree(nil, w.limits.lists)
 	return nil
 }
 
@@ -119,8 +120,9 @@ func (w *world) detach() error {
 	for _, m := range slices.Backward(mounts) {
 		problems = append(problems, unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW))
 	}
-	for loop := range w.loops() {
-		_ = run("losetup", "--detach", "/dev/"+loop) // it may be gone with its mount
+	for _, backing := range w.loops() { // by what they hold: a number may be another test's by now
+		image, _ := strings.CutSuffix(backing, " (deleted)")
+		_ = device.Detach(context.Background(), image) // it may be gone with its mount
 	}
 	w.inKernel() // waits
 	return errors.Join(problems...)
@@ -181,8 +183,7 @@ func (w *world) tree() (list []string) {
 }
 
 // waitForTree waits until the storage holds no more than a list, and returns what it holds more: all where there is no list.
-func (w *world) waitForTree(want []string) (more []string) {
-	wait := w.limits.lists
+func (w *world) waitForTree(want []string, wait time.Duration) (more []string) {
 	if w.known != nil {
 		wait = 300 * time.Millisecond // It may be known, and not go.
 	}
@@ -196,8 +197,9 @@ func (w *world) waitForTree(want []string) (more []string) {
 
 // configured tells whether a file is what a driver remembers of its configuration, or of itself.
 func configured(path string) bool {
-	return filepath.Base(filepath.Dir(path)) == "known" || strings.Contains(path, "/data/pools") || strings.HasSuffix(path, "/shares.json") ||
-		filepath.Base(filepath.Dir(path)) == "controllers"
+	folder := filepath.Base(filepath.Dir(path))
+	return folder == "known" || folder == "controllers" || strings.Contains(path, "/data/pools") ||
+		strings.HasSuffix(path, "/shares.json") || strings.HasSuffix(path, "/data/released")
 }
 
 // passing tells whether something is about to be removed.
