@@ -19,6 +19,7 @@ var version = "dev"
 func main() {
 	collectLess(os.Getenv("GOGC"))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
 	err := command().ExecuteContext(ctx)
 	stop()
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -42,7 +43,7 @@ Each process serves one backend under one driver name, such as local.csi.stowage
 		SilenceErrors: true,
 	}
 	registry := all.Registry()
-	root.AddCommand(controllerCommand(registry), nodeCommand(registry), standalone(registry), versionCommand())
+	root.AddCommand(controllerCommand(registry), nodeCommand(registry), standalone(registry), disksCommand(), scrubCommand(), versionCommand())
 	return root
 }
 

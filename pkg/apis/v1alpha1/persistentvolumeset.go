@@ -44,6 +44,7 @@ type PersistentVolumeSetList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.minimumReplicas <= self.maximumReplicas",message="minimumReplicas must not be greater than maximumReplicas"
 // +kubebuilder:validation:XValidation:rule="self.selector.all(k, has(self.template.metadata.labels) && k in self.template.metadata.labels && self.template.metadata.labels[k] == self.selector[k])",message="the selector must match template.metadata.labels, or the set would not count the volumes that it creates"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.metadata) || !has(self.template.metadata.annotations) || !('stowage.dev/recycle' in self.template.metadata.annotations) || self.template.metadata.annotations['stowage.dev/recycle'] != 'true' || self.template.spec.persistentVolumeReclaimPolicy == 'Retain'",message="only volumes of the policy Retain are recycled, since others would be deleted meanwhile: set template.spec.persistentVolumeReclaimPolicy to Retain, or remove the annotation stowage.dev/recycle"
 type PersistentVolumeSetSpec struct {
 	// MinimumReplicas is the number of unbound volumes to keep ready.
 	//

@@ -1,0 +1,156 @@
+package nodestorage
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// carryOut carries a plan out. Each write is made under the resource version that the plan saw.
+func (r *reconciler) carryOut(ctx context.Context, v *view, a actions) error {
+	if a.retire {
+		return r.write.Delete(ctx, v.storage, client.Preconditions{UID: &v.storage.UID, ResourceVersion: &v.storage.ResourceVersion})
+	}
+	if err := r.change(ctx, a); err != nil {
+		return err
+	}
+	create := a.create
+	if a.spec != nil {
+		added, err := r.save(ctx, v, a)
+		if err != nil {
+			return err
+		}
+		create = append(create, added...)
+	}
+	for _, o := range create {
+		if err := r.create(ctx, v, o); err != nil {
+			return err
+		}
+	}
+	if !a.over {
+		return nil
+	}
+	r.forget(v.storage.Name)
+	storage := v.storage.DeepCopy()
+	controllerutil.RemoveFinalizer(storage, v1alpha1.LocalVolumeFinalizer)
+	return r.write.Update(ctx, storage)
+}
+
+// change writes PersistentVolumes that there are.
+func (r *reconciler) change(ctx context.Context, a actions) error {
+	for _, pv := range a.reserve {
+		if err := r.write.Update(ctx, reserved(pv, r.Namespace)); err != nil {
+			return err
+		}
+	}
+	for _, pv := range a.remove {
+		err := r.write.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
+		if err != nil {
+			return err
+		}
+	}
+	for _, pv := range a.release {
+		pv = pv.DeepCopy()
+		controllerutil.RemoveFinalizer(pv, v1alpha1.LocalVolumeFinalizer)
+		if err := client.IgnoreNotFound(r.write.Update(ctx, pv)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// save writes the spec, and returns the offers that are new and have no PersistentVolume yet.
+func (r *reconciler) save(ctx context.Context, v *view, a actions) (added []v1alpha1.VolumeOffer, err error) {
+	storage := v.storage.DeepCopy()
+	storage.Spec = *a.spec
+	if a.reclaim != "" {
+		metav1.SetMetaDataAnnotation(&storage.ObjectMeta, v1alpha1.ReclaimAnnotation, a.reclaim)
+	} else {
+		delete(storage.Annotations, v1alpha1.ReclaimAnnotation)
+	}
+	if err := r.write.Update(ctx, storage); err != nil {
+		return nil, err
+	}
+	before := map[string]bool{}
+	for _, o := range v.storage.Spec.Offers {
+		before[o.PersistentVolume] = true
+	}
+	for _, o := range a.spec.Offers {
+		if !before[o.PersistentVolume] && v.volumes[o.PersistentVolume] == nil {
+			added = append(added, o)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unmade[storage.Name] = map[string]bool{}
+	for _, o := range append(added, a.create...) {
+		r.unmade[storage.Name][o.PersistentVolume] = true
+	}
+	return added, nil
+}
+
+// create makes the PersistentVolume of an offer. Unless it was refused it may exist, now or soon, and what is absent later may hold data.
+func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
+	hostname := v.labels[corev1.LabelHostname]
+	if hostname == "" {
+		hostname = v.storage.Name
+	}
+	err := r.write.Create(ctx, persistentVolume(v.storage.Name, hostname, o))
+	if isRefusal(err) {
+		r.tell(v, []problem{{v.storage, "PersistentVolumeRefused", err.Error()}})
+		return err
+	}
+	r.mu.Lock()
+	delete(r.unmade[v.storage.Name], o.PersistentVolume)
+	r.mu.Unlock()
+	return err
+}
+
+// isRefusal reports whether the API server has said that nothing was made.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err) ||
+		apierrors.IsTooManyRequests(err)
+}
+
+func (r *reconciler) unmadeOf(node string) map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.unmade[node])
+}
+
+func (r *reconciler) forget(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unmade, node)
+	delete(r.told, node)
+}
+
+// problemKey tells problems from each other.
+type problemKey struct{ kind, namespace, name, reason, message string }
+
+func (r *reconciler) tell(v *view, all []problem) { r.tellOf(v.storage.Name, all) }
+
+// tellOf tells people of the problems of a node that they were not told before.
+func (r *reconciler) tellOf(node string, all []problem) {
+	now := map[problemKey]bool{}
+	for _, p := range all {
+		key := problemKey{p.about.GetObjectKind().GroupVersionKind().Kind, p.about.GetNamespace(), p.about.GetName(), p.reason, p.message}
+		now[key] = true
+		r.mu.Lock()
+		isKnown := r.told[node][key]
+		r.mu.Unlock()
+		if !isKnown {
+			r.events.Eventf(p.about, nil, corev1.EventTypeWarning, p.reason, "Offer", "%.1000s", p.message)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told[node] = now
+}

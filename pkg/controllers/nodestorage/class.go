@@ -1,0 +1,106 @@
+package nodestorage
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/params"
+)
+
+// noProvisioner is the provisioner of classes whose volumes are not made for claims. With any other the scheduler would take a
+// node without a volume, and wait for one to be made there.
+const noProvisioner = "kubernetes.io/no-provisioner"
+
+// settings are the parameters of a class of found disks.
+type settings struct {
+	VolumeMode string              `param:"volumeMode" enum:"Filesystem|Block" doc:"Mode of the volumes; by default both."`
+	MinSize    params.Size         `param:"minSize" doc:"Size of the smallest volume."`
+	MaxSize    params.Size         `param:"maxSize" doc:"Size of the largest volume; by default there is none."`
+	WipePolicy v1alpha1.WipePolicy `param:"wipePolicy" enum:"discard|zero|shred|signatures|none" default:"zero" doc:"How a volume is wiped before it is offered again."`
+}
+
+// class is a StorageClass of found disks.
+type class struct {
+	name       string
+	reclaim    corev1.PersistentVolumeReclaimPolicy
+	topologies []corev1.TopologySelectorTerm
+	settings
+}
+
+// isOurs reports whether found disks are offered in the class.
+func isOurs(c *storagev1.StorageClass) bool {
+	return c.Labels[v1alpha1.LocalVolumeProvisioner] == "true" && c.DeletionTimestamp == nil
+}
+
+// parse reads a class.
+func parse(c *storagev1.StorageClass) (class, error) {
+	parsed := class{name: c.Name, reclaim: corev1.PersistentVolumeReclaimDelete, topologies: c.AllowedTopologies}
+	if c.ReclaimPolicy != nil {
+		parsed.reclaim = *c.ReclaimPolicy
+	}
+	if err := params.Decode(c.Parameters, &parsed.settings); err != nil {
+		return class{}, fmt.Errorf("StorageClass %s: %w", c.Name, err)
+	}
+	var err error
+	switch {
+	case c.Provisioner != noProvisioner:
+		err = fmt.Errorf("the provisioner is %s: it must be %s, or pods would wait for volumes to be made", c.Provisioner, noProvisioner)
+	case parsed.reclaim != corev1.PersistentVolumeReclaimDelete && parsed.reclaim != corev1.PersistentVolumeReclaimRetain:
+		err = fmt.Errorf("the reclaimPolicy is %s: use Delete or Retain", parsed.reclaim)
+	case len(c.MountOptions) > 0:
+		err = errors.New("mountOptions are given: found filesystems are mounted already; leave them out")
+	case parsed.MaxSize > 0 && parsed.MaxSize < parsed.MinSize:
+		err = fmt.Errorf("minSize is %s and maxSize is %s: no size is both", parsed.MinSize, parsed.MaxSize)
+	}
+	if err != nil {
+		return class{}, fmt.Errorf("StorageClass %s: %w", c.Name, err)
+	}
+	return parsed, nil
+}
+
+// takes reports whether a volume on a node with these labels is of the class.
+func (c class) takes(v v1alpha1.LocalVolumeStatus, labels map[string]string) bool {
+	size := v.Capacity.Value()
+	return (c.VolumeMode == "" || c.VolumeMode == string(v.VolumeMode)) && size >= int64(c.MinSize) &&
+		(c.MaxSize == 0 || size <= int64(c.MaxSize)) && c.reaches(labels)
+}
+
+// reaches reports whether the class allows volumes on a node with these labels.
+func (c class) reaches(labels map[string]string) bool {
+	if len(c.topologies) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(c.topologies, func(term corev1.TopologySelectorTerm) bool {
+		for _, e := range term.MatchLabelExpressions {
+			if !slices.Contains(e.Values, labels[e.Key]) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// classOf returns the class of a volume, none if none takes it. Two that do are an administrator's mistake: neither is chosen.
+func classOf(classes []class, v v1alpha1.LocalVolumeStatus, labels map[string]string) (*class, error) {
+	var found []*class
+	var names []string
+	for i := range classes {
+		if classes[i].takes(v, labels) {
+			found, names = append(found, &classes[i]), append(names, classes[i].name)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return found[0], nil
+	}
+	slices.Sort(names)
+	return nil, fmt.Errorf("the classes %s all take volume %s (%s, %s): let one of them", strings.Join(names, " and "), v.Name, v.VolumeMode, v.Capacity.String())
+}

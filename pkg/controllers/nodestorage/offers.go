@@ -1,0 +1,53 @@
+package nodestorage
+
+import (
+	"fmt"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// offers offers what is available, all of it in one write.
+func (p *planner) offers() {
+	if p.labels == nil || p.storage.DeletionTimestamp != nil {
+		return
+	}
+	twice := shared(p.storage.Status.LocalVolumes)
+	for _, v := range p.storage.Status.LocalVolumes {
+		if v.State != v1alpha1.VolumeAvailable || p.isTaken(v.Name) {
+			continue
+		}
+		c, err := classOf(p.classes, v, p.labels)
+		if err == nil {
+			err = p.rules.check(v)
+		}
+		if err == nil && twice[v.Path] {
+			err = fmt.Errorf("the path of volume %s is %q, which another volume has too: neither is offered", v.Name, v.Path)
+		}
+		if err == nil && c != nil && len(p.next.Offers) >= most {
+			err = fmt.Errorf("volume %s is the %dth: a node offers %d at most", v.Name, len(p.next.Offers)+1, most)
+		}
+		if err != nil {
+			p.tell(p.storage, "NotOffered", err.Error())
+		} else if c != nil {
+			p.next.Offers = append(p.next.Offers, newOffer(v, c))
+		}
+	}
+}
+
+// isTaken reports whether anything is known of a volume that keeps it from being offered anew.
+func (p *planner) isTaken(volume v1alpha1.VolumeName) bool {
+	if p.dropped[volume] || p.isOffered(volume) || p.operation(volume) != nil {
+		return true
+	}
+	for _, r := range p.storage.Spec.DeleteOperations { // The worker has yet to look again after it.
+		if r.Volume == volume {
+			return true
+		}
+	}
+	for _, pv := range p.volumes {
+		if pv.Annotations[v1alpha1.LocalVolumeAnnotation] == string(volume) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,176 @@
+package nodestorage
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// most is how many offers and deletions a NodeStorage has at most.
+const most = 256
+
+// view is all that a decision about one node is based on. What it points to is not changed.
+type view struct {
+	storage *v1alpha1.NodeStorage
+	isFresh bool                                // the storage was read past the cache
+	labels  map[string]string                   // of the Node; nil while there is none
+	isGone  bool                                // there has been no Node for too long
+	volumes map[string]*corev1.PersistentVolume // of the node, by name
+	proven  map[string]bool                     // names that were read past the cache
+	unmade  map[string]bool                     // PersistentVolumes of our own offers that never existed
+	classes []class
+	rules   Rules
+}
+
+// actions bring a node's volumes closer to what they should be.
+type actions struct {
+	spec    *v1alpha1.NodeStorageSpec  // to be written, nil for none
+	reclaim string                     // the rest of the operator's annotation, written with the spec
+	create  []v1alpha1.VolumeOffer     // these have no PersistentVolume yet
+	reserve []*corev1.PersistentVolume // nobody may be bound to these any more
+	remove  []*corev1.PersistentVolume // these are deleted, and held by the finalizer
+	release []*corev1.PersistentVolume // the finalizer goes
+	ask     []string                   // these must be read past the cache first
+	recheck bool                       // so must the storage
+	retire  bool                       // the node is gone: its storage is deleted, and held by the finalizer
+	over    bool                       // the finalizer of the storage goes
+	told    []problem
+}
+
+// problem is what people are told by an event.
+type problem struct {
+	about   client.Object
+	reason  string
+	message string
+}
+
+// planner makes a plan.
+type planner struct {
+	view
+	actions
+	next    v1alpha1.NodeStorageSpec
+	states  map[v1alpha1.OperationID]v1alpha1.DeleteStatus
+	found   map[v1alpha1.VolumeName]v1alpha1.LocalVolumeStatus
+	wanted  []string // volumes that the operator wants wiped
+	dropped map[v1alpha1.VolumeName]bool
+}
+
+// plan decides what to do now about a node. When it asks, the rest of it is not to be carried out.
+func plan(v view) actions {
+	if v.isGone && v.storage.DeletionTimestamp == nil { // Nothing is ever offered again because of this object.
+		return actions{retire: true}
+	}
+	p := &planner{
+		view: v, next: *v.storage.Spec.DeepCopy(), dropped: map[v1alpha1.VolumeName]bool{},
+		states: map[v1alpha1.OperationID]v1alpha1.DeleteStatus{}, found: map[v1alpha1.VolumeName]v1alpha1.LocalVolumeStatus{},
+		wanted: names(v.storage.Annotations[v1alpha1.ReclaimAnnotation]),
+	}
+	for _, s := range v.storage.Status.DeleteOperations {
+		p.states[s.ID] = s
+	}
+	for _, f := range v.storage.Status.LocalVolumes {
+		p.found[f.Name] = f
+	}
+	for i := range p.next.Offers {
+		p.judge(&p.next.Offers[i])
+	}
+	p.strays()
+	p.reclaims()
+	p.finish()
+	p.offers()
+	p.conclude()
+	return p.actions
+}
+
+// conclude compares what is wanted with what is written.
+func (p *planner) conclude() {
+	p.reclaim = strings.Join(p.wanted, ",")
+	if !equality.Semantic.DeepEqual(p.next, p.storage.Spec) || p.reclaim != p.storage.Annotations[v1alpha1.ReclaimAnnotation] {
+		p.spec = &p.next
+	}
+	p.over = p.spec == nil && p.storage.DeletionTimestamp != nil && p.isReplaceable()
+}
+
+// isReplaceable reports whether all that the storage says would be found in its PersistentVolumes, too.
+func (p *planner) isReplaceable() bool {
+	if p.isGone {
+		return len(p.next.Offers)+len(p.next.DeleteOperations)+len(p.volumes) == 0
+	}
+	return len(p.next.DeleteOperations) == 0 && !slices.ContainsFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool {
+		pv := p.volumes[o.PersistentVolume]
+		return o.Retained || pv == nil || pv.DeletionTimestamp != nil
+	})
+}
+
+// finish takes away what is done: offers that were dropped, and deletions that nobody waits for any more.
+func (p *planner) finish() {
+	p.next.Offers = slices.DeleteFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool { return p.dropped[o.Volume] })
+	p.next.DeleteOperations = slices.DeleteFunc(p.next.DeleteOperations, func(r v1alpha1.DeleteRequest) bool {
+		if p.dropped[r.Volume] {
+			return true
+		}
+		return !p.isOffered(r.Volume) && (p.isGone || p.isComplete(&r))
+	})
+}
+
+func (p *planner) isOffered(volume v1alpha1.VolumeName) bool {
+	return slices.ContainsFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool { return o.Volume == volume })
+}
+
+// operation is the deletion of a volume that is wanted, nil for none.
+func (p *planner) operation(volume v1alpha1.VolumeName) *v1alpha1.DeleteRequest {
+	at := slices.IndexFunc(p.next.DeleteOperations, func(r v1alpha1.DeleteRequest) bool { return r.Volume == volume })
+	if at < 0 {
+		return nil
+	}
+	return &p.next.DeleteOperations[at]
+}
+
+// isComplete reports whether the worker has done a deletion. Only what it says of this id and this volume counts.
+func (p *planner) isComplete(r *v1alpha1.DeleteRequest) bool {
+	s := p.states[r.ID]
+	return s.State == v1alpha1.DeleteComplete && s.Volume == r.Volume
+}
+
+// ofNothing begins the id of a deletion that no object waits for.
+const ofNothing = "absent"
+
+// delete asks for a volume to be wiped, instead of any deletion that was asked for before.
+func (p *planner) delete(volume v1alpha1.VolumeName, policy v1alpha1.WipePolicy, object string) {
+	p.undelete(volume)
+	if len(p.next.DeleteOperations) < most {
+		id := v1alpha1.OperationID(object + "-" + strings.ReplaceAll(uuid.NewString(), "-", "")[:16])
+		p.next.DeleteOperations = append(p.next.DeleteOperations, v1alpha1.DeleteRequest{ID: id, Volume: volume, Policy: policy})
+	}
+}
+
+func (p *planner) undelete(volume v1alpha1.VolumeName) {
+	p.next.DeleteOperations = slices.DeleteFunc(p.next.DeleteOperations, func(r v1alpha1.DeleteRequest) bool { return r.Volume == volume })
+}
+
+// isGivenUp reports whether the operator gave up what the node has of a volume.
+func (p *planner) isGivenUp(volume v1alpha1.VolumeName) bool {
+	forget := p.storage.Annotations[v1alpha1.ForgetAnnotation]
+	_, isThere := p.found[volume]
+	return p.isGone && forget == "true" || !isThere && slices.Contains(names(forget), string(volume))
+}
+
+func (p *planner) tell(about client.Object, reason, message string) {
+	p.told = append(p.told, problem{about, reason, message})
+}
+
+// names are those in a list with commas.
+func names(list string) (all []string) {
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			all = append(all, name)
+		}
+	}
+	return all
+}

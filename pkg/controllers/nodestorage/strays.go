@@ -1,0 +1,98 @@
+package nodestorage
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// strays are PersistentVolumes of the node that nobody offers: the NodeStorage was lost, or a master that had lost its lease made them late.
+func (p *planner) strays() {
+	for _, name := range slices.Sorted(maps.Keys(p.volumes)) {
+		pv := p.volumes[name]
+		isOffered := slices.ContainsFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool { return o.PersistentVolume == name })
+		if isOffered || pv.DeletionTimestamp != nil && !isHeld(pv) {
+			continue
+		}
+		if !p.proven[name] {
+			p.ask = append(p.ask, name)
+			continue
+		}
+		o, err := offerOf(pv)
+		if err != nil {
+			p.tell(pv, "NotOurs", err.Error())
+			continue
+		}
+		p.stray(o, pv)
+	}
+}
+
+// stray makes an offer of a PersistentVolume that has none, so that it lives and ends as the others. If its volume is offered by another,
+// that one comes first: this one is deleted, so that nobody is bound to it, and offered when the other is gone.
+func (p *planner) stray(o v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
+	switch {
+	case !p.isOffered(o.Volume):
+		if len(p.next.Offers) < most {
+			p.next.Offers = append(p.next.Offers, o)
+		}
+	case !p.isFresh:
+		p.recheck = true
+	case isBound(pv):
+		p.tell(pv, "OfferedTwice", fmt.Sprintf("the volume %s of node %s has another PersistentVolume too, and this one is bound: delete its pod and claim", o.Volume, p.storage.Name))
+	case pv.DeletionTimestamp == nil:
+		p.remove = append(p.remove, pv)
+	case !isClaimed(pv):
+		p.reserve = append(p.reserve, pv)
+	}
+}
+
+// reclaims carries out what the operator asks for in the annotation: retained volumes, and those that hold something, are wiped.
+func (p *planner) reclaims() {
+	var later []string
+	for _, name := range p.wanted {
+		volume := v1alpha1.VolumeName(name)
+		at := slices.IndexFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool { return o.Volume == volume })
+		state := p.found[volume].State
+		switch {
+		case at >= 0 && p.next.Offers[at].Retained && p.volumes[p.next.Offers[at].PersistentVolume] == nil:
+			p.delete(volume, p.next.Offers[at].WipePolicy, ofNothing)
+		case at >= 0 && p.next.Offers[at].Retained:
+			later = append(later, name)
+		case at < 0 && (state == v1alpha1.VolumeDirty || state == v1alpha1.VolumeNotBlank):
+			p.delete(volume, p.policyOf(volume), ofNothing)
+		default:
+			p.tell(p.storage, "NotReclaimed", fmt.Sprintf("the annotation %s names %.80q: name volumes that are retained, Dirty or NotBlank", v1alpha1.ReclaimAnnotation, name))
+		}
+	}
+	p.wanted = later
+}
+
+// policyOf is how a volume that was never offered is wiped.
+func (p *planner) policyOf(volume v1alpha1.VolumeName) v1alpha1.WipePolicy {
+	if c, err := classOf(p.classes, p.found[volume], p.labels); err == nil && c != nil && c.WipePolicy != v1alpha1.WipeNone {
+		return c.WipePolicy
+	}
+	return v1alpha1.WipeZero
+}
+
+// tellError tells of a deletion that fails.
+func (p *planner) tellError(about client.Object, r *v1alpha1.DeleteRequest) {
+	if s := p.states[r.ID]; s.State == v1alpha1.DeleteError {
+		p.tell(about, "WipeFailed", fmt.Sprintf("volume %s of node %s is not wiped, and is tried again: %s", r.Volume, p.storage.Name, s.Message))
+	}
+}
+
+// claimOf is the claim that a PersistentVolume names.
+func claimOf(pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
+	ref := pv.Spec.ClaimRef
+	return &corev1.PersistentVolumeClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID},
+	}
+}

@@ -1,0 +1,107 @@
+package nodestorage
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	storage "k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// wipePolicyAnnotation of a PersistentVolume is how its volume is wiped, should the offer be lost.
+const wipePolicyAnnotation = "stowage.dev/wipe-policy"
+
+// nobody is the claim that a PersistentVolume names which nobody else is to be bound to.
+const nobody = "stowage-volume-is-being-deleted"
+
+// newOffer offers a volume in a class, under a name that was never used.
+func newOffer(v v1alpha1.LocalVolumeStatus, c *class) v1alpha1.VolumeOffer {
+	return v1alpha1.VolumeOffer{
+		Volume: v.Name, PersistentVolume: "local-" + uuid.NewString(), StorageClassName: c.name, Path: v.Path, Capacity: v.Capacity,
+		VolumeMode: v.VolumeMode, ReclaimPolicy: c.reclaim, WipePolicy: c.WipePolicy,
+	}
+}
+
+// persistentVolume is the object of an offer.
+func persistentVolume(node, hostname string, o v1alpha1.VolumeOffer) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: o.PersistentVolume, Finalizers: []string{v1alpha1.LocalVolumeFinalizer},
+			Labels: map[string]string{corev1.LabelHostname: hostname},
+			Annotations: map[string]string{
+				storage.AnnDynamicallyProvisioned: v1alpha1.LocalVolumeProvisioner, v1alpha1.NodeStorageAnnotation: node,
+				v1alpha1.LocalVolumeAnnotation: string(o.Volume), wipePolicyAnnotation: string(o.WipePolicy),
+			},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: o.Capacity},
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeReclaimPolicy: o.ReclaimPolicy, StorageClassName: o.StorageClassName, VolumeMode: &o.VolumeMode,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: o.Path}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{hostname}},
+				},
+			}}}},
+		},
+	}
+}
+
+// offerOf is the offer that a PersistentVolume of ours was made for.
+func offerOf(pv *corev1.PersistentVolume) (v1alpha1.VolumeOffer, error) {
+	o := v1alpha1.VolumeOffer{
+		Volume: v1alpha1.VolumeName(pv.Annotations[v1alpha1.LocalVolumeAnnotation]), PersistentVolume: pv.Name,
+		StorageClassName: pv.Spec.StorageClassName, Capacity: pv.Spec.Capacity[corev1.ResourceStorage],
+		VolumeMode: corev1.PersistentVolumeFilesystem, ReclaimPolicy: pv.Spec.PersistentVolumeReclaimPolicy,
+		WipePolicy: v1alpha1.WipePolicy(pv.Annotations[wipePolicyAnnotation]),
+	}
+	if pv.Spec.VolumeMode != nil {
+		o.VolumeMode = *pv.Spec.VolumeMode
+	}
+	switch o.WipePolicy {
+	case v1alpha1.WipeDiscard, v1alpha1.WipeZero, v1alpha1.WipeShred, v1alpha1.WipeSignatures, v1alpha1.WipeNone:
+	default:
+		o.WipePolicy = v1alpha1.WipeZero
+	}
+	if pv.Spec.Local == nil || o.Volume == "" || o.StorageClassName == "" || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		return o, fmt.Errorf("the PersistentVolume %s names a local volume, and is not of the form of one: it is left alone", pv.Name)
+	}
+	o.Path = pv.Spec.Local.Path
+	return o, nil
+}
+
+// isFound reports whether a PersistentVolume is of a found volume, and of which node.
+func isFound(pv *corev1.PersistentVolume) (node string, ok bool) {
+	node = pv.Annotations[v1alpha1.NodeStorageAnnotation]
+	return node, node != "" && pv.Annotations[storage.AnnDynamicallyProvisioned] == v1alpha1.LocalVolumeProvisioner
+}
+
+// reserved is a PersistentVolume that names no claim, naming one that is not there. Kubernetes says Released of it, and binds it to
+// nothing, not even to a claim that asks for it by name.
+func reserved(pv *corev1.PersistentVolume, namespace string) *corev1.PersistentVolume {
+	pv = pv.DeepCopy()
+	pv.Spec.ClaimRef = &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: nobody, UID: types.UID(uuid.NewString()),
+	}
+	return pv
+}
+
+func isClaimed(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != ""
+}
+
+// isFreed reports whether the claim of a PersistentVolume is gone. Failed follows Released only.
+func isFreed(pv *corev1.PersistentVolume) bool {
+	return isClaimed(pv) && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)
+}
+
+func isBound(pv *corev1.PersistentVolume) bool { return isClaimed(pv) && !isFreed(pv) }
+
+func isHeld(pv *corev1.PersistentVolume) bool {
+	return controllerutil.ContainsFinalizer(pv, v1alpha1.LocalVolumeFinalizer)
+}

@@ -1,0 +1,163 @@
+package nodestorage
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// settle lets a master see all and act, as often as given.
+func (s *simulation) settle(master, turns int) {
+	s.Helper()
+	for range turns {
+		s.see(master, 2)
+		_, err := s.masters[master].Reconcile(s.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "node"}})
+		s.must(err)
+	}
+}
+
+// report lets the worker do all that is wanted, and say so.
+func (s *simulation) report() {
+	s.Helper()
+	s.held = nil
+	s.work() // hears of offers
+	for _, r := range s.storage().Spec.DeleteOperations {
+		for !s.wiped[r.ID] {
+			s.wipe(r)
+		}
+	}
+	s.held = nil
+	s.work() // reads
+	s.work() // writes
+}
+
+// bind gives each available PersistentVolume to a claim, and ends the claims.
+func (s *simulation) bind() {
+	s.Helper()
+	for _, pv := range s.all() {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "a", Name: "claim", UID: types.UID(pv.Name)}
+		s.must(s.api.Update(s.Context(), &pv))
+		s.dirty[v1alpha1.VolumeName(pv.Annotations[v1alpha1.LocalVolumeAnnotation])] = pv.Name
+		s.phase(&pv, corev1.VolumeReleased)
+	}
+}
+
+// TestWritesOfALife counts what the master writes from the first sight of a node's disks to the moment at which they can be offered again: for
+// each three writes of its PersistentVolume, and for all of them together three of their NodeStorage.
+func TestWritesOfALife(t *testing.T) {
+	s := newSimulation(t, 1, 0)
+	s.settle(0, 2)
+	s.report()
+	s.writes = 0
+	s.settle(0, 3)
+	if got := len(s.all()); got != disks || s.writes != disks+1 {
+		t.Fatalf("%d volumes are offered after %d writes, want %d after %d", got, s.writes, disks, disks+1)
+	}
+	s.report()
+	s.bind()
+	s.settle(0, 3)
+	s.report()
+	s.settle(0, 2)
+	if got := len(s.all()); got != 0 || s.writes != 3*disks+3 {
+		t.Errorf("%d PersistentVolumes are left after %d writes, want none after %d", got, s.writes, 3*disks+3)
+	}
+	if spec := s.storage().Spec; len(spec.Offers)+len(spec.DeleteOperations) > 0 {
+		t.Errorf("at the end of all lives the spec is %+v", spec)
+	}
+}
+
+// TestSteadyStateWritesNothing checks that a master that sees nothing new writes nothing.
+func TestSteadyStateWritesNothing(t *testing.T) {
+	s := newSimulation(t, 1, 0)
+	s.settle(0, 2)
+	s.report()
+	s.settle(0, 3)
+	s.report()
+	s.writes = 0
+	s.settle(0, 5)
+	s.settle(1, 5)
+	if s.writes > 0 {
+		t.Errorf("%d writes changed nothing", s.writes)
+	}
+}
+
+// TestTwoMastersOneOffer lets two masters that saw the same decide at once: the write of one of them is refused, and there is one
+// PersistentVolume for each disk.
+func TestTwoMastersOneOffer(t *testing.T) {
+	s := newSimulation(t, 1, 0)
+	s.settle(0, 2)
+	s.report()
+	s.see(0, 2)
+	s.see(1, 2)
+	s.manage(0)
+	s.manage(1)
+	s.check()
+	s.settle(1, 2)
+	if got := len(s.all()); got != disks {
+		t.Errorf("there are %d PersistentVolumes for %d disks", got, disks)
+	}
+}
+
+// TestLateCreate has a master lose its lease between its offer and the PersistentVolume of that, which it creates when the other has had the
+// disk wiped and offered anew. The later one is not to stay: nobody can be bound to it after the leader has looked once more, and the volume stays
+// offered by the other.
+func TestLateCreate(t *testing.T) {
+	for _, when := range []string{"wiping", "offered anew"} {
+		t.Run(when, func(t *testing.T) {
+			s := newSimulation(t, 1, 0)
+			s.settle(0, 2)
+			s.report()
+			var late []*corev1.PersistentVolume
+			s.masters[0].write = interceptor.NewClient(s.api, interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+					if pv, is := o.(*corev1.PersistentVolume); is {
+						pv.UID = types.UID(fmt.Sprintf("00000000-0000-0000-1111-%012d", len(late)))
+						late = append(late, pv)
+					}
+					return errCut
+				},
+			})
+			s.see(0, 2)
+			s.masters[0].Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "node"}}) //nolint:errcheck // It hangs.
+			s.settle(1, 2)
+			if when == "offered anew" {
+				s.report()
+				s.settle(1, 1)
+				s.report()
+				s.settle(1, 2)
+			}
+			if len(late) != 1 {
+				t.Fatalf("%d creations hang, want one: the first ends the turn", len(late))
+			}
+			s.must(s.api.Create(t.Context(), late[0]))
+			s.settle(1, 1)
+			s.check()
+			for range 8 {
+				s.happen(true)
+				s.settle(1, 2)
+				s.report()
+			}
+			usable := map[string]string{}
+			for _, pv := range s.all() {
+				isLate := pv.Name == late[0].Name
+				if isLate && (pv.DeletionTimestamp == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Name != nobody) {
+					t.Errorf("a claim could be bound to %s, which came late", pv.Name)
+				}
+				if !isLate && pv.DeletionTimestamp == nil && pv.Spec.ClaimRef == nil {
+					usable[pv.Annotations[v1alpha1.LocalVolumeAnnotation]] = pv.Name
+				}
+			}
+			if len(usable) != disks {
+				t.Errorf("at rest are offered %v, want %d disks", usable, disks)
+			}
+		})
+	}
+}

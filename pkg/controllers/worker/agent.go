@@ -1,0 +1,118 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+)
+
+// pause is how long a process that does not answer is left alone.
+const pause = 2 * time.Second
+
+// Disks is the process that opens disks.
+type Disks interface {
+	// State returns the state as soon as its revision is another than after, or after a while.
+	State(ctx context.Context, after string) (report.State, error)
+	// Want says what is offered and wanted.
+	Want(ctx context.Context, w report.Wanted) error
+}
+
+// Options of the agent.
+type Options struct {
+	Node, Namespace string // of the NodeStorage, which is named as the node
+	Disks           Disks
+	Log             *slog.Logger
+}
+
+// Add adds the agent to what m runs. The cache of m must have the node's NodeStorage only.
+func Add(m ctrl.Manager, o Options) error {
+	a := &agent{Options: o, client: m.GetClient(), changes: make(chan event.GenericEvent, 1)}
+	if err := m.Add(a); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(m).Named("worker").For(&v1alpha1.NodeStorage{}).
+		WatchesRawSource(source.Channel(a.changes, handler.Funcs{GenericFunc: a.enqueue})).Complete(a)
+}
+
+// agent brings the node's disks and its NodeStorage together.
+type agent struct {
+	Options
+	client  client.Client
+	changes chan event.GenericEvent
+}
+
+// Start asks for changes of the disks until the context ends.
+func (a *agent) Start(ctx context.Context) error {
+	for after := ""; ctx.Err() == nil; {
+		state, err := a.Disks.State(ctx, after)
+		if err != nil && ctx.Err() == nil {
+			a.Log.Warn("the process that opens disks does not answer", "error", err)
+			state.Revision = ""
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+		if err != nil || state.Revision != after {
+			after = state.Revision
+			select {
+			case a.changes <- event.GenericEvent{}:
+			case <-ctx.Done():
+			}
+		}
+	}
+	return nil
+}
+
+func (a *agent) enqueue(_ context.Context, _ event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: a.Namespace, Name: a.Node}})
+}
+
+// Reconcile tells the disks what is wanted, and the API what there is. What is offered is told first, so that no status calls a
+// volume available that the spec offers.
+func (a *agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if request.Name != a.Node || request.Namespace != a.Namespace {
+		return ctrl.Result{}, nil
+	}
+	object := &v1alpha1.NodeStorage{}
+	if err := a.client.Get(ctx, request.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // The master makes it.
+	}
+	after := a.ask(ctx, object)
+	if equality.Semantic.DeepEqual(object.Status, after) {
+		return ctrl.Result{}, nil
+	}
+	changed := object.DeepCopy()
+	changed.Status = after
+	err := a.client.Status().Update(ctx, changed)
+	if apierrors.IsConflict(err) { // The spec has changed: it is told first.
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// ask returns the status as it should be.
+func (a *agent) ask(ctx context.Context, object *v1alpha1.NodeStorage) v1alpha1.NodeStorageStatus {
+	err := a.Disks.Want(ctx, wanted(object.Spec))
+	if err == nil {
+		var state report.State
+		if state, err = a.Disks.State(ctx, ""); err == nil {
+			return status(object.Status, state)
+		}
+	}
+	return unreachable(object.Status, err)
+}

@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/disks/method"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+)
+
+// node is what opens disks, as the agent sees it: it says what it is told to, and keeps what it is told.
+type node struct {
+	state  report.State
+	wanted report.Wanted
+	err    error
+}
+
+func (n *node) State(context.Context, string) (report.State, error) { return n.state, n.err }
+
+func (n *node) Want(_ context.Context, w report.Wanted) error {
+	n.wanted = w
+	return n.err
+}
+
+// scene is an API with the NodeStorages of two nodes, and the agent of one.
+type scene struct {
+	*testing.T
+	api   client.Client
+	disks *node
+	agent *agent
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	object := func(name string) *v1alpha1.NodeStorage {
+		return &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Namespace: "stowage-system", Name: name}}
+	}
+	mine := object("one")
+	mine.Spec.Offers = []v1alpha1.VolumeOffer{{Volume: "disk-a", PersistentVolume: "pv-a", WipePolicy: v1alpha1.WipeZero}}
+	mine.Spec.DeleteOperations = []v1alpha1.DeleteRequest{{ID: "d-1", Volume: "disk-b", Policy: v1alpha1.WipeShred}}
+	s := &scene{T: t, disks: &node{}}
+	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(mine, object("two")).WithStatusSubresource(&v1alpha1.NodeStorage{}).Build()
+	s.agent = &agent{Options: Options{Node: "one", Namespace: "stowage-system", Disks: s.disks, Log: slog.New(slog.DiscardHandler)}, client: s.api}
+	return s
+}
+
+// look lets the agent look at an object and returns the object.
+func (s *scene) look(name string) *v1alpha1.NodeStorage {
+	s.Helper()
+	key := types.NamespacedName{Namespace: "stowage-system", Name: name}
+	if _, err := s.agent.Reconcile(s.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+		s.Fatal(err)
+	}
+	object := &v1alpha1.NodeStorage{}
+	if err := s.api.Get(s.Context(), key, object); err != nil {
+		s.Fatal(err)
+	}
+	return object
+}
+
+func TestReport(t *testing.T) {
+	s := newScene(t)
+	s.disks.state = report.State{
+		Volumes: []report.Volume{
+			{Name: "disk-a", Path: "/links/disk-a", Mode: report.Block, State: report.Offered, SizeBytes: 1 << 30},
+			{Name: "disk-b", Path: "/links/disk-b", Mode: report.Block, State: report.Dirty, SizeBytes: 1 << 30, Message: strings.Repeat("ä", 600) + "\xff"},
+			{Name: "disk-c", Path: "/mnt/disks/c", Mode: report.Filesystem, State: report.Available, SizeBytes: 1 << 20},
+		},
+		Deletions: []report.Deletion{{ID: "d-1", Volume: "disk-b", State: report.InProgress, Progress: 40}},
+	}
+	o := s.look("one")
+	if w := s.disks.wanted; len(w.Offers) != 1 || w.Offers[0] != (report.Offer{ID: "pv-a", Volume: "disk-a"}) ||
+		len(w.Deletions) != 1 || w.Deletions[0] != (report.Deletable{ID: "d-1", Volume: "disk-b", Method: method.Shred}) {
+		t.Errorf("the disks were told %+v", w)
+	}
+	st := o.Status
+	if st.Found != 3 || st.Available != 1 || st.Offered != 1 || st.Deleting != 1 || !meta.IsStatusConditionTrue(st.Conditions, conditionReady) {
+		t.Errorf("the status is %+v", st)
+	}
+	if v := st.LocalVolumes[1]; v.State != v1alpha1.VolumeDirty || len(v.Message) > 1024 || strings.ContainsRune(v.Message, '\uFFFD') || v.Capacity.Value() != 1<<30 {
+		t.Errorf("the second volume is %+v", v)
+	}
+	if again := s.look("one"); again.ResourceVersion != o.ResourceVersion {
+		t.Error("a status that says the same was written again")
+	}
+	s.disks.state.Problem = "no netlink"
+	if o := s.look("one"); meta.FindStatusCondition(o.Status.Conditions, conditionReady).Message != "no netlink" {
+		t.Errorf("the problem is not told: %+v", o.Status.Conditions)
+	}
+}
+
+// A process that does not answer leaves what it said last, and the condition says so.
+func TestDisksAreAway(t *testing.T) {
+	s := newScene(t)
+	s.disks.state.Volumes = []report.Volume{{Name: "disk-a", Mode: report.Block, State: report.Available}}
+	s.look("one")
+	s.disks.err = errors.New("connection refused")
+	o := s.look("one")
+	ready := meta.FindStatusCondition(o.Status.Conditions, conditionReady)
+	if len(o.Status.LocalVolumes) != 1 || ready.Status != metav1.ConditionFalse || ready.Reason != reasonUnreachable {
+		t.Errorf("the status is %+v", o.Status)
+	}
+}
+
+// The agent writes to no other node's object, and makes none.
+func TestOtherNodes(t *testing.T) {
+	s := newScene(t)
+	s.disks.state.Volumes = []report.Volume{{Name: "disk-a", Mode: report.Block, State: report.Available}}
+	if o := s.look("two"); len(o.Status.Conditions) > 0 || s.disks.wanted.Offers != nil {
+		t.Errorf("another node's object is %+v", o)
+	}
+	s.agent.Node = "three"
+	key := types.NamespacedName{Namespace: "stowage-system", Name: "three"}
+	if _, err := s.agent.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+		t.Error(err)
+	}
+	if err := s.api.Get(t.Context(), key, &v1alpha1.NodeStorage{}); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the agent made an object: %v", err)
+	}
+}

@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/disks/method"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+)
+
+// The condition of a NodeStorage and its reasons.
+const (
+	conditionReady    = "Ready"
+	reasonLooking     = "Looking"
+	reasonProblem     = "Problem"
+	reasonUnreachable = "DisksUnreachable"
+)
+
+// wanted is what the spec offers and wants wiped.
+func wanted(spec v1alpha1.NodeStorageSpec) (w report.Wanted) {
+	for _, o := range spec.Offers {
+		w.Offers = append(w.Offers, report.Offer{ID: o.PersistentVolume, Volume: string(o.Volume)})
+	}
+	for _, d := range spec.DeleteOperations {
+		w.Deletions = append(w.Deletions, report.Deletable{ID: string(d.ID), Volume: string(d.Volume), Method: method.Method(d.Policy)})
+	}
+	return w
+}
+
+// status is the status that says what was found and done. Conditions keep the time of their last change.
+func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.NodeStorageStatus {
+	s := v1alpha1.NodeStorageStatus{Conditions: append([]metav1.Condition(nil), before.Conditions...)}
+	for _, v := range state.Volumes {
+		s.LocalVolumes = append(s.LocalVolumes, localVolume(v))
+		switch v.State {
+		case report.Available:
+			s.Available++
+		case report.Offered:
+			s.Offered++
+		}
+	}
+	s.Found = int32(len(s.LocalVolumes)) //nolint:gosec // There are 256 at most.
+	for _, d := range state.Deletions {
+		s.DeleteOperations = append(s.DeleteOperations, v1alpha1.DeleteStatus{
+			ID: v1alpha1.OperationID(d.ID), Volume: v1alpha1.VolumeName(d.Volume), State: v1alpha1.DeleteState(d.State),
+			Message: message(d.Message), Progress: int32(d.Progress), //nolint:gosec // It is a percentage.
+		})
+		if d.State != report.Complete {
+			s.Deleting++
+		}
+	}
+	ready := metav1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: reasonLooking, Message: "the disks of the node are looked at"}
+	if state.Problem != "" {
+		ready = metav1.Condition{Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonProblem, Message: message(state.Problem)}
+	}
+	meta.SetStatusCondition(&s.Conditions, ready)
+	return s
+}
+
+func localVolume(v report.Volume) v1alpha1.LocalVolumeStatus {
+	return v1alpha1.LocalVolumeStatus{
+		Name: v1alpha1.VolumeName(v.Name), Path: v.Path, Device: v.Device, Identity: v.Identity,
+		Capacity: *resource.NewQuantity(v.SizeBytes, resource.BinarySI), VolumeMode: corev1.PersistentVolumeMode(v.Mode),
+		State: v1alpha1.LocalVolumeState(v.State), Message: message(v.Message),
+	}
+}
+
+// unreachable is the status when the process that opens disks does not answer. What it said last stays.
+func unreachable(before v1alpha1.NodeStorageStatus, err error) v1alpha1.NodeStorageStatus {
+	s := *before.DeepCopy()
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonUnreachable, Message: message(err.Error()),
+	})
+	return s
+}
+
+// message is a text that the API server takes: of 1,024 bytes at most, in UTF-8.
+func message(text string) string {
+	const most = 1024
+	text = strings.ToValidUTF8(text, "?")
+	for len(text) > most {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	return text
+}

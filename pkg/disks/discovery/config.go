@@ -1,0 +1,150 @@
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/stowage-csi/stowage/pkg/params"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// Config says what is found on a node.
+type Config struct {
+	// Devices select disks and partitions. A device is found when one of the rules selects it; the first one counts.
+	Devices []DeviceRule `json:"devices,omitempty"`
+	// MountPoints select filesystems that are mounted.
+	MountPoints []MountRule `json:"mountPoints,omitempty"`
+}
+
+// DeviceRule selects disks. All that it says must hold.
+type DeviceRule struct {
+	// Paths are patterns (path.Match) of device nodes, or of links to them such as /dev/disk/by-id/nvme-*.
+	Paths []string `json:"paths"`
+	// MinSize and MaxSize bound the size, in the form 100Gi.
+	MinSize string `json:"minSize,omitempty"`
+	MaxSize string `json:"maxSize,omitempty"`
+	// Rotational selects disks that rotate, or that do not.
+	Rotational *bool `json:"rotational,omitempty"`
+	// Transports are some of nvme, sata, scsi, usb, virtio, mmc, loop and dm.
+	Transports []string `json:"transports,omitempty"`
+	// Models are patterns (path.Match) of the model that the disk reports.
+	Models []string `json:"models,omitempty"`
+	// Partitions selects partitions too. Without it only whole disks are found.
+	Partitions bool `json:"partitions,omitempty"`
+	// NotBlank offers what holds data, too: whoever gets it can read them.
+	NotBlank bool `json:"notBlank,omitempty"`
+
+	sizes
+}
+
+// MountRule selects mounted filesystems.
+type MountRule struct {
+	// Paths are patterns (path.Match) of mount points.
+	Paths []string `json:"paths"`
+	// MinSize and MaxSize bound the filesystem's size.
+	MinSize string `json:"minSize,omitempty"`
+	MaxSize string `json:"maxSize,omitempty"`
+	// NotBlank offers what holds files, too.
+	NotBlank bool `json:"notBlank,omitempty"`
+
+	sizes
+}
+
+// sizes are bounds in bytes; 0 at the top for none.
+type sizes struct{ least, most int64 }
+
+func (s sizes) allow(size int64) bool { return size >= s.least && (s.most == 0 || size <= s.most) }
+
+// transports are all that a rule may name.
+func transports() []string {
+	return []string{"nvme", "sata", "scsi", "usb", "virtio", "mmc", "loop", "dm"}
+}
+
+// Parse reads a configuration in YAML.
+func Parse(text []byte) (Config, error) {
+	var c Config
+	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+		return Config{}, err
+	}
+	if len(c.Devices)+len(c.MountPoints) == 0 {
+		return Config{}, errors.New("neither devices nor mountPoints are given: nothing could be found")
+	}
+	for i := range c.Devices {
+		if err := c.Devices[i].resolve(); err != nil {
+			return Config{}, fmt.Errorf("devices[%d]: %w", i, err)
+		}
+	}
+	for i := range c.MountPoints {
+		if err := c.MountPoints[i].resolve(); err != nil {
+			return Config{}, fmt.Errorf("mountPoints[%d]: %w", i, err)
+		}
+	}
+	return c, nil
+}
+
+func (r *DeviceRule) resolve() (err error) {
+	if err := checkPaths(r.Paths, "/dev/"); err != nil {
+		return err
+	}
+	for _, t := range r.Transports {
+		if !slices.Contains(transports(), t) {
+			return fmt.Errorf("the transport is %q: use some of %s", t, strings.Join(transports(), ", "))
+		}
+	}
+	for _, m := range r.Models {
+		if _, err := path.Match(m, ""); err != nil || m == "" {
+			return fmt.Errorf("the model %q is no pattern: use one such as \"INTEL*\"", m)
+		}
+	}
+	r.sizes, err = parseSizes(r.MinSize, r.MaxSize)
+	return err
+}
+
+func (r *MountRule) resolve() (err error) {
+	if err := checkPaths(r.Paths, "/"); err != nil {
+		return err
+	}
+	r.sizes, err = parseSizes(r.MinSize, r.MaxSize)
+	return err
+}
+
+// checkPaths refuses patterns that could match nothing, or what nobody means.
+func checkPaths(patterns []string, below string) error {
+	if len(patterns) == 0 {
+		return fmt.Errorf("no paths are given: give patterns of paths below %s", below)
+	}
+	for _, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("the path %q is no pattern: %w", p, err)
+		}
+		if plain, err := safepath.Absolute(p); err != nil || plain != p || p == "/" || !strings.HasPrefix(p, below) {
+			return fmt.Errorf("the path %q is not usable: give an absolute path below %s, without \"..\", \"//\" or a \"/\" at its end", p, below)
+		}
+	}
+	return nil
+}
+
+func parseSizes(least, most string) (s sizes, err error) {
+	for _, one := range []struct {
+		name, text string
+		bytes      *int64
+	}{{"minSize", least, &s.least}, {"maxSize", most, &s.most}} {
+		if one.text == "" {
+			continue
+		}
+		size, err := params.ParseSize(one.text)
+		if err != nil || size <= 0 {
+			return s, fmt.Errorf("%s is %q: use a size such as 100Gi", one.name, one.text)
+		}
+		*one.bytes = int64(size)
+	}
+	if s.most > 0 && s.most < s.least {
+		return s, fmt.Errorf("minSize is %s and maxSize is %s: no size is both", least, most)
+	}
+	return s, nil
+}

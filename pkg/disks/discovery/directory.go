@@ -1,0 +1,106 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+)
+
+func (s selected) lookAtMount(ctx context.Context, v *report.Volume, remember Remember) (err error) {
+	m := s.mount
+	if m.problem != nil {
+		return m.problem
+	}
+	if v.Identity, err = m.identity(ctx); err != nil {
+		return err
+	}
+	v.Name = NameOf(v.Identity)
+	history := remember(v.Name)
+	if history.known(v) {
+		return nil
+	}
+	if m.Root != "/" {
+		return fmt.Errorf("only the directory %s of its filesystem is mounted at %s: mount the whole", m.Root, m.Mountpoint)
+	}
+	if m.elsewhere != "" {
+		busy(v, "its filesystem is mounted at %s too", m.elsewhere)
+		return nil
+	}
+	dir, err := openMount(m)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }() // open for reading only
+	file, err := anyFile(dir)
+	if err != nil {
+		return err
+	}
+	s.judge(v, history.Wiped.Clean(file, ""), "the file "+file)
+	return nil
+}
+
+// OpenMount opens the mount point of a volume, having proven that the filesystem of the identity is mounted there, as a whole. The
+// filesystem cannot be unmounted until it is closed.
+func OpenMount(ctx context.Context, at, identity string) (*os.File, error) {
+	all, err := mounts()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		if m.Mountpoint != at {
+			continue
+		}
+		now, err := m.identity(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case now != identity:
+			return nil, fmt.Errorf("another filesystem is mounted at %s: %s instead of %s", at, now, identity)
+		case m.Root != "/":
+			return nil, fmt.Errorf("only the directory %s of its filesystem is mounted at %s", m.Root, at)
+		case m.elsewhere != "":
+			return nil, &InUseError{"its filesystem is mounted at " + m.elsewhere + " too"}
+		}
+		return openMount(m)
+	}
+	return nil, fmt.Errorf("no filesystem is mounted at %s: what is there is not the volume", at)
+}
+
+// openMount opens the root of a mount, and checks that it is that of the mount.
+func openMount(m *mounted) (*os.File, error) {
+	fd, err := unix.Open(m.Mountpoint, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: m.Mountpoint, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), m.Mountpoint)
+	var x unix.Statx_t
+	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &x)
+	if err == nil && int(x.Mnt_id) != m.ID {
+		err = errors.New("another filesystem was mounted there meanwhile")
+	}
+	if err != nil {
+		_ = dir.Close() // open for reading only
+		return nil, fmt.Errorf("look at the mount point %s: %w", m.Mountpoint, err)
+	}
+	return dir, nil
+}
+
+// anyFile returns the name of a file in a directory, and "" when there is none but what mkfs makes.
+func anyFile(dir *os.File) (string, error) {
+	names, err := dir.Readdirnames(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	for _, name := range names {
+		if name != "lost+found" {
+			return name, nil
+		}
+	}
+	return "", nil
+}

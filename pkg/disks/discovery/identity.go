@@ -1,0 +1,64 @@
+package discovery
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/node/device"
+)
+
+// IdentityOf returns what tells a block device from all others, now and after the next start.
+func IdentityOf(major, minor uint32) (string, error) {
+	b, err := readBlock(fmt.Sprintf("/sys/dev/block/%d:%d", major, minor))
+	if err != nil {
+		return "", fmt.Errorf("look at device %d:%d: %w", major, minor, err)
+	}
+	if b.disk != nil {
+		identity, err := IdentityOf(b.disk.major, b.disk.minor)
+		return fmt.Sprintf("%s,partition=%d@%s", identity, b.partition, b.start), err
+	}
+	if b.transport == "loop" {
+		return loopIdentity(b.node())
+	}
+	ids, err := device.Identifiers(major, minor)
+	if err != nil {
+		return "", err
+	}
+	return best(ids, b)
+}
+
+// best returns the identifier that is the most certain to be the disk's alone. A serial number is its maker's, so that the model goes with it.
+func best(ids []string, b *block) (string, error) {
+	for _, attribute := range []string{"wwid=", "device/wwid=", "nguid=", "eui=", "uuid=", "dm/uuid="} {
+		for _, id := range ids {
+			if strings.HasPrefix(id, attribute) {
+				return id, nil
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return "", fmt.Errorf("%s reports no serial number or other identity, so that it cannot be told from another disk: use a filesystem on it as a mount point", b.node())
+	}
+	return ids[0] + ",model=" + b.model, nil
+}
+
+// loopIdentity is the file that a loop device holds. One that holds a disk is no disk of its own: the kubelet keeps such a one on each raw
+// block volume that a pod uses.
+func loopIdentity(node string) (string, error) {
+	f, err := os.OpenFile(node, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // open for reading only
+	info, err := unix.IoctlLoopGetStatus64(int(f.Fd()))
+	if err != nil {
+		return "", fmt.Errorf("ask %s what it holds: %w", node, err)
+	}
+	if info.Rdevice != 0 {
+		return "", fmt.Errorf("%s holds a block device and no file: let a rule select that device", node)
+	}
+	return fmt.Sprintf("file=%d:%d", info.Device, info.Inode), nil
+}

@@ -1,0 +1,200 @@
+package discovery
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/disks/method"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+	"github.com/stowage-csi/stowage/pkg/loops"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+	"github.com/stowage-csi/stowage/pkg/node/holders"
+)
+
+// patience is how long a device may take to be looked at, before it counts as unusable and the others go on without it.
+const patience = 20 * time.Second
+
+// History is what is known of a volume from before.
+type History struct {
+	// Taken volumes are offered, or being wiped: their contents are nobody's business.
+	Taken bool
+	// Wiped is how the volume was wiped last, if it was not offered since.
+	Wiped method.Method
+	// Dirty volumes were offered once and not wiped since.
+	Dirty bool
+}
+
+// Remember returns what is known of the volume of a name.
+type Remember func(name string) History
+
+// Find lists the volumes that the configuration selects. A volume that fails is in the list, with the reason.
+func (c Config) Find(ctx context.Context, remember Remember) ([]report.Volume, error) {
+	all, err := blocks()
+	if err != nil {
+		return nil, err
+	}
+	found, err := selectDevices(c.Devices, all)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.MountPoints) > 0 {
+		places, err := mounts()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, selectMounts(c.MountPoints, places)...)
+	}
+	volumes := make(chan report.Volume, len(found))
+	for _, s := range found {
+		go func() { volumes <- s.volume(ctx, remember) }()
+	}
+	list := make([]report.Volume, 0, len(found))
+	for range found {
+		list = append(list, <-volumes)
+	}
+	return settle(list), nil
+}
+
+// volume looks at one that was selected.
+func (s selected) volume(ctx context.Context, remember Remember) report.Volume {
+	v := report.Volume{Mode: report.Block, State: report.Unusable}
+	look := s.lookAtDevice
+	if s.mount != nil {
+		v.Mode, v.Path, v.Device, v.SizeBytes = report.Filesystem, s.mount.Mountpoint, s.mount.Source, s.mount.size
+		look = s.lookAtMount
+	} else {
+		v.Device, v.SizeBytes = s.block.node(), s.block.size
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	selected := v // A look that is given up goes on, and must not read what is written below.
+	seen, err := deadline.Do(ctx, deadline.Call{Name: "looking at " + v.Device}, func(ctx context.Context) (report.Volume, error) {
+		seen := selected
+		return seen, look(ctx, &seen, remember)
+	}, nil)
+	if seen.Name != "" {
+		v = seen
+	}
+	if err != nil {
+		v.State, v.Message = report.Unusable, err.Error()
+	}
+	return v
+}
+
+// NameOf returns the name of a volume of an identity.
+func NameOf(identity string) string {
+	sum := sha256.Sum256([]byte(identity))
+	const enough = 10 // bytes: no two of a cluster's disks share them
+	return "disk-" + hex.EncodeToString(sum[:enough])
+}
+
+// busy is a reason for which a volume is in use.
+func busy(v *report.Volume, format string, args ...any) {
+	v.State, v.Message = report.InUse, fmt.Sprintf(format, args...)
+}
+
+func (s selected) lookAtDevice(ctx context.Context, v *report.Volume, remember Remember) (err error) {
+	b := s.block
+	if v.Identity, err = IdentityOf(b.major, b.minor); err != nil {
+		return err
+	}
+	v.Name = NameOf(v.Identity)
+	history := remember(v.Name)
+	switch {
+	case history.known(v):
+		return nil
+	case b.readOnly:
+		return fmt.Errorf("%s refuses writes", b.node())
+	case len(b.holders) > 0:
+		busy(v, "%s uses it", b.holders[0])
+		return nil
+	}
+	f, err := OpenAlone(ctx, b.node(), os.O_RDONLY)
+	if used, ok := errors.AsType[*InUseError](err); ok {
+		busy(v, "%s", used.By)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // open for reading only
+	found, err := filesystem.Probe(ctx, f, b.size)
+	if err != nil {
+		return err
+	}
+	s.judge(v, history.Wiped.Clean(found.Type, filesystem.UnknownData), found.String())
+	return nil
+}
+
+// judge says whether a volume that nobody uses can be offered.
+func (s selected) judge(v *report.Volume, clean bool, holds string) {
+	if v.State = report.Available; !clean && !s.notBlank {
+		v.State, v.Message = report.NotBlank, "it holds "+holds
+	}
+}
+
+// known tells whether the state of a volume is known without its being opened, and says so.
+func (h History) known(v *report.Volume) bool {
+	switch {
+	case h.Taken:
+		v.State = report.Offered
+	case h.Dirty:
+		v.State, v.Message = report.Dirty, "it was offered before and not wiped since: name it in the annotation stowage.dev/reclaim to have it wiped"
+	}
+	return h.Taken || h.Dirty
+}
+
+// InUseError says that somebody uses a device.
+type InUseError struct{ By string }
+
+// Error is a sentence.
+func (e *InUseError) Error() string { return "it is in use: " + e.By }
+
+// OpenAlone opens a block device if nobody else uses it: neither the kernel, as for a mount, RAID or swap, nor a loop device, nor a process.
+// Nobody else can mount it until it is closed.
+func OpenAlone(ctx context.Context, node string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(node, flags|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.EBUSY) {
+		return nil, &InUseError{"the kernel has it in use, as for a mount, a RAID or swap"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := alone(ctx, f); err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	return f, nil
+}
+
+// alone fails when a loop device or a process uses an open device.
+func alone(ctx context.Context, f *os.File) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return fmt.Errorf("%s is not a block device (%w)", f.Name(), err)
+	}
+	attached, err := loops.Attached()
+	if err != nil {
+		return err
+	}
+	for _, loop := range attached {
+		var file unix.Stat_t
+		if err := unix.Stat(loop.File, &file); err == nil && file.Mode&unix.S_IFMT == unix.S_IFBLK && file.Rdev == stat.Rdev {
+			return &InUseError{"the loop device " + loop.Path + " holds it"}
+		}
+	}
+	for _, h := range holders.Of(ctx, holders.OfDevice(f.Name(), unix.Major(stat.Rdev), unix.Minor(stat.Rdev))).Holders {
+		if h.PID != os.Getpid() {
+			return &InUseError{h.String()}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+)
+
+// mounted is a filesystem of a block device that is mounted.
+type mounted struct {
+	*mountinfo.Info
+	size      int64
+	elsewhere string // another place where the same filesystem shows
+	problem   error
+}
+
+// mounts lists the filesystems of block devices that are mounted, each mount point once: what is on top.
+func mounts() ([]*mounted, error) {
+	infos, err := mountinfo.GetMounts(nil)
+	if err != nil {
+		return nil, fmt.Errorf("list what is mounted: %w", err)
+	}
+	top, where := map[string]*mountinfo.Info{}, map[string][]string{}
+	for _, info := range infos { // The last one is on top.
+		top[info.Mountpoint] = info
+		where[filesystemOf(info)] = append(where[filesystemOf(info)], info.Mountpoint)
+	}
+	var all []*mounted
+	for _, info := range infos {
+		if !strings.HasPrefix(info.Source, "/dev/") || top[info.Mountpoint] != info {
+			continue
+		}
+		m := &mounted{Info: info}
+		for _, at := range where[filesystemOf(info)] {
+			if at != info.Mountpoint {
+				m.elsewhere = at
+			}
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// filesystemOf tells filesystems apart. A btrfs has a number of its own for each subvolume, and names its device as source.
+func filesystemOf(info *mountinfo.Info) string {
+	if info.FSType == "btrfs" {
+		return info.Source
+	}
+	return fmt.Sprintf("%d:%d", info.Major, info.Minor)
+}
+
+// identity reads the filesystem's UUID from its device: what is mounted is known by nothing else that lasts.
+func (m *mounted) identity(ctx context.Context) (string, error) {
+	f, err := m.openDevice()
+	if err != nil {
+		return "", fmt.Errorf("open the device of the filesystem at %s: %w", m.Mountpoint, err)
+	}
+	defer func() { _ = f.Close() }() // open for reading only
+	size, err := device.SizeOf(f)
+	if err != nil {
+		return "", err
+	}
+	found, err := filesystem.Probe(ctx, f, size)
+	if err != nil {
+		return "", err
+	}
+	if found.UUID == "" || found.Type != m.FSType {
+		return "", fmt.Errorf("the %s at %s cannot be told from another: its device %s shows %s, UUID %q", m.FSType, m.Mountpoint, m.Source, found, found.UUID)
+	}
+	return m.FSType + "=" + found.UUID, nil
+}
+
+// openDevice opens the block device that the filesystem is on.
+func (m *mounted) openDevice() (*os.File, error) {
+	f, err := os.OpenFile(m.Source, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	var stat unix.Stat_t
+	err = unix.Fstat(int(f.Fd()), &stat)
+	if err == nil && (stat.Mode&unix.S_IFMT != unix.S_IFBLK || m.FSType != "btrfs" && stat.Rdev != unix.Mkdev(uint32(m.Major), uint32(m.Minor))) {
+		err = fmt.Errorf("%s is not the device %d:%d", m.Source, m.Major, m.Minor)
+	}
+	if err != nil {
+		_ = f.Close() // open for reading only
+		return nil, err
+	}
+	return f, nil
+}

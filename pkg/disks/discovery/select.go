@@ -1,0 +1,100 @@
+package discovery
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// selected is a device or mount that a rule selects.
+type selected struct {
+	block    *block
+	mount    *mounted // nil for a device
+	notBlank bool     // what holds data may be offered
+}
+
+// selectDevices returns the devices that the rules select.
+func selectDevices(rules []DeviceRule, all []*block) ([]selected, error) {
+	var found []selected
+	taken := map[uint64]bool{}
+	for _, rule := range rules {
+		numbers, err := leadTo(rule.Paths, all)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range all {
+			if numbers[b.number()] && !taken[b.number()] && rule.selects(b) {
+				taken[b.number()] = true
+				found = append(found, selected{block: b, notBlank: rule.NotBlank})
+			}
+		}
+	}
+	return found, nil
+}
+
+// leadTo returns the numbers of the devices to whose nodes patterns lead, over links or not.
+func leadTo(patterns []string, all []*block) (map[uint64]bool, error) {
+	numbers := map[uint64]bool{}
+	for _, pattern := range patterns {
+		for _, b := range all {
+			if ok, _ := path.Match(pattern, b.node()); ok { // The pattern was checked.
+				numbers[b.number()] = true
+			}
+		}
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("find %q: %w", pattern, err)
+		}
+		for _, p := range paths {
+			var stat unix.Stat_t
+			if err := unix.Stat(p, &stat); err == nil && stat.Mode&unix.S_IFMT == unix.S_IFBLK {
+				numbers[stat.Rdev] = true
+			}
+		}
+	}
+	return numbers, nil
+}
+
+func (r DeviceRule) selects(b *block) bool {
+	model := func(pattern string) bool { ok, _ := path.Match(pattern, b.model); return ok }
+	switch {
+	case b.partition > 0 && !r.Partitions, !r.allow(b.size):
+		return false
+	case r.Rotational != nil && *r.Rotational != b.rotational:
+		return false
+	case len(r.Transports) > 0 && !slices.Contains(r.Transports, b.transport):
+		return false
+	}
+	return len(r.Models) == 0 || slices.ContainsFunc(r.Models, model)
+}
+
+// selectMounts returns the mounts that the rules select.
+func selectMounts(rules []MountRule, all []*mounted) []selected {
+	var found []selected
+	taken := map[*mounted]bool{}
+	for _, rule := range rules {
+		for _, m := range all {
+			if taken[m] || !rule.selects(m.Mountpoint) {
+				continue
+			}
+			taken[m] = true
+			var stat unix.Statfs_t
+			if err := unix.Statfs(m.Mountpoint, &stat); err != nil {
+				m.problem = &os.PathError{Op: "statfs", Path: m.Mountpoint, Err: err}
+			}
+			m.size = int64(stat.Blocks) * stat.Bsize
+			if m.problem != nil || rule.allow(m.size) {
+				found = append(found, selected{mount: m, notBlank: rule.NotBlank})
+			}
+		}
+	}
+	return found
+}
+
+func (r MountRule) selects(at string) bool {
+	return slices.ContainsFunc(r.Paths, func(pattern string) bool { ok, _ := path.Match(pattern, at); return ok })
+}

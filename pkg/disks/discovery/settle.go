@@ -1,0 +1,33 @@
+package discovery
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+)
+
+// settle puts a list in order, and marks those as unusable that cannot be told from each other. Those that have no
+// name, because they have no identity, get one of their device's.
+func settle(list []report.Volume) []report.Volume {
+	slices.SortFunc(list, func(a, b report.Volume) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Device, b.Device))
+	})
+	number := map[string]int{}
+	for _, v := range list {
+		number[v.Name]++
+	}
+	for i := range list {
+		v := &list[i]
+		if v.Name != "" && number[v.Name] == 1 {
+			continue
+		}
+		if v.Name != "" {
+			v.Message = fmt.Sprintf("%d disks report %s: they cannot be told from each other", number[v.Name], v.Identity)
+		}
+		v.State, v.Name = report.Unusable, NameOf("device="+v.Device+v.Path)
+		v.Identity = cmp.Or(v.Identity, "none")
+	}
+	return list
+}

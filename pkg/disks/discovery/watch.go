@@ -1,0 +1,85 @@
+package discovery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Watch calls changed whenever the kernel tells of a block device (netlink(7), NETLINK_KOBJECT_UEVENT), or something is mounted or
+// unmounted here (proc_pid_mountinfo(5)), until the context ends. Events may be lost: whoever watches looks now and then all the same.
+func Watch(ctx context.Context, changed func()) error {
+	events, err := uevents()
+	if err != nil {
+		return fmt.Errorf("listen to the kernel's events: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = events.Close() }) // Reading ends with it.
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- watchMounts(ctx, changed) }()
+	err = readEvents(events, changed)
+	if ctx.Err() != nil {
+		return <-ended
+	}
+	return err
+}
+
+// uevents opens the socket at which the kernel tells of devices.
+func uevents() (*os.File, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_KOBJECT_UEVENT)
+	if err != nil {
+		return nil, err
+	}
+	const fromKernel = 1 // the group; 2 is udev's
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: fromKernel}); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), "uevents"), nil
+}
+
+func readEvents(events *os.File, changed func()) error {
+	buffer := make([]byte, 16<<10)
+	for {
+		length, err := events.Read(buffer)
+		switch {
+		case errors.Is(err, unix.ENOBUFS): // Some were lost.
+			changed()
+		case err != nil:
+			return err
+		case bytes.Contains(buffer[:length], []byte("SUBSYSTEM=block\x00")):
+			changed()
+		}
+	}
+}
+
+// watchMounts waits for changes of the mount table, which are told by a priority event.
+func watchMounts(ctx context.Context, changed func()) error {
+	table, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = table.Close() }() // open for reading only
+	end, wake, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = end.Close() }() // nobody writes
+	stop := context.AfterFunc(ctx, func() { _ = wake.Close() })
+	defer stop()
+	for {
+		fds := []unix.PollFd{{Fd: int32(table.Fd()), Events: unix.POLLPRI}, {Fd: int32(end.Fd()), Events: unix.POLLIN}}
+		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if fds[1].Revents != 0 {
+			return nil
+		}
+		if fds[0].Revents&unix.POLLPRI != 0 {
+			changed()
+		}
+	}
+}

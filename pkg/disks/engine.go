@@ -1,0 +1,243 @@
+package disks
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/dirlock"
+	"github.com/stowage-csi/stowage/pkg/disks/discovery"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+)
+
+// Options of an Engine.
+type Options struct {
+	Config discovery.Config
+	// StateDir holds the notes. It must outlive restarts of the node.
+	StateDir string
+	// LinkDir holds a link to each device, under the volume's name.
+	LinkDir string
+	// Rescan is how long volumes are not looked for when no event tells of a change.
+	Rescan time.Duration
+	// FirstPause and LastPause are how long a deletion that failed waits before it is tried again: the first time, and at most.
+	FirstPause, LastPause time.Duration
+	Log                   *slog.Logger
+}
+
+// Engine keeps the volumes of a node.
+type Engine struct {
+	options Options
+	notes   notes
+	lock    *os.File
+	start   string        // tells this process from an earlier one
+	scans   chan struct{} // holds one while a look is wanted
+	running sync.WaitGroup
+
+	mu         sync.Mutex
+	life       context.Context // of the operations; nil before Run
+	revision   int
+	changed    chan struct{} // closed with the next change
+	problem    string
+	found      []report.Volume
+	told       bool // what is wanted
+	wanted     report.Wanted
+	offers     map[string]string // ids by volume
+	volumes    map[string]*volumeNote
+	operations map[string]*operationNote
+	active     map[string]*operation
+}
+
+// Open reads the notes. Only one Engine may have a state directory.
+func Open(o Options) (*Engine, error) {
+	n, err := openNotes(o.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := dirlock.Lock(o.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		options: o, notes: n, lock: lock, start: strconv.FormatInt(time.Now().UnixNano(), 36), scans: make(chan struct{}, 1),
+		changed: make(chan struct{}), offers: map[string]string{}, active: map[string]*operation{}, problem: "the disks were not looked at yet",
+	}
+	if e.volumes, err = readAll[volumeNote](n, volumesFolder); err == nil {
+		e.operations, err = readAll[operationNote](n, operationsFolder)
+	}
+	if err == nil {
+		err = os.MkdirAll(o.LinkDir, 0o755) //nolint:gosec // Others may read links.
+	}
+	if err != nil {
+		_ = lock.Close() // It was only locked.
+		return nil, err
+	}
+	return e, nil
+}
+
+// Close ends an Engine that does not Run.
+func (e *Engine) Close() error { return e.lock.Close() }
+
+// Run looks for volumes and carries deletions out until the context ends.
+func (e *Engine) Run(ctx context.Context) error {
+	defer func() { _ = e.lock.Close() }() // It was only locked.
+	defer e.running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.mu.Lock()
+	e.life = ctx
+	e.begin()
+	e.mu.Unlock()
+	go e.watch(ctx)
+	e.look()
+	return e.scan(ctx)
+}
+
+// watch asks for a look with each event, and listens again when that fails.
+func (e *Engine) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := discovery.Watch(ctx, e.look); err != nil {
+			e.options.Log.Error("new disks are seen with a delay", "delay", e.options.Rescan, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(e.options.Rescan):
+		}
+	}
+}
+
+// look asks for a look at the disks.
+func (e *Engine) look() {
+	select {
+	case e.scans <- struct{}{}:
+	default:
+	}
+}
+
+// State returns the state as soon as its revision is another than after, or the context ends.
+func (e *Engine) State(ctx context.Context, after string) report.State {
+	for {
+		e.mu.Lock()
+		state, changed := e.snapshot(), e.changed
+		e.mu.Unlock()
+		if state.Revision != after {
+			return state
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return state
+		}
+	}
+}
+
+// snapshot is the state. The lock is held.
+func (e *Engine) snapshot() report.State {
+	s := report.State{Revision: fmt.Sprintf("%s.%d", e.start, e.revision), Problem: e.problem, Volumes: slices.Clone(e.found)}
+	for i := range s.Volumes {
+		v := &s.Volumes[i]
+		if v.State == report.Available && e.history(v.Name).Taken { // It was offered since.
+			v.State = report.Offered
+		}
+	}
+	for _, d := range e.wanted.Deletions {
+		s.Deletions = append(s.Deletions, e.deletion(d))
+	}
+	return s
+}
+
+// change tells those who wait. The lock is held.
+func (e *Engine) change() {
+	e.revision++
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// Want takes what is offered and wanted. Offered volumes are noted as dirty before it returns.
+func (e *Engine) Want(w report.Wanted) error {
+	if err := w.Check(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.told && reflect.DeepEqual(e.wanted, w) { // The agent says so after each change.
+		return nil
+	}
+	for _, o := range w.Offers {
+		if err := e.noteOffer(o); err != nil {
+			return err
+		}
+	}
+	for _, d := range w.Deletions {
+		if err := e.noteOperation(d); err != nil {
+			return err
+		}
+	}
+	e.told, e.wanted, e.offers = true, w, map[string]string{}
+	for _, o := range w.Offers {
+		e.offers[o.Volume] = o.ID
+	}
+	e.begin()
+	if err := e.notes.prune(e.operations, func(id string) bool { return e.isWanted(id) || e.active[id] != nil }); err != nil {
+		e.options.Log.Warn("notes of earlier deletions stay", "error", err)
+	}
+	e.change()
+	e.look() // What is offered no more can be looked at.
+	return nil
+}
+
+// noteOffer notes that somebody may write to the volume from now on. The lock is held.
+func (e *Engine) noteOffer(o report.Offer) error {
+	if note := e.volumes[o.Volume]; note != nil && note.Offer == o.ID {
+		return nil
+	}
+	note := &volumeNote{Offer: o.ID, Dirty: true}
+	if err := e.notes.write(volumesFolder, o.Volume, note); err != nil {
+		return err
+	}
+	e.volumes[o.Volume] = note
+	return nil
+}
+
+// noteOperation notes that a deletion is wanted. An id that is known means what it meant. The lock is held.
+func (e *Engine) noteOperation(d report.Deletable) error {
+	if note := e.operations[d.ID]; note != nil {
+		if note.Deletable != d {
+			return fmt.Errorf("the deletion %s is of volume %s by %q, and was of volume %s by %q: each deletion has an id of its own",
+				d.ID, d.Volume, d.Method, note.Volume, note.Method)
+		}
+		return nil
+	}
+	note := &operationNote{Deletable: d, Noted: time.Now()}
+	if v := e.volumes[d.Volume]; v != nil {
+		note.Offer = v.Offer
+	}
+	if err := e.notes.write(operationsFolder, d.ID, note); err != nil {
+		return err
+	}
+	e.operations[d.ID] = note
+	return nil
+}
+
+func (e *Engine) isWanted(id string) bool {
+	return slices.ContainsFunc(e.wanted.Deletions, func(d report.Deletable) bool { return d.ID == id })
+}
+
+// history is what is known of a volume. The lock is held.
+func (e *Engine) history(name string) discovery.History {
+	var h discovery.History
+	if note := e.volumes[name]; note != nil {
+		h.Dirty, h.Wiped = note.Dirty, note.Wiped
+	}
+	_, h.Taken = e.offers[name]
+	h.Taken = h.Taken || h.Dirty && !e.told // It may well be offered.
+	for _, o := range e.active {
+		h.Taken = h.Taken || o.note.Volume == name
+	}
+	return h
+}

@@ -1,0 +1,48 @@
+package method
+
+import "fmt"
+
+// Method says how the data of a volume are made unreadable.
+type Method string
+
+// The methods.
+const (
+	Discard    Method = "discard"    // the device drops all blocks; they must read as zeros
+	Zero       Method = "zero"       // every byte becomes zero
+	Shred      Method = "shred"      // every byte becomes random, then zero
+	Signatures Method = "signatures" // nothing tells of filesystems and partitions any more; data stay readable
+	None       Method = "none"       // nothing is changed
+)
+
+// Check refuses what is no method.
+func (m Method) Check() error {
+	switch m {
+	case Discard, Zero, Shred, Signatures, None:
+		return nil
+	}
+	return fmt.Errorf("the wipe method is %q: use discard, zero, shred, signatures or none", m)
+}
+
+// Passes is how many times each byte is written.
+func (m Method) Passes() int64 {
+	switch m {
+	case Shred:
+		return 2
+	case Discard, Zero:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Clean tells whether a device on which a probe found this kind of thing (filesystem.Found.Type) is what the method leaves.
+func (m Method) Clean(found string, unknownData string) bool {
+	switch m {
+	case None:
+		return true
+	case Signatures:
+		return found == "" || found == unknownData
+	default:
+		return found == ""
+	}
+}

@@ -1,0 +1,118 @@
+package disks
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/disks/method"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+	"github.com/stowage-csi/stowage/pkg/durable"
+)
+
+// volumeNote is what is remembered of a volume.
+type volumeNote struct {
+	Offer string        `json:"offer"` // the last one
+	Dirty bool          `json:"dirty"` // it was not wiped since
+	Wiped method.Method `json:"wiped,omitempty"`
+}
+
+// operationNote is what is remembered of a deletion.
+type operationNote struct {
+	report.Deletable
+	// Offer is that of the volume when the deletion began.
+	Offer     string    `json:"offer,omitempty"`
+	Position  int64     `json:"position,omitempty"` // of the wipe
+	SizeBytes int64     `json:"sizeBytes,omitempty"`
+	Complete  bool      `json:"complete,omitempty"`
+	Noted     time.Time `json:"noted"`
+}
+
+// remembered is how many complete operations are remembered. None of them runs again.
+const remembered = 4096
+
+// notes are files in two folders, one for each volume and each operation.
+type notes struct{ dir string }
+
+const (
+	volumesFolder    = "volumes"
+	operationsFolder = "operations"
+	suffix           = ".json"
+)
+
+func openNotes(dir string) (notes, error) {
+	for _, folder := range []string{volumesFolder, operationsFolder} {
+		if err := durable.MakeAll(filepath.Join(dir, folder), 0o700); err != nil {
+			return notes{}, fmt.Errorf("make the folder of notes: %w", err)
+		}
+	}
+	return notes{dir}, nil
+}
+
+func (n notes) write(folder, name string, note any) error {
+	text, err := json.Marshal(note)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(n.dir, folder, name+suffix)
+	if err := durable.Replace(path, path+".new", text); err != nil {
+		return fmt.Errorf("note %s of %s: %w", name, folder, err)
+	}
+	return nil
+}
+
+// readAll reads the notes of a folder by their names. What a crash left half written is no note.
+func readAll[N any](n notes, folder string) (map[string]*N, error) {
+	entries, err := os.ReadDir(filepath.Join(n.dir, folder))
+	if err != nil {
+		return nil, fmt.Errorf("read the notes: %w", err)
+	}
+	all := map[string]*N{}
+	for _, entry := range entries {
+		name, ok := strings.CutSuffix(entry.Name(), suffix)
+		if !ok {
+			continue
+		}
+		path := filepath.Join(n.dir, folder, entry.Name())
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read the notes: %w", err)
+		}
+		note := new(N)
+		if err := json.Unmarshal(text, note); err != nil {
+			return nil, fmt.Errorf("the note %s cannot be read: mend it, or remove it if the volume holds nothing of value: %w", path, err)
+		}
+		all[name] = note
+	}
+	return all, nil
+}
+
+// prune forgets operations that nobody wants: all that are not complete, and the oldest of those that are.
+func (n notes) prune(operations map[string]*operationNote, wanted func(id string) bool) error {
+	var complete []*operationNote
+	var errs []error
+	drop := func(o *operationNote) {
+		errs = append(errs, os.Remove(filepath.Join(n.dir, operationsFolder, o.ID+suffix)))
+		delete(operations, o.ID)
+	}
+	for _, o := range operations {
+		switch {
+		case wanted(o.ID):
+		case o.Complete:
+			complete = append(complete, o)
+		default:
+			drop(o)
+		}
+	}
+	slices.SortFunc(complete, func(a, b *operationNote) int { return cmp.Or(a.Noted.Compare(b.Noted), cmp.Compare(a.ID, b.ID)) })
+	for _, o := range complete[:max(0, len(complete)-remembered)] {
+		drop(o)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,231 @@
+package disks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/disks/discovery"
+	"github.com/stowage-csi/stowage/pkg/disks/method"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+	"github.com/stowage-csi/stowage/pkg/disks/wipe"
+	"github.com/stowage-csi/stowage/pkg/node/device"
+)
+
+// operation is a deletion under way.
+type operation struct {
+	note    *operationNote
+	cancel  context.CancelFunc
+	failure string // of the last attempt
+	begun   bool   // data were touched, or are about to be
+}
+
+// begin starts what is wanted and not complete, and stops what is wanted no more. The lock is held.
+func (e *Engine) begin() {
+	if e.life == nil || e.life.Err() != nil { // Run begins with what is wanted then, and nothing begins at its end.
+		return
+	}
+	for id, o := range e.active {
+		if !e.isWanted(id) {
+			o.cancel()
+		}
+	}
+	for _, d := range e.wanted.Deletions {
+		note := e.operations[d.ID]
+		if note.Complete || e.active[d.ID] != nil || e.wipes(d.Volume) {
+			continue
+		}
+		ctx, cancel := context.WithCancel(e.life)
+		o := &operation{note: note, cancel: cancel}
+		e.active[d.ID] = o
+		e.running.Go(func() { e.run(ctx, o) })
+	}
+}
+
+// wipes tells whether another deletion of the volume is still at work. The lock is held.
+func (e *Engine) wipes(volume string) bool {
+	for _, o := range e.active {
+		if o.note.Volume == volume {
+			return true
+		}
+	}
+	return false
+}
+
+// run tries a deletion until it is complete or wanted no more, later each time.
+func (e *Engine) run(ctx context.Context, o *operation) {
+	defer o.cancel()
+	for pause := e.options.FirstPause; ; pause = min(2*pause, e.options.LastPause) {
+		err := e.attempt(ctx, o)
+		if err == nil {
+			err = e.complete(o)
+		}
+		e.mu.Lock()
+		o.failure = ""
+		if err != nil && ctx.Err() == nil {
+			o.failure = err.Error()
+			e.options.Log.Warn("a volume was not wiped", "volume", o.note.Volume, "deletion", o.note.ID, "again", pause, "error", err)
+		}
+		over := err == nil || ctx.Err() != nil
+		if over {
+			delete(e.active, o.note.ID)
+			e.begin() // Another deletion of the volume may wait.
+		}
+		e.change()
+		e.mu.Unlock()
+		if over {
+			e.look()
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// complete notes that the volume is clean, then that the deletion is complete. A crash between has the volume wiped once more.
+func (e *Engine) complete(o *operation) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clean := &volumeNote{Offer: o.note.Offer, Wiped: o.note.Method}
+	if v := e.volumes[o.note.Volume]; v != nil && v.Offer != o.note.Offer {
+		return fmt.Errorf("volume %s was offered again as %s while it was wiped", o.note.Volume, v.Offer)
+	}
+	if err := e.notes.write(volumesFolder, o.note.Volume, clean); err != nil {
+		return err
+	}
+	e.volumes[o.note.Volume] = clean
+	done := *o.note
+	done.Complete = true
+	if err := e.notes.write(operationsFolder, done.ID, &done); err != nil {
+		return err
+	}
+	*o.note = done
+	e.options.Log.Info("a volume was wiped", "volume", done.Volume, "deletion", done.ID, "method", done.Method)
+	return nil
+}
+
+// attempt wipes the volume.
+func (e *Engine) attempt(ctx context.Context, o *operation) error {
+	v, err := e.locate(ctx, o.note.Volume)
+	if err != nil {
+		return err
+	}
+	if v.Mode == report.Filesystem {
+		return e.wipeTree(ctx, o, v)
+	}
+	return e.wipeDevice(ctx, o, v)
+}
+
+// locate finds the volume as it is now: what was found before may be another disk by now.
+func (e *Engine) locate(ctx context.Context, name string) (report.Volume, error) {
+	found, err := e.options.Config.Find(ctx, func(string) discovery.History { return discovery.History{Taken: true} })
+	if err != nil {
+		return report.Volume{}, err
+	}
+	i := slices.IndexFunc(found, func(v report.Volume) bool { return v.Name == name })
+	if i < 0 {
+		return report.Volume{}, fmt.Errorf("volume %s is not there: its disk was taken away, its filesystem is not mounted, or the configuration selects it no more", name)
+	}
+	if found[i].State == report.Unusable {
+		return report.Volume{}, fmt.Errorf("volume %s (%s) is not usable: %s", name, found[i].Device, found[i].Message)
+	}
+	return found[i], nil
+}
+
+// wipeDevice wipes a device that nobody uses, having proven on the open device that it is the volume.
+func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) error {
+	f, err := discovery.OpenAlone(ctx, v.Device, os.O_RDWR)
+	if err != nil {
+		return fmt.Errorf("volume %s (%s) cannot be wiped: %w", v.Name, v.Device, err)
+	}
+	defer func() { _ = f.Close() }() // What was written was synced.
+	size, err := device.SizeOf(f)
+	if err != nil {
+		return err
+	}
+	if err := prove(f, v); err != nil {
+		return err
+	}
+	if err := e.progress(o, size, o.note.Position); err != nil {
+		return err
+	}
+	d := wipe.Device{File: f, SizeBytes: size, Note: func(position int64) error { return e.progress(o, size, position) }}
+	err = d.Wipe(ctx, o.note.Method, o.note.Position)
+	if err != nil && ctx.Err() == nil { // Whatever is wrong, the next attempt begins at the beginning.
+		err = errors.Join(err, e.progress(o, size, 0))
+	}
+	return err
+}
+
+// prove checks that an open device is the volume.
+func prove(f *os.File, v report.Volume) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return fmt.Errorf("look at %s: %w", v.Device, err)
+	}
+	identity, err := discovery.IdentityOf(unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
+	if err != nil {
+		return err
+	}
+	if discovery.NameOf(identity) != v.Name {
+		return fmt.Errorf("%s is another disk than volume %s: it reports %s, the volume is %s", v.Device, v.Name, identity, v.Identity)
+	}
+	return nil
+}
+
+// wipeTree empties a filesystem that is mounted where the volume was found.
+func (e *Engine) wipeTree(ctx context.Context, o *operation, v report.Volume) error {
+	dir, err := discovery.OpenMount(ctx, v.Path, v.Identity)
+	if err != nil {
+		return fmt.Errorf("volume %s cannot be emptied: %w", v.Name, err)
+	}
+	defer func() { _ = dir.Close() }() // open for reading only
+	if err := e.progress(o, 0, 0); err != nil || o.note.Method == method.None {
+		return err
+	}
+	return wipe.Tree(ctx, dir)
+}
+
+// progress notes how far a wipe is. One of a device of another size begins at the beginning.
+func (e *Engine) progress(o *operation, size, position int64) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	note := *o.note
+	if note.SizeBytes != size {
+		position = 0
+	}
+	before := wipe.Percent(note.Method, note.Position, size)
+	note.SizeBytes, note.Position = size, position
+	if err := e.notes.write(operationsFolder, note.ID, &note); err != nil {
+		return err
+	}
+	*o.note = note
+	if !o.begun || o.failure != "" || wipe.Percent(note.Method, position, size) != before {
+		o.begun, o.failure = true, ""
+		e.change()
+	}
+	return nil
+}
+
+// deletion tells how a deletion goes. The lock is held.
+func (e *Engine) deletion(d report.Deletable) report.Deletion {
+	note, o := e.operations[d.ID], e.active[d.ID]
+	told := report.Deletion{ID: d.ID, Volume: d.Volume, State: report.Requested}
+	told.Progress = wipe.Percent(note.Method, note.Position, note.SizeBytes)
+	switch {
+	case note.Complete:
+		told.State, told.Progress = report.Complete, 100
+	case o != nil && o.failure != "":
+		told.State, told.Message = report.Failed, o.failure
+	case o != nil && o.begun:
+		told.State = report.InProgress
+	}
+	return told
+}

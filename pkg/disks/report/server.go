@@ -1,0 +1,57 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Keeper is who knows the disks.
+type Keeper interface {
+	// State returns the state as soon as its revision is another than after, or the context ends.
+	State(ctx context.Context, after string) State
+	// Want takes what is offered and wanted. When it returns without an error this outlives the process.
+	Want(Wanted) error
+}
+
+const (
+	statePath  = "/v1/state"
+	wantedPath = "/v1/wanted"
+
+	mostBytes = 1 << 20          // of a message to the server
+	longPoll  = 50 * time.Second // how long a question for a change waits
+	headers   = 10 * time.Second
+)
+
+// Serve answers at the listener until the context ends.
+func Serve(ctx context.Context, listener net.Listener, keeper Keeper) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+statePath, func(w http.ResponseWriter, r *http.Request) {
+		waiting, cancel := context.WithTimeout(r.Context(), longPoll)
+		defer cancel()
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(keeper.State(waiting, r.URL.Query().Get("after"))) // Who asked is gone then.
+	})
+	mux.HandleFunc("PUT "+wantedPath, func(w http.ResponseWriter, r *http.Request) {
+		var wanted Wanted
+		decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBytes))
+		decoder.DisallowUnknownFields()
+		if err := errors.Join(decoder.Decode(&wanted), wanted.Check()); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if err := keeper.Want(wanted); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: headers, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // The listener is closed; what was told is told again.
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

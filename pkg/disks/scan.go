@@ -1,0 +1,109 @@
+package disks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/disks/discovery"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+)
+
+// gather is how long events are gathered before a look: a disk with partitions is many events.
+const gather = 100 * time.Millisecond
+
+// scan looks for volumes when that is asked for, and now and then.
+func (e *Engine) scan(ctx context.Context) error {
+	tick := time.NewTicker(e.options.Rescan)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-e.scans:
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(gather):
+			}
+		}
+		e.scanOnce(ctx)
+	}
+}
+
+// scanOnce looks once. What was found before stays when looking fails as a whole.
+func (e *Engine) scanOnce(ctx context.Context) {
+	found, err := e.options.Config.Find(ctx, func(name string) discovery.History {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.history(name)
+	})
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		err = e.link(found)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	problem := ""
+	if len(found) > report.Most {
+		problem = fmt.Sprintf("the configuration selects %d volumes: the first %d are served", len(found), report.Most)
+		found = found[:report.Most]
+	}
+	if err != nil {
+		e.options.Log.Error("looking for disks failed", "error", err)
+		problem, found = err.Error(), e.found
+	}
+	if problem != e.problem || !reflect.DeepEqual(found, e.found) {
+		e.problem, e.found = problem, found
+		e.change()
+	}
+}
+
+// link keeps a link to each device under its volume's name, and removes those of devices that are gone.
+func (e *Engine) link(found []report.Volume) error {
+	keep, errs := map[string]bool{}, []error(nil)
+	for i := range found {
+		v := &found[i]
+		if v.Mode != report.Block {
+			continue
+		}
+		v.Path = filepath.Join(e.options.LinkDir, v.Name)
+		if v.State != report.Unusable {
+			keep[v.Name] = true
+			errs = append(errs, replaceLink(v.Path, v.Device))
+		}
+	}
+	entries, err := os.ReadDir(e.options.LinkDir)
+	errs = append(errs, err)
+	for _, entry := range entries {
+		if !keep[entry.Name()] && entry.Type()&os.ModeSymlink != 0 {
+			errs = append(errs, os.Remove(filepath.Join(e.options.LinkDir, entry.Name())))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("keep the links to devices: %w", err)
+	}
+	return nil
+}
+
+// replaceLink makes a link, or makes it lead elsewhere, in one step.
+func replaceLink(path, to string) error {
+	if now, err := os.Readlink(path); err == nil && now == to {
+		return nil
+	}
+	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(to, draft); err != nil {
+		return err
+	}
+	return os.Rename(draft, path)
+}

@@ -1,0 +1,191 @@
+package scrub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/disks/wipe"
+)
+
+const (
+	trash     = ".stowage-scrub"
+	lostFound = "lost+found" // mkfs made it, and e2fsck needs it
+)
+
+// directory empties the filesystem whose root is open, but for the lost+found that mkfs made.
+func directory(ctx context.Context, root *os.File) error {
+	kept, err := openLostFound(root)
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		defer kept.Close() //nolint:errcheck // It was only read.
+		if err := wipe.Tree(ctx, kept); err != nil {
+			return err
+		}
+	}
+	bin, err := openTrash(root)
+	if err != nil {
+		return err
+	}
+	defer bin.Close() //nolint:errcheck // It was only read.
+	if err := throw(root, bin, kept != nil); err != nil {
+		return err
+	}
+	if err := wipe.Tree(ctx, bin); err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(int(root.Fd()), trash, unix.AT_REMOVEDIR); err != nil {
+		return fmt.Errorf("removing the trash directory %s: %w", trash, err)
+	}
+	return finish(ctx, root, kept)
+}
+
+// finish removes what the root itself bears, and looks whether all is gone.
+func finish(ctx context.Context, root, kept *os.File) error {
+	if kept == nil {
+		if err := wipe.Tree(ctx, root); err != nil {
+			return err
+		}
+	} else if err := wipe.Attributes(root); err != nil {
+		return err
+	}
+	if err := unix.Syncfs(int(root.Fd())); err != nil {
+		return fmt.Errorf("writing the filesystem at %s: %w", root.Name(), err)
+	}
+	left, err := names(root, stays(kept != nil)...)
+	if err == nil && len(left) == 0 && kept != nil {
+		left, err = names(kept)
+	}
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("the volume holds %q after all was removed: somebody still writes to it; stop the writer first", left[0])
+	}
+	return err
+}
+
+// openLostFound opens the lost+found of the filesystem, if it is root's own directory. Anything else of that name is data.
+func openLostFound(root *os.File) (*os.File, error) {
+	dir, err := openInside(root, lostFound)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return nil, nil //nolint:nilnil // There is none to keep.
+	case err != nil:
+		return nil, fmt.Errorf("opening %s: %w", lostFound, err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &stat); err != nil {
+		_ = dir.Close()
+		return nil, fmt.Errorf("looking at %s: %w", lostFound, err)
+	}
+	if stat.Uid != 0 || stat.Gid != 0 || stat.Mode&0o7777 != 0o700 {
+		_ = dir.Close()
+		return nil, nil //nolint:nilnil // It is somebody's own.
+	}
+	return dir, nil
+}
+
+// openTrash makes the trash directory, or opens the one that an earlier scrub left.
+func openTrash(root *os.File) (*os.File, error) {
+	for range 2 {
+		err := unix.Mkdirat(int(root.Fd()), trash, 0o700)
+		if err != nil && !errors.Is(err, unix.EEXIST) {
+			return nil, fmt.Errorf("making the trash directory %s: %w", trash, err)
+		}
+		dir, err := openInside(root, trash)
+		if err == nil {
+			return dir, nil
+		}
+		if !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
+			return nil, fmt.Errorf("opening the trash directory %s: %w", trash, err)
+		}
+		if err := unix.Unlinkat(int(root.Fd()), trash, 0); err != nil { // A tenant's file or link of that name.
+			return nil, fmt.Errorf("removing %s, which is no directory: %w", trash, err)
+		}
+	}
+	return nil, fmt.Errorf("%s is made again and again: somebody still writes to the volume; stop the writer first", trash)
+}
+
+// openInside opens a directory of the same filesystem, through no link.
+func openInside(parent *os.File, name string) (*os.File, error) {
+	fd, err := unix.Openat2(int(parent.Fd()), name, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// throw renames all that is in the root into the trash, under numbers. Names there are free once more after each round: what an
+// earlier scrub left is skipped over.
+func throw(root, bin *os.File, keep bool) error {
+	number := 0
+	for range 1000 { // A writer that never stops must not hold the scrub for ever.
+		left, err := names(root, append(stays(keep), trash)...)
+		if err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		for _, name := range left {
+			if err := throwOne(root, bin, name, &number); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.New("new files come as fast as the old ones go: somebody still writes to the volume; stop the writer first")
+}
+
+func throwOne(root, bin *os.File, name string, number *int) error {
+	for {
+		*number++
+		target := fmt.Sprint(*number)
+		var stat unix.Stat_t
+		if err := unix.Fstatat(int(bin.Fd()), target, &stat, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+			continue // Of an earlier scrub. Only ours are here, so that looking first is no race; NFS has no RENAME_NOREPLACE.
+		}
+		err := unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("moving %q into the trash: %w", name, err)
+		}
+		return nil
+	}
+}
+
+func stays(keep bool) []string {
+	if keep {
+		return []string{lostFound}
+	}
+	return nil
+}
+
+// names reads names in a directory, some if there are any but the exceptions.
+func names(dir *os.File, except ...string) (left []string, err error) {
+	const batch = 4096
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	for len(left) == 0 { // A batch may hold nothing but what stays.
+		all, err := dir.Readdirnames(batch)
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range all {
+			if !slices.Contains(except, name) {
+				left = append(left, name)
+			}
+		}
+	}
+	return left, nil
+}

@@ -1,0 +1,194 @@
+package wipe_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/disks/method"
+	"github.com/stowage-csi/stowage/pkg/disks/wipe"
+	"github.com/stowage-csi/stowage/pkg/tree"
+	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+
+const (
+	size   = 160 << 20 // three steps
+	canary = "the canary of an earlier tenant"
+)
+
+// disk is a device with an ext4 and canaries at its beginning, in its middle and at its end.
+func disk(t *testing.T) (*os.File, string) {
+	t.Helper()
+	image := filepath.Join(t.TempDir(), "disk.img")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(image, size); err != nil {
+		t.Fatal(err)
+	}
+	node := testfs.Attach(t, image)
+	testfs.Format(t, "ext4", node)
+	f, err := os.OpenFile(node, os.O_RDWR|unix.O_EXCL, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	for _, offset := range []int64{512, size / 2, size - 4096} {
+		if _, err := f.WriteAt([]byte(canary), offset); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	return f, image
+}
+
+// content is what is on the disk below the device, where no cache of the device's can hide it.
+func content(t *testing.T, image string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func ignore(int64) error { return nil }
+
+func TestWipe(t *testing.T) {
+	for m, readable := range map[method.Method]int{method.Discard: 0, method.Zero: 0, method.Shred: 0, method.Signatures: 1, method.None: 3} {
+		t.Run(string(m), func(t *testing.T) {
+			f, image := disk(t)
+			var last int64
+			d := wipe.Device{File: f, SizeBytes: size, Note: func(position int64) error { last = position; return nil }}
+			if err := d.Wipe(t.Context(), m, 0); err != nil {
+				t.Fatal(err)
+			}
+			if last != wipe.Total(m, size) {
+				t.Errorf("the last position is %d, want %d", last, wipe.Total(m, size))
+			}
+			text := content(t, image)
+			if found := bytes.Count(text, []byte(canary)); found != readable {
+				t.Errorf("%d canaries can be read, want %d", found, readable)
+			}
+			if readable == 0 && len(bytes.Trim(text, "\x00")) > 0 {
+				t.Error("not every byte is zero")
+			}
+		})
+	}
+}
+
+// TestWipeGoesOn cuts each wipe short after each step and begins again at the position that was noted last.
+func TestWipeGoesOn(t *testing.T) {
+	for _, m := range []method.Method{method.Zero, method.Shred} {
+		t.Run(string(m), func(t *testing.T) {
+			f, image := disk(t)
+			killed, position, lives := errors.New("killed"), int64(0), 0
+			for ; lives < 20; lives++ {
+				d := wipe.Device{File: f, SizeBytes: size, Note: func(at int64) error { position = at; return killed }}
+				err := d.Wipe(t.Context(), m, position)
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, killed) {
+					t.Fatal(err)
+				}
+			}
+			if len(bytes.Trim(content(t, image), "\x00")) > 0 || lives != 3*int(wipe.Total(m, size)/size) {
+				t.Errorf("after %d lives not every byte is zero", lives)
+			}
+		})
+	}
+}
+
+// TestWipeEndsWithContext checks that a wipe stops at the next step.
+func TestWipeEndsWithContext(t *testing.T) {
+	f, _ := disk(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	d := wipe.Device{File: f, SizeBytes: size, Note: func(int64) error { cancel(); return nil }}
+	if err := d.Wipe(ctx, method.Zero, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("the wipe ends with %v", err)
+	}
+}
+
+// TestBrokenPromise checks that a wipe after which something is found is an error: here the position claims that all was done.
+func TestBrokenPromise(t *testing.T) {
+	f, _ := disk(t)
+	d := wipe.Device{File: f, SizeBytes: size, Note: ignore}
+	if err := d.Wipe(t.Context(), method.Zero, size); err == nil || !strings.Contains(err.Error(), "still holds ext4") {
+		t.Errorf("an ext4 that is still there: %v", err)
+	}
+	if err := d.Wipe(t.Context(), "rinse", 0); err == nil || !strings.Contains(err.Error(), `"rinse"`) {
+		t.Errorf("a method that is none: %v", err)
+	}
+}
+
+// TestTree empties a mount point with all that a tenant could leave, and touches nothing outside.
+func TestTree(t *testing.T) {
+	at := testfs.New(t, "ext4", 64)
+	outside := filepath.Join(t.TempDir(), "outside")
+	must(t, os.WriteFile(outside, []byte("mine"), 0o600))
+	deep := at
+	for range 200 {
+		deep = filepath.Join(deep, "d")
+	}
+	must(t, os.MkdirAll(deep, 0o700))
+	must(t, os.Symlink(outside, filepath.Join(at, "link")))
+	must(t, os.Symlink(filepath.Dir(outside), filepath.Join(at, "dirlink")))
+	must(t, os.WriteFile(filepath.Join(deep, "file"), []byte(canary), 0o400))
+	must(t, unix.Mknod(filepath.Join(at, "device"), unix.S_IFBLK|0o600, int(unix.Mkdev(254, 0))))
+	must(t, unix.Mkfifo(filepath.Join(at, "fifo"), 0o600))
+	must(t, unix.Setxattr(at, "user.canary", []byte(canary), 0))
+	for i := range 1000 {
+		must(t, os.WriteFile(filepath.Join(at, "f"+strings.Repeat("x", i%200)+string(rune('a'+i%26))), nil, 0o600))
+	}
+	dir, err := os.Open(at)
+	must(t, err)
+	defer dir.Close()
+	must(t, wipe.Tree(t.Context(), dir))
+	entries, err := os.ReadDir(at)
+	if err != nil || len(entries) > 0 {
+		t.Errorf("left: %v (%v)", entries, err)
+	}
+	if _, err := unix.Getxattr(at, "user.canary", nil); !errors.Is(err, unix.ENODATA) {
+		t.Errorf("the attribute: %v", err)
+	}
+	if text, err := os.ReadFile(outside); err != nil || string(text) != "mine" {
+		t.Errorf("the file outside: %q, %v", text, err)
+	}
+}
+
+// TestTreeStopsAtMounts checks that nothing of what is mounted inside is removed.
+func TestTreeStopsAtMounts(t *testing.T) {
+	at, other := testfs.New(t, "ext4", 64), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(other, "file"), []byte("mine"), 0o600))
+	inside := filepath.Join(at, "inside")
+	must(t, os.Mkdir(inside, 0o700))
+	testfs.Bind(t, other, inside)
+	dir, err := os.Open(at)
+	must(t, err)
+	defer dir.Close()
+	if err := wipe.Tree(t.Context(), dir); !errors.Is(err, tree.ErrMount) {
+		t.Errorf("with a mount inside: %v", err)
+	}
+	if text, err := os.ReadFile(filepath.Join(other, "file")); err != nil || string(text) != "mine" {
+		t.Errorf("the file of the mount: %q, %v", text, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
