@@ -1,4 +1,6 @@
-// Command stowage-manager runs the Kubernetes controllers of a driver beside it: today the manager of PersistentVolumeSets.
+// Command stowage-manager runs the Kubernetes controllers of a driver beside it: the manager of PersistentVolumeSets,
+// the binder of claims to their volumes, the recycler of released ones, the search for volumes and attachments that Kubernetes does not
+// know, and the failover of nodes whose machine is off.
 //
 // It is a program of its own so that the driver, which is root on every node, has neither a token nor a client of
 // Kubernetes. The two meet at the CSI socket.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // healthWait is how long a question for readiness waits for the cache: it answers before the kubelet gives up.
@@ -13,6 +14,11 @@ const healthWait = 500 * time.Millisecond
 
 // health answers the kubelet's probes at the address of the metrics. A manager that loses its lease ends by itself.
 type health struct{ cache cache.Cache }
+
+// beside serves the probes with the metrics, at an address; 0 serves neither.
+func (h *health) beside(address string) metrics.Options {
+	return metrics.Options{BindAddress: address, ExtraHandlers: h.handlers()}
+}
 
 // handlers are those of the probes.
 func (h *health) handlers() map[string]http.Handler {

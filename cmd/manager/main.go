@@ -40,6 +40,7 @@ csi-provisioner does. Of several managers of a driver one works at a time.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.bind(cmd)
+	cmd.AddCommand(masterCommand(), workerCommand(), recyclerCommand())
 	return cmd
 }
 
@@ -56,5 +57,15 @@ func (o *options) bind(cmd *cobra.Command) {
 	flags.DurationVar(&o.timeout, "timeout", time.Minute, "how long the driver may take for a request before it is made again")
 	flags.DurationVar(&o.surplus, "surplus-delay", 5*time.Minute, "how long more unbound volumes than a set's minimum are kept")
 	flags.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests a second the API server gets, on the average")
+	flags.Float32Var(&o.bindQPS, "bind-api-qps", 0,
+		"how many requests a second the binding of claims to volumes of sets may make; 0 leaves binding to Kubernetes")
+	flags.DurationVar(&o.orphans, "orphan-period", 0,
+		"how often the driver's volumes and attachments are compared with those that Kubernetes knows; 0 never compares them")
+	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a volume may have no PersistentVolume before it is reported")
+	flags.BoolVar(&o.detach, "detach-dangling", false,
+		"detach volumes that are attached to a node without a VolumeAttachment and that its kubelet does not report in use")
+	flags.BoolVar(&o.failover, "failover", false,
+		"put nodes out of service whose machine the provider says is stopped or terminated, so that their pods and volumes move")
+	flags.DurationVar(&o.lag, "failover-lag", time.Minute, "how old what the provider says of a machine may be, at most")
 	flags.IntVar(&o.burst, "kube-api-burst", 200, "how many requests the API server gets at once")
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -34,6 +35,7 @@ type Options struct {
 	Workers int           // how many requests the driver gets at a time
 	Timeout time.Duration // of each request to the driver
 	Surplus time.Duration // how long more unbound volumes than the minimum are kept
+	Metrics prometheus.Registerer
 }
 
 // Add adds the manager of PersistentVolumeSets to the controllers that m runs.
@@ -46,11 +48,15 @@ func Add(m ctrl.Manager, o Options) error {
 		}
 	}
 	sets, remove := newParts(m.GetClient(), m.GetAPIReader(), o, changed)
+	if err := sets.metrics.register(o.Metrics); err != nil {
+		return err
+	}
 	if err := m.Add(sets.filler); err != nil {
 		return err
 	}
 	err := ctrl.NewControllerManagedBy(m).Named("volumeset").For(&v1alpha1.PersistentVolumeSet{}).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(sets.setsOf)).
+		Watches(&corev1.PersistentVolume{}, sets.metrics.bound(o.Driver.Driver(), sets.setsOfClassNamed)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(sets.setsOfClass)).
 		WatchesRawSource(source.TypedChannel(changes, handler.TypedFuncs[string, reconcile.Request]{GenericFunc: enqueue})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: looks}).
@@ -74,7 +80,7 @@ func newParts(c client.Client, live client.Reader, o Options, changed func(set s
 	})
 	sets := &reconciler{
 		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, now: time.Now, name: newName,
-		surplus: map[string]bearing{},
+		surplus: map[string]bearing{}, metrics: newMetrics(o.Driver.Driver()),
 	}
 	return sets, &remover{client: c, live: live, driver: o.Driver, timeout: o.Timeout}
 }
@@ -88,9 +94,11 @@ func (r *reconciler) setsOf(ctx context.Context, volume client.Object) []reconci
 
 // setsOfClass returns the sets whose volumes are of a StorageClass.
 func (r *reconciler) setsOfClass(ctx context.Context, class client.Object) []reconcile.Request {
-	return r.setsThat(ctx, func(set *v1alpha1.PersistentVolumeSet) bool {
-		return set.Spec.Template.Spec.StorageClassName == class.GetName()
-	})
+	return r.setsOfClassNamed(ctx, class.GetName())
+}
+
+func (r *reconciler) setsOfClassNamed(ctx context.Context, class string) []reconcile.Request {
+	return r.setsThat(ctx, func(set *v1alpha1.PersistentVolumeSet) bool { return set.Spec.Template.Spec.StorageClassName == class })
 }
 
 func (r *reconciler) setsThat(ctx context.Context, are func(*v1alpha1.PersistentVolumeSet) bool) (requests []reconcile.Request) {

@@ -72,6 +72,7 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 		v.Status.Phase = corev1.VolumeAvailable
 	case v.Spec.ClaimRef != nil && v.Status.Phase == corev1.VolumeAvailable:
 		v.Status.Phase = corev1.VolumeBound
+	case w.recycles && isRetained(v) && v.DeletionTimestamp == nil && v.Spec.CSI != nil && w.recycle(v):
 	case v.Status.Phase == corev1.VolumeReleased && v.DeletionTimestamp == nil && !isRetained(v):
 		if v.Spec.CSI != nil {
 			w.driver.delete(v.Spec.CSI.VolumeHandle)
@@ -84,6 +85,24 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 	}
 	w.note("%s is %s", v.Name, v.Status.Phase)
 	w.api.put(v)
+	return true
+}
+
+// recycle does what the recycler does next with a volume, and Kubernetes for it: a released volume is bound to a claim of the scrub pod,
+// then released again, and then nobody's.
+func (w *world) recycle(v *corev1.PersistentVolume) bool {
+	const scrub = "scrub"
+	ref := v.Spec.ClaimRef
+	switch isScrubs := ref != nil && ref.Name == scrub; {
+	case v.Status.Phase == corev1.VolumeReleased && isScrubs:
+		v.Spec.ClaimRef, v.Status.Phase = nil, corev1.VolumeAvailable
+	case v.Status.Phase == corev1.VolumeReleased:
+		v.Spec.ClaimRef, v.Status.Phase = &corev1.ObjectReference{Name: scrub, UID: types.UID("scrub of " + v.Name)}, corev1.VolumeBound
+	case v.Status.Phase == corev1.VolumeBound && isScrubs:
+		v.Status.Phase = corev1.VolumeReleased
+	default:
+		return false
+	}
 	return true
 }
 

@@ -30,6 +30,7 @@ type reconciler struct {
 	patient time.Duration // how long a surplus of unbound volumes is borne
 	now     func() time.Time
 	name    func() string // of a new slot
+	metrics *metrics
 
 	mu      sync.Mutex
 	surplus map[string]bearing // of sets that have one
@@ -58,6 +59,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsNotFound(err) {
 		r.bear(request.Name, false, 0)
 		r.filler.forget(request.Name)
+		r.metrics.forget(request.Name)
 	}
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -187,6 +189,7 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	r.noteSurplus(o.set)
 	s.RelabelledReplicas = int32(o.strays) //nolint:gosec // So many objects there are never.
 	write(o.set, o.census, judge(o.set, o.census, o.problem))
+	r.metrics.count(o.set)
 	if equality.Semantic.DeepEqual(before, s) {
 		return nil
 	}

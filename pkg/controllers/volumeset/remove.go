@@ -91,6 +91,15 @@ func isHandedOver(v *corev1.PersistentVolume) bool {
 		(v.Status.Phase == corev1.VolumeBound || v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed)
 }
 
+// Regain puts a PersistentVolume that a claim gives back unused under the care of the set that made it, as it was before it was bound.
+// csi-provisioner, which put its finalizer on it meanwhile, ends released ones only.
+func Regain(v *corev1.PersistentVolume) {
+	if v.Annotations[v1alpha1.VolumeSetAnnotation] != "" && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		controllerutil.RemoveFinalizer(v, provisionerFinalizer)
+		controllerutil.AddFinalizer(v, v1alpha1.VolumeSetFinalizer)
+	}
+}
+
 // ending is what becomes of the volume of a PersistentVolume that is being deleted or handed over.
 type ending int
 

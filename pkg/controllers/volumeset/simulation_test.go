@@ -67,6 +67,7 @@ func newWorld(seed uint64) *world {
 	set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = minimum, minimum+w.Int32N(4)
 	if w.IntN(4) == 0 {
 		set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		w.recycles = w.IntN(2) == 0
 	}
 	_ = w.api.create(fast(), false)
 	_ = w.api.create(set, false)

@@ -27,6 +27,7 @@ type world struct {
 	calm     bool   // nothing happens any more, and nothing fails
 	mild     bool   // the driver and the API server do not fail, and one manager leads
 	zones    bool   // the driver has a topology of two zones
+	recycles bool   // released volumes of the policy Retain are scrubbed and given back
 	text     string // of an annotation of the template
 	steps    int
 	owner    map[string]string // of slots

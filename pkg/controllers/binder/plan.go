@@ -1,0 +1,131 @@
+package binder
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storage "k8s.io/component-helpers/storage/volume"
+)
+
+// preResize is on a PersistentVolume that was grown and whose filesystem was not: the claim's status
+// is then not the volume's size.
+const preResize = "volume.alpha.kubernetes.io/pre-resize-capacity"
+
+// view is all that a decision about one claim is based on.
+type view struct {
+	driver string
+	claim  *corev1.PersistentVolumeClaim
+	class  *storagev1.StorageClass // nil if there is none
+	pooled bool                    // a PersistentVolumeSet fills the class
+	named  []*corev1.PersistentVolume
+	others []*corev1.PersistentVolume // volumes of the class that name no claim
+	nodes  []map[string]string        // the labels of each node
+}
+
+// actions bring a claim closer to being bound. At most one of begin and finish is set.
+type actions struct {
+	begin  *corev1.PersistentVolume // write the claim into this volume, and finish
+	finish *corev1.PersistentVolume // write what is missing of this volume's binding
+	free   []*corev1.PersistentVolume
+}
+
+// plan decides what to do about a claim.
+func plan(v view) actions {
+	switch {
+	case v.class == nil || v.class.Provisioner != v.driver || !v.pooled:
+		return actions{}
+	case v.claim.Spec.VolumeName != "":
+		return actions{free: v.stray(), finish: v.unfinished()}
+	case v.claim.DeletionTimestamp != nil || v.claim.Status.Phase == corev1.ClaimLost:
+		return actions{}
+	}
+	if len(v.named) > 0 {
+		return actions{finish: v.chosen()}
+	}
+	if v.mayBegin() {
+		return actions{begin: match(v)}
+	}
+	return actions{}
+}
+
+// mayBegin reports whether the claim may be given a volume that nobody has chosen for it.
+func (v view) mayBegin() bool {
+	_, isProvisioned := v.claim.Annotations[storage.AnnStorageProvisioner] // Its volume is being made.
+	return !isProvisioned && !v.waits() && !v.hasSource()
+}
+
+// hasSource reports whether the claim asks for contents. Kubernetes' matching ignores that, and gives it an empty volume.
+func (v view) hasSource() bool {
+	return v.claim.Spec.DataSource != nil || v.claim.Spec.DataSourceRef != nil
+}
+
+// waits reports whether the scheduler chooses the class's volumes.
+func (v view) waits() bool {
+	return v.class.VolumeBindingMode != nil && *v.class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// chosen is the volume that names the claim, if its binding can be finished. That of a claim with a data source is not helped on. One that names the claim
+// without its UID was reserved by a person: Kubernetes prefers it to all others, and binds it.
+func (v view) chosen() *corev1.PersistentVolume {
+	if v.hasSource() {
+		return nil
+	}
+	for _, one := range v.named {
+		if one.Spec.ClaimRef.UID == "" {
+			return nil
+		}
+	}
+	for _, one := range v.named {
+		if v.owns(one) && v.isOurs(one) && wasSeen(one) && compatible(v.claim, one) {
+			return one
+		}
+	}
+	return nil
+}
+
+// unfinished is the claim's volume, if only the claim's status is missing. A volumeName that a person
+// wrote is Kubernetes' business.
+func (v view) unfinished() *corev1.PersistentVolume {
+	isComplete := metav1.HasAnnotation(v.claim.ObjectMeta, storage.AnnBindCompleted)
+	if !isComplete || v.claim.Status.Phase != corev1.ClaimPending || v.claim.DeletionTimestamp != nil {
+		return nil
+	}
+	for _, one := range v.named {
+		if one.Name == v.claim.Spec.VolumeName && v.owns(one) && v.isOurs(one) && wasSeen(one) {
+			return one
+		}
+	}
+	return nil
+}
+
+// stray are the volumes that name the claim, which is bound to another. It never used them: its
+// volumeName cannot change.
+func (v view) stray() (all []*corev1.PersistentVolume) {
+	for _, one := range v.named {
+		isStray := one.Name != v.claim.Spec.VolumeName && v.owns(one) && v.isOurs(one)
+		if isStray && metav1.HasAnnotation(one.ObjectMeta, storage.AnnBoundByController) && !isOver(one) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// owns reports whether a volume names this very claim, and not an earlier one of its name.
+func (v view) owns(one *corev1.PersistentVolume) bool {
+	return one.Spec.ClaimRef != nil && one.Spec.ClaimRef.UID == v.claim.UID
+}
+
+func (v view) isOurs(one *corev1.PersistentVolume) bool {
+	return one.Spec.CSI != nil && one.Spec.CSI.Driver == v.driver && one.DeletionTimestamp == nil
+}
+
+// wasSeen reports whether Kubernetes' controller knows the volume: it alone writes Available, and
+// Bound is written after that.
+func wasSeen(one *corev1.PersistentVolume) bool {
+	return one.Status.Phase == corev1.VolumeAvailable || one.Status.Phase == corev1.VolumeBound
+}
+
+// isOver reports whether Kubernetes has taken the volume out of use: its deletion may have begun.
+func isOver(one *corev1.PersistentVolume) bool {
+	return one.Status.Phase == corev1.VolumeReleased || one.Status.Phase == corev1.VolumeFailed || one.DeletionTimestamp != nil
+}

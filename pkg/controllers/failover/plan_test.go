@@ -1,0 +1,120 @@
+package failover
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/machines"
+)
+
+func usual() timing { return timing{quiet: 15 * time.Second, lag: time.Minute} }
+
+func TestPlan(t *testing.T) {
+	begin := time.Now()
+	machine := identity{query: machines.Query{Node: "i-1"}}
+	for name, c := range map[string]struct {
+		sight  sight
+		record record
+		after  time.Duration // since the last sign of life
+		want   act
+	}{
+		"works":                          {sight{ready: true}, record{}, 10 * time.Second, rest},
+		"works, and its machine is new":  {sight{ready: true, identity: machine}, record{query: machine.query, born: begin.Add(-time.Hour)}, 0, learn},
+		"works, but it has just started": {sight{ready: true, identity: machine}, record{query: machine.query, born: begin}, 0, rest},
+		"works, and its machine is known": {
+			sight{ready: true, identity: machine}, record{query: machine.query, born: begin.Add(-time.Hour), known: begin}, 0, rest,
+		},
+		"silent, before Kubernetes says so":         {sight{ready: true}, record{}, 15 * time.Second, ask},
+		"not Ready, and alive":                      {sight{}, record{}, 0, ask},
+		"silent, and being deleted":                 {sight{going: true}, record{}, time.Hour, rest},
+		"out of service":                            {sight{mark: ours}, record{renewed: true}, time.Hour, hold},
+		"out of service, and Ready of long ago":     {sight{mark: ours, ready: true}, record{renewed: true}, time.Hour, hold},
+		"out of service, and seen for a moment":     {sight{mark: ours, ready: true}, record{}, 0, hold},
+		"out of service, alive and not Ready":       {sight{mark: ours}, record{renewed: true}, 0, hold},
+		"out of service, back, with a volume":       {sight{mark: ours, ready: true, inUse: 1}, record{renewed: true}, 0, hold},
+		"out of service, back and clean":            {sight{mark: ours, ready: true}, record{renewed: true}, 0, release},
+		"out of service by a person":                {sight{mark: theirs}, record{renewed: true}, time.Hour, rest},
+		"out of service by a person, and it's back": {sight{mark: theirs, ready: true}, record{renewed: true}, 0, rest},
+	} {
+		c.record.life = begin
+		if have := plan(c.sight, &c.record, begin.Add(c.after), usual()); have != c.want {
+			t.Errorf("%s: %s, want %s", name, have, c.want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	begin := time.Now()
+	first, second := begin.Add(-24*time.Hour), begin.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		answer machines.Machine
+		record record
+		after  time.Duration // since the last sign of life
+		want   verdict
+	}{
+		"runs":                {machines.Machine{State: machines.Running, Began: first}, record{}, time.Hour, running},
+		"is being stopped":    {machines.Machine{State: machines.Stopping, Began: first}, record{}, time.Hour, stopping},
+		"says nothing":        {machines.Machine{}, record{}, time.Hour, unknown},
+		"says a new word":     {machines.Machine{State: "hibernated", Began: first}, record{}, time.Hour, unknown},
+		"off for long":        {machines.Machine{State: machines.Stopped, Began: first}, record{}, time.Minute, proven},
+		"terminated":          {machines.Machine{State: machines.Terminated, Began: first}, record{}, time.Minute, proven},
+		"off, and it lives":   {machines.Machine{State: machines.Stopped, Began: first}, record{known: first}, time.Second, alive},
+		"perhaps an old word": {machines.Machine{State: machines.Stopped, Began: first}, record{}, 59 * time.Second, premature},
+		"off since it was seen to run": {
+			machines.Machine{State: machines.Stopped, Began: first}, record{known: first}, 15 * time.Second, proven,
+		},
+		"off since a later start": {machines.Machine{State: machines.Stopped, Began: second}, record{known: first}, 15 * time.Second, proven},
+		"off before the start that was seen": {
+			machines.Machine{State: machines.Stopped, Began: first}, record{known: second}, 15 * time.Second, premature,
+		},
+		"off in an answer from before another": {
+			machines.Machine{State: machines.Stopped, Began: first},
+			record{newest: machines.Machine{State: machines.Running, Began: second}}, time.Hour, outdated,
+		},
+		"off in an answer from before it was terminated": {
+			machines.Machine{State: machines.Stopped, Began: first},
+			record{newest: machines.Machine{State: machines.Terminated, Began: first}}, time.Hour, outdated,
+		},
+		"runs in an answer from before it was off": {
+			machines.Machine{State: machines.Running, Began: first},
+			record{newest: machines.Machine{State: machines.Stopped, Began: first}}, time.Hour, outdated,
+		},
+	} {
+		c.record.life = begin
+		if have := judge(c.answer, begin.Add(c.after), &c.record, usual()); have != c.want {
+			t.Errorf("%s: %s, want %s", name, have, c.want)
+		}
+	}
+}
+
+// What is remembered of a machine is forgotten with whatever may have ended it.
+func TestForgets(t *testing.T) {
+	begin := time.Now()
+	seen := sight{uid: "1", boot: "a", system: "x", renewal: "1", identity: identity{query: machines.Query{Node: "i-1"}}}
+	for name, c := range map[string]struct {
+		change func(*sight)
+		after  time.Duration
+		keeps  bool
+	}{
+		"nothing":               {func(s *sight) { s.renewal = "2" }, 10 * time.Second, true},
+		"another start":         {func(s *sight) { s.boot, s.renewal = "b", "2" }, 10 * time.Second, false},
+		"a return from silence": {func(s *sight) { s.renewal = "2" }, time.Minute, false},
+		"another Node object":   {func(s *sight) { s.uid = "2" }, 10 * time.Second, false},
+		"another machine":       {func(s *sight) { s.query.Node = "i-2" }, 10 * time.Second, false},
+		"no registration":       {func(s *sight) { s.identity = identity{doubt: "not registered"} }, 10 * time.Second, true},
+	} {
+		r := &record{}
+		r.see(seen, begin, usual())
+		r.life = begin.Add(time.Hour)
+		r.note(machines.Machine{State: machines.Running, Began: begin}, begin.Add(time.Hour), usual())
+		if r.known.IsZero() {
+			t.Fatal("the machine was seen to run, and is not known")
+		}
+		s := seen
+		c.change(&s)
+		r.see(s, begin.Add(time.Hour+c.after), usual())
+		if r.known.IsZero() == c.keeps {
+			t.Errorf("%s: it is known: %t, want %t", name, !r.known.IsZero(), c.keeps)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package failover
+
+import (
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/machines"
+)
+
+// record is what a manager remembers of a node. All instants are of the process' own clock.
+type record struct {
+	uid, boot, system string
+	query             machines.Query // the last one that named a machine: a driver that stops takes its registration with it
+	former            machines.Query // the one of the machine that was the node before another took its place
+
+	renewal string    // of the Lease, when it was seen last
+	life    time.Time // when the last sign of life was seen, or the node for the first time
+	renewed bool      // whether this process has seen a sign of life
+	born    time.Time // when the node was seen to have started, or to be back
+
+	known  time.Time        // when the machine began that was seen to run once that could be no old answer; zero if it was not
+	newest machines.Machine // the newest answer
+	asked  time.Time        // when the last question was asked
+
+	told   verdict // what was said last about the node
+	toldAt time.Time
+}
+
+// see notes what is seen of a node. An object with another UID is another node.
+func (r *record) see(s sight, now time.Time, t timing) {
+	if r.uid != s.uid {
+		*r = record{uid: s.uid, boot: s.boot, system: s.system, renewal: s.renewal, life: now, born: now}
+	}
+	back := s.renewal != r.renewal && r.silent(now, t.quiet)
+	if s.system != r.system {
+		r.system, r.former = s.system, r.query
+	}
+	if s.boot != r.boot || back {
+		r.boot, r.born, r.known = s.boot, now, time.Time{}
+	}
+	if s.renewal != r.renewal {
+		r.renewal, r.life, r.renewed = s.renewal, now, true
+	}
+	if s.doubt == "" && r.query != s.query {
+		r.query, r.known, r.newest = s.query, time.Time{}, machines.Machine{}
+	}
+}
+
+// note notes an answer that was asked for at an instant.
+func (r *record) note(m machines.Machine, asked time.Time, t timing) {
+	if m.State == "" || older(m, r.newest) {
+		return
+	}
+	r.newest = m
+	if m.State == machines.Running && asked.Sub(r.born) >= t.lag && !r.silent(asked, t.quiet) {
+		r.known = m.Began
+	}
+}
+
+// silent reports whether the node gave no sign of life for a while.
+func (r *record) silent(now time.Time, quiet time.Duration) bool { return now.Sub(r.life) >= quiet }
+
+// lively reports whether this process has just seen a sign of life. A node that it sees for the first time may be dead.
+func (r *record) lively(now time.Time, quiet time.Duration) bool {
+	return r.renewed && !r.silent(now, quiet)
+}
+
+// ignorant reports whether it is time to learn when the machine of a node that works began.
+func (r *record) ignorant(now time.Time, lag time.Duration) bool {
+	return r.query.Node != "" && r.known.IsZero() && now.Sub(r.born) >= lag
+}
+
+// due reports whether it is time to ask again: soon at first, and then every now and then while nothing changes.
+func (r *record) due(now time.Time, what act) bool {
+	wait := askAgain
+	if what == learn || now.Sub(r.life) > time.Minute {
+		wait = askLater
+	}
+	return now.Sub(r.asked) >= wait
+}
+
+const (
+	askAgain = 2 * time.Second
+	askLater = 10 * time.Second
+)

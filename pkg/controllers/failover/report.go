@@ -1,0 +1,123 @@
+package failover
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+type metrics struct {
+	nodes                      *prometheus.GaugeVec
+	fenced, released, failures prometheus.Counter
+}
+
+func newMetrics(driver string) *metrics {
+	labels := prometheus.Labels{"driver": driver}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, ConstLabels: labels, Help: help})
+	}
+	return &metrics{
+		nodes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "stowage_failover_nodes", ConstLabels: labels,
+			Help: "Nodes that work, that are silent and not proven to be off (doubtful), and that are out of service by this driver's or by another's taint.",
+		}, []string{"node_state"}),
+		fenced:   counter("stowage_failover_fenced_total", "Nodes that were put out of service because their machine was proven to be off."),
+		released: counter("stowage_failover_released_total", "Nodes that were put into service again."),
+		failures: counter("stowage_failover_failures_total", "Looks and writes of failover that failed."),
+	}
+}
+
+func (m *metrics) register(registry prometheus.Registerer) error {
+	return errors.Join(registry.Register(m.nodes), registry.Register(m.fenced), registry.Register(m.released), registry.Register(m.failures))
+}
+
+// states are the values of the label of stowage_failover_nodes.
+func states() []string { return []string{"working", "doubtful", "out_of_service", "by_others"} }
+
+func state(s sight, todo act) string {
+	switch {
+	case s.mark == theirs:
+		return "by_others"
+	case s.mark == ours:
+		return "out_of_service"
+	case todo == ask:
+		return "doubtful"
+	}
+	return "working"
+}
+
+func (m *metrics) count(nodes map[string]int) {
+	for _, s := range states() {
+		m.nodes.WithLabelValues(s).Set(float64(nodes[s]))
+	}
+}
+
+// seldom is the least time between two events about a node that is not proven to be off.
+const seldom = 30 * time.Second
+
+// tell says why a node in trouble is left as it is: once for each reason that follows another, and not too often.
+func (w *watcher) tell(s sight, r *record, why verdict, says string) {
+	now := w.now()
+	idle := why == unidentified && s.inUse == 0 // Nothing is attached that failover would free.
+	if r.told == why || now.Sub(r.toldAt) < seldom || idle {
+		return
+	}
+	r.told, r.toldAt = why, now
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name, UID: types.UID(s.uid)}}
+	if why == inUse {
+		w.announce(node, corev1.EventTypeWarning, "StillOutOfService", "the node works again and stays out of service while it reports volumes in use: %s", says)
+		return
+	}
+	w.announce(node, corev1.EventTypeWarning, "NotProvenOff", "the node is silent or not Ready, and its volumes stay attached: %s", explain(why, says))
+}
+
+// remark tells of a node that cannot be put into service again, and forgets what was told of one that works.
+func (w *watcher) remark(s sight, r *record, todo act, now time.Time) {
+	switch {
+	case todo == rest:
+		r.told = ""
+	case todo == hold && s.ready && r.lively(now, w.quiet) && now.Sub(r.born) >= seldom:
+		w.tell(s, r, inUse, fmt.Sprintf("%d, the first is %s", s.inUse, s.first))
+	}
+}
+
+func explain(why verdict, says string) string {
+	switch why {
+	case running:
+		return "its machine runs and may write to them. " + says
+	case stopping:
+		return "its machine is being stopped and may still write to them. " + says
+	case outdated:
+		return "the provider's answer is older than one before it. " + says
+	case premature:
+		return "the provider's answer may be older than the node's last sign of life. " + says
+	case alive:
+		return "the node gives signs of life. " + says
+	case unidentified:
+		return "it is not known which machine the node is: " + says
+	case proven, unknown, inUse:
+	}
+	return fmt.Sprintf("what its machine does is not known: %s", says)
+}
+
+// mostNote is how long the text of an event may be, a little less than the API server takes.
+const mostNote = 1000
+
+// announce writes a decision to the log and as an event of the node.
+func (w *watcher) announce(node *corev1.Node, kind, reason, format string, evidence string) {
+	sentence := fmt.Sprintf(format, evidence)
+	sentence = strings.ToValidUTF8(sentence[:min(len(sentence), mostNote)], "")
+	if kind == corev1.EventTypeWarning {
+		w.Log.Warn(sentence, "node", node.Name)
+	} else {
+		w.Log.Info(sentence, "node", node.Name)
+	}
+	node = &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID}}
+	w.events.Eventf(node, nil, kind, reason, "Failover", "%s", sentence)
+}

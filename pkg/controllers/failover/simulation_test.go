@@ -1,0 +1,500 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/machines"
+)
+
+// host is a machine with a node, as it is in truth.
+type host struct {
+	name    string
+	past    []moment // what the provider could say, oldest first
+	up      bool     // the operating system runs, and the kubelet
+	boots   time.Time
+	cut     bool            // off from the API server
+	boot    int             // how often it has started
+	renewed time.Time       // its Lease
+	mounted map[string]bool // volumes that it writes to
+	deleted bool            // its Node object
+}
+
+// moment is a state of the machine from an instant on.
+type moment struct {
+	at      time.Time
+	machine machines.Machine
+}
+
+func (h *host) machine() machines.Machine { return h.past[len(h.past)-1].machine }
+
+// then is what was true at an instant.
+func (h *host) then(at time.Time) machines.Machine {
+	m := h.past[0].machine
+	for _, one := range h.past {
+		if !one.at.After(at) {
+			m = one.machine
+		}
+	}
+	return m
+}
+
+// disk is a volume that one machine may have at a time, with the pod that uses it.
+type disk struct {
+	name     string
+	attached string // to which machine, at the provider
+	pod      string // on which node the pod is; empty while it waits
+	leaving  bool   // the pod is being deleted
+}
+
+// story is a cluster with a provider, Kubernetes' controllers, and two managers that both believe to lead.
+type story struct {
+	*testing.T
+	*rand.Rand
+	api      client.WithWatch
+	clock    time.Time
+	hosts    []*host
+	disks    []*disk
+	managers [2]*watcher
+	caches   [2]*lateCache
+	fading   bool // answers are late, and go back in time
+	quietNow bool // no faults any more
+	depth    int  // of what happens while something happens
+	counts   map[string]int
+}
+
+// storyLag is how old what the provider says may be.
+const storyLag = 20 * time.Second
+
+// lateCache is what a manager sees: what was there at an earlier time.
+type lateCache struct {
+	client.Client
+	nodes         corev1.NodeList
+	registrations storagev1.CSINodeList
+	leases        coordinationv1.LeaseList
+}
+
+func (l *lateCache) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch list := list.(type) {
+	case *corev1.NodeList:
+		l.nodes.DeepCopyInto(list)
+	case *storagev1.CSINodeList:
+		l.registrations.DeepCopyInto(list)
+	case *coordinationv1.LeaseList:
+		l.leases.DeepCopyInto(list)
+	}
+	return nil
+}
+
+func (l *lateCache) catchUp(ctx context.Context, api client.Client) error {
+	return errors.Join(api.List(ctx, &l.nodes), api.List(ctx, &l.registrations), api.List(ctx, &l.leases))
+}
+
+func newStory(t *testing.T, seed uint64, fading bool) *story {
+	t.Helper()
+	s := &story{T: t, Rand: rand.New(rand.NewPCG(seed, 7)), clock: time.Unix(1e6, 0), fading: fading, counts: map[string]int{}}
+	s.api = newAPI(t)
+	for _, name := range []string{"one", "two", "three"} {
+		h := &host{name: name, mounted: map[string]bool{}}
+		s.hosts = append(s.hosts, h)
+		s.switchTo(h, machines.Running, true)
+		h.up = true
+		s.join(h)
+	}
+	for i := range 4 {
+		s.disks = append(s.disks, &disk{name: fmt.Sprint("disk-", i)})
+	}
+	for i := range s.managers {
+		s.caches[i] = &lateCache{Client: interceptor.NewClient(s.api, interceptor.Funcs{Patch: s.patch})}
+		s.must(s.caches[i].catchUp(t.Context(), s.api))
+		s.lead(i)
+	}
+	return s
+}
+
+func (s *story) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// lead starts a manager that remembers nothing.
+func (s *story) lead(i int) {
+	o := Options{Driver: s, Log: slog.New(slog.DiscardHandler), Lag: storyLag}
+	s.managers[i] = newWatcher(o, s.caches[i], s.api, events.NewFakeRecorder(100_000))
+	s.managers[i].now, s.managers[i].atOnce = func() time.Time { return s.clock }, 1
+}
+
+func (s *story) switchTo(h *host, state machines.State, anew bool) {
+	m := machines.Machine{State: state, Began: s.clock}
+	if !anew {
+		m.Began = h.machine().Began
+	}
+	h.past = append(h.past, moment{s.clock, m})
+}
+
+// Driver and Machine are the provider's.
+func (s *story) Driver() string { return driverName }
+
+func (s *story) Machine(_ context.Context, q machines.Query) (machines.Machine, error) {
+	s.meanwhile()
+	h := s.host(q.Node[len("i-"):])
+	switch at := s.clock; {
+	case !s.quietNow && s.IntN(10) == 0:
+		return machines.Machine{}, errors.New("the provider does not answer")
+	case !s.quietNow && s.IntN(20) == 0:
+		return machines.Machine{State: "impaired"}, nil
+	case s.fading:
+		return h.then(at.Add(-time.Duration(s.Int64N(int64(storyLag))))), nil
+	default:
+		return h.then(at), nil
+	}
+}
+
+func (s *story) host(name string) *host {
+	return s.hosts[slices.IndexFunc(s.hosts, func(h *host) bool { return h.name == name })]
+}
+
+// patch is the write of a manager, with a pause before it, and the judgement over it.
+func (s *story) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+	s.meanwhile()
+	if !s.quietNow && s.IntN(8) == 0 {
+		return errors.New("the connection broke before the write")
+	}
+	before := s.tainted(o.GetName())
+	if err := c.Patch(ctx, o, p, options...); err != nil {
+		s.counts["writes refused"]++
+		return err
+	}
+	if after := s.tainted(o.GetName()); after && !before {
+		s.counts["put out of service"]++
+		s.judge(s.host(o.GetName()))
+	} else if before && !after {
+		s.counts["put into service"]++
+	}
+	if !s.quietNow && s.IntN(8) == 0 {
+		return errors.New("the connection broke after the write")
+	}
+	return nil
+}
+
+// judge is asked at the instant at which a node is put out of service.
+func (s *story) judge(h *host) {
+	switch {
+	case h.up && len(h.mounted) > 0:
+		s.Fatalf("%s was put out of service while it writes to %v", h.name, h.mounted)
+	case h.up && !h.cut:
+		s.Fatalf("%s was put out of service while it works", h.name)
+	case h.machine().State.Off():
+	case !s.fading:
+		s.Fatalf("%s was put out of service, and its machine is %s", h.name, h.machine().State)
+	default:
+		s.counts["put out of service while it starts again, with nothing mounted"]++
+	}
+}
+
+// meanwhile lets time pass in the middle of something, now and then a long time.
+func (s *story) meanwhile() {
+	if s.depth > 0 || !s.fading || s.quietNow {
+		return
+	}
+	s.depth++
+	defer func() { s.depth-- }()
+	steps := s.IntN(2)
+	if s.IntN(40) == 0 {
+		steps = 30 + s.IntN(60)
+		s.counts["managers that slept"]++
+	}
+	for range steps {
+		s.step()
+	}
+}
+
+func (s *story) node(name string) *corev1.Node {
+	node := &corev1.Node{}
+	if s.api.Get(s.Context(), client.ObjectKey{Name: name}, node) != nil {
+		return nil
+	}
+	return node
+}
+
+func (s *story) tainted(name string) bool {
+	node := s.node(name)
+	return node != nil && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintKey })
+}
+
+// join writes what a kubelet writes when it starts for the first time.
+func (s *story) join(h *host) {
+	s.counts["nodes that joined"]++
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.name, UID: types.UID(fmt.Sprintf("%s-%d", h.name, s.counts["nodes that joined"]))}}
+	s.must(s.api.Create(s.Context(), node))
+	registration := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: h.name, OwnerReferences: []metav1.OwnerReference{{Kind: "Node", UID: node.UID}}}}
+	registration.Spec.Drivers = []storagev1.CSINodeDriver{{Name: driverName, NodeID: "i-" + h.name}}
+	_ = s.api.Delete(s.Context(), registration.DeepCopy())
+	s.must(s.api.Create(s.Context(), registration))
+	h.deleted = false
+	s.report(h)
+	s.renew(h)
+}
+
+// report writes the kubelet's status.
+func (s *story) report(h *host) {
+	node := s.node(h.name)
+	node.Status.NodeInfo.BootID = fmt.Sprint(h.name, h.boot)
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	node.Status.VolumesInUse = nil
+	for _, d := range s.disks {
+		if h.mounted[d.name] {
+			node.Status.VolumesInUse = append(node.Status.VolumesInUse, corev1.UniqueVolumeName(d.name))
+		}
+	}
+	s.must(s.api.Status().Update(s.Context(), node))
+}
+
+func (s *story) renew(h *host) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: corev1.NamespaceNodeLease}}
+	missing := s.api.Get(s.Context(), client.ObjectKeyFromObject(lease), lease) != nil
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: s.clock}
+	if missing {
+		s.must(s.api.Create(s.Context(), lease))
+	} else {
+		s.must(s.api.Update(s.Context(), lease))
+	}
+	h.renewed = s.clock
+}
+
+// step is a second of the world without the managers.
+func (s *story) step() {
+	s.clock = s.clock.Add(time.Second)
+	for _, h := range s.hosts {
+		s.run(h)
+		if !s.quietNow && s.IntN(60) == 0 {
+			s.befall(h)
+		}
+	}
+	s.kubernetes()
+	for _, d := range s.disks {
+		s.use(d)
+	}
+	s.check()
+}
+
+// run is a second of a machine.
+func (s *story) run(h *host) {
+	switch {
+	case h.machine().State == machines.Stopping && s.IntN(5) == 0:
+		h.up, h.mounted = false, map[string]bool{}
+		s.switchTo(h, machines.Stopped, false)
+	case h.machine().State == machines.Running && !h.up && !s.clock.Before(h.boots):
+		h.up = true
+		h.boot++
+	}
+	if !h.up || h.cut {
+		return
+	}
+	if h.deleted {
+		s.join(h)
+	}
+	node := s.node(h.name)
+	if s.clock.Sub(h.renewed) >= 10*time.Second {
+		s.renew(h)
+	}
+	if node.Status.NodeInfo.BootID != fmt.Sprint(h.name, h.boot) || node.Status.Conditions[0].Status != corev1.ConditionTrue || len(node.Status.VolumesInUse) != len(h.mounted) {
+		s.renew(h)
+		s.report(h)
+	}
+}
+
+// befall is what may happen to a machine.
+func (s *story) befall(h *host) {
+	h.boots = s.clock.Add(time.Duration(5+s.IntN(25)) * time.Second)
+	switch what := s.IntN(7); {
+	case what == 0 && h.machine().State == machines.Running: // It loses its power, and the provider knows at once.
+		h.up, h.mounted = false, map[string]bool{}
+		s.switchTo(h, machines.Stopped, false)
+		s.counts["lost power"]++
+	case what == 1 && h.machine().State == machines.Running:
+		s.switchTo(h, machines.Stopping, false)
+		s.counts["stopped"]++
+	case what <= 3 && h.machine().State == machines.Stopped:
+		s.switchTo(h, machines.Running, true)
+		s.counts["started again"]++
+	case what == 4 && h.machine().State == machines.Running: // It crashes and starts, and the provider sees nothing.
+		h.up, h.mounted = false, map[string]bool{}
+		s.counts["crashed"]++
+	case what == 5:
+		h.cut = !h.cut
+		s.counts["cut off or back"]++
+	case what == 6 && h.machine().State.Off() && !h.deleted && !h.cut: // As the cloud's own controller does.
+		s.must(client.IgnoreNotFound(s.api.Delete(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.name}})))
+		h.deleted = true
+		s.counts["Nodes deleted by others"]++
+	}
+}
+
+// kubernetes is its node controller.
+func (s *story) kubernetes() {
+	for _, h := range s.hosts {
+		node := s.node(h.name)
+		if node == nil || s.clock.Sub(h.renewed) < 40*time.Second || node.Status.Conditions[0].Status != corev1.ConditionTrue {
+			continue
+		}
+		node.Status.Conditions[0].Status = corev1.ConditionUnknown
+		s.must(s.api.Status().Update(s.Context(), node))
+	}
+}
+
+// works tells whether Kubernetes can have a pod run on a node.
+func (s *story) works(h *host) bool {
+	node := s.node(h.name)
+	return node != nil && node.Status.Conditions[0].Status == corev1.ConditionTrue && !s.tainted(h.name)
+}
+
+// use is what the scheduler, the kubelets and the attach-detach controller do for a volume and its pod.
+func (s *story) use(d *disk) {
+	if d.pod == "" {
+		s.schedule(d)
+		return
+	}
+	h, node := s.host(d.pod), s.node(d.pod)
+	silent := node == nil || node.Status.Conditions[0].Status != corev1.ConditionTrue
+	d.leaving = d.leaving || s.tainted(h.name) || silent && node == nil || !s.quietNow && s.IntN(100) == 0
+	switch {
+	case !d.leaving && h.up && !h.cut && d.attached == h.name:
+		h.mounted[d.name] = true
+	case !d.leaving && d.attached == "" && s.works(h):
+		d.attached = h.name
+	case d.leaving && h.up && !h.cut: // The kubelet ends the pod and unmounts.
+		delete(h.mounted, d.name)
+		s.detach(d, h)
+	case d.leaving && silent && (s.tainted(h.name) || node == nil && h.machine().State.Off()):
+		s.detach(d, h) // By force: nobody asks the kubelet.
+		s.counts["detached by force"]++
+	}
+}
+
+func (s *story) detach(d *disk, from *host) {
+	if from.up && from.mounted[d.name] {
+		s.Fatalf("%s is detached from %s, which writes to it", d.name, from.name)
+	}
+	if d.attached == from.name {
+		d.attached = ""
+	}
+	d.pod, d.leaving = "", false
+}
+
+func (s *story) schedule(d *disk) {
+	var able []*host
+	for _, h := range s.hosts {
+		if s.works(h) {
+			able = append(able, h)
+		}
+	}
+	if len(able) > 0 {
+		d.pod = able[s.IntN(len(able))].name
+		s.counts["pods started"]++
+	}
+}
+
+// check looks for two machines that write to one volume.
+func (s *story) check() {
+	for _, d := range s.disks {
+		var writers []string
+		for _, h := range s.hosts {
+			if h.up && h.mounted[d.name] {
+				writers = append(writers, h.name)
+			}
+		}
+		if len(writers) > 1 || len(writers) == 1 && d.attached != writers[0] {
+			s.Fatalf("%s is written to by %q and attached to %q", d.name, writers, d.attached)
+		}
+	}
+	s.counts["observations"]++
+}
+
+func (s *story) manage() {
+	for i, m := range s.managers {
+		if s.quietNow || s.IntN(4) > 0 { // Else it sees what it saw before.
+			s.must(s.caches[i].catchUp(s.Context(), s.api))
+		}
+		if !s.quietNow && s.IntN(200) == 0 {
+			s.lead(i)
+			s.counts["managers that started anew"]++
+			continue
+		}
+		s.must(m.pass(s.Context()))
+	}
+}
+
+// run lives through a history, and then waits until all is well without faults.
+func (s *story) live(seconds int) {
+	for range seconds {
+		s.step()
+		s.manage()
+	}
+	s.quietNow, s.fading = true, false
+	for _, h := range s.hosts {
+		h.cut = false
+	}
+	first := s.hosts[0] // Somebody must be able to run the pods.
+	if first.machine().State != machines.Running {
+		s.switchTo(first, machines.Running, true)
+	}
+	for range 300 {
+		s.step()
+		s.manage()
+	}
+	for _, h := range s.hosts {
+		off := h.machine().State.Off()
+		if node := s.node(h.name); node != nil && s.tainted(h.name) != off {
+			s.Errorf("at rest %s is %s, and out of service: %t", h.name, h.machine().State, !off)
+		}
+	}
+	for _, d := range s.disks {
+		if d.pod == "" || !s.host(d.pod).mounted[d.name] {
+			s.Errorf("at rest nothing uses %s: its pod is on %q", d.name, d.pod)
+		}
+	}
+}
+
+// TestHistories lets chance decide what happens next, first with a provider that says what is true or nothing, then with one whose answers
+// are late and go back in time, and with managers that fall asleep in the middle. At no observation two machines write to a volume, and a
+// machine that can write is never put out of service.
+func TestHistories(t *testing.T) {
+	for _, fading := range []bool{false, true} {
+		t.Run(map[bool]string{false: "true answers", true: "late answers"}[fading], func(t *testing.T) {
+			all := map[string]int{}
+			for seed := range uint64(4) {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					s := newStory(t, seed, fading)
+					s.live(450)
+					for what, n := range s.counts {
+						all[what] += n
+					}
+				})
+			}
+			t.Log(all)
+			for _, what := range []string{"put out of service", "put into service", "detached by force", "cut off or back"} {
+				if all[what] == 0 {
+					t.Errorf("nothing was %s: the histories show nothing", what)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,157 @@
+package failover
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+	"github.com/stowage-csi/stowage/pkg/machines"
+)
+
+// Driver is what is asked about machines.
+type Driver interface {
+	Driver() string
+	Machine(ctx context.Context, query machines.Query) (machines.Machine, error)
+}
+
+// Options of the failover of nodes.
+type Options struct {
+	Driver Driver
+	Log    *slog.Logger
+	// Lag is how old what the provider says may be, at most.
+	Lag time.Duration
+}
+
+const (
+	period    = time.Second      // from one look at the nodes to the next
+	quiet     = 15 * time.Second // a kubelet renews its Lease every ten
+	questions = 64               // that are asked at a time
+	// patience bounds a question and what follows from its answer, so that nothing is done by an answer of long ago.
+	patience = 5 * time.Second
+)
+
+// Add adds the failover of nodes to what m runs.
+func Add(m ctrl.Manager, o Options) error {
+	w := newWatcher(o, m.GetClient(), m.GetAPIReader(), m.GetEventRecorder("stowage-failover"))
+	if err := w.metrics.register(registry.Registry); err != nil {
+		return err
+	}
+	return m.Add(w)
+}
+
+// watcher looks at the nodes, again and again. It runs in the manager that leads.
+type watcher struct {
+	Options
+	timing
+	cache   client.Client
+	reader  client.Reader // reads past the cache
+	events  events.EventRecorder
+	metrics *metrics
+	now     func() time.Time
+	atOnce  int                // questions
+	records map[string]*record // by the name of the node
+}
+
+func newWatcher(o Options, cache client.Client, reader client.Reader, recorder events.EventRecorder) *watcher {
+	return &watcher{
+		Options: o, timing: timing{quiet, o.Lag}, cache: cache, reader: reader, events: recorder,
+		metrics: newMetrics(o.Driver.Driver()), now: time.Now, atOnce: questions, records: map[string]*record{},
+	}
+}
+
+// Start looks until the context ends.
+func (w *watcher) Start(ctx context.Context) error {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		if err := w.pass(ctx); err != nil && ctx.Err() == nil {
+			w.metrics.failures.Inc()
+			w.Log.Warn("the nodes could not be looked at: none is put out of service", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// pass looks at all nodes once.
+func (w *watcher) pass(ctx context.Context) error {
+	seen, err := w.look(ctx)
+	if err != nil {
+		return err
+	}
+	now := w.now() // Signs of life that are seen are not younger, however long the questions take.
+	present, count := make(map[string]bool, len(seen)), map[string]int{}
+	var group errgroup.Group
+	group.SetLimit(w.atOnce)
+	for _, s := range seen {
+		present[s.name] = true
+		r := w.records[s.name]
+		if r == nil {
+			r = &record{}
+			w.records[s.name] = r
+		}
+		r.see(s, now, w.timing)
+		todo := plan(s, r, now, w.timing)
+		count[state(s, todo)]++
+		w.remark(s, r, todo, now)
+		if todo == rest || todo == hold || todo != release && !r.due(now, todo) {
+			continue
+		}
+		group.Go(func() error { w.do(ctx, todo, s, r); return nil })
+	}
+	_ = group.Wait() // Each has told of its own failure.
+	for name := range w.records {
+		if !present[name] {
+			delete(w.records, name)
+		}
+	}
+	w.metrics.count(count)
+	return nil
+}
+
+// do does what is planned for a node. Nobody else has its record meanwhile.
+func (w *watcher) do(ctx context.Context, todo act, s sight, r *record) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if todo == release {
+		w.release(ctx, s, r)
+		return
+	}
+	found, says := w.inquire(ctx, s, r)
+	switch {
+	case todo == learn:
+	case found != proven:
+		w.tell(s, r, found, says)
+	default:
+		w.fence(ctx, s, r)
+	}
+}
+
+// inquire asks about the machine of a node.
+func (w *watcher) inquire(ctx context.Context, s sight, r *record) (_ verdict, says string) {
+	r.asked = w.now()
+	switch {
+	case r.query.Node == "":
+		return unidentified, s.doubt
+	case r.query == r.former:
+		return unidentified, "another machine runs under the node's name, and has not registered the driver yet"
+	}
+	asked := r.asked
+	m, err := w.Driver.Machine(ctx, r.query)
+	if err != nil {
+		return unknown, csiclient.Message(err)
+	}
+	found := judge(m, asked, r, w.timing)
+	r.note(m, asked, w.timing)
+	return found, m.Says
+}

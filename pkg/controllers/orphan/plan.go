@@ -1,0 +1,161 @@
+package orphan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+)
+
+// kind is a kind of difference. Metrics have it as a label.
+type kind string
+
+const (
+	leaked     kind = "leaked"
+	missing    kind = "missing"
+	dangling   kind = "dangling"
+	foreign    kind = "foreign"
+	unattached kind = "unattached"
+)
+
+// kinds returns all kinds, so that a metric of none is 0 and not absent.
+func kinds() []kind { return []kind{leaked, missing, dangling, foreign, unattached} }
+
+// difference is one thing that the storage and Kubernetes do not agree about. It is comparable, and the same in each sweep.
+type difference struct {
+	kind   kind
+	handle string
+	node   string // its name, or the ID that the storage has for it when the cluster has no such node
+	object string // the name of the PersistentVolume or VolumeAttachment, if there is one
+}
+
+// attachment is what a VolumeAttachment says.
+type attachment struct {
+	name, handle, node string
+	attached           bool // and not being deleted
+}
+
+// world is what one sweep has read.
+type world struct {
+	expected    map[string]string // names by handle of the PersistentVolumes that must have a volume, as they were before the storage was read
+	named       map[string]string // names by handle of all PersistentVolumes, as they were after it
+	stored      []csiclient.Listed
+	listsNodes  bool // whether the storage lists where volumes are attached
+	attachments []attachment
+	nodes       map[string]string // names by the ID that the driver has for a node
+}
+
+// believable fails when the storage's list cannot be that of this cluster's volumes.
+func (w world) believable() error {
+	gone, stored := 0, w.handles()
+	for handle := range w.both() {
+		if !stored[handle] {
+			gone++
+		}
+	}
+	if known := len(w.both()); gone > 1 && gone > known/2 {
+		return fmt.Errorf("the storage lists %d volumes, and lacks %d of the %d that PersistentVolumes name: its list proves nothing. "+
+			"Look at the driver's credentials and configuration", len(stored), gone, known)
+	}
+	return nil
+}
+
+func (w world) handles() map[string]bool {
+	handles := make(map[string]bool, len(w.stored))
+	for _, volume := range w.stored {
+		handles[volume.Handle] = true
+	}
+	return handles
+}
+
+// both returns the PersistentVolumes that were there before and after the storage was read.
+func (w world) both() map[string]string {
+	both := maps.Clone(w.expected)
+	maps.DeleteFunc(both, func(handle, _ string) bool { return w.named[handle] == "" })
+	return both
+}
+
+// compare returns all differences, ordered.
+func (w world) compare() (found []difference) {
+	stored := w.handles()
+	for handle, name := range w.both() {
+		if !stored[handle] {
+			found = append(found, difference{kind: missing, handle: handle, object: name})
+		}
+	}
+	for handle := range stored {
+		if w.expected[handle] == "" && w.named[handle] == "" {
+			found = append(found, difference{kind: leaked, handle: handle})
+		}
+	}
+	if w.listsNodes {
+		found = append(found, w.compareAttachments(stored)...)
+	}
+	slices.SortFunc(found, func(a, b difference) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.handle, b.handle), cmp.Compare(a.node, b.node))
+	})
+	return found
+}
+
+// place is a volume on a node.
+type place struct{ handle, node string }
+
+func (w world) compareAttachments(stored map[string]bool) (found []difference) {
+	known := make(map[place]bool, len(w.attachments))
+	for _, a := range w.attachments {
+		known[place{a.handle, a.node}] = true
+	}
+	actual := map[place]bool{}
+	for _, volume := range w.stored {
+		for _, id := range volume.Nodes {
+			node, ours := w.nodes[id]
+			actual[place{volume.Handle, node}] = true
+			switch {
+			case !ours:
+				found = append(found, difference{kind: foreign, handle: volume.Handle, node: id, object: w.named[volume.Handle]})
+			case !known[place{volume.Handle, node}]:
+				found = append(found, difference{kind: dangling, handle: volume.Handle, node: node, object: w.named[volume.Handle]})
+			}
+		}
+	}
+	for _, a := range w.attachments {
+		if a.attached && stored[a.handle] && !actual[place{a.handle, a.node}] {
+			found = append(found, difference{kind: unattached, handle: a.handle, node: a.node, object: a.name})
+		}
+	}
+	return found
+}
+
+// memory is since when differences have been seen.
+type memory map[difference]time.Time
+
+// confirm returns the differences that the last sweep has seen too, the leaked ones only after the grace, and forgets all that
+// are no more.
+func (m memory) confirm(found []difference, now time.Time, grace time.Duration) (confirmed []difference) {
+	seen := make(map[difference]bool, len(found))
+	for _, d := range found {
+		seen[d] = true
+		since, known := m[d]
+		switch {
+		case !known:
+			m[d] = now
+		case d.kind != leaked || now.Sub(since) >= grace:
+			confirmed = append(confirmed, d)
+		}
+	}
+	maps.DeleteFunc(m, func(d difference, _ time.Time) bool { return !seen[d] })
+	return confirmed
+}
+
+// id returns the ID that the driver has for a node.
+func (w world) id(node string) string {
+	for id, name := range w.nodes {
+		if name == node {
+			return id
+		}
+	}
+	return ""
+}

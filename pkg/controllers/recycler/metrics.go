@@ -1,0 +1,48 @@
+package recycler
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what the leader counts.
+type metrics struct {
+	scrubs  *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		scrubs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stowage_recycler_scrubs_total",
+			Help: "Scrubs of released volumes by how they ended: clean, failed, or given_up for a volume that has no attempt left.",
+		}, []string{"driver", "ending"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "stowage_recycler_scrub_seconds", Help: "How long the pods of successful scrubs ran.",
+			Buckets: prometheus.ExponentialBuckets(1, 4, 9), //nolint:mnd // From a second to 18 hours.
+		}, []string{"driver"}),
+	}
+	for _, one := range []prometheus.Collector{m.scrubs, m.seconds} {
+		if err := registry.Register(one); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// count counts a step that was taken, if it ends something.
+func (m *metrics) count(v view, next step) {
+	ending, ends := map[step]string{passed: "clean", broke: "failed", giveUp: "given_up"}[next]
+	if !ends {
+		return
+	}
+	driver := driverOf(v.volume)
+	m.scrubs.WithLabelValues(driver, ending).Inc()
+	if next != passed || v.pod == nil {
+		return
+	}
+	for _, s := range v.pod.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil {
+			m.seconds.WithLabelValues(driver).Observe(t.FinishedAt.Sub(t.StartedAt.Time).Seconds())
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package recycler
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// step is the next thing to do.
+type step string
+
+const (
+	nothing   step = ""
+	refuse    step = "refuse"    // tell why the volume is never recycled
+	wait      step = "wait"      // look again later
+	begin     step = "begin"     // write a record with a new name
+	makeClaim step = "makeClaim" // create the scrub claim
+	point     step = "point"     // have the volume name the scrub claim
+	makePod   step = "makePod"
+	passed    step = "passed" // write that the volume is clean
+	broke     step = "broke"  // write that the scrub failed
+	endPod    step = "endPod" // delete the pod
+	freePod   step = "freePod"
+	endClaim  step = "endClaim"
+	giveBack  step = "giveBack" // remove claimRef and record: the volume becomes Available
+	giveUp    step = "giveUp"   // write the phase Failed
+)
+
+// view is all that a decision about one volume is based on.
+type view struct {
+	volume   *corev1.PersistentVolume
+	record   *record
+	attempts int
+	claim    *corev1.PersistentVolumeClaim // the scrub claim
+	pod      *corev1.Pod                   // the scrub pod
+	users    users
+}
+
+// plan decides on the next step, and says why where nothing goes on.
+func plan(v view) (step, string) {
+	policy := v.volume.Spec.PersistentVolumeReclaimPolicy
+	isRetained := policy == corev1.PersistentVolumeReclaimRetain
+	if !isWanted(v.volume) || v.volume.DeletionTimestamp != nil || !isRetained {
+		if v.record != nil {
+			if next, why := v.cleanup(nothing); next != nothing {
+				return next, why
+			}
+		}
+		if isWanted(v.volume) && !isRetained {
+			return refuse, fmt.Sprintf("the volume bears %s=true, and its reclaim policy is %s: only volumes of the policy Retain are recycled, "+
+				"since others would be deleted meanwhile; change persistentVolumeReclaimPolicy to Retain, or remove the annotation",
+				v1alpha1.RecycleAnnotation, policy)
+		}
+		return nothing, ""
+	}
+	switch {
+	case v.record == nil:
+		return v.start()
+	case v.record.State == scrubbing:
+		return v.scrub()
+	case v.record.State == clean:
+		return v.cleanup(giveBack)
+	case v.record.Failures >= v.attempts:
+		return v.cleanup(giveUp)
+	default:
+		return v.cleanup(begin)
+	}
+}
+
+// isReleased reports whether a claim had the volume that is gone.
+func (v view) isReleased() bool {
+	phase := v.volume.Status.Phase
+	return v.volume.Spec.ClaimRef != nil && (phase == corev1.VolumeReleased || phase == corev1.VolumeFailed)
+}
+
+// isPointed reports whether the volume names the scrub claim.
+func (v view) isPointed() bool {
+	ref := v.volume.Spec.ClaimRef
+	return v.record != nil && v.record.Claim != "" && ref != nil && ref.UID == v.record.Claim
+}
+
+// start begins once nobody uses the volume.
+func (v view) start() (step, string) {
+	if !v.isReleased() {
+		return nothing, ""
+	}
+	if reason := v.users.of(v.volume); reason != "" {
+		return wait, reason
+	}
+	return begin, ""
+}
+
+// take has the volume name the scrub claim.
+func (v view) take() (step, string) {
+	if !v.isReleased() {
+		return broke, fmt.Sprintf("the volume is %s: it has been released no more", v.volume.Status.Phase)
+	}
+	if reason := v.users.of(v.volume); reason != "" {
+		return wait, reason
+	}
+	switch {
+	case v.claim == nil:
+		return makeClaim, ""
+	case !isOf(v.claim, v.volume.UID) || v.claim.DeletionTimestamp != nil:
+		return broke, fmt.Sprintf("the claim %s/%s is somebody else's, or is being deleted", v.claim.Namespace, v.claim.Name)
+	}
+	return point, ""
+}
+
+// scrub goes on until the pod has ended.
+func (v view) scrub() (step, string) {
+	if !v.isPointed() {
+		return v.take()
+	}
+	switch {
+	case v.claim == nil || v.claim.UID != v.record.Claim || v.claim.DeletionTimestamp != nil:
+		return broke, "somebody deleted the scrub claim"
+	case v.claim.Status.Phase != corev1.ClaimBound:
+		return wait, "the scrub claim is not bound yet"
+	case v.pod == nil:
+		return makePod, ""
+	}
+	return v.judge()
+}
+
+// judge says what the scrub pod has come to.
+func (v view) judge() (step, string) {
+	switch {
+	case !isOf(v.pod, v.volume.UID):
+		return broke, fmt.Sprintf("the pod %s/%s is somebody else's", v.pod.Namespace, v.pod.Name)
+	case hasEnded(v.pod) && v.pod.Status.Phase == corev1.PodSucceeded:
+		return passed, ""
+	case hasEnded(v.pod) && v.pod.Status.Phase == corev1.PodFailed:
+		return broke, lastWords(v.pod)
+	case v.pod.DeletionTimestamp != nil:
+		return broke, "somebody deleted the scrub pod"
+	}
+	return wait, "the scrub pod works"
+}
+
+// cleanup removes what the scrub made, from the pod on, then takes the last step.
+func (v view) cleanup(last step) (step, string) {
+	if next, why := v.dismantle(); next != nothing || last == nothing {
+		return next, why
+	}
+	switch {
+	case !v.isReleased() && last == giveUp:
+		return nothing, v.record.Message
+	case !v.isReleased():
+		return wait, "the volume is not Released yet"
+	case last == giveUp && v.volume.Status.Phase == corev1.VolumeFailed:
+		return nothing, v.record.Message
+	case last == giveUp:
+		return giveUp, v.record.Message
+	case last == giveBack && !v.isPointed():
+		return broke, "the volume has had another claim since it was scrubbed"
+	}
+	if reason := v.users.of(v.volume); reason != "" {
+		return wait, reason
+	}
+	return last, ""
+}
+
+// dismantle removes the pod, and the claim after it.
+func (v view) dismantle() (step, string) {
+	isOurPod := v.pod != nil && isOf(v.pod, v.volume.UID)
+	isOurClaim := v.claim != nil && isOf(v.claim, v.volume.UID)
+	switch {
+	case isOurPod && v.pod.DeletionTimestamp == nil:
+		return endPod, ""
+	case isOurPod && hasEnded(v.pod) && isHeld(v.pod):
+		return freePod, ""
+	case isOurPod:
+		return wait, fmt.Sprintf("the pod %s/%s has been deleted, and the kubelet of %s does not say that it has ended",
+			v.pod.Namespace, v.pod.Name, v.pod.Spec.NodeName)
+	case isOurClaim && v.claim.DeletionTimestamp == nil:
+		return endClaim, ""
+	case isOurClaim:
+		return wait, "the scrub claim is being deleted"
+	}
+	return nothing, ""
+}
+
+// isOf reports whether a scrub claim or pod is of this very volume.
+func isOf(o metav1.Object, volume types.UID) bool {
+	return o.GetLabels()[v1alpha1.RecyclingAnnotation] == string(volume)
+}

@@ -1,0 +1,204 @@
+package recycler
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	pause   = 3 * time.Second        // between two looks at a volume that is being recycled
+	soon    = 100 * time.Millisecond // after a step
+	retry   = 30 * time.Second       // before the second scrub of a volume, and doubled for each later one
+	slack   = 10 * time.Minute       // for a scrub pod to start
+	doubled = 7                      // times at most
+)
+
+// reconciler recycles volumes. What decides about data is read past any cache.
+type reconciler struct {
+	Options
+	cache   client.Reader
+	live    client.Reader
+	write   client.Client
+	events  events.EventRecorder
+	memory  *memory
+	metrics *metrics
+	newName func() string // of a scrub, never the same twice
+}
+
+// Reconcile takes one step with one volume.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	volume := &corev1.PersistentVolume{}
+	err := r.live.Get(ctx, request.NamespacedName, volume)
+	if apierrors.IsNotFound(err) || err == nil && !r.isOurs(volume) {
+		r.memory.forget(request.Name)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	v, next, why, err := r.decide(ctx, volume)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.tell(v, next, why)
+	err = r.take(ctx, v, next, why)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return ctrl.Result{RequeueAfter: pause}, nil // Somebody was faster: look again.
+	}
+	switch next {
+	case nothing, refuse:
+		return ctrl.Result{}, err
+	case wait:
+		return ctrl.Result{RequeueAfter: pause}, err
+	default:
+		return ctrl.Result{RequeueAfter: soon}, err
+	}
+}
+
+// isOurs reports whether this recycler has anything to do with a volume.
+func (r *reconciler) isOurs(v *corev1.PersistentVolume) bool {
+	return concerns(v) && slices.Contains(r.Drivers, driverOf(v))
+}
+
+// driverOf names the driver of a volume, or Kubernetes' own plugin.
+func driverOf(v *corev1.PersistentVolume) string {
+	switch {
+	case v.Spec.CSI != nil:
+		return v.Spec.CSI.Driver
+	case v.Spec.NFS != nil:
+		return "kubernetes.io/nfs"
+	case v.Spec.ISCSI != nil:
+		return "kubernetes.io/iscsi"
+	case v.Spec.Local != nil:
+		return "kubernetes.io/local-volume"
+	}
+	return ""
+}
+
+// decide reads the world and plans a step, by the clock too.
+func (r *reconciler) decide(ctx context.Context, volume *corev1.PersistentVolume) (v view, next step, why string, err error) {
+	one, unreadable := readRecord(volume)
+	if unreadable != nil {
+		return view{volume: volume}, refuse, unreadable.Error(), nil //nolint:nilerr // The volume's event tells of it.
+	}
+	if v, err = r.look(ctx, view{volume: volume, record: one, attempts: r.Attempts}); err != nil {
+		return v, nothing, "", err
+	}
+	next, why = plan(v)
+	next, why = r.pace(v, next, why)
+	return v, next, why, nil
+}
+
+// look reads all that a decision is based on. The claim is read before the pod: without the one, the other cannot have started since.
+func (r *reconciler) look(ctx context.Context, v view) (view, error) {
+	var err error
+	if v.record != nil {
+		if v.claim, err = find(ctx, r.live, r.Namespace, v.record.Name, &corev1.PersistentVolumeClaim{}); err != nil {
+			return v, err
+		}
+		if v.pod, err = find(ctx, r.live, r.Namespace, v.record.Name, &corev1.Pod{}); err != nil {
+			return v, err
+		}
+		if v.record.State == scrubbing && v.isPointed() && v.pod != nil {
+			return v, nil // Nobody else can use the volume.
+		}
+	}
+	if v.volume.Spec.ClaimRef == nil || v.record == nil && !v.isReleased() {
+		return v, nil
+	}
+	v.users, err = r.readUsers(ctx, v.volume)
+	return v, err
+}
+
+// readUsers reads who may use a volume. Pods come last but for nodes: a pod that is gone before its claim, or its node's word, is no user.
+func (r *reconciler) readUsers(ctx context.Context, volume *corev1.PersistentVolume) (u users, err error) {
+	ref := volume.Spec.ClaimRef
+	if u.claim, err = find(ctx, r.live, ref.Namespace, ref.Name, &corev1.PersistentVolumeClaim{}); err != nil {
+		return u, err
+	}
+	var pods corev1.PodList
+	if err := r.live.List(ctx, &pods, client.InNamespace(ref.Namespace)); err != nil {
+		return u, err
+	}
+	var attachments storagev1.VolumeAttachmentList
+	if err := r.live.List(ctx, &attachments); err != nil {
+		return u, err
+	}
+	var nodes corev1.NodeList
+	if err := r.live.List(ctx, &nodes); err != nil {
+		return u, err
+	}
+	var volumes corev1.PersistentVolumeList // They belong to the cache and must not be changed.
+	if err := r.cache.List(ctx, &volumes, client.UnsafeDisableDeepCopy); err != nil {
+		return u, err
+	}
+	u.pods, u.attachments, u.nodes, u.volumes = pods.Items, attachments.Items, nodes.Items, volumes.Items
+	u.attaches, err = r.attaches(ctx, volume)
+	return u, err
+}
+
+// attaches reports whether a VolumeAttachment tells where a volume is used.
+func (r *reconciler) attaches(ctx context.Context, volume *corev1.PersistentVolume) (bool, error) {
+	if volume.Spec.CSI == nil {
+		return false, nil
+	}
+	driver, err := find(ctx, r.live, "", volume.Spec.CSI.Driver, &storagev1.CSIDriver{})
+	if err != nil || driver == nil {
+		return err == nil, err // Without an object Kubernetes attaches.
+	}
+	return driver.Spec.AttachRequired == nil || *driver.Spec.AttachRequired, nil
+}
+
+// find reads an object, nil if there is none.
+func find[T client.Object](ctx context.Context, from client.Reader, namespace, name string, into T) (T, error) {
+	var none T
+	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
+		return none, client.IgnoreNotFound(err)
+	}
+	return into, nil
+}
+
+// unused is for how long nobody has used a volume.
+const unused = "unused"
+
+// pace holds a step back until its time has come, and ends a scrub whose time is over.
+func (r *reconciler) pace(v view, next step, why string) (step, string) {
+	name := v.volume.Name
+	switch {
+	case next == wait && v.record == nil:
+		r.memory.reset(name, unused) // Who waits for nobody to use it begins anew.
+	case next == begin && v.record == nil:
+		if r.memory.since(name, unused) < r.Delay {
+			return wait, "the volume has just been released"
+		}
+	case next == begin:
+		if r.memory.since(name, "failed "+v.record.Name) < retry<<min(max(v.record.Failures-1, 0), doubled) {
+			return wait, "the last scrub failed a moment ago: " + v.record.Message
+		}
+	case next == wait && v.record != nil && v.record.State == scrubbing:
+		if r.memory.since(name, "scrub "+v.record.Name) > r.Deadline+slack {
+			return broke, "the scrub took longer than " + (r.Deadline + slack).String() + ": " + why
+		}
+	}
+	return next, why
+}
+
+// tell says in an event why nothing goes on, once.
+func (r *reconciler) tell(v view, next step, why string) {
+	if next != refuse && next != wait || v.isPointed() || !r.memory.isNew(v.volume.Name, why) {
+		return
+	}
+	kind, reason := corev1.EventTypeNormal, "RecycleWaits"
+	if next == refuse {
+		kind, reason = corev1.EventTypeWarning, "RecycleRefused"
+	}
+	r.events.Eventf(v.volume, nil, kind, reason, "Recycle", "%s", why)
+}

@@ -1,0 +1,157 @@
+package recycler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	storage "k8s.io/component-helpers/storage/volume"
+)
+
+// users is what tells who may use a volume.
+type users struct {
+	claim       *corev1.PersistentVolumeClaim // that has the name in the volume's claimRef
+	pods        []corev1.Pod                  // in the namespace of that claim
+	attachments []storagev1.VolumeAttachment
+	nodes       []corev1.Node
+	volumes     []corev1.PersistentVolume
+	attaches    bool // the volume is attached to a node before it is mounted, and a VolumeAttachment says so
+}
+
+// of says who may use the volume or its storage, nothing if nobody does.
+func (u users) of(v *corev1.PersistentVolume) string {
+	for _, look := range []func(*corev1.PersistentVolume) string{u.inPods, u.attached, u.onNodes, u.elsewhere} {
+		if reason := look(v); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// inPods looks at the claim that the volume names, and at the pods that use it.
+func (u users) inPods(v *corev1.PersistentVolume) string {
+	ref := v.Spec.ClaimRef
+	if u.claim != nil && u.claim.UID == ref.UID {
+		return fmt.Sprintf("the claim %s/%s still exists", ref.Namespace, ref.Name)
+	}
+	for i := range u.pods {
+		pod := &u.pods[i]
+		if pod.Spec.NodeName != "" && mounts(pod, ref.Name) && !u.isLater(pod) && !hasEnded(pod) {
+			return fmt.Sprintf("the pod %s/%s still uses the claim %s", ref.Namespace, pod.Name, ref.Name)
+		}
+	}
+	return ""
+}
+
+// isLater reports whether a pod came with a later claim of the same name. One that came before it counts as a user of the earlier claim.
+func (u users) isLater(pod *corev1.Pod) bool {
+	return u.claim != nil && !pod.CreationTimestamp.Before(&u.claim.CreationTimestamp)
+}
+
+func (u users) attached(v *corev1.PersistentVolume) string {
+	for _, a := range u.attachments {
+		if name := a.Spec.Source.PersistentVolumeName; name != nil && *name == v.Name {
+			return "the volume is still attached to " + a.Spec.NodeName
+		}
+	}
+	return ""
+}
+
+// onNodes looks at what kubelets report. Where volumes are not attached, they report nothing: a kubelet that answers has stopped the pods
+// that were deleted, and one that does not answer has perhaps not.
+func (u users) onNodes(v *corev1.PersistentVolume) string {
+	for i := range u.nodes {
+		node := &u.nodes[i]
+		if v.Spec.CSI != nil && slices.Contains(node.Status.VolumesInUse, uniqueName(v.Spec.CSI)) {
+			return "the kubelet of " + node.Name + " reports the volume in use"
+		}
+		if !u.attaches && canMount(node, v) && !isReady(node) {
+			return "the node " + node.Name + " does not answer: a pod on it may still use the volume"
+		}
+	}
+	return ""
+}
+
+func (u users) elsewhere(v *corev1.PersistentVolume) string {
+	for i := range u.volumes {
+		if o := &u.volumes[i]; o.UID != v.UID && overlap(&o.Spec, &v.Spec) {
+			return "the PersistentVolume " + o.Name + " is of the same storage"
+		}
+	}
+	return ""
+}
+
+func uniqueName(source *corev1.CSIPersistentVolumeSource) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName("kubernetes.io/csi/" + source.Driver + "^" + source.VolumeHandle)
+}
+
+func mounts(pod *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
+		return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim ||
+			volume.Ephemeral != nil && pod.Name+"-"+volume.Name == claim
+	})
+}
+
+// canMount reports whether the volume can be reached from a node.
+func canMount(node *corev1.Node, v *corev1.PersistentVolume) bool {
+	return storage.CheckNodeAffinity(v, node.Labels) == nil
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// overlap reports whether two volumes have storage in common.
+func overlap(a, b *corev1.PersistentVolumeSpec) bool {
+	switch {
+	case a.CSI != nil && b.CSI != nil:
+		return a.CSI.Driver == b.CSI.Driver && a.CSI.VolumeHandle == b.CSI.VolumeHandle
+	case a.NFS != nil && b.NFS != nil:
+		return a.NFS.Server == b.NFS.Server && touch(a.NFS.Path, b.NFS.Path)
+	case a.Local != nil && b.Local != nil:
+		return equality.Semantic.DeepEqual(a.NodeAffinity, b.NodeAffinity) && touch(a.Local.Path, b.Local.Path)
+	case a.ISCSI != nil && b.ISCSI != nil:
+		return a.ISCSI.IQN == b.ISCSI.IQN && a.ISCSI.Lun == b.ISCSI.Lun
+	}
+	return equality.Semantic.DeepEqual(a.PersistentVolumeSource, b.PersistentVolumeSource)
+}
+
+// touch reports whether one of two absolute paths is the other, or below it.
+func touch(a, b string) bool { return isWithin(a, b) || isWithin(b, a) }
+
+// isWithin reports whether an absolute path is another, or below it.
+func isWithin(path, other string) bool {
+	return strings.HasPrefix(strings.TrimRight(path, "/")+"/", strings.TrimRight(other, "/")+"/")
+}
+
+// hasEnded reports whether no container of a pod runs, by its kubelet's own word: others write a phase for a node that is gone, and leave
+// the states of containers as they were.
+func hasEnded(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName == "" {
+		return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed
+	}
+	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		return false
+	}
+	runs := func(s corev1.ContainerStatus) bool { return s.State.Running != nil }
+	return !slices.ContainsFunc(pod.Status.ContainerStatuses, runs) && !slices.ContainsFunc(pod.Status.InitContainerStatuses, runs) &&
+		!slices.ContainsFunc(pod.Status.EphemeralContainerStatuses, runs)
+}
+
+// lastWords is what a pod said last.
+func lastWords(pod *corev1.Pod) string {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.State.Terminated != nil && s.State.Terminated.Message != "" {
+			return strings.TrimSpace(s.State.Terminated.Message)
+		}
+	}
+	if pod.Status.Message != "" {
+		return pod.Status.Message
+	}
+	return "the scrub pod failed without a word"
+}
