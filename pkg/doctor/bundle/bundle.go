@@ -1,0 +1,148 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-csi/stowage/pkg/doctor"
+)
+
+// Logs opens what a container has written.
+type Logs func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error)
+
+const (
+	mostLines = 20_000  // of a container's log, the last ones
+	mostBytes = 8 << 20 // of them
+)
+
+// archive is a bundle that is being written.
+type archive struct {
+	tar   *tar.Writer
+	now   time.Time
+	notes []string
+}
+
+// Write writes the bundle of a cluster, a gzipped tar. A log that cannot be read is noted in it, and is no error.
+func Write(ctx context.Context, out io.Writer, c *doctor.Cluster, logs Logs, now time.Time) error {
+	packed := gzip.NewWriter(out)
+	a := &archive{tar: tar.NewWriter(packed), now: now}
+	a.notes = append(a.notes, "collected at "+now.UTC().Format(time.RFC3339))
+	for _, step := range []func() error{
+		func() error { return a.findings(c) },
+		func() error { return a.objects(c) },
+		func() error { return a.logs(ctx, c, logs) },
+		func() error { return a.file("notes.txt", []byte(strings.Join(a.notes, "\n")+"\n")) },
+		a.tar.Close, packed.Close,
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("write the bundle: %w", err)
+		}
+	}
+	return nil
+}
+
+func (a *archive) file(name string, content []byte) error {
+	header := &tar.Header{Name: "stowage-bundle/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: a.now, Typeflag: tar.TypeReg}
+	if err := a.tar.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := a.tar.Write(content)
+	return err
+}
+
+// findings is what the doctor makes of the cluster. It quotes messages of others.
+func (a *archive) findings(c *doctor.Cluster) error {
+	var out bytes.Buffer
+	if err := doctor.Write(&out, c.All()); err != nil {
+		return err
+	}
+	return a.file("doctor.txt", []byte(text(out.String())))
+}
+
+func (a *archive) objects(c *doctor.Cluster) error {
+	for _, l := range lists(c) {
+		cleaned := make([]any, 0, len(l.items))
+		for _, item := range l.items {
+			o, err := l.clean.object(item)
+			if err != nil {
+				return err
+			}
+			cleaned = append(cleaned, o)
+		}
+		encoded, err := json.MarshalIndent(cleaned, "", " ")
+		if err != nil {
+			return err
+		}
+		if err := a.file("objects/"+l.name+".json", encoded); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logs are those of all containers of Stowage's pods, and of the ones before them that have ended.
+func (a *archive) logs(ctx context.Context, c *doctor.Cluster, logs Logs) error {
+	for _, p := range c.OwnPods() {
+		restarted := map[string]bool{}
+		for _, s := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
+			restarted[s.Name] = s.RestartCount > 0
+		}
+		for _, container := range append(p.Spec.InitContainers, p.Spec.Containers...) {
+			for _, previous := range []bool{false, true} {
+				if previous && !restarted[container.Name] {
+					continue
+				}
+				if err := a.log(ctx, &p, container.Name, previous, logs); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (a *archive) log(ctx context.Context, p *corev1.Pod, container string, previous bool, logs Logs) error {
+	name := fmt.Sprintf("logs/%s/%s/%s.log", p.Namespace, p.Name, container)
+	if previous {
+		name = strings.TrimSuffix(name, ".log") + ".previous.log"
+	}
+	content, err := read(ctx, p, container, previous, logs)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		a.notes = append(a.notes, fmt.Sprintf("%s is not complete: %s", name, text(err.Error())))
+	}
+	return a.file(name, content)
+}
+
+// read returns what of a log could be read, without what may be a secret.
+func read(ctx context.Context, p *corev1.Pod, container string, previous bool, logs Logs) ([]byte, error) {
+	lines, most := int64(mostLines), int64(mostBytes)
+	from, err := logs(ctx, p.Namespace, p.Name, &corev1.PodLogOptions{
+		Container: container, Previous: previous, TailLines: &lines, LimitBytes: &most, Timestamps: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var cleaned bytes.Buffer
+	hide := speaking()
+	scanner := bufio.NewScanner(io.LimitReader(from, mostBytes))
+	scanner.Buffer(nil, mostBytes+1)
+	for scanner.Scan() {
+		cleaned.WriteString(hidden(hide, scanner.Text()))
+		cleaned.WriteByte('\n')
+	}
+	return cleaned.Bytes(), errors.Join(scanner.Err(), from.Close())
+}

@@ -1,0 +1,199 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/doctor"
+	"github.com/stowage-csi/stowage/tests/secrets"
+)
+
+// unpack returns the files of an archive.
+func unpack(t *testing.T, archive io.Reader) map[string]string {
+	t.Helper()
+	packed, err := gzip.NewReader(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for reader := tar.NewReader(packed); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimPrefix(header.Name, "stowage-bundle/")] = string(content)
+	}
+}
+
+const canary = secrets.Canary
+
+// free is a map with a secret under each name that people use, and one joined to something else.
+func free() map[string]string {
+	m := map[string]string{"server": "nfs.example.org", "options": "noatime,password=" + canary}
+	for _, name := range secrets.Keys() {
+		m[name] = canary
+	}
+	return m
+}
+
+func meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: "shop", Name: name, Labels: map[string]string{"token": canary},
+		Annotations: map[string]string{
+			"kubectl.kubernetes.io/last-applied-configuration": canary, "vault.example.org/template": canary, "stowage.dev/password": canary,
+		},
+	}
+}
+
+// container has secrets wherever its author can write something.
+func container(name string, args ...string) corev1.Container {
+	run := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"mysql", "-p" + canary}}}
+	return corev1.Container{
+		Name: name, Args: args, Command: []string{"mysqld", canary}, Env: []corev1.EnvVar{{Name: "PLAIN", Value: canary}},
+		LivenessProbe: &corev1.Probe{ProbeHandler: run}, ReadinessProbe: &corev1.Probe{ProbeHandler: run}, StartupProbe: &corev1.Probe{ProbeHandler: run},
+		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: run.Exec}},
+	}
+}
+
+func pod(name string, c corev1.Container) *corev1.Pod {
+	ended := &corev1.ContainerStateTerminated{ExitCode: 1, Message: canary}
+	return &corev1.Pod{
+		ObjectMeta: meta(name),
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{c}, InitContainers: []corev1.Container{container("init", canary)},
+			EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Args: []string{canary}}}},
+			Volumes: []corev1.Volume{
+				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
+				{Name: "inline", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "nfs.csi.stowage.dev", VolumeAttributes: free()}}},
+				{Name: "git", VolumeSource: corev1.VolumeSource{GitRepo: &corev1.GitRepoVolumeSource{Repository: "https://me:" + canary + "@example.org"}}},
+			},
+		},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: c.Name, RestartCount: 1, LastTerminationState: corev1.ContainerState{Terminated: ended}, State: corev1.ContainerState{Terminated: ended},
+		}}},
+	}
+}
+
+// cluster has a secret in every place where people keep one.
+func cluster() []client.Object {
+	volume := &corev1.PersistentVolume{ObjectMeta: meta("pv")}
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "nfs.csi.stowage.dev", VolumeHandle: "the-handle", VolumeAttributes: free()}
+	volume.Spec.MountOptions = []string{"noatime", "password=" + canary}
+	flex := &corev1.PersistentVolume{ObjectMeta: meta("flex")}
+	flex.Spec.FlexVolume = &corev1.FlexPersistentVolumeSource{Driver: "old", Options: free()}
+	volume.Namespace, flex.Namespace = "", ""
+	event := func(name, kind, reason string) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta: meta(name), Reason: reason, InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "shop", Name: "web"},
+			Message: "mount failed: -o vers=4,password=" + canary + " Authorization: Bearer " + canary,
+		}
+	}
+	class := &storagev1.StorageClass{ObjectMeta: meta("class"), Provisioner: "nfs.csi.stowage.dev", Parameters: free(), MountOptions: []string{"secret=" + canary}}
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: meta("attachment")}
+	attachment.Status.AttachmentMetadata = free()
+	class.Namespace, attachment.Namespace = "", ""
+	return []client.Object{
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s"}, Data: map[string][]byte{"plain": []byte(canary)}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "m"}, Data: map[string]string{"plain": canary}},
+		volume, flex, class, attachment, &corev1.PersistentVolumeClaim{ObjectMeta: meta("data")},
+		pod("web", container("main", canary)), pod("driver", container("stowage", "node", "--backend=nfs", "--password="+canary)),
+		event("one", "Pod", "FailedMount"), event("two", "PersistentVolumeClaim", "ProvisioningFailed"), event("three", "Pod", "Unhealthy"),
+	}
+}
+
+// collect makes a bundle of a cluster that refuses to show its Secrets and ConfigMaps.
+func collect(t *testing.T, logs Logs) map[string]string {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster()...).Build(), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			switch list.(type) {
+			case *corev1.SecretList, *corev1.ConfigMapList:
+				t.Errorf("%T is asked for", list)
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	seen, err := doctor.Read(t.Context(), api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := Write(t.Context(), &out, seen, logs, time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	return unpack(t, &out)
+}
+
+func TestNoSecretGetsIn(t *testing.T) {
+	files := collect(t, func(context.Context, string, string, *corev1.PodLogOptions) (io.ReadCloser, error) {
+		lines := []string{
+			"mounted with password=" + canary, `{"token":"` + canary + `"}`, `secret="two words ` + canary + `"`, "authorization: bearer " + canary, "node-1 is fine",
+		}
+		return io.NopCloser(strings.NewReader(strings.Join(lines, "\n"))), nil
+	})
+	for name, content := range files {
+		if at := strings.Index(content, canary); at >= 0 {
+			t.Errorf("%s has the secret: %s", name, content[max(0, at-200):at+len(canary)])
+		}
+	}
+	for name, want := range map[string]string{
+		"objects/volumes.json": "the-handle", "objects/claims.json": `"data"`, "objects/classes.json": "nfs.example.org",
+		"objects/pods.json": `"claimName"`, "objects/own-pods.json": "--backend=nfs", "objects/events.json": "ProvisioningFailed",
+		"logs/shop/driver/stowage.log": "node-1 is fine", "logs/shop/driver/stowage.previous.log": "node-1 is fine", "logs/shop/driver/init.log": "",
+		"doctor.txt": "claim shop/data", "notes.txt": "2001-09-09",
+	} {
+		if content, there := files[name]; !there || !strings.Contains(content, want) {
+			t.Errorf("%s has not %q:\n%s", name, want, content)
+		}
+	}
+	if strings.Contains(files["objects/events.json"], "Unhealthy") {
+		t.Error("there is an event that may quote what a program said")
+	}
+	for name := range files {
+		if strings.HasPrefix(name, "logs/shop/web/") {
+			t.Errorf("there is %s, the log of a pod that is not Stowage's", name)
+		}
+	}
+}
+
+func TestLogThatCannotBeRead(t *testing.T) {
+	files := collect(t, func(_ context.Context, _, _ string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+		if o.Container == "stowage" {
+			return nil, errors.New("the node does not answer")
+		}
+		return io.NopCloser(strings.NewReader("here")), nil
+	})
+	if notes := files["notes.txt"]; !strings.Contains(notes, "logs/shop/driver/stowage.log is not complete: the node does not answer") {
+		t.Errorf("the notes are:\n%s", notes)
+	}
+	if files["logs/shop/driver/init.log"] != "here\n" {
+		t.Errorf("the other log is %q", files["logs/shop/driver/init.log"])
+	}
+}

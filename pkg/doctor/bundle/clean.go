@@ -1,0 +1,146 @@
+package bundle
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/secret"
+)
+
+// cleaner removes from objects what may be a secret.
+type cleaner struct {
+	arguments bool // whether those of containers are kept, as for a driver's own
+}
+
+// object returns an object in the form that JSON has, without what may be a secret.
+func (c cleaner) object(o any) (any, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	var plain any
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return nil, err
+	}
+	return c.value(plain), nil
+}
+
+func (c cleaner) value(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = c.value(v[i])
+		}
+	case map[string]any:
+		for name, inner := range v {
+			if c.leavesOut(name) {
+				delete(v, name)
+				continue
+			}
+			v[name] = c.field(name, inner)
+		}
+	}
+	return v
+}
+
+// leavesOut tells of fields in which anything may be, and nothing that is needed.
+func (c cleaner) leavesOut(name string) bool {
+	switch name {
+	case "managedFields", "env", "envFrom", "command", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe",
+		"data", "stringData", "binaryData", "ephemeralContainers", "gitRepo":
+		return true
+	}
+	return name == "args" && !c.arguments
+}
+
+func (c cleaner) field(name string, v any) any {
+	switch name {
+	case "annotations":
+		return annotations(v)
+	case "parameters", "mutableParameters", "volumeAttributes", "attachmentMetadata", "options", "labels":
+		return named(v)
+	case "mountOptions":
+		return texts(v, secret.Option)
+	case "args":
+		return texts(v, argument)
+	case "message":
+		return texts(v, text)
+	case "terminated": // What a container wrote when it ended.
+		if state, ok := v.(map[string]any); ok {
+			delete(state, "message")
+		}
+	}
+	return c.value(v)
+}
+
+// annotations keeps those of Kubernetes and of Stowage. kubectl's holds the whole object.
+func annotations(v any) any {
+	all, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	for name := range all {
+		domain, _, _ := strings.Cut(name, "/")
+		ours := slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "stowage.dev"}, func(known string) bool {
+			return domain == known || strings.HasSuffix(domain, "."+known)
+		})
+		if !ours || domain == "kubectl.kubernetes.io" {
+			delete(all, name)
+		}
+	}
+	return named(all)
+}
+
+// named hides the values of names that speak of secrets.
+func named(v any) any {
+	all, ok := v.(map[string]any)
+	if !ok {
+		return texts(v, secret.Option)
+	}
+	for name, value := range all {
+		if secret.Named(name) {
+			all[name] = secret.Hidden
+		} else {
+			all[name] = texts(value, secret.Option)
+		}
+	}
+	return all
+}
+
+// texts changes a text, or each of a list. Nothing else is expected where it is used, and nothing else is kept.
+func texts(v any, change func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return change(v)
+	case []any:
+		for i := range v {
+			v[i] = texts(v[i], change)
+		}
+		return v
+	}
+	return nil
+}
+
+// argument keeps flags, and the words by which Stowage's programs are told what to do. Another word may be the value of the flag before it.
+func argument(arg string) string {
+	known := []string{"controller", "node", "standalone", "master", "worker", "recycler", "disks", "scrub"}
+	if !strings.HasPrefix(arg, "-") && !slices.Contains(known, arg) {
+		return secret.Hidden
+	}
+	return secret.Option(arg)
+}
+
+// text hides in what a program wrote what follows a name that speaks of a secret.
+func text(line string) string { return hidden(speaking(), line) }
+
+func hidden(speaking *regexp.Regexp, line string) string {
+	return speaking.ReplaceAllString(line, "${1}"+secret.Hidden)
+}
+
+// speaking matches a name that speaks of a secret, and its value. "key" alone is the word of many logs for an object's name.
+func speaking() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)([\w.-]*(?:token|secret|passw|passphrase|credential|chap|accesskey|authorization)[\w.-]*"?\s*[=:]\s*)` +
+		`("[^"]*"|(?:bearer |basic )?[^\s,;]+)`)
+}

@@ -1,0 +1,81 @@
+package bundle
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-csi/stowage/pkg/doctor"
+)
+
+// list is what a file of the archive has.
+type list struct {
+	name  string
+	items []any
+	clean cleaner
+}
+
+// lists are the objects that have to do with volumes.
+func lists(c *doctor.Cluster) []list {
+	ours, users := c.OwnPods(), pods(c)
+	return []list{
+		{name: "claims", items: pointers(c.Claims)},
+		{name: "volumes", items: pointers(c.Volumes)},
+		{name: "attachments", items: pointers(c.Attachments)},
+		{name: "classes", items: pointers(c.Classes)},
+		{name: "drivers", items: pointers(c.Drivers)},
+		{name: "registrations", items: pointers(c.CSINodes)},
+		{name: "nodes", items: pointers(c.Nodes)},
+		{name: "pods", items: pointers(users)},
+		{name: "own-pods", items: pointers(ours), clean: cleaner{arguments: true}},
+		{name: "events", items: pointers(events(c, append(users, ours...)))},
+	}
+}
+
+func pointers[T any](items []T) []any {
+	all := make([]any, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// pods are those that use volumes of claims.
+func pods(c *doctor.Cluster) (found []corev1.Pod) {
+	for _, p := range c.Pods {
+		if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.CSI != nil
+		}) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// events are those of what is in the archive, of pods only those about volumes and their node: others may quote what a program of the
+// pod has said.
+func events(c *doctor.Cluster, pods []corev1.Pod) (found []corev1.Event) {
+	present := map[string]bool{}
+	for _, p := range pods {
+		present[p.Namespace+"/"+p.Name] = true
+	}
+	for _, e := range c.Events {
+		switch o := e.InvolvedObject; o.Kind {
+		case "PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment", "CSIDriver", "CSINode", "Node", "StorageClass",
+			"VolumeSnapshot", "VolumeSnapshotContent", "PersistentVolumeSet", "NodeStorage":
+			found = append(found, e)
+		case "Pod":
+			if present[o.Namespace+"/"+o.Name] && aboutVolumes(e.Reason) {
+				found = append(found, e)
+			}
+		}
+	}
+	return found
+}
+
+func aboutVolumes(reason string) bool {
+	return slices.ContainsFunc([]string{"Volume", "Mount", "Attach", "Schedul", "Evict", "Device"}, func(word string) bool {
+		return strings.Contains(reason, word)
+	})
+}

@@ -1,0 +1,116 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// suffix is how the names of Stowage's drivers end, after the backend's.
+const suffix = ".csi.stowage.dev"
+
+// role is what a pod of a driver does. A pod of the standalone role does both.
+type role string
+
+const (
+	controllers role = "controller"
+	nodes       role = "node"
+	standalone  role = "standalone"
+)
+
+// servants are the pods that run a Stowage driver in a role, on a node or, for the empty name, on any.
+func (c *Cluster) servants(driver string, does role, node string) (pods []*corev1.Pod) {
+	backend := strings.TrimSuffix(driver, suffix)
+	for i := range c.Pods {
+		p := &c.Pods[i]
+		if (node == "" || p.Spec.NodeName == node) && slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool {
+			return slices.Contains(container.Args, "--backend="+backend) &&
+				(slices.Contains(container.Args, string(does)) || slices.Contains(container.Args, string(standalone)))
+		}) {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// controller looks at the pods that create, attach and delete for a driver. It finds nothing when one of them is ready, and for
+// drivers that are not Stowage's.
+func (c *Cluster) controller(driver string) []Finding {
+	if !strings.HasSuffix(driver, suffix) {
+		return nil
+	}
+	return c.serving(driver, controllers, "", "nothing is created, attached, expanded or deleted until one is")
+}
+
+// plugin looks at the pod that mounts for a driver on a node.
+func (c *Cluster) plugin(driver, node string) []Finding {
+	if !strings.HasSuffix(driver, suffix) {
+		return nil
+	}
+	return c.serving(driver, nodes, node, "nothing is mounted or unmounted on this node until it is")
+}
+
+// serving finds why no pod of a role is ready.
+func (c *Cluster) serving(driver string, does role, node, meanwhile string) (found []Finding) {
+	object := "driver " + driver
+	if node != "" {
+		object += " on node " + node
+	}
+	pods := c.servants(driver, does, node)
+	if len(pods) == 0 {
+		return []Finding{{Object: object, Verdict: Broken, Says: fmt.Sprintf("no pod runs the driver's %s: %s", does, meanwhile),
+			Advice: "install the driver, or look at the node selector and tolerations of its pods"}}
+	}
+	for _, p := range pods {
+		f := sick(p)
+		if f == nil {
+			return nil
+		}
+		f.Says += ": " + meanwhile
+		found = append(found, *f)
+	}
+	return found
+}
+
+// sick says why a pod is not ready, nil when it is.
+func sick(p *corev1.Pod) *Finding {
+	ready := find(p.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	if ready != nil && ready.Status == corev1.ConditionTrue {
+		return nil
+	}
+	f := &Finding{Object: podName(p), Verdict: Broken, Says: "the pod is not ready", Advice: fmt.Sprintf("kubectl describe pod %s --namespace %s", p.Name, p.Namespace)}
+	for _, s := range p.Status.ContainerStatuses {
+		if s.Ready {
+			continue
+		}
+		f.Says = fmt.Sprintf("the container %s is not ready and was restarted %d times", s.Name, s.RestartCount)
+		f.Advice = fmt.Sprintf("kubectl logs %s --namespace %s --container %s", p.Name, p.Namespace, s.Name)
+		if w := s.State.Waiting; w != nil {
+			f.Proof = w.Reason + ": " + w.Message
+		}
+		if t := s.LastTerminationState.Terminated; t != nil {
+			f.Advice += " --previous"
+			f.Proof = cmp.Or(f.Proof, fmt.Sprintf("%s with exit code %d", t.Reason, t.ExitCode))
+		}
+		break
+	}
+	return f
+}
+
+func podName(p *corev1.Pod) string { return "pod " + p.Namespace + "/" + p.Name }
+
+// OwnPods are the pods that run programs of Stowage: a driver's, known by its arguments, and those that an installation's labels name.
+func (c *Cluster) OwnPods() (pods []corev1.Pod) {
+	for _, p := range c.Pods {
+		serves := slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool {
+			return slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, "--backend=") })
+		})
+		if p.Labels["app.kubernetes.io/part-of"] == "stowage" || serves {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
