@@ -51,7 +51,7 @@ func TestValues(t *testing.T) {
 		"log":              map[string]any{"level": 5, "format": "json"},
 		"metricsPort":      9999,
 		"kubeletDir":       "/var/lib/k0s/kubelet",
-		"hostPID":          false,
+		"hostPID":          true,
 		"extraArgs":        []any{"--delegate-fsgroup"},
 		"podAnnotations":   map[string]any{"example": "yes"},
 		"sidecars":         map[string]any{"snapshotter": map[string]any{"enabled": false}, "provisioner": map[string]any{"extraArgs": []any{"--worker-threads=10"}}},
@@ -70,7 +70,7 @@ func TestValues(t *testing.T) {
 	for what, right := range map[string]bool{
 		"image":           driver.Image == "registry.example/stowage:v1",
 		"pull secret":     slices.Equal(pod.Spec.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "pull"}}),
-		"processes":       !pod.Spec.HostPID,
+		"processes":       pod.Spec.HostPID,
 		"node":            pod.Spec.NodeSelector["kubernetes.io/hostname"] == "edge" && pod.Spec.NodeSelector["kubernetes.io/os"] == "linux",
 		"annotation":      pod.Annotations["example"] == "yes" && pod.Annotations["prometheus.io/port"] == "9999",
 		"no snapshotter":  !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "csi-snapshotter" }),
@@ -132,7 +132,7 @@ func TestNotes(t *testing.T) {
 // TestShares checks that the shares of the configuration reach controller and nodes, and a node's labels its driver.
 func TestShares(t *testing.T) {
 	objects := charted(t, map[string]any{
-		"backend": "nfs", "csiDriver": map[string]any{"attachRequired": false}, "node": map[string]any{"hostNetwork": true},
+		"backend": "nfs",
 		"nfs": map[string]any{
 			"topologyKeys": []any{"topology.kubernetes.io/zone"},
 			"config": map[string]any{"shares": []any{map[string]any{

@@ -87,6 +87,10 @@ func TestValuesOfEBS(t *testing.T) {
 	for _, side := range []string{"controller", "node"} {
 		checkRole(t, objects, side, arn+side)
 	}
+	driver := container(t, pods(t, objects)["Deployment/stowage-system/stowage-ebs-controller"], "stowage")
+	if slices.ContainsFunc(driver.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "api" }) {
+		t.Error("the controller is told which cluster this is, and has a token all the same")
+	}
 }
 
 // checkConfigured checks that the driver's container has these variables of AWS and the configuration.
@@ -99,6 +103,7 @@ func checkConfigured(t *testing.T, id string, pod corev1.PodTemplateSpec, config
 			variables[e.Name] = e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
 		}
 	}
+	delete(variables, "GOMEMLIMIT") // TestMemory checks it.
 	_, named := variables["NODE_NAME"]
 	if delete(variables, "NODE_NAME"); !maps.Equal(variables, want) || named != strings.HasPrefix(id, "DaemonSet/") {
 		t.Errorf("%s: the driver has the variables %v, want %v and NODE_NAME on nodes", id, driver.Env, want)

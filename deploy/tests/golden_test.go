@@ -78,6 +78,9 @@ func TestGolden(t *testing.T) {
 		want[in.name+".helm.yaml"] = written(t, charted(t, in.values, in.schemaless))
 	}
 	want["local-examples.kustomize.yaml"] = written(t, kustomized(t, examples))
+	want["found-disks.kustomize.yaml"] = written(t, kustomized(t, disksFolder))
+	want["found-disks-examples.kustomize.yaml"] = written(t, kustomized(t, disksExamples))
+	want["recycler.kustomize.yaml"] = written(t, kustomized(t, recyclerFolder))
 	want["ebs-examples.kustomize.yaml"] = written(t, kustomized(t, ebsExamples))
 	for name, text := range want {
 		checkGolden(t, name, text)

@@ -12,6 +12,8 @@ type install struct {
 	name       string
 	backend    string         // whose name the objects have, as in stowage-local
 	manager    bool           // whether the manager of PersistentVolumeSets is beside the driver
+	orphans    bool           // whether that manager looks for orphans
+	failover   bool           // whether that manager puts nodes out of service
 	folder     string         // the kustomization, relative to deploy/
 	values     map[string]any // the chart's values for the same
 	schemaless bool           // whether the backend is yet to come, and only the bases for it are here
@@ -21,9 +23,7 @@ type install struct {
 func installs() []install {
 	all := []install{
 		{name: "local-standalone", values: map[string]any{}},
-		{name: "nfs", values: map[string]any{
-			"backend": "nfs", "csiDriver": map[string]any{"attachRequired": false}, "node": map[string]any{"hostNetwork": true},
-		}},
+		{name: "nfs", values: map[string]any{"backend": "nfs"}},
 		{name: "ebs", values: map[string]any{"backend": "ebs"}},
 	}
 	for _, in := range slices.Clone(all) {
@@ -31,6 +31,12 @@ func installs() []install {
 		in.values["manager"] = map[string]any{"enabled": true}
 		all = append(all, in)
 	}
+	all = append(all, install{name: "ebs-orphans", manager: true, orphans: true, values: map[string]any{
+		"backend": "ebs", "manager": map[string]any{"enabled": true, "orphans": map[string]any{"enabled": true}},
+	}})
+	all = append(all, install{name: "ebs-failover", manager: true, failover: true, values: map[string]any{
+		"backend": "ebs", "manager": map[string]any{"enabled": true, "failover": map[string]any{"enabled": true}},
+	}})
 	for i := range all {
 		all[i].folder = "kubernetes/overlays/" + all[i].name
 		all[i].backend, _, _ = strings.Cut(all[i].name, "-")

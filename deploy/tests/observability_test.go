@@ -14,18 +14,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// exported is what deploy/observability/series.txt lists.
+// exported is what deploy/observability/series.txt and manager-series.txt list.
 type exported struct {
 	labels map[string][]string // of a series
 	values map[string][]string // of a label
 }
 
-// exports reads the list, which tests/observability checks against the driver.
+// exports reads the lists, which tests/observability checks against the driver, and tests of pkg/controllers against the manager.
 func exports(t *testing.T) exported {
 	t.Helper()
-	text, err := os.ReadFile("../observability/series.txt")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, list := range []string{"../observability/series.txt", "../observability/manager-series.txt"} {
+		one, err := os.ReadFile(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, one...)
 	}
 	e := exported{labels: map[string][]string{}, values: map[string][]string{}}
 	for line := range strings.Lines(string(text)) {

@@ -63,12 +63,26 @@ func rights() []right {
 		{"manager", "stowage.dev", "persistentvolumesets/status", "update", "writes the volumes that it is about to create, and what there is"},
 		{"manager", core, "persistentvolumes", "get,list,watch,create,update,delete",
 			"counts the volumes of sets, creates them, deletes unbound ones, and removes its finalizer once the driver has deleted the volume"},
+		{"manager", core, "persistentvolumes/status", "update", "writes the phase of a volume that it binds"},
+		{"manager", core, "persistentvolumeclaims", "get,list,watch,update", "takes pending claims as orders, and writes the volume that it binds"},
+		{"manager", core, "persistentvolumeclaims/status", "update", "writes that a claim is bound, and the size that it got"},
+		{"manager", "events.k8s.io", "events", "create,patch", "tells a volume that its binding was undone"},
 		{"manager", "storage.k8s.io", "storageclasses", "list,watch", "reads the parameters of a set's class"},
 		{"manager", "storage.k8s.io", "csinodes", "list,watch", "reads which labels are the driver's topology keys"},
 		{"manager", core, "nodes", "list,watch", "reads the topology labels of nodes"},
 		{"manager-election", "coordination.k8s.io", "leases", "get,create,update", "of the managers of a driver, one acts"},
 		{"manager-election", core, "events", "create,patch", "tells the lease which manager leads"},
 
+		{"orphans", "storage.k8s.io", "volumeattachments", "list,watch,create,delete",
+			"knows what Kubernetes believes to be attached; writes and deletes the attachment by which csi-attacher detaches"},
+		{"orphans", core, "nodes", "get", "asks whether a node's kubelet reports a volume in use"},
+
+		{"failover", core, "nodes", "get,patch", "reads a node past its cache, and writes its taint out-of-service, to which a policy holds it"},
+		{"failover", "storage.k8s.io", "csinodes", "get", "reads past its cache which machine a node has registered as"},
+		{"failover", core, "pods", "list", "tells of pods that tolerate the taint"},
+		{"failover-leases", "coordination.k8s.io", "leases", "get,list,watch", "sees each node's signs of life"},
+
+		{"cluster", core, "namespaces/kube-system only", "get", "tells this cluster's things in AWS from those of others by its UID"},
 		{"node", core, "nodes", "get",
 			"reads its instance from spec.providerID of its Node, where a pod does not reach the instance's metadata service (a hop limit of 1)"},
 
@@ -85,12 +99,18 @@ func (in install) roles() map[string]string {
 	case "attaching":
 		roles["attacher"], roles["leader-election"] = "ClusterRole", "Role"
 	case "ebs":
-		roles["attacher"], roles["leader-election"], roles["node"] = "ClusterRole", "Role", "ClusterRole"
+		roles["attacher"], roles["leader-election"], roles["node"], roles["cluster"] = "ClusterRole", "Role", "ClusterRole", "ClusterRole"
 	default:
 		roles["leader-election"] = "Role"
 	}
 	if in.manager {
 		roles["manager"], roles["manager-election"] = "ClusterRole", "Role"
+	}
+	if in.orphans {
+		roles["orphans"] = "ClusterRole"
+	}
+	if in.failover {
+		roles["failover"], roles["failover-leases"] = "ClusterRole", "Role"
 	}
 	return roles
 }
@@ -136,29 +156,39 @@ func granted(t *testing.T, objects []object) []string {
 	t.Helper()
 	var list []string
 	for _, o := range objects {
-		var rules []rbacv1.PolicyRule
-		switch role := typed(t, o).(type) {
-		case *rbacv1.ClusterRole:
-			rules = role.Rules
-			if role.AggregationRule != nil {
-				t.Errorf("%s takes in other roles", o.id())
-			}
-		case *rbacv1.Role:
-			rules = role.Rules
-		default:
+		rules := rulesOf(t, o)
+		if len(rules) == 0 {
 			continue
 		}
 		name := strings.SplitN(o.GetName(), "-", 3)[2] // stowage-<backend>-<role>
 		for _, rule := range rules {
-			if len(rule.NonResourceURLs)+len(rule.ResourceNames) > 0 || len(rule.APIGroups) != 1 {
+			if len(rule.NonResourceURLs) > 0 || len(rule.APIGroups) != 1 {
 				t.Errorf("%s has a rule of a form that the table cannot say: %v", o.id(), rule)
 			}
 			for _, resource := range rule.Resources {
+				if len(rule.ResourceNames) > 0 {
+					resource += "/" + strings.Join(rule.ResourceNames, ",") + " only"
+				}
 				list = append(list, fmt.Sprintf("%s %s: %s/%s %s", o.GetKind(), name, rule.APIGroups[0], resource, strings.Join(rule.Verbs, ",")))
 			}
 		}
 	}
 	return list
+}
+
+// rulesOf are the rules of a role, none of anything else.
+func rulesOf(t *testing.T, o object) []rbacv1.PolicyRule {
+	t.Helper()
+	switch role := typed(t, o).(type) {
+	case *rbacv1.ClusterRole:
+		if role.AggregationRule != nil {
+			t.Errorf("%s takes in other roles", o.id())
+		}
+		return role.Rules
+	case *rbacv1.Role:
+		return role.Rules
+	}
+	return nil
 }
 
 // TestBindings checks who has the roles: the node's account that of its name, the controller's all others, and nobody else any.

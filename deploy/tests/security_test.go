@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -46,8 +47,7 @@ func checkPrivileged(t *testing.T, id string, c corev1.Container) {
 // tight otherwise.
 func checkPrivateMounts(t *testing.T, id string, pod *corev1.PodSecurityContext, c corev1.Container) {
 	t.Helper()
-	want := []corev1.Capability{"SYS_ADMIN", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "MKNOD"}
-	if have := c.SecurityContext.Capabilities.Add; !slices.Equal(have, want) {
+	if have, want := c.SecurityContext.Capabilities.Add, neededCapabilities(t); !slices.Equal(have, want) {
 		t.Errorf("%s: %s has the capabilities %v, want %v", id, c.Name, have, want)
 	}
 	if user := c.SecurityContext.RunAsUser; user == nil || *user != 0 {
@@ -56,6 +56,21 @@ func checkPrivateMounts(t *testing.T, id string, pod *corev1.PodSecurityContext,
 	rest := *c.DeepCopy()
 	rest.SecurityContext.Capabilities.Add, rest.SecurityContext.RunAsUser, rest.SecurityContext.RunAsNonRoot = nil, nil, nil
 	checkTight(t, id, pod, rest)
+}
+
+// neededCapabilities are those that the test in the virtual machine shows each to be needed, and all together to be enough.
+func neededCapabilities(t *testing.T) (needed []corev1.Capability) {
+	t.Helper()
+	text, err := os.ReadFile("../../tests/vm/suites/nfsdriver/capabilities_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "func controllerCapabilities() []string {\n\treturn []string{")
+	list, _, _ = strings.Cut(list, "}")
+	for name := range strings.SplitSeq(list, ", ") {
+		needed = append(needed, corev1.Capability(strings.Trim(name, `"`)))
+	}
+	return needed
 }
 
 // checkTight checks what the Pod Security level "restricted" asks, and a read-only root beyond it. The registrar alone is root.
@@ -128,6 +143,9 @@ func TestTokens(t *testing.T) {
 			speakers := []string{"csi-provisioner", "csi-resizer", "csi-snapshotter", "csi-attacher", "manager"}
 			if strings.HasPrefix(id, "DaemonSet/") && in.asksForItself() {
 				speakers = []string{"stowage"}
+			}
+			if strings.HasPrefix(id, "Deployment/") && in.asksForItself() {
+				speakers = append(speakers, "stowage") // which cluster this is
 			}
 			if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto {
 				t.Errorf("%s: every container is given a token", id)

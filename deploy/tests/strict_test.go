@@ -8,6 +8,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -37,6 +38,7 @@ func types() map[schema.GroupVersionKind]func() any {
 		appsv1.SchemeGroupVersion.WithKind("DaemonSet"):             func() any { return new(appsv1.DaemonSet) },
 		appsv1.SchemeGroupVersion.WithKind("StatefulSet"):           func() any { return new(appsv1.StatefulSet) },
 		policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"): func() any { return new(policyv1.PodDisruptionBudget) },
+		networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"):   func() any { return new(networkingv1.NetworkPolicy) },
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"):           func() any { return new(rbacv1.ClusterRole) },
 		rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"):    func() any { return new(rbacv1.ClusterRoleBinding) },
 		rbacv1.SchemeGroupVersion.WithKind("Role"):                  func() any { return new(rbacv1.Role) },

@@ -1,8 +1,33 @@
 {{/* Names follow the backend, not the release: a driver is one in a cluster, as its CSIDriver is. */}}
 {{- define "stowage.name" -}}stowage-{{ .Values.backend }}{{- end }}
 {{- define "stowage.driver" -}}{{ .Values.backend }}.csi.stowage.dev{{- end }}
-{{- define "stowage.image" -}}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{- end }}
-{{- define "stowage.attaches" -}}{{ if and (ne .Values.backend "local") .Values.csiDriver.attachRequired }}true{{ end }}{{- end }}
+{{- define "stowage.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end }}
+
+{{/* What follows from the backend. A value that says otherwise is an installation that cannot work. */}}
+{{- define "stowage.attaches" -}}{{ if not (has .Values.backend (list "local" "nfs")) }}true{{ end }}{{- end }}
+{{- define "stowage.capacity" -}}{{ if eq .Values.backend "local" }}true{{ end }}{{- end }}
+{{- define "stowage.nodeOnHost" -}}{{ if or (eq .Values.backend "nfs") .Values.node.hostNetwork }}true{{ end }}{{- end }}
+
+{{/* Fails where a value is given and is not what the backend needs. */}}
+{{- define "stowage.checkBackend" -}}
+{{- $attaches := eq (include "stowage.attaches" .) "true" -}}
+{{- $capacity := eq (include "stowage.capacity" .) "true" -}}
+{{- $values := list
+      (dict "name" "csiDriver.attachRequired" "given" (get .Values.csiDriver "attachRequired") "needs" $attaches)
+      (dict "name" "csiDriver.storageCapacity" "given" (get .Values.csiDriver "storageCapacity") "needs" $capacity) -}}
+{{- if ne (include "stowage.attaches" .) "true" -}}
+{{- $values = append $values (dict "name" "node.hostNetwork" "given" (get .Values.node "hostNetwork") "needs" (eq .Values.backend "nfs")) -}}
+{{- end -}}
+{{- range $values -}}
+{{- if and (kindIs "bool" .given) (ne .given .needs) -}}
+{{- fail (printf "%s is %t, and the backend %s works with %t only: leave it out" .name .given $.Values.backend .needs) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
 
 {{- define "stowage.labels" -}}
 app.kubernetes.io/instance: {{ include "stowage.name" . }}
@@ -90,6 +115,11 @@ checksum/config: {{ include "stowage.config" . | sha256sum }}
 {{- end }}
 {{- end }}
 
+{{/* Whether the driver asks Kubernetes which cluster this is. */}}
+{{- define "stowage.asksCluster" -}}
+{{- if and (eq .Values.backend "ebs") (not .Values.ebs.config.clusterID) }}true{{ end }}
+{{- end }}
+
 {{/* With IRSA and with EKS Pod Identity: the containers that are given no token for the role in AWS. */}}
 {{- define "stowage.awsSkip" -}}
 {{- if eq .root.Values.backend "ebs" }}
@@ -145,10 +175,16 @@ ports:
     containerPort: {{ include "stowage.healthPort" . }}
 {{- end }}
 
+{{- define "stowage.heap" -}}
+- name: GOMEMLIMIT
+  value: {{ .Values.memoryTarget }}
+{{- end }}
+
 {{- define "stowage.driverArgs" -}}
 - --http-endpoint=:{{ include "stowage.metricsPort" . }}
 - --log-format={{ .Values.log.format }}
 - --v={{ .Values.log.level }}
+- --max-open-files={{ .Values.maxOpenFiles }}
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
@@ -241,6 +277,13 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
     - --http-endpoint=:9815
     - --log-format={{ .root.Values.log.format }}
     - --v={{ .root.Values.log.level }}
+    {{- if .root.Values.manager.orphans.enabled }}
+    - --orphan-period=20s
+    - --detach-dangling
+    {{- end }}
+    {{- if .root.Values.manager.failover.enabled }}
+    - --failover
+    {{- end }}
     {{- with .root.Values.manager.extraArgs }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

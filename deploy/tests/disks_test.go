@@ -1,0 +1,306 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	disksFolder   = "kubernetes/found-disks"
+	disksExamples = "kubernetes/examples/found-disks"
+	disksWorker   = "system:serviceaccount:stowage-system:stowage-disks-worker"
+)
+
+// disksRights is all that the processes of found disks may do. The one that opens disks may do nothing.
+func disksRights() []right {
+	const core = ""
+	return []right{
+		{"ClusterRole master", core, "persistentvolumes", "get,list,watch,create,update,delete",
+			"offers volumes, removes them once they are wiped, and holds them by a finalizer until then"},
+		{"ClusterRole master", core, "nodes", "get,list,watch", "sees which nodes there are, their labels, and past its cache that one is gone"},
+		{"ClusterRole master", "storage.k8s.io", "storageclasses", "list,watch", "reads which classes take which volumes"},
+		{"ClusterRole master", "events.k8s.io", "events", "create,patch", "tells volumes, claims and classes what is wrong"},
+		{"Role master", "stowage.dev", "nodestorages", "get,list,watch,create,update,delete",
+			"makes the object of each node, writes what is offered and to be wiped, and removes those of nodes that are gone"},
+		{"Role master", "coordination.k8s.io", "leases", "get,create,update", "of several masters, one acts"},
+		{"Role master", core, "events", "create,patch", "tells the lease who leads"},
+		{"Role worker", "stowage.dev", "nodestorages", "list,watch", "takes its node's object as orders"},
+		{"Role worker", "stowage.dev", "nodestorages/status", "update", "writes what was found and done, to which a policy holds it"},
+	}
+}
+
+func TestDisksRights(t *testing.T) {
+	var want []string
+	for _, r := range disksRights() {
+		want = append(want, fmt.Sprintf("%s: %s/%s %s", r.role, r.group, r.resource, r.verbs))
+	}
+	var got []string
+	objects := kustomized(t, disksFolder)
+	for _, o := range objects {
+		for _, rule := range rulesOf(t, o) {
+			for _, resource := range rule.Resources {
+				role := o.GetKind() + " " + strings.TrimPrefix(o.GetName(), "stowage-disks-")
+				got = append(got, fmt.Sprintf("%s: %s/%s %s", role, rule.APIGroups[0], resource, strings.Join(rule.Verbs, ",")))
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		t.Errorf("the rights are\n%s\nand reasons are there for\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	checkDisksBindings(t, objects)
+}
+
+// checkDisksBindings checks that each role is had by the account of its name, and no role by that of who opens disks.
+func checkDisksBindings(t *testing.T, objects []object) {
+	t.Helper()
+	bindings := 0
+	for _, o := range objects {
+		if !strings.HasSuffix(o.GetKind(), "RoleBinding") {
+			continue
+		}
+		bindings++
+		subjects, role := subjectsOf(t, o)
+		if role != o.GetName() || len(subjects) != 1 || subjects[0] != "ServiceAccount/stowage-system/"+role || role == "stowage-disks" {
+			t.Errorf("%s gives %s to %q", o.id(), role, subjects)
+		}
+		find(t, objects, "ServiceAccount/stowage-system/"+role)
+	}
+	if bindings != 3 {
+		t.Errorf("there are %d bindings, want 3", bindings)
+	}
+}
+
+// TestDisksPods checks that master and worker are as tight as can be, that who opens disks has no token, no account with rights and no network,
+// and that all have flags that there are.
+func TestDisksPods(t *testing.T) {
+	objects := kustomized(t, disksFolder)
+	all := pods(t, objects)
+	for id, source := range map[string]string{
+		"Deployment/stowage-system/stowage-disks-master": source(t, "manager/master.go"),
+		"DaemonSet/stowage-system/stowage-disks-worker":  source(t, "manager/worker.go"),
+		"DaemonSet/stowage-system/stowage-disks":         source(t, "driver/disks.go"),
+	} {
+		pod, there := all[id]
+		if !there || len(pod.Spec.Containers) != 1 {
+			t.Errorf("%s has %d containers", id, len(pod.Spec.Containers))
+			continue
+		}
+		c := pod.Spec.Containers[0]
+		checkEveryone(t, id, c)
+		checkFlags(t, id, source, c.Args[1:])
+		if opens := c.Name == "disks"; !opens {
+			checkTight(t, id, pod.Spec.SecurityContext, c)
+			checkDisksToken(t, id, pod)
+		} else {
+			checkDisksOpener(t, id, pod, c)
+		}
+	}
+	if len(all) != 3 {
+		t.Errorf("there are %d kinds of pods, want 3", len(all))
+	}
+}
+
+// checkDisksToken checks that a pod has a token which is bound to it, and sees neither the host's processes nor more of its files than a socket.
+func checkDisksToken(t *testing.T, id string, pod corev1.PodTemplateSpec) {
+	t.Helper()
+	tokens := 0
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.Projected != nil:
+			tokens++
+		case v.HostPath == nil || v.HostPath.Path != "/run/stowage/disks" || !strings.HasPrefix(id, "DaemonSet/"):
+			t.Errorf("%s has the volume %s", id, v.Name)
+		}
+	}
+	auto := pod.Spec.AutomountServiceAccountToken
+	if tokens != 1 || auto == nil || *auto || pod.Spec.HostPID || pod.Spec.HostNetwork || pod.Spec.HostIPC {
+		t.Errorf("%s has %d tokens (automounted: %v), the host's processes: %t, network: %t", id, tokens, auto, pod.Spec.HostPID, pod.Spec.HostNetwork)
+	}
+}
+
+// checkDisksOpener checks the one that is root on every node.
+func checkDisksOpener(t *testing.T, id string, pod corev1.PodTemplateSpec, c corev1.Container) {
+	t.Helper()
+	if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto || pod.Spec.ServiceAccountName != "stowage-disks" || pod.Spec.HostNetwork {
+		t.Errorf("%s runs as %s, with a token: %v, in the host's network: %t", id, pod.Spec.ServiceAccountName, auto, pod.Spec.HostNetwork)
+	}
+	paths := map[string]string{}
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.HostPath != nil:
+			paths[v.Name] = v.HostPath.Path
+		case v.ConfigMap == nil:
+			t.Errorf("%s is given %s", id, v.Name)
+		}
+	}
+	want := []string{"/dev", "/mnt/disks", "/run/stowage/disks", "/var/lib/kubelet", "/var/lib/stowage/disks"}
+	if got := slices.Sorted(maps.Values(paths)); !slices.Equal(got, want) {
+		t.Errorf("%s sees %q of the host, want %q", id, got, want)
+	}
+	for _, m := range c.VolumeMounts {
+		if host := paths[m.Name]; host != "" && host != m.MountPath {
+			t.Errorf("%s sees %s at %s: paths would mean another thing than on the host", id, host, m.MountPath)
+		}
+		late := m.Name == "mounts" || m.Name == "kubelet"
+		if seen := m.MountPropagation != nil && *m.MountPropagation == corev1.MountPropagationHostToContainer; seen != late {
+			t.Errorf("%s sees what is mounted later below %s: %t, want %t", id, m.MountPath, seen, late)
+		}
+	}
+}
+
+// TestDisksPlaces checks that the master allows the places that who opens disks uses, and no others.
+func TestDisksPlaces(t *testing.T) {
+	all := pods(t, kustomized(t, disksFolder))
+	master := container(t, all["Deployment/stowage-system/stowage-disks-master"], "master").Args
+	disks := container(t, all["DaemonSet/stowage-system/stowage-disks"], "disks").Args
+	for _, pair := range [][2]string{
+		{"--device-directory=/var/lib/stowage/disks/links", "--data-dir=/var/lib/stowage/disks"},
+		{"--mount-directories=/mnt/disks", "--config=/etc/stowage/disks.yaml"},
+	} {
+		if !slices.Contains(master, pair[0]) || !slices.Contains(disks, pair[1]) {
+			t.Errorf("the master has %q and who opens disks %q: want %q", master, disks, pair)
+		}
+	}
+	worker := container(t, all["DaemonSet/stowage-system/stowage-disks-worker"], "worker").Args
+	if !slices.Contains(worker, "--disks-socket=/run/stowage/disks/disks.sock") || !slices.Contains(disks, "--endpoint=unix:///run/stowage/disks/disks.sock") {
+		t.Errorf("the worker asks at %q, and is answered at %q", worker, disks)
+	}
+}
+
+// TestDisksConfigFindsNoDisk checks that an install alone never offers a disk: an administrator names them.
+func TestDisksConfigFindsNoDisk(t *testing.T) {
+	for _, o := range kustomized(t, disksFolder) {
+		config, is := typed(t, o).(*corev1.ConfigMap)
+		if !is {
+			continue
+		}
+		var rules map[string][]map[string]any
+		if err := yaml.UnmarshalStrict([]byte(config.Data["disks.yaml"]), &rules); err != nil {
+			t.Fatal(err)
+		}
+		if len(rules) != 1 || len(rules["mountPoints"]) != 1 {
+			t.Errorf("the configuration is %v: want one rule, for mount points", rules)
+		}
+		return
+	}
+	t.Error("there is no configuration")
+}
+
+// TestDisksClasses checks that the example classes are ones that the master serves.
+func TestDisksClasses(t *testing.T) {
+	modes := map[string]bool{}
+	for _, o := range kustomized(t, disksExamples) {
+		class, is := typed(t, o).(*storagev1.StorageClass)
+		if !is || class.Labels["stowage.dev/local-volumes"] != "true" || class.Provisioner != "kubernetes.io/no-provisioner" ||
+			*class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
+			t.Errorf("%s is no class of found disks", o.id())
+			continue
+		}
+		modes[class.Parameters["volumeMode"]] = true
+	}
+	if !maps.Equal(modes, map[string]bool{"Block": true, "Filesystem": true}) {
+		t.Errorf("there are classes of %v", modes)
+	}
+}
+
+// TestDisksPolicy checks what the policy leaves of the workers' right to write, as the API server evaluates it. tests/e2e tries it with
+// tokens.
+func TestDisksPolicy(t *testing.T) {
+	objects := kustomized(t, disksFolder)
+	found := policies(t, objects, "nodestorages", "*")
+	if len(found) != 1 || len(policies(t, objects, "nodestorages", "")) != 1 || *found[0].Spec.FailurePolicy != admissionregistrationv1.Fail {
+		t.Fatalf("%d policies are in force, want one that fails", len(found))
+	}
+	token := func(nodes ...string) map[string][]string {
+		return map[string][]string{"authentication.kubernetes.io/node-name": nodes}
+	}
+	for name, c := range map[string]struct {
+		who       string
+		extra     map[string][]string
+		operation admission.Operation
+		sub       string
+		says      string // empty when it is allowed
+	}{
+		"its own status":            {disksWorker, token("a"), admission.Update, "status", ""},
+		"another node's":            {disksWorker, token("b"), admission.Update, "status", "the token is of node b, the object is of node a"},
+		"a name that begins alike":  {disksWorker, token("a1"), admission.Update, "status", "of node a1"},
+		"a token of no node":        {disksWorker, nil, admission.Update, "status", "the token is of no node"},
+		"an empty name":             {disksWorker, token(""), admission.Update, "status", "its own node only"},
+		"two nodes":                 {disksWorker, token("a", "b"), admission.Update, "status", "its own node only"},
+		"its own spec":              {disksWorker, token("a"), admission.Update, "", "nothing else"},
+		"another subresource":       {disksWorker, token("a"), admission.Update, "scale", "nothing else"},
+		"create its own":            {disksWorker, token("a"), admission.Create, "", "nothing else"},
+		"delete its own":            {disksWorker, token("a"), admission.Delete, "", "nothing else"},
+		"the master":                {"system:serviceaccount:stowage-system:stowage-disks-master", nil, admission.Update, "", ""},
+		"a worker of other's space": {"system:serviceaccount:default:stowage-disks-worker", nil, admission.Update, "status", ""},
+	} {
+		who := &user.DefaultInfo{Name: c.who, Extra: c.extra}
+		said := refusalOfStorage(t, found[0], who, c.operation, c.sub)
+		if (said == "") != (c.says == "") || !strings.Contains(said, c.says) {
+			t.Errorf("%s: the policy says %q, want %q in it", name, said, c.says)
+		}
+	}
+}
+
+// refusalOfStorage is what the policy says to a change of the NodeStorage a.
+func refusalOfStorage(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, who user.Info, operation admission.Operation, sub string) string {
+	t.Helper()
+	resource := schema.GroupVersionResource{Group: "stowage.dev", Version: "v1alpha1", Resource: "nodestorages"}
+	kind := resource.GroupVersion().WithKind("NodeStorage")
+	before := content(map[string]any{"apiVersion": "stowage.dev/v1alpha1", "kind": "NodeStorage", "metadata": map[string]any{"name": "a"}})
+	after := before.DeepCopyObject()
+	switch operation {
+	case admission.Create:
+		before = nil
+	case admission.Delete:
+		after = nil
+	default:
+	}
+	attributes := admission.NewAttributesRecord(after, before, kind, "stowage-system", "a", resource, sub, operation, nil, false, who)
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind}
+	versioned.VersionedObject.Set(after)
+	versioned.VersionedOldObject.Set(before)
+	var said []string
+	for _, d := range validator(t, policy).Validate(context.Background(), resource, versioned, nil, nil, celconfig.RuntimeCELCostBudget, nil).Decisions {
+		if d.Evaluation == validating.EvalError {
+			t.Fatal(d.Message)
+		}
+		if d.Action == validating.ActionDeny {
+			said = append(said, d.Message)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// subjectsOf are who has a role by a binding, and which.
+func subjectsOf(t *testing.T, binding object) (subjects []string, role string) {
+	t.Helper()
+	var list []rbacv1.Subject
+	switch b := typed(t, binding).(type) {
+	case *rbacv1.ClusterRoleBinding:
+		list, role = b.Subjects, b.RoleRef.Name
+	case *rbacv1.RoleBinding:
+		list, role = b.Subjects, b.RoleRef.Name
+	}
+	for _, s := range list {
+		subjects = append(subjects, s.Kind+"/"+s.Namespace+"/"+s.Name)
+	}
+	return subjects, role
+}

@@ -1,0 +1,100 @@
+package tests
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+const ebsController = "system:serviceaccount:stowage-system:stowage-ebs-controller"
+
+// machine is a Node with taints.
+func machine(taints ...any) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"name": "x", "labels": map[string]any{"a": "b"}},
+		"spec":     map[string]any{"providerID": "aws:///z/i-1", "podCIDR": "10.0.0.0/24", "podCIDRs": []any{"10.0.0.0/24"}, "taints": taints},
+	}
+}
+
+func taint(key, value, effect string) map[string]any {
+	t := map[string]any{"key": key, "effect": effect}
+	if value != "" {
+		t["value"] = value
+	}
+	return t
+}
+
+// edited is a Node with one thing changed in a part of it.
+func edited(part, field string, value any) map[string]any {
+	n := machine()
+	before, _ := n[part].(map[string]any) // machine makes no others
+	whole := maps.Clone(before)
+	whole[field] = value
+	n[part] = whole
+	return n
+}
+
+// TestOnlyTheTaint checks what the policy leaves of the right to patch nodes: one taint, with the driver's name as its value.
+func TestOnlyTheTaint(t *testing.T) {
+	const key, driver = "node.kubernetes.io/out-of-service", "ebs.csi.stowage.dev"
+	ours, theirs := taint(key, driver, "NoExecute"), taint(key, "nodeshutdown", "NoExecute")
+	cordoned := taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+	for name, c := range map[string]struct {
+		change  change
+		allowed bool
+	}{
+		"put out of service":         {change{ebsController, "nodes", "", machine(cordoned), machine(cordoned, ours)}, true},
+		"put into service":           {change{ebsController, "nodes", "", machine(ours, cordoned), machine(cordoned)}, true},
+		"nothing":                    {change{ebsController, "nodes", "", machine(), machine()}, true},
+		"another's value":            {change{ebsController, "nodes", "", machine(), machine(theirs)}, false},
+		"no value":                   {change{ebsController, "nodes", "", machine(), machine(taint(key, "", "NoExecute"))}, false},
+		"another effect":             {change{ebsController, "nodes", "", machine(), machine(taint(key, driver, "NoSchedule"))}, false},
+		"another taint":              {change{ebsController, "nodes", "", machine(), machine(taint("a", driver, "NoExecute"))}, false},
+		"remove an operator's":       {change{ebsController, "nodes", "", machine(theirs), machine()}, false},
+		"take over an operator's":    {change{ebsController, "nodes", "", machine(theirs), machine(ours)}, false},
+		"remove another taint":       {change{ebsController, "nodes", "", machine(cordoned), machine()}, false},
+		"cordon":                     {change{ebsController, "nodes", "", machine(), edited("spec", "unschedulable", true)}, false},
+		"another machine":            {change{ebsController, "nodes", "", machine(), edited("spec", "providerID", "aws:///z/i-2")}, false},
+		"another network":            {change{ebsController, "nodes", "", machine(), edited("spec", "podCIDR", "10.1.0.0/24")}, false},
+		"a label":                    {change{ebsController, "nodes", "", machine(), edited("metadata", "labels", map[string]any{"a": "c"})}, false},
+		"an annotation":              {change{ebsController, "nodes", "", machine(), edited("metadata", "annotations", map[string]any{"a": "c"})}, false},
+		"a finalizer":                {change{ebsController, "nodes", "", machine(), edited("metadata", "finalizers", []any{"a"})}, false},
+		"an owner":                   {change{ebsController, "nodes", "", machine(), edited("metadata", "ownerReferences", []any{"a"})}, false},
+		"the status":                 {change{ebsController, "nodes", "status", machine(), machine()}, false},
+		"somebody else's taint":      {change{"admin", "nodes", "", machine(), machine(theirs)}, true},
+		"somebody else's other node": {change{"admin", "nodes", "", machine(), edited("spec", "unschedulable", true)}, true},
+	} {
+		for _, in := range installs() {
+			if !in.failover {
+				continue
+			}
+			found, said := policies(t, kustomized(t, in.folder), "nodes", c.change.sub), ""
+			if len(found) != 1 {
+				t.Fatalf("%d policies are in force for nodes, want 1", len(found))
+			}
+			for _, policy := range found {
+				said += refusal(t, policy, c.change)
+			}
+			if (said == "") != c.allowed || said != "" && !strings.Contains(said, driver) {
+				t.Errorf("%s: allowed is %t, want %t: %q", name, said == "", c.allowed, said)
+			}
+		}
+	}
+}
+
+// TestFailoverNeedsMachines checks that what cannot work is not rendered.
+func TestFailoverNeedsMachines(t *testing.T) {
+	for _, in := range installs() {
+		if !in.manager || in.failover || in.schemaless {
+			continue
+		}
+		values := maps.Clone(in.values)
+		values["manager"] = map[string]any{"enabled": true, "failover": map[string]any{"enabled": true}}
+		_, err := rendered(values, false)
+		if works := in.backend == "ebs"; (err == nil) != works {
+			t.Errorf("%s: rendered with failover: %v, want it to work: %t", in.name, err, works)
+		} else if err != nil && !strings.Contains(err.Error(), "knows no machines of nodes") {
+			t.Errorf("%s: the refusal says %v", in.name, err)
+		}
+	}
+}

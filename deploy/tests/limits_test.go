@@ -1,0 +1,88 @@
+package tests
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// TestMemory checks that a container that grows without end takes no node with it. A driver that mounts has no limit, because the kernel would
+// end its filesystem checks; it is told what to keep its heap below, as every driver is, and none of them so late that the limit comes first.
+func TestMemory(t *testing.T) {
+	each(t, func(t *testing.T, objects []object) {
+		for id, pod := range pods(t, objects) {
+			for _, c := range pod.Spec.Containers {
+				limit, limited := c.Resources.Limits[corev1.ResourceMemory]
+				checks := c.Name == "stowage" && !strings.HasPrefix(id, "Deployment/")
+				if limited == checks || limited && limit.Cmp(*c.Resources.Requests.Memory()) < 0 {
+					t.Errorf("%s: %s has the limit %s of memory, want one: %t", id, c.Name, limit.String(), !checks)
+				}
+				if c.Name == "stowage" {
+					checkHeap(t, id, c, limit)
+				}
+			}
+		}
+	})
+}
+
+func checkHeap(t *testing.T, id string, c corev1.Container, limit resource.Quantity) {
+	t.Helper()
+	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+	if i < 0 {
+		t.Errorf("%s: the heap of %s has no bound (GOMEMLIMIT): %v", id, c.Name, c.Env)
+		return
+	}
+	heap, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[i].Value, "B")) // Go writes MiB.
+	if err != nil || !limit.IsZero() && heap.Cmp(limit) >= 0 {
+		t.Errorf("%s: the heap of %s is bounded by %q, want less than its limit %s: %v", id, c.Name, c.Env[i].Value, limit.String(), err)
+	}
+}
+
+// TestDescriptors checks that each driver bounds its descriptors: Kubernetes has no field for that.
+func TestDescriptors(t *testing.T) {
+	each(t, func(t *testing.T, objects []object) {
+		for id, pod := range pods(t, objects) {
+			if n := maxOpenFiles(container(t, pod, "stowage").Args); n < 1<<13 || n > 1<<16 {
+				t.Errorf("%s: the driver may open %d files, want a bound that is no hindrance", id, n)
+			}
+		}
+	})
+}
+
+func maxOpenFiles(args []string) int {
+	for _, arg := range args {
+		if value, is := strings.CutPrefix(arg, "--max-open-files="); is {
+			n, err := strconv.Atoi(value)
+			if err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// TestLimitsAreValues checks that the chart's values change the limits, and that a bound of the heap which Go would not take is refused.
+func TestLimitsAreValues(t *testing.T) {
+	for _, broken := range []string{"512M", "half", "-1"} {
+		if _, err := rendered(map[string]any{"memoryTarget": broken}, false); err == nil {
+			t.Errorf("the heap's bound %q is accepted", broken)
+		}
+	}
+	if _, err := rendered(map[string]any{"maxOpenFiles": 0}, false); err == nil {
+		t.Error("a driver that may open no file is accepted")
+	}
+	objects := charted(t, map[string]any{"backend": "ebs", "memoryTarget": "2GiB", "maxOpenFiles": 9000, "controller": map[string]any{
+		"resources": map[string]any{"limits": map[string]any{"memory": "3Gi"}},
+	}}, false)
+	for id, pod := range pods(t, objects) {
+		c := container(t, pod, "stowage")
+		limit := c.Resources.Limits.Memory().String()
+		if maxOpenFiles(c.Args) != 9000 || !slices.Contains(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "2GiB"}) || strings.HasPrefix(id, "Deployment/") != (limit == "3Gi") {
+			t.Errorf("%s: not as the values say: %q, %v, %s", id, c.Args, c.Env, limit)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package tests
+
+import (
+	"context"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// change is what somebody asks the API server for.
+type change struct {
+	user, resource, sub string
+	before, after       map[string]any // nil where the object is not there
+}
+
+// refusal is what the policy says to a change, by the API server's own evaluation; empty if it has nothing against it.
+func refusal(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, c change) string {
+	t.Helper()
+	for _, result := range validator(t, policy).Validate(context.Background(), c.gvr(), c.attributes(), nil, nil, celconfig.RuntimeCELCostBudget, nil).Decisions {
+		if result.Evaluation == validating.EvalError {
+			t.Fatalf("%v: %s", c, result.Message)
+		}
+		if result.Action == validating.ActionDeny {
+			return result.Message
+		}
+	}
+	return ""
+}
+
+// validator compiles a policy as the oldest Kubernetes does that is supported.
+func validator(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy) validating.Validator {
+	t.Helper()
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 30)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var variables []cel.NamedExpressionAccessor
+	for _, v := range policy.Spec.Variables {
+		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
+	}
+	var matches, validations, messages []cel.ExpressionAccessor
+	for i := range policy.Spec.MatchConditions {
+		matches = append(matches, (*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]))
+	}
+	for _, v := range policy.Spec.Validations {
+		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message})
+		if messages = append(messages, nil); v.MessageExpression != "" {
+			messages[len(messages)-1] = &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
+		}
+	}
+	options := cel.OptionalVariableDeclarations{}
+	compiler.CompileAndStoreVariables(variables, options, environment.NewExpressions)
+	condition := func(list []cel.ExpressionAccessor) cel.ConditionEvaluator {
+		evaluator := compiler.CompileCondition(list, options, environment.NewExpressions)
+		for _, err := range evaluator.CompilationErrors() {
+			t.Fatalf("%s: %v", policy.Name, err)
+		}
+		return evaluator
+	}
+	matcher := matchconditions.NewMatcher(condition(matches), policy.Spec.FailurePolicy, "policy", "validate", policy.Name)
+	return validating.NewValidator(condition(validations), matcher, condition(nil), condition(messages), policy.Spec.FailurePolicy, nil)
+}
+
+func (c change) gvr() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: c.resource}
+}
+
+func (c change) attributes() *admission.VersionedAttributes {
+	kind := schema.GroupVersionKind{Version: "v1", Kind: map[string]string{"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "nodes": "Node"}[c.resource]}
+	before, after, operation := content(c.before), content(c.after), admission.Update
+	switch {
+	case c.before == nil:
+		operation = admission.Create
+	case c.after == nil:
+		operation = admission.Delete
+	}
+	who := &user.DefaultInfo{Name: c.user}
+	attributes := admission.NewAttributesRecord(after, before, kind, "default", "x", c.gvr(), c.sub, operation, nil, false, who)
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind}
+	versioned.VersionedObject.Set(after)
+	versioned.VersionedOldObject.Set(before)
+	return versioned
+}
+
+func content(fields map[string]any) runtime.Object {
+	if fields == nil {
+		return nil
+	}
+	return &unstructured.Unstructured{Object: fields}
+}

@@ -1,0 +1,90 @@
+package tests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const recyclerFolder = "kubernetes/recycler"
+
+// chartedRecycler is what the chart installs with the recycler, and not without.
+func chartedRecycler(t *testing.T) []object {
+	t.Helper()
+	there := byID(t, charted(t, map[string]any{}, false))
+	all := charted(t, map[string]any{"recycler": map[string]any{"enabled": true}}, false)
+	return slices.DeleteFunc(all, func(o object) bool { return there[o.id()].Unstructured != nil })
+}
+
+// TestRecyclerSameObjects checks that kustomize and Helm install the same recycler, and the chart none by default.
+func TestRecyclerSameObjects(t *testing.T) {
+	compare(t, kustomized(t, recyclerFolder), chartedRecycler(t))
+	for _, o := range charted(t, map[string]any{}, false) {
+		if strings.Contains(o.id(), "recycler") {
+			t.Errorf("%s is there by default", o.id())
+		}
+	}
+}
+
+// recyclerRights is all that the recycler may do.
+func recyclerRights() []right {
+	const core = ""
+	return []right{
+		{"cluster", core, "persistentvolumes", "get,list,watch,update", "takes released volumes as orders, and writes the claim and how far it is"},
+		{"cluster", core, "persistentvolumes/status", "update", "writes that a volume could not be scrubbed"},
+		{"cluster", core, "persistentvolumeclaims", "get", "asks whether the claim that had the volume is gone"},
+		{"cluster", core, "pods", "list", "asks which pods still use that claim"},
+		{"cluster", core, "nodes", "list", "asks which kubelets report the volume in use, and which do not answer"},
+		{"cluster", "storage.k8s.io", "volumeattachments", "list", "asks where the volume is attached"},
+		{"cluster", "storage.k8s.io", "csidrivers", "get", "asks whether the driver has an attach step"},
+		{"cluster", "events.k8s.io", "events", "create,patch", "tells a volume what becomes of it"},
+		{"own", core, "persistentvolumeclaims", "get,list,create,delete", "makes and removes the claims by which volumes are scrubbed"},
+		{"own", core, "pods", "get,list,create,update,delete", "makes and removes the pods that scrub, and lets go of those that have ended"},
+		{"own", "coordination.k8s.io", "leases", "get,create,update", "of several recyclers of the same drivers, one acts"},
+		{"own", core, "events", "create,patch", "tells the lease who leads"},
+	}
+}
+
+func TestRecyclerRights(t *testing.T) {
+	var want []string
+	for _, r := range recyclerRights() {
+		scope := map[string]string{"cluster": "ClusterRole", "own": "Role"}[r.role]
+		want = append(want, fmt.Sprintf("%s: %s/%s %s", scope, r.group, r.resource, r.verbs))
+	}
+	var got []string
+	for _, o := range kustomized(t, recyclerFolder) {
+		for _, rule := range rulesOf(t, o) {
+			for _, resource := range rule.Resources {
+				got = append(got, fmt.Sprintf("%s: %s/%s %s", o.GetKind(), rule.APIGroups[0], resource, strings.Join(rule.Verbs, ",")))
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		t.Errorf("the rights are\n%s\nand reasons are there for\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestRecyclerPod checks that the recycler is as tight as can be, has flags that there are, and is in a namespace where no pod can be
+// privileged.
+func TestRecyclerPod(t *testing.T) {
+	objects := kustomized(t, recyclerFolder)
+	all := pods(t, objects)
+	if len(all) != 1 {
+		t.Fatalf("there are %d pods", len(all))
+	}
+	for id, pod := range all {
+		c := container(t, pod, "recycler")
+		checkTight(t, id, pod.Spec.SecurityContext, c)
+		checkEveryone(t, id, c)
+		checkFlags(t, id, source(t, "manager/recycler.go"), c.Args[1:])
+	}
+	namespace := typed(t, find(t, objects, "Namespace/stowage-recycler")).(*corev1.Namespace)
+	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "baseline" {
+		t.Errorf("the recycler's namespace allows pods of the level %q", level)
+	}
+}
