@@ -9,6 +9,7 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BINARY := bin/stowage
 MANAGER := bin/stowage-manager
+PLUGIN := bin/kubectl-stowage
 IMAGE ?= stowage:dev
 
 KILLS ?= 10
@@ -31,6 +32,7 @@ TESTFLAGS ?=
 BENCHFLAGS ?=
 E2EFLAGS ?=
 CONFORMANCEFLAGS ?=
+FAILOVERFLAGS ?=
 VMFLAGS ?=
 
 # Tools are built once for each list of their versions, outside the tree.
@@ -48,7 +50,7 @@ SEEDED = $(if $(SEED),-seed $(SEED))
 # One run of the tests tells both whether they pass and what they cover.
 COVER := -covermode=atomic -coverpkg=./pkg/... -coverprofile=bin/cover.out
 # What kills, faults, cuts the power, and brings up clusters, virtual machines and clouds has targets of its own, and takes as long as it is told to.
-PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(adversary|crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|vm/smoke|vm/suites/.*)$$')
+PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(adversary|crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|e2e/failover|vm/smoke|vm/suites/.*)$$')
 
 # What runs in parallel with itself, and neither mounts nor waits for disks: the gate's share of the race detector's work.
 RACED = ./pkg/background ./pkg/backends/ebs ./pkg/backends/memory ./pkg/cloud/... ./pkg/controllers/... ./pkg/deadline ./pkg/driver/... \
@@ -68,6 +70,10 @@ build: ## Build bin/stowage, a static binary.
 .PHONY: manager
 manager: ## Build bin/stowage-manager, the Kubernetes controllers beside a driver.
 	$(BUILD) -o $(MANAGER) ./cmd/manager
+
+.PHONY: kubectl-plugin
+kubectl-plugin: ## Build bin/kubectl-stowage, a plugin of kubectl that says why a pod is stuck.
+	$(BUILD) -o $(PLUGIN) ./cmd/kubectl-stowage
 
 .PHONY: demo
 demo: deps build ## Serve local volumes end to end on this machine and prove that nothing is left (root).
@@ -177,6 +183,11 @@ cluster-test: ## Bring clusters up, kill them, take them down and check that not
 	@hack/deps image cluster
 	$(LONGTEST) -timeout 120m ./tests/e2e/cluster/smoke
 
+.PHONY: failover-test
+failover-test: ## Cut a node's power in a real Kubernetes of two nodes and time its pod's move (root); make failover-test FAILOVERFLAGS='-without 10m'.
+	@hack/deps image cluster
+	$(LONGTEST) -timeout 60m ./tests/e2e/failover $(FAILOVERFLAGS)
+
 .PHONY: e2e-conformance
 e2e-conformance: ## Run Kubernetes' own suite for storage drivers in a cluster of its own (root); make e2e-conformance CONFORMANCEFLAGS='-suite full -runs 3'.
 	@hack/deps image cluster
@@ -213,6 +224,10 @@ verify: lint $(CONTROLLER_GEN) ## Check all that needs no test: lint, formatting
 	cd deploy/tests && $(GO) mod tidy -diff && $(LINTER) run --config ../../.golangci.yml ./...
 	$(GO) mod verify
 	hack/slim
+
+.PHONY: vulns
+vulns: ## Check that nothing with a known vulnerability is called; needs Go's database of them (vuln.go.dev).
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./cmd/...
 
 ##@ Housekeeping
 

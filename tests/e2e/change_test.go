@@ -69,6 +69,21 @@ func TestGrowOffline(t *testing.T) {
 	grown(s, "data", "256Mi")
 }
 
+// TestGrowLowered asks for more than the pool has, which an event says, and then for less than that: the volume grows.
+func TestGrowLowered(t *testing.T) {
+	t.Parallel()
+	s := cluster(t).NewSpace(t)
+	class := s.Class("image", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
+	s.MakeClaim(workload.Claim("data", class, "64Mi"))
+	s.Bound("data")
+	ask(s, "data", "8Ti")
+	readable(t, s.Event(workload.Claims(), "data", "VolumeResizeFailed", `pool "image" has no room for`))
+	ask(s, "data", "256Mi")
+	s.Event(workload.Claims(), "data", "FileSystemResizeRequired")
+	s.Run(workload.Pod("user", "test $("+room+") -gt 200000", workload.At("data")))
+	grown(s, "data", "256Mi")
+}
+
 // unstaged waits until the node has let a volume go, which comes some time after the pod is gone. Another pod that comes
 // before has the volume as it is.
 func unstaged(s *workload.Space, handle string) {

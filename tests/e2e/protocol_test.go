@@ -4,64 +4,120 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stowage-csi/stowage/tests/e2e/deployed"
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestRefused asks for what cannot be: the claim says what is wrong in words, and nothing is provisioned.
-func TestRefused(t *testing.T) {
+// TestProtocol shows that each driver, its sidecars and Kubernetes' controllers together keep what administrators and users are
+// promised of claims and volumes. The drivers are in one cluster, side by side. What needs a pod is for local only: here is no
+// kernel with NFS and no instance of EC2, so that no volume of nfs and ebs is attached, staged or published.
+func TestProtocol(t *testing.T) {
 	t.Parallel()
-	for name, refused := range map[string]struct {
-		parameters map[string]string
-		change     func(*corev1.PersistentVolumeClaimSpec)
-		says       []string
-	}{
-		"unknown parameter": {
-			parameters: map[string]string{"poool": "image"}, says: []string{`parameter "poool" is not known: did you mean "pool"?`},
-		},
-		"wrong case": {
-			parameters: map[string]string{"ondelete": "retain"}, says: []string{`parameter "ondelete" is not known: did you mean "onDelete"`},
-		},
-		"unknown value": {
-			parameters: map[string]string{"allocation": "thick"}, says: []string{"allocation", "thick", "sparse", "full"},
-		},
-		"unknown pool": {
-			parameters: map[string]string{"pool": "fast"}, says: []string{`there is no pool "fast" on this node: use image or directory`},
-		},
-		"impossible combination": {
-			parameters: map[string]string{"pool": "directory", "allocation": "full"}, says: []string{"allocation", "image"},
-		},
-		"directory as a device": {
-			parameters: map[string]string{"pool": "directory"}, change: workload.Block, says: []string{`access type "block" is not supported: use mount`},
-		},
-		"selector": {
-			change: func(spec *corev1.PersistentVolumeClaimSpec) {
-				spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"region": "north"}}
-			},
-			says: []string{"claim Selector is not supported"},
-		},
-		"ReadWriteMany": {
-			parameters: map[string]string{"pool": "image"}, change: workload.Mode(corev1.ReadWriteMany), says: []string{"MULTI_NODE_MULTI_WRITER is not supported: use SINGLE_NODE_WRITER"},
-		},
-	} {
+	for name, start := range map[string]func(t *testing.T) *storage{"local": startLocal, "nfs": startNFS, "ebs": startEBS} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := cluster(t).NewSpace(t)
-			class := s.Class("refused", refused.parameters, corev1.PersistentVolumeReclaimDelete)
-			claim := workload.Claim("data", class, "64Mi")
-			if refused.change != nil {
-				refused.change(&claim.Spec)
+			b := start(t)
+			b.driver = name + deployed.Drivers
+			for name, check := range map[string]func(s *workload.Space, b *storage){
+				"late class": lateClass, "odd size": oddSize, "class gone": classGone, "retain": retain,
+				"overtaken": overtaken, "deletion refused": deletionRefused,
+			} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					check(cluster(t).NewSpace(t), b)
+				})
 			}
-			s.MakeClaim(claim)
-			message := s.Event(workload.Claims(), "data", "ProvisioningFailed", refused.says...)
-			readable(t, message)
-			if volumes := s.Volumes(); len(volumes) > 0 {
-				t.Errorf("%d volumes were provisioned", len(volumes))
+			if b.dangling != nil {
+				t.Run("dangling attachment", func(t *testing.T) {
+					t.Parallel()
+					b.dangling(cluster(t).NewSpace(t), b)
+				})
+			}
+			for name, r := range b.refused {
+				t.Run("refused "+name, func(t *testing.T) {
+					t.Parallel()
+					refused(cluster(t).NewSpace(t), b, r)
+				})
 			}
 		})
+	}
+}
+
+// storage is a driver with its storage, which the test sees from behind.
+type storage struct {
+	driver     string
+	parameters func(s *workload.Space) map[string]string // of a class for the test
+	topology   []corev1.TopologySelectorTerm             // of all classes
+	grain      int64                                     // sizes are multiples of this
+	runs       bool                                      // pods can use volumes
+	refused    map[string]refusal
+	// there tells whether the storage has the volume.
+	there func(s *workload.Space, volume *corev1.PersistentVolume) (bool, error)
+	// slow makes the creation of the test's next volume take until it is released.
+	slow func(s *workload.Space) (release func())
+	// keep makes the storage refuse the volume's deletion until it is let go, and says with which words.
+	keep func(s *workload.Space, volume *corev1.PersistentVolume) (says []string, letGo func())
+	// dangling leaves an attachment that Kubernetes does not know, and checks that it goes; nil for volumes that are not attached.
+	dangling func(s *workload.Space, b *storage)
+}
+
+// refusal is a claim that cannot be, with what its event says.
+type refusal struct {
+	parameters map[string]string
+	change     func(*corev1.PersistentVolumeClaimSpec)
+	says       []string
+}
+
+// class makes a class of the driver.
+func (b *storage) class(s *workload.Space, parameters map[string]string, policy corev1.PersistentVolumeReclaimPolicy) string {
+	s.T.Helper()
+	return s.MakeClass(&storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: b.driver, Parameters: parameters,
+		ReclaimPolicy: &policy, AllowedTopologies: b.topology,
+	})
+}
+
+// deleting makes a class of the driver whose volumes are deleted with their claims.
+func (b *storage) deleting(s *workload.Space) string {
+	s.T.Helper()
+	return b.class(s, b.parameters(s), corev1.PersistentVolumeReclaimDelete)
+}
+
+// gone waits until neither Kubernetes nor the storage has the volume.
+func (b *storage) gone(s *workload.Space, volume *corev1.PersistentVolume) {
+	s.T.Helper()
+	s.UntilGone(workload.Volumes(), volume.Name)
+	if there, err := b.there(s, volume); there || err != nil {
+		s.T.Errorf("Kubernetes has the volume %s no more; at the storage it is there: %v, %v", volume.Name, there, err)
+	}
+}
+
+// has checks that the storage has the volume: a look that never finds anything would prove nothing.
+func (b *storage) has(s *workload.Space, volume *corev1.PersistentVolume) {
+	s.T.Helper()
+	if there, err := b.there(s, volume); !there || err != nil {
+		s.T.Errorf("at the storage the volume %s is there: %v, %v", volume.Spec.CSI.VolumeHandle, there, err)
+	}
+}
+
+// refused asks for what cannot be: the claim says what is wrong in words, and nothing is provisioned.
+func refused(s *workload.Space, b *storage, r refusal) {
+	class := b.class(s, r.parameters, corev1.PersistentVolumeReclaimDelete)
+	claim := workload.Claim("data", class, "64Mi")
+	if r.change != nil {
+		r.change(&claim.Spec)
+	}
+	s.MakeClaim(claim)
+	readable(s.T, s.Event(workload.Claims(), "data", "ProvisioningFailed", r.says...))
+	if volumes := s.Volumes(); len(volumes) > 0 {
+		s.T.Errorf("%d volumes were provisioned", len(volumes))
 	}
 }
 
@@ -78,72 +134,136 @@ func readable(t *testing.T, message string) {
 	}
 }
 
-// TestLateClass makes a claim wait for its class, which comes later.
-func TestLateClass(t *testing.T) {
-	t.Parallel()
-	s := cluster(t).NewSpace(t)
-	s.MakeClaim(workload.Claim("data", s.Namespace+"-late", "64Mi"))
+// lateClass makes a claim wait for its class, which comes later.
+func lateClass(s *workload.Space, b *storage) {
+	s.MakeClaim(workload.Claim("data", s.Namespace+"-class", "64Mi"))
 	s.Event(workload.Claims(), "data", "ProvisioningFailed", "not found")
-	s.Class("late", map[string]string{"pool": "directory"}, corev1.PersistentVolumeReclaimDelete)
-	asked(t, s)
+	b.deleting(s)
+	b.asked(s)
 }
 
-// asked checks that the volume of the claim is what was asked for, or more.
-func asked(t *testing.T, s *workload.Space) {
-	t.Helper()
+// asked checks that the volume of the claim is what was asked for, or more, and returns it.
+func (b *storage) asked(s *workload.Space) *corev1.PersistentVolume {
+	s.T.Helper()
 	volume := s.Bound("data")
-	claim, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(t.Context(), "data", metav1.GetOptions{})
+	claim, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Get(s.Context(), "data", metav1.GetOptions{})
 	s.Must(err)
-	asProposed(t, volume, claim)
+	asProposed(s.T, volume, claim)
+	if volume.Spec.CSI.Driver != b.driver {
+		s.T.Errorf("the volume is of %s, not %s", volume.Spec.CSI.Driver, b.driver)
+	}
+	return volume
 }
 
-// TestOddSize asks for a size that no image can have: the volume is larger, never smaller.
-func TestOddSize(t *testing.T) {
-	t.Parallel()
-	s := cluster(t).NewSpace(t)
-	class := s.Class("odd", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
-	s.MakeClaim(workload.Claim("data", class, "77777777"))
-	asked(t, s)
-	if got := s.Bound("data").Spec.Capacity.Storage(); got.Value() == 77777777 {
-		t.Errorf("the volume has %d bytes, which no image has", got.Value())
+// oddSize asks for a size that not every storage can have: the volume is larger, never smaller.
+func oddSize(s *workload.Space, b *storage) {
+	s.MakeClaim(workload.Claim("data", b.deleting(s), "77777777"))
+	if got := b.asked(s).Spec.Capacity.Storage().Value(); got%b.grain != 0 {
+		s.T.Errorf("the volume has %d bytes, no multiple of %d", got, b.grain)
 	}
 }
 
-// TestClassGone deletes the class before the volume, which is deleted all the same.
-func TestClassGone(t *testing.T) {
-	t.Parallel()
-	s := cluster(t).NewSpace(t)
-	class := s.Class("gone", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
+// classGone deletes the class before the volume, which is deleted all the same.
+func classGone(s *workload.Space, b *storage) {
+	class := b.deleting(s)
 	s.MakeClaim(workload.Claim("data", class, "64Mi"))
 	volume := s.Bound("data")
-	s.Must(s.Client.StorageV1().StorageClasses().Delete(t.Context(), class, metav1.DeleteOptions{}))
+	b.has(s, volume)
+	s.Must(s.Client.StorageV1().StorageClasses().Delete(s.Context(), class, metav1.DeleteOptions{}))
 	s.DeleteClaim("data")
-	s.UntilGone(workload.Volumes(), volume.Name)
+	b.gone(s, volume)
 }
 
-// TestRetain keeps a volume whose claim is deleted, until somebody changes its policy.
-func TestRetain(t *testing.T) {
-	t.Parallel()
-	s := cluster(t).NewSpace(t)
-	class := s.Class("kept", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimRetain)
+// retain keeps a volume whose claim is deleted, until somebody changes its policy.
+func retain(s *workload.Space, b *storage) {
+	class := b.class(s, b.parameters(s), corev1.PersistentVolumeReclaimRetain)
 	s.MakeClaim(workload.Claim("data", class, "64Mi"))
 	volume := s.Bound("data")
-	s.Run(workload.Pod("writer", writes, workload.At("data")))
+	b.run(s, "writer", writes)
 	s.DeleteClaim("data")
 	workload.Until(s, workload.Volumes(), volume.Name, "is released", func(v *corev1.PersistentVolume) bool {
 		return v.Status.Phase == corev1.VolumeReleased
 	})
-	view, err := s.Look(context.Background())
-	s.Must(err)
-	if len(view.Of(volume.Spec.CSI.VolumeHandle)) == 0 {
-		t.Error("the files of the volume are gone")
-	}
+	b.has(s, volume)
 	s.ChangeVolume(volume.Name, `{"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`)
 	s.MakeClaim(workload.Claim("data", class, "64Mi", func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = volume.Name }))
-	s.Run(workload.Pod("reader", checks, workload.At("data")))
+	s.Bound("data")
+	b.run(s, "reader", checks)
 	s.ChangeVolume(volume.Name, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 	s.DeleteClaim("data")
-	s.UntilGone(workload.Volumes(), volume.Name)
+	b.gone(s, volume)
+}
+
+// run runs a pod with the claim, where pods can use volumes.
+func (b *storage) run(s *workload.Space, name, script string) {
+	s.T.Helper()
+	if b.runs {
+		s.Run(workload.Pod(name, script, workload.At("data")))
+	}
+}
+
+// overtaken has an administrator's volume win the claim while ours is being made: ours is deleted, and the claim keeps the other.
+func overtaken(s *workload.Space, b *storage) {
+	class := b.deleting(s)
+	release := b.slow(s)
+	defer release()
+	claim := s.MakeClaim(workload.Claim("data", class, "64Mi"))
+	s.Event(workload.Claims(), "data", "Provisioning", "is provisioning volume")
+	ours := make(chan *corev1.PersistentVolume, 1)
+	go func() {
+		made := func(*corev1.PersistentVolume) bool { return true }
+		volume, _ := workload.Await(s.Context(), s.Cluster, workload.Volumes(), "", "pvc-"+string(claim.UID), made)
+		ours <- volume
+	}()
+	theirs := administrators(s, claim)
+	isTheirs := func(c *corev1.PersistentVolumeClaim) bool {
+		return c.Status.Phase == corev1.ClaimBound && c.Spec.VolumeName == theirs
+	}
+	workload.Until(s, workload.Claims(), "data", "is bound to the administrator's volume", isTheirs)
+	if len(ours) > 0 {
+		s.T.Fatal("our volume was made before the administrator's: nothing has been overtaken")
+	}
+	release()
+	volume := <-ours
+	if volume == nil {
+		s.T.Fatal("our volume was never made: nothing has been overtaken")
+	}
+	b.gone(s, volume)
+	workload.Until(s, workload.Claims(), "data", "is still bound to the administrator's volume", isTheirs)
+}
+
+// administrators makes a volume for the claim by hand, which no driver has made and none deletes.
+func administrators(s *workload.Space, claim *corev1.PersistentVolumeClaim) string {
+	s.T.Helper()
+	volumes := s.Client.CoreV1().PersistentVolumes()
+	made, err := volumes.Create(s.Context(), &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-by-hand"},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: *claim.Spec.StorageClassName, AccessModes: claim.Spec.AccessModes,
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("64Mi")},
+			ClaimRef:                      &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/mnt"}},
+		},
+	}, metav1.CreateOptions{})
+	s.Must(err)
+	s.T.Cleanup(func() { _ = volumes.Delete(context.Background(), made.Name, metav1.DeleteOptions{}) })
+	return made.Name
+}
+
+// deletionRefused has the storage refuse a deletion: the volume's event says why, and when the cause is gone, so is the volume.
+func deletionRefused(s *workload.Space, b *storage) {
+	s.MakeClaim(workload.Claim("data", b.deleting(s), "64Mi"))
+	volume := s.Bound("data")
+	says, letGo := b.keep(s, volume)
+	defer letGo()
+	begun := time.Now()
+	s.DeleteClaim("data")
+	readable(s.T, s.Event(workload.Volumes(), volume.Name, "VolumeFailedDelete", says...))
+	b.has(s, volume)
+	letGo()
+	b.gone(s, volume)
+	s.T.Logf("refused, allowed and deleted within %v", time.Since(begun))
 }
 
 // TestOnlyUnbound leaves a claim alone that names its volume.

@@ -164,7 +164,7 @@ func endContainer(ctx context.Context, c *workload.Cluster, name string) error {
 	}
 	id := strings.TrimPrefix(container(pod, name).ContainerID, "containerd://")
 	before := container(pod, name).RestartCount
-	if _, err := c.OnNode(ctx, nodeview.ContainerKill(c.Cluster, id)...); err != nil {
+	if _, err := c.OnNode(ctx, nodeview.ContainerSignal(c.Cluster, id, "SIGKILL")...); err != nil {
 		return err
 	}
 	_, err = workload.Await(ctx, c, workload.Pods(), deployed.Namespace, deployed.Pod, func(p *corev1.Pod) bool {

@@ -71,9 +71,13 @@ func oneByOne(t *testing.T, table *tabwriter.Writer, class string, count int) {
 }
 
 func row(table *tabwriter.Writer, name string, values []float64) {
+	fmt.Fprintf(table, "%s\t%.2f\t%.2f\t%.2f\n", name, quantile(values, 0.5), quantile(values, 0.95), quantile(values, 1))
+}
+
+// quantile is the value below which the share of the values is. It sorts them.
+func quantile(values []float64, share float64) float64 {
 	slices.Sort(values)
-	at := func(share float64) float64 { return values[min(len(values)-1, int(share*float64(len(values))))] }
-	fmt.Fprintf(table, "%s\t%.2f\t%.2f\t%.2f\n", name, at(0.5), at(0.95), values[len(values)-1])
+	return values[min(len(values)-1, int(share*float64(len(values))))]
 }
 
 // rpcSeconds is the sum of the time that the driver has spent in RPCs about volumes, from its metrics.

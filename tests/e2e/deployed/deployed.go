@@ -14,7 +14,9 @@ import (
 
 const (
 	// Driver is the name of the driver, and of the provisioner in its classes.
-	Driver = "local.csi.stowage.dev"
+	Driver = "local" + Drivers
+	// Drivers is the end of the names of all drivers, after the backend's.
+	Drivers = ".csi.stowage.dev"
 	// Namespace is where the driver's pod is.
 	Namespace = "stowage-system"
 	// StatefulSet is what keeps the driver's pod.

@@ -132,10 +132,10 @@ func run(ctx context.Context, c *access.Cluster, node string, argv ...string) ([
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), nil
 }
 
-// ContainerKill is the command, on the node, that kills a container's first process at once.
-func ContainerKill(c *access.Cluster, id string) []string {
+// ContainerSignal is the command, on the node, that sends a container's first process a signal, such as SIGKILL.
+func ContainerSignal(c *access.Cluster, id, signal string) []string {
 	return []string{
 		filepath.Join(c.Data(), "programs", "ctr"), "--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io",
-		"tasks", "kill", "--signal", "SIGKILL", id,
+		"tasks", "kill", "--signal", signal, id,
 	}
 }

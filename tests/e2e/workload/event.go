@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,8 +17,12 @@ func (s *Space) Event(kind Kind, name, reason string, parts ...string) string {
 	ctx, cancel := context.WithTimeout(s.Context(), Patience)
 	defer cancel()
 	var message string
+	namespace := s.Namespace
+	if kind.Global {
+		namespace = metav1.NamespaceDefault // Events of what is in no namespace are here.
+	}
 	about := fields.Set{"involvedObject.kind": kind.Name, "involvedObject.name": name, "reason": reason}
-	err := s.await(ctx, Kind{Name: "Event", Resource: core("events")}, s.Namespace, about.AsSelector(), func() bool { return false },
+	err := s.await(ctx, Kind{Name: "Event", Resource: core("events")}, namespace, about.AsSelector(), func() bool { return false },
 		func(object *unstructured.Unstructured, _ bool) (bool, error) {
 			var event corev1.Event
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &event); err != nil {

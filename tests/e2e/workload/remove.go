@@ -48,7 +48,7 @@ func (s *Space) volumes(ctx context.Context) ([]corev1.PersistentVolume, error) 
 	return s.volumesOf(ctx, func(namespace string) bool { return namespace == s.Namespace })
 }
 
-// volumesOf are the PersistentVolumes of the driver for claims in the namespaces.
+// volumesOf are the PersistentVolumes of the drivers for claims in the namespaces.
 func (c *Cluster) volumesOf(ctx context.Context, in func(namespace string) bool) ([]corev1.PersistentVolume, error) {
 	list, err := c.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Cluster) volumesOf(ctx context.Context, in func(namespace string) bool)
 	}
 	var found []corev1.PersistentVolume
 	for _, volume := range list.Items {
-		if csi := volume.Spec.CSI; csi != nil && csi.Driver == deployed.Driver && volume.Spec.ClaimRef != nil && in(volume.Spec.ClaimRef.Namespace) {
+		if csi := volume.Spec.CSI; csi != nil && strings.HasSuffix(csi.Driver, deployed.Drivers) && volume.Spec.ClaimRef != nil && in(volume.Spec.ClaimRef.Namespace) {
 			found = append(found, volume)
 		}
 	}

@@ -1,0 +1,218 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
+)
+
+const (
+	driver = "ebs.csi.stowage.dev"
+	// lost is the node that is taken away, and kept is the one that stays.
+	lost, kept = "node-2", "node-1"
+)
+
+// TestFailover cuts a node's power. As long as the cloud says that the machine runs nothing is forced; once it says that the machine is
+// stopped the pod runs on the other node with its data. When the machine is back, so is the node.
+func TestFailover(t *testing.T) {
+	s := newScene(t)
+	defer s.failed()
+	s.begin()
+	if *without > 0 {
+		s.kubectl("patch", "deployment", "stowage-ebs-controller", "--namespace=stowage-system", "--type=json",
+			`--patch=[{"op":"test","path":"/spec/template/spec/containers/6/name","value":"manager"},{"op":"remove","path":"/spec/template/spec/containers/6"}]`)
+		s.kubectl("rollout", "status", "deployment/stowage-ebs-controller", "--namespace=stowage-system", "--timeout=4m")
+	}
+	s.cutPower()
+	s.eventually("the node is not Ready", patience, func(ctx context.Context) error {
+		if node := s.node(ctx); ready(node) {
+			return errors.New("it is Ready")
+		}
+		return nil
+	})
+	if *without > 0 {
+		s.measureWithout()
+		return
+	}
+	s.event("NotProvenOff")
+	s.nothingForced()
+	proof := s.stop()
+	s.eventually("the node is out of service", patience, func(ctx context.Context) error {
+		if !tainted(s.node(ctx)) {
+			return errors.New("it has no taint")
+		}
+		return nil
+	})
+	s.passed("the node is out of service", proof)
+	s.elsewhere(patience, proof)
+	s.neverTwice()
+	s.back()
+}
+
+// begin starts the pod on the node that will be lost, when the manager has had time to see its machine run.
+func (s *scene) begin() {
+	s.kubectl("cordon", kept)
+	s.kubectl("apply", "--filename", "workload.yaml")
+	s.kubectl("wait", "pod/web-0", "--for=create", "--timeout=1m")
+	s.eventually("the pod runs", patience, func(context.Context) error { return s.says(lost, "lives 1") })
+	s.kubectl("uncordon", kept)
+}
+
+// says checks where the pod runs, and what it says of its data.
+func (s *scene) says(node, want string) error {
+	pod, err := s.Client.CoreV1().Pods("default").Get(s.Context(), "web-0", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if pod.Spec.NodeName != node || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+		return fmt.Errorf("the pod is %s on %q, not on %s", pod.Status.Phase, pod.Spec.NodeName, node)
+	}
+	out, err := s.Kubectl(s.Context(), "logs", "web-0")
+	if err == nil && !strings.HasSuffix(out, want) {
+		err = fmt.Errorf("the pod says %q, not %q", out, want)
+	}
+	return err
+}
+
+func (s *scene) cutPower() {
+	s.must(s.StopNode(s.Context(), lost))
+	s.died = time.Now()
+}
+
+// stop has the cloud say that the machine is off.
+func (s *scene) stop() time.Time {
+	s.cloud.Server.SetPower(region.NodeB, "stopped")
+	s.passed("the cloud says that the machine is stopped", s.died)
+	return time.Now()
+}
+
+// nothingForced looks at a node that is lost, and of which nothing is proven.
+func (s *scene) nothingForced() {
+	if tainted(s.node(s.Context())) {
+		s.Error("the node is out of service, and the cloud says that its machine runs")
+	}
+	if on := s.attached(); !slices.Equal(on, []string{region.NodeB}) {
+		s.Errorf("the volume is attached to %q, not to the machine of the node that is lost", on)
+	}
+}
+
+// attached are the machines that have a volume of the pod.
+func (s *scene) attached() (on []string) {
+	for _, v := range s.cloud.Server.Volumes() {
+		for instance := range v.Instances {
+			on = append(on, instance)
+		}
+	}
+	return on
+}
+
+// elsewhere waits until the pod runs on the node that stays, with its data.
+func (s *scene) elsewhere(limit time.Duration, proof time.Time) {
+	s.eventually("the volume is detached", limit, func(context.Context) error {
+		if on := s.attached(); slices.Contains(on, region.NodeB) {
+			return fmt.Errorf("it is attached to %q", on)
+		}
+		return nil
+	})
+	s.passed("the volume is detached", proof)
+	s.eventually("the pod runs elsewhere", limit, func(context.Context) error { return s.says(kept, "/data/file: OK\nlives 2") })
+	s.passed("the pod runs elsewhere with its data", proof)
+}
+
+// neverTwice looks at all that ever was.
+func (s *scene) neverTwice() {
+	states := s.cloud.Server.Past()
+	for _, state := range states {
+		if len(state.Nodes) > 1 {
+			s.Errorf("at %s volume %s was attached to %v", state.At, state.Volume, state.Nodes)
+		}
+	}
+	s.Logf("%d states of volumes, none attached to two machines", len(states))
+}
+
+// back gives the node its power again.
+func (s *scene) back() {
+	s.cloud.Server.SetPower(region.NodeB, "running")
+	s.must(s.StartNode(lost))
+	on := time.Now()
+	s.eventually("the node is in service again", patience, func(ctx context.Context) error {
+		if node := s.node(ctx); tainted(node) || !ready(node) {
+			return errors.New("it is not Ready, or out of service")
+		}
+		return nil
+	})
+	s.passed("the node is in service again", on)
+	s.event("InService")
+	s.must(s.says(kept, "/data/file: OK\nlives 2"))
+}
+
+// measureWithout waits for what Kubernetes does by itself.
+func (s *scene) measureWithout() {
+	s.stop()
+	err := machine.Until(s.limited(*without), "the pod runs elsewhere", func(context.Context) error { return s.says(kept, "lives 2") })
+	s.passed(fmt.Sprintf("without failover: %v", err), s.died)
+}
+
+func (s *scene) node(ctx context.Context) *corev1.Node {
+	node, err := s.Client.CoreV1().Nodes().Get(ctx, lost, metav1.GetOptions{})
+	s.must(err)
+	return node
+}
+
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func tainted(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService && t.Value == driver })
+}
+
+// event waits until the node has one with the reason.
+func (s *scene) event(reason string) {
+	s.Helper()
+	s.eventually("the event "+reason, patience, func(ctx context.Context) error {
+		list, err := s.Client.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + lost + ",reason=" + reason})
+		if err == nil && len(list.Items) == 0 {
+			err = errors.New("there is none")
+		}
+		if err == nil {
+			s.Logf("%s: %s", reason, list.Items[0].Message)
+		}
+		return err
+	})
+}
+
+func (s *scene) limited(limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(s.Context(), limit)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+func (s *scene) eventually(what string, limit time.Duration, check func(context.Context) error) {
+	s.Helper()
+	s.must(machine.Until(s.limited(limit), what, check))
+}
+
+// passed reports a time.
+func (s *scene) passed(what string, since time.Time) {
+	s.Logf("%-45s %5.1f s, %5.1f s after the node was lost", what, time.Since(since).Seconds(), time.Since(s.died).Seconds())
+}
+
+// failed explains what went wrong.
+func (s *scene) failed() {
+	if s.Failed() {
+		s.explain()
+	}
+}
