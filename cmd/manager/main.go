@@ -39,24 +39,21 @@ csi-provisioner does. Of several managers of a driver one works at a time.`,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	o.bind(cmd)
+	o.bindAll(cmd)
 	cmd.AddCommand(masterCommand(), workerCommand(), recyclerCommand())
 	return cmd
 }
 
-func (o *options) bind(cmd *cobra.Command) {
+func (o *options) bindAll(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	o.bind(cmd, 9815)
+	o.bindRate(cmd)
 	flags.StringVar(&o.csiAddress, "csi-address", "/csi/csi.sock", "the driver's socket")
 	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the lease by which one manager of a driver leads")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: the pod's service account)")
-	flags.StringVar(&o.httpEndpoint, "http-endpoint", "0", "an address such as :9815 for /metrics, /healthz and /readyz; 0 serves none")
-	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log")
 	flags.IntVar(&o.slots, "volumes-at-once", 16, "how many volumes of a set are created at a time, 64 at most")
 	flags.IntVar(&o.workers, "workers", 32, "how many volumes are created at a time in all; a set has at most half of what the other sets leave")
 	flags.DurationVar(&o.timeout, "timeout", time.Minute, "how long the driver may take for a request before it is made again")
 	flags.DurationVar(&o.surplus, "surplus-delay", 5*time.Minute, "how long more unbound volumes than a set's minimum are kept")
-	flags.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests a second the API server gets, on the average")
 	flags.Float32Var(&o.bindQPS, "bind-api-qps", 0,
 		"how many requests a second the binding of claims to volumes of sets may make; 0 leaves binding to Kubernetes")
 	flags.DurationVar(&o.orphans, "orphan-period", 0,
@@ -67,5 +64,4 @@ func (o *options) bind(cmd *cobra.Command) {
 	flags.BoolVar(&o.failover, "failover", false,
 		"put nodes out of service whose machine the provider says is stopped or terminated, so that their pods and volumes move")
 	flags.DurationVar(&o.lag, "failover-lag", time.Minute, "how old what the provider says of a machine may be, at most")
-	flags.IntVar(&o.burst, "kube-api-burst", 200, "how many requests the API server gets at once")
 }

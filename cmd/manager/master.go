@@ -7,7 +7,6 @@ import (
 	"path"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,7 +19,8 @@ import (
 
 // masterOptions are the flags of the master.
 type masterOptions struct {
-	options
+	process
+	workers           int
 	devices, selector string
 	mounts            []string
 	goneAfter         time.Duration
@@ -38,13 +38,9 @@ once they are released. Of several masters one works at a time.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the NodeStorages, and of the lease by which one master leads")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: the pod's service account)")
-	flags.StringVar(&o.httpEndpoint, "http-endpoint", "0", "an address such as :9815 for /metrics, /healthz and /readyz; 0 serves none")
-	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log")
+	o.bind(cmd, 9815)
+	o.bindRate(cmd)
 	flags.IntVar(&o.workers, "workers", 16, "how many nodes are looked at at a time")
-	flags.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests a second the API server gets, on the average")
-	flags.IntVar(&o.burst, "kube-api-burst", 200, "how many requests the API server gets at once")
 	flags.StringVar(&o.devices, "device-directory", "/var/lib/stowage/disks/links", "the directory of the links to devices on a node; no device is offered elsewhere")
 	flags.StringSliceVar(&o.mounts, "mount-directories", []string{"/mnt/disks"}, "the directories right below which filesystems are offered")
 	flags.StringVar(&o.selector, "node-selector", "", "a selector of the labels of the nodes that get a NodeStorage (default: all)")
@@ -61,14 +57,12 @@ func (o *masterOptions) check() error {
 	switch {
 	case o.namespace == "":
 		return errors.New("--namespace is missing: name the namespace that the master's pod is in")
-	case o.logFormat != "text" && o.logFormat != "json":
-		return fmt.Errorf("--log-format is %q: use text or json", o.logFormat)
 	case o.workers < 1:
 		return fmt.Errorf("--workers is %d: it must be 1 at least", o.workers)
 	case o.goneAfter <= 0:
 		return fmt.Errorf("--node-gone-after is %s: it must be longer than nothing", o.goneAfter)
 	}
-	return nil
+	return o.process.check()
 }
 
 func (o *masterOptions) run(ctx context.Context) error {
@@ -80,32 +74,18 @@ func (o *masterOptions) run(ctx context.Context) error {
 		return fmt.Errorf("--node-selector is %q: %w", o.selector, err)
 	}
 	log := o.log()
-	config, err := o.config()
-	if err != nil {
-		return err
-	}
-	probes := &health{}
-	manager, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme(), Logger: logr.FromSlogHandler(log.Handler()),
-		Metrics: probes.beside(o.httpEndpoint),
+	settings := ctrl.Options{
+		LeaderElectionID: "stowage-disks-master",
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject:         map[client.Object]cache.ByObject{&v1alpha1.NodeStorage{}: {Namespaces: map[string]cache.Config{o.namespace: {}}}},
 		},
-		LeaderElection: true, LeaderElectionID: "stowage-disks-master", LeaderElectionNamespace: o.namespace,
-		LeaderElectionReleaseOnCancel: true, // Nothing of it works on when Start has returned: the process ends.
-	})
-	if err != nil {
-		return fmt.Errorf("reach Kubernetes: %w", err)
 	}
-	probes.cache = manager.GetCache() // Before anything is served.
-	err = nodestorage.Add(manager, nodestorage.Options{
-		Namespace: o.namespace, Rules: nodestorage.Rules{Devices: o.devices, Mounts: o.mounts}, Nodes: nodes,
-		NodeGoneAfter: o.goneAfter, Workers: o.workers,
+	return o.start(ctx, log, settings, func(manager ctrl.Manager) error {
+		log.Info("serving found disks", "version", version)
+		return nodestorage.Add(manager, nodestorage.Options{
+			Namespace: o.namespace, Rules: nodestorage.Rules{Devices: o.devices, Mounts: o.mounts}, Nodes: nodes,
+			NodeGoneAfter: o.goneAfter, Workers: o.workers,
+		})
 	})
-	if err != nil {
-		return err
-	}
-	log.Info("serving found disks", "version", version)
-	return manager.Start(ctx)
 }

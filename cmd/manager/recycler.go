@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,7 +21,7 @@ import (
 
 // recyclerOptions are the flags of the recycler.
 type recyclerOptions struct {
-	options
+	process
 	pod   string
 	scrub recycler.Options
 }
@@ -47,12 +46,8 @@ pod that mounts it, and make them Available again. It serves the volumes of any 
 	flags.DurationVar(&o.scrub.Deadline, "deadline", 12*time.Hour, "how long the scrub of one volume may take")
 	flags.IntVar(&o.scrub.Attempts, "attempts", 3, "after how many failed scrubs a volume becomes Failed")
 	flags.IntVar(&o.scrub.Workers, "workers", 8, "how many volumes are looked at at a time")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: the pod's service account)")
-	flags.StringVar(&o.httpEndpoint, "http-endpoint", "0", "an address such as :9817 for /metrics, /healthz and /readyz; 0 serves none")
-	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log")
-	flags.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests a second the API server gets, on the average")
-	flags.IntVar(&o.burst, "kube-api-burst", 200, "how many requests the API server gets at once")
+	o.bind(cmd, 9817)
+	o.bindRate(cmd)
 	return cmd
 }
 
@@ -72,10 +67,8 @@ func (o *recyclerOptions) check() error {
 		return fmt.Errorf("--attempts is %d: it must be 1 at least", s.Attempts)
 	case s.Workers < 1:
 		return fmt.Errorf("--workers is %d: it must be 1 at least", s.Workers)
-	case o.logFormat != "text" && o.logFormat != "json":
-		return fmt.Errorf("--log-format is %q: use text or json", o.logFormat)
 	}
-	return nil
+	return o.process.check()
 }
 
 func (o *recyclerOptions) run(ctx context.Context) error {
@@ -83,35 +76,28 @@ func (o *recyclerOptions) run(ctx context.Context) error {
 		return err
 	}
 	log := o.log()
-	config, err := o.config()
-	if err != nil {
-		return err
-	}
-	probes := &health{}
-	manager, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme(), Logger: logr.FromSlogHandler(log.Handler()),
-		Metrics:        probes.beside(o.httpEndpoint),
-		Cache:          cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		LeaderElection: true, LeaderElectionID: o.lease(), LeaderElectionNamespace: o.namespace,
-		LeaderElectionReleaseOnCancel: true, // Nothing of it works on when Start has returned: the process ends.
-	})
-	if err != nil {
-		return fmt.Errorf("reach Kubernetes: %w", err)
-	}
-	probes.cache = manager.GetCache() // Before anything is served.
-	if o.scrub.Image == "" {
-		own := &corev1.Pod{}
-		if err := manager.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: o.pod}, own); err != nil {
-			return fmt.Errorf("--pod is %q, and its image is not to be had: %w", o.pod, err)
+	settings := ctrl.Options{LeaderElectionID: o.lease(), Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()}}
+	return o.start(ctx, log, settings, func(manager ctrl.Manager) error {
+		if err := o.findImage(ctx, manager.GetAPIReader()); err != nil {
+			return err
 		}
-		o.scrub.Image = own.Spec.Containers[0].Image
+		o.scrub.Namespace, o.scrub.Metrics = o.namespace, registry.Registry
+		log.Info("recycling released volumes", "drivers", o.scrub.Drivers, "version", version)
+		return recycler.Add(manager, o.scrub)
+	})
+}
+
+// findImage finds the image of the pods that scrub, unless it was given: the one of the recycler's own pod.
+func (o *recyclerOptions) findImage(ctx context.Context, api client.Reader) error {
+	if o.scrub.Image != "" {
+		return nil
 	}
-	o.scrub.Namespace, o.scrub.Metrics = o.namespace, registry.Registry
-	if err := recycler.Add(manager, o.scrub); err != nil {
-		return err
+	own := &corev1.Pod{}
+	if err := api.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: o.pod}, own); err != nil {
+		return fmt.Errorf("--pod is %q, and its image is not to be had: %w", o.pod, err)
 	}
-	log.Info("recycling released volumes", "drivers", o.scrub.Drivers, "version", version)
-	return manager.Start(ctx)
+	o.scrub.Image = own.Spec.Containers[0].Image
+	return nil
 }
 
 // lease names the lease by which one recycler of the same drivers leads.

@@ -5,23 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/controllers/binder"
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 	"github.com/stowage-csi/stowage/pkg/controllers/failover"
@@ -29,17 +21,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/volumeset"
 )
 
-// options are the flags.
+// options are the flags of the manager of a driver.
 type options struct {
-	csiAddress, namespace, kubeconfig, httpEndpoint, logFormat string
-	verbosity, slots, workers, burst                           int
-	timeout, surplus, orphans, orphanGrace, lag                time.Duration
-	qps, bindQPS                                               float32
-	detach, failover                                           bool
+	process
+	csiAddress                                  string
+	slots, workers                              int
+	timeout, surplus, orphans, orphanGrace, lag time.Duration
+	bindQPS                                     float32
+	detach, failover                            bool
 }
 
 func (o *options) check() error {
-	for _, check := range []func() error{o.checkProcess, o.checkSets, o.checkOrphans, o.checkFailover} {
+	for _, check := range []func() error{o.process.check, o.checkDriver, o.checkSets, o.checkOrphans, o.checkFailover} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -47,12 +40,10 @@ func (o *options) check() error {
 	return nil
 }
 
-func (o *options) checkProcess() error {
+func (o *options) checkDriver() error {
 	switch {
 	case o.namespace == "":
 		return errors.New("--namespace is missing: name the namespace that the manager's pod is in")
-	case o.logFormat != "text" && o.logFormat != "json":
-		return fmt.Errorf("--log-format is %q: use text or json", o.logFormat)
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout is %s: it must be longer than nothing", o.timeout)
 	}
@@ -77,6 +68,8 @@ func (o *options) checkOrphans() error {
 	switch {
 	case o.orphans != 0 && o.orphans < time.Second:
 		return fmt.Errorf("--orphan-period is %s: it must be 0, which compares nothing, or 1s at least", o.orphans)
+	case o.orphanGrace < 0:
+		return fmt.Errorf("--orphan-grace is %s: it must not be negative", o.orphanGrace)
 	case o.detach && o.orphans == 0:
 		return errors.New("--detach-dangling needs --orphan-period: dangling attachments are found by the comparison")
 	}
@@ -95,34 +88,21 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	log := o.log()
-	config, err := o.config()
-	if err != nil {
-		return err
-	}
 	driver, err := csiclient.Connect(ctx, o.csiAddress)
 	if err != nil {
 		return err
 	}
 	defer driver.Close() //nolint:errcheck // The process ends with it.
-	probes := &health{}
-	manager, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme(), Logger: logr.FromSlogHandler(log.Handler()),
-		Metrics: probes.beside(o.httpEndpoint),
+	settings := ctrl.Options{
+		LeaderElectionID: "stowage-manager-" + driver.Driver(),
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{ // Of all Leases those of nodes.
 			&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{corev1.NamespaceNodeLease: {}}},
 		}},
-		LeaderElection: true, LeaderElectionID: "stowage-manager-" + driver.Driver(), LeaderElectionNamespace: o.namespace,
-		LeaderElectionReleaseOnCancel: true, // Nothing of it works on when Start has returned: the process ends.
+	}
+	return o.start(ctx, log, settings, func(manager ctrl.Manager) error {
+		log.Info("serving", "driver", driver.Driver(), "version", version)
+		return o.add(ctx, manager, driver, log)
 	})
-	if err != nil {
-		return fmt.Errorf("reach Kubernetes: %w", err)
-	}
-	probes.cache = manager.GetCache() // Before anything is served.
-	if err := o.add(ctx, manager, driver, log); err != nil {
-		return err
-	}
-	log.Info("serving", "driver", driver.Driver(), "version", version)
-	return manager.Start(ctx)
 }
 
 // add adds the controllers that the flags ask for.
@@ -154,37 +134,4 @@ func (o *options) add(ctx context.Context, manager ctrl.Manager, driver *csiclie
 		}
 	}
 	return nil
-}
-
-// scheme knows the types that the controllers read and write.
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{coordinationv1.AddToScheme, corev1.AddToScheme, storagev1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(s); err != nil {
-			panic(err) // The same types each time.
-		}
-	}
-	return s
-}
-
-func (o *options) config() (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig is %q: %w", o.kubeconfig, err)
-	}
-	config.QPS, config.Burst = o.qps, o.burst
-	config.UserAgent = "stowage-manager/" + version
-	return config, nil
-}
-
-func (o *options) log() *slog.Logger {
-	leveled := &slog.HandlerOptions{Level: slog.Level(-o.verbosity)}
-	var handler slog.Handler = slog.NewTextHandler(os.Stderr, leveled)
-	if o.logFormat == "json" {
-		handler = slog.NewJSONHandler(os.Stderr, leveled)
-	}
-	log := slog.New(handler)
-	klog.SetSlogLogger(log)
-	ctrl.SetLogger(logr.FromSlogHandler(handler))
-	return log
 }

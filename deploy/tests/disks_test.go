@@ -93,8 +93,8 @@ func TestDisksPods(t *testing.T) {
 	objects := kustomized(t, disksFolder)
 	all := pods(t, objects)
 	for id, source := range map[string]string{
-		"Deployment/stowage-system/stowage-disks-master": source(t, "manager/master.go"),
-		"DaemonSet/stowage-system/stowage-disks-worker":  source(t, "manager/worker.go"),
+		"Deployment/stowage-system/stowage-disks-master": managers(t, "master.go"),
+		"DaemonSet/stowage-system/stowage-disks-worker":  managers(t, "worker.go"),
 		"DaemonSet/stowage-system/stowage-disks":         source(t, "driver/disks.go"),
 	} {
 		pod, there := all[id]

@@ -15,7 +15,7 @@ import (
 
 // TestFlags checks that driver and manager are given flags that they have.
 func TestFlags(t *testing.T) {
-	driver, manager := source(t, "driver/options.go"), source(t, "manager/main.go")
+	driver, manager := source(t, "driver/options.go"), managers(t, "main.go")
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
 			checkFlags(t, id, driver, container(t, pod, "stowage").Args[1:])
@@ -34,6 +34,21 @@ func source(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// managers reads what binds the flags of a command of the manager: its file, and what that calls of those that all have.
+func managers(t *testing.T, file string) string {
+	t.Helper()
+	text := source(t, "manager/"+file)
+	common, rest, isCut := strings.Cut(source(t, "manager/process.go"), "// bindRate adds")
+	rate, _, isCutAgain := strings.Cut(rest, "\n}\n")
+	if !isCut || !isCutAgain || !strings.Contains(text, "o.bind(cmd, ") {
+		t.Fatalf("manager/%s does not bind its flags by process.go", file)
+	}
+	if strings.Contains(text, "o.bindRate(cmd)") {
+		return text + common + rate
+	}
+	return text + common
 }
 
 func checkFlags(t *testing.T, id, source string, args []string) {

@@ -81,7 +81,7 @@ func TestRecyclerPod(t *testing.T) {
 		c := container(t, pod, "recycler")
 		checkTight(t, id, pod.Spec.SecurityContext, c)
 		checkEveryone(t, id, c)
-		checkFlags(t, id, source(t, "manager/recycler.go"), c.Args[1:])
+		checkFlags(t, id, managers(t, "recycler.go"), c.Args[1:])
 	}
 	namespace := typed(t, find(t, objects, "Namespace/stowage-recycler")).(*corev1.Namespace)
 	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "baseline" {

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestFlagsThatCannotBe checks that each command refuses what it cannot work with, before it asks Kubernetes anything.
+func TestFlagsThatCannotBe(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                               "--namespace is missing",
+		"--namespace=n --log-format=xml": `--log-format is "xml"`,
+		"--namespace=n --workers=0":      "--workers is 0",
+		"--namespace=n --orphan-grace=-1s --orphan-period=1m":         "--orphan-grace is -1s",
+		"--namespace=n --detach-dangling":                             "--detach-dangling needs --orphan-period",
+		"master":                                                      "--namespace is missing",
+		"master --namespace=n --log-format=xml":                       `--log-format is "xml"`,
+		"master --namespace=n --mount-directories=/a/../b":            `the directory "/a/../b"`,
+		"master --namespace=n --node-selector=a==b==c":                `--node-selector is "a==b==c"`,
+		"worker --namespace=n":                                        "--node-name is missing",
+		"worker --namespace=n --node-name=a --log-format=xml":         `--log-format is "xml"`,
+		"recycler --namespace=n --pod=p":                              "--drivers is missing",
+		"recycler --namespace=n --pod=p --drivers=d --log-format=xml": `--log-format is "xml"`,
+	} {
+		cmd := command()
+		cmd.SetArgs(strings.Fields(line))
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("stowage-manager %s: got %v, want %q", line, err, want)
+		}
+	}
+}

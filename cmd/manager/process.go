@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// process are the flags that every command has.
+type process struct {
+	namespace, kubeconfig, httpEndpoint, logFormat string
+	verbosity, burst                               int
+	qps                                            float32
+}
+
+// bind adds the flags but for the namespace, which means something else to each command. The port is the one that the manifests use.
+func (p *process) bind(cmd *cobra.Command, port int) {
+	flags := cmd.Flags()
+	flags.StringVar(&p.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: the pod's service account)")
+	flags.StringVar(&p.httpEndpoint, "http-endpoint", "0",
+		fmt.Sprintf("an address such as :%d for /metrics, /healthz and /readyz; 0 serves none", port))
+	flags.StringVar(&p.logFormat, "log-format", "text", "text or json")
+	flags.IntVarP(&p.verbosity, "v", "v", 0, "how much to log")
+}
+
+// bindRate adds the flags of a command that may have much to say to the API server.
+func (p *process) bindRate(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.Float32Var(&p.qps, "kube-api-qps", 100, "how many requests a second the API server gets, on the average")
+	flags.IntVar(&p.burst, "kube-api-burst", 200, "how many requests the API server gets at once")
+}
+
+func (p *process) check() error {
+	if p.logFormat != "text" && p.logFormat != "json" {
+		return fmt.Errorf("--log-format is %q: use text or json", p.logFormat)
+	}
+	return nil
+}
+
+// start runs the controllers that add adds, until the context ends. With a LeaderElectionID one process of several works at a time.
+func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, add func(ctrl.Manager) error) error {
+	config, err := p.config()
+	if err != nil {
+		return err
+	}
+	probes := &health{}
+	o.Scheme, o.Logger, o.Metrics = scheme(), logr.FromSlogHandler(log.Handler()), probes.beside(p.httpEndpoint)
+	if o.LeaderElectionID != "" {
+		o.LeaderElection, o.LeaderElectionNamespace = true, p.namespace
+		o.LeaderElectionReleaseOnCancel = true // Nothing of it works on when Start has returned: the process ends.
+	}
+	manager, err := ctrl.NewManager(config, o)
+	if err != nil {
+		return fmt.Errorf("reach Kubernetes: %w", err)
+	}
+	probes.cache = manager.GetCache() // Before anything is served.
+	if err := add(manager); err != nil {
+		return err
+	}
+	return manager.Start(ctx)
+}
+
+// scheme knows the types that the controllers read and write.
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{coordinationv1.AddToScheme, corev1.AddToScheme, storagev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(err) // The same types each time.
+		}
+	}
+	return s
+}
+
+func (p *process) config() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig is %q: %w", p.kubeconfig, err)
+	}
+	config.QPS, config.Burst = p.qps, p.burst
+	config.UserAgent = "stowage-manager/" + version
+	return config, nil
+}
+
+func (p *process) log() *slog.Logger {
+	leveled := &slog.HandlerOptions{Level: slog.Level(-p.verbosity)}
+	var handler slog.Handler = slog.NewTextHandler(os.Stderr, leveled)
+	if p.logFormat == "json" {
+		handler = slog.NewJSONHandler(os.Stderr, leveled)
+	}
+	log := slog.New(handler)
+	klog.SetSlogLogger(log)
+	ctrl.SetLogger(logr.FromSlogHandler(handler))
+	return log
+}
