@@ -23,10 +23,10 @@ func gate() []step {
 	return []step{
 		{name: "verify", command: "make verify", limit: 15 * time.Minute},
 		{name: "build", command: "make build manager", limit: 8 * time.Minute},
-		{name: "test", command: "make test QUARANTINE=hack/quarantine", limit: 25 * time.Minute, tests: 4900},
+		{name: "test", command: "make test QUARANTINE=hack/quarantine", limit: 25 * time.Minute, tests: 5500},
 		{name: "cover", command: "make floor", limit: time.Minute},
-		{name: "race", command: "make race-core", limit: 8 * time.Minute, tests: 750},
-		{name: "deploy", command: "make deploy-test", limit: 5 * time.Minute, tests: 100},
+		{name: "race", command: "make race-core", limit: 8 * time.Minute, tests: 1150},
+		{name: "deploy", command: "make deploy-test", limit: 5 * time.Minute, tests: 250},
 		{name: "demo", command: "make demo", limit: 3 * time.Minute},
 		{name: "crash", command: "make crash KILLS=5", limit: 3 * time.Minute, tests: 10},
 		{name: "chaos", command: "make chaos", limit: 4 * time.Minute, tests: 45},
@@ -37,9 +37,9 @@ func gate() []step {
 // long returns the steps of the long form.
 func long() []step {
 	const (
-		clusters = "cmd deploy pkg/driver pkg/node pkg/controllers pkg/apis pkg/backends pkg/params pkg/volume tests/e2e"
+		clusters = "cmd deploy pkg/driver pkg/node pkg/controllers pkg/apis pkg/backends pkg/classes pkg/disks pkg/doctor pkg/machines pkg/mountoptions pkg/params pkg/volume tests/e2e"
 		// What every backend stands on.
-		shared = " pkg/background pkg/deadline pkg/durable pkg/filecopy pkg/keylock pkg/loops pkg/pagetoken pkg/rawfile pkg/safepath pkg/tree"
+		shared = " pkg/background pkg/classes pkg/deadline pkg/dirlock pkg/durable pkg/failure pkg/filecopy pkg/keylock pkg/loops pkg/mountoptions pkg/pagetoken pkg/rawfile pkg/safepath pkg/tree"
 	)
 	steps := []step{
 		{name: "programs", command: "go run ./tests/e2e/cluster build -programs", limit: 50 * time.Minute, waits: true, folders: clusters},
