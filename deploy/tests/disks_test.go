@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -249,7 +251,9 @@ func TestDisksPolicy(t *testing.T) {
 		"create its own":            {disksWorker, token("a"), admission.Create, "", "nothing else"},
 		"delete its own":            {disksWorker, token("a"), admission.Delete, "", "nothing else"},
 		"the master":                {"system:serviceaccount:stowage-system:stowage-disks-master", nil, admission.Update, "", ""},
-		"a worker of other's space": {"system:serviceaccount:default:stowage-disks-worker", nil, admission.Update, "status", ""},
+		"a worker of other's space": {"system:serviceaccount:default:stowage-disks-worker", nil, admission.Update, "status", "the token is of no node"},
+		"an account named after it": {"system:serviceaccount:stowage-disks-worker:stowage-disks-master", nil, admission.Update, "", ""},
+		"no account":                {"system:serviceaccounts:stowage-disks-worker", nil, admission.Update, "", ""},
 	} {
 		who := &user.DefaultInfo{Name: c.who, Extra: c.extra}
 		said := refusalOfStorage(t, found[0], who, c.operation, c.sub)
@@ -257,6 +261,57 @@ func TestDisksPolicy(t *testing.T) {
 			t.Errorf("%s: the policy says %q, want %q in it", name, said, c.says)
 		}
 	}
+}
+
+// TestDisksPolicyFollows checks that the policy holds the workers of an overlay, too, which gives the install another
+// namespace or other names.
+func TestDisksPolicyFollows(t *testing.T) {
+	for _, change := range []string{"namespace: storage", "namespace: storage\nnamePrefix: x-", "nameSuffix: -new"} {
+		dir := t.TempDir()
+		base, err := filepath.Rel(dir, absolute(t, "../"+disksFolder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := []byte(change + "\nresources: [" + base + "]\n")
+		if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		objects := kustomizedAt(t, dir)
+		found := policies(t, objects, "nodestorages", "*")
+		if len(found) != 1 {
+			t.Fatalf("%q: %d policies are in force, want one", change, len(found))
+		}
+		token := map[string][]string{"authentication.kubernetes.io/node-name": {"b"}}
+		worker := &user.DefaultInfo{Name: accountOf(t, objects, "worker"), Extra: token}
+		if refusalOfStorage(t, found[0], worker, admission.Update, "status") == "" {
+			t.Errorf("%q: a worker may write the status of another node", change)
+		}
+		master := &user.DefaultInfo{Name: accountOf(t, objects, "master")}
+		if said := refusalOfStorage(t, found[0], master, admission.Update, ""); said != "" {
+			t.Errorf("%q: the master is held to %q", change, said)
+		}
+	}
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// accountOf is the user that the pods of a component are to the API server.
+func accountOf(t *testing.T, objects []object, component string) string {
+	t.Helper()
+	for id, pod := range pods(t, objects) {
+		if pod.Labels["app.kubernetes.io/component"] == component {
+			return "system:serviceaccount:" + strings.Split(id, "/")[1] + ":" + pod.Spec.ServiceAccountName
+		}
+	}
+	t.Fatalf("there is no %s", component)
+	return ""
 }
 
 // refusalOfStorage is what the policy says to a change of the NodeStorage a.
