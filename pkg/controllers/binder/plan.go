@@ -1,6 +1,8 @@
 package binder
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +41,7 @@ func plan(v view) actions {
 	case v.claim.DeletionTimestamp != nil || v.claim.Status.Phase == corev1.ClaimLost:
 		return actions{}
 	}
-	if len(v.named) > 0 {
+	if slices.ContainsFunc(v.named, func(one *corev1.PersistentVolume) bool { return !v.wasEarlier(one) }) {
 		return actions{finish: v.chosen()}
 	}
 	if v.mayBegin() {
@@ -113,6 +115,12 @@ func (v view) stray() (all []*corev1.PersistentVolume) {
 // owns reports whether a volume names this very claim, and not an earlier one of its name.
 func (v view) owns(one *corev1.PersistentVolume) bool {
 	return one.Spec.ClaimRef != nil && one.Spec.ClaimRef.UID == v.claim.UID
+}
+
+// wasEarlier reports whether a volume was had by an earlier claim of the name, and nobody can be bound
+// to it. One of the policy Retain stays so for as long as a person likes.
+func (v view) wasEarlier(one *corev1.PersistentVolume) bool {
+	return !v.owns(one) && one.Spec.ClaimRef.UID != "" && isOver(one)
 }
 
 func (v view) isOurs(one *corev1.PersistentVolume) bool {

@@ -143,6 +143,19 @@ func TestBegin(t *testing.T) {
 		"a person reserved another for it": {
 			newView(newClaim(), free(newVolume("v")), claimed(newVolume("w", named(""), byAPerson))), "",
 		},
+		"an earlier claim of the name had another": {
+			newView(newClaim(), free(newVolume("v")), claimed(newVolume("w", named("old"), phase(corev1.VolumeReleased)))), "v",
+		},
+		"an earlier one had another, which failed": {
+			newView(newClaim(), free(newVolume("v")), claimed(newVolume("w", named("old"), phase(corev1.VolumeFailed)))), "v",
+		},
+		"an earlier one had another, and is perhaps still there": {
+			newView(newClaim(), free(newVolume("v")), claimed(newVolume("w", named("old"), phase(corev1.VolumeBound)))), "",
+		},
+		"an earlier one had another, and a person reserved a third": {
+			newView(newClaim(), free(newVolume("v")),
+				claimed(newVolume("w", named("old"), phase(corev1.VolumeReleased)), newVolume("x", named(""), byAPerson))), "",
+		},
 		"it is in another already": {newView(newClaim(), free(newVolume("v")), claimed(newVolume("w", named("c-uid")))), ""},
 	}
 	for name, test := range tests {
