@@ -3,6 +3,7 @@ package recycler
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -226,6 +227,25 @@ func TestUsers(t *testing.T) {
 		"the same path on another node":    {released(disk, elsewhere, other(local("/mnt"))), begin, ""},
 	} {
 		t.Run(name, func(t *testing.T) { c.check(t) })
+	}
+}
+
+// TestDelay checks that a volume is left alone for the whole delay after each release, though nobody looked while
+// another claim had it.
+func TestDelay(t *testing.T) {
+	now := time.Unix(0, 0)
+	r := &reconciler{Options: Options{Delay: time.Minute}, memory: newMemory(func() time.Time { return now })}
+	for _, claim := range []types.UID{"first", "second"} {
+		v := released(func(v *view) { v.volume.Spec.ClaimRef.UID = claim })
+		for _, c := range []struct {
+			passed time.Duration
+			want   step
+		}{{0, wait}, {time.Minute - 1, wait}, {1, begin}} {
+			now = now.Add(c.passed)
+			if next, why := r.pace(v, begin, ""); next != c.want {
+				t.Errorf("of the claim %s: %q, %q after %s more: want %q", claim, next, why, c.passed, c.want)
+			}
+		}
 	}
 }
 

@@ -166,17 +166,14 @@ func find[T client.Object](ctx context.Context, from client.Reader, namespace, n
 	return into, nil
 }
 
-// unused is for how long nobody has used a volume.
-const unused = "unused"
-
 // pace holds a step back until its time has come, and ends a scrub whose time is over.
 func (r *reconciler) pace(v view, next step, why string) (step, string) {
 	name := v.volume.Name
 	switch {
 	case next == wait && v.record == nil:
-		r.memory.reset(name, unused) // Who waits for nobody to use it begins anew.
+		r.memory.reset(name, unused(v.volume)) // Who waits for nobody to use it begins anew.
 	case next == begin && v.record == nil:
-		if r.memory.since(name, unused) < r.Delay {
+		if r.memory.since(name, unused(v.volume)) < r.Delay {
 			return wait, "the volume has just been released"
 		}
 	case next == begin:
@@ -190,6 +187,9 @@ func (r *reconciler) pace(v view, next step, why string) (step, string) {
 	}
 	return next, why
 }
+
+// unused names the time since which nobody has used a volume. Each claim that had the volume begins a time of its own.
+func unused(v *corev1.PersistentVolume) string { return "unused since " + string(v.Spec.ClaimRef.UID) }
 
 // tell says in an event why nothing goes on, once.
 func (r *reconciler) tell(v view, next step, why string) {
