@@ -13,8 +13,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// carryOut carries a plan out. Each write is made under the resource version that the plan saw.
-func (r *reconciler) carryOut(ctx context.Context, v *view, a actions) error {
+// carryOut carries a plan out, and adds to what people are told. Each write is made under the resource version that the
+// plan saw.
+func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 	if a.retire {
 		return r.write.Delete(ctx, v.storage, client.Preconditions{UID: &v.storage.UID, ResourceVersion: &v.storage.ResourceVersion})
 	}
@@ -30,21 +31,20 @@ func (r *reconciler) carryOut(ctx context.Context, v *view, a actions) error {
 		create = append(create, added...)
 	}
 	for _, o := range create {
-		if err := r.create(ctx, v, o); err != nil {
+		if err := r.create(ctx, v, a, o); err != nil {
 			return err
 		}
 	}
 	if !a.over {
 		return nil
 	}
-	r.forget(v.storage.Name)
 	storage := v.storage.DeepCopy()
 	controllerutil.RemoveFinalizer(storage, v1alpha1.LocalVolumeFinalizer)
 	return r.write.Update(ctx, storage)
 }
 
 // change writes PersistentVolumes that there are.
-func (r *reconciler) change(ctx context.Context, a actions) error {
+func (r *reconciler) change(ctx context.Context, a *actions) error {
 	for _, pv := range a.reserve {
 		if err := r.write.Update(ctx, reserved(pv, r.Namespace)); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (r *reconciler) change(ctx context.Context, a actions) error {
 }
 
 // save writes the spec, and returns the offers that are new and have no PersistentVolume yet.
-func (r *reconciler) save(ctx context.Context, v *view, a actions) (added []v1alpha1.VolumeOffer, err error) {
+func (r *reconciler) save(ctx context.Context, v *view, a *actions) (added []v1alpha1.VolumeOffer, err error) {
 	storage := v.storage.DeepCopy()
 	storage.Spec = *a.spec
 	if a.reclaim != "" {
@@ -97,14 +97,14 @@ func (r *reconciler) save(ctx context.Context, v *view, a actions) (added []v1al
 }
 
 // create makes the PersistentVolume of an offer. Unless it was refused it may exist, now or soon, and what is absent later may hold data.
-func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
+func (r *reconciler) create(ctx context.Context, v *view, a *actions, o v1alpha1.VolumeOffer) error {
 	hostname := v.labels[corev1.LabelHostname]
 	if hostname == "" {
 		hostname = v.storage.Name
 	}
 	err := r.write.Create(ctx, persistentVolume(v.storage.Name, hostname, o))
 	if isRefusal(err) {
-		r.tell(v, []problem{{v.storage, "PersistentVolumeRefused", err.Error()}})
+		a.told = append(a.told, problem{v.storage, "PersistentVolumeRefused", err.Error()})
 		return err
 	}
 	r.mu.Lock()
@@ -134,8 +134,6 @@ func (r *reconciler) forget(node string) {
 
 // problemKey tells problems from each other.
 type problemKey struct{ kind, namespace, name, reason, message string }
-
-func (r *reconciler) tell(v *view, all []problem) { r.tellOf(v.storage.Name, all) }
 
 // tellOf tells people of the problems of a node that they were not told before.
 func (r *reconciler) tellOf(node string, all []problem) {

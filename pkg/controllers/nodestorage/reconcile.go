@@ -65,8 +65,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		a = plan(*v)
 	}
-	r.tell(v, a.told)
-	err = r.carryOut(ctx, v, a)
+	err = r.carryOut(ctx, v, &a)
+	r.tellOf(request.Name, a.told)
 	if err != nil && ignoreRace(err) == nil {
 		return ctrl.Result{RequeueAfter: again}, nil // The cache is behind.
 	}
@@ -93,6 +93,7 @@ func (r *reconciler) look(ctx context.Context, name string) (*view, time.Duratio
 	}
 	err = r.cache.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, v.storage)
 	if apierrors.IsNotFound(err) {
+		r.forget(name)
 		return nil, 0, r.begin(ctx, name, labels)
 	}
 	if err != nil {

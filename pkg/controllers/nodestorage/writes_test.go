@@ -3,10 +3,14 @@ package nodestorage
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -159,5 +163,35 @@ func TestLateCreate(t *testing.T) {
 				t.Errorf("at rest are offered %v, want %d disks", usable, disks)
 			}
 		})
+	}
+}
+
+// TestRefusedVolume checks that people are told once of a PersistentVolume that is refused again and again, and of what
+// else is wrong with the node.
+func TestRefusedVolume(t *testing.T) {
+	s := newSimulation(t, 1, 0)
+	s.settle(0, 2)
+	s.report()
+	storage := s.storage()
+	storage.Status.LocalVolumes[0].Path = "/elsewhere"
+	s.must(s.api.Status().Update(t.Context(), storage))
+	recorder := events.NewFakeRecorder(100)
+	s.masters[0].events = recorder
+	s.masters[0].write = interceptor.NewClient(s.api, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{}, "pv", errCut)
+		},
+	})
+	for range 5 {
+		s.see(0, 2)
+		node := types.NamespacedName{Namespace: "ns", Name: "node"}
+		s.masters[0].Reconcile(t.Context(), ctrl.Request{NamespacedName: node}) //nolint:errcheck // It is refused.
+	}
+	told := map[string]int{}
+	for len(recorder.Events) > 0 {
+		told[strings.Fields(<-recorder.Events)[1]]++
+	}
+	if told["NotOffered"] != 1 || told["PersistentVolumeRefused"] != 1 {
+		t.Errorf("people were told %v, want each once", told)
 	}
 }
