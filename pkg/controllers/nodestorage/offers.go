@@ -6,9 +6,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// offers offers what is available, all of it in one write.
+// offers offers what is available, all of it in one write. While the storage is being deleted that is left to the next
+// one, unless a volume that is retained keeps that from coming, perhaps for ever.
 func (p *planner) offers() {
-	if p.labels == nil || p.storage.DeletionTimestamp != nil {
+	isEnding := p.storage.DeletionTimestamp != nil
+	if p.labels == nil || isEnding && len(p.retained()) == 0 {
 		return
 	}
 	twice := shared(p.storage.Status.LocalVolumes)

@@ -1,6 +1,7 @@
 package nodestorage
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -94,7 +95,34 @@ func (p *planner) conclude() {
 	if !equality.Semantic.DeepEqual(p.next, p.storage.Spec) || p.reclaim != p.storage.Annotations[v1alpha1.ReclaimAnnotation] {
 		p.spec = &p.next
 	}
-	p.over = p.spec == nil && p.storage.DeletionTimestamp != nil && p.isReplaceable()
+	if p.storage.DeletionTimestamp == nil {
+		return
+	}
+	p.over = p.spec == nil && p.isReplaceable()
+	if kept := p.retained(); len(kept) > 0 {
+		p.tell(p.storage, "Retained", p.wayOut()+": "+strings.Join(kept, ", "))
+	}
+}
+
+// wayOut says how an operator ends a storage that retained volumes keep from ending.
+func (p *planner) wayOut() string {
+	if p.isGone {
+		return fmt.Sprintf("it is being deleted, and stays for the volumes that the node retains; set the annotation %s"+
+			" to \"true\" to give them up", v1alpha1.ForgetAnnotation)
+	}
+	return fmt.Sprintf("it is being deleted, and stays for the volumes that are retained, while others are offered"+
+		" as before; name volumes in the annotation %s to have them wiped, or in %s once their disks are gone for good",
+		v1alpha1.ReclaimAnnotation, v1alpha1.ForgetAnnotation)
+}
+
+// retained are the volumes that are kept as their last PersistentVolume left them.
+func (p *planner) retained() (all []string) {
+	for _, o := range p.next.Offers {
+		if o.Retained {
+			all = append(all, string(o.Volume))
+		}
+	}
+	return all
 }
 
 // isReplaceable reports whether all that the storage says would be found in its PersistentVolumes, too.

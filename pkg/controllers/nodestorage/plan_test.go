@@ -50,6 +50,9 @@ func at(path string) func(*v1alpha1.LocalVolumeStatus) {
 	return func(f *v1alpha1.LocalVolumeStatus) { f.Path = path }
 }
 
+// second has the report be of another disk.
+func second(f *v1alpha1.LocalVolumeStatus) { f.Name, f.Path = "disk-2", "/links/disk-2" }
+
 func mount(f *v1alpha1.LocalVolumeStatus) { f.VolumeMode = corev1.PersistentVolumeFilesystem }
 
 func size(text string) func(*v1alpha1.LocalVolumeStatus) {
@@ -237,7 +240,13 @@ func TestPlan(t *testing.T) {
 		"gone, and released":                     {sights{offer(), volume("Released", deleted), retiring}, "release local-1"},
 		"gone, bound, and to be forgotten":       {sights{offer(), volume("Bound"), retiring, annotated(v1alpha1.ForgetAnnotation, "true")}, "remove local-1"},
 		"gone, and no PersistentVolume is left":  {sights{offer(), proven, retiring}, "write"},
-		"the node is gone, and one is retained":  {sights{offer(keeps, retained), proven, retiring}, ""},
+		"the node is gone, and one is retained":  {sights{offer(keeps, retained), proven, retiring}, "tell Retained"},
+		"the same, with another disk, not back":  {sights{offer(keeps, retained), proven, found("Available", second), retiring}, "tell Retained"},
+		"the same, and the node is back":         {sights{offer(keeps, retained), proven, found("Available", second), ending}, "tell Retained, write offer:disk-1:retained offer:disk-2:new"},
+		"the same, and the node is away":         {sights{offer(keeps, retained), proven, found("Available", second), ending, away}, "tell Retained"},
+		"deleted by hand, and the disk is back":  {sights{offer(keeps, retained), proven, found("Offered"), ending}, "tell Retained"},
+		"the same, and named to be wiped":        {sights{offer(keeps, retained), proven, found("Offered"), ending, annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "tell Retained, write offer:disk-1:retained wipe:disk-1:zero:absent"},
+		"the same, and wiped":                    {sights{offer(keeps, retained), proven, found("Offered"), ending, deletion(other, "Complete")}, "write"},
 		"gone, and nothing is left":              {sights{found("Available"), retiring}, "over"},
 		"to be forgotten, and the node is there": {sights{offer(), volume("Bound"), annotated(v1alpha1.ForgetAnnotation, "true")}, ""},
 		"deleted by hand, with a bound volume":   {sights{offer(), volume("Bound"), ending}, "over"},
