@@ -150,6 +150,20 @@ func hold(t *testing.T, node string) {
 	}
 }
 
+// TestUnseenUsers checks that a device whose users cannot all be seen is not taken for one that nobody uses.
+func TestUnseenUsers(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // The search through the processes ends with it.
+	f, err := discovery.OpenAlone(ctx, disk(t, mib), os.O_RDONLY)
+	if err == nil {
+		must(t, f.Close())
+		t.Fatal("a device is opened though who uses it was not seen")
+	}
+	if !strings.Contains(err.Error(), "who uses it cannot be seen") {
+		t.Errorf("it says %q", err)
+	}
+}
+
 // TestLoopOverADisk checks that a loop device which holds a disk, as the kubelet's of a raw block volume does while a pod uses that, is no disk of
 // its own, and that the disk is in use.
 func TestLoopOverADisk(t *testing.T) {

@@ -191,10 +191,21 @@ func alone(ctx context.Context, f *os.File) error {
 			return &InUseError{"the loop device " + loop.Path + " holds it"}
 		}
 	}
-	for _, h := range holders.Of(ctx, holders.OfDevice(f.Name(), unix.Major(stat.Rdev), unix.Minor(stat.Rdev))).Holders {
+	found := holders.Of(ctx, holders.OfDevice(f.Name(), unix.Major(stat.Rdev), unix.Minor(stat.Rdev)))
+	for _, h := range found.Holders {
 		if h.PID != os.Getpid() {
 			return &InUseError{h.String()}
 		}
 	}
+	if isBlind(ctx, found, os.Getpid()) { // This process is no answer: it has the device open itself.
+		return fmt.Errorf("%s may be in use: %s", f.Name(), holders.Found{Partial: true})
+	}
 	return nil
+}
+
+// isBlind reports whether a search by the process of that number could not have found somebody else. The first process
+// of a container sees nobody but what it started itself. Any other sees its node's processes, also where the node is
+// itself a container, which alone makes the search partial.
+func isBlind(ctx context.Context, found holders.Found, pid int) bool {
+	return found.Partial && (ctx.Err() != nil || pid == 1)
 }
