@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/pkg/disks/discovery"
 	"github.com/stowage-csi/stowage/pkg/disks/report"
@@ -38,6 +39,7 @@ type Engine struct {
 	start   string        // tells this process from an earlier one
 	scans   chan struct{} // holds one while a look is wanted
 	running sync.WaitGroup
+	calls   deadline.Calls // looks that were given up and still run
 
 	mu         sync.Mutex
 	life       context.Context // of the operations; nil before Run
@@ -87,7 +89,7 @@ func (e *Engine) Close() error { return e.lock.Close() }
 func (e *Engine) Run(ctx context.Context) error {
 	defer func() { _ = e.lock.Close() }() // It was only locked.
 	defer e.running.Wait()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(e.calls.With(ctx))
 	defer cancel()
 	e.mu.Lock()
 	e.life = ctx

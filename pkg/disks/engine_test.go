@@ -18,10 +18,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/method"
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/stall"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+func TestMain(m *testing.M) {
+	stall.Main()
+	os.Exit(mountns.Isolate(m.Run))
+}
 
 const (
 	mib    = 1 << 20
@@ -83,7 +87,7 @@ func (b *bench) start(t *testing.T) (e *disks.Engine, stop func()) {
 // await waits for a state that is as it should be.
 func await(t *testing.T, e *disks.Engine, what string, is func(report.State) bool) report.State {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for after := ""; ; {
 		s := e.State(ctx, after)
@@ -308,6 +312,31 @@ func TestWipeResumes(t *testing.T) {
 	if lives < 3 || lives == 100 || canaries(t, file) > 0 {
 		t.Errorf("after %d lives and %d percent %d canaries can be read", lives, last, canaries(t, file))
 	}
+}
+
+// TestHungDisk checks that a disk that does not answer is looked at no more until an earlier look has come back: each
+// keeps a thread.
+func TestHungDisk(t *testing.T) {
+	server := stall.Serve(t)
+	path := filepath.Join(server.Real, "disk.img")
+	must(t, errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 64*mib)))
+	node := testfs.Attach(t, filepath.Join(server.Dir, "disk.img"))
+	server.Stop(t)
+	t.Cleanup(func() { server.Continue(t) }) // or it could not be detached
+	e, _ := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", node)).start(t)
+	says := func(part string) func(report.State) bool {
+		return func(s report.State) bool {
+			return in(report.Unusable)(s) && strings.Contains(s.Volumes[0].Message, part)
+		}
+	}
+	await(t, e, "given up", says("given up"))
+	must(t, e.Want(report.Wanted{Offers: offer("disk-of-another", "a")})) // It looks again.
+	await(t, e, "not asked again", says("nothing more is begun"))
+	server.Continue(t)
+	await(t, e, "found", func(s report.State) bool {
+		must(t, e.Want(report.Wanted{Offers: offer("disk-of-another", s.Revision)})) // It looks again.
+		return in(report.Available)(s)
+	})
 }
 
 // TestOneEngine checks that two cannot have one state directory.

@@ -76,7 +76,8 @@ func (s selected) volume(ctx context.Context, remember Remember) report.Volume {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	selected := v // A look that is given up goes on, and must not read what is written below.
-	seen, err := deadline.Do(ctx, deadline.Call{Name: "looking at " + v.Device}, func(ctx context.Context) (report.Volume, error) {
+	call := deadline.Call{Name: "looking at " + v.Device, On: "looking at " + v.Device + " " + v.Path}
+	seen, err := deadline.Do(ctx, call, func(ctx context.Context) (report.Volume, error) {
 		seen := selected
 		return seen, look(ctx, &seen, remember)
 	}, nil)
