@@ -51,14 +51,18 @@ func find(t *testing.T, config string, remember discovery.Remember) []report.Vol
 	return found
 }
 
-// one finds the one device.
+// one finds the one device. Tests beside this one open each loop device for a moment, while they look for a free one.
 func one(t *testing.T, node, more string, remember discovery.Remember) report.Volume {
 	t.Helper()
-	found := find(t, fmt.Sprintf("devices: [{paths: [%s]%s}]", node, more), remember)
-	if len(found) != 1 {
-		t.Fatalf("%d volumes are found, want 1: %+v", len(found), found)
+	for late := time.Now().Add(2 * time.Minute); ; {
+		found := find(t, fmt.Sprintf("devices: [{paths: [%s]%s}]", node, more), remember)
+		if len(found) != 1 {
+			t.Fatalf("%d volumes are found, want 1: %+v", len(found), found)
+		}
+		if !strings.Contains(found[0].Message, "(losetup)") || time.Now().After(late) {
+			return found[0]
+		}
 	}
-	return found[0]
 }
 
 func must(t *testing.T, err error) {
