@@ -61,6 +61,7 @@ func TestOnlyTheTaint(t *testing.T) {
 		"a finalizer":                {change{ebsController, "nodes", "", machine(), edited("metadata", "finalizers", []any{"a"})}, false},
 		"an owner":                   {change{ebsController, "nodes", "", machine(), edited("metadata", "ownerReferences", []any{"a"})}, false},
 		"the status":                 {change{ebsController, "nodes", "status", machine(), machine()}, false},
+		"installed elsewhere":        {change{strings.Replace(ebsController, ":stowage-system:", ":storage:x-", 1), "nodes", "", machine(cordoned), machine()}, false},
 		"somebody else's taint":      {change{"admin", "nodes", "", machine(), machine(theirs)}, true},
 		"somebody else's other node": {change{"admin", "nodes", "", machine(), edited("spec", "unschedulable", true)}, true},
 	} {

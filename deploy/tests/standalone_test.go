@@ -11,6 +11,7 @@ import (
 
 const (
 	sidecars    = "system:serviceaccount:stowage-system:stowage-local-controller"
+	elsewhere   = "system:serviceaccount:storage:x-stowage-local-controller" // as an overlay renames it
 	localDriver = "local.csi.stowage.dev"
 	provisioner = "volume.kubernetes.io/storage-provisioner"
 	node        = "volume.kubernetes.io/selected-node"
@@ -80,6 +81,8 @@ func allowances() map[string]allowance {
 		"no node needs to grow it":  {write(pvc, "status", plain, claim(localDriver, map[string]any{grown: "true"}, nil)), true, true},
 		"the next growth begins":    {write(pvc, "status", claim(localDriver, map[string]any{grown: "true"}, nil), plain), true, true},
 		"with a new annotation":     {write(pvc, "status", plain, claim(localDriver, map[string]any{"a": "b"}, nil)), false, false},
+		"a host's, from elsewhere":  {change{elsewhere, pv, "", nil, host}, false, false},
+		"a claim, from elsewhere":   {change{elsewhere, pvc, "", foreign, plain}, false, false},
 		"somebody else's host path": {change{"admin", pv, "", nil, host}, true, true},
 		"somebody else's claim":     {change{"admin", pvc, "", foreign, plain}, true, true},
 	}
