@@ -19,10 +19,13 @@ func (b *backend) Health(ctx context.Context, handle string) (_ []backends.Healt
 		return nil, err
 	}
 	out, err := b.api.DescribeVolumeStatus(ctx, &ec2.DescribeVolumeStatusInput{VolumeIds: []string{handle}})
-	if err != nil {
-		return nil, ofEC2(err)
-	}
 	issues := issuesOf(v)
+	if err = ofEC2(err); isGone(err) {
+		return issues, nil // The volume has just been looked at: this read is older than it, and has no result of a check.
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, status := range out.VolumeStatuses {
 		issues = append(issues, issuesIn(status)...)
 	}

@@ -1,11 +1,17 @@
 package ebs_test
 
 import (
+	"bytes"
+	"io"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
@@ -134,4 +140,60 @@ func TestAnOldReadRevivesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// before is a client of EC2 that calls a function before it sends an action.
+type before struct {
+	aws.HTTPClient
+	action string
+	call   func()
+}
+
+// Do sends the request.
+func (b before) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(body, []byte("Action="+b.action+"&")) {
+		b.call()
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return b.HTTPClient.Do(r)
+}
+
+// TestOneOldReadAfterAnother has EC2 show a thing, and deny it in answer to the next read, which asks for it by its ID.
+func TestOneOldReadAfterAnother(t *testing.T) {
+	lagging := func(t *testing.T, action string) (*region.Region, driver) {
+		w := region.New(t, region.Quick(), 0)
+		return w, open(t, w, func(c *ebs.Config) {
+			c.AWS.HTTPClient = before{c.AWS.HTTPClient, action, func() { w.Server.SetLag(past) }}
+		})
+	}
+	t.Run("a snapshot that is to be locked", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w, d := lagging(t, "DescribeLockedSnapshots")
+			class := &ebs.SnapshotParameters{LockMode: "governance", LockDays: 1}
+			spec := backends.SnapshotSpec{Name: "snapshot", Volume: d.make("one").Handle, Parameters: class}
+			if _, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec); !backends.Is(err, backends.Unavailable) || len(w.Server.Snapshots()) != 1 {
+				t.Fatalf("taken with %v, want Unavailable, and there are %v", err, w.Server.Snapshots())
+			}
+			w.Server.SetLag(0)
+			made, err := open(t, w, nil).f.Snapshot.FindSnapshot(t.Context(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, mode, _ := w.Server.Protection(made.Handle); mode != class.LockMode {
+				t.Errorf("it is locked in mode %q", mode)
+			}
+		})
+	})
+	t.Run("a volume whose health is asked for", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, d := lagging(t, "DescribeVolumeStatus")
+			if issues, err := d.f.Health.Health(t.Context(), d.make("one").Handle); err != nil || len(issues) != 0 {
+				t.Errorf("it has %+v, %v; want nothing, since no check has told of it", issues, err)
+			}
+		})
+	})
 }

@@ -126,11 +126,15 @@ func notEnabled(failures []types.EnableFastSnapshotRestoreErrorItem) error {
 	return nil
 }
 
-// lock locks a snapshot that is not locked. A lock that is there stays as it is: to lock again would begin its time anew.
+// lock locks a snapshot that is not locked. A lock that is there stays as it is: to lock again would begin its time anew. So a read that
+// does not know the snapshot yet decides nothing. Kinds: Unavailable then, and those of the requests.
 func (b *backend) lock(ctx context.Context, id string, p SnapshotParameters) error {
 	have, err := b.api.DescribeLockedSnapshots(ctx, &ec2.DescribeLockedSnapshotsInput{SnapshotIds: []string{id}})
+	if err = ofEC2(err); isGone(err) {
+		return backends.Errorf(backends.Unavailable, "snapshot %q: %w: ask again: %w", id, errUnseen, err)
+	}
 	if err != nil {
-		return ofEC2(err)
+		return err
 	}
 	if slices.ContainsFunc(have.Snapshots, func(s types.LockedSnapshotsInfo) bool { return s.LockState != types.LockStateExpired }) {
 		return nil
