@@ -61,13 +61,13 @@ func kindOf(api smithy.APIError) backends.Kind {
 	case "InvalidVolume.NotFound", "InvalidVolumeID.Malformed", "InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed",
 		"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "InvalidAttachment.NotFound", "InvalidVolumeModification.NotFound", "InvalidID":
 		return backends.NotFound
-	case "VolumeInUse", "InvalidSnapshot.InUse":
+	case "VolumeInUse", "InvalidSnapshot.InUse", "VolumeModificationRateExceeded":
 		return backends.InUse
 	case "IncorrectState", "IncorrectInstanceState", "IncorrectModificationState", "ConcurrentTagAccess", "SnapshotCreationPerVolumeRateExceeded",
 		"IdempotentParameterMismatch", "IdempotentInstanceTerminated":
 		return backends.Busy
 	case "VolumeLimitExceeded", "MaxIOPSLimitExceeded", "InsufficientVolumeCapacity", "AttachmentLimitExceeded", "SnapshotLimitExceeded",
-		"ConcurrentSnapshotLimitExceeded", "VolumeModificationSizeLimitExceeded", "VolumeModificationRateExceeded", "InvalidZone.NotFound":
+		"ConcurrentSnapshotLimitExceeded", "VolumeModificationSizeLimitExceeded", "InvalidZone.NotFound":
 		return backends.Exhausted
 	case "UnauthorizedOperation", "AuthFailure", "Blocked", "InvalidClientTokenId", "OptInRequired", "PendingVerification", "SignatureDoesNotMatch", "UnrecognizedClientException":
 		return backends.Denied

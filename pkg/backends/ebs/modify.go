@@ -46,7 +46,7 @@ func set[T any](to **T, value *T) {
 	}
 }
 
-// Expand grows a volume. Kinds: NotFound; OutOfRange; Exhausted while EC2 makes the volume wait for its next modification.
+// Expand grows a volume. Kinds: NotFound; OutOfRange; Exhausted; InUse while EC2 makes the volume wait for its next modification.
 func (b *backend) Expand(ctx context.Context, handle string, size backends.CapacityRange) (_ backends.Expansion, err error) {
 	defer annotate(&err, "expand", handle)
 	v, err := b.ownVolume(ctx, handle)
@@ -69,7 +69,7 @@ func (b *backend) Expand(ctx context.Context, handle string, size backends.Capac
 	return backends.Expansion{CapacityBytes: b.view(v).CapacityBytes, NodeExpansion: true}, nil
 }
 
-// Modify changes a volume's type and performance. Kinds: NotFound; Invalid; Exhausted as Expand.
+// Modify changes a volume's type and performance. Kinds: NotFound; Invalid; Exhausted and InUse as Expand.
 func (b *backend) Modify(ctx context.Context, handle string, mutable any) (err error) {
 	defer annotate(&err, "modify", handle)
 	m, err := backends.Given[Mutable](mutable)
@@ -204,6 +204,10 @@ func (b *backend) change(ctx context.Context, id string) (types.Volume, error) {
 		if v, late := b.volumes.Until(patience, "modify", id, until); late == nil {
 			return v, nil
 		}
+	case code == "VolumeModificationRateExceeded":
+		// The request can be met, unlike one that is Exhausted, and nobody is bound to it until then, as by one that is Busy.
+		return v, backends.Errorf(backends.InUse, "the volume was changed a short while ago, and EC2 takes the next one some hours after it: "+
+			"ask again later: %w", ofEC2(err))
 	}
 	return v, ofEC2(err)
 }

@@ -1,6 +1,7 @@
 package ebs_test
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -42,9 +43,17 @@ func growingAndChangingIsOneRequest(t *testing.T) {
 		t.Errorf("there were %d modifications, want 1", n)
 	}
 	other := int64(5000)
+	// Nothing is wrong with what is wanted: Exhausted would have csi-resizer mark the claim infeasible.
 	err := d.f.Modify.Modify(t.Context(), v.Handle, &ebs.Mutable{IOPS: &other})
-	if !backends.Is(err, backends.Exhausted) {
-		t.Errorf("changing again too soon: %v, want Exhausted", err)
+	if !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), "again later") {
+		t.Errorf("changing again too soon: %v, want InUse, and that it goes later", err)
+	}
+	if _, err = d.f.Expand.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 11 << 30}); !backends.Is(err, backends.InUse) {
+		t.Errorf("growing again too soon: %v, want InUse", err)
+	}
+	<-time.After(config.Cooldown)
+	if err := d.f.Modify.Modify(t.Context(), v.Handle, &ebs.Mutable{IOPS: &other}); err != nil {
+		t.Errorf("changing again later: %v", err)
 	}
 	wrong := "st1"
 	if err := d.f.Modify.Modify(t.Context(), v.Handle, &ebs.Mutable{Type: &wrong}); !backends.Is(err, backends.OutOfRange) {
