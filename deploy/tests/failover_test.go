@@ -99,3 +99,18 @@ func TestFailoverNeedsMachines(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsNeedTheManager: a part of the manager that is turned on runs, or nothing is rendered. Binding has no value of its own.
+func TestPartsNeedTheManager(t *testing.T) {
+	on := map[string]any{"enabled": true}
+	for name, part := range map[string]any{"failover": on, "orphans": on, "extraArgs": []any{"--bind-api-qps=300"}} {
+		for _, enabled := range []bool{false, true} {
+			_, err := rendered(map[string]any{"backend": "ebs", "manager": map[string]any{"enabled": enabled, name: part}}, false)
+			if enabled != (err == nil) {
+				t.Errorf("manager.enabled is %t and %s given: rendered with %v", enabled, name, err)
+			} else if err != nil && (!strings.Contains(err.Error(), "manager."+name) || !strings.Contains(err.Error(), "manager.enabled=true")) {
+				t.Errorf("%s: the refusal says %v", name, err)
+			}
+		}
+	}
+}

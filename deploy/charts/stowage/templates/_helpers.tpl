@@ -29,6 +29,17 @@
 {{- end -}}
 {{- end }}
 
+{{/* Fails where a part of the manager is turned on and the manager is not: nothing would run, and nobody would know. */}}
+{{- define "stowage.checkManager" -}}
+{{- $manager := .Values.manager -}}
+{{- $parts := dict "failover.enabled" $manager.failover.enabled "orphans.enabled" $manager.orphans.enabled "extraArgs" $manager.extraArgs -}}
+{{- range $name, $given := $parts -}}
+{{- if and $given (not $manager.enabled) -}}
+{{- fail (printf "manager.%s is given, and no manager runs that would heed it: set manager.enabled=true, or leave it out" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{- define "stowage.labels" -}}
 app.kubernetes.io/instance: {{ include "stowage.name" . }}
 app.kubernetes.io/name: stowage
