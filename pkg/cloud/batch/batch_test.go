@@ -108,19 +108,24 @@ func TestBadItemStandsAlone(t *testing.T) {
 	})
 }
 
-func TestThrottlingIsNotSplit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slow := failure.Errorf(failure.Unavailable, "rate exceeded")
-		c := &cloud{latency: steady(time.Millisecond), outage: func() error { return slow }}
-		for _, r := range Each(t.Context(), []int{1, 2, 3, 4}, Options{}, c.call) {
-			if !errors.Is(r.Err, slow) {
-				t.Errorf("got %v, want %v", r.Err, slow)
+// TestFailureOfTheAccountIsNotSplit has a call fail for what no half of it could help.
+func TestFailureOfTheAccountIsNotSplit(t *testing.T) {
+	for name, why := range map[string]error{
+		"throttled":   failure.Errorf(failure.Unavailable, "rate exceeded"),
+		"not allowed": failure.Errorf(failure.Denied, "the role lacks the right"),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &cloud{latency: steady(time.Millisecond), outage: func() error { return why }}
+			for _, r := range Each(t.Context(), []int{1, 2, 3, 4}, Options{}, c.call) {
+				if !errors.Is(r.Err, why) {
+					t.Errorf("got %v, want %v", r.Err, why)
+				}
 			}
-		}
-		if len(c.calls) != 1 {
-			t.Errorf("a throttled call was made %d times, want once", len(c.calls))
-		}
-	})
+			if len(c.calls) != 1 {
+				t.Errorf("a call that was %s was made %d times, want once", name, len(c.calls))
+			}
+		})
+	}
 }
 
 func TestLeavingLeavesTheOthers(t *testing.T) {

@@ -31,11 +31,11 @@ type Options struct {
 	Blames func(error) bool
 }
 
-// BlamesItem is true for the Kinds that speak about what was asked for. It is false for those that speak about the cloud
-// or the account, such as throttling: asking twice as often would make that worse.
+// BlamesItem reports whether the Kind of a failure speaks about what was asked for. Throttling and a right that is missing speak about
+// the cloud or the account: halves would fail alike, and asking twice as often would make the former worse.
 func BlamesItem(err error) bool {
 	switch failure.KindOf(err) {
-	case failure.Invalid, failure.NotFound, failure.Exists, failure.OutOfRange, failure.InUse, failure.Denied:
+	case failure.Invalid, failure.NotFound, failure.Exists, failure.OutOfRange, failure.InUse:
 		return true
 	default:
 		return false
