@@ -220,6 +220,41 @@ func TestNode(t *testing.T) {
 	}
 }
 
+// TestOutOfService says of each taint that puts a node out of service whether to take it away. Its volumes were detached, mounted or not.
+func TestOutOfService(t *testing.T) {
+	const remove = "kubectl taint nodes node-1 node.kubernetes.io/out-of-service-"
+	for name, s := range map[string]struct {
+		value  string // of the taint
+		inUse  int
+		silent bool
+		want   Verdict
+		says   string
+		advice string
+	}{
+		"failover holds it":        {driver, 2, false, Waiting, "reports 2 volumes in use", "end the pods there that tolerate it"},
+		"failover takes it away":   {driver, 0, false, Waiting, "takes the taint away", "stowage-manager of " + driver + " does not run with --failover: " + remove},
+		"failover's, still silent": {driver, 0, true, Broken, "its volumes detached", "takes the taint away once"},
+		"a person's, too early":    {"nodeshutdown", 2, false, Broken, "reports 2 volumes in use", "once it reports none: " + remove},
+		"a person's, left":         {"nodeshutdown", 0, false, Broken, "still has the taint", remove},
+		"a person's, still silent": {"nodeshutdown", 0, true, Broken, "its volumes detached", "then remove the taint"},
+	} {
+		c := healthy()
+		n := &c.Nodes[0]
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: s.value, Effect: corev1.TaintEffectNoExecute}}
+		n.Status.VolumesInUse = make([]corev1.UniqueVolumeName, s.inUse)
+		if s.silent {
+			c.silent(0)
+		}
+		f := c.Node("node-1")[0]
+		if f.Verdict != s.want || !strings.Contains(f.Says, s.says) || !strings.Contains(f.Advice, s.advice) {
+			t.Errorf("%s: got %+v", name, f)
+		}
+		if held := s.inUse > 0 && s.value == driver; held && strings.Contains(f.Advice, "kubectl taint") {
+			t.Errorf("%s: it says how to undo that: %q", name, f.Advice)
+		}
+	}
+}
+
 // TestReleased explains each end of a PersistentVolume.
 func TestReleased(t *testing.T) {
 	for want, change := range map[string]func(v *corev1.PersistentVolume){

@@ -13,7 +13,7 @@ func (c *Cluster) Node(name string) (found []Finding) {
 	if n == nil {
 		found = append(found, Finding{Object: object, Verdict: Broken, Says: "there is no such node"})
 	} else {
-		found = append(found, nodeState(n))
+		found = append(found, c.nodeState(n))
 	}
 	count := map[string]int32{}
 	for i := range c.Attachments {
@@ -35,19 +35,43 @@ func (c *Cluster) Node(name string) (found []Finding) {
 	return found
 }
 
-func nodeState(n *corev1.Node) Finding {
+func (c *Cluster) nodeState(n *corev1.Node) Finding {
 	f := Finding{Object: "node " + n.Name, Verdict: Fine, Says: fmt.Sprintf("the node is ready, and its kubelet reports %d volumes in use", len(n.Status.VolumesInUse))}
 	if !isReady(n) {
 		f.Verdict, f.Says = Broken, "the node's kubelet does not report: whether its pods still write is unknown"
 		f.Advice = "bring it back, or once the machine is certainly off: kubectl taint nodes " + n.Name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	}
-	taint := find(n.Spec.Taints, func(t *corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+	if taint := find(n.Spec.Taints, func(t *corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }); taint != nil {
+		return c.outOfService(n, taint, f)
+	}
+	return f
+}
+
+// outOfService is about a node that was put out of service, by a person or by a driver's failover, whose taint has the driver's name. Its
+// volumes were detached, mounted or not: as long as a kubelet that works again reports one in use, the taint must stay.
+func (c *Cluster) outOfService(n *corev1.Node, taint *corev1.Taint, f Finding) Finding {
+	remove := fmt.Sprintf("kubectl taint nodes %s %s-", n.Name, taint.Key)
+	held, inUse := c.driver(taint.Value) != nil, len(n.Status.VolumesInUse)
+	mounted := fmt.Sprintf("its kubelet reports %d volumes in use, which were detached while they were mounted", inUse)
 	switch {
-	case taint != nil && isReady(n):
+	case !isReady(n):
+		f.Says += "; it has the taint " + taint.Key + ", so that its pods are deleted and its volumes detached"
+		f.Advice = "bring the machine back only after it has restarted, then remove the taint"
+		if held {
+			f.Advice = "bring the machine back: failover takes the taint away once the node works and reports no volume in use"
+		}
+	case held && inUse > 0:
+		f.Verdict, f.Says = Waiting, "the node is ready, and failover keeps it out of service: "+mounted
+		f.Advice = "leave the taint, and end the pods there that tolerate it"
+	case held:
+		f.Verdict, f.Says = Waiting, "the node is ready and reports no volume in use: failover takes the taint away"
+		f.Advice = "nothing, unless stowage-manager of " + taint.Value + " does not run with --failover: " + remove
+	case inUse > 0:
+		f.Verdict, f.Says = Broken, "the node is ready and still has the taint "+taint.Key+": "+mounted
+		f.Advice = "end the pods there that tolerate it, and once it reports none: " + remove
+	default:
 		f.Verdict, f.Says = Broken, "the node is ready and still has the taint "+taint.Key+": no pod starts there"
-		f.Advice = fmt.Sprintf("kubectl taint nodes %s %s-", n.Name, taint.Key)
-	case taint != nil:
-		f.Says, f.Advice = f.Says+"; it has the taint "+taint.Key+", so that its pods are deleted and its volumes detached", "bring the machine back only after it has restarted, then remove the taint"
+		f.Advice = remove
 	}
 	return f
 }
