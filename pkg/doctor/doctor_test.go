@@ -262,7 +262,10 @@ func TestReleased(t *testing.T) {
 			v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		},
 		"has given the volume up": func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeFailed },
-		"has the finalizers":      func(_ *corev1.PersistentVolume) {},
+		"its claim is gone": func(v *corev1.PersistentVolume) { // Somebody has just given it free.
+			v.Spec.PersistentVolumeReclaimPolicy, v.Spec.ClaimRef = corev1.PersistentVolumeReclaimRetain, nil
+		},
+		"has the finalizers": func(_ *corev1.PersistentVolume) {},
 	} {
 		c := healthy()
 		c.Attachments = nil

@@ -89,7 +89,10 @@ func (c *Cluster) volumeGoes(v *corev1.PersistentVolume) []Finding {
 		f.Verdict, f.Says, f.Proof = Broken, "Kubernetes has given the volume up (phase Failed)", v.Status.Message
 	case v.Status.Phase == corev1.VolumeReleased && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
 		f.Verdict = Fine
-		f.Says = fmt.Sprintf("its claim %s/%s is gone and its policy is Retain: the volume keeps its data and binds to nothing", v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name)
+		f.Says = "its claim is gone and its policy is Retain: the volume keeps its data and binds to nothing"
+		if claim := v.Spec.ClaimRef; claim != nil {
+			f.Says = fmt.Sprintf("its claim %s/%s is gone and its policy is Retain: the volume keeps its data and binds to nothing", claim.Namespace, claim.Name)
+		}
 		f.Advice = "remove spec.claimRef for a new claim, or delete the PersistentVolume and the volume at the storage"
 	case v.DeletionTimestamp == nil && v.Status.Phase != corev1.VolumeReleased:
 		return nil
