@@ -127,22 +127,40 @@ func (a *archive) log(ctx context.Context, p *corev1.Pod, container string, prev
 	return a.file(name, content)
 }
 
-// read returns what of a log could be read, without what may be a secret.
+// read returns the end of a log, without what may be a secret. The kubelet is not asked to bound it: it would leave out the end.
 func read(ctx context.Context, p *corev1.Pod, container string, previous bool, logs Logs) ([]byte, error) {
-	lines, most := int64(mostLines), int64(mostBytes)
-	from, err := logs(ctx, p.Namespace, p.Name, &corev1.PodLogOptions{
-		Container: container, Previous: previous, TailLines: &lines, LimitBytes: &most, Timestamps: true,
-	})
+	lines := int64(mostLines)
+	from, err := logs(ctx, p.Namespace, p.Name, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, Timestamps: true})
 	if err != nil {
 		return nil, err
 	}
-	var cleaned bytes.Buffer
+	end, left := tail{}, 0
 	hide := speaking()
-	scanner := bufio.NewScanner(io.LimitReader(from, mostBytes))
-	scanner.Buffer(nil, mostBytes+1)
+	scanner := bufio.NewScanner(from)
+	scanner.Buffer(nil, mostBytes)
 	for scanner.Scan() {
-		cleaned.WriteString(hidden(hide, scanner.Text()))
-		cleaned.WriteByte('\n')
+		left += end.add(hidden(hide, scanner.Text()) + "\n")
 	}
-	return cleaned.Bytes(), errors.Join(scanner.Err(), from.Close())
+	err = errors.Join(scanner.Err(), from.Close())
+	if left > 0 {
+		err = errors.Join(fmt.Errorf("its first %d lines are left out, since it is longer than %d bytes", left, mostBytes), err)
+	}
+	return []byte(strings.Join(end.lines, "")), err
+}
+
+// tail is the last lines of a log, of mostBytes together at most.
+type tail struct {
+	lines []string
+	bytes int
+}
+
+// add adds a line, and returns how many it has left out for it.
+func (t *tail) add(line string) (left int) {
+	t.lines = append(t.lines, line)
+	t.bytes += len(line)
+	for ; t.bytes > mostBytes; left++ {
+		t.bytes -= len(t.lines[left])
+	}
+	t.lines = t.lines[left:]
+	return left
 }

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -195,5 +196,27 @@ func TestLogThatCannotBeRead(t *testing.T) {
 	}
 	if files["logs/shop/driver/init.log"] != "here\n" {
 		t.Errorf("the other log is %q", files["logs/shop/driver/init.log"])
+	}
+}
+
+// TestLongLogKeepsItsEnd has a container that wrote more than a bundle takes. What it wrote last is what a report is about.
+func TestLongLogKeepsItsEnd(t *testing.T) {
+	files := collect(t, func(_ context.Context, _, _ string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
+		var log strings.Builder
+		for i := range 1100 {
+			fmt.Fprintf(&log, "line %d %s\n", i, strings.Repeat("x", mostBytes/1000))
+		}
+		text := log.String()
+		if o.LimitBytes != nil { // The kubelet stops there.
+			text = text[:min(len(text), int(*o.LimitBytes))]
+		}
+		return io.NopCloser(strings.NewReader(text)), nil
+	})
+	const name = "logs/shop/driver/stowage.log"
+	if log := files[name]; len(log) > mostBytes || !strings.Contains(log, "line 1099 ") || strings.Contains(log, "line 0 ") {
+		t.Errorf("the log has %d bytes: %.40s ... %.40s", len(log), log, log[len(log)-min(len(log), mostBytes/1000+20):])
+	}
+	if notes := files["notes.txt"]; !strings.Contains(notes, name+" is not complete: its first ") {
+		t.Errorf("the notes are:\n%s", notes)
 	}
 }
