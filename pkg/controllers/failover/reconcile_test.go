@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -322,6 +323,36 @@ func TestNewManagerWaits(t *testing.T) {
 	s.wantTaint(false)
 	s.passes(20 * time.Second)
 	s.wantTaint(true)
+}
+
+// A right that is missing is told of while the node works: when it dies, it is too late.
+func TestProviderThatSaysNothing(t *testing.T) {
+	s := newScene(t)
+	var log strings.Builder
+	s.watcher.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s.trouble = errors.New("not authorized")
+	s.lives(3 * time.Minute)
+	if failed, told := s.failed(), strings.Count(log.String(), "not authorized"); failed < 5 || told != 1 {
+		t.Errorf("%v failures are counted, and it is told %d times: want many, and once", failed, told)
+	}
+	s.trouble = nil
+	s.lives(time.Minute)
+	before := s.failed()
+	s.lives(time.Minute)
+	if after := s.failed(); after != before {
+		t.Errorf("%v failures are counted, before it %v", after, before)
+	}
+	s.wantTaint(false)
+}
+
+// failed is how many failures are counted.
+func (s *scene) failed() float64 {
+	s.Helper()
+	registry := prometheus.NewRegistry()
+	s.must(registry.Register(s.metrics.failures))
+	families, err := registry.Gather()
+	s.must(err)
+	return families[0].GetMetric()[0].GetCounter().GetValue()
 }
 
 // The node, or its machine, comes back between the proof and the write.

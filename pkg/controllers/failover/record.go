@@ -21,6 +21,7 @@ type record struct {
 	newest machines.Machine // the newest answer
 	asked  time.Time        // when the last question was asked
 
+	mute   bool    // whether it was told that nothing is known of the machine, though the node works
 	told   verdict // what was said last about the node
 	toldAt time.Time
 }

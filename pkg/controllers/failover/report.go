@@ -29,7 +29,7 @@ func newMetrics(driver string) *metrics {
 		}, []string{"node_state"}),
 		fenced:   counter("stowage_failover_fenced_total", "Nodes that were put out of service because their machine was proven to be off."),
 		released: counter("stowage_failover_released_total", "Nodes that were put into service again."),
-		failures: counter("stowage_failover_failures_total", "Looks and writes of failover that failed."),
+		failures: counter("stowage_failover_failures_total", "Looks, questions about nodes that work, and writes of failover that failed."),
 	}
 }
 
@@ -84,6 +84,20 @@ func (w *watcher) remark(s sight, r *record, todo act, now time.Time) {
 		r.told = ""
 	case todo == hold && s.ready && r.lively(now, w.quiet) && now.Sub(r.born) >= seldom:
 		w.tell(s, r, inUse, fmt.Sprintf("%d, the first is %s", s.inUse, s.first))
+	}
+}
+
+// learned counts answers that say nothing of the machine of a node that works, as without the right to ask, and tells of the first: such
+// answers would prove nothing either when the node dies.
+func (w *watcher) learned(s sight, r *record, found verdict, says string) {
+	if found != unknown {
+		r.mute = false
+		return
+	}
+	w.metrics.failures.Inc()
+	if !r.mute {
+		r.mute = true
+		w.Log.Warn("the node could not be put out of service: what its machine does is not known", "node", s.name, "error", says)
 	}
 }
 

@@ -130,6 +130,7 @@ func (w *watcher) do(ctx context.Context, todo act, s sight, r *record) {
 	found, says := w.inquire(ctx, s, r)
 	switch {
 	case todo == learn:
+		w.learned(s, r, found, says)
 	case found != proven:
 		w.tell(s, r, found, says)
 	default:
