@@ -20,8 +20,4 @@
 //
 // Which instance a node is, it finds out from those near it: the instance's metadata service, or else the orchestrator's object for
 // the node (identify.go). Nodes ask EC2 for the attach limit only, and do without when they may not (limit.go).
-//
-// The parameters of aws-ebs-csi-driver for mkfs (blockSize, inodeSize, bytesPerInode, numberOfInodes, ext4BigAlloc,
-// ext4ClusterSize) are refused like any unknown one: the node does not take such options yet, and a volume that is not what
-// was asked for is worse than none.
 package ebs
