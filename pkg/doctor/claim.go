@@ -168,7 +168,7 @@ func (c *Cluster) growth(claim *corev1.PersistentVolumeClaim) []Finding {
 	e := c.event("PersistentVolumeClaim", claim.Namespace, claim.Name, "VolumeResizeFailed", "FileSystemResizeFailed")
 	switch {
 	case e != nil:
-		f.Verdict, f.Proof, f.Advice = Broken, proof(e), "lower the request to a size that fits; Kubernetes allows that above the present capacity"
+		f.Verdict, f.Proof, f.Advice = Broken, proof(e), "if the reason does not pass, lower the request to a size that fits; Kubernetes allows that above the present capacity"
 	case pending != nil && len(c.users(claim)) == 0:
 		f.Says += ": the storage has grown, and the filesystem grows when a pod uses the claim"
 	case pending != nil:
