@@ -255,6 +255,27 @@ func TestOutOfService(t *testing.T) {
 	}
 }
 
+// TestNothingIsTaintedTwice examines what is left of a pod on a silent node that is out of service already.
+func TestNothingIsTaintedTwice(t *testing.T) {
+	c := healthy()
+	c.silent(0)
+	c.web().DeletionTimestamp = ptr.To(metav1.Now())
+	told := func() (says, advice string) {
+		for _, f := range c.Pod("shop", "web") {
+			says, advice = says+f.Says+"\n", advice+f.Advice+"\n"
+		}
+		return says, advice
+	}
+	if _, advice := told(); strings.Count(advice, "kubectl taint") != 2 {
+		t.Errorf("before the taint the advice is %q, want it for the attachment and for the pod", advice)
+	}
+	c.Nodes[0].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: driver, Effect: corev1.TaintEffectNoExecute}}
+	says, advice := told()
+	if strings.Contains(advice, "kubectl taint") || strings.Contains(says, "six minutes") || strings.Count(says, "is out of service") != 2 {
+		t.Errorf("with the taint it says %q and advises %q", says, advice)
+	}
+}
+
 // TestReleased explains each end of a PersistentVolume.
 func TestReleased(t *testing.T) {
 	for want, change := range map[string]func(v *corev1.PersistentVolume){

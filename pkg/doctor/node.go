@@ -41,10 +41,14 @@ func (c *Cluster) nodeState(n *corev1.Node) Finding {
 		f.Verdict, f.Says = Broken, "the node's kubelet does not report: whether its pods still write is unknown"
 		f.Advice = "bring it back, or once the machine is certainly off: kubectl taint nodes " + n.Name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	}
-	if taint := find(n.Spec.Taints, func(t *corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }); taint != nil {
+	if taint := outOfServiceTaint(n); taint != nil {
 		return c.outOfService(n, taint, f)
 	}
 	return f
+}
+
+func outOfServiceTaint(n *corev1.Node) *corev1.Taint {
+	return find(n.Spec.Taints, func(t *corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
 // outOfService is about a node that was put out of service, by a person or by a driver's failover, whose taint has the driver's name. Its

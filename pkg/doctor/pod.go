@@ -59,6 +59,9 @@ func started(p *corev1.Pod) bool {
 // podGoes is about a pod that is being deleted.
 func (c *Cluster) podGoes(p *corev1.Pod) []Finding {
 	n := c.node(p.Spec.NodeName)
+	if n != nil && !isReady(n) && outOfServiceTaint(n) != nil {
+		return []Finding{{Object: podName(p), Verdict: Waiting, Says: fmt.Sprintf("the pod is being deleted, and node %s is out of service: Kubernetes deletes it without the kubelet, unless it tolerates the taint", n.Name)}}
+	}
 	if n != nil && !isReady(n) {
 		return []Finding{{Object: podName(p), Verdict: Broken, Says: fmt.Sprintf("the pod is being deleted, and node %s does not answer: nobody knows whether it still writes", n.Name),
 			Advice: "once the machine is certainly off: kubectl taint nodes " + n.Name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute. Never force the deletion of a pod that may still run"}}
