@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Machine tells what EC2 says of a node's instance. EC2 forgets a terminated instance after an hour or so: NotFound proves nothing, since
+// Machine returns what EC2 says of a node's instance. EC2 forgets a terminated instance after an hour or so: NotFound proves nothing, since
 // another account or region, or a read that is behind, has the same answer.
 func (b *backend) Machine(ctx context.Context, query backends.MachineQuery) (_ backends.Machine, err error) {
 	defer annotate(&err, "state of", query.Node)

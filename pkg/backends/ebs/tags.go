@@ -68,7 +68,7 @@ func (b *backend) settingsOf(tags []types.Tag) map[string]string {
 	return settings
 }
 
-// raw tells whether what has the tags was made as a raw device.
+// raw reports whether what has the tags was made as a raw device.
 func (b *backend) raw(tags []types.Tag) bool {
 	_, marked := tag(tags, b.rawTag())
 	return marked

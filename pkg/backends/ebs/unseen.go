@@ -49,7 +49,7 @@ func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error)
 	return b.ownVolume(ctx, handle)
 }
 
-// refused tells whether EC2 says that there is no such volume, in answer to a request that would change nothing: it is to
+// refused reports whether EC2 says that there is no such volume, in answer to a request that would change nothing: it is to
 // take a tag away which nothing has. What is forbidden or not answered proves nothing.
 func (b *backend) refused(ctx context.Context, id string) bool {
 	gone, _ := b.probe(ctx, id)

@@ -41,7 +41,7 @@ func (b *begun) note(volume, node string) {
 	b.at[key{volume, node}] = t
 }
 
-// lately tells whether a request was sent so lately, whatever came of it, that a read may be older.
+// lately reports whether a request was sent so lately, whatever came of it, that a read may be older.
 func (b *begun) lately(volume, node string) bool {
 	return b.longest(volume, node, func(t times) time.Time { return t.last }) > 0
 }

@@ -78,7 +78,7 @@ func rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// arrivesLate tells whether an attachment shows of which the request was lost. It looks for as long as that may still arrive:
+// arrivesLate reports whether an attachment shows of which the request was lost. It looks for as long as that may still arrive:
 // detached now would be attached in a moment.
 func (m *Machine) arrivesLate(ctx context.Context, volume, node string) (bool, error) {
 	left := m.begun.late(volume, node)

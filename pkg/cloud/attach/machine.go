@@ -53,7 +53,7 @@ func New(cloud Cloud, options Options) *Machine {
 	}
 }
 
-// young tells whether a read may show what a process before this one has changed since.
+// young reports whether a read may show what a process before this one has changed since.
 func (m *Machine) young() bool { return time.Since(m.opened) <= m.options.Settle }
 
 // wait looks from time to time, without what is known to have ended.

@@ -70,7 +70,7 @@ func (t *Things[V]) End(id string) {
 	put(&t.ended, id, time.Now())
 }
 
-// Ended tells whether the thing is gone for certain.
+// Ended reports whether the thing is gone for certain.
 func (t *Things[V]) Ended(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,7 +91,7 @@ func (t *Things[V]) Miss(id string) time.Duration {
 	return time.Since(since)
 }
 
-// Missed tells whether the last read of the thing did not show it.
+// Missed reports whether the last read of the thing did not show it.
 func (t *Things[V]) Missed(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

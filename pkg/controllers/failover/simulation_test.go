@@ -360,7 +360,7 @@ func (s *story) kubernetes() {
 	}
 }
 
-// works tells whether Kubernetes can have a pod run on a node.
+// works reports whether Kubernetes can have a pod run on a node.
 func (s *story) works(h *host) bool {
 	node := s.node(h.name)
 	return node != nil && node.Status.Conditions[0].Status == corev1.ConditionTrue && !s.tainted(h.name)

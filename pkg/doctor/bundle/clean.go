@@ -45,7 +45,7 @@ func (c cleaner) value(v any) any {
 	return v
 }
 
-// leavesOut tells of fields in which anything may be, and nothing that is needed.
+// leavesOut reports whether a field may hold anything, and nothing that is needed.
 func (c cleaner) leavesOut(name string) bool {
 	switch name {
 	case "managedFields", "env", "envFrom", "command", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe",
