@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -31,7 +30,7 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 	if v.inUse.Load() {
 		return backends.Errorf(backends.InUse, "it is in use on node %q: unstage it there first", e.node)
 	}
-	if err := errors.Join(e.forgetUsed(handle), e.forgetReleased(v)); err != nil {
+	if err := e.forgetUse(v); err != nil {
 		return err
 	}
 	if err := e.deleteOrRetain(v); err != nil {

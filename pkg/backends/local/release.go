@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -83,6 +84,17 @@ func (e *engine) forgetReleased(v *volume) error {
 	}
 	v.released.Store(false)
 	return nil
+}
+
+// forgetUse removes all notes of a volume that is not in use, before it goes: a volume that gets its name later has none. That it was
+// released is forgotten last: whoever is killed here, or cannot delete it then, leaves no note that it is in use. The caller owns it.
+func (e *engine) forgetUse(v *volume) error {
+	if v.released.Load() {
+		if err := inUseNote.clear(v.dir); err != nil {
+			return v.pool.explain(err)
+		}
+	}
+	return errors.Join(e.forgetUsed(v.record.Load().Handle), e.forgetReleased(v))
 }
 
 // clearReleased removes both notes of the volumes that went out of use while their pool could not be written to.

@@ -179,6 +179,34 @@ func TestReadOnlyPoolIsServed(t *testing.T) {
 	}
 }
 
+// A deletion fails in a pool that is read-only. Whenever the driver is started again after that, the volume is not in use: it was unstaged.
+func TestFailedDeleteKeepsTheRelease(t *testing.T) {
+	for name, restart := range map[string]func(f *fixture, writable func()){
+		"before the pool is mended": func(f *fixture, writable func()) { f.reopen(); writable() },
+		"after the pool is mended":  func(f *fixture, writable func()) { writable(); f.reopen() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mount := testfs.New(t, "ext4", 64)
+			f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")})
+			v := f.create("disk", "one")
+			f.use(v.Handle)
+			f.shut()
+			writable := readOnly(t, mount)
+			f.open()
+			must(t, f.Release(t.Context(), v.Handle))
+			for range 2 {
+				hasKind(t, "Delete", f.Delete(t.Context(), v.Handle), backends.Unavailable)
+			}
+			restart(f, writable)
+			must(t, f.Delete(t.Context(), v.Handle))
+			f.create("disk", "one") // What was noted of the one before is over.
+			f.use(v.Handle)
+			f.reopen()
+			hasKind(t, "Delete of what is in use", f.Delete(t.Context(), v.Handle), backends.InUse)
+		})
+	}
+}
+
 func TestReleaseWhileThePoolIsAway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pool")
 	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: path})
