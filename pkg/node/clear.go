@@ -202,13 +202,25 @@ func isAnother(path string, source ledger.Source) bool {
 	if source.Sequence == 0 {
 		return false
 	}
+	_, sequence := numbersOf(path)
+	return sequence != 0 && sequence != source.Sequence
+}
+
+// numbersOf are the number and the sequence number of the device at a path; each is 0 where it cannot be told.
+func numbersOf(path string) (number, sequence uint64) {
 	dev, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return false
+		return 0, 0
 	}
 	defer func() { _ = dev.Close() }() // it was a question only
-	sequence, err := device.Sequence(dev)
-	return err == nil && sequence != 0 && sequence != source.Sequence
+	var stat unix.Stat_t
+	if unix.Fstat(int(dev.Fd()), &stat) != nil {
+		return 0, 0
+	}
+	if sequence, err = device.Sequence(dev); err != nil {
+		return stat.Rdev, 0
+	}
+	return stat.Rdev, sequence
 }
 
 // checkUnlocked refuses while a tool works on an open device.

@@ -46,6 +46,9 @@ func (un *unstaging) noteDevice(ctx context.Context, shown mount.Entry) {
 	}
 	un.staged.Type, un.staged.Pending = backends.Mount, true
 	source.Kind, source.DevicePath, source.Major, source.Minor = ledger.Device, shown.Source, major, unix.Minor(number)
+	if found, sequence := numbersOf(shown.Source); found == number {
+		source.Sequence = sequence
+	}
 	record := un.record.WithStaging(&un.staged)
 	if err := un.service.ledger.Put(record); err != nil {
 		un.service.log.WarnContext(ctx, "cannot note what is unstaged", "volume", un.record.Volume, "error", err)

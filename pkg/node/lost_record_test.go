@@ -156,6 +156,29 @@ func TestRecordLostWhileMountedElsewhere(t *testing.T) {
 	}
 }
 
+// As before; then the disk goes, and another volume's gets its number. What the second is used for keeps the first from nothing.
+func TestRecordLostAndNumberUsedAgain(t *testing.T) {
+	for _, fsType := range []string{"ext4", "btrfs"} {
+		w := newWorld(t)
+		first, second := w.image("v", 128), w.image("b", 128)
+		loop := w.attach(first)
+		w.shelf.sources["v"], w.shelf.sources["b"] = backends.Device{Path: loop}, backends.Device{Path: loop}
+		gone, staging := w.stageRequest("v"), w.stageRequest("b")
+		gone.Use.FSType = fsType
+		w.stage(gone)
+		_, end := w.user("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", "echo ready; read line")
+		w.amnesia()
+		w.want(w.service.Unstage(w.context(), "v", gone.StagingPath), backends.InUse, "still mounted somewhere else")
+		end()
+		w.replace(loop, first, second)
+		w.stage(staging)
+		w.unstage(gone)
+		w.unstage(staging)
+		w.must(device.Detach(w.context(), second))
+		w.wantNothingLeft()
+	}
+}
+
 // The server of a directory is dead and the record lost: what shows in the staging path is known to the kernel.
 func TestRecordLostAndServerStops(t *testing.T) {
 	h := newHanging(t, directoryForm, "unpublish")
