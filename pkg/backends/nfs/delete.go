@@ -82,7 +82,7 @@ func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
 // dispose takes the directory of what is in the trash from its place, and gives the place free. It may be called again.
 func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	for _, p := range r.parts() { // What was not put in its place yet never will be.
-		if err := moveAway(s.Dir(), share.At(share.Staging, p.draft), s.Dir(), share.At(share.Trash, p.draft)); err != nil {
+		if err := moveAway(s.Dir(), share.At(share.Staging, p.draft), s.Dir(), share.At(share.Trash, p.draft), false); err != nil {
 			return err
 		}
 	}
@@ -112,12 +112,12 @@ func (s *stripes) hold(key string) (release func()) {
 
 // toTrash moves a directory where nobody looks it up.
 func toTrash(s *share.Share, parent *os.File, name string, r *record) error {
-	return moveDir(parent, name, s.Dir(), share.At(share.Trash, r.key()))
+	return moveDir(parent, name, s.Dir(), share.At(share.Trash, r.key()), false)
 }
 
 // moveDir moves a directory; one that is gone was moved already. Only a directory is moved: a link or file in a volume's
 // place is somebody else's.
-func moveDir(from *os.File, name string, to *os.File, target string) error {
+func moveDir(from *os.File, name string, to *os.File, target string, kept bool) error {
 	stat, err := safepath.NewRoot(from).Lstat(name, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -127,17 +127,27 @@ func moveDir(from *os.File, name string, to *os.File, target string) error {
 	case stat.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return backends.Errorf(backends.Unavailable, "%s is no directory (%s): it is left alone", name, fs.FileMode(stat.Mode&0o777))
 	}
-	return moveAway(from, name, to, target)
+	return moveAway(from, name, to, target, kept)
 }
 
-// moveAway moves what may be gone already.
-func moveAway(from *os.File, name string, to *os.File, target string) error {
+// moveAway moves what may be gone already. A directory that may not be written to cannot move; its owner may change that. What is kept
+// gets its mode back wherever it is then; what is not can be removed so.
+func moveAway(from *os.File, name string, to *os.File, target string, kept bool) error {
 	source, place := safepath.NewRoot(from), safepath.NewRoot(to)
 	err := source.RenameTo(name, place, target)
-	if errors.Is(err, unix.EACCES) { // A directory that may not be written to cannot move; its owner may change that.
-		if source.Chmod(name, 0o700) == nil {
-			err = source.RenameTo(name, place, target)
-		}
+	if !errors.Is(err, unix.EACCES) {
+		return ignoreGone(err)
 	}
-	return ignoreGone(err)
+	stat, failed := source.Lstat(name, 0)
+	if failed != nil || source.Chmod(name, fileMode(uint32(stat.Mode)|0o700)) != nil {
+		return err
+	}
+	err = ignoreGone(source.RenameTo(name, place, target))
+	switch {
+	case !kept:
+		return err
+	case err != nil:
+		return errors.Join(err, ignoreGone(source.Chmod(name, fileMode(uint32(stat.Mode)))))
+	}
+	return ignoreGone(place.Chmod(target, fileMode(uint32(stat.Mode))))
 }

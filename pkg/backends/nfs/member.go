@@ -58,7 +58,7 @@ func (e *engine) disposeMembers(s *share.Share, h *share.Home, g *record) error 
 			return err
 		}
 		// The data may have come to its place without its record.
-		if err := moveDir(s.Dir(), share.At(share.Snapshots, of.ID+"-"+g.Turn), s.Dir(), share.At(share.Trash, g.draftOf(i))); err != nil {
+		if err := moveDir(s.Dir(), share.At(share.Snapshots, of.ID+"-"+g.Turn), s.Dir(), share.At(share.Trash, g.draftOf(i)), false); err != nil {
 			return err
 		}
 	}

@@ -136,7 +136,7 @@ func (e *engine) take(s *share.Share, r *record, own box) error {
 	if r.OnDelete == archiveData {
 		otherwise = path.Join(path.Dir(r.SubDir), r.archive())
 	}
-	if err := moveDir(parent, path.Base(r.SubDir), s.Dir(), own.target(boxedData, otherwise)); err != nil {
+	if err := moveDir(parent, path.Base(r.SubDir), s.Dir(), own.target(boxedData, otherwise), r.OnDelete == archiveData); err != nil {
 		return err
 	}
 	return e.unpack(s, r, own)
@@ -152,14 +152,14 @@ func (e *engine) unpack(s *share.Share, r *record, b box) error {
 		return err
 	}
 	if r.OnDelete != archiveData {
-		return moveAway(s.Dir(), path.Join(b.path, boxedData), s.Dir(), share.At(share.Trash, r.key()))
+		return moveAway(s.Dir(), path.Join(b.path, boxedData), s.Dir(), share.At(share.Trash, r.key()), false)
 	}
 	parent, err := safepath.OpenBeneath(s.Dir(), path.Dir(r.SubDir))
 	if err != nil {
 		return err
 	}
 	defer closeQuietly(parent)
-	if err := moveAway(s.Dir(), path.Join(b.path, boxedData), parent, r.archive()); err != nil {
+	if err := moveAway(s.Dir(), path.Join(b.path, boxedData), parent, r.archive(), true); err != nil {
 		return err
 	}
 	e.log.Info("a deleted volume is archived", "share", s.Address.String(), "directory", path.Join(path.Dir(r.SubDir), r.archive()))
