@@ -3,6 +3,7 @@ package driver
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -15,7 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -245,6 +248,25 @@ func TestAClaimCanBeLowered(t *testing.T) {
 		for _, kind := range []backends.Kind{backends.Invalid, backends.OutOfRange, backends.Exhausted, backends.InUse, backends.Denied, backends.Unsupported, backends.Unknown} {
 			if code := newAnswers().of(rpc, kind).code; slices.Contains(resizer.open, code) || code == codes.FailedPrecondition {
 				t.Errorf("%s, %s becomes %s, after which a claim cannot be changed", rpc, kind, code)
+			}
+		}
+	}
+}
+
+// TestAPanicLeavesTheWayOut: a panic is a failure of which nobody knows what it left. What may have been made is asked for again, and a
+// size or class that makes a backend panic can be taken back.
+func TestAPanicLeavesTheWayOut(t *testing.T) {
+	panics := func(context.Context, any) (any, error) { panic("out of cheese") }
+	for _, c := range callers() {
+		for _, rpc := range c.calls {
+			info := &grpc.UnaryServerInfo{FullMethod: "/csi.v1.Controller/" + rpc}
+			_, err := translate(newAnswers())(t.Context(), nil, info, func(ctx context.Context, request any) (any, error) {
+				return rescue()(ctx, request, info, panics)
+			})
+			code := status.Code(err)
+			changeable := strings.HasPrefix(c.name, "csi-resizer")
+			if slices.Contains(c.open, code) == changeable || changeable && code == codes.FailedPrecondition {
+				t.Errorf("a panic in %s becomes %s for %s", rpc, code, c.name)
 			}
 		}
 	}

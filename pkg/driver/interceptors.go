@@ -20,14 +20,14 @@ func translate(table answers) grpc.UnaryServerInterceptor {
 	}
 }
 
-// rescue turns a panic into an error: one broken request must not stop the mounts of all others. What it left is not known, so
-// the error is one after which the orchestrator asks again.
+// rescue turns a panic into an error: one broken request must not stop the mounts of all others. What it left is not known, and that is
+// its Kind: the orchestrator asks again, but may ask for another size or class where it is these that cannot be had.
 func rescue() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
 				logger(ctx).Error("a request panicked", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
-				err = backends.Errorf(backends.Unavailable, "the driver failed unexpectedly; its log has the details under this request's ID %s", requestID(ctx))
+				err = backends.Errorf(backends.Unknown, "the driver failed unexpectedly; its log has the details under this request's ID %s", requestID(ctx))
 			}
 		}()
 		return handler(ctx, request)

@@ -156,7 +156,7 @@ func TestStopEndsWhatGoesOn(t *testing.T) {
 func TestAPanicIsAnError(t *testing.T) {
 	s := serve(t, broken{}, time.Second)
 	for range 2 { // the second finds the lock free and the server alive
-		if code := status.Code(<-s.delete(t)); code != codes.Unavailable { // what it left is not known
+		if code := status.Code(<-s.delete(t)); code != codes.Internal { // what it left is not known
 			t.Errorf("a panic was answered with %s", code)
 		}
 	}
