@@ -3,7 +3,6 @@ package nfs
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -39,7 +38,6 @@ func paceOf(patience time.Duration) pace {
 // copies are the copies under way. A copy takes as long as it takes, and a request has a deadline: so a copy has a life of its
 // own, and each call that asks for it waits for a while. It belongs to this process: another one begins its own.
 type copies struct {
-	log   *slog.Logger
 	pace  pace
 	entry func(ctx context.Context) // is called before each entry of a copy; may be nil
 	life  context.Context           // of the work in the background, which is no request's
@@ -51,9 +49,9 @@ type copies struct {
 	turns map[string]chan struct{} // by share
 }
 
-func newCopies(log *slog.Logger, p pace) *copies {
+func newCopies(p pace) *copies {
 	life, stop := context.WithCancel(context.Background())
-	return &copies{log: log, pace: p, life: life, stop: stop, turns: map[string]chan struct{}{}, jobs: map[string]*job{}}
+	return &copies{pace: p, life: life, stop: stop, turns: map[string]chan struct{}{}, jobs: map[string]*job{}}
 }
 
 // run waits for the copy that is known by the key, and begins it if it is not under way, or if that is of something else. A

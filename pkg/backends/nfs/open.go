@@ -60,7 +60,7 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter) (
 		permits: openPermits(options.DataDir, options.Log),
 		usage:   newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
 	}
-	e.copies, e.janitors = newCopies(options.Log, paceOf(config.Patience)), newJanitors(e)
+	e.copies, e.janitors = newCopies(paceOf(config.Patience)), newJanitors(e)
 	if e.known, err = openKnown(options.DataDir, named, func(a export.Address) bool { return e.allow(a, export.Address.Same) == nil }, options.Log); err != nil {
 		return nil, err
 	}
