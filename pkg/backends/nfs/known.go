@@ -13,13 +13,15 @@ import (
 	"sync"
 
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // knownFile is where the shares are noted in the data directory.
 const knownFile = "shares.json"
 
 // known are the shares that have been used, for enumerations: a share that nobody names cannot be asked what is on it.
-// It is a note to help memory, not a record: what it lacks is found by its handle all the same.
+// It is a note to help memory, not a record: what it lacks is found by its handle all the same. It also says where a share has been, so
+// that an empty directory in its place does not become another: a loss of power must not take that away.
 type known struct {
 	path string
 	log  *slog.Logger
@@ -121,11 +123,7 @@ func (k *known) save() error {
 	if err != nil {
 		return err
 	}
-	draft := k.path + ".new"
-	if err := os.WriteFile(draft, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(draft, k.path)
+	return durable.Replace(k.path, k.path+".new", data)
 }
 
 // sorted returns the shares in the order of their names.
