@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Kind classifies a failure; pkg/driver maps each Kind to one gRPC code.
+// Kind classifies a failure; pkg/driver has a gRPC code for each Kind, by the call that fails.
 type Kind int
 
 // The Kinds, each with what it tells the caller.
