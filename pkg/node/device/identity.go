@@ -84,12 +84,15 @@ func (d *Device) proveSerial(source backends.Device) error {
 		d, source.Path, listed(ids), want)
 }
 
-func listed(ids []identifier) string {
+func listed(ids []identifier) string { return strings.Join(texts(ids), ", ") }
+
+// texts are the identifiers, each as "attribute=value".
+func texts(ids []identifier) []string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = id.attribute + "=" + id.value
 	}
-	return strings.Join(texts, ", ")
+	return texts
 }
 
 // Identifiers returns what the block device of a number reports of itself, each as "attribute=value".
@@ -99,9 +102,5 @@ func Identifiers(major, minor uint32) ([]string, error) {
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "reading the identity of device %d:%d: %w", major, minor, err)
 	}
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = id.attribute + "=" + id.value
-	}
-	return texts, nil
+	return texts(ids), nil
 }
