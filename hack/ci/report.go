@@ -98,7 +98,7 @@ func machine() string {
 	}
 	var fs syscall.Statfs_t
 	if syscall.Statfs("/var/tmp", &fs) == nil {
-		parts = append(parts, fmt.Sprintf("%d MiB free in /var/tmp", fs.Bavail*uint64(fs.Bsize)>>20)) //nolint:gosec // a block size is positive
+		parts = append(parts, fmt.Sprintf("%d MiB free in /var/tmp", fs.Bavail*uint64(fs.Bsize)>>20)) // a block size is positive
 	}
 	loops := 0
 	if devices, err := os.ReadDir("/sys/block"); err == nil {

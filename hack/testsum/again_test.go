@@ -117,7 +117,7 @@ echo '{"Action":"fail","Package":"m/p","Test":"TestA"}'
 echo '{"Action":"run","Package":"m/p","Test":"TestB"}'
 exit 1
 `})
-	if err := os.Chmod(filepath.Join(dir, "go"), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.Chmod(filepath.Join(dir, "go"), 0o700); err != nil { // it is a program
 		t.Fatal(err)
 	}
 	report := filepath.Join(dir, "report")

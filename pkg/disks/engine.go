@@ -73,7 +73,7 @@ func Open(o Options) (*Engine, error) {
 		e.operations, err = readAll[operationNote](n, operationsFolder)
 	}
 	if err == nil {
-		err = os.MkdirAll(o.LinkDir, 0o755) //nolint:gosec // Others may read links.
+		err = os.MkdirAll(o.LinkDir, 0o755) // Others may read links.
 	}
 	if err != nil {
 		_ = lock.Close() // It was only locked.

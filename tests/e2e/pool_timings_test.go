@@ -84,7 +84,7 @@ func pool(s *workload.Space, count int, pooled bool) (class string) {
 	s.T.Helper()
 	class = s.Class("timed", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
 	if pooled {
-		n := int32(count) //nolint:gosec // It is small.
+		n := int32(count) // It is small.
 		s.SetIs(s.MakeSet(s.Set("timed", class, n, n)), "Filled", n, 0)
 	}
 	return class

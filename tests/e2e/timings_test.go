@@ -110,8 +110,8 @@ func inBulk(t *testing.T, table *tabwriter.Writer, count int, pooled bool) {
 		s := cluster(t).NewSpace(t)
 		class := s.Class("bulk", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
 		if pooled {
-			set := s.MakeSet(s.Set("bulk", class, int32(count), int32(count))) //nolint:gosec // It is small.
-			s.SetIs(set, "Filled", int32(count), 0)                            //nolint:gosec // It is small.
+			set := s.MakeSet(s.Set("bulk", class, int32(count), int32(count))) // It is small.
+			s.SetIs(set, "Filled", int32(count), 0)                            // It is small.
 		}
 		begun := time.Now()
 		made := map[string]time.Time{}

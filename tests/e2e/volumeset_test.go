@@ -34,7 +34,7 @@ func TestVolumeSet(t *testing.T) {
 	}{{"Filled", 2}, {"Filled", 2}, {"MaximumReached", 1}, {"MaximumReached", 0}} {
 		name := fmt.Sprintf("pooled-%d", i)
 		bindsToReady(s, set, name, class)
-		s.SetIs(set, after.reason, after.unbound, int32(i+1)) //nolint:gosec // It is small.
+		s.SetIs(set, after.reason, after.unbound, int32(i+1)) // It is small.
 	}
 	s.MakeClaim(workload.Claim("dynamic", class, "16Mi"))
 	if volume := s.Bound("dynamic"); !strings.HasPrefix(volume.Name, "pvc-") {

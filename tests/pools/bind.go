@@ -96,7 +96,7 @@ func (p *plane) timed(ctx context.Context, name, class string, count int) error 
 	times := make([]time.Duration, 0, count)
 	for name, end := range ends {
 		begun, _ := starts.Load(name)
-		times = append(times, end.Sub(begun.(time.Time))) //nolint:forcetypeassert,errcheck // makeAll stored it.
+		times = append(times, end.Sub(begun.(time.Time))) //nolint:errcheck // makeAll stored it.
 	}
 	slices.Sort(times)
 	fmt.Printf("%-36s %8v %8v %8v %6.1f\n", name, times[count/2].Round(time.Millisecond), times[count*99/100].Round(time.Millisecond),

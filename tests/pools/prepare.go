@@ -93,7 +93,7 @@ func newSet(name string, count int) *v1alpha1.PersistentVolumeSet {
 	return &v1alpha1.PersistentVolumeSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.PersistentVolumeSetSpec{
-			MinimumReplicas: int32(count), MaximumReplicas: int32(count), Selector: labels, //nolint:gosec // It is small.
+			MinimumReplicas: int32(count), MaximumReplicas: int32(count), Selector: labels, // It is small.
 			Template: v1alpha1.PersistentVolumeTemplate{
 				Metadata: v1alpha1.TemplateMetadata{Labels: labels},
 				Spec: v1alpha1.PersistentVolumeTemplateSpec{

@@ -107,7 +107,7 @@ func publishedAs(h *share.Home, key string) (*record, error) {
 			return r, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // That it was not published is no failure.
+	return nil, nil // That it was not published is no failure.
 }
 
 // stray removes what belongs to no attempt, such as the half of a file that was being written, once nobody has touched it for long.

@@ -122,7 +122,7 @@ func on(of func(client.Object) *types.NamespacedName) handler.EventHandler {
 		if key == nil {
 			return
 		}
-		request, priority := reconcile.Request{NamespacedName: *key}, rand.IntN(1000) //nolint:gosec // It is an order only.
+		request, priority := reconcile.Request{NamespacedName: *key}, rand.IntN(1000) // It is an order only.
 		if p, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
 			p.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
 			return

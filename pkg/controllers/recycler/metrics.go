@@ -18,7 +18,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}, []string{"driver", "ending"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "stowage_recycler_scrub_seconds", Help: "How long the pods of successful scrubs ran.",
-			Buckets: prometheus.ExponentialBuckets(1, 4, 9), //nolint:mnd // From a second to 18 hours.
+			Buckets: prometheus.ExponentialBuckets(1, 4, 9), // From a second to 18 hours.
 		}, []string{"driver"}),
 	}
 	for _, one := range []prometheus.Collector{m.scrubs, m.seconds} {

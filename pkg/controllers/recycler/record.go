@@ -33,7 +33,7 @@ type record struct {
 func readRecord(v *corev1.PersistentVolume) (*record, error) {
 	text, there := v.Annotations[v1alpha1.RecyclingAnnotation]
 	if !there {
-		return nil, nil //nolint:nilnil // Nothing has begun.
+		return nil, nil // Nothing has begun.
 	}
 	r := &record{}
 	err := json.Unmarshal([]byte(text), r)

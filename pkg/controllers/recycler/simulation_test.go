@@ -60,7 +60,7 @@ type simulation struct {
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Helper()
-	s := &simulation{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(0, 0), faults: true} //nolint:gosec // A seed repeats a run.
+	s := &simulation{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(0, 0), faults: true} // A seed repeats a run.
 	s.attaches = s.IntN(2) == 0
 	scheme := runtime.NewScheme()
 	s.must(errors.Join(corev1.AddToScheme(scheme), storagev1.AddToScheme(scheme)))

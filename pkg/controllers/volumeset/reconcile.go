@@ -187,7 +187,7 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	}
 	tidyOrders(o.set)
 	r.noteSurplus(o.set)
-	s.RelabelledReplicas = int32(o.strays) //nolint:gosec // So many objects there are never.
+	s.RelabelledReplicas = int32(o.strays) // So many objects there are never.
 	write(o.set, o.census, judge(o.set, o.census, o.problem))
 	r.metrics.count(o.set)
 	if equality.Semantic.DeepEqual(before, s) {

@@ -73,8 +73,8 @@ func leftover(c census) string {
 func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
 	s := &set.Status
 	s.ObservedGeneration = set.Generation
-	s.BoundReplicas, s.UnboundReplicas = int32(c.bound), int32(c.ready)        //nolint:gosec // The API server bounds them.
-	s.CreatingReplicas, s.DeletingReplicas = int32(c.slots), int32(c.deleting) //nolint:gosec // The API server bounds them.
+	s.BoundReplicas, s.UnboundReplicas = int32(c.bound), int32(c.ready)        // The API server bounds them.
+	s.CreatingReplicas, s.DeletingReplicas = int32(c.slots), int32(c.deleting) // The API server bounds them.
 	s.Selector = selector(set).String()
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message, ObservedGeneration: set.Generation,

@@ -58,6 +58,6 @@ func (r *reconciler) noteSurplus(set *v1alpha1.PersistentVolumeSet) {
 	}
 	borne = min(borne, r.patient)
 	if noted := time.Duration(set.Status.SurplusSeconds) * time.Second; borne >= noted+r.step() {
-		set.Status.SurplusSeconds = int32(borne / time.Second) //nolint:gosec // It is no longer than the delay.
+		set.Status.SurplusSeconds = int32(borne / time.Second) // It is no longer than the delay.
 	}
 }

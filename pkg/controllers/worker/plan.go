@@ -45,11 +45,11 @@ func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.Node
 			s.Offered++
 		}
 	}
-	s.Found = int32(len(s.LocalVolumes)) //nolint:gosec // There are 256 at most.
+	s.Found = int32(len(s.LocalVolumes)) // There are 256 at most.
 	for _, d := range state.Deletions {
 		s.DeleteOperations = append(s.DeleteOperations, v1alpha1.DeleteStatus{
 			ID: v1alpha1.OperationID(d.ID), Volume: v1alpha1.VolumeName(d.Volume), State: v1alpha1.DeleteState(d.State),
-			Message: message(d.Message), Progress: int32(d.Progress), //nolint:gosec // It is a percentage.
+			Message: message(d.Message), Progress: int32(d.Progress), // It is a percentage.
 		})
 		if d.State != report.Complete {
 			s.Deleting++

@@ -74,7 +74,7 @@ func openLostFound(root *os.File) (*os.File, error) {
 	dir, err := openInside(root, lostFound)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return nil, nil //nolint:nilnil // There is none to keep.
+		return nil, nil // There is none to keep.
 	case err != nil:
 		return nil, fmt.Errorf("opening %s: %w", lostFound, err)
 	}
@@ -85,7 +85,7 @@ func openLostFound(root *os.File) (*os.File, error) {
 	}
 	if stat.Uid != 0 || stat.Gid != 0 || stat.Mode&0o7777 != 0o700 {
 		_ = dir.Close()
-		return nil, nil //nolint:nilnil // It is somebody's own.
+		return nil, nil // It is somebody's own.
 	}
 	return dir, nil
 }

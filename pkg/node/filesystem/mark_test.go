@@ -16,7 +16,7 @@ import (
 // there at the end it was there all the time.
 func TestMarkOutlivesFormatting(t *testing.T) {
 	const tib = int64(1) << 40
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // sizes need not be secret
+	random := rand.New(rand.NewPCG(1, 2)) // sizes need not be secret
 	for fsType, sizes := range map[string][]int64{
 		"ext4":  {2 * mib, 3*mib + 512, 4864 << 10, 5 * mib, 5*mib + 4096, 6 * mib, 50 * mib, 51 * mib, 123*mib + 352256, 300 * mib, 2 * tib, 9 * tib},
 		"xfs":   {300 * mib, 301*mib + 512, 1 << 30, 2 * tib},

@@ -16,7 +16,7 @@ import (
 func Serve(tb testing.TB, handler http.Handler) http.RoundTripper {
 	tb.Helper()
 	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 0} //nolint:gosec // all clients are the test's own
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 0} // all clients are the test's own
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -64,7 +64,7 @@ const (
 // Take gives an open directory that is empty a project that nothing has, which all that is made in it inherits.
 func Take(dir *os.File) (project uint32, err error) {
 	for range 100 {
-		project = first + rand.Uint32N(last-first) //nolint:gosec // a number that is free, not one that is secret
+		project = first + rand.Uint32N(last-first) // a number that is free, not one that is secret
 		found, err := read(dir, project)
 		if err != nil {
 			return 0, err
