@@ -253,8 +253,8 @@ func TestAClaimCanBeLowered(t *testing.T) {
 	}
 }
 
-// TestAPanicLeavesTheWayOut: a panic is a failure of which nobody knows what it left. What may have been made is asked for again, and a
-// size or class that makes a backend panic can be taken back.
+// TestAPanicLeavesTheWayOut: a panic is a failure of which nobody knows what it left. What may have been made is
+// asked for again, and a size or class that makes a backend panic can be taken back.
 func TestAPanicLeavesTheWayOut(t *testing.T) {
 	panics := func(context.Context, any) (any, error) { panic("out of cheese") }
 	for _, c := range callers() {

@@ -20,8 +20,9 @@ func translate(table answers) grpc.UnaryServerInterceptor {
 	}
 }
 
-// rescue turns a panic into an error: one broken request must not stop the mounts of all others. What it left is not known, and that is
-// its Kind: the orchestrator asks again, but may ask for another size or class where it is these that cannot be had.
+// rescue turns a panic into an error: one broken request must not stop the mounts of all others. What it left is not
+// known, and that is its Kind: the orchestrator asks again, but may ask for another size or class where it is these
+// that cannot be had.
 func rescue() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
 		defer func() {

@@ -301,7 +301,7 @@ func TestStopEndsInTime(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: it ended with %v", name, err)
 			}
-		case <-time.After(time.Minute): // Half of what gRPC gives a connection to say something: who waits for that is found.
+		case <-time.After(time.Minute): // Half of what gRPC gives a connection that says nothing.
 			t.Fatalf("%s: it has not ended", name)
 		}
 		<-turnedAway

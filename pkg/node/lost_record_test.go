@@ -156,7 +156,8 @@ func TestRecordLostWhileMountedElsewhere(t *testing.T) {
 	}
 }
 
-// As before; then the disk goes, and another volume's gets its number. What the second is used for keeps the first from nothing.
+// As before; then the disk goes, and another volume's gets its number. What the second is used for keeps the first
+// from nothing.
 func TestRecordLostAndNumberUsedAgain(t *testing.T) {
 	for _, fsType := range []string{"ext4", "btrfs"} {
 		w := newWorld(t)

@@ -86,8 +86,9 @@ func (e *engine) forgetReleased(v *volume) error {
 	return nil
 }
 
-// forgetUse removes all notes of a volume that is not in use, before it goes: a volume that gets its name later has none. That it was
-// released is forgotten last: whoever is killed here, or cannot delete it then, leaves no note that it is in use. The caller owns it.
+// forgetUse removes all notes of a volume that is not in use, before it goes: a volume that gets its name later has
+// none. That it was released is forgotten last: whoever is killed here, or cannot delete it then, leaves no note that
+// it is in use. The caller owns it.
 func (e *engine) forgetUse(v *volume) error {
 	if v.released.Load() {
 		if err := inUseNote.clear(v.dir); err != nil {

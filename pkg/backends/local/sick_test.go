@@ -179,7 +179,8 @@ func TestReadOnlyPoolIsServed(t *testing.T) {
 	}
 }
 
-// A deletion fails in a pool that is read-only. Whenever the driver is started again after that, the volume is not in use: it was unstaged.
+// A deletion fails in a pool that is read-only. Whenever the driver is started again after that, the volume is not in
+// use: it was unstaged.
 func TestFailedDeleteKeepsTheRelease(t *testing.T) {
 	for name, restart := range map[string]func(f *fixture, writable func()){
 		"before the pool is mended": func(f *fixture, writable func()) { f.reopen(); writable() },

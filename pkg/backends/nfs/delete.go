@@ -130,8 +130,8 @@ func moveDir(from *os.File, name string, to *os.File, target string, kept bool) 
 	return moveAway(from, name, to, target, kept)
 }
 
-// moveAway moves what may be gone already. A directory that may not be written to cannot move; its owner may change that. What is kept
-// gets its mode back wherever it is then; what is not can be removed so.
+// moveAway moves what may be gone already. A directory that may not be written to cannot move; its owner may change
+// that. What is kept gets its mode back wherever it is then; what is not can be removed so.
 func moveAway(from *os.File, name string, to *os.File, target string, kept bool) error {
 	source, place := safepath.NewRoot(from), safepath.NewRoot(to)
 	err := source.RenameTo(name, place, target)

@@ -20,8 +20,9 @@ import (
 const knownFile = "shares.json"
 
 // known are the shares that have been used, for enumerations: a share that nobody names cannot be asked what is on it.
-// It is a note to help memory, not a record: what it lacks is found by its handle all the same. It also says where a share has been, so
-// that an empty directory in its place does not become another: a loss of power must not take that away.
+// It is a note to help memory, not a record: what it lacks is found by its handle all the same. It also says where a
+// share has been, so that an empty directory in its place does not become another: a loss of power must not take that
+// away.
 type known struct {
 	path string
 	log  *slog.Logger

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// as does something as a user who may read and write only what his permissions let him, as on a server that makes root nobody.
+// as does something as a user who may read and write only what his permissions let him, as on a server that makes
+// root nobody.
 func as(t *testing.T, user int, do func() error) error {
 	t.Helper()
 	runtime.LockOSThread() // Both IDs belong to the thread.
