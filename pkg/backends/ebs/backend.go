@@ -51,12 +51,11 @@ type backend struct {
 	lists      lists
 	shown      known.Things[types.Volume]   // by ID
 	kept       known.Things[types.Snapshot] // by ID
-	opened     time.Time
 }
 
 func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	t := config.Timing
-	b := &backend{driver: driver, config: config, log: log, opened: time.Now()}
+	b := &backend{driver: driver, config: config, log: log}
 	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(t.Most / 10) })
 	b.pace = pace.New(config.rateOf)
 	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) {

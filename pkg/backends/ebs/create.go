@@ -2,6 +2,7 @@ package ebs
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -52,7 +53,7 @@ func (b *backend) create(ctx context.Context, spec backends.Spec, source func(co
 		if err != nil {
 			return nil, err
 		}
-		m := making{b: b, name: spec.Name, design: d, asked: leave}
+		m := making{b: b, name: spec.Name, design: d, asked: leave, began: time.Now()}
 		return m.run(ctx)
 	})
 }
@@ -96,8 +97,9 @@ type making struct {
 	b    *backend
 	name string
 	design
-	asked  func() // to be called once a request was sent
-	unsure bool   // whether a request is without an answer
+	asked  func()    // to be called once a request was sent
+	unsure bool      // whether a request is without an answer
+	began  time.Time // before the first request
 }
 
 // run asks for the volume with one token after the other, until one has made it. A token is left for the next only when what
@@ -105,7 +107,7 @@ type making struct {
 func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 	for {
 		token := m.b.tokens.Of(m.name)
-		v, err := flight.Finish(ctx, m.b.config.Timing.Call, func(ctx context.Context) (types.Volume, error) { return m.b.ask(ctx, m.design, token) })
+		v, err := flight.Finish(ctx, m.b.config.Timing.Call, func(ctx context.Context) (reply, error) { return m.b.ask(ctx, m.design, token) })
 		m.asked()
 		if codeOf(err) == "IdempotentParameterMismatch" {
 			err = m.other(ctx, token)
@@ -137,7 +139,7 @@ func (m *making) verdict(err error) error {
 }
 
 // settle waits until the volume can be used. It returns nil for one that is gone: then the token is of no use any more.
-func (m *making) settle(ctx context.Context, made types.Volume, token string) (*backends.Volume, error) {
+func (m *making) settle(ctx context.Context, made reply, token string) (*backends.Volume, error) {
 	id := aws.ToString(made.VolumeId)
 	gone := false
 	usable := func(v types.Volume, err error) (bool, error) {
@@ -163,10 +165,11 @@ func (m *making) settle(ctx context.Context, made types.Volume, token string) (*
 		m.b.tokens.Turn(m.name, token)
 		return nil, m.b.givenUp(ctx, v)
 	}
-	there, err := m.b.confirmed(ctx, []types.Volume{v}) // The process before this one may have used the token.
-	if err != nil || len(there) == 0 {
-		m.unsure = m.unsure || err != nil
-		return nil, err
+	if made.age > time.Since(m.began) { // Another process has used the token, and may have deleted the volume since.
+		if v, err = m.b.asOfNow(ctx, v); err != nil {
+			m.unsure = m.unsure || !isGone(err)
+			return nil, notGone(err)
+		}
 	}
 	return m.b.view(v), nil
 }

@@ -85,7 +85,7 @@ func (b *backend) zoneFor(ctx context.Context, spec backends.Spec, from origin) 
 }
 
 // ask sends the request for the volume. A request with the same token makes the same volume.
-func (b *backend) ask(ctx context.Context, d design, token string) (types.Volume, error) {
+func (b *backend) ask(ctx context.Context, d design, token string) (reply, error) {
 	if d.volume != "" {
 		return b.askCopy(ctx, d, token)
 	}
@@ -95,23 +95,23 @@ func (b *backend) ask(ctx context.Context, d design, token string) (types.Volume
 		TagSpecifications: specification(types.ResourceTypeVolume, d.tags),
 	})
 	if err != nil {
-		return types.Volume{}, ofEC2(err)
+		return reply{}, ofEC2(err)
 	}
-	return types.Volume{VolumeId: out.VolumeId, CreateTime: out.CreateTime, State: out.State}, nil
+	return replyOf(types.Volume{VolumeId: out.VolumeId, CreateTime: out.CreateTime, State: out.State}, out.ResultMetadata), nil
 }
 
-func (b *backend) askCopy(ctx context.Context, d design, token string) (types.Volume, error) {
+func (b *backend) askCopy(ctx context.Context, d design, token string) (reply, error) {
 	out, err := b.once.CopyVolumes(ctx, &ec2.CopyVolumesInput{
 		SourceVolumeId: &d.volume, ClientToken: &token, Size: number(d.gib), VolumeType: types.VolumeType(d.kind), Iops: number(d.iops), Throughput: number(d.throughput),
 		Encrypted: d.encrypted, KmsKeyId: text(d.key), MultiAttachEnabled: flag(d.multi), TagSpecifications: specification(types.ResourceTypeVolume, d.tags),
 	})
 	if err != nil {
-		return types.Volume{}, ofEC2(err)
+		return reply{}, ofEC2(err)
 	}
 	if len(out.Volumes) != 1 {
-		return types.Volume{}, backends.Errorf(backends.Unavailable, "EC2 answered with %d volumes for one copy", len(out.Volumes))
+		return reply{}, backends.Errorf(backends.Unavailable, "EC2 answered with %d volumes for one copy", len(out.Volumes))
 	}
-	return out.Volumes[0], nil
+	return replyOf(out.Volumes[0], out.ResultMetadata), nil
 }
 
 // number, text and flag leave out of a request what was not asked for.

@@ -116,28 +116,47 @@ func TestDeletionIsOneRequest(t *testing.T) {
 	})
 }
 
-// TestAnOldReadRevivesNothing has reads show a volume to a new process that the one before it has deleted.
+// TestAnOldReadRevivesNothing has reads show a volume to a process that another one has deleted.
 func TestAnOldReadRevivesNothing(t *testing.T) {
 	const late = 5 * time.Second
-	for _, shown := range []time.Duration{late, 0} { // Not shown, it is still what its token has made.
-		synctest.Test(t, func(t *testing.T) {
-			w := region.New(t, region.Quick(), 0)
-			d := open(t, w, nil)
-			gone := d.make("v")
-			<-time.After(time.Minute)
-			if err := d.Delete(t.Context(), gone.Handle); err != nil {
-				t.Fatal(err)
-			}
-			<-time.After(late / 2)
-			next := open(t, w, nil)
-			w.Server.SetLag(shown)
-			if _, err := next.Find(t.Context(), region.Spec("v")); shown > 0 && !backends.Is(err, backends.NotFound) {
-				t.Errorf("found: %v", err)
-			}
-			v, err := next.Create(within(t, time.Minute), region.Spec("v"))
-			if err != nil || v.Handle == gone.Handle || len(w.Server.Volumes()) != 1 {
-				t.Errorf("made %+v with %v, and there are %+v", v, err, w.Server.Volumes())
-			}
+	for name, tt := range map[string]struct {
+		shown, deletion time.Duration
+		standby         bool // the process was started long before
+		left            int  // how many volumes there are in the end
+	}{
+		"a new process":                                  {shown: late, left: 1},
+		"a process that was standby":                     {shown: late, standby: true, left: 1},
+		"it is still being deleted":                      {shown: late, deletion: time.Minute, left: 2},
+		"not shown, it is still what its token has made": {left: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := region.Quick()
+				config.Delete = max(config.Delete, tt.deletion)
+				w := region.New(t, config, 0)
+				d := open(t, w, nil)
+				next := d
+				if tt.standby {
+					next = open(t, w, nil)
+				}
+				gone := d.make("v")
+				<-time.After(10 * time.Minute)
+				if err := d.Delete(t.Context(), gone.Handle); err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(late / 2)
+				if !tt.standby {
+					next = open(t, w, nil)
+				}
+				w.Server.SetLag(tt.shown)
+				if _, err := next.Find(within(t, time.Minute), region.Spec("v")); tt.shown > 0 && !backends.Is(err, backends.NotFound) {
+					t.Errorf("found: %v", err)
+				}
+				v, err := next.Create(within(t, time.Minute), region.Spec("v"))
+				if err != nil || v.Handle == gone.Handle || len(w.Server.Volumes()) != tt.left {
+					t.Errorf("made %+v with %v, and there are %+v", v, err, w.Server.Volumes())
+				}
+			})
 		})
 	}
 }

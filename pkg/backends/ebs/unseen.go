@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -50,40 +49,16 @@ func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error)
 }
 
 // refused reports whether EC2 says that there is no such volume, in answer to a request that would change nothing: it is to
-// take a tag away which nothing has. What is forbidden or not answered proves nothing.
+// take a tag away which nothing has. What is forbidden or not answered proves nothing, and neither does it that EC2 takes
+// the request: see asOfNow.
 func (b *backend) refused(ctx context.Context, id string) bool {
-	gone, _ := b.probe(ctx, id)
-	return gone
-}
-
-// probe is refused, with the failure of a request that proved nothing.
-func (b *backend) probe(ctx context.Context, id string) (gone bool, err error) {
 	nobodys := types.Tag{Key: aws.String(b.readOnlyTag("none")), Value: aws.String(rand.Text())}
-	_, err = b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{nobodys}})
-	if err = ofEC2(err); !isGone(err) {
-		return false, err
+	_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{nobodys}})
+	if !isGone(ofEC2(err)) {
+		return false
 	}
 	b.ended(id)
-	return true, nil
-}
-
-// confirmed returns those volumes of a read that exist. A read may show a volume that the process before this one has deleted, so for a
-// while EC2 is asked by a request. Kinds: Unavailable when EC2 does not answer that.
-func (b *backend) confirmed(ctx context.Context, found []types.Volume) (there []types.Volume, err error) {
-	if time.Since(b.opened) > b.config.Timing.Settle {
-		return found, nil
-	}
-	for _, v := range found {
-		id := aws.ToString(v.VolumeId)
-		gone, err := b.probe(ctx, id)
-		switch {
-		case backends.Is(err, backends.Unavailable), ctx.Err() != nil:
-			return nil, backends.Errorf(backends.Unavailable, "volume %q: EC2 has not said whether it is still there: ask again: %w", id, err)
-		case !gone:
-			there = append(there, v)
-		}
-	}
-	return there, nil
+	return true
 }
 
 // errUnseen says that a read does not show a volume, which may be too new for it.

@@ -22,18 +22,23 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 	if what, busy := b.making.Under(name); busy {
 		return nil, backends.Errorf(backends.Busy, "%s is under way: ask again", what)
 	}
-	found, err := b.findNamed(ctx, name)
-	if err != nil {
-		return nil, err
+	for {
+		found, err := b.findNamed(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if found == nil {
+			return nil, backends.Errorf(backends.NotFound, "there is no volume named %q", name)
+		}
+		v, err := b.made(ctx, name, *found)
+		if err != nil {
+			return nil, err
+		}
+		// The next one is looked for only after this one has ended for good.
+		if v, err = b.asOfNow(ctx, v); !isGone(err) {
+			return b.view(v), err
+		}
 	}
-	if found == nil {
-		return nil, backends.Errorf(backends.NotFound, "there is no volume named %q", name)
-	}
-	v, err := b.made(ctx, name, *found)
-	if err != nil {
-		return nil, err
-	}
-	return b.view(v), nil
 }
 
 // findNamed returns the volume of that name, nil when there is none. Should there be several, which takes two controllers or
@@ -41,9 +46,6 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 func (b *backend) findNamed(ctx context.Context, name string) (*types.Volume, error) {
 	found, err := b.named.Look(ctx, name)
 	if err != nil {
-		return nil, err
-	}
-	if found, err = b.confirmed(ctx, found); err != nil {
 		return nil, err
 	}
 	return b.oldest(name, found), nil
