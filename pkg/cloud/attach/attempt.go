@@ -43,8 +43,14 @@ func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, de
 	here, isHere := v.on(a.Node)
 	other, isElsewhere := v.elsewhere(a.Node)
 	switch {
-	case isHere && here.State == Attached && !a.inUse && (a.m.young() || a.m.ended.lately(a.Volume, a.Node)):
-		return a.begin(ctx) // It may be shown as it was before its end: if it is there, the cloud says so.
+	case isHere && here.State == Attached && !a.inUse:
+		// It may be shown as it was before its end, for which another process may have asked: if it is there, the cloud
+		// says so.
+		attachment, decided, err = a.begin(ctx)
+		if failure.Is(err, failure.Exhausted) {
+			return here, true, nil // That the node can take no more says nothing of what it has.
+		}
+		return attachment, decided, err
 	case isHere && here.State == Attached:
 		return here, true, nil
 	case isHere && here.State == Attaching:

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // stale is a cloud that shows a volume once as it was, and then as it is.
@@ -59,6 +61,8 @@ func TestOneOldLookAttachesNothing(t *testing.T) {
 		s := &stale{sim: newSim(1)}
 		s.add("v", false)
 		m := New(s, machine(s.sim).options)
+		standby := New(s, m.options)
+		<-time.After(time.Hour)
 		for range 2 {
 			if err := attachTo(t, m, "v", "one"); err != nil {
 				t.Fatal(err)
@@ -72,13 +76,42 @@ func TestOneOldLookAttachesNothing(t *testing.T) {
 		if err := attachTo(t, m, "v", "one"); err != nil || !s.truth("v").has("one") || s.truth("v").Attachments[0].State != Attached {
 			t.Errorf("attached with %v, and it is %+v", err, s.truth("v"))
 		}
-		// A new process knows of no detachment: it asks.
-		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+		// Another process knows of no detachment, however old it is: it asks.
+		for name, other := range map[string]*Machine{"a restart": New(s, m.options), "a change of the leader": standby} {
+			if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+				t.Fatal(err)
+			}
+			s.past = []Volume{before}
+			if err := attachTo(t, other, "v", "one"); err != nil || !s.truth("v").has("one") {
+				t.Errorf("attached after %s with %v, and it is %+v", name, err, s.truth("v"))
+			}
+		}
+	})
+}
+
+// full is a cloud whose nodes take no more, which it says before it looks at the volume.
+type full struct{ *sim }
+
+func (f full) Attach(context.Context, string, string, string) error {
+	return failure.Errorf(failure.Exhausted, "the node has as many as it can have")
+}
+
+// A node that is full has what it has.
+func TestAttachedToAFullNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSim(1)
+		s.add("v", false)
+		s.add("w", false)
+		m := machine(s)
+		if err := attachTo(t, m, "v", "one"); err != nil {
 			t.Fatal(err)
 		}
-		s.past = []Volume{before}
-		if err := attachTo(t, New(s, m.options), "v", "one"); err != nil || !s.truth("v").has("one") {
-			t.Errorf("attached after a restart with %v, and it is %+v", err, s.truth("v"))
+		other := New(full{s}, m.options)
+		if err := attachTo(t, other, "v", "one"); err != nil {
+			t.Errorf("what is attached is attached again with %v", err)
+		}
+		if err := attachTo(t, other, "w", "one"); !failure.Is(err, failure.Exhausted) {
+			t.Errorf("what is not is attached with %v, want Exhausted", err)
 		}
 	})
 }
