@@ -10,22 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch calls changed whenever the kernel tells of a block device (netlink(7), NETLINK_KOBJECT_UEVENT), or something is mounted or
-// unmounted here (proc_pid_mountinfo(5)), until the context ends. Events may be lost: whoever watches looks now and then all the same.
+// Watch calls changed whenever the kernel tells of a block device (netlink(7), NETLINK_KOBJECT_UEVENT), or something is
+// mounted or unmounted here (proc_pid_mountinfo(5)), until the context ends or one of both can be heard no more. Events
+// may be lost: whoever watches looks now and then all the same.
 func Watch(ctx context.Context, changed func()) error {
 	events, err := uevents()
 	if err != nil {
 		return fmt.Errorf("listen to the kernel's events: %w", err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = events.Close() }) // Reading ends with it.
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- watchMounts(ctx, changed) }()
+	go func() {
+		defer cancel()
+		ended <- watchMounts(ctx, changed)
+	}()
 	err = readEvents(events, changed)
 	if ctx.Err() != nil {
-		return <-ended
+		err = nil
 	}
-	return err
+	cancel()
+	return errors.Join(err, <-ended)
 }
 
 // uevents opens the socket at which the kernel tells of devices.
