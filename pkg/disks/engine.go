@@ -97,7 +97,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.mu.Unlock()
 	go e.watch(ctx)
 	e.look()
-	return e.scan(ctx)
+	return e.scan(ctx, e.scanOnce)
 }
 
 // watch asks for a look with each event, and listens again when that fails.

@@ -16,24 +16,41 @@ import (
 // gather is how long events are gathered before a look: a disk with partitions is many events.
 const gather = 100 * time.Millisecond
 
-// scan looks for volumes when that is asked for, and now and then.
-func (e *Engine) scan(ctx context.Context) error {
+// afterEvent are the pauses before further looks. The kernel tells of a disk before udev makes the links to it and looks
+// into it, as anybody else may who was told, and it tells of neither: a rule finds nothing yet, or the disk is in use.
+func afterEvent() []time.Duration { return []time.Duration{time.Second, 2 * time.Second} }
+
+// scan looks for volumes when that is asked for, some time after it, and now and then.
+func (e *Engine) scan(ctx context.Context, look func(context.Context)) error {
 	tick := time.NewTicker(e.options.Rescan)
 	defer tick.Stop()
+	var again <-chan time.Time
+	var pauses []time.Duration
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-again:
+			again, pauses = next(pauses)
 		case <-e.scans:
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-time.After(gather):
 			}
+			again, pauses = next(afterEvent())
 		}
-		e.scanOnce(ctx)
+		look(ctx)
 	}
+}
+
+// next begins the first pause, if there is one, and returns the rest.
+func next(pauses []time.Duration) (<-chan time.Time, []time.Duration) {
+	if len(pauses) == 0 {
+		return nil, nil
+	}
+	return time.After(pauses[0]), pauses[1:]
 }
 
 // scanOnce looks once. What was found before stays when looking fails as a whole.
