@@ -74,6 +74,21 @@ func (m *Metrics) watchGivenUp(count func() int) {
 	}, func() float64 { return float64(count()) }))
 }
 
+// watchStorage exports how much of the storage is not well, as a backend that can tell says it.
+func (m *Metrics) watchStorage() (count func(unreachable, degraded int)) {
+	issues := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "stowage_storage_issues", ConstLabels: m.labels,
+		Help: "Pools, shares and the like that a node cannot use (unreachable) or not as it should (degraded), as of the last minute.",
+	}, []string{"health"})
+	m.Registry.MustRegister(issues)
+	count = func(unreachable, degraded int) {
+		issues.WithLabelValues("unreachable").Set(float64(unreachable))
+		issues.WithLabelValues("degraded").Set(float64(degraded))
+	}
+	count(0, 0)
+	return count
+}
+
 // Trimmed counts what a trimming freed; it is node.Config.Trimmed.
 func (m *Metrics) Trimmed(bytes uint64) { m.trimmed.Add(float64(bytes)) }
 

@@ -109,7 +109,7 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 	config.Metrics.watchGivenUp(volumes.GivenUp)
 	s.chores = append(s.chores, volumes.Run)
 	if s.features.Inspect != nil {
-		watch := &storageWatch{inspect: volumes.StorageHealth, log: config.Log}
+		watch := &storageWatch{inspect: volumes.StorageHealth, log: config.Log, count: config.Metrics.watchStorage()}
 		s.chores = append(s.chores, watch.run)
 	}
 	s.ends = append(s.ends, volumes.Close)

@@ -14,12 +14,20 @@ const (
 	storageWatchTime  = 30 * time.Second
 )
 
-// storageWatch says in the log when storage goes, and when it is back. Probe does not: the livenessprobe sidecar has the process
-// restarted, and no restart brings a disk or a server back.
+// storageWatch says in the log and in a metric when storage goes, and when it is back. Probe does not: the livenessprobe
+// sidecar has the process restarted, and no restart brings a disk or a server back.
 type storageWatch struct {
 	inspect func(context.Context) ([]backends.StorageIssue, error)
 	log     *slog.Logger
-	gone    map[string]int // how many things cannot be reached, by reason, as the log has it
+	count   func(unreachable, degraded int) // of the metric
+	told    map[string]issues               // by reason, as the log has them
+}
+
+// issues are those of one reason.
+type issues struct {
+	count       int
+	unreachable bool
+	why         string // of one of them
 }
 
 // run looks until the context ends.
@@ -39,26 +47,37 @@ func (w *storageWatch) run(ctx context.Context) {
 func (w *storageWatch) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storageWatchTime)
 	defer cancel()
-	issues, err := w.inspect(ctx)
+	found, err := w.inspect(ctx)
 	if err != nil {
 		return
 	}
-	gone, why := map[string]int{}, map[string]string{}
-	for _, issue := range issues {
-		if issue.Unreachable {
-			gone[issue.Reason]++
-			why[issue.Reason] = issue.Message
+	now, unreachable := map[string]issues{}, 0
+	for _, f := range found {
+		of := now[f.Reason]
+		now[f.Reason] = issues{count: of.count + 1, unreachable: of.unreachable || f.Unreachable, why: f.Message}
+		if f.Unreachable {
+			unreachable++
 		}
 	}
-	for reason, count := range gone {
-		if w.gone[reason] != count {
-			w.log.WarnContext(ctx, "storage cannot be used now; what is elsewhere is served", "reason", reason, "count", count, "why", readable(why[reason]))
+	w.count(unreachable, len(found)-unreachable)
+	w.tell(ctx, now)
+	w.told = now
+}
+
+// tell logs in which reasons there are more or fewer issues than before. Why they are may change with each look.
+func (w *storageWatch) tell(ctx context.Context, now map[string]issues) {
+	for reason, of := range now {
+		message := "storage is not as it should be"
+		if of.unreachable {
+			message = "storage cannot be used now; what is elsewhere is served"
+		}
+		if before := w.told[reason]; before.count != of.count || before.unreachable != of.unreachable {
+			w.log.WarnContext(ctx, message, "reason", reason, "count", of.count, "why", readable(of.why))
 		}
 	}
-	for reason := range w.gone {
-		if gone[reason] == 0 {
-			w.log.InfoContext(ctx, "storage can be used again", "reason", reason)
+	for reason := range w.told {
+		if now[reason].count == 0 {
+			w.log.InfoContext(ctx, "storage is well again", "reason", reason)
 		}
 	}
-	w.gone = gone
 }

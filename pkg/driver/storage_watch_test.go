@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,13 +21,16 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestStorageThatGoesIsLogged once when it goes and once when it is back, however often it is looked at.
-func TestStorageThatGoesIsLogged(t *testing.T) {
+// TestStorageIsWatched: what is not well is logged once when that begins and once when it has ended, however often it is
+// looked at, and is counted.
+func TestStorageIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // time that passes orders nothing for the race detector
 		var lines strings.Builder
 		var issues []backends.StorageIssue
+		m := NewMetrics("d", "v")
 		w := &storageWatch{
+			count: m.watchStorage(),
 			inspect: func(context.Context) ([]backends.StorageIssue, error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -55,15 +59,49 @@ func TestStorageThatGoesIsLogged(t *testing.T) {
 				t.Errorf("got %q, want one line with %q", got, want)
 			}
 		}
-		full := backends.StorageIssue{Reason: "PoolFull", Message: "full"}
+		counted := func(unreachable, degraded float64) {
+			t.Helper()
+			want := map[string]float64{"unreachable": unreachable, "degraded": degraded}
+			if got := gauges(t, m, "stowage_storage_issues"); !maps.Equal(got, want) {
+				t.Errorf("counted are %v, want %v", got, want)
+			}
+		}
+		full := backends.StorageIssue{Reason: "PoolFull", Message: "pool b is full"}
 		away := backends.StorageIssue{Unreachable: true, Reason: "PoolAway", Message: "the disk of pool a is away"}
 		said("")
-		said("", full)
+		counted(0, 0)
+		said("pool b is full\"\n", full)
+		counted(0, 1)
 		said("the disk of pool a is away\"\n", full, away)
+		counted(1, 1)
 		away.Message = "the disk of pool a is away, as it was"
 		said("", full, away)
-		said("can be used again\" reason=PoolAway\n")
+		said("count=2 why=\"the disk of pool a is away, as it was\"\n", full, away, away)
+		counted(2, 1)
+		said("well again\" reason=PoolFull\n", away, away)
+		said("well again\" reason=PoolAway\n")
+		counted(0, 0)
 	})
+}
+
+// gauges reads a metric: its values, by its label that is not the driver's.
+func gauges(t *testing.T, m *Metrics, name string) map[string]float64 {
+	t.Helper()
+	families, err := m.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if family.GetName() == name && label.GetName() != "driver" {
+					values[label.GetValue()] = metric.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	return values
 }
 
 // TestProbeIsOfTheProcess: a sidecar has it restarted when it is not ready, also while its storage is gone.

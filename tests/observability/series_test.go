@@ -150,6 +150,7 @@ func values() []string {
 	return []string{
 		"values code: " + strings.Join(code, "|"), "values method: " + strings.Join(methods, "|"),
 		"values outcome: " + strings.Join(outcomes, "|"), "values result: unchanged|changed|denied",
+		"values health: unreachable|degraded",
 	}
 }
 
