@@ -6,8 +6,6 @@ import (
 	"testing"
 )
 
-const ebsController = "system:serviceaccount:stowage-system:stowage-ebs-controller"
-
 // machine is a Node with taints.
 func machine(taints ...any) map[string]any {
 	return map[string]any{
@@ -37,6 +35,7 @@ func edited(part, field string, value any) map[string]any {
 // TestOnlyTheTaint checks what the policy leaves of the right to patch nodes: one taint, with the driver's name as its value.
 func TestOnlyTheTaint(t *testing.T) {
 	const key, driver = "node.kubernetes.io/out-of-service", "ebs.csi.stowage.dev"
+	ebsController := account("ebs")
 	ours, theirs := taint(key, driver, "NoExecute"), taint(key, "nodeshutdown", "NoExecute")
 	cordoned := taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 	for name, c := range map[string]struct {
@@ -61,7 +60,7 @@ func TestOnlyTheTaint(t *testing.T) {
 		"a finalizer":                {change{ebsController, "nodes", "", machine(), edited("metadata", "finalizers", []any{"a"})}, false},
 		"an owner":                   {change{ebsController, "nodes", "", machine(), edited("metadata", "ownerReferences", []any{"a"})}, false},
 		"the status":                 {change{ebsController, "nodes", "status", machine(), machine()}, false},
-		"installed elsewhere":        {change{strings.Replace(ebsController, ":stowage-system:", ":storage:x-", 1), "nodes", "", machine(cordoned), machine()}, false},
+		"installed elsewhere":        {change{renamed("ebs"), "nodes", "", machine(cordoned), machine()}, false},
 		"somebody else's taint":      {change{"admin", "nodes", "", machine(), machine(theirs)}, true},
 		"somebody else's other node": {change{"admin", "nodes", "", machine(), edited("spec", "unschedulable", true)}, true},
 	} {

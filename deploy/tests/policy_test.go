@@ -27,7 +27,13 @@ type change struct {
 // refusal is what the policy says to a change, by the API server's own evaluation; empty if it has nothing against it.
 func refusal(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, c change) string {
 	t.Helper()
-	for _, result := range validator(t, policy).Validate(context.Background(), c.gvr(), c.attributes(), nil, nil, celconfig.RuntimeCELCostBudget, nil).Decisions {
+	return refused(t, validator(t, policy), c)
+}
+
+// refused is refusal, by a policy that was compiled before.
+func refused(t *testing.T, v validating.Validator, c change) string {
+	t.Helper()
+	for _, result := range v.Validate(context.Background(), c.gvr(), c.attributes(), nil, nil, celconfig.RuntimeCELCostBudget, nil).Decisions {
 		if result.Evaluation == validating.EvalError {
 			t.Fatalf("%v: %s", c, result.Message)
 		}
@@ -77,7 +83,10 @@ func (c change) gvr() schema.GroupVersionResource {
 }
 
 func (c change) attributes() *admission.VersionedAttributes {
-	kind := schema.GroupVersionKind{Version: "v1", Kind: map[string]string{"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "nodes": "Node"}[c.resource]}
+	kind := schema.GroupVersionKind{Version: "v1", Kind: map[string]string{
+		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "nodes": "Node", "volumeattachments": "VolumeAttachment",
+		"volumesnapshotcontents": "VolumeSnapshotContent", "volumegroupsnapshotcontents": "VolumeGroupSnapshotContent",
+	}[c.resource]}
 	before, after, operation := content(c.before), content(c.after), admission.Update
 	switch {
 	case c.before == nil:
