@@ -45,12 +45,38 @@ func (c *cache) follow(k kind, number int) {
 	}
 }
 
+// pace is how soon the caches of a world see the changes of a kind. One may be slow where another is quick: then what a
+// set says is newer than the volumes, or older.
+type pace int
+
+const (
+	slow   pace = iota // now and then
+	steady             // before every other read too
+	quick              // almost at once
+	paces              // how many there are
+)
+
+// lag is how many changes a list at first may be behind, and one more.
+func (p pace) lag() int { return []int{60, 20, 2}[p] }
+
+// keepUp lets the caches see more of the kinds of which they see changes almost at once.
+func (w *world) keepUp() {
+	for k, p := range w.paces {
+		if p != quick {
+			continue
+		}
+		for _, m := range w.managers {
+			m.cache.follow(kind(k), 1+w.IntN(2))
+		}
+	}
+}
+
 // look lets time pass before a read.
 func (c *cache) look(k kind) error {
 	if err := c.m.w.pause(); err != nil {
 		return err
 	}
-	if c.m.w.IntN(2) == 0 {
+	if c.m.w.paces[k] != slow && c.m.w.IntN(2) == 0 {
 		c.follow(k, c.m.w.IntN(8))
 	}
 	return nil
@@ -168,7 +194,7 @@ func (l liveReader) Get(_ context.Context, key client.ObjectKey, into client.Obj
 
 func (l liveReader) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	err := l.read(func() error { return l.m.w.api.live[kindOf(into)].list(into, options) })
-	for range l.m.w.IntN(8) { // It is long.
+	for range l.m.w.IntN(16) { // It is long.
 		if killed := l.m.w.pause(); killed != nil {
 			return killed
 		}

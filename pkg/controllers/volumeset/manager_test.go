@@ -49,7 +49,7 @@ func newManager(w *world, name string) *manager {
 	m.queue = &queue{m: m, working: map[slotKey]bool{}, failures: map[slotKey]int{}, due: map[slotKey]time.Time{}}
 	m.sets.filler.queue = m.queue
 	for k := range m.cache.seen { // What it lists at first may be old.
-		m.cache.follow(kind(k), max(1, len(w.api.history[k])-w.IntN(20)))
+		m.cache.follow(kind(k), max(1, len(w.api.history[k])-w.IntN(w.paces[k].lag())))
 	}
 	return m
 }

@@ -2,10 +2,13 @@ package volumeset
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
 // happen is what Kubernetes and people do.
@@ -36,13 +39,13 @@ func (w *world) happen() {
 		w.foreign()
 		return
 	case 4:
-		if w.IntN(8) == 0 && set.DeletionTimestamp == nil {
+		if w.IntN(w.patience(set)) == 0 && set.DeletionTimestamp == nil {
 			w.note("the set is deleted")
 			_ = w.api.delete(sets, set.Name, nil)
 		}
 		return
-	case 5:
-		if w.IntN(8) > 0 {
+	case 5, 6:
+		if w.IntN(w.patience(set)) > 0 {
 			return
 		}
 		set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = 0, 0
@@ -52,6 +55,16 @@ func (w *world) happen() {
 	set.Generation++
 	w.note("the set is %d to %d", set.Spec.MinimumReplicas, set.Spec.MaximumReplicas)
 	w.api.put(set)
+}
+
+// patience is the odds against a set that is to have no volume more. They are shorter while there are slots that nobody
+// has asked for: those are the ones to be withdrawn.
+func (w *world) patience(set *v1alpha1.PersistentVolumeSet) int {
+	isWaiting := func(slot v1alpha1.VolumeSlot) bool { return !w.driver.asked[slot.Name] }
+	if slices.ContainsFunc(set.Status.Slots, isWaiting) {
+		return 1
+	}
+	return 8
 }
 
 // foreign is a volume with the set's labels that somebody made by hand.

@@ -30,7 +30,8 @@ func TestSimulation(t *testing.T) {
 		w.live(1000)
 		steps += w.steps
 		if w.broken != "" {
-			t.Fatalf("seed %d: %s\n%s", seed, w.broken, strings.Join(w.log[max(0, len(w.log)-100):], "\n"))
+			log := strings.Join(w.log[max(0, len(w.log)-100):], "\n")
+			t.Fatalf("seed %d, after %d steps, %d in all: %s\n%s", seed, w.steps, steps, w.broken, log)
 		}
 	}
 }
@@ -62,6 +63,10 @@ func newWorld(seed uint64) *world {
 	}
 	if w.zones && w.IntN(3) == 0 {
 		w.driver.full = "a"
+	}
+	w.restless = w.IntN(3) == 0
+	for k := range w.paces {
+		w.paces[k] = pace(w.IntN(int(paces)))
 	}
 	minimum := 1 + w.Int32N(6)
 	set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = minimum, minimum+w.Int32N(4)

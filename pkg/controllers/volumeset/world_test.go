@@ -29,6 +29,8 @@ type world struct {
 	zones    bool   // the driver has a topology of two zones
 	recycles bool   // released volumes of the policy Retain are scrubbed and given back
 	text     string // of an annotation of the template
+	paces    [kinds]pace
+	restless bool // one manager leads after the other
 	steps    int
 	owner    map[string]string // of slots
 	taken    map[string]bool   // slots that a second manager has had
@@ -200,13 +202,14 @@ func (w *world) step() {
 		w.managers[w.IntN(len(w.managers))].cache.follow(kind(w.IntN(int(kinds))), 1+w.IntN(6))
 	case number < 154:
 		w.driver.carryOn()
-	case number < 198:
+	case number < 196:
 		w.happen()
-	case number == 198 && !w.mild && w.IntN(3) == 0:
+	case number < 199 && !w.mild && (w.restless || w.IntN(9) == 0):
 		w.succeed()
 	case w.managers[0].deposed:
 		w.managers[0].kill() // It notices.
 	}
+	w.keepUp()
 	w.check()
 }
 
