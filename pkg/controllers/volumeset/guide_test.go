@@ -1,0 +1,75 @@
+package volumeset
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// wayOut is the patch by which the guide has a finalizer taken away.
+func wayOut(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/guides/volume-sets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Take the manager away\n")
+	command := regexp.MustCompile("`kubectl patch pv NAME --type=merge -p '([^'`]+)'`").FindStringSubmatch(section)
+	if command == nil || !strings.Contains(section, "`"+v1alpha1.VolumeSetFinalizer+"`") {
+		t.Fatal("the guide does not say how the finalizer is taken away")
+	}
+	return []byte(command[1])
+}
+
+// TestManagerTakenAway checks what the guide says of a manager that is gone before its sets: a volume that no claim had
+// hangs when it is deleted. The guide's patch lets its object go, and leaves its volume to whoever wrote it, also when the manager
+// comes back. A manager that comes back finishes a volume that was not patched.
+func TestManagerTakenAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		patch   []byte
+		deleted int // volumes, by the manager
+	}{
+		"its finalizer is taken away": {wayOut(t), 0},
+		"the manager comes back":      {nil, 1},
+	} {
+		set := stored()
+		r, driver := bench(t, interceptor.Funcs{}, set, fast(), described(t, set, "x:available")[0])
+		v := &corev1.PersistentVolume{}
+		v.Name = "x"
+		get := func() error { return r.client.Get(t.Context(), client.ObjectKeyFromObject(v), v) }
+		if err := r.client.Delete(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		if err := get(); err != nil || v.DeletionTimestamp == nil {
+			t.Fatalf("%s: without a manager a deleted volume does not hang: %v", name, err)
+		}
+		if c.patch != nil {
+			if err := r.client.Patch(t.Context(), v, client.RawPatch(types.MergePatchType, c.patch)); err != nil {
+				t.Fatal(err)
+			}
+			if err := get(); !apierrors.IsNotFound(err) {
+				t.Errorf("%s: the volume still hangs with %q: %v", name, v.Finalizers, err)
+			}
+		}
+		remove := &remover{client: r.client, live: r.client, driver: driver, timeout: r.filler.timeout}
+		if _, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := get(); !apierrors.IsNotFound(err) || driver.deleted != c.deleted {
+			t.Errorf("%s: %v, and %d volumes were deleted, want %d", name, err, driver.deleted, c.deleted)
+		}
+		if now := r.look(t); len(now.Status.Slots) != 2 || slotOf(now, "x") != nil {
+			t.Errorf("%s: the set has the slots %+v, want two others", name, now.Status.Slots)
+		}
+	}
+}
