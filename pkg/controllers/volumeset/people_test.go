@@ -139,6 +139,10 @@ func (w *world) people(v *corev1.PersistentVolume) {
 			w.driver.delete(v.Spec.CSI.VolumeHandle) // The volume too.
 		}
 		return
+	case number == 18 && v.DeletionTimestamp != nil && v.Spec.CSI != nil: // As if there were no manager any more.
+		v.Finalizers = nil
+		w.driver.delete(v.Spec.CSI.VolumeHandle)
+		w.note("somebody takes the finalizers of %s away, and deletes its volume", v.Name)
 	case number == 17:
 		v.Labels = map[string]string{"pool": "b"}
 		w.note("somebody relabels %s", v.Name)
