@@ -88,9 +88,12 @@ func firstLine(output string, match *regexp.Regexp) string {
 }
 
 func located(output string) string {
+	heading := regexp.MustCompile(`:\d+: : # `) // golangci-lint's of what a compiler says
 	line := regexp.MustCompile(`(?m)^\s*(\S+\.go:\d+:.*|panic: .*)$`)
-	if m := line.FindStringSubmatch(output); m != nil {
-		return strings.TrimSpace(m[1])
+	for _, m := range line.FindAllStringSubmatch(output, -1) {
+		if !heading.MatchString(m[1]) {
+			return strings.TrimSpace(m[1])
+		}
 	}
 	return ""
 }

@@ -31,6 +31,7 @@ func TestStepError(t *testing.T) {
 		"go run ./hack/x\nx: cannot find y\nexit status 1\nmake: *** [Makefile:3: z] Error 1\n":      "x: cannot find y",
 		"E: Unable to fetch\ntry: hack/deps run failed, try 1 of 5\n":                                "E: Unable to fetch",
 		"go build\na.go:1:2: undefined: x\na.go:2:2: undefined: y\nmake: *** [Makefile:3] Error 1\n": "a.go:1:2: undefined: x",
+		"golangci-lint\na.go:1: : # a/b [a/b.test]\nb.go:20:29: undefined: y (typecheck)\n":          "b.go:20:29: undefined: y (typecheck)",
 		"": "",
 	} {
 		if got := StepError(log); got != want {
