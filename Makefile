@@ -52,6 +52,9 @@ COVER := -covermode=atomic -coverpkg=./pkg/... -coverprofile=bin/cover.out
 # What kills, faults, cuts the power, and brings up clusters, virtual machines and clouds has targets of its own, and takes as long as it is told to.
 PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(adversary|crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|e2e/failover|vm/smoke|vm/suites/.*)$$')
 
+# The searches that can be shown to find planted defects.
+PLANTS = ./pkg/controllers/volumeset ./tests/adversary
+
 # What runs in parallel with itself, and neither mounts nor waits for disks: the gate's share of the race detector's work.
 RACED = ./pkg/background ./pkg/backends/ebs ./pkg/backends/memory ./pkg/cloud/... ./pkg/controllers/... ./pkg/deadline ./pkg/driver/... \
   ./pkg/keylock ./pkg/volume ./tests/cloud/ec2 ./tests/cloud/faults ./tests/controllers
@@ -149,8 +152,12 @@ storms: ## Use volumes of a cloud, and run the conformance suite, while requests
 	$(LONGTEST) -timeout 120m ./tests/ebs -schedules 20 -suites 1 $(STORMFLAGS) $(SEEDED)
 
 .PHONY: adversary
-adversary: deps ## Attack every backend with schedules of calls and faults (root); make adversary ADVERSARYFLAGS='-schedules 2000', or -plants for planted defects.
+adversary: deps ## Attack every backend with schedules of calls and faults (root); make adversary ADVERSARYFLAGS='-schedules 2000'.
 	$(LONGTEST) -timeout 300m ./tests/adversary $(ADVERSARYFLAGS) $(SEEDED)
+
+.PHONY: plants
+plants: deps ## Plant defects into copies of the code, and see whether the searches find them (root); make plants PLANTS=./tests/adversary for one of them.
+	$(LONGTEST) -timeout 120m -run TestPlants $(PLANTS) -plants
 
 .PHONY: moto
 moto: build ## Ask moto, an EC2 of others, whether the ebs backend is right, and measure it there (root; the first time makes moto's root); make moto MOTOFLAGS='-volumes 1000'.

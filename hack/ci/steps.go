@@ -56,6 +56,7 @@ func long() []step {
 			name: "adversary", command: "make adversary ADVERSARYFLAGS='-budget 10m'", limit: 25 * time.Minute, tests: 10,
 			folders: "pkg/backends pkg/cloud pkg/driver pkg/node pkg/params pkg/volume tests/adversary tests/cloud tests/orchestrator" + shared,
 		},
+		{name: "plants", command: "make plants PLANTS=./pkg/controllers/volumeset", limit: 15 * time.Minute, tests: 9, folders: "pkg/controllers/volumeset tests/plants"},
 		{name: "powerloss", command: "make powerloss", limit: 5 * time.Minute, tests: 15, folders: "pkg/backends/local tests/orchestrator tests/powerloss" + shared},
 		{name: "image", command: "make image", limit: 10 * time.Minute, folders: "Dockerfile hack/image hack/base-image cmd"},
 		{name: "moto", command: "make moto", limit: 15 * time.Minute, folders: "pkg/cloud pkg/backends/ebs tests/cloud"},
