@@ -23,6 +23,7 @@ type census struct {
 	// current are unbound volumes that claims of the template can bind to, but for the set's own of an earlier template.
 	current int
 	unfit   int // unbound, and of another class, size or mode than claims of the template want
+	unseen  int // unbound ones that the set may delete once Kubernetes has looked at them
 	// removable are the unbound volumes that the set may delete.
 	removable []*corev1.PersistentVolume
 	// outdated are those of the removable that are of an earlier template, and obsolete those of them that are unfit.
@@ -91,7 +92,11 @@ func (c *census) addUnbound(set *v1alpha1.PersistentVolumeSet, v *corev1.Persist
 			c.lingering++
 		}
 	}
-	if !isOurs || !isSeen { // Until Kubernetes has looked at it, a claim that names it may be on its way.
+	switch {
+	case !isOurs:
+		return
+	case !isSeen: // Until Kubernetes has looked at it, a claim that names it may be on its way.
+		c.unseen++
 		return
 	}
 	c.removable = append(c.removable, v)

@@ -32,6 +32,7 @@ func (w *world) happen() {
 		set.Spec.MinimumReplicas = min(set.Spec.MaximumReplicas, w.Int32N(5))
 	case 2:
 		set.Spec.Template.Metadata.Annotations = map[string]string{"at": fmt.Sprint(w.steps), "text": w.text}
+		set.Spec.Template.Spec.Capacity = resource.MustParse([]string{"1Gi", "2Gi"}[w.IntN(2)])
 		if w.IntN(3) == 0 {
 			set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 		}

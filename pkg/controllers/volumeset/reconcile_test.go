@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -126,6 +127,37 @@ func TestSetThatNobodyServed(t *testing.T) {
 	r, _ := bench(t, interceptor.Funcs{}, stored(leaving))
 	if set := r.look(t); set.Name != "" {
 		t.Errorf("it stays: %+v", set)
+	}
+}
+
+// TestDeletedSetTakesYoungVolumes checks that a deleted set stays until Kubernetes has looked at its last volume, so that it can
+// be deleted, whether claims of the template could bind to it or not: nobody else would delete it.
+func TestDeletedSetTakesYoungVolumes(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.PersistentVolumeSet){
+		"of this template": func(*v1alpha1.PersistentVolumeSet) {},
+		"of a smaller one": func(set *v1alpha1.PersistentVolumeSet) { set.Spec.Template.Spec.Capacity = resource.MustParse("2Gi") },
+		"of another class": func(set *v1alpha1.PersistentVolumeSet) { set.Spec.Template.Spec.StorageClassName = "slow" },
+	} {
+		v := described(t, stored(), "young:fresh")[0]
+		r, _ := bench(t, interceptor.Funcs{}, fast(), v, stored(leaving, change, func(set *v1alpha1.PersistentVolumeSet) { set.Status.Driver = "driver" }))
+		if set := r.look(t); set.Name == "" {
+			t.Errorf("%s: the set goes, and its volume stays", name)
+			continue
+		}
+		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
+			t.Fatal(err)
+		}
+		v.Status.Phase = corev1.VolumeAvailable
+		if err := r.client.Status().Update(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		r.look(t)
+		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil || v.DeletionTimestamp == nil {
+			t.Errorf("%s: the volume is not deleted: %v, %v", name, v.DeletionTimestamp, err)
+		}
+		if set := r.look(t); set.Name != "" {
+			t.Errorf("%s: the set stays: %+v", name, set.Status)
+		}
 	}
 }
 
