@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -174,6 +175,25 @@ func TestTemplateThatIsRefused(t *testing.T) {
 	}, stored(), fast())
 	if set := r.look(t); reason(set) != reasonTemplate || len(set.Status.Slots) > 0 {
 		t.Errorf("the status is %+v", set.Status)
+	}
+}
+
+// TestMessageThatIsTooLong checks that a set says why it creates nothing, however long the words of others are: the API server takes no
+// condition with a message of more than 32,768 characters.
+func TestMessageThatIsTooLong(t *testing.T) {
+	word := strings.Repeat("ü", 40_000)
+	r, _ := bench(t, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return apierrors.NewBadRequest("no label: " + word)
+		},
+	}, stored(), fast())
+	set := r.look(t)
+	if len(set.Status.Conditions) == 0 || reason(set) != reasonTemplate {
+		t.Fatalf("the status is %+v", set.Status)
+	}
+	said := set.Status.Conditions[0].Message
+	if len(said) > 32768 || !utf8.ValidString(said) || !strings.Contains(said, "no label: üü") || !strings.HasSuffix(said, "bytes more)") {
+		t.Errorf("the message has %d bytes: %.200s", len(said), said)
 	}
 }
 

@@ -2,6 +2,7 @@ package volumeset
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,12 +78,24 @@ func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
 	s.CreatingReplicas, s.DeletingReplicas = int32(c.slots), int32(c.deleting) // The API server bounds them.
 	s.Selector = selector(set).String()
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message, ObservedGeneration: set.Generation,
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded(v.message), ObservedGeneration: set.Generation,
 	}
 	if v.reason == reasonFilled || v.reason == reasonRolling || v.reason == reasonRetained {
 		condition.Status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&s.Conditions, condition)
+}
+
+// mostMessage is how long the message of a condition may be, in bytes. Others write a part of it, as an API server that repeats what it
+// refuses, and a status with a message of more than 32,768 characters would be refused whole, each time.
+const mostMessage = 4096
+
+// bounded is a message as far as it is not too long.
+func bounded(message string) string {
+	if len(message) <= mostMessage {
+		return message
+	}
+	return fmt.Sprintf("%s... (%d bytes more)", strings.ToValidUTF8(message[:mostMessage], ""), len(message)-mostMessage)
 }
 
 // selector selects the volumes of a set.
