@@ -2,7 +2,9 @@ package recycler
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +52,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.tell(v, next, why)
 	err = r.take(ctx, v, next, why)
+	if err != nil && (next == makeClaim || next == makePod) && !apierrors.IsAlreadyExists(err) {
+		r.complain(v, err)
+	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: pause}, nil // Somebody was faster: look again.
 	}
@@ -200,5 +205,24 @@ func (r *reconciler) tell(v view, next step, why string) {
 	if next == refuse {
 		kind, reason = corev1.EventTypeWarning, "RecycleRefused"
 	}
-	r.events.Eventf(v.volume, nil, kind, reason, "Recycle", "%s", why)
+	r.say(v, kind, reason, why)
+}
+
+// complain says in an event, once, that a scrub cannot begin: its namespace is gone, or does not admit the claim or the pod.
+func (r *reconciler) complain(v view, cause error) {
+	text := fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the namespace %s, and the API server says: %s", r.Namespace, cause)
+	if r.memory.isNew(v.volume.Name, text) {
+		r.say(v, corev1.EventTypeWarning, "ScrubRefused", text)
+	}
+}
+
+// mostNote is how long the text of an event may be, in bytes, a little less than the API server takes: it takes none of one that is longer.
+const mostNote = 1000
+
+// say writes an event of the volume. Pods and people write a part of what it says.
+func (r *reconciler) say(v view, kind, reason, text string) {
+	if len(text) > mostNote {
+		text = strings.ToValidUTF8(text[:mostNote], "")
+	}
+	r.events.Eventf(v.volume, nil, kind, reason, "Recycle", "%s", text)
 }

@@ -63,7 +63,7 @@ func (r *reconciler) note(ctx context.Context, v view, next step, why string) er
 	}
 	r.metrics.count(v, next)
 	if next == broke {
-		r.events.Eventf(v.volume, nil, corev1.EventTypeWarning, "ScrubFailed", "Recycle", "scrub %d of at most %d failed: %s", one.Failures, r.Attempts, why)
+		r.say(v, corev1.EventTypeWarning, "ScrubFailed", fmt.Sprintf("scrub %d of at most %d failed: %s", one.Failures, r.Attempts, why))
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (r *reconciler) giveBack(ctx context.Context, v view) error {
 		return err
 	}
 	r.memory.forget(v.volume.Name)
-	r.events.Eventf(v.volume, nil, corev1.EventTypeNormal, "Recycled", "Recycle", "the volume was scrubbed, and is there for a new claim")
+	r.say(v, corev1.EventTypeNormal, "Recycled", "the volume was scrubbed, and is there for a new claim")
 	return nil
 }
 
@@ -100,6 +100,6 @@ func (r *reconciler) giveUp(ctx context.Context, v view, why string) error {
 		return err
 	}
 	r.metrics.count(v, giveUp)
-	r.events.Eventf(v.volume, nil, corev1.EventTypeWarning, "RecycleFailed", "Recycle", "%s", text)
+	r.say(v, corev1.EventTypeWarning, "RecycleFailed", text)
 	return nil
 }

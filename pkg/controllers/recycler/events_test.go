@@ -1,0 +1,101 @@
+package recycler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// telling is a recycler of one released volume whose events can be read.
+func telling(t *testing.T, one record, calls interceptor.Funcs) (*reconciler, *corev1.PersistentVolume, chan string) {
+	t.Helper()
+	text, err := json.Marshal(one)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(err, corev1.AddToScheme(scheme), storagev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	v := newVolume()
+	v.Status.Phase = corev1.VolumeReleased
+	v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "tenant", Name: "claim", UID: "gone"}
+	metav1.SetMetaDataAnnotation(&v.ObjectMeta, v1alpha1.RecyclingAnnotation, string(text))
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(v).WithStatusSubresource(&corev1.PersistentVolume{}).WithInterceptorFuncs(calls).Build()
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
+		t.Fatal(err)
+	}
+	counts, err := newMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := events.NewFakeRecorder(10)
+	return &reconciler{
+		Options: Options{Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute, Deadline: time.Hour, Attempts: 3},
+		cache:   api, live: api, write: api, events: recorder, memory: newMemory(time.Now), metrics: counts,
+	}, v, recorder.Events
+}
+
+// TestLongWords checks that the API server takes what is told of a scrub that failed, however much its pod has said: it refuses an event
+// with a text of more than 1,024 bytes, and nobody would hear of the failure.
+func TestLongWords(t *testing.T) {
+	one := record{Name: "scrub", State: scrubbing, Failures: 1}
+	r, v, told := telling(t, one, interceptor.Funcs{})
+	words := strings.Repeat("ü", 2048)
+	if err := r.note(t.Context(), view{volume: v, record: &one}, broke, words); err != nil {
+		t.Fatal(err)
+	}
+	one.State, one.Failures = failed, 3
+	if err := r.giveUp(t.Context(), view{volume: v, record: &one}, words); err != nil {
+		t.Fatal(err)
+	}
+	r.tell(view{volume: v}, refuse, words)
+	for _, want := range []string{"ScrubFailed", "RecycleFailed", "RecycleRefused"} {
+		_, rest, _ := strings.Cut(<-told, " ")
+		reason, text, _ := strings.Cut(rest, " ")
+		if reason != want || len(text) > 1024 || !utf8.ValidString(text) || !strings.Contains(text, "üü") {
+			t.Errorf("the event %s of %d bytes, want %s: %.100s", reason, len(text), want, text)
+		}
+	}
+}
+
+// TestNamespaceThatIsGone checks that a person hears why no scrub begins: without its namespace, or where that does not admit it, the
+// volume would stay Released without a word.
+func TestNamespaceThatIsGone(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"it is gone":         apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, ownNamespace),
+		"it is being ended":  apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "scrub", errors.New("it is being terminated")),
+		"its quota is spent": apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "scrub", errors.New("exceeded quota")),
+	} {
+		r, v, told := telling(t, record{Name: "scrub", State: scrubbing}, interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal },
+		})
+		for range 2 {
+			_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: v.Name}})
+		}
+		if len(told) != 1 {
+			t.Errorf("%s: there are %d events, want 1", name, len(told))
+			continue
+		}
+		if text := <-told; !strings.HasPrefix(text, "Warning ScrubRefused ") || !strings.Contains(text, ownNamespace) || !strings.Contains(text, refusal.Error()) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
