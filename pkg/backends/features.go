@@ -8,6 +8,7 @@ type Features struct {
 	Expand     Expander
 	Clone      Cloner
 	Modify     Modifier
+	Prove      Prover
 	List       Lister
 	Capacity   CapacityReporter
 	Health     HealthReporter
@@ -30,6 +31,7 @@ func Resolve(controller Backend, node NodeBackend) Features {
 	f.Expand, _ = controller.(Expander)
 	f.Clone, _ = controller.(Cloner)
 	f.Modify, _ = controller.(Modifier)
+	f.Prove, _ = controller.(Prover)
 	f.List, _ = controller.(Lister)
 	f.Capacity, _ = controller.(CapacityReporter)
 	f.Health, _ = controller.(HealthReporter)
@@ -53,7 +55,7 @@ func (f Features) Names() []string {
 		has  bool
 	}{
 		{"attach", f.Attach != nil}, {"expand", f.Expand != nil}, {"clone", f.Clone != nil},
-		{"modify", f.Modify != nil}, {"list", f.List != nil}, {"capacity", f.Capacity != nil},
+		{"modify", f.Modify != nil}, {"prove", f.Prove != nil}, {"list", f.List != nil}, {"capacity", f.Capacity != nil},
 		{"health", f.Health != nil}, {"machines", f.Machines != nil}, {"snapshot", f.Snapshot != nil}, {"list-snapshots", f.Snapshots != nil},
 		{"group-snapshot", f.Group != nil}, {"topology", f.Topologist != nil}, {"release", f.Release != nil},
 		{"limit", f.Limit != nil}, {"inspect", f.Inspect != nil}, {"locate", f.Locate != nil},

@@ -16,6 +16,7 @@ type whole struct {
 	backends.Expander
 	backends.Cloner
 	backends.Modifier
+	backends.Prover
 	backends.Lister
 	backends.CapacityReporter
 	backends.HealthReporter
@@ -56,6 +57,10 @@ func TestResolveFindsEachFeature(t *testing.T) {
 		{"modify", struct {
 			backend
 			backends.Modifier
+		}{}, nil},
+		{"prove", struct {
+			backend
+			backends.Prover
 		}{}, nil},
 		{"list", struct {
 			backend
@@ -115,7 +120,7 @@ func TestResolveFindsEachFeature(t *testing.T) {
 func TestResolveTakesEitherSide(t *testing.T) {
 	both := backends.Resolve(whole{}, whole{}).Names()
 	controller, node := backends.Resolve(whole{}, nil).Names(), backends.Resolve(nil, whole{}).Names()
-	if len(controller) != 12 || len(node) != 4 || !slices.Equal(both, slices.Concat(controller, node)) {
+	if len(controller) != 13 || len(node) != 4 || !slices.Equal(both, slices.Concat(controller, node)) {
 		t.Errorf("both sides resolve to %q, the controller to %q, the node to %q", both, controller, node)
 	}
 	if none := backends.Resolve(nil, nil).Names(); len(none) != 0 {

@@ -37,6 +37,12 @@ func (r TopologyRequirement) Allows(place Topology) bool {
 	return len(r.Requisite) == 0 || slices.ContainsFunc(r.Requisite, place.Agrees)
 }
 
+// IsOnly tells whether only volumes of the place meet the requirement.
+func (r TopologyRequirement) IsOnly(place Topology) bool {
+	isElsewhere := func(one Topology) bool { return !one.Within(place) }
+	return len(r.Requisite) > 0 && !slices.ContainsFunc(r.Requisite, isElsewhere)
+}
+
 // CapacityQuery describes volumes whose capacity is asked for.
 type CapacityQuery struct {
 	Parameters any    // as in Spec

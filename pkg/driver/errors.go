@@ -12,7 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stowage-csi/stowage/pkg/absence"
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
 // codeOf is the code of a failure of an RPC: the cell of its Kind. An error that bears a Kind has no other code, whatever status
@@ -40,7 +42,15 @@ func (a answers) statusOf(rpc string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return status.Error(a.codeOf(rpc, err), readable(err.Error()))
+	said := status.New(a.codeOf(rpc, err), readable(err.Error()))
+	if !volume.IsAbsent(err) {
+		return said.Err()
+	}
+	proven, failed := said.WithDetails(absence.Detail())
+	if failed != nil {
+		return said.Err() // It says less, and nothing that is not true.
+	}
+	return proven.Err()
 }
 
 // mostMessage is how many bytes of an error the orchestrator gets: it goes into events, conditions and logs.

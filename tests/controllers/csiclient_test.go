@@ -110,6 +110,32 @@ func TestAnswersThatEndARequest(t *testing.T) {
 	}
 }
 
+// TestAbsence checks with which refusals the driver proves that there is no volume of the name: only if there is none where it may be.
+func TestAbsence(t *testing.T) {
+	_, client, _ := start(t)
+	here := func(r *csiclient.Request) { r.Segments = map[string]string{zone: "here"} }
+	large := func(r *csiclient.Request) { r.SizeBytes = 700 << 20 }
+	if _, err := client.Create(t.Context(), request("there", here, large)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		request csiclient.Request
+		absent  bool
+	}{
+		"there is no room":                 {request("a", here, large), true},
+		"nor will there ever be":           {request("a", here, func(r *csiclient.Request) { r.SizeBytes = 1 << 40 }), true},
+		"the volume is another":            {request("there", here, func(r *csiclient.Request) { r.VolumeMode = corev1.PersistentVolumeBlock }), false},
+		"the place is not the driver's":    {request("a", large, func(r *csiclient.Request) { r.Segments = map[string]string{zone: "there"} }), false},
+		"it may be anywhere":               {request("a", large), false},
+		"the request cannot be understood": {request("a", here, func(r *csiclient.Request) { r.Parameters = map[string]string{"colour": "red"} }), false},
+	} {
+		_, err := client.Create(t.Context(), c.request)
+		if err == nil || csiclient.IsAbsent(err) != c.absent {
+			t.Errorf("%s: %v; it is proven that there is no volume: %t, want %t", name, err, csiclient.IsAbsent(err), c.absent)
+		}
+	}
+}
+
 // TestPlaces asks for a volume where the driver is, and where it is not.
 func TestPlaces(t *testing.T) {
 	_, client, _ := start(t)

@@ -27,6 +27,9 @@ func (w *world) storageIsLost(lose Loss) {
 	w.use(w.h.reopenWith(w.TB, w.instance, func(o *backends.Options) { restore = lose(w.TB, o) }))
 	w.volumeIsUnusable(v)
 	w.copiesAreUnusable(kept)
+	if w.f.Prove != nil && w.f.Prove.IsAbsent(w.ctx(), w.onlyHere(v.Name)) {
+		w.Errorf("a volume that is away is proven absent")
+	}
 	if w.f.Inspect != nil {
 		if issues, err := w.f.Inspect.Inspect(w.ctx()); err != nil || len(issues) == 0 {
 			w.Errorf("Inspect says %+v, %v; want what is wrong", issues, err)

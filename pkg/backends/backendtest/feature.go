@@ -75,6 +75,12 @@ func (w *world) works(v *backends.Volume) map[string]func() error {
 		"machines": func() error {
 			return second(f.Machines.Machine(ctx, backends.MachineQuery{Node: w.node()}))
 		},
+		"prove": func() error {
+			if f.Prove.IsAbsent(ctx, w.onlyHere(v.Name)) {
+				return backends.Errorf(backends.NotFound, "a volume that is there is proven absent")
+			}
+			return nil
+		},
 		"capacity": func() error { return second(f.Capacity.Capacity(ctx, w.capacityQuery())) },
 		"health": func() error {
 			if _, err := f.Health.Health(ctx, v.Handle); err != nil {

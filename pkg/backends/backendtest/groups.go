@@ -36,6 +36,7 @@ func groups(h Harness, f backends.Features) []group {
 	add(f.Attach != nil, "Attach", attachChecks())
 	add(f.Expand != nil, "Expand", expandChecks())
 	add(f.Modify != nil, "Modify", modifyChecks())
+	add(f.Prove != nil, "Prove", proofChecks())
 	add(f.Clone != nil, "Clone", thingChecks(clones), cloneChecks())
 	add(f.List != nil, "List", listChecks(volumes))
 	add(f.Capacity != nil, "Capacity", capacityChecks())

@@ -77,6 +77,10 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Modify", "what a value leaves out stays", func(p parts) any {
 			return resetsWhatIsLeftOut{p, &memory.Mutable{ReadAheadKiB: &zero}}
 		}},
+		{"Prove", thereIsNotAbsentName, func(p parts) any { return provesEverything{p} }},
+		{"Prove", makingIsNotName, func(p parts) any { return provesEverything{p} }},
+		{"Prove", elsewhereIsNotName, func(p parts) any { return provesEverything{p} }},
+		{"Prove", refusedIsAbsentName, func(p parts) any { return provesNothing{p} }},
 		{"Clone", nameTakenName, func(p parts) any { return looksForTheSourceFirst{p} }},
 		{"Clone", "a clone has the data of its source and is independent", func(p parts) any { return clonesTheLatestData{p, new(sync.Map)} }},
 		{"Clone", "a clone of a volume in use has the data of one instant", func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},

@@ -172,3 +172,11 @@ func (b isAlwaysWell) Health(ctx context.Context, handle string) ([]backends.Hea
 	_, err := b.Get(ctx, handle)
 	return nil, err
 }
+
+type provesEverything struct{ parts }
+
+func (provesEverything) IsAbsent(context.Context, backends.Spec) bool { return true }
+
+type provesNothing struct{ parts }
+
+func (provesNothing) IsAbsent(context.Context, backends.Spec) bool { return false }

@@ -77,6 +77,15 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (*backends.Volum
 	return b.describe(v), nil
 }
 
+// IsAbsent reports whether no volume has the name or gets it: nothing but this process makes any, and all are in one zone.
+func (b *backend) IsAbsent(ctx context.Context, spec backends.Spec) bool {
+	if b.lock(ctx) != nil {
+		return false
+	}
+	defer b.mu.Unlock()
+	return spec.Topology.IsOnly(b.zone) && b.volumes.free(spec.Name) == nil
+}
+
 // Get returns the volume with the handle.
 func (b *backend) Get(ctx context.Context, handle string) (*backends.Volume, error) {
 	if err := b.lock(ctx); err != nil {

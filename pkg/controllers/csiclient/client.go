@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/stowage-csi/stowage/pkg/absence"
 )
 
 // probeTimeout bounds each attempt to find the driver ready.
@@ -91,6 +93,10 @@ func IsFinal(err error) bool {
 	}
 	return true
 }
+
+// IsAbsent reports whether an error of Create says that there is no volume of the name, and that none comes of an earlier request for it. Not
+// every driver says so.
+func IsAbsent(err error) bool { return absence.IsSaid(status.Convert(err).Details()) }
 
 // Message is the driver's own sentence about a failure, without the words that gRPC puts around it.
 func Message(err error) string { return status.Convert(err).Message() }

@@ -3,6 +3,8 @@ package csiclienttest
 import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/stowage-csi/stowage/pkg/absence"
 )
 
 // Refusals are answers after which nothing exists, unless an earlier request made it.
@@ -14,6 +16,15 @@ func Refusals() []error {
 
 // Full is the refusal of a driver that has no room.
 func Full() error { return status.Error(codes.ResourceExhausted, "there is no room") }
+
+// Absent is a refusal with the proof that there is no volume of the name.
+func Absent(refusal error) error {
+	said, err := status.Convert(refusal).WithDetails(absence.Detail())
+	if err != nil {
+		panic(err) // The detail can be encoded.
+	}
+	return said.Err()
+}
 
 // Open are answers that leave open what became of a request.
 func Open() []error {

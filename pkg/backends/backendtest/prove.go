@@ -1,0 +1,95 @@
+package backendtest
+
+import (
+	"sync/atomic"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+const (
+	thereIsNotAbsentName = "a volume that is there is not absent, whatever is asked for"
+	refusedIsAbsentName  = "a volume whose making was refused is absent"
+	makingIsNotName      = "a volume that is being made is not absent once it is there"
+	elsewhereIsNotName   = "of another place nothing is proven"
+)
+
+// proofChecks are the promises of Prover. One that proves too little holds somebody up; one that proves too much loses a volume.
+func proofChecks() []check {
+	return []check{
+		{thereIsNotAbsentName, thereIsNotAbsent},
+		{refusedIsAbsentName, refusedIsAbsent},
+		{makingIsNotName, makingIsNotAbsent},
+		{elsewhereIsNotName, elsewhereIsNotAbsent},
+	}
+}
+
+// onlyHere is a spec that allows no place but this node's.
+func (w *world) onlyHere(name string) backends.Spec {
+	spec := w.spec(name)
+	if w.f.Topologist != nil {
+		here := []backends.Topology{w.here()}
+		spec.Topology = backends.TopologyRequirement{Requisite: here, Preferred: here}
+	}
+	return spec
+}
+
+// isAbsent checks what is proven of a name.
+func (w *world) isAbsent(when string, spec backends.Spec, want bool) {
+	w.Helper()
+	if got := w.f.Prove.IsAbsent(w.ctx(), spec); got != want {
+		w.Errorf("%s, %q is absent: %t, want %t", when, spec.Name, got, want)
+	}
+}
+
+func thereIsNotAbsent(w *world) {
+	w.isAbsent("before it is made", w.onlyHere("one"), true)
+	v := w.volume("one")
+	other := w.onlyHere("one")
+	other.Capacity = backends.CapacityRange{RequiredBytes: 4 * v.CapacityBytes}
+	w.isAbsent("once it is there", w.onlyHere("one"), false)
+	w.isAbsent("once it is there, in another size", other, false)
+	w.isAbsent("beside it", w.onlyHere("two"), true)
+}
+
+func refusedIsAbsent(w *world) {
+	spec := w.onlyHere("one")
+	spec.Capacity = backends.CapacityRange{RequiredBytes: 1 << 61}
+	_, err := w.c.Create(w.ctx(), spec)
+	w.fails("Create of more than there is", err, backends.OutOfRange, backends.Exhausted)
+	w.isAbsent("after the refusal", spec, true)
+}
+
+// makingIsNotAbsent asks while a volume is made: the first answer that says that it is not absent has to be the last word.
+func makingIsNotAbsent(w *world) {
+	var there atomic.Bool
+	spec := w.onlyHere("one")
+	w.eachOf(2, func(i int) {
+		if i == 0 {
+			_, err := w.c.Create(w.ctx(), spec)
+			w.must("Create", err)
+			there.Store(true)
+			return
+		}
+		for isThere := false; !isThere; {
+			isThere = there.Load()
+			if w.f.Prove.IsAbsent(w.ctx(), spec) && isThere {
+				w.Errorf("a volume that was made is proven absent")
+			}
+		}
+	})
+}
+
+func elsewhereIsNotAbsent(w *world) {
+	if w.f.Topologist == nil {
+		return
+	}
+	nowhere := backends.Topology{}
+	for _, key := range w.f.Topologist.TopologyKeys() {
+		nowhere[key] = "no-such-place"
+	}
+	spec := w.spec("one")
+	spec.Topology.Requisite = []backends.Topology{nowhere}
+	w.isAbsent("in another place", spec, false)
+	spec.Topology.Requisite = append(spec.Topology.Requisite, w.here())
+	w.isAbsent("here or in another place", spec, false)
+}

@@ -1,0 +1,29 @@
+package local
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// IsAbsent reports whether no pool has a volume of the name, nor gets it. Nothing but this process makes volumes on this node: the data
+// directory and the pools are locked. It speaks for this node only, so that the Spec must allow no other place.
+func (e *engine) IsAbsent(_ context.Context, spec backends.Spec) bool {
+	handle := handleOf(volumePrefix, spec.Name)
+	if !spec.Topology.IsOnly(e.place) || e.making.volumes.Running(handle) || !e.volumes.isFree(handle) {
+		return false
+	}
+	// An index also has what may be in its pool and is on no shelf, such as a volume whose last step could neither be made durable
+	// nor be taken back.
+	return !slices.ContainsFunc(e.served(), func(p *pool) bool { return p.index.has(handle) })
+}
+
+// isFree reports whether nothing has the handle, in any pool, and nothing is being made under it.
+func (s *shelf[T]) isFree(handle string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, there := s.items[handle]
+	_, making := s.making[handle]
+	return !there && !making && s.away[handle] == nil && len(s.doubts) == 0
+}
