@@ -65,6 +65,10 @@ func (d driverOf) HasTopology() bool { return d.m.w.zones }
 
 func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Volume, err error) {
 	w := d.m.w
+	isGone := func() bool { return w.proves && d.m.deposed } // The driver that it had: one that proves anything has its storage to itself.
+	if isGone() {
+		return v, csiclienttest.Open()[1]
+	}
 	if d.m.stopped && !w.driver.asked[r.Name] && !w.taken[r.Name] {
 		w.violate("A VOLUME IS BEGUN FOR NOBODY: %s asks for %s, and knows that the set wants none", d.m.name, r.Name)
 	}
@@ -75,9 +79,15 @@ func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Vo
 		d.m.w.running.dead = true // Who sleeps that long, and then asks, does harm that nothing but the driver could keep it from.
 		return v, errKilled
 	}
+	if isGone() {
+		return v, csiclienttest.Open()[1]
+	}
 	wasOpen := w.driver.open[r.Name]
 	w.driver.asked[r.Name], w.driver.open[r.Name] = true, true
 	handle, err := w.driver.answer(r)
+	if w.proves && w.driver.volumes[r.Name] == "" && !slices.Contains(w.driver.late, r.Name) && isRefusal(err) {
+		err = csiclienttest.Absent(err)
+	}
 	w.note("%s asks for %s %v: %s %v", d.m.name, r.Name, r.Segments, handle, err)
 	if killed := w.pause(); killed != nil {
 		return v, killed

@@ -33,7 +33,7 @@ func TestLargeTemplate(t *testing.T) {
 			t.Errorf("after %d changes the set has %d bytes and %d slots (%v)", i, len(text), len(set.Status.Slots), err)
 		}
 		for _, slot := range set.Status.Slots {
-			r.filler.refused(slotKey{"set", slot.Name}, false) // None of them will ever end.
+			r.filler.refused(slotKey{"set", slot.Name}, false, false, 0) // None of them will ever end.
 		}
 		large(set, i+1)
 		if err := r.client.Update(t.Context(), set); err != nil {

@@ -278,6 +278,8 @@ func TestRefusals(t *testing.T) {
 		"the first is not answered":                   {"manager", []error{open}, true},
 		"the second is refused":                       {"manager", []error{open, refusal}, true},
 		"the slot of another manager":                 {"another", []error{refusal}, true},
+		"the second is refused, with the proof":       {"manager", []error{open, csiclienttest.Absent(refusal)}, false},
+		"that of another manager, with the proof":     {"another", []error{csiclienttest.Absent(refusal)}, false},
 		"the slot of a manager before there were any": {"", []error{refusal}, true},
 	} {
 		r, driver := bench(t, interceptor.Funcs{}, stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {

@@ -64,7 +64,7 @@ func newWorld(seed uint64) *world {
 	if w.zones && w.IntN(3) == 0 {
 		w.driver.full = "a"
 	}
-	w.restless = w.IntN(3) == 0
+	w.restless, w.proves = w.IntN(3) == 0, w.IntN(3) == 0
 	for k := range w.paces {
 		w.paces[k] = pace(w.IntN(int(paces)))
 	}

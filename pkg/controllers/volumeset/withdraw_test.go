@@ -108,6 +108,8 @@ func TestWithdrawal(t *testing.T) {
 		"there is no answer":                        {csiclienttest.Open()[0], "manager", true},
 		"there is no room, says a second manager's": {csiclienttest.Full(), "another", true},
 		"a second manager has it, and did not ask":  {nil, "another", true},
+		"there is no volume, says the driver":       {csiclienttest.Absent(csiclienttest.Full()), "another", false},
+		"there is no answer, but none can come":     {csiclienttest.Absent(csiclienttest.Open()[0]), "another", true},
 	} {
 		r, driver := bench(t, interceptor.Funcs{}, fast(), stored(leaving, making("x"), func(set *v1alpha1.PersistentVolumeSet) {
 			set.Status.Driver, set.Status.Slots[0].Manager = "driver", c.manager

@@ -27,6 +27,7 @@ type world struct {
 	calm     bool   // nothing happens any more, and nothing fails
 	mild     bool   // the driver and the API server do not fail, and one manager leads
 	zones    bool   // the driver has a topology of two zones
+	proves   bool   // the driver says with a refusal that there is no volume, and only the manager that leads reaches it
 	recycles bool   // released volumes of the policy Retain are scrubbed and given back
 	text     string // of an annotation of the template
 	paces    [kinds]pace
@@ -186,7 +187,7 @@ func (w *world) watch() {
 // manager knows, and the driver has no room for it.
 func (w *world) isStuck(slot v1alpha1.VolumeSlot) bool {
 	isOpen := w.driver.open[slot.Name] || w.taken[slot.Name]
-	return isOpen && w.driver.volumes[slot.Name] == "" && w.driver.isFull(slot.Segments)
+	return isOpen && !w.proves && w.driver.volumes[slot.Name] == "" && w.driver.isFull(slot.Segments)
 }
 
 // step lets something happen, drawn from all that can.
