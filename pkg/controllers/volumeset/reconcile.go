@@ -102,6 +102,9 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 	if err != nil {
 		return err
 	}
+	if err := r.yield(ctx, o); err != nil {
+		return err
+	}
 	if err := r.locate(ctx, o); err != nil {
 		return err
 	}

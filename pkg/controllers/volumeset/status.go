@@ -25,6 +25,7 @@ const (
 	reasonUnproven      = "TemplateUnproven"
 	reasonTooLarge      = "TooLarge"
 	reasonNowhere       = "NoPlace"
+	reasonTwin          = "SelectorShared"
 )
 
 // verdict is what the condition Ready says.

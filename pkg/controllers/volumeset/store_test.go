@@ -34,7 +34,7 @@ const (
 
 func kindOf(object any) kind {
 	switch object.(type) {
-	case *v1alpha1.PersistentVolumeSet:
+	case *v1alpha1.PersistentVolumeSet, *v1alpha1.PersistentVolumeSetList:
 		return sets
 	case *corev1.PersistentVolume, *corev1.PersistentVolumeList:
 		return volumes
@@ -180,6 +180,13 @@ func (all objects) get(name string, into client.Object) error {
 func (all objects) list(into client.ObjectList, options []client.ListOption) error {
 	o := &client.ListOptions{}
 	o.ApplyOptions(options)
+	if list, ok := into.(*v1alpha1.PersistentVolumeSetList); ok {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			set, _ := all[name].(*v1alpha1.PersistentVolumeSet)
+			list.Items = append(list.Items, *set.DeepCopy())
+		}
+		return nil
+	}
 	list, _ := into.(*corev1.PersistentVolumeList)
 	list.Items = nil
 	for _, name := range slices.Sorted(maps.Keys(all)) {
