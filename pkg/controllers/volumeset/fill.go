@@ -42,7 +42,7 @@ type filler struct {
 	live    client.Reader // reads past the cache
 	driver  Driver
 	log     *slog.Logger
-	workers int
+	shares  shares
 	timeout time.Duration
 	changed func(set string) // is called when a set should be looked at again
 	now     func() time.Time
@@ -53,22 +53,21 @@ type filler struct {
 
 	mu       sync.Mutex
 	slots    map[slotKey]*progress
-	busy     map[string]int // workers, by set
-	parked   []slotKey      // which wait for a worker
+	parked   []slotKey // which wait for a worker
 	failures map[string]failures
 }
 
 func newFiller(f *filler) *filler {
 	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[slotKey](firstPause, lastPause))
 	f.now, f.identity = time.Now, uuid.NewString()
-	f.slots, f.busy, f.failures = map[slotKey]*progress{}, map[string]int{}, map[string]failures{}
+	f.slots, f.failures = map[slotKey]*progress{}, map[string]failures{}
 	return f
 }
 
 // Start works until the context ends, as the leader only.
 func (f *filler) Start(ctx context.Context) error {
 	var group sync.WaitGroup
-	for range f.workers {
+	for range f.shares.workers {
 		group.Go(func() {
 			for f.next(ctx) {
 			}

@@ -38,7 +38,11 @@ type remover struct {
 	live    client.Reader // reads past the cache
 	driver  Driver
 	timeout time.Duration // of each request to the driver
+	shares  shares        // of the workers, by class: the storage of one may hang, and those of the others not
 }
+
+// turnPause is how long a deletion waits while its class has its share of the workers.
+const turnPause = 2 * time.Second
 
 // Reconcile looks at one PersistentVolume.
 func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -48,6 +52,12 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	}
 	if !r.isToDo(v) {
 		return ctrl.Result{}, nil
+	}
+	if fate(v) == erase { // Nothing is read past the cache for those who wait: there may be thousands.
+		if !r.shares.admit(v.Spec.StorageClassName) {
+			return ctrl.Result{RequeueAfter: turnPause}, nil
+		}
+		defer r.shares.leave(v.Spec.StorageClassName)
 	}
 	// The decision to delete data is made on what is true now.
 	if err := r.live.Get(ctx, request.NamespacedName, v); err != nil {
@@ -60,10 +70,8 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	case wait:
 		return ctrl.Result{}, nil
 	case erase:
-		call, cancel := context.WithTimeout(ctx, r.timeout)
-		defer cancel()
-		if err := r.driver.Delete(call, v.Spec.CSI.VolumeHandle); err != nil {
-			return ctrl.Result{}, fmt.Errorf("the volume of %s was not deleted: %s", v.Name, csiclient.Message(err))
+		if err := r.erase(ctx, v); err != nil {
+			return ctrl.Result{}, err
 		}
 	case keep:
 	}
@@ -73,6 +81,16 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		return ctrl.Result{RequeueAfter: firstPause}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// erase deletes the volume of a PersistentVolume.
+func (r *remover) erase(ctx context.Context, v *corev1.PersistentVolume) error {
+	call, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	if err := r.driver.Delete(call, v.Spec.CSI.VolumeHandle); err != nil {
+		return fmt.Errorf("the volume of %s was not deleted: %s", v.Name, csiclient.Message(err))
+	}
+	return nil
 }
 
 func (r *remover) isToDo(v *corev1.PersistentVolume) bool {

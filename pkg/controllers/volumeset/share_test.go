@@ -3,11 +3,17 @@ package volumeset
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
@@ -48,7 +54,7 @@ func TestSetsThatHang(t *testing.T) {
 		sets := []*v1alpha1.PersistentVolumeSet{named("one", "hangs", 8), named("two", "hangs", 8), named("three", "works", 8)}
 		r, talks := bench(t, interceptor.Funcs{}, sets[0], sets[1], sets[2])
 		f, driver := r.filler, hanging{talks, &sync.Mutex{}, map[string]bool{}}
-		f.driver, f.workers = driver, 8
+		f.driver, f.shares.workers = driver, 8
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- f.Start(ctx) }()
@@ -75,5 +81,77 @@ func TestSetsThatHang(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// stalled is a driver that deletes nothing of a class, until the call ends.
+type stalled struct {
+	*talker
+	mu      *sync.Mutex
+	deleted map[string]bool
+}
+
+func (d stalled) Delete(ctx context.Context, handle string) error {
+	if strings.HasPrefix(handle, "hangs") {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.deleted[handle] = true
+	return nil
+}
+
+// TestDeletionsThatHang checks that the deletions of a class that hangs, however many there are, leave workers to the others.
+func TestDeletionsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var objects []client.Object
+		waiting := make(chan string, 100)
+		for i := range 21 {
+			v := described(t, stored(), fmt.Sprint("hangs-", i))[0]
+			if i == 20 {
+				v = described(t, stored(), "works")[0]
+				v.Spec.StorageClassName = "slow"
+			}
+			v.Spec.CSI.VolumeHandle, v.DeletionTimestamp = v.Name, &metav1.Time{Time: time.Unix(1, 0)}
+			objects = append(objects, v)
+			waiting <- v.Name
+		}
+		r, talks := bench(t, interceptor.Funcs{}, objects...)
+		var reads atomic.Int32
+		live := interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+				reads.Add(1)
+				return c.Get(ctx, key, into, options...)
+			},
+		})
+		driver := stalled{talks, &sync.Mutex{}, map[string]bool{}}
+		remove := &remover{client: r.client, live: live, driver: driver, timeout: time.Hour, shares: shares{workers: 4}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var workers sync.WaitGroup
+		for range 4 {
+			workers.Go(func() {
+				for ctx.Err() == nil {
+					select {
+					case name := <-waiting:
+						result, err := remove.Reconcile(ctx, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+						if err != nil || result.RequeueAfter > 0 {
+							time.AfterFunc(max(result.RequeueAfter, time.Second), func() { waiting <- name })
+						}
+					case <-ctx.Done():
+					}
+				}
+			})
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if !driver.deleted["works"] {
+			t.Error("the volume of the class that works is not deleted in a minute")
+		}
+		if got := reads.Load(); got > 3 { // The share of the class that hangs is two, and there is one of the other.
+			t.Errorf("%d volumes are read past the cache, want 3: those that wait are not", got)
+		}
+		cancel()
+		workers.Wait()
 	})
 }
