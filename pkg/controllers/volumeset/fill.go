@@ -53,14 +53,15 @@ type filler struct {
 
 	mu       sync.Mutex
 	slots    map[slotKey]*progress
-	parked   []slotKey // which wait for a worker
+	handles  map[string]string // the slots that the driver answered to with them
+	parked   []slotKey         // which wait for a worker
 	failures map[string]failures
 }
 
 func newFiller(f *filler) *filler {
 	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[slotKey](firstPause, lastPause))
 	f.now, f.identity = time.Now, uuid.NewString()
-	f.slots, f.failures = map[slotKey]*progress{}, map[string]failures{}
+	f.slots, f.handles, f.failures = map[slotKey]*progress{}, map[string]string{}, map[string]failures{}
 	return f
 }
 
@@ -107,6 +108,9 @@ func (f *filler) again(key slotKey, end outcome) {
 	defer f.mu.Unlock()
 	if end.gone {
 		f.queue.Forget(key)
+		if handle := f.of(key).handle; f.handles[handle] == key.slot {
+			delete(f.handles, handle)
+		}
 		delete(f.slots, key)
 		return
 	}
@@ -173,6 +177,9 @@ func (f *filler) create(
 		if end.refused = csiclient.IsFinal(cause); end.refused && !f.refused(key, first, csiclient.IsAbsent(cause), taken) {
 			err = fmt.Errorf("%w (%w)", err, errOpen)
 		}
+		return end, err
+	}
+	if err := f.take(ctx, key, volume.Handle); err != nil {
 		return end, err
 	}
 	end.made = true

@@ -16,6 +16,8 @@ import (
 const (
 	labelIndex = "stowage.dev/label" // by each label, as key=value
 	makerIndex = "stowage.dev/maker" // by the UID of the set that made it
+
+	handleIndex = "stowage.dev/handle" // by the volume of the storage that it is of, as driver^handle
 )
 
 // indexes are what the cache finds PersistentVolumes by.
@@ -30,6 +32,12 @@ func indexes() map[string]client.IndexerFunc {
 		makerIndex: func(object client.Object) []string {
 			if maker := object.GetAnnotations()[v1alpha1.VolumeSetAnnotation]; maker != "" {
 				return []string{maker}
+			}
+			return nil
+		},
+		handleIndex: func(object client.Object) []string {
+			if v, ok := object.(*corev1.PersistentVolume); ok && v.Spec.CSI != nil {
+				return []string{v.Spec.CSI.Driver + "^" + v.Spec.CSI.VolumeHandle}
 			}
 			return nil
 		},

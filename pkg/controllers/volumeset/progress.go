@@ -10,6 +10,7 @@ type progress struct {
 	// slot may come late.
 	withdrawn bool
 	stuck     bool // its volume may exist, and the driver refuses it now
+	handle    string
 }
 
 // of returns the progress of a slot. The lock is held.

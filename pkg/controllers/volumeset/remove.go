@@ -83,8 +83,11 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// erase deletes the volume of a PersistentVolume.
+// erase deletes the volume of a PersistentVolume, unless another one is of it.
 func (r *remover) erase(ctx context.Context, v *corev1.PersistentVolume) error {
+	if isElsewhere, err := r.isElsewhere(ctx, v); err != nil || isElsewhere {
+		return err
+	}
 	call, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if err := r.driver.Delete(call, v.Spec.CSI.VolumeHandle); err != nil {
