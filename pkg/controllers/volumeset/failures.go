@@ -82,7 +82,7 @@ func (f *filler) remember(key slotKey, begun time.Time, end outcome, err error) 
 		return
 	}
 	f.log.Warn("a volume was not created", "set", key.set, "volume", key.slot, "error", err)
-	if !end.asked { // The API server failed.
+	if !end.asked && !end.lost { // The API server failed.
 		return
 	}
 	last.err, last.slot, last.at = err, key.slot, f.now()

@@ -124,6 +124,7 @@ type outcome struct {
 	made    bool // the driver made the volume, or had it
 	refused bool // the driver said that it will not make it
 	first   bool // no request came before
+	lost    bool // what the volume is made from is not known any more
 	place   place
 }
 
@@ -164,7 +165,7 @@ func (f *filler) create(
 	defer cancel()
 	order, err := orderOf(set, slot)
 	if err != nil {
-		return end, err
+		return outcome{lost: true, place: slot.Segments}, err
 	}
 	may, first := f.ask(key)
 	if !may {

@@ -65,7 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	o := &round{set: set.DeepCopy()}
-	if set.DeletionTimestamp != nil && set.Status.Driver == "" { // No driver was ever asked for anything.
+	if set.DeletionTimestamp != nil && set.Status.Driver == "" && len(set.Status.Slots) == 0 { // No driver was ever asked for anything.
 		return ctrl.Result{}, r.release(ctx, o)
 	}
 	if err := r.readClass(ctx, o); err != nil {
@@ -164,7 +164,7 @@ func (r *reconciler) plan(o *round) {
 	if r.withdraw(o, o.actions.withdraw) {
 		o.actions = plan(o.set, o.census, r.slots, due)
 	}
-	if r.bear(o.set.Name, o.actions.surplus, time.Duration(o.set.Status.SurplusSeconds)*time.Second) {
+	if r.bear(o.set.Name, o.actions.surplus, time.Duration(max(0, o.set.Status.SurplusSeconds))*time.Second) {
 		_, o.wait = r.isDue(o.set.Name)
 	}
 	if o.problem = o.unusable; o.problem.reason != "" {

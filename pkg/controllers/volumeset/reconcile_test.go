@@ -162,6 +162,31 @@ func TestDeletedSetTakesYoungVolumes(t *testing.T) {
 	}
 }
 
+// TestEditedStatus checks what becomes of a set whose status a person edits: without its driver no slot goes, a slot without its order is
+// told of, and a surplus is borne for no longer than any other.
+func TestEditedStatus(t *testing.T) {
+	r, _ := bench(t, interceptor.Funcs{}, fast(), stored(leaving, making("x")))
+	if r.filler.ask(slotKey{"set", "x"}); r.look(t).Name == "" {
+		t.Error("without its driver the set goes, and its slot with it")
+	}
+	r, _ = bench(t, interceptor.Funcs{}, fast(), stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) { set.Status.Orders = nil }))
+	r.filler.fill(slotKey{"set", "x"})
+	r.filler.next(t.Context())
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "set"}}); err == nil {
+		t.Error("nothing is wrong with a slot without its order")
+	}
+	if set := r.look(t); reason(set) != reasonRefused || !strings.Contains(set.Status.Conditions[0].Message, "of slot x is not in the status") {
+		t.Errorf("without the order of a slot the condition is %+v", set.Status.Conditions)
+	}
+	set := stored(func(set *v1alpha1.PersistentVolumeSet) {
+		set.Spec.MinimumReplicas, set.Status.SurplusSeconds = 0, -1<<31
+	})
+	r, _ = bench(t, interceptor.Funcs{}, fast(), set, described(t, set, "a:available")[0])
+	if r.look(t); r.surplus["set"].before < 0 {
+		t.Errorf("a surplus is borne since %v", r.surplus["set"].before)
+	}
+}
+
 // TestTemplateThatIsRefused checks that the driver is asked for nothing whose object the API server would not take.
 func TestTemplateThatIsRefused(t *testing.T) {
 	refusal := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), "x", nil)
