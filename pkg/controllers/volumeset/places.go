@@ -15,6 +15,7 @@ type place map[string]string
 // each node.
 func places(driver string, nodes []storagev1.CSINode, labels map[string]map[string]string, allowed []corev1.TopologySelectorTerm) []place {
 	var all []place
+	known := map[string]bool{}
 	for _, node := range nodes {
 		for _, d := range node.Spec.Drivers {
 			if d.Name != driver {
@@ -26,10 +27,10 @@ func places(driver string, nodes []storagev1.CSINode, labels map[string]map[stri
 					p[key] = value
 				}
 			}
-			isKnown := slices.ContainsFunc(all, func(q place) bool { return maps.Equal(p, q) })
-			if len(p) == len(d.TopologyKeys) && len(p) > 0 && !isKnown && p.isAllowed(allowed) {
+			if len(p) == len(d.TopologyKeys) && len(p) > 0 && !known[p.key()] && p.isAllowed(allowed) {
 				all = append(all, p)
 			}
+			known[p.key()] = true
 		}
 	}
 	return all
@@ -53,34 +54,52 @@ func (p place) isAllowed(terms []corev1.TopologySelectorTerm) bool {
 // choose returns the places of so many new volumes, or of fewer: each the one that is used least of those that have
 // room.
 func choose(from, used []place, number int, room func(place) int) (chosen []place) {
-	left := make([]int, len(from))
+	left, uses := make([]int, len(from)), usesOf(from, used)
 	for i, p := range from {
 		left[i] = room(p)
 	}
 	for range number {
-		best, least := -1, 0
-		for i, p := range from {
-			if n := p.uses(used); left[i] > 0 && (best < 0 || n < least) {
-				best, least = i, n
+		best := -1
+		for i := range from {
+			if left[i] > 0 && (best < 0 || uses[i] < uses[best]) {
+				best = i
 			}
 		}
 		if best < 0 {
 			return chosen
 		}
 		left[best]--
-		chosen, used = append(chosen, from[best]), append(used, from[best])
+		for i, p := range from {
+			if from[best].within(p) {
+				uses[i]++
+			}
+		}
+		chosen = append(chosen, from[best])
 	}
 	return chosen
 }
 
-// uses is how many of the volumes are in the place.
-func (p place) uses(volumes []place) (number int) {
+// usesOf is, for each of the places, how many of the volumes are in it. There may be ten thousand volumes and as many nodes: a volume
+// is looked up, and compared with all places only where they have not the same number of segments.
+func usesOf(from, volumes []place) []int {
+	uses, at, isEven := make([]int, len(from)), make(map[string]int, len(from)), true
+	for i, p := range from {
+		at[p.key()], isEven = i, isEven && len(p) == len(from[0])
+	}
 	for _, v := range volumes {
-		if v.within(p) {
-			number++
+		if isEven && len(from) > 0 && len(v) == len(from[0]) {
+			if i, ok := at[v.key()]; ok {
+				uses[i]++
+			}
+			continue
+		}
+		for i, p := range from {
+			if v.within(p) {
+				uses[i]++
+			}
 		}
 	}
-	return number
+	return uses
 }
 
 // within reports whether a volume of place p is one of place q.
