@@ -136,6 +136,24 @@ func TestAbsence(t *testing.T) {
 	}
 }
 
+// TestAbsenceAtLocal asks the driver of local disks for more than its pool has: it proves that there is no volume, on its own node only.
+func TestAbsenceAtLocal(t *testing.T) {
+	driver := inprocess.Start(t, inprocess.Options{Backend: "local", Config: "pools: [{name: p, type: directory, sharesDisk: true, capacity: 100Mi}]"})
+	client, err := csiclient.Connect(t.Context(), driver.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() }) // It has been asked all there is to ask.
+	for node, want := range map[string]bool{"node-1": true, "node-2": false} {
+		_, err := client.Create(t.Context(), request("a", func(r *csiclient.Request) {
+			r.SizeBytes, r.Parameters, r.Segments = 1<<30, map[string]string{"pool": "p"}, map[string]string{client.Driver() + "/node": node}
+		}))
+		if err == nil || !csiclient.IsFinal(err) || csiclient.IsAbsent(err) != want {
+			t.Errorf("on %s: %v; it is proven that there is no volume: %t, want %t", node, err, csiclient.IsAbsent(err), want)
+		}
+	}
+}
+
 // TestPlaces asks for a volume where the driver is, and where it is not.
 func TestPlaces(t *testing.T) {
 	_, client, _ := start(t)
