@@ -23,6 +23,7 @@ type census struct {
 	// current are unbound volumes that claims of the template can bind to, but for the set's own of an earlier template.
 	current int
 	unfit   int // unbound, and of another class, size or mode than claims of the template want
+	short   int // of the unfit, those that the set has made from this template: the driver has made them smaller than it was asked to
 	unseen  int // unbound ones that the set may delete once Kubernetes has looked at them
 	// removable are the unbound volumes that the set may delete.
 	removable []*corev1.PersistentVolume
@@ -76,7 +77,7 @@ func (c *census) addUnbound(set *v1alpha1.PersistentVolumeSet, v *corev1.Persist
 	isSeen, isFit, isOld := v.Status.Phase == corev1.VolumeAvailable, fits(set.Spec.Template.Spec, v), isOutdated(set, v, digest)
 	switch {
 	case !isFit:
-		c.unfit++
+		c.addUnfit(set, v, isOld)
 	case isSeen:
 		c.ready++
 	default:
@@ -105,6 +106,13 @@ func (c *census) addUnbound(set *v1alpha1.PersistentVolumeSet, v *corev1.Persist
 	}
 	if isOld && !isFit {
 		c.obsolete++
+	}
+}
+
+func (c *census) addUnfit(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, isOld bool) {
+	c.unfit++
+	if !isOld && v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) {
+		c.short++
 	}
 }
 

@@ -26,7 +26,7 @@ func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) acti
 		return actions{remove: c.removable, withdraw: c.slots}
 	}
 	var a actions
-	missing := minimum - c.current - c.coming()
+	missing := minimum - c.current - c.coming() - c.short // More of the short ones would be of no use either.
 	// total < maximum for the last of them: the proposal's own total <= maximum creates one too many.
 	a.create = max(0, min(missing, maximum-c.total, slots-c.coming(), v1alpha1.MaxSlots-c.slots))
 	a.withdraw = max(0, min(c.coming(), -missing), min(c.slots, c.total-c.leaving-maximum))

@@ -26,6 +26,7 @@ const (
 	reasonTooLarge      = "TooLarge"
 	reasonNowhere       = "NoPlace"
 	reasonTwin          = "SelectorShared"
+	reasonShort         = "VolumesTooSmall"
 )
 
 // verdict is what the condition Ready says.
@@ -42,6 +43,9 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 		return rolling(c, minimum, maximum, problem)
 	case problem.reason != "":
 		return problem
+	case c.short > 0 && c.current+c.coming() < minimum:
+		return verdict{reasonShort, fmt.Sprintf("%d volumes are ready, %d are wanted, and the driver has made %d that are smaller than the template says, so that no"+
+			" others are created in their stead: delete their PersistentVolumes once it makes larger ones, or lower the template's capacity", c.ready, minimum, c.short)}
 	case c.slots == 0 && c.fresh == 0 && c.total >= maximum:
 		others := c.total - c.bound - c.unbound() - c.unfit - c.deleting
 		return verdict{reasonMaximum, fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed,"+
