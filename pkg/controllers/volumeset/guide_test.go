@@ -1,6 +1,7 @@
 package volumeset
 
 import (
+	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -17,14 +18,14 @@ import (
 )
 
 // wayOut is the patch by which the guide has a finalizer taken away.
-func wayOut(t *testing.T) []byte {
+func wayOut(t *testing.T, of string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/guides/volume-sets.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(string(text), "## Take the manager away\n")
-	command := regexp.MustCompile("`kubectl patch pv NAME --type=merge -p '([^'`]+)'`").FindStringSubmatch(section)
+	command := regexp.MustCompile("`kubectl patch " + of + " NAME --type=merge -p '([^'`]+)'`").FindStringSubmatch(section)
 	if command == nil || !strings.Contains(section, "`"+v1alpha1.VolumeSetFinalizer+"`") {
 		t.Fatal("the guide does not say how the finalizer is taken away")
 	}
@@ -39,7 +40,7 @@ func TestManagerTakenAway(t *testing.T) {
 		patch   []byte
 		deleted int // volumes, by the manager
 	}{
-		"its finalizer is taken away": {wayOut(t), 0},
+		"its finalizer is taken away": {wayOut(t, "pv"), 0},
 		"the manager comes back":      {nil, 1},
 	} {
 		set := stored()
@@ -71,5 +72,25 @@ func TestManagerTakenAway(t *testing.T) {
 		if now := r.look(t); len(now.Status.Slots) != 2 || slotOf(now, "x") != nil {
 			t.Errorf("%s: the set has the slots %+v, want two others", name, now.Status.Slots)
 		}
+	}
+}
+
+// TestSetWithoutManager checks what the guide says of a set that is deleted when its manager is gone: it hangs, names what may have been made for
+// it, and goes with the guide's patch.
+func TestSetWithoutManager(t *testing.T) {
+	r, driver := bench(t, interceptor.Funcs{}, fast(), stored(making("x")))
+	set := &v1alpha1.PersistentVolumeSet{}
+	get := func() error { return r.client.Get(t.Context(), types.NamespacedName{Name: "set"}, set) }
+	if err := errors.Join(get(), r.client.Delete(t.Context(), set), get()); err != nil || set.DeletionTimestamp == nil || slotOf(set, "x") == nil {
+		t.Fatalf("without a manager a deleted set does not hang with its slots: %v, %+v", err, set.Status)
+	}
+	if err := r.client.Patch(t.Context(), set, client.RawPatch(types.MergePatchType, wayOut(t, "pvset"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := get(); !apierrors.IsNotFound(err) {
+		t.Errorf("the set still hangs with %q: %v", set.Finalizers, err)
+	}
+	if now := r.look(t); now.Name != "" || driver.created > 0 { // The manager is back.
+		t.Errorf("there is the set %+v, and %d volumes were asked for", now, driver.created)
 	}
 }
