@@ -59,6 +59,20 @@ func (f *filler) forget(set string) {
 	delete(f.failures, set)
 }
 
+// keep forgets what was wrong in places that are no more: nothing is asked for there, so that nothing else would end it.
+func (f *filler) keep(set string, places []place) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.failures[set]) == 0 {
+		return
+	}
+	there := make(map[string]bool, len(places))
+	for _, p := range places {
+		there[p.key()] = true
+	}
+	maps.DeleteFunc(f.failures[set], func(key string, _ failure) bool { return !there[key] })
+}
+
 // failuresOf returns what keeps a set from getting volumes now.
 func (f *filler) failuresOf(set string) failures {
 	f.mu.Lock()

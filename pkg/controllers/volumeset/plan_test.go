@@ -225,3 +225,26 @@ func TestCondition(t *testing.T) {
 		}
 	}
 }
+
+// TestConditionAfterARefusal checks when a refusal of the driver is what holds a set up.
+func TestConditionAfterARefusal(t *testing.T) {
+	for name, c := range map[string]struct {
+		set           *v1alpha1.PersistentVolumeSet
+		volumes, says string
+	}{
+		"too few, and room":               {newSet(1, 9), "a:bound", reasonRefused},
+		"too few, and no room":            {newSet(1, 1), "a:bound", reasonMaximum},
+		"too few, and a slot in the last": {newSet(1, 1, making("x")), "", reasonRefused},
+		"old ones, and room":              {newSet(1, 9), "a:available:outdated:retain", reasonRolling},
+		"old ones without room that stay": {newSet(1, 1), "a:available:outdated:retain", reasonRetained},
+		"another problem, and no room":    {newSet(1, 1), "a:bound", reasonClassUnusable},
+	} {
+		problem := verdict{reasonRefused, "there was no room"}
+		if c.says == reasonClassUnusable {
+			problem.reason = reasonClassUnusable
+		}
+		if got := judge(c.set, count(c.set, described(t, c.set, c.volumes)), problem); got.reason != c.says {
+			t.Errorf("%s: %+v, want %s", name, got, c.says)
+		}
+	}
+}

@@ -35,7 +35,10 @@ type verdict struct{ reason, message string }
 // judge says whether enough volumes are ready and, if not, why. Problem is what keeps the set from creating any, or empty.
 func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict {
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
-	missing := minimum - c.ready
+	missing, isFull := minimum-c.ready, c.slots == 0 && c.fresh == 0 && c.total >= maximum
+	if isFull && problem.reason == reasonRefused { // It was so once: a full set asks for nothing, whatever the driver would say now.
+		problem = verdict{}
+	}
 	switch {
 	case missing <= 0 && c.current >= minimum:
 		return verdict{reasonFilled, fmt.Sprintf("%d volumes are ready; %d are wanted%s", c.ready, minimum, leftover(c))}
@@ -46,7 +49,7 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 	case c.short > 0 && c.current+c.coming() < minimum:
 		return verdict{reasonShort, fmt.Sprintf("%d volumes are ready, %d are wanted, and the driver has made %d that are smaller than the template says, so that no"+
 			" others are created in their stead: delete their PersistentVolumes once it makes larger ones, or lower the template's capacity", c.ready, minimum, c.short)}
-	case c.slots == 0 && c.fresh == 0 && c.total >= maximum:
+	case isFull:
 		others := c.total - c.bound - c.unbound() - c.unfit - c.deleting
 		return verdict{reasonMaximum, fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed,"+
 			" %d of another class, size or mode, %d being deleted; raise maximumReplicas, or delete PersistentVolumes that nobody needs%s",

@@ -68,6 +68,7 @@ func (r *reconciler) locate(ctx context.Context, o *round) error {
 	if len(from) == 0 {
 		from = []place{nil} // anywhere
 	}
+	r.filler.keep(o.set.Name, from)
 	taken := used(o.volumes)
 	for _, slot := range o.set.Status.Slots {
 		if !o.ended[slot.Name] {

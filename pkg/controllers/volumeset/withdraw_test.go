@@ -95,6 +95,20 @@ func TestNodeThatIsGone(t *testing.T) {
 	}
 }
 
+// TestPlaceThatIsGone checks that a set does not speak for ever of a place that is no more.
+func TestPlaceThatIsGone(t *testing.T) {
+	r, talks := bench(t, interceptor.Funcs{}, append(nodesIn("b", "c"), stored(), fast())...)
+	talks.topology = true
+	for _, zone := range []string{"a", "c"} {
+		where := place{"zone": zone}
+		r.filler.remember(slotKey{"set", zone}, r.now(), outcome{asked: true, refused: true, place: where}, csiclienttest.Full())
+	}
+	r.look(t)
+	if left := r.filler.failuresOf("set"); len(left) != 1 || left[place{"zone": "c"}.key()].slot != "c" {
+		t.Errorf("what is known of places is %v, want that of zone c", left)
+	}
+}
+
 // TestWithdrawal checks that a set which is deleted while its driver has no room goes, and that one whose volume may
 // exist stays.
 func TestWithdrawal(t *testing.T) {
