@@ -80,7 +80,7 @@ func newParts(c client.Client, live client.Reader, o Options, changed func(set s
 	})
 	sets := &reconciler{
 		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, now: time.Now, name: newName,
-		surplus: map[string]bearing{}, metrics: newMetrics(o.Driver.Driver()),
+		surplus: map[string]bearing{}, refusals: map[string]*refusal{}, metrics: newMetrics(o.Driver.Driver()),
 	}
 	return sets, &remover{client: c, live: live, driver: o.Driver, timeout: o.Timeout, shares: shares{workers: o.Workers}}
 }

@@ -71,18 +71,60 @@ func (r *reconciler) prove(ctx context.Context, o *round) {
 	if o.actions.create == 0 {
 		return
 	}
-	name := r.name()
-	asked := csiclient.Volume{Handle: name, SizeBytes: o.order.Template.Spec.Capacity.Value()}
-	err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, name, o.order, asked), client.DryRunAll)
+	now := r.now()
+	known := r.refusalOf(o, now)
+	if known == nil {
+		name := "pvs-" + string(o.set.UID) // Nothing is ever made of it. A name of chance would have the condition change with each refusal.
+		asked := csiclient.Volume{Handle: name, SizeBytes: o.order.Template.Spec.Capacity.Value()}
+		err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, name, o.order, asked), client.DryRunAll)
+		if known = r.noteRefusal(o, now, err); known == nil {
+			return
+		}
+	}
+	o.problem, o.wait = known.problem, known.until.Sub(now)
+	o.actions.create, o.sites = 0, nil
+}
+
+// refusal is that the API server would not take the PersistentVolumes of an order. It holds for a while: the status that tells of it is an
+// event, which has the set looked at again.
+type refusal struct {
+	order   string
+	until   time.Time
+	problem verdict
+}
+
+// refusalOf returns the refusal that holds for the order of new volumes, nil if the API server is to be asked.
+func (r *reconciler) refusalOf(o *round, now time.Time) *refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.refusals[o.set.Name]; known != nil && known.order == o.order.Name && known.until.After(now) {
+		return known
+	}
+	return nil
+}
+
+func (r *reconciler) forgetRefusal(set string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.refusals, set)
+}
+
+// noteRefusal notes what the API server said to the order of new volumes, and returns nil if it would take them.
+func (r *reconciler) noteRefusal(o *round, now time.Time, err error) *refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := &refusal{order: o.order.Name}
 	switch {
 	case err == nil:
-		return
+		delete(r.refusals, o.set.Name)
+		return nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		o.problem = verdict{reasonTemplate, "the API server refuses a PersistentVolume of this template: " + err.Error()}
-		o.wait = lastPause
+		known.problem = verdict{reasonTemplate, "the API server refuses a PersistentVolume of this template: " + err.Error()}
+		known.until = now.Add(lastPause)
 	default: // As of a webhook that fails.
-		o.problem = verdict{reasonUnproven, "the API server does not say whether it would take a PersistentVolume of this template: " + err.Error()}
-		o.wait = unprovenPause
+		known.problem = verdict{reasonUnproven, "the API server does not say whether it would take a PersistentVolume of this template: " + err.Error()}
+		known.until = now.Add(unprovenPause)
 	}
-	o.actions.create, o.sites = 0, nil
+	r.refusals[o.set.Name] = known
+	return known
 }

@@ -32,8 +32,9 @@ type reconciler struct {
 	name    func() string // of a new slot
 	metrics *metrics
 
-	mu      sync.Mutex
-	surplus map[string]bearing // of sets that have one
+	mu       sync.Mutex
+	surplus  map[string]bearing  // of sets that have one
+	refusals map[string]*refusal // of the API server, by set
 }
 
 // round is one look at a set: what there is of it, and what is to be done.
@@ -58,6 +59,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err := r.client.Get(ctx, request.NamespacedName, set)
 	if apierrors.IsNotFound(err) {
 		r.bear(request.Name, false, 0)
+		r.forgetRefusal(request.Name)
 		r.filler.forget(request.Name)
 		r.metrics.forget(request.Name)
 	}

@@ -3,6 +3,7 @@ package volumeset
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -200,6 +201,55 @@ func TestTemplateThatIsRefused(t *testing.T) {
 	}, stored(), fast())
 	if set := r.look(t); reason(set) != reasonTemplate || len(set.Status.Slots) > 0 {
 		t.Errorf("the status is %+v", set.Status)
+	}
+}
+
+// TestRefusalComesToRest checks that a set whose volumes the API server does not take neither asks nor writes at each look: what it writes has it
+// looked at again, and each refusal has other words. A changed template is tried at once.
+func TestRefusalComesToRest(t *testing.T) {
+	asked, now := 0, time.Unix(1000, 0)
+	var refusal func(name string) error
+	r, _ := bench(t, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			asked++
+			return refusal(o.GetName())
+		},
+	}, stored(), fast())
+	r.now = func() time.Time { return now }
+	kind := corev1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind()
+	for says, c := range map[string]struct {
+		refusal func(name string) error
+		pause   time.Duration
+	}{
+		reasonTemplate: {func(name string) error { return apierrors.NewInvalid(kind, name, nil) }, lastPause},
+		reasonUnproven: {func(string) error {
+			return fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.2:443: connection reset by peer", asked)
+		}, unprovenPause},
+	} {
+		refusal, asked = c.refusal, 0
+		first := r.look(t)
+		for range 5 {
+			if set := r.look(t); reason(set) != says || set.ResourceVersion != first.ResourceVersion || asked != 1 {
+				t.Fatalf("%s: after %d questions the status is written again: %+v", says, asked, set.Status.Conditions)
+			}
+		}
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "set"}})
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > c.pause {
+			t.Errorf("%s: the next look is after %v (%v)", says, result.RequeueAfter, err)
+		}
+		first.Generation++
+		first.Spec.Template.Metadata.Annotations = map[string]string{"for": says}
+		if err := r.client.Update(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		if r.look(t); asked != 2 {
+			t.Errorf("%s: a changed template is not tried: %d questions", says, asked)
+		}
+		now = now.Add(c.pause)
+		if r.look(t); asked != 3 {
+			t.Errorf("%s: after the pause it is not asked again: %d questions", says, asked)
+		}
+		now = now.Add(c.pause)
 	}
 }
 
