@@ -12,14 +12,15 @@ type absent struct{ error }
 
 func (a absent) Unwrap() error { return a.error }
 
-// IsAbsent reports whether a failure of Create comes with the proof that there is no volume of the name, and that none comes of an
-// earlier call.
+// IsAbsent reports whether a failure of Create comes with the proof that there is no volume of the name, and that none
+// comes of an earlier call.
 func IsAbsent(err error) bool {
 	_, ok := errors.AsType[absent](err)
 	return ok
 }
 
-// proven adds the proof to a failure, where the backend has one. The lock of the name is held, as it was while the failure came about.
+// proven adds the proof to a failure, where the backend has one. The lock of the name is held, as it was while the
+// failure came about.
 func (s *Service) proven(ctx context.Context, spec backends.Spec, err error) error {
 	if err == nil || s.features.Prove == nil || !s.features.Prove.IsAbsent(ctx, spec) {
 		return err

@@ -110,11 +110,16 @@ func TestAnswersThatEndARequest(t *testing.T) {
 	}
 }
 
-// TestAbsence checks with which refusals the driver proves that there is no volume of the name: only if there is none where it may be.
+// TestAbsence checks with which refusals the driver proves that there is no volume of the name: only if there is none
+// where it may be.
 func TestAbsence(t *testing.T) {
 	_, client, _ := start(t)
 	here := func(r *csiclient.Request) { r.Segments = map[string]string{zone: "here"} }
 	large := func(r *csiclient.Request) { r.SizeBytes = 700 << 20 }
+	raw := func(r *csiclient.Request) { r.VolumeMode = corev1.PersistentVolumeBlock }
+	there := func(r *csiclient.Request) { r.Segments = map[string]string{zone: "there"} }
+	strange := func(r *csiclient.Request) { r.Parameters = map[string]string{"colour": "red"} }
+	endless := func(r *csiclient.Request) { r.SizeBytes = 1 << 40 }
 	if _, err := client.Create(t.Context(), request("there", here, large)); err != nil {
 		t.Fatal(err)
 	}
@@ -123,22 +128,25 @@ func TestAbsence(t *testing.T) {
 		absent  bool
 	}{
 		"there is no room":                 {request("a", here, large), true},
-		"nor will there ever be":           {request("a", here, func(r *csiclient.Request) { r.SizeBytes = 1 << 40 }), true},
-		"the volume is another":            {request("there", here, func(r *csiclient.Request) { r.VolumeMode = corev1.PersistentVolumeBlock }), false},
-		"the place is not the driver's":    {request("a", large, func(r *csiclient.Request) { r.Segments = map[string]string{zone: "there"} }), false},
+		"nor will there ever be":           {request("a", here, endless), true},
+		"the volume is another":            {request("there", here, raw), false},
+		"the place is not the driver's":    {request("a", large, there), false},
 		"it may be anywhere":               {request("a", large), false},
-		"the request cannot be understood": {request("a", here, func(r *csiclient.Request) { r.Parameters = map[string]string{"colour": "red"} }), false},
+		"the request cannot be understood": {request("a", here, strange), false},
 	} {
 		_, err := client.Create(t.Context(), c.request)
 		if err == nil || csiclient.IsAbsent(err) != c.absent {
-			t.Errorf("%s: %v; it is proven that there is no volume: %t, want %t", name, err, csiclient.IsAbsent(err), c.absent)
+			t.Errorf("%s: %v; it is proven that there is none: %t, want %t", name, err, csiclient.IsAbsent(err), c.absent)
 		}
 	}
 }
 
-// TestAbsenceAtLocal asks the driver of local disks for more than its pool has: it proves that there is no volume, on its own node only.
+// TestAbsenceAtLocal asks the driver of local disks for more than its pool has: it proves that there is no volume, on
+// its own node only.
 func TestAbsenceAtLocal(t *testing.T) {
-	driver := inprocess.Start(t, inprocess.Options{Backend: "local", Config: "pools: [{name: p, type: directory, sharesDisk: true, capacity: 100Mi}]"})
+	driver := inprocess.Start(t, inprocess.Options{
+		Backend: "local", Config: "pools: [{name: p, type: directory, sharesDisk: true, capacity: 100Mi}]",
+	})
 	client, err := csiclient.Connect(t.Context(), driver.Endpoint)
 	if err != nil {
 		t.Fatal(err)
@@ -146,10 +154,11 @@ func TestAbsenceAtLocal(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() }) // It has been asked all there is to ask.
 	for node, want := range map[string]bool{"node-1": true, "node-2": false} {
 		_, err := client.Create(t.Context(), request("a", func(r *csiclient.Request) {
-			r.SizeBytes, r.Parameters, r.Segments = 1<<30, map[string]string{"pool": "p"}, map[string]string{client.Driver() + "/node": node}
+			r.SizeBytes, r.Parameters = 1<<30, map[string]string{"pool": "p"}
+			r.Segments = map[string]string{client.Driver() + "/node": node}
 		}))
 		if err == nil || !csiclient.IsFinal(err) || csiclient.IsAbsent(err) != want {
-			t.Errorf("on %s: %v; it is proven that there is no volume: %t, want %t", node, err, csiclient.IsAbsent(err), want)
+			t.Errorf("on %s: %v; it is proven that there is none: %t, want %t", node, err, csiclient.IsAbsent(err), want)
 		}
 	}
 }

@@ -13,7 +13,8 @@ const (
 	elsewhereIsNotName   = "of another place nothing is proven"
 )
 
-// proofChecks are the promises of Prover. One that proves too little holds somebody up; one that proves too much loses a volume.
+// proofChecks are the promises of Prover. One that proves too little holds somebody up; one that proves too much loses
+// a volume.
 func proofChecks() []check {
 	return []check{
 		{thereIsNotAbsentName, thereIsNotAbsent},
@@ -59,7 +60,8 @@ func refusedIsAbsent(w *world) {
 	w.isAbsent("after the refusal", spec, true)
 }
 
-// makingIsNotAbsent asks while a volume is made: the first answer that says that it is not absent has to be the last word.
+// makingIsNotAbsent asks while a volume is made: the first answer that says that it is not absent has to be the last
+// word.
 func makingIsNotAbsent(w *world) {
 	var there atomic.Bool
 	spec := w.onlyHere("one")

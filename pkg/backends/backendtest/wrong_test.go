@@ -27,7 +27,7 @@ type parts struct {
 func partsOf(i *backends.Instance) parts {
 	f := backends.Resolve(i.Controller, i.Node)
 	return parts{
-		i.Controller, i.Node, f.Attach, f.Expand, f.Clone, f.Modify, f.Prove, f.List, f.Capacity, f.Health, f.Snapshot, f.Snapshots,
-		f.Group, f.Topologist, f.Release, f.Limit, f.Inspect, f.Locate,
+		i.Controller, i.Node, f.Attach, f.Expand, f.Clone, f.Modify, f.Prove, f.List, f.Capacity, f.Health,
+		f.Snapshot, f.Snapshots, f.Group, f.Topologist, f.Release, f.Limit, f.Inspect, f.Locate,
 	}
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// IsAbsent reports whether no pool has a volume of the name, nor gets it. Nothing but this process makes volumes on this node: the data
-// directory and the pools are locked. It speaks for this node only, so that the Spec must allow no other place.
+// IsAbsent reports whether no pool has a volume of the name, nor gets it. Nothing but this process makes volumes on
+// this node: the data directory and the pools are locked. It speaks for this node only, so that the Spec must allow no
+// other place.
 func (e *engine) IsAbsent(_ context.Context, spec backends.Spec) bool {
 	handle := handleOf(volumePrefix, spec.Name)
 	if !spec.Topology.IsOnly(e.place) || e.making.volumes.Running(handle) || !e.volumes.isFree(handle) {
 		return false
 	}
-	// An index also has what may be in its pool and is on no shelf, such as a volume whose last step could neither be made durable
-	// nor be taken back.
+	// An index also has what may be in its pool and is on no shelf, such as a volume whose last step could neither be
+	// made durable nor be taken back.
 	return !slices.ContainsFunc(e.served(), func(p *pool) bool { return p.index.has(handle) })
 }
 

@@ -8,10 +8,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// TestAbsenceIsProven wants a proof where nothing stands against it, and none where a volume may be that nobody can use or see now.
+// TestAbsenceIsProven wants a proof where nothing stands against it, and none where a volume may be that nobody can use
+// or see now.
 func TestAbsenceIsProven(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "two")
-	f := newFixture(t, PoolConfig{Name: "one", Type: "directory", SharesDisk: true}, PoolConfig{Name: "two", Type: "directory", SharesDisk: true, Path: elsewhere})
+	f := newFixture(t, PoolConfig{Name: "one", Type: "directory", SharesDisk: true},
+		PoolConfig{Name: "two", Type: "directory", SharesDisk: true, Path: elsewhere})
 	isAbsent := func(when, name string, want bool) {
 		t.Helper()
 		spec := specIn("one", name)

@@ -77,7 +77,8 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (*backends.Volum
 	return b.describe(v), nil
 }
 
-// IsAbsent reports whether no volume has the name or gets it: nothing but this process makes any, and all are in one zone.
+// IsAbsent reports whether no volume has the name or gets it: nothing but this process makes any, and all are in one
+// zone.
 func (b *backend) IsAbsent(ctx context.Context, spec backends.Spec) bool {
 	if b.lock(ctx) != nil {
 		return false

@@ -94,8 +94,8 @@ func IsFinal(err error) bool {
 	return true
 }
 
-// IsAbsent reports whether an error of Create says that there is no volume of the name, and that none comes of an earlier request for it. Not
-// every driver says so.
+// IsAbsent reports whether an error of Create says that there is no volume of the name, and that none comes of an
+// earlier request for it. Not every driver says so.
 func IsAbsent(err error) bool { return absence.IsSaid(status.Convert(err).Details()) }
 
 // Message is the driver's own sentence about a failure, without the words that gRPC puts around it.

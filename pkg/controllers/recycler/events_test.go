@@ -38,7 +38,8 @@ func telling(t *testing.T, one record, calls interceptor.Funcs) (*reconciler, *c
 	v.Status.Phase = corev1.VolumeReleased
 	v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "tenant", Name: "claim", UID: "gone"}
 	metav1.SetMetaDataAnnotation(&v.ObjectMeta, v1alpha1.RecyclingAnnotation, string(text))
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(v).WithStatusSubresource(&corev1.PersistentVolume{}).WithInterceptorFuncs(calls).Build()
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(v).
+		WithStatusSubresource(&corev1.PersistentVolume{}).WithInterceptorFuncs(calls).Build()
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +49,15 @@ func telling(t *testing.T, one record, calls interceptor.Funcs) (*reconciler, *c
 	}
 	recorder := events.NewFakeRecorder(10)
 	return &reconciler{
-		Options: Options{Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute, Deadline: time.Hour, Attempts: 3},
-		cache:   api, live: api, write: api, events: recorder, memory: newMemory(time.Now), metrics: counts,
+		Options: Options{
+			Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute, Deadline: time.Hour, Attempts: 3,
+		},
+		cache: api, live: api, write: api, events: recorder, memory: newMemory(time.Now), metrics: counts,
 	}, v, recorder.Events
 }
 
-// TestLongWords checks that the API server takes what is told of a scrub that failed, however much its pod has said: it refuses an event
-// with a text of more than 1,024 bytes, and nobody would hear of the failure.
+// TestLongWords checks that the API server takes what is told of a scrub that failed, however much its pod has said: it
+// refuses an event with a text of more than 1,024 bytes, and nobody would hear of the failure.
 func TestLongWords(t *testing.T) {
 	one := record{Name: "scrub", State: scrubbing, Failures: 1}
 	r, v, told := telling(t, one, interceptor.Funcs{})
@@ -76,16 +79,19 @@ func TestLongWords(t *testing.T) {
 	}
 }
 
-// TestNamespaceThatIsGone checks that a person hears why no scrub begins: without its namespace, or where that does not admit it, the
-// volume would stay Released without a word.
+// TestNamespaceThatIsGone checks that a person hears why no scrub begins: without its namespace, or where that does not
+// admit it, the volume would stay Released without a word.
 func TestNamespaceThatIsGone(t *testing.T) {
+	claims := schema.GroupResource{Resource: "persistentvolumeclaims"}
 	for name, refusal := range map[string]error{
 		"it is gone":         apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, ownNamespace),
-		"it is being ended":  apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "scrub", errors.New("it is being terminated")),
-		"its quota is spent": apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "scrub", errors.New("exceeded quota")),
+		"it is being ended":  apierrors.NewForbidden(claims, "scrub", errors.New("it is being terminated")),
+		"its quota is spent": apierrors.NewForbidden(claims, "scrub", errors.New("exceeded quota")),
 	} {
 		r, v, told := telling(t, record{Name: "scrub", State: scrubbing}, interceptor.Funcs{
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal },
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				return refusal
+			},
 		})
 		for range 2 {
 			_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: v.Name}})
@@ -94,7 +100,9 @@ func TestNamespaceThatIsGone(t *testing.T) {
 			t.Errorf("%s: there are %d events, want 1", name, len(told))
 			continue
 		}
-		if text := <-told; !strings.HasPrefix(text, "Warning ScrubRefused ") || !strings.Contains(text, ownNamespace) || !strings.Contains(text, refusal.Error()) {
+		text := <-told
+		isTold := strings.Contains(text, ownNamespace) && strings.Contains(text, refusal.Error())
+		if !isTold || !strings.HasPrefix(text, "Warning ScrubRefused ") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}

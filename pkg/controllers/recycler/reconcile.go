@@ -208,15 +208,18 @@ func (r *reconciler) tell(v view, next step, why string) {
 	r.say(v, kind, reason, why)
 }
 
-// complain says in an event, once, that a scrub cannot begin: its namespace is gone, or does not admit the claim or the pod.
+// complain says in an event, once, that a scrub cannot begin: its namespace is gone, or does not admit the claim or the
+// pod.
 func (r *reconciler) complain(v view, cause error) {
-	text := fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the namespace %s, and the API server says: %s", r.Namespace, cause)
+	text := fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the namespace %s, and the API server says: %s",
+		r.Namespace, cause)
 	if r.memory.isNew(v.volume.Name, text) {
 		r.say(v, corev1.EventTypeWarning, "ScrubRefused", text)
 	}
 }
 
-// mostNote is how long the text of an event may be, in bytes, a little less than the API server takes: it takes none of one that is longer.
+// mostNote is how long the text of an event may be, in bytes, a little less than the API server takes: it takes none of
+// one that is longer.
 const mostNote = 1000
 
 // say writes an event of the volume. Pods and people write a part of what it says.

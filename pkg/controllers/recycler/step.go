@@ -63,7 +63,8 @@ func (r *reconciler) note(ctx context.Context, v view, next step, why string) er
 	}
 	r.metrics.count(v, next)
 	if next == broke {
-		r.say(v, corev1.EventTypeWarning, "ScrubFailed", fmt.Sprintf("scrub %d of at most %d failed: %s", one.Failures, r.Attempts, why))
+		text := fmt.Sprintf("scrub %d of at most %d failed: %s", one.Failures, r.Attempts, why)
+		r.say(v, corev1.EventTypeWarning, "ScrubFailed", text)
 	}
 	return nil
 }

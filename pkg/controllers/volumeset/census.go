@@ -23,7 +23,7 @@ type census struct {
 	// current are unbound volumes that claims of the template can bind to, but for the set's own of an earlier template.
 	current int
 	unfit   int // unbound, and of another class, size or mode than claims of the template want
-	short   int // of the unfit, those that the set has made from this template: the driver has made them smaller than it was asked to
+	short   int // of the unfit, those that the set has made from this template, and the driver smaller than it was asked to
 	unseen  int // unbound ones that the set may delete once Kubernetes has looked at them
 	// removable are the unbound volumes that the set may delete.
 	removable []*corev1.PersistentVolume

@@ -65,7 +65,8 @@ func (d driverOf) HasTopology() bool { return d.m.w.zones }
 
 func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Volume, err error) {
 	w := d.m.w
-	isGone := func() bool { return w.proves && d.m.deposed } // The driver that it had: one that proves anything has its storage to itself.
+	// A driver that proves anything has its storage to itself: the one that the manager had is gone.
+	isGone := func() bool { return w.proves && d.m.deposed }
 	if isGone() {
 		return v, csiclienttest.Open()[1]
 	}

@@ -59,7 +59,8 @@ func (f *filler) forget(set string) {
 	delete(f.failures, set)
 }
 
-// keep forgets what was wrong in places that are no more: nothing is asked for there, so that nothing else would end it.
+// keep forgets what was wrong in places that are no more: nothing is asked for there, so that nothing else would end
+// it.
 func (f *filler) keep(set string, places []place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -175,7 +175,8 @@ func (f *filler) create(
 	volume, cause := f.driver.Create(call, request(slot, order))
 	if cause != nil {
 		err = fmt.Errorf("the driver did not create %s: %s", slot.Name, csiclient.Message(cause))
-		if end.refused = csiclient.IsFinal(cause); end.refused && !f.refused(key, first, csiclient.IsAbsent(cause), taken) {
+		end.refused = csiclient.IsFinal(cause)
+		if end.refused && !f.refused(key, first, csiclient.IsAbsent(cause), taken) {
 			err = fmt.Errorf("%w (%w)", err, errOpen)
 		}
 		return end, err

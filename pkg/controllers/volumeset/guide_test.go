@@ -25,7 +25,8 @@ func wayOut(t *testing.T, of string) []byte {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(string(text), "## Take the manager away\n")
-	command := regexp.MustCompile("`kubectl patch " + of + " NAME --type=merge -p '([^'`]+)'`").FindStringSubmatch(section)
+	patch := regexp.MustCompile("`kubectl patch " + of + " NAME --type=merge -p '([^'`]+)'`")
+	command := patch.FindStringSubmatch(section)
 	if command == nil || !strings.Contains(section, "`"+v1alpha1.VolumeSetFinalizer+"`") {
 		t.Fatal("the guide does not say how the finalizer is taken away")
 	}
@@ -75,13 +76,14 @@ func TestManagerTakenAway(t *testing.T) {
 	}
 }
 
-// TestSetWithoutManager checks what the guide says of a set that is deleted when its manager is gone: it hangs, names what may have been made for
-// it, and goes with the guide's patch.
+// TestSetWithoutManager checks what the guide says of a set that is deleted when its manager is gone: it hangs, names
+// what may have been made for it, and goes with the guide's patch.
 func TestSetWithoutManager(t *testing.T) {
 	r, driver := bench(t, interceptor.Funcs{}, fast(), stored(making("x")))
 	set := &v1alpha1.PersistentVolumeSet{}
 	get := func() error { return r.client.Get(t.Context(), types.NamespacedName{Name: "set"}, set) }
-	if err := errors.Join(get(), r.client.Delete(t.Context(), set), get()); err != nil || set.DeletionTimestamp == nil || slotOf(set, "x") == nil {
+	err := errors.Join(get(), r.client.Delete(t.Context(), set), get())
+	if err != nil || set.DeletionTimestamp == nil || slotOf(set, "x") == nil {
 		t.Fatalf("without a manager a deleted set does not hang with its slots: %v, %+v", err, set.Status)
 	}
 	if err := r.client.Patch(t.Context(), set, client.RawPatch(types.MergePatchType, wayOut(t, "pvset"))); err != nil {

@@ -22,12 +22,15 @@ func (forgetful) Create(_ context.Context, r csiclient.Request) (csiclient.Volum
 	return csiclient.Volume{Handle: "handle", SizeBytes: r.SizeBytes}, nil
 }
 
-// TestHandleGivenTwice checks that no second PersistentVolume is made of a volume of the storage, whatever the driver answers: two claims
-// would write to it.
+// TestHandleGivenTwice checks that no second PersistentVolume is made of a volume of the storage, whatever the driver
+// answers: two claims would write to it.
 func TestHandleGivenTwice(t *testing.T) {
 	blind := interceptor.Funcs{ // The cache is behind.
-		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
-			if o := (&client.ListOptions{}).ApplyOptions(options); o.FieldSelector != nil && strings.HasPrefix(o.FieldSelector.String(), handleIndex) {
+		List: func(
+			ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption,
+		) error {
+			o := (&client.ListOptions{}).ApplyOptions(options)
+			if o.FieldSelector != nil && strings.HasPrefix(o.FieldSelector.String(), handleIndex) {
 				return nil
 			}
 			return c.List(ctx, into, options...)
@@ -63,19 +66,21 @@ func TestHandleGivenTwice(t *testing.T) {
 	}
 }
 
-// TestVolumeOfAnother checks that a volume is not deleted with an unbound PersistentVolume if a person has written another one for it, to
-// which a claim may be bound.
+// TestVolumeOfAnother checks that a volume is not deleted with an unbound PersistentVolume if a person has written
+// another one for it, to which a claim may be bound.
 func TestVolumeOfAnother(t *testing.T) {
 	for words, deleted := range map[string]int{"b:bound:other": 0, "b:available:other": 0, "b:available:deleting": 1} {
 		a, b := described(t, stored(), "a:available:deleting")[0], described(t, stored(), words)[0]
 		r, driver := bench(t, interceptor.Funcs{}, a, b)
 		remove := &remover{client: r.client, live: r.client, driver: driver, timeout: time.Minute}
-		if _, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "a"}}); err != nil {
+		request := ctrl.Request{NamespacedName: types.NamespacedName{Name: "a"}}
+		if _, err := remove.Reconcile(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
 		err := r.client.Get(t.Context(), client.ObjectKeyFromObject(a), a)
 		if client.IgnoreNotFound(err) != nil || err == nil || driver.deleted != deleted {
-			t.Errorf("beside %s %d volumes are deleted, want %d; its PersistentVolume is there: %t", words, driver.deleted, deleted, err == nil)
+			t.Errorf("beside %s %d volumes are deleted, want %d; its PersistentVolume is there: %t",
+				words, driver.deleted, deleted, err == nil)
 		}
 	}
 }

@@ -76,13 +76,16 @@ func Add(m ctrl.Manager, o Options) error {
 // set should be looked at again.
 func newParts(c client.Client, live client.Reader, o Options, changed func(set string)) (*reconciler, *remover) {
 	f := newFiller(&filler{
-		client: c, live: live, driver: o.Driver, log: o.Log, shares: shares{workers: o.Workers}, timeout: o.Timeout, changed: changed,
+		client: c, live: live, driver: o.Driver, log: o.Log, shares: shares{workers: o.Workers},
+		timeout: o.Timeout, changed: changed,
 	})
 	sets := &reconciler{
 		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, now: time.Now, name: newName,
 		surplus: map[string]bearing{}, refusals: map[string]*refusal{}, metrics: newMetrics(o.Driver.Driver()),
 	}
-	return sets, &remover{client: c, live: live, driver: o.Driver, timeout: o.Timeout, shares: shares{workers: o.Workers}}
+	return sets, &remover{
+		client: c, live: live, driver: o.Driver, timeout: o.Timeout, shares: shares{workers: o.Workers},
+	}
 }
 
 // setsOf returns the sets that a PersistentVolume counts in, and the one that made it.

@@ -79,8 +79,8 @@ func choose(from, used []place, number int, room func(place) int) (chosen []plac
 	return chosen
 }
 
-// usesOf is, for each of the places, how many of the volumes are in it. There may be ten thousand volumes and as many nodes: a volume
-// is looked up, and compared with all places only where they have not the same number of segments.
+// usesOf is, for each of the places, how many of the volumes are in it. There may be ten thousand volumes and as many
+// nodes: a volume is looked up, and compared with all places only where they have not the same number of segments.
 func usesOf(from, volumes []place) []int {
 	uses, at, isEven := make([]int, len(from)), make(map[string]int, len(from)), true
 	for i, p := range from {

@@ -9,8 +9,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// TestUses compares how much places are used with what comes of comparing each volume with each place, also where places have
-// segments that others have not.
+// TestUses compares how much places are used with what comes of comparing each volume with each place, also where
+// places have segments that others have not.
 func TestUses(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0)) // A seed repeats a run.
 	some := func(number int, isEven bool) (all []place) {
@@ -27,7 +27,8 @@ func TestUses(t *testing.T) {
 		return all
 	}
 	for range 1000 {
-		from, used := some(random.IntN(6), random.IntN(2) == 0), slices.Concat(some(3, true), some(3, false), []place{nil})
+		from := some(random.IntN(6), random.IntN(2) == 0)
+		used := slices.Concat(some(3, true), some(3, false), []place{nil})
 		if random.IntN(9) == 0 {
 			from = []place{nil} // anywhere
 		}
@@ -45,7 +46,8 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// BenchmarkPlaces chooses places for sixteen volumes more of a set with ten thousand, on a thousand nodes that are each a place.
+// BenchmarkPlaces chooses places for sixteen volumes more of a set with ten thousand, on a thousand nodes that are each
+// a place.
 func BenchmarkPlaces(b *testing.B) {
 	var nodes []storagev1.CSINode
 	labels := map[string]map[string]string{}

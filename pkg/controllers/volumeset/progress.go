@@ -70,8 +70,8 @@ func (f *filler) ask(key slotKey) (may, first bool) {
 }
 
 // refused notes that a request for a slot was refused. It gives the slot up if the request was the first, so that
-// nothing came of it, and if no other manager has taken the slot meanwhile; or if the driver has proven that there is no
-// volume, whoever asked for it before, and nobody has taken the slot since this request began.
+// nothing came of it, and if no other manager has taken the slot meanwhile; or if the driver has proven that there is
+// no volume, whoever asked for it before, and nobody has taken the slot since this request began.
 func (f *filler) refused(key slotKey, first, absent bool, taken int) (ended bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

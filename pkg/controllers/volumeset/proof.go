@@ -74,7 +74,8 @@ func (r *reconciler) prove(ctx context.Context, o *round) {
 	now := r.now()
 	known := r.refusalOf(o, now)
 	if known == nil {
-		name := "pvs-" + string(o.set.UID) // Nothing is ever made of it. A name of chance would have the condition change with each refusal.
+		// Nothing is ever made of this name. One of chance would have the condition change with each refusal.
+		name := "pvs-" + string(o.set.UID)
 		asked := csiclient.Volume{Handle: name, SizeBytes: o.order.Template.Spec.Capacity.Value()}
 		err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, name, o.order, asked), client.DryRunAll)
 		if known = r.noteRefusal(o, now, err); known == nil {
@@ -85,8 +86,8 @@ func (r *reconciler) prove(ctx context.Context, o *round) {
 	o.actions.create, o.sites = 0, nil
 }
 
-// refusal is that the API server would not take the PersistentVolumes of an order. It holds for a while: the status that tells of it is an
-// event, which has the set looked at again.
+// refusal is that the API server would not take the PersistentVolumes of an order. It holds for a while: the status
+// that tells of it is an event, which has the set looked at again.
 type refusal struct {
 	order   string
 	until   time.Time
@@ -119,10 +120,12 @@ func (r *reconciler) noteRefusal(o *round, now time.Time, err error) *refusal {
 		delete(r.refusals, o.set.Name)
 		return nil
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		known.problem = verdict{reasonTemplate, "the API server refuses a PersistentVolume of this template: " + err.Error()}
+		says := "the API server refuses a PersistentVolume of this template: " + err.Error()
+		known.problem = verdict{reasonTemplate, says}
 		known.until = now.Add(lastPause)
 	default: // As of a webhook that fails.
-		known.problem = verdict{reasonUnproven, "the API server does not say whether it would take a PersistentVolume of this template: " + err.Error()}
+		says := "the API server does not say whether it would take a PersistentVolume of this template: " + err.Error()
+		known.problem = verdict{reasonUnproven, says}
 		known.until = now.Add(unprovenPause)
 	}
 	r.refusals[o.set.Name] = known

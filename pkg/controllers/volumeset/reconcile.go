@@ -67,7 +67,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	o := &round{set: set.DeepCopy()}
-	if set.DeletionTimestamp != nil && set.Status.Driver == "" && len(set.Status.Slots) == 0 { // No driver was ever asked for anything.
+	isUnserved := set.Status.Driver == "" && len(set.Status.Slots) == 0 // No driver was ever asked for anything.
+	if set.DeletionTimestamp != nil && isUnserved {
 		return ctrl.Result{}, r.release(ctx, o)
 	}
 	if err := r.readClass(ctx, o); err != nil {

@@ -132,8 +132,8 @@ func TestSetThatNobodyServed(t *testing.T) {
 	}
 }
 
-// TestDeletedSetTakesYoungVolumes checks that a deleted set stays until Kubernetes has looked at its last volume, so that it can
-// be deleted, whether claims of the template could bind to it or not: nobody else would delete it.
+// TestDeletedSetTakesYoungVolumes checks that a deleted set stays until Kubernetes has looked at its last volume, so
+// that it can be deleted, whether claims of the template could bind to it or not: nobody else would delete it.
 func TestDeletedSetTakesYoungVolumes(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.PersistentVolumeSet){
 		"of this template": func(*v1alpha1.PersistentVolumeSet) {},
@@ -141,7 +141,8 @@ func TestDeletedSetTakesYoungVolumes(t *testing.T) {
 		"of another class": func(set *v1alpha1.PersistentVolumeSet) { set.Spec.Template.Spec.StorageClassName = "slow" },
 	} {
 		v := described(t, stored(), "young:fresh")[0]
-		r, _ := bench(t, interceptor.Funcs{}, fast(), v, stored(leaving, change, func(set *v1alpha1.PersistentVolumeSet) { set.Status.Driver = "driver" }))
+		served := func(set *v1alpha1.PersistentVolumeSet) { set.Status.Driver = "driver" }
+		r, _ := bench(t, interceptor.Funcs{}, fast(), v, stored(leaving, change, served))
 		if set := r.look(t); set.Name == "" {
 			t.Errorf("%s: the set goes, and its volume stays", name)
 			continue
@@ -154,7 +155,8 @@ func TestDeletedSetTakesYoungVolumes(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.look(t)
-		if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil || v.DeletionTimestamp == nil {
+		err := r.client.Get(t.Context(), client.ObjectKeyFromObject(v), v)
+		if err != nil || v.DeletionTimestamp == nil {
 			t.Errorf("%s: the volume is not deleted: %v, %v", name, v.DeletionTimestamp, err)
 		}
 		if set := r.look(t); set.Name != "" {
@@ -163,20 +165,22 @@ func TestDeletedSetTakesYoungVolumes(t *testing.T) {
 	}
 }
 
-// TestEditedStatus checks what becomes of a set whose status a person edits: without its driver no slot goes, a slot without its order is
-// told of, and a surplus is borne for no longer than any other.
+// TestEditedStatus checks what becomes of a set whose status a person edits: without its driver no slot goes, a slot
+// without its order is told of, and a surplus is borne for no longer than any other.
 func TestEditedStatus(t *testing.T) {
 	r, _ := bench(t, interceptor.Funcs{}, fast(), stored(leaving, making("x")))
 	if r.filler.ask(slotKey{"set", "x"}); r.look(t).Name == "" {
 		t.Error("without its driver the set goes, and its slot with it")
 	}
-	r, _ = bench(t, interceptor.Funcs{}, fast(), stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) { set.Status.Orders = nil }))
+	lost := func(set *v1alpha1.PersistentVolumeSet) { set.Status.Orders = nil }
+	r, _ = bench(t, interceptor.Funcs{}, fast(), stored(making("x"), lost))
 	r.filler.fill(slotKey{"set", "x"})
 	r.filler.next(t.Context())
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "set"}}); err == nil {
 		t.Error("nothing is wrong with a slot without its order")
 	}
-	if set := r.look(t); reason(set) != reasonRefused || !strings.Contains(set.Status.Conditions[0].Message, "of slot x is not in the status") {
+	const says = "of slot x is not in the status"
+	if set := r.look(t); reason(set) != reasonRefused || !strings.Contains(set.Status.Conditions[0].Message, says) {
 		t.Errorf("without the order of a slot the condition is %+v", set.Status.Conditions)
 	}
 	set := stored(func(set *v1alpha1.PersistentVolumeSet) {
@@ -204,8 +208,8 @@ func TestTemplateThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestRefusalComesToRest checks that a set whose volumes the API server does not take neither asks nor writes at each look: what it writes has it
-// looked at again, and each refusal has other words. A changed template is tried at once.
+// TestRefusalComesToRest checks that a set whose volumes the API server does not take neither asks nor writes at each
+// look: what it writes has it looked at again, and each refusal has other words. A changed template is tried at once.
 func TestRefusalComesToRest(t *testing.T) {
 	asked, now := 0, time.Unix(1000, 0)
 	var refusal func(name string) error
@@ -253,8 +257,8 @@ func TestRefusalComesToRest(t *testing.T) {
 	}
 }
 
-// TestMessageThatIsTooLong checks that a set says why it creates nothing, however long the words of others are: the API server takes no
-// condition with a message of more than 32,768 characters.
+// TestMessageThatIsTooLong checks that a set says why it creates nothing, however long the words of others are: the API
+// server takes no condition with a message of more than 32,768 characters.
 func TestMessageThatIsTooLong(t *testing.T) {
 	word := strings.Repeat("ü", 40_000)
 	r, _ := bench(t, interceptor.Funcs{
@@ -267,7 +271,8 @@ func TestMessageThatIsTooLong(t *testing.T) {
 		t.Fatalf("the status is %+v", set.Status)
 	}
 	said := set.Status.Conditions[0].Message
-	if len(said) > 32768 || !utf8.ValidString(said) || !strings.Contains(said, "no label: üü") || !strings.HasSuffix(said, "bytes more)") {
+	isWhole := strings.Contains(said, "no label: üü") && strings.HasSuffix(said, "bytes more)")
+	if len(said) > 32768 || !utf8.ValidString(said) || !isWhole {
 		t.Errorf("the message has %d bytes: %.200s", len(said), said)
 	}
 }

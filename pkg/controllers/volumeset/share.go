@@ -9,8 +9,8 @@ type shares struct {
 	busy    map[string]int
 }
 
-// admit gives somebody one worker more, if he has less than his share: half of those that the others leave. So those whose driver
-// hangs leave some to all others.
+// admit gives somebody one worker more, if he has less than his share: half of those that the others leave. So those
+// whose driver hangs leave some to all others.
 func (s *shares) admit(whose string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,8 @@ func (s *shares) leave(whose string) {
 	}
 }
 
-// admit gives a set one worker more, if it has less than its share. A slot that is not admitted waits until a worker is free.
+// admit gives a set one worker more, if it has less than its share. A slot that is not admitted waits until a worker is
+// free.
 func (f *filler) admit(key slotKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -102,7 +102,8 @@ func (d stalled) Delete(ctx context.Context, handle string) error {
 	return nil
 }
 
-// TestDeletionsThatHang checks that the deletions of a class that hangs, however many there are, leave workers to the others.
+// TestDeletionsThatHang checks that the deletions of a class that hangs, however many there are, leave workers to the
+// others.
 func TestDeletionsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var objects []client.Object
@@ -120,7 +121,9 @@ func TestDeletionsThatHang(t *testing.T) {
 		r, talks := bench(t, interceptor.Funcs{}, objects...)
 		var reads atomic.Int32
 		live := interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			Get: func(
+				ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption,
+			) error {
 				reads.Add(1)
 				return c.Get(ctx, key, into, options...)
 			},
@@ -134,7 +137,8 @@ func TestDeletionsThatHang(t *testing.T) {
 				for ctx.Err() == nil {
 					select {
 					case name := <-waiting:
-						result, err := remove.Reconcile(ctx, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+						request := ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
+						result, err := remove.Reconcile(ctx, request)
 						if err != nil || result.RequeueAfter > 0 {
 							time.AfterFunc(max(result.RequeueAfter, time.Second), func() { waiting <- name })
 						}

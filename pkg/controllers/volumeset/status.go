@@ -36,7 +36,7 @@ type verdict struct{ reason, message string }
 func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict {
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
 	missing, isFull := minimum-c.ready, c.slots == 0 && c.fresh == 0 && c.total >= maximum
-	if isFull && problem.reason == reasonRefused { // It was so once: a full set asks for nothing, whatever the driver would say now.
+	if isFull && problem.reason == reasonRefused { // It was so once: a full set asks for nothing.
 		problem = verdict{}
 	}
 	switch {
@@ -47,8 +47,9 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 	case problem.reason != "":
 		return problem
 	case c.short > 0 && c.current+c.coming() < minimum:
-		return verdict{reasonShort, fmt.Sprintf("%d volumes are ready, %d are wanted, and the driver has made %d that are smaller than the template says, so that no"+
-			" others are created in their stead: delete their PersistentVolumes once it makes larger ones, or lower the template's capacity", c.ready, minimum, c.short)}
+		return verdict{reasonShort, fmt.Sprintf("%d volumes are ready, %d are wanted, and the driver has made %d that are smaller than the"+
+			" template says, so that no others are created in their stead: delete their PersistentVolumes once it makes larger ones,"+
+			" or lower the template's capacity", c.ready, minimum, c.short)}
 	case isFull:
 		others := c.total - c.bound - c.unbound() - c.unfit - c.deleting
 		return verdict{reasonMaximum, fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed,"+
@@ -86,7 +87,8 @@ func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
 	s.CreatingReplicas, s.DeletingReplicas = int32(c.slots), int32(c.deleting) // The API server bounds them.
 	s.Selector = selector(set).String()
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded(v.message), ObservedGeneration: set.Generation,
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded(v.message),
+		ObservedGeneration: set.Generation,
 	}
 	if v.reason == reasonFilled || v.reason == reasonRolling || v.reason == reasonRetained {
 		condition.Status = metav1.ConditionTrue
@@ -94,8 +96,9 @@ func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
 	meta.SetStatusCondition(&s.Conditions, condition)
 }
 
-// mostMessage is how long the message of a condition may be, in bytes. Others write a part of it, as an API server that repeats what it
-// refuses, and a status with a message of more than 32,768 characters would be refused whole, each time.
+// mostMessage is how long the message of a condition may be, in bytes. Others write a part of it, as an API server that
+// repeats what it refuses, and a status with a message of more than 32,768 characters would be refused whole, each
+// time.
 const mostMessage = 4096
 
 // bounded is a message as far as it is not too long.
@@ -103,7 +106,8 @@ func bounded(message string) string {
 	if len(message) <= mostMessage {
 		return message
 	}
-	return fmt.Sprintf("%s... (%d bytes more)", strings.ToValidUTF8(message[:mostMessage], ""), len(message)-mostMessage)
+	begin := strings.ToValidUTF8(message[:mostMessage], "")
+	return fmt.Sprintf("%s... (%d bytes more)", begin, len(message)-mostMessage)
 }
 
 // selector selects the volumes of a set.

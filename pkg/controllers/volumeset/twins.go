@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// yield keeps a set from creating volumes beside an elder one, if each of the two counts the volumes of the other. Both would see too few and
-// create, then both see too many and delete, without an end.
+// yield keeps a set from creating volumes beside an elder one, if each of the two counts the volumes of the other. Both
+// would see too few and create, then both see too many and delete, without an end.
 func (r *reconciler) yield(ctx context.Context, o *round) error {
 	if o.actions.create == 0 {
 		return nil
@@ -22,8 +22,8 @@ func (r *reconciler) yield(ctx context.Context, o *round) error {
 	}
 	for i := range all.Items {
 		if other := &all.Items[i]; isElder(other, o.set) && selects(other, o.set) && selects(o.set, other) {
-			o.problem = verdict{reasonTwin, fmt.Sprintf("the PersistentVolumeSet %s, which is older, has volumes with the labels that this one selects, and selects those"+
-				" of this one: give each a label of its own. This one creates none meanwhile", other.Name)}
+			o.problem = verdict{reasonTwin, fmt.Sprintf("the PersistentVolumeSet %s, which is older, has volumes with the labels that this"+
+				" one selects, and selects those of this one: give each a label of its own. This one creates none meanwhile", other.Name)}
 			o.actions.create, o.wait = 0, lastPause
 			return nil
 		}

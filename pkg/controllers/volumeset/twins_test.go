@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// TestTwins lets two sets live that select each other's volumes: they come to rest, with the volumes of the elder one. Each would
-// create what the other deletes.
+// TestTwins lets two sets live that select each other's volumes: they come to rest, with the volumes of the elder one.
+// Each would create what the other deletes.
 func TestTwins(t *testing.T) {
 	elder, younger := stored(), stored()
 	elder.CreationTimestamp = metav1.Unix(1000, 0)
@@ -34,7 +34,8 @@ func TestTwins(t *testing.T) {
 	made := 0
 	for round := range 20 {
 		for _, name := range []string{younger.Name, elder.Name} {
-			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}); err != nil {
+			request := ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}
+			if _, err := r.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,7 +64,8 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// fillAll does what is due for all volumes: those of slots are made, Kubernetes looks at them, and those that are deleted go.
+// fillAll does what is due for all volumes: those of slots are made, Kubernetes looks at them, and those that are
+// deleted go.
 func (r *reconciler) fillAll(t *testing.T) {
 	t.Helper()
 	var sets v1alpha1.PersistentVolumeSetList

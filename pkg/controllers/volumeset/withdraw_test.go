@@ -101,7 +101,8 @@ func TestPlaceThatIsGone(t *testing.T) {
 	talks.topology = true
 	for _, zone := range []string{"a", "c"} {
 		where := place{"zone": zone}
-		r.filler.remember(slotKey{"set", zone}, r.now(), outcome{asked: true, refused: true, place: where}, csiclienttest.Full())
+		end := outcome{asked: true, refused: true, place: where}
+		r.filler.remember(slotKey{"set", zone}, r.now(), end, csiclienttest.Full())
 	}
 	r.look(t)
 	if left := r.filler.failuresOf("set"); len(left) != 1 || left[place{"zone": "c"}.key()].slot != "c" {

@@ -27,7 +27,7 @@ type world struct {
 	calm     bool   // nothing happens any more, and nothing fails
 	mild     bool   // the driver and the API server do not fail, and one manager leads
 	zones    bool   // the driver has a topology of two zones
-	proves   bool   // the driver says with a refusal that there is no volume, and only the manager that leads reaches it
+	proves   bool   // the driver proves with a refusal that there is no volume; the manager that leads has it to itself
 	recycles bool   // released volumes of the policy Retain are scrubbed and given back
 	text     string // of an annotation of the template
 	paces    [kinds]pace
