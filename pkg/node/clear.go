@@ -142,7 +142,7 @@ func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound u
 	var err error
 	switch {
 	case source.Image:
-		err = detachImage(ctx, source.Path, bound)
+		err = detachImage(ctx, source, bound)
 	case source.Kind == ledger.Device && staged.Type == backends.Mount:
 		err = checkUnclaimed(source)
 	case source.Kind == "" && holdsFile(bound):
@@ -153,14 +153,18 @@ func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound u
 
 // detachImage detaches an image. The number of the loop device that it had, 0 when that is not known,
 // spares looking at all of them.
-func detachImage(ctx context.Context, image string, number uint64) error {
+func detachImage(ctx context.Context, source ledger.Source, number uint64) error {
 	if number == 0 {
-		return device.Detach(ctx, image)
+		return device.Detach(ctx, source.Path)
 	}
 	if !holdsFile(number) {
 		return nil
 	}
-	return device.DetachFrom(ctx, image, unix.Major(number), unix.Minor(number))
+	sequence := source.Sequence
+	if number != unix.Mkdev(source.Major, source.Minor) {
+		sequence = 0 // of another device
+	}
+	return device.DetachFrom(ctx, source.Path, unix.Major(number), unix.Minor(number), sequence)
 }
 
 // holdsFile tells whether a loop device of that number may hold a file (sysfs(5)). Which one is seen only once it is open.

@@ -416,3 +416,28 @@ func TestLedgerAfterARestartOfTheMachine(t *testing.T) {
 	w.must(os.Remove(w.path("state", "garbage.json.unreadable")))
 	w.wantNothingLeft()
 }
+
+// What an operator makes of a raw volume's image while it is staged keeps no loop device when it is unstaged.
+func TestImageIsMoved(t *testing.T) {
+	for name, move := range map[string]func(w *world, image string){
+		"renamed":        func(w *world, image string) { w.must(os.Rename(image, image+".moved")) },
+		"in a directory": func(w *world, image string) { w.must(os.Rename(filepath.Dir(image), w.path("moved"))) },
+		"replaced": func(w *world, image string) {
+			w.must(os.Rename(image, image+".moved"))
+			w.image("v", 16)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			image := w.image("v", 16)
+			staging := w.stageRequest("v")
+			staging.Use.Type = backends.Block
+			w.stage(staging)
+			t.Cleanup(func() { _ = device.Detach(w.context(), image+".moved") })
+			move(w, image)
+			w.restart()
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
+}

@@ -26,9 +26,11 @@ func Detach(ctx context.Context, imagePath string) error {
 }
 
 // DetachFrom is Detach for an image that was attached to the loop device of that number, which spares looking at all of
-// them. The number is a hint: when the loop device holds another image by now, that one is left alone.
+// them. The number is a hint: when the loop device holds another image by now, that one is left alone. The sequence
+// number is what Sequence said then, or 0: while the device has it still it holds what it held, and is freed, also if
+// the image has been renamed or replaced since.
 // Kinds: Invalid when the number is not a loop device's; otherwise as Detach.
-func DetachFrom(ctx context.Context, imagePath string, major, minor uint32) error {
+func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequence uint64) error {
 	call := deadline.Call{Name: fmt.Sprintf("detaching %q from device %d:%d", imagePath, major, minor), On: onImage(imagePath), Grace: lastWords}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
 		loop, err := loopOf(major, minor)
@@ -40,7 +42,7 @@ func DetachFrom(ctx context.Context, imagePath string, major, minor uint32) erro
 			return err
 		}
 		defer image.close()
-		if freed, err := loop.detach(ctx, image.held); err != nil || freed {
+		if freed, err := loop.detach(ctx, either(sameSequence(sequence), image.held)); err != nil || freed {
 			return err
 		}
 		return image.detach(ctx)

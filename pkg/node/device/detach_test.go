@@ -139,8 +139,8 @@ func TestDetachSparesOthers(t *testing.T) {
 	}
 	gone := filepath.Join(t.TempDir(), "gone.img")
 	for name, detach := range map[string]func() error{
-		"DetachFrom":                      func() error { return DetachFrom(t.Context(), path, d.Major, d.Minor) },
-		"DetachFrom, image gone":          func() error { return DetachFrom(t.Context(), gone, d.Major, d.Minor) },
+		"DetachFrom":                      func() error { return DetachFrom(t.Context(), path, d.Major, d.Minor, 0) },
+		"DetachFrom, image gone":          func() error { return DetachFrom(t.Context(), gone, d.Major, d.Minor, 0) },
 		"DetachDeleted":                   func() error { return DetachDeleted(t.Context(), d.Major, d.Minor) },
 		"Detach, found before it changed": func() error { return detachFound(t, path, d.Path) },
 	} {
@@ -181,7 +181,7 @@ func TestDetachFromFindsIt(t *testing.T) {
 	if err := unix.Stat(found[0], &stat); err != nil {
 		t.Fatal(err)
 	}
-	if err := DetachFrom(t.Context(), path, unix.Major(stat.Rdev), unix.Minor(stat.Rdev)); err != nil {
+	if err := DetachFrom(t.Context(), path, unix.Major(stat.Rdev), unix.Minor(stat.Rdev), 0); err != nil {
 		t.Fatal(err)
 	}
 	wantLoops(t, path)
@@ -236,4 +236,25 @@ func TestLockedImage(t *testing.T) {
 		_, err := Open(ctx, backends.Device{Path: path, Image: true}, Options{})
 		wantKind(t, err, backends.Busy)
 	})
+}
+
+// A sequence number tells what a loop device holds when the image's name does not any more, and nothing of what has the
+// number of the device by then.
+func TestDetachFromKnowsARenamedImage(t *testing.T) {
+	path := image(t, mib)
+	d := open(t, path, mib, Options{Persistent: true})
+	sequence, err := Sequence(d.File)
+	if err := errors.Join(err, d.Close(), os.Rename(path, path+".moved")); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []uint64{0, sequence + 1} {
+		if err := DetachFrom(t.Context(), path, d.Major, d.Minor, other); err != nil {
+			t.Fatal(err)
+		}
+		wantLoops(t, path+".moved", d.Path)
+	}
+	if err := DetachFrom(t.Context(), path, d.Major, d.Minor, sequence); err != nil {
+		t.Fatal(err)
+	}
+	wantLoops(t, path+".moved")
 }

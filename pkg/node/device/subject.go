@@ -75,6 +75,27 @@ func (s subject) held(node *os.File, status *unix.LoopInfo64) (bool, error) {
 	return name == s.gone(), err
 }
 
+// sameSequence is the judge for what a loop device has held since it had the sequence number; 0 is nobody's.
+func sameSequence(sequence uint64) judge {
+	return func(node *os.File, _ *unix.LoopInfo64) (bool, error) {
+		if sequence == 0 {
+			return false, nil
+		}
+		now, err := Sequence(node)
+		return now == sequence, err
+	}
+}
+
+// either is the judge for what one of two is for.
+func either(one, other judge) judge {
+	return func(node *os.File, status *unix.LoopInfo64) (bool, error) {
+		if ok, err := one(node, status); ok || err != nil {
+			return ok, err
+		}
+		return other(node, status)
+	}
+}
+
 // holdsDeleted is the judge for any file that was deleted.
 func holdsDeleted(node *os.File, _ *unix.LoopInfo64) (bool, error) {
 	name, err := backingFile(node)
