@@ -2,7 +2,7 @@ package filesystem
 
 import (
 	"context"
-	"os"
+	"io"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -58,7 +58,7 @@ func (t *Tools) Check(ctx context.Context, path, fsType, intentBase string) erro
 
 // clean tells whether the superblock says that there is nothing to check. One that cannot be read says
 // nothing.
-func clean(device *os.File) bool {
+func clean(device io.ReaderAt) bool {
 	w := &window{r: device, size: extOffset + extSuperblock}
 	found, ok := readExt(w, extOffset)
 	return ok && !found.Dirty

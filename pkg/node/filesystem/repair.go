@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -83,16 +85,30 @@ func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
 	if err := restoreSuperblock(device, path, kept[1:]); err != nil {
 		return err
 	}
-	if kept[0] == repairGrow {
+	what, options := unfinished(kept[0], kept[1:])
+	if len(options) > 0 {
 		if device.turn, err = t.take(ctx, path); err != nil {
 			return err
 		}
 		defer device.turn.release()
-		if err := checkExt(ctx, device, path, "-f", "-y"); err != nil {
-			return backends.Errorf(backends.KindOf(err), "repairing after a resize that was cut short: %w", err)
+		if err := checkExt(ctx, device, path, options...); err != nil {
+			return backends.Errorf(backends.KindOf(err), "%s: %w", what, err)
 		}
 	}
 	return r.settle(device)
+}
+
+// unfinished returns with which options e2fsck ends what a tool began; none when the tool's filesystem was well
+// before. The superblock on the device does not say: e2fsck writes there that all is well, and what it wrote
+// elsewhere may have failed, as on an image whose pool is full.
+func unfinished(tool byte, superblock []byte) (what string, options []string) {
+	switch {
+	case tool == repairGrow:
+		return "repairing after a resize that was cut short", []string{"-f", "-y"}
+	case !clean(bytes.NewReader(slices.Concat(make([]byte, extOffset), superblock))):
+		return "checking again after a check that was cut short", []string{"-f", "-p"}
+	}
+	return "", nil
 }
 
 // restoreSuperblock puts a superblock back if the one on the device is torn.

@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,4 +138,50 @@ func TestRecoverOfATornSuperblock(t *testing.T) {
 		t.Error("the device is not what it was")
 	}
 	wantNoIntent(t, base)
+}
+
+// An e2fsck whose writes failed may have written that all is well, and no more. It is made again, unless all was
+// well before.
+func TestRecoverOfACheckThatWasNotWritten(t *testing.T) {
+	for state, repaired := range map[string]bool{"2": true, "1": false} { // errors were found; all is well
+		d := attach(t, image(t, 64*mib))
+		format(t, d, "ext4")
+		mountOnce(t, d, "ext4")
+		base := intentBase(t)
+		debug := func(request string) {
+			if !tool(t, "debugfs", "-w", "-R", request, d.Path) {
+				t.Skip("SKIPPED: debugfs is not installed")
+			}
+		}
+		debug("set_super_value state " + state)
+		r, err := repairOf(base, d.File)
+		if err == nil {
+			err = r.record(repairCheck, d.File)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		debug("setb 9000") // in use by nobody
+		debug("set_super_value state 1")
+		if !clean(d.File) || sound(t, d.Path) {
+			t.Fatal("there is nothing to repair, or it is seen: the test is wrong")
+		}
+		if err := NewTools(1).Recover(t.Context(), d.Path, base); err != nil {
+			t.Error(err)
+		}
+		if sound(t, d.Path) != repaired {
+			t.Errorf("state %s: that it was repaired is %t", state, !repaired)
+		}
+		wantNoIntent(t, base)
+	}
+}
+
+// sound reports whether e2fsck finds nothing wrong, which it is to look for whatever the superblock says.
+func sound(t *testing.T, path string) bool {
+	t.Helper()
+	err := exec.CommandContext(t.Context(), "/sbin/e2fsck", "-f", "-n", path).Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return err == nil
 }
