@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -90,13 +92,18 @@ func (b *storage) deleting(s *workload.Space) string {
 	return b.class(s, b.parameters(s), corev1.PersistentVolumeReclaimDelete)
 }
 
-// gone waits until neither Kubernetes nor the storage has the volume.
+// gone waits until neither Kubernetes nor the storage has the volume. A deletion is answered when nobody can find the
+// volume any more; its data may be removed in the background then.
 func (b *storage) gone(s *workload.Space, volume *corev1.PersistentVolume) {
 	s.T.Helper()
 	s.UntilGone(workload.Volumes(), volume.Name)
-	if there, err := b.there(s, volume); there || err != nil {
-		s.T.Errorf("Kubernetes has the volume %s no more; at the storage it is there: %v, %v", volume.Name, there, err)
-	}
+	s.Must(workload.Eventually(s.Context(), "the end of the volume's data", func() error {
+		there, err := b.there(s, volume)
+		if there {
+			err = errors.Join(err, fmt.Errorf("volume %s is gone from Kubernetes, and its data is at the storage", volume.Name))
+		}
+		return err
+	}))
 }
 
 // has checks that the storage has the volume: a look that never finds anything would prove nothing.
