@@ -37,7 +37,7 @@ func (r TopologyRequirement) Allows(place Topology) bool {
 	return len(r.Requisite) == 0 || slices.ContainsFunc(r.Requisite, place.Agrees)
 }
 
-// IsOnly tells whether only volumes of the place meet the requirement.
+// IsOnly reports whether only volumes of the place meet the requirement.
 func (r TopologyRequirement) IsOnly(place Topology) bool {
 	isElsewhere := func(one Topology) bool { return !one.Within(place) }
 	return len(r.Requisite) > 0 && !slices.ContainsFunc(r.Requisite, isElsewhere)

@@ -9,7 +9,7 @@ import (
 
 // Create makes a volume, empty or filled from source, or finds the one that an earlier call made under
 // the name. Kinds: as backends.Backend.Create; Exists when the name is taken by another volume. Of a failure, IsAbsent
-// tells whether it is proven that there is no volume.
+// reports whether it is proven that there is no volume.
 func (s *Service) Create(ctx context.Context, spec backends.Spec, source backends.ContentSource) (*backends.Volume, error) {
 	return tracing.Run(ctx, "volume create", func(ctx context.Context) (*backends.Volume, error) { return s.create(ctx, spec, source) })
 }
