@@ -28,7 +28,7 @@ func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
 
 // buryAgain moves the record of a volume that is in the trash there again, if a change that was under way meanwhile has brought it back.
 func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) error {
-	if err := endChanges(h, r.ID); err != nil {
+	if err := endChanges(h, r.ID, ""); err != nil {
 		return err
 	}
 	now, err := read(h, r.Kind.folder(), r.ID+suffix)

@@ -2,10 +2,6 @@ package nfs
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"reflect"
-	"strings"
 	"sync/atomic"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -67,59 +63,6 @@ func (m Mutable) applyTo(r *record) {
 	if m.OnDelete != nil {
 		r.OnDelete = *m.OnDelete
 	}
-}
-
-// rewriting changes the record of a volume. The new record is a draft before the old one is read, and goes with the volume: who deletes
-// that, or publishes another one, removes such drafts first. So who was stopped in between replaces nobody else's record.
-func (e *engine) rewriting(ctx context.Context, handle, name string, change func(s *share.Share, r *record) error) error {
-	return e.changing(ctx, volumeKind, handle, name, func(_ context.Context, s *share.Share, h *share.Home, r *record) (err error) {
-		before := *r
-		if err := change(s, r); err != nil || reflect.DeepEqual(*r, before) {
-			return err
-		}
-		draft, err := h.Draft(r.ID + suffix)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, draft.Drop()) }()
-		if err := h.Refresh(r.Kind.folder()); err != nil {
-			return err
-		}
-		if r, err = whole(h, r.Kind, r.ID); err != nil {
-			return err
-		}
-		if err := change(s, r); err != nil {
-			return err
-		}
-		data, err := r.encode()
-		if err != nil {
-			return err
-		}
-		err = draft.Replace(r.Kind.folder(), r.ID+suffix, data)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = backends.Errorf(backends.Busy, "another controller has deleted it, or its janitor has taken the change for one of the dead: ask again: %w", err)
-		}
-		return err
-	})
-}
-
-// endChanges ends changes of the record with the ID that were begun before.
-func endChanges(h *share.Home, id string) error {
-	if err := h.Refresh(share.Staging); err != nil {
-		return err
-	}
-	names, err := h.Names(share.Staging, "")
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, id+suffix+".") {
-			if err := h.Remove(share.Staging, name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // Capacity is what the server says is free on the share. Sizes are labels, so that volumes share it. What the query asks for

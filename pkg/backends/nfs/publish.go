@@ -23,7 +23,7 @@ func (m *making) publish(ctx context.Context, r *record) error {
 		if err := m.reserve(r); err != nil {
 			return err
 		}
-		if err := endChanges(m.home, r.ID); err != nil {
+		if err := endChanges(m.home, r.ID, ""); err != nil {
 			return err
 		}
 	}

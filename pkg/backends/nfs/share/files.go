@@ -63,6 +63,9 @@ func (h *Home) Draft(name string) (*Draft, error) {
 	return &Draft{h, draft, file}, err
 }
 
+// Name is the draft's in staging.
+func (d *Draft) Name() string { return path.Base(d.name) }
+
 // write fills the draft, once.
 func (d *Draft) write(data []byte, readable bool) (err error) {
 	if readable {

@@ -1,0 +1,81 @@
+package nfs
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// changed is a call that changes a volume's record.
+type changed func(ctx context.Context, e *controllerSide, handle string) error
+
+func modified(onDelete string) changed {
+	return func(ctx context.Context, e *controllerSide, handle string) error {
+		return e.Modify(ctx, handle, &Mutable{OnDelete: &onDelete})
+	}
+}
+
+func expanded(mib int64) changed {
+	return func(ctx context.Context, e *controllerSide, handle string) error {
+		return second(e.Expand(ctx, handle, backends.CapacityRange{RequiredBytes: mib << 20}))
+	}
+}
+
+// overtakenChange is a change that is stopped, and one that another controller acknowledges meanwhile.
+type overtakenChange struct {
+	first      string // onDelete of the volume
+	late, next changed
+	want       func(r *record) bool
+}
+
+func overtakenChanges() map[string]overtakenChange {
+	retains := func(r *record) bool { return r.OnDelete == retainData }
+	grown := func(r *record) bool { return r.SizeBytes == 4<<20 }
+	return map[string]overtakenChange{
+		"modified anew":        {archiveData, modified(deleteData), modified(retainData), retains},
+		"left as it was":       {retainData, modified(deleteData), modified(retainData), retains},
+		"expanded, then kept":  {deleteData, expanded(2), modified(retainData), retains},
+		"expanded by more":     {deleteData, expanded(2), expanded(4), grown},
+		"modified, then grown": {deleteData, modified(archiveData), expanded(4), grown},
+	}
+}
+
+// A controller that is stopped in the middle of a change, while another acknowledges one, does not undo that when it
+// goes on: what was to be retained would be removed.
+func TestDeposedChange(t *testing.T) {
+	for name, c := range overtakenChanges() {
+		t.Run(name, func(t *testing.T) {
+			d := newDeposed(t)
+			d.hurry(func(*pace) {}) // No janitor is to end the change.
+
+			n := 2 // A change that has no draft yet is a later one.
+			for d.changedLate(n, c) {
+				n++
+			}
+			if few := 3; n < few {
+				t.Errorf("it makes %d changes, want %d at least: nothing was tested", n-1, few-1)
+			}
+		})
+	}
+}
+
+// changedLate has a controller change a volume that others change while it is stopped at its n-th change. It returns
+// false when it makes less.
+func (d *deposed) changedLate(n int, c overtakenChange) bool {
+	d.Helper()
+	spec := onSlow(fmt.Sprint("volume", n))
+	spec.Capacity.RequiredBytes = 1 << 20
+	spec.Parameters.(*Parameters).OnDelete = c.first
+	v := d.make(spec)
+	stopped := d.overtaken(n, func(e *controllerSide) error { return c.late(d.Context(), e, v.Handle) }, func() {
+		d.ask("changing", func() error { return c.next(d.Context(), d.controllerSide, v.Handle) })
+	})
+	if r := d.recordOf(v); stopped && !c.want(r) {
+		d.Errorf("change %d: what was acknowledged is undone: onDelete is %s, and the size is %d", n, r.OnDelete, r.SizeBytes)
+	}
+	d.ask("deleting", func() error { return d.Delete(d.Context(), v.Handle) })
+	d.tidy(0, 0)
+	return stopped
+}

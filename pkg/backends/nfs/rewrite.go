@@ -1,0 +1,101 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"reflect"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// edit makes a record what it is to be.
+type edit func(s *share.Share, r *record) error
+
+// rewriting changes the record of a volume. Another controller may be in the middle of a change, and be stopped there.
+// So its draft is removed before the record is read: what it says then is what was acknowledged last, and whoever was
+// overtaken has nothing left to put in its place. Kinds: as changing; Busy.
+func (e *engine) rewriting(ctx context.Context, handle, name string, do edit) error {
+	change := func(_ context.Context, s *share.Share, h *share.Home, r *record) error {
+		rw := &rewrite{h, r, func(r *record) error { return do(s, r) }}
+		_, changed, err := rw.next("")
+		if err == nil && changed {
+			err = rw.replace()
+		}
+		return err
+	}
+	return e.changing(ctx, volumeKind, handle, name, change)
+}
+
+// rewrite is a change of a record under way.
+type rewrite struct {
+	home   *share.Home
+	called *record // as it was when the call came
+	change func(r *record) error
+}
+
+// next ends what others are changing, and is what the record is to be then. Kinds: NotFound; Busy when the volume was
+// made anew; those of the change.
+func (rw *rewrite) next(draft string) (r *record, changed bool, err error) {
+	if err := endChanges(rw.home, rw.called.ID, draft); err != nil {
+		return nil, false, err
+	}
+	if err := rw.home.Refresh(rw.called.Kind.folder()); err != nil {
+		return nil, false, err
+	}
+	if r, err = whole(rw.home, rw.called.Kind, rw.called.ID); err != nil {
+		return nil, false, err
+	}
+	if r.Turn != rw.called.Turn {
+		return nil, false, backends.Errorf(backends.Busy, "%w", errReplaced)
+	}
+	before := *r
+	err = rw.change(r)
+	return r, !reflect.DeepEqual(*r, before), err
+}
+
+// replace puts the changed record in the place of the one that there is. It is a draft before that one is read, and
+// goes with the volume: who deletes that, or publishes another one, removes such drafts first. So who was stopped in
+// between replaces nobody else's record. Kinds: as next.
+func (rw *rewrite) replace() (err error) {
+	draft, err := rw.home.Draft(rw.called.ID + suffix)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, draft.Drop()) }()
+	r, changed, err := rw.next(draft.Name())
+	if err != nil || !changed {
+		return err
+	}
+	data, err := r.encode()
+	if err != nil {
+		return err
+	}
+	err = draft.Replace(r.Kind.folder(), r.ID+suffix, data)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = backends.Errorf(backends.Busy,
+			"another controller has changed or deleted it, or its janitor has ended the change: ask again: %w", err)
+	}
+	return err
+}
+
+// endChanges ends changes of the record with the ID that were begun before, but the one with the draft.
+func endChanges(h *share.Home, id, but string) error {
+	if err := h.Refresh(share.Staging); err != nil {
+		return err
+	}
+	names, err := h.Names(share.Staging, "")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, id+suffix+".") && name != but {
+			if err := h.Remove(share.Staging, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
