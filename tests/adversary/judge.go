@@ -220,11 +220,11 @@ func (w *world) later() (more []string) {
 	return more
 }
 
-// useAll makes, uses and deletes a volume of each class.
+// useAll makes, changes, uses and deletes a volume of each class, and a snapshot: so each sort of calls is made.
 func (w *world) useAll() {
 	for i := range w.setup.Classes {
 		a := newActor(w, i, nil)
-		for _, op := range []Op{Create, Use, Leave, Delete} {
+		for _, op := range []Op{Create, Expand, Snapshot, Use, Leave, Forget, Delete} {
 			a.step(Step{Op: op, Class: i, MiB: 8})
 		}
 	}

@@ -40,7 +40,7 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 	defer unlock()
 	job := m.share.Address.String() + " " + string(k) + " " + id
 	var want *record
-	if m.turn, err = m.lead(ctx, m.home, "making "+id); err != nil {
+	if m.turn, err = m.lead(ctx, m.home, k.calls(), "making "+id); err != nil {
 		return nil, err
 	}
 	if err = m.free(k, id); err == nil {

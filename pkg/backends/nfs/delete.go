@@ -55,7 +55,7 @@ func (e *engine) removable(ctx context.Context, h *share.Home, k kind, id string
 	if err != nil && !backends.Is(err, backends.NotFound) {
 		return nil, err
 	}
-	if _, failed := e.lead(ctx, h, "removing "+id); failed != nil {
+	if _, failed := e.lead(ctx, h, k.calls(), "removing "+id); failed != nil {
 		return nil, failed
 	}
 	if err == nil && r.Group != nil {

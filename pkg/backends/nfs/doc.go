@@ -18,7 +18,7 @@
 //	.stowage/making/                      what an earlier version of the driver was making
 //	.stowage/trash/<id>-<turn>.json       the record of what is being removed, with its data beside it
 //	.stowage/retained/<id>-<turn>.json    the record of a deleted volume whose directory was left where it is
-//	.stowage/controllers/<owner>.<n>      a controller's permit to make and remove: see permits
+//	.stowage/controllers/<name>           a controller's permit for a class of calls: see permits
 //	.stowage/claims/<hash of a path>      a symbolic link that names the volume to which the directory belongs
 //	<subDir>                              the data of a volume
 //
@@ -35,8 +35,9 @@
 // each takes a name away that does not come back: whoever finds them undone does them. An attempt is alive while its token is touched; a janitor
 // removes the tokens that have not been for long, by its own clock, and drafts without one.
 //
-// A token is made of the controller's permit, by one rename. Who is called takes the permits of all other controllers away first. So one
-// that hears of a call when others have done it, and have deleted what came of it, turns it away: see permits.
+// A token is made of the controller's permit, by one rename. Who is called takes the permits of all other controllers
+// away first, for calls of the same class. So one that hears of a call when others have done it, and have deleted what
+// came of it, turns it away: see permits.
 //
 // A copy belongs to the process that makes it, goes on when the call that began it has ended, and is found by the next. It is of one
 // instant, and whole: changes of the source, and its deletion, are noticed at the end at the latest. The snapshots of a group are

@@ -136,7 +136,7 @@ func TestGroupPublishedAndNotYetInPlace(t *testing.T) {
 	h, err := s.Home(true)
 	w.must(err)
 	m := &making{engine: w.engine, share: s, home: h, place: p}
-	m.turn, err = w.lead(t.Context(), h, "a test's")
+	m.turn, err = w.lead(t.Context(), h, snapshotCalls, "a test's")
 	w.must(err)
 	id, err := h.ID(string(groupKind), "g")
 	w.must(err)

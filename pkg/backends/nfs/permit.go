@@ -25,19 +25,45 @@ const (
 	askedKept = 1000
 )
 
-// permits are this controller's permits to make and remove things, one on each share. A permit is a file there; who is called
-// removes those of all others first. So a controller that was stopped finds that it has none when it goes on, and turns away
-// what it was asked for before: others may have done that since, and deleted it. Whoever still wants it asks again, and for
-// him it gets a new one.
+// permits are this controller's permits to make and remove things, one on each share for each class of calls. A permit
+// is a file there; who is called removes those of all others for that class first. So a controller that was stopped
+// finds that it has none when it goes on, and turns away what it was asked for before: others may have done that since,
+// and deleted it. Whoever still wants it asks again, and for him it gets a new one.
 type permits struct {
 	owner string // begins the names of this controller's: those of an earlier run of it are nobody's
 
 	mu  sync.Mutex
-	all map[homeID]*permit
+	all map[permitted]*permit
 }
 
-// permit is the one on a share.
+// permitted is what a permit is for.
+type permitted struct {
+	home  homeID
+	class class
+}
+
+// class is a sort of calls, each of which one sidecar makes. The sidecars elect their leaders each for itself, so that
+// those of several controllers lead at a time as a rule: a call of one class does not say that those of another come
+// from elsewhere now. All calls that make or remove a thing are of one class, so that a late one never comes to a thing
+// that calls of another class have made and removed.
+type class string
+
+const (
+	volumeCalls   class = "volumes"
+	snapshotCalls class = "snapshots" // and groups of them
+)
+
+// calls is the class of those that make and remove what is of the kind.
+func (k kind) calls() class {
+	if k == volumeKind {
+		return volumeCalls
+	}
+	return snapshotCalls
+}
+
+// permit is the one on a share for a class.
 type permit struct {
+	class class
 	mu    sync.Mutex
 	name  string          // of the file; empty for one that never was
 	turn  uint64          // changes when it is made anew, after it was taken away
@@ -49,29 +75,41 @@ func openPermits(dataDir string, log *slog.Logger) *permits {
 	path := filepath.Join(dataDir, ownerFile)
 	owner, err := os.ReadFile(path)
 	if text := string(owner); err == nil && len(text) == len(share.Random()) && strings.Trim(text, "0123456789abcdef") == "" {
-		return &permits{owner: text, all: map[homeID]*permit{}}
+		return &permits{owner: text, all: map[permitted]*permit{}}
 	}
 	text := share.Random()
 	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
 		log.Warn("the name of this controller cannot be kept: after a restart it turns a call away on each share", "path", path, "error", err)
 	}
-	return &permits{owner: text, all: map[homeID]*permit{}}
+	return &permits{owner: text, all: map[permitted]*permit{}}
 }
 
-func (p *permits) on(h *share.Home) *permit {
+func (p *permits) on(h *share.Home, c class) *permit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.all[h.Identity()] == nil {
-		p.all[h.Identity()] = &permit{}
+	what := permitted{h.Identity(), c}
+	if p.all[what] == nil {
+		p.all[what] = &permit{class: c}
 	}
-	return p.all[h.Identity()]
+	return p.all[what]
 }
 
-// lead ends the permits of all other controllers on a share, and returns the turn of our own. Where there is no room for one the call
-// goes on without: it may need none. Kinds: Busy where others were called since our last call, if any: then this call may be from
-// before, unless it is made again.
-func (e *engine) lead(ctx context.Context, h *share.Home, call string) (turn uint64, err error) {
-	p := e.permits.on(h)
+// fresh is the name of a permit that nobody has had.
+func (p *permits) fresh(c class) string { return p.owner + "." + string(c) + "." + share.Random() }
+
+// concerns reports whether a permit of that name is for calls of the class. Those of an earlier version of the driver
+// are for all.
+func (c class) concerns(name string) bool {
+	_, rest, _ := strings.Cut(name, ".")
+	of, _, named := strings.Cut(rest, ".")
+	return !named || of == string(c)
+}
+
+// lead ends the permits of all other controllers on a share for a class of calls, and returns the turn of our own.
+// Where there is no room for one the call goes on without: it may need none. Kinds: Busy where others were called since
+// our last call, if any: then this call may be from before, unless it is made again.
+func (e *engine) lead(ctx context.Context, h *share.Home, c class, call string) (turn uint64, err error) {
+	p := e.permits.on(h, c)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := ignoreGone(h.Refresh(share.Controllers)); err != nil {
@@ -81,6 +119,7 @@ func (e *engine) lead(ctx context.Context, h *share.Home, call string) (turn uin
 	if err = ignoreGone(err); err != nil {
 		return 0, err
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !c.concerns(name) })
 	if !slices.Contains(names, p.name) {
 		if ctx.Err() != nil { // Nobody hears an answer now, so that the next such call is no second one.
 			return 0, ctx.Err()
@@ -88,7 +127,7 @@ func (e *engine) lead(ctx context.Context, h *share.Home, call string) (turn uin
 		if p.overtaken(names, e.permits.owner) && !p.again(call) {
 			return 0, backends.Errorf(backends.Busy, "%w", errOvertaken)
 		}
-		if err := p.renew(h, e.permits.owner); err != nil && !failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
+		if err := p.renew(h, e.permits); err != nil && !failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
 			return 0, err
 		}
 	}
@@ -121,8 +160,8 @@ func (p *permit) again(call string) bool {
 	return false
 }
 
-func (p *permit) renew(h *share.Home, owner string) error {
-	name := owner + "." + share.Random()
+func (p *permit) renew(h *share.Home, all *permits) error {
+	name := all.fresh(p.class)
 	if err := h.Permit(name); err != nil {
 		return err
 	}
@@ -134,13 +173,13 @@ func (p *permit) renew(h *share.Home, owner string) error {
 // spend makes an attempt's token of the permit, in one step that fails when another controller was called since. The next
 // permit is there before: it counts only if that step succeeds. Kinds: Busy; Exhausted where there is no room for a permit.
 func (m *making) spend(r *record, data []byte) error {
-	p := m.permits.on(m.home)
+	p := m.permits.on(m.home, r.Kind.calls())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.turn != m.turn {
 		return backends.Errorf(backends.Busy, "%w", errOvertaken)
 	}
-	next := m.permits.owner + "." + share.Random()
+	next := m.permits.fresh(p.class)
 	if err := m.home.Permit(next); err != nil {
 		return err
 	}

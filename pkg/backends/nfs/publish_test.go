@@ -22,7 +22,7 @@ func (w *world) attempt(spec backends.Spec) (*making, *record) {
 	h, err := s.Home(true)
 	w.must(err)
 	m := &making{engine: w.engine, share: s, home: h, place: p}
-	m.turn, err = w.lead(w.Context(), h, "a test's")
+	m.turn, err = w.lead(w.Context(), h, volumeCalls, "a test's")
 	w.must(err)
 	id, err := h.ID(string(volumeKind), spec.Name)
 	w.must(err)

@@ -139,20 +139,25 @@ func (w *world) leads() {
 	w.leadsOn(specOf("x"))
 }
 
-// leadsOn has this controller take over on the share of a spec.
+// classes are all of them.
+func classes() []class { return []class{volumeCalls, snapshotCalls} }
+
+// leadsOn has this controller take over on the share of a spec, for all classes of calls.
 func (w *world) leadsOn(spec backends.Spec) {
 	w.Helper()
 	p, err := w.target(spec)
 	w.must(err)
-	w.ask("taking over", func() error {
-		return w.pool.With(w.Context(), p.Address, "taking over", func(ctx context.Context, s *share.Share) error {
-			h, err := s.Home(true)
-			if err == nil {
-				_, err = w.lead(ctx, h, "a test's")
-			}
-			return err
+	for _, calls := range classes() {
+		w.ask("taking over", func() error {
+			return w.pool.With(w.Context(), p.Address, "taking over", func(ctx context.Context, s *share.Share) error {
+				h, err := s.Home(true)
+				if err == nil {
+					_, err = w.lead(ctx, h, calls, "a test's")
+				}
+				return err
+			})
 		})
-	})
+	}
 }
 
 func (w *world) make(spec backends.Spec) *backends.Volume {

@@ -1,0 +1,103 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// counted asks as a sidecar does, and counts how often it is turned away because another controller was called.
+func (w *world) counted(turned *int, what string, call func() error) {
+	w.Helper()
+	w.ask(what, func() error {
+		err := call()
+		if errors.Is(err, errOvertaken) {
+			*turned++
+			w.Logf("%s: %v", what, err)
+		}
+		return err
+	})
+}
+
+// peers are controllers of one share, each of which is called by another sidecar.
+type peers struct {
+	volumes, snapshots, changes *world
+	turned                      int // calls that were turned away because another controller was called
+}
+
+// made makes a volume.
+func (p *peers) made(name string, call func(spec backends.Spec) (*backends.Volume, error)) (v *backends.Volume) {
+	p.volumes.Helper()
+	spec := in(name, name, deleteData)
+	spec.Capacity.RequiredBytes = 1 << 20
+	p.volumes.counted(&p.turned, "making "+name, func() (err error) { v, err = call(spec); return err })
+	return v
+}
+
+// round has each of them called in turn.
+func (p *peers) round(ctx context.Context, name string) {
+	p.volumes.Helper()
+	v := p.made(name, func(spec backends.Spec) (*backends.Volume, error) { return p.volumes.Create(ctx, spec) })
+	var s *backends.Snapshot
+	p.snapshots.counted(&p.turned, "taking a snapshot", func() (err error) {
+		s, err = p.snapshots.CreateSnapshot(ctx, backends.SnapshotSpec{Name: name, Volume: v.Handle})
+		return err
+	})
+	restored := p.made("restored-"+name, func(spec backends.Spec) (*backends.Volume, error) {
+		return p.volumes.Restore(ctx, spec, s.Handle)
+	})
+	p.changes.counted(&p.turned, "expanding", func() error { return expanded(4)(ctx, p.changes.controllerSide, v.Handle) })
+	clone := p.made("clone-"+name, func(spec backends.Spec) (*backends.Volume, error) {
+		return p.volumes.Clone(ctx, spec, v.Handle)
+	})
+	var g *backends.Group
+	p.snapshots.counted(&p.turned, "taking a group snapshot", func() (err error) {
+		g, err = p.snapshots.CreateGroup(ctx, backends.GroupSpec{Name: name, Volumes: []string{v.Handle, clone.Handle}})
+		return err
+	})
+	p.changes.counted(&p.turned, "modifying", func() error {
+		return modified(archiveData)(ctx, p.changes.controllerSide, clone.Handle)
+	})
+	p.volumes.counted(&p.turned, "deleting", func() error { return p.volumes.Delete(ctx, restored.Handle) })
+	p.snapshots.counted(&p.turned, "deleting the group", func() error { return p.snapshots.DeleteGroup(ctx, g.Handle) })
+	p.volumes.counted(&p.turned, "deleting the clone", func() error { return p.volumes.Delete(ctx, clone.Handle) })
+	p.snapshots.counted(&p.turned, "deleting it", func() error { return p.snapshots.DeleteSnapshot(ctx, s.Handle) })
+	p.volumes.counted(&p.turned, "deleting the source", func() error { return p.volumes.Delete(ctx, v.Handle) })
+}
+
+// Each sidecar has a leader of its own, so that several controllers are called at a time. They turn none of each
+// other's calls away.
+func TestPeersTurnNobodyAway(t *testing.T) {
+	w := newWorld(t)
+	p := &peers{volumes: w, snapshots: w.otherWorld(), changes: w.otherWorld()}
+	for n := range 4 {
+		p.round(t.Context(), fmt.Sprint("volume", n))
+	}
+	if p.turned != 0 {
+		t.Errorf("%d calls were turned away, want none: nobody was overtaken", p.turned)
+	}
+	w.tidy(0, 0)
+}
+
+// A permit that a controller of an earlier version has is one for all calls: it is taken away, and whoever is called
+// next asks again.
+func TestPermitOfAnEarlierVersion(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.Delete(t.Context(), w.make(specOf("one")).Handle))
+	w.must(os.RemoveAll(w.path(share.HomeName, share.Controllers)))
+	w.data = t.TempDir()
+	w.reopen()
+	const earlier = "0123456789abcdef.fedcba9876543210"
+	w.write("", share.HomeName, share.Controllers, earlier)
+	_, err := w.Create(t.Context(), specOf("two"))
+	w.fails("the first call", err, backends.Busy, errOvertaken.Error())
+	w.must(second(w.Create(t.Context(), specOf("two"))))
+	if _, err := os.Lstat(w.path(share.HomeName, share.Controllers, earlier)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the earlier permit: %v", err)
+	}
+}
