@@ -161,7 +161,8 @@ func (m *making) begin(r *record) error {
 	if err != nil {
 		return err
 	}
-	if err := m.spend(r, data); err != nil {
+	token := func(permit string) error { return m.home.Spend(permit, r.key()+suffix, data) }
+	if err := m.spend(m.home, r.Kind.calls(), m.turn, token); err != nil {
 		return err
 	}
 	if err := m.fence(m.share, m.home, r.ID, r.key()); err != nil {

@@ -49,8 +49,7 @@ func TestDeposedChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDeposed(t)
 			d.hurry(func(*pace) {}) // No janitor is to end the change.
-
-			n := 2 // A change that has no draft yet is a later one.
+			n := 0
 			for d.changedLate(n, c) {
 				n++
 			}

@@ -51,6 +51,7 @@ type class string
 const (
 	volumeCalls   class = "volumes"
 	snapshotCalls class = "snapshots" // and groups of them
+	changeCalls   class = "changes"   // of a volume's record
 )
 
 // calls is the class of those that make and remove what is of the kind.
@@ -170,22 +171,23 @@ func (p *permit) renew(h *share.Home, all *permits) error {
 	return nil
 }
 
-// spend makes an attempt's token of the permit, in one step that fails when another controller was called since. The next
-// permit is there before: it counts only if that step succeeds. Kinds: Busy; Exhausted where there is no room for a permit.
-func (m *making) spend(r *record, data []byte) error {
-	p := m.permits.on(m.home, r.Kind.calls())
+// spend makes something else of the permit of a turn, such as an attempt's token, in one step that fails when another
+// controller was called since. The next permit is there before: it counts only if that step succeeds. Kinds: Busy;
+// Exhausted where there is no room for a permit.
+func (e *engine) spend(h *share.Home, c class, turn uint64, use func(permit string) error) error {
+	p := e.permits.on(h, c)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.turn != m.turn {
+	if p.turn != turn {
 		return backends.Errorf(backends.Busy, "%w", errOvertaken)
 	}
-	next := m.permits.fresh(p.class)
-	if err := m.home.Permit(next); err != nil {
+	next := e.permits.fresh(c)
+	if err := h.Permit(next); err != nil {
 		return err
 	}
 	err := fs.ErrNotExist // There was no room for one when the call came.
 	if p.name != "" {
-		err = m.home.Spend(p.name, r.key()+suffix, data)
+		err = use(p.name)
 	}
 	if err == nil {
 		p.name = next
@@ -194,5 +196,5 @@ func (m *making) spend(r *record, data []byte) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = backends.Errorf(backends.Busy, "%w: %w", errOvertaken, err)
 	}
-	return errors.Join(err, m.home.Remove(share.Controllers, next))
+	return errors.Join(err, h.Remove(share.Controllers, next))
 }

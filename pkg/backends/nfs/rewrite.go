@@ -18,8 +18,12 @@ type edit func(s *share.Share, r *record) error
 // So its draft is removed before the record is read: what it says then is what was acknowledged last, and whoever was
 // overtaken has nothing left to put in its place. Kinds: as changing; Busy.
 func (e *engine) rewriting(ctx context.Context, handle, name string, do edit) error {
-	change := func(_ context.Context, s *share.Share, h *share.Home, r *record) error {
-		rw := &rewrite{h, r, func(r *record) error { return do(s, r) }}
+	change := func(ctx context.Context, s *share.Share, h *share.Home, r *record) error {
+		turn, err := e.lead(ctx, h, changeCalls, name+" "+r.ID)
+		if err != nil {
+			return err
+		}
+		rw := &rewrite{e, h, turn, r, func(r *record) error { return do(s, r) }}
 		_, changed, err := rw.next("")
 		if err == nil && changed {
 			err = rw.replace()
@@ -31,7 +35,9 @@ func (e *engine) rewriting(ctx context.Context, handle, name string, do edit) er
 
 // rewrite is a change of a record under way.
 type rewrite struct {
+	*engine
 	home   *share.Home
+	turn   uint64  // of the permit for it
 	called *record // as it was when the call came
 	change func(r *record) error
 }
@@ -60,7 +66,11 @@ func (rw *rewrite) next(draft string) (r *record, changed bool, err error) {
 // goes with the volume: who deletes that, or publishes another one, removes such drafts first. So who was stopped in
 // between replaces nobody else's record. Kinds: as next.
 func (rw *rewrite) replace() (err error) {
-	draft, err := rw.home.Draft(rw.called.ID + suffix)
+	var draft *share.Draft
+	err = rw.spend(rw.home, changeCalls, rw.turn, func(permit string) (err error) {
+		draft, err = rw.home.DraftOf(permit, rw.called.ID+suffix)
+		return err
+	})
 	if err != nil {
 		return err
 	}

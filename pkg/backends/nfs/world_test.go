@@ -140,7 +140,7 @@ func (w *world) leads() {
 }
 
 // classes are all of them.
-func classes() []class { return []class{volumeCalls, snapshotCalls} }
+func classes() []class { return []class{volumeCalls, snapshotCalls, changeCalls} }
 
 // leadsOn has this controller take over on the share of a spec, for all classes of calls.
 func (w *world) leadsOn(spec backends.Spec) {

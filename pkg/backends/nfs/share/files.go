@@ -139,12 +139,37 @@ func (h *Home) empty(path string) error {
 
 // Spend gives a permit the data and a name in staging, by one rename. It fails with fs.ErrNotExist when the permit is gone.
 func (h *Home) Spend(permit, name string, data []byte) error {
-	path := At(Controllers, permit)
-	file, err := h.files.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	draft, err := h.permitted(permit)
 	if err != nil {
 		return err
 	}
-	err = (&Draft{h, path, file}).Replace(Staging, name, data)
+	return h.spent(name, draft.Replace(Staging, name, data))
+}
+
+// DraftOf makes a draft of a file, as Draft does, but of a permit, by one rename. It fails with fs.ErrNotExist when the
+// permit is gone.
+func (h *Home) DraftOf(permit, name string) (*Draft, error) {
+	draft, err := h.permitted(permit)
+	if err != nil {
+		return nil, err
+	}
+	name += "." + Random()
+	if err := h.spent(name, h.files.Rename(draft.name, At(Staging, name))); err != nil {
+		return nil, errors.Join(err, draft.file.Close())
+	}
+	draft.name = At(Staging, name)
+	return draft, nil
+}
+
+// permitted is a permit that is to have a name in staging.
+func (h *Home) permitted(permit string) (*Draft, error) {
+	path := At(Controllers, permit)
+	file, err := h.files.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	return &Draft{h, path, file}, err
+}
+
+// spent is how the move of a permit to a name in staging has ended.
+func (h *Home) spent(name string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESTALE) {
 		return err
 	}
