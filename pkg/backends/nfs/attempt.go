@@ -84,6 +84,11 @@ func (m *making) makeEmpty(ctx context.Context, r *record) error {
 	if err == nil {
 		err = m.publish(ctx, r)
 	}
+	return m.orGivenUp(r, err)
+}
+
+// orGivenUp gives an attempt up that has failed.
+func (m *making) orGivenUp(r *record, err error) error {
 	if err = m.unlessFenced(r, err); err != nil {
 		m.giveUp(m.share, m.home, r)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
@@ -57,11 +58,16 @@ func newCopies(p pace) *copies {
 // run waits for the copy that is known by the key, and begins it if it is not under way, or if that is of something else. A
 // failure is told once. Kinds: Busy, with its progress, when the context ends first; else the copy's own.
 func (c *copies) run(ctx context.Context, key string, want *record, m *making) (*record, error) {
-	j, err := c.begin(key, want, m)
+	j, begun, err := c.join(key, want, m)
 	if err != nil {
 		return nil, err
 	}
 	defer c.leave(j)
+	if !begun {
+		if err := c.begin(key, j, m); err != nil {
+			return nil, err
+		}
+	}
 	select {
 	case <-j.ended:
 	case <-ctx.Done():
@@ -74,28 +80,56 @@ func (c *copies) run(ctx context.Context, key string, want *record, m *making) (
 	return j.record, nil
 }
 
-func (c *copies) begin(key string, want *record, m *making) (*job, error) {
+// join is the copy for a call, and whether it has begun: if not, the call begins it.
+func (c *copies) join(key string, want *record, m *making) (j *job, begun bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if j := c.jobs[key]; j != nil {
 		if j.record.sameAs(want) && slices.Equal(j.from, keysOf(m.origins)) {
 			j.waiting++
-			return j, nil
+			return j, true, nil
 		}
 		j.end()
 	} else if len(c.jobs) >= maxCopies {
-		return nil, backends.Errorf(backends.Busy, "%d copies are under way: ask again", maxCopies)
+		return nil, false, backends.Errorf(backends.Busy, "%d copies are under way: ask again", maxCopies)
 	}
 	life, end := context.WithCancel(c.life)
-	j := &job{record: want, from: keysOf(m.origins), end: end, ended: make(chan struct{}), waiting: 1}
+	j = &job{record: want, from: keysOf(m.origins), life: life, end: end, ended: make(chan struct{}), waiting: 1}
 	c.jobs[key] = j
-	where := m.share.Address.String()
+	return j, false, nil
+}
+
+// begin takes the token for a copy, with the permit of the call that asks for it, and lets the copy wait for its turn.
+// That may be long: another controller may be called meanwhile, which ends permits, and tokens only of what it is
+// called for.
+func (c *copies) begin(key string, j *job, m *making) error {
+	on, release, err := m.kept(j.life)
+	if err == nil {
+		err = on.orGivenUp(j.record, on.begin(j.record))
+	}
+	if err != nil {
+		release()
+		c.drop(key)
+		return because(j.life, err)
+	}
+	j.on = on
+	turns := c.turnsOn(m.share)
+	c.group.Go(func() {
+		defer release()
+		c.live(key, j, turns)
+	})
+	return nil
+}
+
+// turnsOn has room for the copies that run on a share at a time.
+func (c *copies) turnsOn(s *share.Share) chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	where := s.Address.String()
 	if c.turns[where] == nil {
 		c.turns[where] = make(chan struct{}, atOnce)
 	}
-	turns := c.turns[where]
-	c.group.Go(func() { c.live(life, key, j, m, turns) })
-	return j, nil
+	return c.turns[where]
 }
 
 // leave notes that a call does not wait any more.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -20,8 +19,9 @@ type job struct {
 	record   *record
 	from     []string // the keys of its sources: another one may get the name of a source
 	progress tree.Progress
-	on       atomic.Pointer[making] // where it is made, once its token is there
-	beat     time.Time              // when it last showed that it is alive
+	on       *making         // where it is made, once its token is there
+	beat     time.Time       // when it last showed that it is alive
+	life     context.Context // of the copy, which is no request's
 	end      context.CancelFunc
 	ended    chan struct{}
 	err      error // read after ended is closed
@@ -34,23 +34,14 @@ type job struct {
 }
 
 // live makes a copy in its turn, and keeps it until it is published or nobody wants it.
-func (c *copies) live(ctx context.Context, key string, j *job, m *making, turns chan struct{}) {
-	ctx, stop := every(ctx, c.pace.look, func() error { return c.wanted(j) })
+func (c *copies) live(key string, j *job, turns chan struct{}) {
+	ctx, stop := every(j.life, c.pace.look, func() error { return c.wanted(j) })
 	defer stop()
-	select {
-	case turns <- struct{}{}:
-		release, err := m.copied(ctx, j)
-		<-turns
-		j.err = because(ctx, err)
-		close(j.ended)
-		defer release()
-	case <-ctx.Done():
-		j.err = because(ctx, ctx.Err())
-		close(j.ended)
-	}
+	j.err = because(ctx, j.copied(ctx, turns))
+	close(j.ended)
 	<-ctx.Done()
-	if on := j.on.Load(); !c.forget(key, j) && j.err == nil {
-		on.giveUp(on.share, on.home, j.record)
+	if !c.forget(key, j) && j.err == nil {
+		j.on.giveUp(j.on.share, j.on.home, j.record)
 	}
 }
 
@@ -63,12 +54,11 @@ func (c *copies) wanted(j *job) error {
 	if unwanted {
 		return backends.Errorf(backends.Unavailable, "no call has asked for the copy for %v, so that it was given up: ask again", c.pace.kept)
 	}
-	on := j.on.Load()
-	if on == nil || time.Since(j.beat) < c.pace.beat {
+	if time.Since(j.beat) < c.pace.beat {
 		return nil
 	}
 	j.beat = time.Now()
-	if errors.Is(on.home.Touch(j.record.key()+suffix), fs.ErrNotExist) {
+	if errors.Is(j.on.home.Touch(j.record.key()+suffix), fs.ErrNotExist) {
 		return backends.Errorf(backends.Busy, "%w", errFenced)
 	}
 	return nil
@@ -95,26 +85,28 @@ func (c *copies) forget(key string, j *job) bool {
 	return j.published
 }
 
-// copied makes the draft of a copy, on a share that is kept until release is called.
-func (m *making) copied(ctx context.Context, j *job) (release func(), err error) {
+// copied makes the draft of a copy once it is its turn.
+func (j *job) copied(ctx context.Context, turns chan struct{}) error {
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+		defer j.on.report(j)()
+		return j.on.orGivenUp(j.record, j.on.fill(ctx, j.record, &j.progress))
+	case <-ctx.Done():
+		return j.on.orGivenUp(j.record, ctx.Err())
+	}
+}
+
+// kept is m on a share that is kept until release is called.
+func (m *making) kept(ctx context.Context) (on *making, release func(), err error) {
 	s, release, err := m.share.Hold(ctx)
 	if err != nil {
-		return func() {}, err
+		return nil, func() {}, err
 	}
-	on := *m
-	on.share = s
-	if on.home, err = s.Home(false); err != nil {
-		return release, err
-	}
-	defer m.report(j)()
-	if err = on.begin(j.record); err == nil {
-		j.on.Store(&on) // Its token is there, and shows from now on that it is alive.
-		err = on.fill(ctx, j.record, &j.progress)
-	}
-	if err = on.unlessFenced(j.record, err); err != nil {
-		on.giveUp(on.share, on.home, j.record)
-	}
-	return release, err
+	kept := *m
+	kept.share = s
+	kept.home, err = s.Home(false)
+	return &kept, release, err
 }
 
 // report says in the log how a copy goes if it takes long, until the function that it returns is called.

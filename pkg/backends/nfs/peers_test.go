@@ -84,6 +84,38 @@ func TestPeersTurnNobodyAway(t *testing.T) {
 	w.tidy(0, 0)
 }
 
+// A copy that waits for its turn is made, though another controller is called for others of its kind meanwhile.
+func TestWaitingCopySurvivesAHandOver(t *testing.T) {
+	w := newWorld(t)
+	other := w.otherWorld()
+	v := w.sourceOf(3)
+	goOn := make(chan struct{})
+	w.copies.entry = func(ctx context.Context) {
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+	}
+	const copies = atOnce + 1
+	answers := make(chan error, copies)
+	for i := range copies {
+		go func() {
+			answers <- second(w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: fmt.Sprint("s", i), Volume: v.Handle}))
+		}()
+	}
+	w.eventually("all copies but one are made, and that waits", func() bool { return len(w.tokens()) == copies })
+	other.ask("another's", func() error {
+		return second(other.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "other", Volume: v.Handle}))
+	})
+	close(goOn)
+	for range copies {
+		if err := <-answers; err != nil {
+			t.Errorf("a snapshot that was asked for before: %v", err)
+		}
+	}
+	w.tidy(1, copies+1)
+}
+
 // A permit that a controller of an earlier version has is one for all calls: it is taken away, and whoever is called
 // next asks again.
 func TestPermitOfAnEarlierVersion(t *testing.T) {
