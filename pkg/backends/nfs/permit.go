@@ -21,6 +21,8 @@ import (
 const (
 	// ownerFile is where the name of this controller is in the data directory.
 	ownerFile = "controller"
+	// givenBack is in place of the name of a permit that was given back.
+	givenBack = "given back"
 	// askedKept is how many calls are remembered that were turned away.
 	askedKept = 1000
 )
@@ -128,7 +130,11 @@ func (e *engine) lead(ctx context.Context, h *share.Home, c class, call string) 
 		if p.overtaken(names, e.permits.owner) && !p.again(call) {
 			return 0, backends.Errorf(backends.Busy, "%w", errOvertaken)
 		}
-		if err := p.renew(h, e.permits); err != nil && !failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
+		err := p.renew(h, e.permits)
+		if err == nil {
+			err = p.unrivalled(h, names, call)
+		}
+		if err != nil && !failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
 			return 0, err
 		}
 	}
@@ -169,6 +175,29 @@ func (p *permit) renew(h *share.Home, all *permits) error {
 	p.name, p.asked = name, nil
 	p.turn++
 	return nil
+}
+
+// unrivalled gives a new permit back if others have got one since those that were there before: we may have been
+// stopped in between, and they may have done what we are called for. Kinds: Busy then.
+func (p *permit) unrivalled(h *share.Home, before []string, call string) error {
+	rival := func(name string) bool {
+		return p.class.concerns(name) && name != p.name && !slices.Contains(before, name)
+	}
+	err := h.Refresh(share.Controllers)
+	var names []string
+	if err == nil {
+		names, err = h.Names(share.Controllers, "")
+	}
+	if err == nil && !slices.ContainsFunc(names, rival) {
+		return nil
+	}
+	mine := p.name
+	p.name = givenBack
+	if err == nil {
+		p.again(call)
+		err = backends.Errorf(backends.Busy, "%w", errOvertaken)
+	}
+	return errors.Join(err, h.Remove(share.Controllers, mine))
 }
 
 // spend makes something else of the permit of a turn, such as an attempt's token, in one step that fails when another

@@ -128,6 +128,36 @@ func (d *deposed) madeLate(n int, m maker) bool {
 	return stopped
 }
 
+// A controller that is stopped just before it gets its permit, while another is called, has none that counts when it
+// goes on.
+func TestDeposedControllerGetsNoPermit(t *testing.T) {
+	d := newDeposed(t)
+	m := makers(d.make(onSlow("source")).Handle, "")["snapshot"]
+	take := func(e *controllerSide) error { _, err := m.make(d.Context(), e); return err }
+	d.ask("taking and deleting one", func() error { return take(d.controllerSide) })
+	drop := func() {
+		handle, err := m.find(d.Context(), d.controllerSide)
+		d.must(err)
+		d.ask("deleting", func() error { return m.drop(d.Context(), d.controllerSide, handle) })
+	}
+	drop()
+	d.neverLed = true
+	turned := false
+	d.overtaken(1, func(e *controllerSide) error {
+		if !turned {
+			turned = true
+			d.fails("the first call", take(e), backends.Busy, errOvertaken.Error())
+		}
+		return take(e)
+	}, func() {
+		d.ask("taking it", func() error { return take(d.controllerSide) })
+		drop()
+	})
+	if _, err := m.find(d.Context(), d.controllerSide); !backends.Is(err, backends.NotFound) {
+		t.Errorf("it was deleted, and then looking for it gives %v, want that there is none", err)
+	}
+}
+
 // A share that has no file left for a permit is full: nobody is at work there, and who waits would wait for ever. What needs no
 // permit goes on, so that something can become free.
 func TestNoRoomForAPermit(t *testing.T) {
