@@ -48,7 +48,6 @@ func TestDeposedChange(t *testing.T) {
 	for name, c := range overtakenChanges() {
 		t.Run(name, func(t *testing.T) {
 			d := newDeposed(t)
-			d.hurry(func(*pace) {}) // No janitor is to end the change.
 			n := 0
 			for d.changedLate(n, c) {
 				n++

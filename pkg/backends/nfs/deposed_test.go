@@ -46,10 +46,20 @@ func newDeposed(t *testing.T) *deposed {
 	d := &deposed{world: newWorld(t), slow: slow}
 	d.shut()
 	d.root, d.mount = slow.Real, realServer{d.mount.(standin.Servers), slow.Real}
-	d.pace = paceOf(0)
-	d.pace.patience = 200 * time.Millisecond
 	d.open()
 	return d
+}
+
+// tidy has a new process tidy up that soon takes for dead what shows no life. Nobody does before: the call that is to
+// be stopped may take long on a busy machine, and would be taken for dead.
+func (d *deposed) tidy(volumes, snapshots int) {
+	d.Helper()
+	d.hurry(func(p *pace) { p.patience = 200 * time.Millisecond })
+	p, err := d.target(onSlow("x"))
+	d.must(err)
+	d.janitors.add(p.Address)
+	d.world.tidy(volumes, snapshots)
+	d.hurry(func(*pace) {})
 }
 
 // overtaken makes a call of a controller that is stopped at its n-th change, or for 0 before it hears of the call, lets others do something, and lets it go on. It returns
@@ -72,9 +82,11 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 	}
 	d.slow.StopAt(d, stall.Change, n)
 	ended := make(chan struct{})
+	var failed error
 	go func() {
 		defer close(ended)
-		d.Logf("overtaken at change %d it ended with: %v", n, call(instance.Controller.(*controllerSide)))
+		failed = call(instance.Controller.(*controllerSide))
+		d.Logf("overtaken at change %d it ended with: %v", n, failed)
 	}()
 	defer func() { <-ended }()
 	for !d.slow.Stopped(d) {
@@ -84,6 +96,9 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 		case <-ended:
 			if <-time.After(50 * time.Millisecond); !d.slow.Stopped(d) { // Its janitor may have come to it, or come to it yet.
 				d.slow.Continue(d)
+				if failed != nil {
+					d.Errorf("it made less than %d changes, and nobody was called meanwhile: %v", n, failed)
+				}
 				return false
 			}
 		}

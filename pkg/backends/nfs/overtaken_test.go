@@ -13,7 +13,6 @@ func TestDeposedExpansion(t *testing.T) {
 	for _, anew := range []bool{true, false} {
 		t.Run(fmt.Sprint("made anew ", anew), func(t *testing.T) {
 			d := newDeposed(t)
-			d.hurry(func(*pace) {}) // No janitor is to end the change.
 			n := 1
 			for d.overtakenExpansion(n, anew) {
 				n++
