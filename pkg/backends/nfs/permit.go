@@ -25,6 +25,8 @@ const (
 	givenBack = "given back"
 	// askedKept is how many calls are remembered that were turned away.
 	askedKept = 1000
+	// mostLooks is how often others' permits are looked for at a call, at most.
+	mostLooks = 8
 )
 
 // permits are this controller's permits to make and remove things, one on each share for each class of calls. A permit
@@ -115,14 +117,10 @@ func (e *engine) lead(ctx context.Context, h *share.Home, c class, call string) 
 	p := e.permits.on(h, c)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := ignoreGone(h.Refresh(share.Controllers)); err != nil {
+	names, err := p.listed(h)
+	if err != nil {
 		return 0, err
 	}
-	names, err := h.Names(share.Controllers, "")
-	if err = ignoreGone(err); err != nil {
-		return 0, err
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !c.concerns(name) })
 	if !slices.Contains(names, p.name) {
 		if ctx.Err() != nil { // Nobody hears an answer now, so that the next such call is no second one.
 			return 0, ctx.Err()
@@ -132,18 +130,48 @@ func (e *engine) lead(ctx context.Context, h *share.Home, c class, call string) 
 		}
 		err := p.renew(h, e.permits)
 		if err == nil {
-			err = p.unrivalled(h, names, call)
+			names, err = p.unrivalled(h, names, call)
+		} else if failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
+			err = nil
 		}
-		if err != nil && !failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
+		if err != nil {
 			return 0, err
 		}
 	}
-	for _, other := range names {
-		if other != p.name {
+	return p.turn, p.alone(h, names)
+}
+
+// listed are the permits on a share that are for calls of the class.
+func (p *permit) listed(h *share.Home) ([]string, error) {
+	if err := ignoreGone(h.Refresh(share.Controllers)); err != nil {
+		return nil, err
+	}
+	names, err := h.Names(share.Controllers, "")
+	if err = ignoreGone(err); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !p.class.concerns(name) }), nil
+}
+
+// alone ends the permits of all others. One that was spent just before has left another in its place, which was not
+// there when we looked: so it looks until there is none. Kinds: Busy where there always are more.
+func (p *permit) alone(h *share.Home, names []string) (err error) {
+	for range mostLooks {
+		others := slices.DeleteFunc(names, func(name string) bool { return name == p.name })
+		if len(others) == 0 {
+			return nil
+		}
+		for _, other := range others {
 			err = errors.Join(err, h.Remove(share.Controllers, other))
 		}
+		if err != nil {
+			return err
+		}
+		if names, err = p.listed(h); err != nil {
+			return err
+		}
 	}
-	return p.turn, err
+	return backends.Errorf(backends.Busy, "%w", errOvertaken)
 }
 
 // errOvertaken says that a call may be from before another controller was called.
@@ -178,26 +206,21 @@ func (p *permit) renew(h *share.Home, all *permits) error {
 }
 
 // unrivalled gives a new permit back if others have got one since those that were there before: we may have been
-// stopped in between, and they may have done what we are called for. Kinds: Busy then.
-func (p *permit) unrivalled(h *share.Home, before []string, call string) error {
-	rival := func(name string) bool {
-		return p.class.concerns(name) && name != p.name && !slices.Contains(before, name)
-	}
-	err := h.Refresh(share.Controllers)
-	var names []string
-	if err == nil {
-		names, err = h.Names(share.Controllers, "")
-	}
+// stopped in between, and they may have done what we are called for. Kinds: Busy then. Else it returns those that are
+// there now.
+func (p *permit) unrivalled(h *share.Home, before []string, call string) (names []string, err error) {
+	names, err = p.listed(h)
+	rival := func(name string) bool { return name != p.name && !slices.Contains(before, name) }
 	if err == nil && !slices.ContainsFunc(names, rival) {
-		return nil
+		return names, nil
 	}
 	mine := p.name
 	p.name = givenBack
-	if err == nil {
-		p.again(call)
-		err = backends.Errorf(backends.Busy, "%w", errOvertaken)
+	if err = errors.Join(err, h.Remove(share.Controllers, mine)); err != nil {
+		return nil, err
 	}
-	return errors.Join(err, h.Remove(share.Controllers, mine))
+	p.again(call)
+	return nil, backends.Errorf(backends.Busy, "%w", errOvertaken)
 }
 
 // spend makes something else of the permit of a turn, such as an attempt's token, in one step that fails when another

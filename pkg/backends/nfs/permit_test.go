@@ -158,6 +158,23 @@ func TestDeposedControllerGetsNoPermit(t *testing.T) {
 	}
 }
 
+// Who takes the permit of another away, just as that makes a token of it, takes away the one that it has then too.
+func TestPermitThatIsSpentMeanwhile(t *testing.T) {
+	d := newDeposed(t)
+	v := d.make(onSlow("one"))
+	m, r := d.planned(onSlow("other"))
+	d.neverLed = true
+	took := d.overtaken(2, func(e *controllerSide) error { // It makes its own permit, and removes the other's.
+		d.fails("the first call", e.Delete(d.Context(), v.Handle), backends.Busy, errOvertaken.Error())
+		return e.Delete(d.Context(), v.Handle)
+	}, func() { d.must(m.begin(r)) })
+	_, err := d.Create(d.Context(), onSlow("one"))
+	d.fails("a call that may be from before the deletion", err, backends.Busy, errOvertaken.Error())
+	if !took {
+		t.Error("the permit was not taken away: nothing was tested")
+	}
+}
+
 // A share that has no file left for a permit is full: nobody is at work there, and who waits would wait for ever. What needs no
 // permit goes on, so that something can become free.
 func TestNoRoomForAPermit(t *testing.T) {

@@ -14,6 +14,15 @@ import (
 // attempt begins one at a volume, and leaves it when its draft is whole and its directory is claimed.
 func (w *world) attempt(spec backends.Spec) (*making, *record) {
 	w.Helper()
+	m, r := w.planned(spec)
+	w.must(m.draft(w.Context(), r))
+	w.must(m.reserve(r))
+	return m, r
+}
+
+// planned is an attempt at a volume that has a permit, and no token yet.
+func (w *world) planned(spec backends.Spec) (*making, *record) {
+	w.Helper()
 	p, err := w.target(spec)
 	w.must(err)
 	s, release, err := w.pool.Hold(w.Context(), p.Address)
@@ -28,8 +37,6 @@ func (w *world) attempt(spec backends.Spec) (*making, *record) {
 	w.must(err)
 	r, err := m.plan(spec, id)
 	w.must(err)
-	w.must(m.draft(w.Context(), r))
-	w.must(m.reserve(r))
 	return m, r
 }
 
