@@ -26,19 +26,30 @@ func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
 	return err
 }
 
-// buryAgain moves the record of a volume that is in the trash there again, if a change that was under way meanwhile has brought it back.
-func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) error {
-	if err := endChanges(h, r.ID, ""); err != nil {
-		return err
+// buryAgain moves the record of a volume that is in the trash there again, as long as changes that were under way bring
+// it back, and is what it says then: that was acknowledged last, and decides what becomes of the data. It is nil when
+// another controller's janitor has finished already.
+func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) (*record, error) {
+	for {
+		if err := endChanges(h, r.ID, ""); err != nil {
+			return nil, err
+		}
+		now, err := read(h, r.Kind.folder(), r.ID+suffix)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && now.Turn != r.Turn {
+			break
+		}
+		if err == nil {
+			err = e.bury(s, h, r)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	now, err := read(h, r.Kind.folder(), r.ID+suffix)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && now.Turn != r.Turn {
-		return nil
+	if err := h.Refresh(share.Trash); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = e.bury(s, h, r)
-	}
-	return err
+	last, err := e.buried(h, r.key())
+	return last, ignoreGone(err)
 }
 
 // errReplaced says that something was deleted, and another made in its place.
@@ -72,17 +83,18 @@ func (e *engine) putBack(h *share.Home, r *record, name string) error {
 // endedMark is in the name of a record in the trash that is about to be removed.
 const endedMark = ".ended-"
 
-// end removes the record of what was removed, or keeps it with those of retained volumes. A controller that was stopped before may move
-// another record to its name at any time: so it gets a name of its own first, and is looked at there.
-func (e *engine) end(h *share.Home, key string, retain bool) error {
+// end removes the record of what was removed, or keeps it with those of retained volumes, if that was in its place. A
+// controller that was stopped before may move another record to its name at any time: so it gets a name of its own
+// first, and is looked at there.
+func (e *engine) end(h *share.Home, key string, placed bool) error {
 	name := key + endedMark + rand.Text() + suffix
 	if err := h.Move(share.Trash, key+suffix, share.Trash, name); err != nil {
 		return ignoreGone(err) // Another controller's janitor was faster.
 	}
-	return e.endAs(h, key, name, retain)
+	return e.endAs(h, key, name, placed)
 }
 
-func (e *engine) endAs(h *share.Home, key, name string, retain bool) error {
+func (e *engine) endAs(h *share.Home, key, name string, placed bool) error {
 	r, err := read(h, share.Trash, name)
 	switch {
 	case err != nil:
@@ -93,7 +105,7 @@ func (e *engine) endAs(h *share.Home, key, name string, retain bool) error {
 			return nil
 		}
 		return err
-	case retain:
+	case placed && r.retained():
 		return h.Move(share.Trash, name, share.Retained, key+suffix)
 	}
 	return h.Remove(share.Trash, name)

@@ -2,7 +2,10 @@ package nfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -76,4 +79,49 @@ func (d *deposed) changedLate(n int, c overtakenChange) bool {
 	d.ask("deleting", func() error { return d.Delete(d.Context(), v.Handle) })
 	d.tidy(0, 0)
 	return stopped
+}
+
+// A deletion that is stopped, while another controller acknowledges a change, goes by that when it goes on.
+func TestDeletionGoesByWhatWasAcknowledged(t *testing.T) {
+	for first, last := range map[string]string{deleteData: retainData, retainData: deleteData} {
+		t.Run(last, func(t *testing.T) {
+			d := newDeposed(t)
+			n, changed := 0, 0
+			for stopped := true; stopped; n++ {
+				var acknowledged bool
+				if stopped, acknowledged = d.deletedLate(n, first, last); acknowledged {
+					changed++
+				}
+			}
+			if few := 2; changed < few {
+				t.Errorf("%d changes were acknowledged, want %d at least: nothing was tested", changed, few)
+			}
+		})
+	}
+}
+
+// deletedLate has a controller delete a volume that another changes while it is stopped at its n-th change. It reports
+// whether it makes so many, and whether the change was acknowledged.
+func (d *deposed) deletedLate(n int, first, last string) (stopped, acknowledged bool) {
+	d.Helper()
+	spec := onSlow(fmt.Sprint("volume", n))
+	spec.Parameters.(*Parameters).OnDelete = first
+	v := d.make(spec)
+	d.write("data", spec.Name, "file")
+	stopped = d.overtaken(n, func(e *controllerSide) error { return e.Delete(d.Context(), v.Handle) }, func() {
+		d.ask("changing", func() error {
+			err := modified(last)(d.Context(), d.controllerSide, v.Handle)
+			acknowledged = err == nil
+			return unless(err, backends.NotFound)
+		})
+	})
+	d.tidy(0, 0)
+	if !acknowledged {
+		last = first
+	}
+	_, err := os.Stat(d.path(spec.Name, "file"))
+	if gone := errors.Is(err, fs.ErrNotExist); err != nil && !gone || gone != (last == deleteData) {
+		d.Errorf("change %d: onDelete was %s in the end, and the data: %v", n, last, err)
+	}
+	return stopped, acknowledged
 }

@@ -94,10 +94,11 @@ func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	case volumeKind:
 	}
 	defer e.disposing.hold(r.key())()
-	if err := e.buryAgain(s, h, r); err != nil {
+	last, err := e.buryAgain(s, h, r)
+	if err != nil || last == nil {
 		return err
 	}
-	return e.vacate(s, h, r)
+	return e.vacate(s, h, last)
 }
 
 // stripes are locks for what is taken away: one goroutine of this process at a time does that.

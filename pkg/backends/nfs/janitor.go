@@ -230,7 +230,7 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 	if took := time.Since(begin); took > time.Second {
 		j.engine.log.Info("removed what was deleted", "share", s.Address.String(), "directory", r.SubDir, "took", took)
 	}
-	return j.engine.end(h, key, r.retained() && !unseen)
+	return j.engine.end(h, key, !unseen)
 }
 
 // endings goes on with records that a janitor was about to remove, and returns the other pieces.
@@ -240,11 +240,7 @@ func (j *janitors) endings(h *share.Home, key string, pieces []string) (others [
 			others = append(others, name)
 			continue
 		}
-		r, failed := read(h, share.Trash, name)
-		if failed == nil {
-			failed = j.engine.endAs(h, key, name, r.retained())
-		}
-		err = errors.Join(err, ignoreGone(failed))
+		err = errors.Join(err, ignoreGone(j.engine.endAs(h, key, name, true)))
 	}
 	return others, err
 }
