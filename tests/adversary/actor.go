@@ -35,6 +35,8 @@ type volume struct {
 	damaged  bool
 	reading  bool // it is used for reading only
 	cut      bool // its filesystem was not unmounted cleanly
+	retained bool // it was acknowledged that its data outlives it
+	unsure   bool // what was said of that last was not acknowledged
 	// contents is what was written; nil for a copy that nobody has looked at yet.
 	contents *contents
 	origin   *copied

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -33,6 +36,7 @@ func (a *actor) delete(s Step, v *volume, company bool) {
 		a.blame("deleted in use: DeleteVolume %s succeeded while it is staged and published here", v)
 		a.leave(Step{Op: Leave}, v, true)
 	}
+	a.outlived(v)
 	a.own.Lock()
 	defer a.own.Unlock()
 	for i := range a.volumes {
@@ -113,9 +117,13 @@ func (a *actor) expand(s Step, v *volume, company bool) {
 
 // modify changes a volume's parameters.
 func (a *actor) modify(s Step, v *volume, company bool) {
-	parameters := a.setup.Classes[v.class].Modified
+	class := a.setup.Classes[v.class]
+	parameters, retained := class.Modified, class.Retains
 	if parameters == nil {
 		return
+	}
+	if class.Undone != nil && s.Count%2 == 0 {
+		parameters, retained = class.Undone, false
 	}
 	r := request2(s, "ControllerModifyVolume "+v.name, company)
 	if company {
@@ -125,7 +133,57 @@ func (a *actor) modify(s Step, v *volume, company bool) {
 		_, err := a.controls().ControllerModifyVolume(ctx, &csi.ControllerModifyVolumeRequest{VolumeId: v.id, MutableParameters: parameters})
 		return "", err
 	}
-	_ = a.ask(r) // it may be refused
+	err := a.ask(r) // it may be refused
+	a.own.Lock()
+	defer a.own.Unlock()
+	v.retained, v.unsure = retained, err != nil
+}
+
+// outlived notes the directory of a deleted volume that is to be there yet, as was acknowledged last.
+func (a *actor) outlived(v *volume) {
+	class := a.setup.Classes[v.class]
+	if !class.Retains || !v.retained && !v.unsure {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.kept[filepath.Join(a.disks[class.Disk].dir, v.name)] = !v.unsure
+}
+
+// retains looks for what was to be retained, and takes it away, with the records of it that come a little later.
+func (w *world) retains([]*actor) {
+	for dir, must := range w.kept {
+		_, err := os.Lstat(dir)
+		if err != nil && must {
+			w.blame("what was acknowledged last holds: what was to be retained is gone: %v", err)
+		}
+		if err != nil {
+			delete(w.kept, dir)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			w.blame("what was retained cannot be taken away: %v", err)
+		}
+	}
+	for began := time.Now(); len(w.kept) > 0 && time.Since(began) < w.limits.lists; <-time.After(20 * time.Millisecond) {
+		for dir := range w.kept {
+			w.unrecord(dir)
+		}
+	}
+	clear(w.kept)
+}
+
+// unrecord takes the record of a directory that was retained away, if it is there.
+func (w *world) unrecord(dir string) {
+	records, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".stowage/retained/*"))
+	for _, record := range records {
+		text, err := os.ReadFile(record)
+		if err == nil && strings.Contains(string(text), fmt.Sprintf(`"subDir": %q`, filepath.Base(dir))) {
+			delete(w.kept, dir)
+			if err := os.Remove(record); err != nil {
+				w.blame("%v", err)
+			}
+		}
+	}
 }
 
 // damage cuts the data of a volume short, as a broken disk or an administrator does.

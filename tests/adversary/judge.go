@@ -47,7 +47,7 @@ func (w *world) run(s Schedule) []string {
 
 // settle judges what is there when all is quiet, deletes it, and judges what is left.
 func (w *world) settle(actors []*actor) {
-	steps := []func([]*actor){w.listed, w.promised, w.held, w.removed, w.left}
+	steps := []func([]*actor){w.listed, w.promised, w.held, w.removed, w.retains, w.left}
 	for _, step := range steps {
 		if w.failed() {
 			return

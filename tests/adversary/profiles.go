@@ -26,6 +26,7 @@ func profiles() map[string]func(d dice) [][]Step {
 		"calls": dice.calls, "churn": dice.churn, "copies": dice.copies, "storage": dice.storage, "config": dice.config,
 		"greedy": dice.greedy, "slow": dice.slow, "crowded": dice.crowded, "cloud": dice.cloudy,
 		"brimful": dice.brimful, "foreign": dice.foreign, "groups": dice.groups, "reading": dice.reading,
+		"changes": dice.changes,
 	}
 }
 
@@ -325,5 +326,20 @@ func (d dice) groups() [][]Step {
 		}
 		tracks[i] = append(track, Step{Op: Group})
 	}
+	return tracks
+}
+
+// changes are made of volumes again and again, while one controller takes over from another in the middle of them, and
+// are over when that goes on.
+func (d dice) changes() [][]Step {
+	tracks := make([][]Step, 3)
+	for i := range tracks {
+		tracks[i] = []Step{{Op: Create, Class: d.class(), MiB: 8}}
+		for range 20 {
+			tracks[i] = append(tracks[i], d.how(Step{Op: pick(d, Modify, Modify, Modify, Expand), Count: d.IntN(2)}))
+		}
+		tracks[i] = append(tracks[i], Step{Op: Pause, Count: 1500}, Step{Op: Delete})
+	}
+	tracks[0][1].Fault = &Fault{Kind: "stop", After: d.ms(0, 150), For: d.ms(300, 900)}
 	return tracks
 }

@@ -102,7 +102,7 @@ func (s Step) String() string {
 		text += fmt.Sprintf(" class %d, %d MiB, raw %t", s.Class, s.MiB, s.Raw)
 	case Restore, Clone, Snapshot, Forget:
 		text += fmt.Sprintf(" from %d", s.From)
-	case Write, Fill, Pause:
+	case Write, Fill, Pause, Modify:
 		text += fmt.Sprintf(" x%d", s.Count)
 	default:
 	}

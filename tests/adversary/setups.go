@@ -62,6 +62,8 @@ type Disk struct {
 type Class struct {
 	Parameters map[string]string
 	Modified   map[string]string // mutable parameters; nil where there are none
+	Undone     map[string]string // mutable parameters that are as at first; nil for not to go back
+	Retains    bool              // what is modified leaves its directory where it is, of its own name, when it is deleted
 	Raw        bool              // volumes can be devices
 	Sized      bool              // sizes are enforced
 	Disk       int               // where they are
@@ -148,9 +150,12 @@ func overShares(name string, apart bool) Setup {
 	class := func(share string) map[string]string {
 		return map[string]string{"server": "server", "share": "/" + share}
 	}
+	onDelete := func(does string) map[string]string { return map[string]string{"onDelete": does} }
+	first := Class{Parameters: class("disk-0"), Groups: true, Modified: onDelete("retain"), Undone: onDelete("delete")}
+	first.Retains = true
 	s := Setup{
 		Name: name, Apart: apart, Settles: true, Ages: "/staging/", Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
-		Classes:  []Class{{Parameters: class("disk-0"), Groups: true}, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
+		Classes:  []Class{first, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
 		Profiles: "calls churn copies storage brimful config crowded slow groups",
 		Definition: func(root string) backends.Definition {
 			return nfs.DefinitionOver(standin.Servers(root))
@@ -158,7 +163,7 @@ func overShares(name string, apart bool) Setup {
 		Config: sharesConfig,
 	}
 	if apart {
-		s.Profiles = "calls copies groups"
+		s.Profiles = "calls copies groups changes"
 		s.Found = []Found{{"copies", 770004}} // A controller heard of a call when others had made the snapshot, and deleted it.
 	}
 	return s

@@ -44,6 +44,7 @@ type world struct {
 
 	mu     sync.Mutex
 	ledger ledger
+	kept   map[string]bool // directories that volumes have left, or for false may have left
 	wrong  []string
 	log    []string
 	began  time.Time
@@ -53,6 +54,7 @@ type world struct {
 // newWorld makes the storage of a setup and starts a driver over it.
 func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limits) (w *world, err error) {
 	w = &world{setup: s, tally: tally, known: known, limits: l, life: context.Background(), began: time.Now(), ledger: newLedger()}
+	w.kept = map[string]bool{}
 	sweep()
 	if w.workspace, err = orchestrator.NewWorkspace(prefix); err != nil {
 		return nil, err
