@@ -37,7 +37,7 @@ func parse() options {
 	flag.StringVar(&o.match, "run", "", "run only the tests that match the regular expression, as go test's -run")
 	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long the tests of one package may take")
 	flag.IntVar(&o.memory, "memory", boot.DefaultMemory, "the guest's memory in MiB")
-	long := flag.Bool("long", false, "run the suites that take many minutes too: the conformance suite and all faults of a server")
+	long := flag.Bool("long", false, "run the suites that take many minutes too: the conformance suite")
 	flag.Parse()
 	o.tree = boot.Tree(*tree)
 	for _, pkg := range flag.Args() {

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // suite is a package whose tests run in the guest.
 type suite struct {
@@ -14,8 +17,6 @@ type suite struct {
 	timeout time.Duration
 	// long ones run when they are named, and with -long.
 	long bool
-	// always is which tests of a long one run all the same, as go test's -run.
-	always string
 }
 
 // temp is the folder for the suite's temporary files.
@@ -26,8 +27,9 @@ func (s suite) temp() string {
 	return "/tmp"
 }
 
-// suites are those that are listed; what runs without -long when no package is named are the usual ones. With an emulated processor, starting a program takes a quarter of a
-// second: of the packages that start many, only the tests are here that depend most on the kernel.
+// suites are those that are listed; the usual ones run without -long when no package is named. With an emulated
+// processor, starting a program takes a quarter of a second: of the packages that start many, only the tests are here
+// that depend most on the kernel.
 func suites() []suite {
 	return []suite{
 		{pkg: "./tests/vm/suites/quota"},
@@ -37,7 +39,7 @@ func suites() []suite {
 		{pkg: "./tests/vm/suites/nfs"},
 		{pkg: "./tests/sanity", args: []string{"-only=nfs", "-nfsd"}},
 		{pkg: "./tests/nfs", match: "^(TestConformance|TestMountOptions)$", args: []string{"-nfsd", "-nfsvers=3,4.1,4.2"}, timeout: 90 * time.Minute, long: true},
-		{pkg: "./tests/vm/suites/nfsdriver", long: true, always: "^(TestWhoMayWrite|TestCopiesOfWhatTheSameClientWrote|TestCopiesKeepAccessLists|TestPodIsRefused|TestControllerNeedsItsCapabilities)$"},
+		{pkg: "./tests/vm/suites/nfsdriver"},
 		{
 			pkg: "./pkg/backends/nfs", args: []string{"-nfsd"},
 			match: "^(TestHostile.*|TestForgedHandle|TestAttributesOfOwnVolumesDoNotCount|TestStaticVolumes|TestNothingIsAdopted|TestPlantedSymlinks)$",
@@ -55,18 +57,9 @@ func suites() []suite {
 	}
 }
 
-// usual are the suites without what takes long.
+// usual are the suites without those that take long.
 func usual() []suite {
-	var brief []suite
-	for _, s := range suites() {
-		if s.long {
-			s.match = s.always
-		}
-		if !s.long || s.always != "" {
-			brief = append(brief, s)
-		}
-	}
-	return brief
+	return slices.DeleteFunc(suites(), func(s suite) bool { return s.long })
 }
 
 // named is the suite of a package that was named: as it is listed, or else all of its tests.
