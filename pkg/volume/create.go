@@ -18,17 +18,19 @@ func (s *Service) create(ctx context.Context, spec backends.Spec, source backend
 	made, err := observed(ctx, s, "create", spec.Name, func(ctx context.Context) (*backends.Volume, error) {
 		return s.fill(ctx, spec, source)
 	})
-	if !backends.Is(err, backends.Exists) {
+	if !backends.Is(err, backends.Exists) && !backends.Is(err, backends.Denied) {
 		return made, s.proven(ctx, spec, err)
 	}
-	found, err := observed(ctx, s, "find", spec.Name, func(ctx context.Context) (*backends.Volume, error) {
+	found, looked := observed(ctx, s, "find", spec.Name, func(ctx context.Context) (*backends.Volume, error) {
 		return s.backend.Find(ctx, spec)
 	})
-	if backends.Is(err, backends.NotFound) {
+	switch {
+	case backends.Is(err, backends.Denied):
+		return nil, s.proven(ctx, spec, doubted(err, looked))
+	case backends.Is(looked, backends.NotFound):
 		return nil, gone("volume", spec.Name)
-	}
-	if err != nil {
-		return nil, err
+	case looked != nil:
+		return nil, doubted(looked, looked)
 	}
 	return found, sameVolume(found, spec, source)
 }

@@ -85,3 +85,12 @@ func sameParameters(found *backends.Group, spec backends.GroupSpec) error {
 func gone(what, name string) error {
 	return backends.Errorf(backends.Busy, "the %s %q was deleted while it was being created: ask again", what, name)
 }
+
+// doubted makes a refusal for lack of rights Unusable, unless a look for the name has shown that nothing has it: an
+// earlier call may have made it, and the orchestrator forgets what it was refused for good.
+func doubted(err, looked error) error {
+	if !backends.Is(err, backends.Denied) || backends.Is(looked, backends.NotFound) {
+		return err
+	}
+	return backends.Errorf(backends.Unusable, "%w", err)
+}

@@ -286,16 +286,17 @@ func TestWhatABackendCannotDo(t *testing.T) {
 	}
 }
 
-// vanishing says that a name is taken and then that nothing has it: another call deletes it meanwhile.
+// vanishing fails to make anything, as it does when a name is taken, and then to find it: another call deletes it
+// meanwhile.
 type vanishing struct {
 	backends.Backend
 	backends.Snapshotter
 	backends.GroupSnapshotter
-	found backends.Kind
+	making, found backends.Kind // of the failures to make something, and to find it
 }
 
 func (v vanishing) Create(context.Context, backends.Spec) (*backends.Volume, error) {
-	return nil, backends.Errorf(backends.Exists, "taken")
+	return nil, backends.Errorf(v.making, "not to be made")
 }
 
 func (v vanishing) Find(context.Context, backends.Spec) (*backends.Volume, error) {
@@ -303,7 +304,7 @@ func (v vanishing) Find(context.Context, backends.Spec) (*backends.Volume, error
 }
 
 func (v vanishing) CreateSnapshot(context.Context, backends.SnapshotSpec) (*backends.Snapshot, error) {
-	return nil, backends.Errorf(backends.Exists, "taken")
+	return nil, backends.Errorf(v.making, "not to be made")
 }
 
 func (v vanishing) FindSnapshot(context.Context, backends.SnapshotSpec) (*backends.Snapshot, error) {
@@ -311,7 +312,7 @@ func (v vanishing) FindSnapshot(context.Context, backends.SnapshotSpec) (*backen
 }
 
 func (v vanishing) CreateGroup(context.Context, backends.GroupSpec) (*backends.Group, error) {
-	return nil, backends.Errorf(backends.Exists, "taken")
+	return nil, backends.Errorf(v.making, "not to be made")
 }
 
 func (v vanishing) FindGroup(context.Context, string) (*backends.Group, error) {
@@ -322,8 +323,9 @@ func (v vanishing) FindGroup(context.Context, string) (*backends.Group, error) {
 func TestWhatVanishesIsBusy(t *testing.T) {
 	for found, want := range map[backends.Kind]backends.Kind{
 		backends.NotFound: backends.Busy, backends.Unavailable: backends.Unavailable, backends.Unusable: backends.Unusable,
+		backends.Denied: backends.Unusable,
 	} {
-		backend := vanishing{found: found}
+		backend := vanishing{making: backends.Exists, found: found}
 		s := volume.New(backend, backends.Resolve(backend, nil), nil)
 		_, err := s.Create(t.Context(), spec("a"), backends.ContentSource{})
 		wantKind(t, err, want)
@@ -331,5 +333,22 @@ func TestWhatVanishesIsBusy(t *testing.T) {
 		wantKind(t, err, want)
 		_, err = s.CreateGroup(t.Context(), backends.GroupSpec{Name: "a"})
 		wantKind(t, err, want)
+	}
+}
+
+// TestARefusalIsFinalForWhatIsNotThere: PERMISSION_DENIED has csi-provisioner and csi-snapshotter forget a name, and an
+// earlier call may have made what nobody can look for now.
+func TestARefusalIsFinalForWhatIsNotThere(t *testing.T) {
+	for found, want := range map[backends.Kind]backends.Kind{
+		backends.NotFound: backends.Denied, backends.Denied: backends.Unusable, backends.Unavailable: backends.Unusable,
+	} {
+		backend := vanishing{making: backends.Denied, found: found}
+		s := volume.New(backend, backends.Resolve(backend, nil), nil)
+		_, err := s.Create(t.Context(), spec("a"), backends.ContentSource{})
+		wantKind(t, err, want, "not to be made")
+		_, err = s.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "a"})
+		wantKind(t, err, want, "not to be made")
+		_, err = s.CreateGroup(t.Context(), backends.GroupSpec{Name: "a"})
+		wantKind(t, err, want, "not to be made")
 	}
 }

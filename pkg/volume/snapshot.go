@@ -16,17 +16,19 @@ func (s *Service) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 	made, err := observed(ctx, s, "create-snapshot", spec.Name, func(ctx context.Context) (*backends.Snapshot, error) {
 		return snapshotter.CreateSnapshot(ctx, spec)
 	})
-	if !backends.Is(err, backends.Exists) {
+	if !backends.Is(err, backends.Exists) && !backends.Is(err, backends.Denied) {
 		return made, err
 	}
-	found, err := observed(ctx, s, "find-snapshot", spec.Name, func(ctx context.Context) (*backends.Snapshot, error) {
+	found, looked := observed(ctx, s, "find-snapshot", spec.Name, func(ctx context.Context) (*backends.Snapshot, error) {
 		return snapshotter.FindSnapshot(ctx, spec)
 	})
-	if backends.Is(err, backends.NotFound) {
+	switch {
+	case backends.Is(err, backends.Denied):
+		return nil, doubted(err, looked)
+	case backends.Is(looked, backends.NotFound):
 		return nil, gone("snapshot", spec.Name)
-	}
-	if err != nil {
-		return nil, err
+	case looked != nil:
+		return nil, doubted(looked, looked)
 	}
 	return found, sameSnapshot(found, spec)
 }
@@ -74,17 +76,19 @@ func (s *Service) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*ba
 	made, err := observed(ctx, s, "create-group", spec.Name, func(ctx context.Context) (*backends.Group, error) {
 		return grouper.CreateGroup(ctx, spec)
 	})
-	if !backends.Is(err, backends.Exists) {
+	if !backends.Is(err, backends.Exists) && !backends.Is(err, backends.Denied) {
 		return made, err
 	}
-	found, err := observed(ctx, s, "find-group", spec.Name, func(ctx context.Context) (*backends.Group, error) {
+	found, looked := observed(ctx, s, "find-group", spec.Name, func(ctx context.Context) (*backends.Group, error) {
 		return grouper.FindGroup(ctx, spec.Name)
 	})
-	if backends.Is(err, backends.NotFound) {
+	switch {
+	case backends.Is(err, backends.Denied):
+		return nil, doubted(err, looked)
+	case backends.Is(looked, backends.NotFound):
 		return nil, gone("group snapshot", spec.Name)
-	}
-	if err != nil {
-		return nil, err
+	case looked != nil:
+		return nil, doubted(looked, looked)
 	}
 	return found, sameGroup(found, spec)
 }

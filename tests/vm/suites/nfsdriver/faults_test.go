@@ -142,7 +142,7 @@ func wrongFaults() []fault {
 		{
 			name: "root squashed", calls: []string{"delete"}, full: []string{"create", "stage"}, via: direct, end: asOnce,
 			begin: exported(func(e *nfsd.Export) { e.Options = []string{"root_squash"} }),
-			want:  map[string][]codes.Code{"create": {codes.PermissionDenied}, "delete": {codes.PermissionDenied}, "stage": {ok}},
+			want:  map[string][]codes.Code{"create": {codes.Unavailable}, "delete": {codes.PermissionDenied}, "stage": {ok}},
 		},
 		{
 			name: "another folder there", calls: []string{"stage", "delete"}, via: direct, begin: another, end: back,
