@@ -43,7 +43,10 @@ func long() []step {
 	)
 	steps := []step{
 		{name: "programs", command: "go run ./tests/e2e/cluster build -programs", limit: 50 * time.Minute, waits: true, folders: clusters},
-		{name: "vm", command: "make vm-test", limit: 30 * time.Minute, tests: 380, waits: true, folders: "pkg/node pkg/backends tests/nfs tests/sanity tests/vm" + shared},
+		{
+			name: "vm", command: "make vm-test", limit: 45 * time.Minute, tests: 440, waits: true,
+			folders: "pkg/node pkg/backends tests/adversary tests/nfs tests/sanity tests/vm" + shared,
+		},
 		{name: "e2e", command: "make e2e", limit: 30 * time.Minute, tests: 50, waits: true, folders: clusters},
 		{
 			name: "conformance", command: "make e2e-conformance CONFORMANCEFLAGS='-suite core -definitions image-xfs -procs 8'",

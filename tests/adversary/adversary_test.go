@@ -24,6 +24,7 @@ var (
 	verbose   = flag.Bool("history", false, "print the history of a violation")
 	known     = flag.String("known", "", "a regular expression of violations that are known, and not looked for")
 	hasty     = flag.Bool("hasty", false, "take what is not done soon for wrong: for defects that are planted")
+	guest     = flag.Bool("guest", false, "attack the setups that need a kernel of their own: in the guest of tests/vm/run only")
 	going     = flag.Bool("go-on", false, "go on after a violation, to count them")
 )
 
@@ -41,7 +42,11 @@ func TestAdversary(t *testing.T) {
 		return // TestPlants is another run.
 	}
 	var chosen []Setup
-	for _, s := range Setups() {
+	all := Setups()
+	if *guest {
+		all = GuestSetups()
+	}
+	for _, s := range all {
 		if s.Name == *only || *only == "" {
 			chosen = append(chosen, s)
 		}

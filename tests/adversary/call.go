@@ -43,6 +43,7 @@ func again() limits { return limits{40 * time.Second, 5 * time.Second} }
 type request struct {
 	name     string       // such as CreateVolume v-1-0
 	refusals []codes.Code // with which it may be refused, so that the caller lets it be
+	makes    bool         // it makes something, of which a sidecar lets go once it is denied
 	frees    bool         // it takes down or deletes: full storage is no reason to fail
 	enters   bool         // it lets somebody in who may free some: as above, where the volumes are
 	how      How
@@ -93,7 +94,7 @@ type answered struct {
 
 // attempt makes a call once, or twice at once; a success comes first.
 func (w *world) attempt(r request, n int) []answered {
-	limit := attempt
+	limit := w.lasting(attempt)
 	if r.how == Short || r.how == Hasty && n < 2 {
 		limit = r.within
 	}
@@ -159,7 +160,7 @@ func (w *world) same(r request, first *string, a answered) error {
 // judge tells whether a failure ends the call, and blames the driver for one that has no reason.
 func (w *world) judge(r request, a answered, n int, calmed time.Time) (final bool) {
 	code := status.Code(a.err)
-	if a.err == nil || slices.Contains(r.refusals, code) {
+	if a.err == nil || slices.Contains(r.refusals, code) || r.makes && code == codes.PermissionDenied && w.disturbed.Load() {
 		return a.err != nil
 	}
 	why := w.reason(r, code, n, calmed)

@@ -5,6 +5,7 @@
 //	go test ./tests/adversary -budget 4m                        as many schedules as this time allows
 //	go test ./tests/adversary -schedules 2000 -timeout 4h       so many schedules of each setup, whatever time they take
 //	go test ./tests/adversary -setup local-ext4 -profile copies -seed 42 -schedules 1
+//	make vm-test VMFLAGS=./tests/adversary                      what needs a kernel of its own, in a virtual machine
 //
 // # Method
 //
@@ -24,8 +25,8 @@
 //
 // # What is not covered
 //
-//   - A clock that jumps: a process cannot be given another wall clock on this kernel (a time namespace shifts the
-//     monotonic clocks only, and a static binary takes no library before it).
+//   - A clock of the driver's own: a process cannot be given another wall clock than others have (a time namespace shifts
+//     the monotonic clocks only, and a static binary takes no library before it). In the guest all clocks leap together.
 //   - One block that cannot be read: there is no device-mapper here. A filesystem fails as a whole (FS_IOC_SHUTDOWN).
 //   - Power losses are tests/powerloss's, each system call of the node is tests/chaos's, a server that hangs is tests/stall's.
 package adversary

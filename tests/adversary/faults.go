@@ -94,6 +94,8 @@ func (w *world) modules() map[string]module {
 		"lost":        w.lost,
 		"unplaced":    w.unplaced,
 		"opener":      w.opener,
+		"clock":       w.clock,
+		"denied":      w.denied,
 		"cloud":       w.bad,
 		"unsteady":    w.unsteady,
 	}

@@ -32,7 +32,7 @@ func (w *world) run(s Schedule) []string {
 	go func() { group.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(w.lasting(10 * time.Second)):
 		// Who still waits may wait for the faults to end; they are not long.
 	}
 	w.faults.Wait()

@@ -31,6 +31,7 @@ func (a *actor) create(s Step, from copySource, company bool) {
 	}
 	origin, began := from.origin, time.Now()
 	r := request2(s, "CreateVolume "+v.name, company, codes.ResourceExhausted, codes.OutOfRange)
+	r.makes = true
 	if origin != nil || from.volume != nil {
 		r.refusals = append(r.refusals, codes.NotFound)
 		if !company || !a.setup.Settles {
@@ -117,6 +118,7 @@ func request2(s Step, name string, company bool, refusals ...codes.Code) request
 func (a *actor) snapshot(s Step, v *volume, company bool) {
 	shot, began := &snapshot{name: a.name("s"), class: v.class, raw: v.raw, source: v.id}, time.Now()
 	r := request2(s, "CreateSnapshot "+shot.name, company, codes.ResourceExhausted, codes.Unimplemented)
+	r.makes = true
 	if !company || !a.setup.Settles {
 		r.refusals = append(r.refusals, codes.FailedPrecondition)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -30,6 +31,10 @@ type Setup struct {
 	Attach bool
 	// Cloud says that storage is a cloud with an API.
 	Cloud bool
+	// Exported says that the disks are reached by NFS.
+	Exported bool
+	// Slower is how many times longer everything may take; by default once.
+	Slower int
 	// Node is the node's ID; by default node-1.
 	Node string
 	// Ages is a part of the paths of drafts that are kept for a while although nobody has a record of them; empty where there are none.
@@ -92,6 +97,13 @@ func Setups() []Setup {
 	}
 }
 
+// GuestSetups are those that need a kernel of their own: an NFS server, or a clock that can be set.
+func GuestSetups() []Setup {
+	clocked := overLocal("ext4")
+	clocked.Name, clocked.Profiles, clocked.Slower = "local-clock", "clocks", 8
+	return []Setup{overKernel(false), overKernel(true), clocked}
+}
+
 func (s Setup) node() string { return cmp.Or(s.Node, "node-1") }
 
 func just(definition func() backends.Definition) func(string) backends.Definition {
@@ -103,7 +115,7 @@ func plain(*world, Variant) string { return "" }
 func readAhead() map[string]string { return map[string]string{"readAheadKiB": "256"} }
 
 func setupNamed(name string) (Setup, error) {
-	for _, s := range Setups() {
+	for _, s := range slices.Concat(Setups(), GuestSetups()) {
 		if s.Name == name {
 			return s, nil
 		}
@@ -165,6 +177,22 @@ func overShares(name string, apart bool) Setup {
 	if apart {
 		s.Profiles = "calls copies groups changes"
 		s.Found = []Found{{"copies", 770004}} // A controller heard of a call when others had made the snapshot, and deleted it.
+	}
+	return s
+}
+
+// overKernel has the same shares behind this kernel's server, and reaches them as its client. Their disks stay as they
+// are: a server has each of them in use. Large copies take too long on an emulated processor.
+func overKernel(apart bool) Setup {
+	name, profiles := "nfs-kernel", "calls groups clocks denied"
+	if apart {
+		name, profiles = "nfs-kernel-apart", "calls groups changes"
+	}
+	s := overShares(name, apart)
+	s.Profiles, s.Exported, s.Found = profiles, true, nil
+	s.Slower = 8 // The guest's processor is emulated.
+	s.Definition = func(root string) backends.Definition {
+		return nfs.DefinitionOver(standin.OverKernel{Servers: standin.Servers(root)})
 	}
 	return s
 }

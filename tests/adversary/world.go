@@ -19,6 +19,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/tests/orchestrator"
+	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
 // world is a driver with its storage, and all that is known about it.
@@ -26,6 +27,7 @@ type world struct {
 	setup     Setup
 	workspace *orchestrator.Workspace
 	disks     []*disk
+	server    *nfsd.Server    // nil for none
 	cloud     *cloud          // nil for none
 	life      context.Context // of a schedule
 	serials   serial
@@ -55,6 +57,7 @@ type world struct {
 func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limits) (w *world, err error) {
 	w = &world{setup: s, tally: tally, known: known, limits: l, life: context.Background(), began: time.Now(), ledger: newLedger()}
 	w.kept = map[string]bool{}
+	w.limits = limits{w.lasting(l.calls), w.lasting(l.lists)}
 	sweep()
 	if w.workspace, err = orchestrator.NewWorkspace(prefix); err != nil {
 		return nil, err
@@ -67,6 +70,11 @@ func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limi
 	if err := w.makeDisks(); err != nil {
 		return nil, err
 	}
+	if s.Exported {
+		if err := w.export(); err != nil {
+			return nil, err
+		}
+	}
 	if s.Cloud {
 		if w.cloud, err = newCloud(tb, w.workspace.Dir); err != nil {
 			return nil, err
@@ -77,6 +85,11 @@ func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limi
 		return nil, err
 	}
 	return w, w.settleIn()
+}
+
+// lasting is a time that something may take, in a world that may be slower.
+func (w *world) lasting(d time.Duration) time.Duration {
+	return d * time.Duration(max(w.setup.Slower, 1))
 }
 
 // settleIn uses each class once, so that what a driver makes once is there, and remembers what that is.
@@ -111,7 +124,7 @@ func (w *world) close() error {
 		problems = append(problems, d.lift())
 	}
 	w.workspace.Thaw()
-	problems = append(problems, w.detach())
+	problems = append(problems, w.detach(), w.unexport())
 	return errors.Join(append(problems, w.workspace.Remove())...)
 }
 

@@ -1,7 +1,6 @@
 package nfs
 
 import (
-	"context"
 	"flag"
 	"os"
 	"testing"
@@ -36,19 +35,8 @@ func testMain(m *testing.M) int {
 	})
 }
 
-// overKernel reaches the directories that stand for exports by NFS: all are below what the kernel's server exports, so that
-// a path that leads out of one is not stopped by the server.
-type overKernel struct{ standin.Servers }
-
-func (k overKernel) Open(ctx context.Context, address export.Address) (*export.Root, error) {
-	path, err := k.Path(address, "")
-	if err != nil {
-		return nil, err
-	}
-	return export.Kernel{}.Open(ctx, export.Address{Server: "127.0.0.1", Path: path, Version: address.Version})
-}
-
-// newServers is a folder for the directories that stand for servers, and how they are reached.
+// newServers is a folder for the directories that stand for servers, and how they are reached: all are below what the
+// kernel's server exports, so that a path that leads out of one is not stopped by the server.
 func newServers(tb testing.TB) (dir string, mounter func(standin.Servers) export.Mounter) {
 	tb.Helper()
 	if exported() == "" {
@@ -61,7 +49,7 @@ func newServers(tb testing.TB) (dir string, mounter func(standin.Servers) export
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return dir, func(s standin.Servers) export.Mounter { return overKernel{s} }
+	return dir, func(s standin.Servers) export.Mounter { return standin.OverKernel{Servers: s} }
 }
 
 // noticed waits until the client has noticed what was changed on the server.

@@ -44,6 +44,7 @@ func suites() []suite {
 			pkg: "./pkg/backends/nfs", args: []string{"-nfsd"},
 			match: "^(TestHostile.*|TestForgedHandle|TestAttributesOfOwnVolumesDoNotCount|TestStaticVolumes|TestNothingIsAdopted|TestPlantedSymlinks)$",
 		},
+		{pkg: "./tests/adversary", match: "^TestAdversary$", args: []string{"-guest", "-schedules=4"}, timeout: 30 * time.Minute},
 		{pkg: "./pkg/loops"},
 		{pkg: "./pkg/safepath"},
 		{pkg: "./pkg/node", match: "^TestGrowsOnStage$"},
