@@ -37,10 +37,14 @@ func disksCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.config, "config", "", "a YAML file that says which disks are found (docs/design/018-node-storage.md)")
-	flags.StringVar(&o.endpoint, "endpoint", "unix:///run/stowage/disks/disks.sock", "the socket to serve, as a URL or a bare path")
-	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage/disks", "the directory of what must outlive a restart, and of the links to devices")
-	flags.DurationVar(&o.rescan, "rescan", time.Minute, "how long disks are not looked for when no event of the kernel tells of a change")
+	flags.StringVar(&o.config, "config", "",
+		"a YAML file that says which disks are found (docs/design/018-node-storage.md)")
+	flags.StringVar(&o.endpoint, "endpoint", "unix:///run/stowage/disks/disks.sock",
+		"the socket to serve, as a URL or a bare path")
+	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage/disks",
+		"the directory of what must outlive a restart, and of the links to devices")
+	flags.DurationVar(&o.rescan, "rescan", time.Minute,
+		"how long disks are not looked for when no event of the kernel tells of a change")
 	return cmd
 }
 

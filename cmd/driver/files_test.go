@@ -39,7 +39,8 @@ func tellBound(text string) {
 	fmt.Println(own.Cur, own.Max, strings.Fields(string(child)), err)
 }
 
-// TestMaxOpenFiles checks that the bound holds for the process and for what it runs, and never raises one that is there.
+// TestMaxOpenFiles checks that the bound holds for the process and for what it runs, and never raises one that is
+// there.
 func TestMaxOpenFiles(t *testing.T) {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &now); err != nil {
@@ -47,7 +48,8 @@ func TestMaxOpenFiles(t *testing.T) {
 	}
 	for bound, want := range map[uint64]uint64{500: 500, now.Max + 1: now.Max} {
 		out, err := exec.CommandContext(t.Context(), "/proc/self/exe", boundWord, fmt.Sprint(bound)).CombinedOutput()
-		if got, all := strings.TrimSpace(string(out)), fmt.Sprintf("%d %d [%d %d] <nil>", want, want, want, want); err != nil || got != all {
+		if got, all := strings.TrimSpace(string(out)),
+			fmt.Sprintf("%d %d [%d %d] <nil>", want, want, want, want); err != nil || got != all {
 			t.Errorf("with %d: %q, %v; want %q", bound, got, err, all)
 		}
 	}

@@ -38,12 +38,12 @@ func (o *options) node() *backends.NodeSource {
 	}
 }
 
-// contained reports whether this process is in a pod, beside pods that use the volumes: the kubelet tells every container where
-// the API is. With the host's own mount namespace, as after nsenter, it is as good as outside.
+// contained reports whether this process is in a pod, beside pods that use the volumes: the kubelet tells every
+// container where the API is. With the host's own mount namespace, as after nsenter, it is as good as outside.
 func contained() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" && !mount.OnHost() }
 
-// cluster is what Kubernetes has for the ID of a cluster: the UID of the namespace kube-system, which is made with the cluster and
-// cannot be deleted.
+// cluster is what Kubernetes has for the ID of a cluster: the UID of the namespace kube-system, which is made with the
+// cluster and cannot be deleted.
 func (o *options) cluster() func(context.Context) (string, error) {
 	if o.role == onlyNode {
 		return nil
@@ -51,7 +51,8 @@ func (o *options) cluster() func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return "", fmt.Errorf("the namespace kube-system was not asked for, since this is no pod that may ask Kubernetes: %w", err)
+			return "", fmt.Errorf(
+				"the namespace kube-system was not asked for, since this is no pod that may ask Kubernetes: %w", err)
 		}
 		id, err := clusterID(ctx, config)
 		if err != nil {
@@ -96,8 +97,8 @@ type object struct {
 	} `json:"spec"`
 }
 
-// readObject reads an object. client-go's typed client would make the binary half as large again for two requests, so that only
-// what it sends requests with is used.
+// readObject reads an object. client-go's typed client would make the binary half as large again for two requests, so
+// that only what it sends requests with is used.
 func readObject(ctx context.Context, config *rest.Config, kind, resource, name string) (o object, err error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

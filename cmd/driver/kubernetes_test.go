@@ -28,13 +28,15 @@ import (
 
 const clusterUID = "5ac2a1b8-7f4e-4b0c-9f0e-3c1a2b3c4d5e"
 
-// apiServer is Kubernetes' API as far as the driver asks for it: it knows one node and kube-system, and whoever has the token may get them.
+// apiServer is Kubernetes' API as far as the driver asks for it: it knows one node and kube-system, and whoever has the
+// token may get them.
 func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	node := corev1.Node{
 		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1.internal", Labels: map[string]string{
-			"topology.kubernetes.io/zone": "region-1a", "topology.kubernetes.io/region": "region-1", "node.kubernetes.io/instance-type": "m5.tiny",
+			"topology.kubernetes.io/zone": "region-1a", "topology.kubernetes.io/region": "region-1",
+			"node.kubernetes.io/instance-type": "m5.tiny",
 		}},
 		Spec: corev1.NodeSpec{ProviderID: "aws:///region-1a/" + region.NodeA},
 	}
@@ -56,7 +58,8 @@ func apiServer(t *testing.T) *rest.Config {
 			<-r.Context().Done()
 			return
 		case r.URL.Path == "/api/v1/namespaces/kube-system":
-			answer = corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{UID: clusterUID}}
+			answer = corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
+				ObjectMeta: metav1.ObjectMeta{UID: clusterUID}}
 		case name != node.Name:
 			code = http.StatusNotFound
 		default:
@@ -85,7 +88,8 @@ func TestNodeObject(t *testing.T) {
 	}{
 		{"ip-10-0-0-1.internal", nil, ""},
 		{"ip-10-0-0-2.internal", nil, "does not exist (404)"},
-		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.BearerToken = "other" }, "may not be read (403): let the pod's service account get nodes"},
+		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.BearerToken = "other" },
+			"may not be read (403): let the pod's service account get nodes"},
 		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.BearerToken = "" }, "(401)"},
 		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.CAFile = "" }, "out of reach"},
 		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.Host = "https://127.0.0.1:1" }, "out of reach"},
@@ -104,7 +108,8 @@ func TestNodeObject(t *testing.T) {
 			}
 			continue
 		}
-		want := backends.NodeInfo{ProviderID: "aws:///region-1a/" + region.NodeA, Type: "m5.tiny", Zone: "region-1a", Region: "region-1"}
+		want := backends.NodeInfo{ProviderID: "aws:///region-1a/" + region.NodeA, Type: "m5.tiny", Zone: "region-1a",
+			Region: "region-1"}
 		if info != want || err != nil {
 			t.Errorf("%s: got %+v, %v; want %+v", row.name, info, err, want)
 		}
@@ -124,11 +129,15 @@ func onInstance(t *testing.T) (*imds.Service, *fake.Server) {
 	cloud.AddInstance(fake.Instance{ID: region.NodeA, Type: "m5.tiny", Zone: "region-1a", Interfaces: 2})
 	api := httptest.NewServer(cloud)
 	t.Cleanup(api.Close)
-	service := imds.Serve(t, imds.Document{InstanceID: region.NodeA, InstanceType: "m5.tiny", AvailabilityZone: "region-1a", Region: "region-1"})
+	service := imds.Serve(t, imds.Document{InstanceID: region.NodeA, InstanceType: "m5.tiny",
+		AvailabilityZone: "region-1a", Region: "region-1"})
 	for name, value := range map[string]string{
-		"AWS_EC2_METADATA_SERVICE_ENDPOINT": service.URL, "AWS_EC2_METADATA_DISABLED": "", "AWS_ENDPOINT_URL": api.URL, "AWS_REGION": "",
-		"AWS_DEFAULT_REGION": "", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": region.SecretKey, "AWS_PROFILE": "",
-		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "KUBERNETES_SERVICE_HOST": "", "KUBERNETES_SERVICE_PORT": "",
+		"AWS_EC2_METADATA_SERVICE_ENDPOINT": service.URL, "AWS_EC2_METADATA_DISABLED": "", "AWS_ENDPOINT_URL": api.URL,
+		"AWS_REGION":         "",
+		"AWS_DEFAULT_REGION": "", "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": region.SecretKey,
+		"AWS_PROFILE":     "",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "KUBERNETES_SERVICE_HOST": "",
+		"KUBERNETES_SERVICE_PORT": "",
 	} {
 		t.Setenv(name, value)
 	}
@@ -187,7 +196,8 @@ func TestNodeOfEBS(t *testing.T) {
 		edit func(t *testing.T, service *imds.Service)
 	}{
 		{"by the metadata service", nil, func(*testing.T, *imds.Service) {}},
-		{"by the Node object", []string{"--node-name=ip-10-0-0-1.internal"}, func(t *testing.T, service *imds.Service) { service.Be(imds.Far); inPod(t) }},
+		{"by the Node object", []string{"--node-name=ip-10-0-0-1.internal"},
+			func(t *testing.T, service *imds.Service) { service.Be(imds.Far); inPod(t) }},
 		{"by the flag", []string{"--node-id=" + region.NodeA}, func(*testing.T, *imds.Service) {}},
 		{"by the flag alone", []string{"--node-id=" + region.NodeA}, func(t *testing.T, service *imds.Service) {
 			service.Be(imds.Disabled)
@@ -209,7 +219,8 @@ func TestNodeOfEBS(t *testing.T) {
 			}
 			zone := info.GetAccessibleTopology().GetSegments()["topology.kubernetes.io/zone"]
 			if info.GetNodeId() != region.NodeA || zone != "region-1a" || info.GetMaxVolumesPerNode() != 9 {
-				t.Errorf("the node is %v, want %s in region-1a with 9 volumes; EC2 was asked for %v", info, region.NodeA, cloud.Calls())
+				t.Errorf("the node is %v, want %s in region-1a with 9 volumes; EC2 was asked for %v", info, region.NodeA,
+					cloud.Calls())
 			}
 		})
 	}
@@ -219,8 +230,10 @@ func TestNodeOfEBS(t *testing.T) {
 func TestClusterOfEBS(t *testing.T) {
 	onInstance(t)
 	t.Setenv("AWS_REGION", "region-1")
-	controller := []string{"controller", "--backend=ebs", "--data-dir=" + t.TempDir(), "--endpoint=" + filepath.Join(t.TempDir(), "csi.sock")}
-	refused(t, "clusterID is missing in the configuration, and which cluster this is cannot be found out: the namespace kube-system was not asked for", controller...)
+	controller := []string{"controller", "--backend=ebs", "--data-dir=" + t.TempDir(),
+		"--endpoint=" + filepath.Join(t.TempDir(), "csi.sock")}
+	refused(t, "clusterID is missing in the configuration, and which cluster this is cannot be found out: the namespace "+
+		"kube-system was not asked for", controller...)
 	inPod(t)
 	config, err := rest.InClusterConfig()
 	if err != nil {
@@ -239,7 +252,8 @@ func TestNodeOfEBSIsNotFound(t *testing.T) {
 	service, _ := onInstance(t)
 	service.Be(imds.Strange)
 	node := []string{"node", "--backend=ebs", "--data-dir=" + t.TempDir()}
-	refused(t, "the metadata service at "+service.URL+" knows nothing of it (404): is this EC2?; Kubernetes was not asked, because --node-name is not set; --node-id is not set", node...)
+	refused(t, "the metadata service at "+service.URL+" knows nothing of it (404): is this EC2?; Kubernetes was not "+
+		"asked, because --node-name is not set; --node-id is not set", node...)
 	refused(t, `the Node object "n" was not asked for, since this is no pod`, append(node, "--node-name=n")...)
 	refused(t, `the node ID "worker-1" is not that of an EC2 instance`, append(node, "--node-id=worker-1")...)
 	refused(t, "unknown flag: --node-name", "controller", "--node-name=n")

@@ -43,7 +43,8 @@ Each process serves one backend under one driver name, such as local.csi.stowage
 		SilenceErrors: true,
 	}
 	registry := all.Registry()
-	root.AddCommand(controllerCommand(registry), nodeCommand(registry), standalone(registry), disksCommand(), scrubCommand(), versionCommand())
+	root.AddCommand(controllerCommand(registry), nodeCommand(registry), standalone(registry), disksCommand(),
+		scrubCommand(), versionCommand())
 	return root
 }
 

@@ -30,28 +30,43 @@ type options struct {
 
 func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.backend, "backend", o.role.backend(), "the kind of storage: "+strings.Join(registry.Names(), " or "))
-	flags.StringVar(&o.endpoint, "endpoint", cmp.Or(os.Getenv("CSI_ENDPOINT"), "unix:///run/stowage/csi.sock"), "the socket to serve CSI on: unix:///path or a bare path; CSI_ENDPOINT in the environment sets another default")
-	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage", "the directory that holds everything the driver keeps; it is made if need be")
+	flags.StringVar(&o.backend, "backend", o.role.backend(),
+		"the kind of storage: "+strings.Join(registry.Names(), " or "))
+	flags.StringVar(&o.endpoint, "endpoint", cmp.Or(os.Getenv("CSI_ENDPOINT"), "unix:///run/stowage/csi.sock"),
+		"the socket to serve CSI on: unix:///path or a bare path; CSI_ENDPOINT in the environment sets another default")
+	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage",
+		"the directory that holds everything the driver keeps; it is made if need be")
 	flags.StringVar(&o.config, "config", "", "a YAML file that configures the backend, such as its pools")
-	flags.StringVar(&o.httpEndpoint, "http-endpoint", "", "an address such as 127.0.0.1:9808 for /metrics and /healthz (default: none)")
+	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
+		"an address such as 127.0.0.1:9808 for /metrics and /healthz (default: none)")
 	flags.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	flags.IntVarP(&o.verbosity, "v", "v", 0, "how much to log: 4 shows each request, 5 its message without secrets")
-	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "a URL such as http://collector:4317 to send OpenTelemetry traces to, by OTLP over gRPC (default: none)")
-	flags.Float64Var(&o.traceRatio, "trace-ratio", 1, "the part of all requests that is traced, from 0 to 1; a request whose caller is traced always is")
-	flags.IntVar(&o.maxFiles, "max-open-files", 0, "how many files this process, and each program that it runs, may have open; a lower bound that is there stays (default: no further bound)")
-	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second, "how long requests under way may take to finish at the end")
+	flags.StringVar(&o.otlpEndpoint, "otlp-endpoint", "",
+		"a URL such as http://collector:4317 to send OpenTelemetry traces to, by OTLP over gRPC (default: none)")
+	flags.Float64Var(&o.traceRatio, "trace-ratio", 1,
+		"the part of all requests that is traced, from 0 to 1; a request whose caller is traced always is")
+	flags.IntVar(&o.maxFiles, "max-open-files", 0,
+		"how many files this process, and each program that it runs, may have open; a lower bound that is there stays "+
+			"(default: no further bound)")
+	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second,
+		"how long requests under way may take to finish at the end")
 }
 
 // bindNode adds the flags that mean something where volumes are mounted only.
 func (o *options) bindNode(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name; for ebs, the instance's ID as its metadata service or Kubernetes tells it)")
-	flags.StringVar(&o.nodeName, "node-name", "", "this node's name in Kubernetes, for ebs to read its Node object when the metadata service cannot be reached (default: it is not read)")
-	flags.BoolVar(&o.delegateFSGroup, "delegate-fsgroup", false, "apply a pod's fsGroup in the driver (VOLUME_MOUNT_GROUP) instead of the kubelet")
-	flags.StringToStringVar(&o.topology, "topology", nil, "where this node is, for a backend that cannot find out by itself: topology.kubernetes.io/zone=a,…")
+	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name; "+
+		"for ebs, the instance's ID as its metadata service or Kubernetes tells it)")
+	flags.StringVar(&o.nodeName, "node-name", "",
+		"this node's name in Kubernetes, for ebs to read its Node object when the metadata service cannot be reached "+
+			"(default: it is not read)")
+	flags.BoolVar(&o.delegateFSGroup, "delegate-fsgroup", false,
+		"apply a pod's fsGroup in the driver (VOLUME_MOUNT_GROUP) instead of the kubelet")
+	flags.StringToStringVar(&o.topology, "topology", nil,
+		"where this node is, for a backend that cannot find out by itself: topology.kubernetes.io/zone=a,…")
 	flags.IntVar(&o.maxFormats, "max-concurrent-formats", node.DefaultMaxFormats,
-		"how many filesystems may be made, checked or repaired at the same time on this node; each takes memory in proportion to its disk")
+		"how many filesystems may be made, checked or repaired at the same time on this node; each takes memory in "+
+			"proportion to its disk")
 }
 
 // complete checks the flags and fills in what follows from the machine.

@@ -15,14 +15,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Each role serves Identity and its own service, and nothing else. What the plugin can do is the same for all: the sum of what all its
-// processes can (CSI, GetPluginCapabilities).
+// Each role serves Identity and its own service, and nothing else. What the plugin can do is the same for all: the sum
+// of what all its processes can (CSI, GetPluginCapabilities).
 func TestRoles(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(config, []byte("shares: [{name: a, server: s, share: /x, topology: {zone: a}}]"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("shares: [{name: a, server: s, share: /x, topology: {zone: a}}]"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	const plugin = "CONTROLLER_SERVICE GROUP_CONTROLLER_SERVICE VOLUME_ACCESSIBILITY_CONSTRAINTS SNAPSHOT_ACCESSIBILITY_CONSTRAINTS ONLINE"
+	const plugin = "CONTROLLER_SERVICE GROUP_CONTROLLER_SERVICE VOLUME_ACCESSIBILITY_CONSTRAINTS " +
+		"SNAPSHOT_ACCESSIBILITY_CONSTRAINTS ONLINE"
 	for role, want := range map[string]struct{ controller, node codes.Code }{
 		"controller": {codes.OK, codes.Unimplemented},
 		"node":       {codes.Unimplemented, codes.OK},
@@ -34,7 +36,8 @@ func TestRoles(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() {
 				root := command()
-				args := []string{role, "--backend=nfs", "--config=" + config, "--endpoint=unix://" + socket, "--data-dir=" + t.TempDir()}
+				args := []string{role, "--backend=nfs", "--config=" + config, "--endpoint=unix://" + socket,
+					"--data-dir=" + t.TempDir()}
 				if role != "controller" {
 					args = append(args, "--topology=zone=a")
 				}
@@ -54,7 +57,8 @@ func TestRoles(t *testing.T) {
 			defer conn.Close()
 			ask, stop := context.WithTimeout(ctx, 20*time.Second)
 			defer stop()
-			answer, err := csi.NewIdentityClient(conn).GetPluginCapabilities(ask, &csi.GetPluginCapabilitiesRequest{}, grpc.WaitForReady(true))
+			answer, err := csi.NewIdentityClient(conn).GetPluginCapabilities(ask, &csi.GetPluginCapabilitiesRequest{},
+				grpc.WaitForReady(true))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +102,8 @@ func TestPlaces(t *testing.T) {
 	refused(t, "zone=a", "node", "--topology=zone=a", "--data-dir="+t.TempDir())
 	refused(t, "zone=a", "standalone", "--backend=memory", "--topology=zone=a", "--data-dir="+t.TempDir())
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(config, []byte("shares: [{name: a, server: s, share: /x, topology: {zone: a}}]"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("shares: [{name: a, server: s, share: /x, topology: {zone: a}}]"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, "--topology zone=", "node", "--config="+config, "--data-dir="+t.TempDir())

@@ -59,7 +59,8 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	return o.serve(ctx, definition, instance, plugin, listener, log)
 }
 
-// lock makes the data directory, and locks what a node keeps in it against other processes. A controller keeps nothing there.
+// lock makes the data directory, and locks what a node keeps in it against other processes. A controller keeps nothing
+// there.
 func (o *options) lock() (release func(), err error) {
 	// Volumes belong to root until they are mounted somewhere: nobody else may look into the directory.
 	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
@@ -82,13 +83,15 @@ func (o *options) lock() (release func(), err error) {
 func (o *options) stateDir() string { return filepath.Join(o.dataDir, "node") }
 
 // open starts the backend.
-func (o *options) open(ctx context.Context, definition backends.Definition, log *slog.Logger) (*backends.Instance, error) {
+func (o *options) open(ctx context.Context, definition backends.Definition,
+	log *slog.Logger) (*backends.Instance, error) {
 	config, err := o.load(definition)
 	if err != nil {
 		return nil, err
 	}
 	instance, err := definition.Open(ctx, backends.Options{
-		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, NodeOnly: o.role == onlyNode, Node: o.node(), Cluster: o.cluster(),
+		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, NodeOnly: o.role == onlyNode, Node: o.node(),
+		Cluster:  o.cluster(),
 		Topology: o.topology, Config: config, Log: log,
 	})
 	if err == nil {
@@ -108,7 +111,8 @@ func (o *options) checkTopology(ctx context.Context, instance *backends.Instance
 	}
 	for key, value := range o.topology {
 		if place[key] != value {
-			return fmt.Errorf("--topology has %s=%s: the backend %s, as it is configured, puts this node at %v", key, value, o.backend, place)
+			return fmt.Errorf("--topology has %s=%s: the backend %s, as it is configured, puts this node at %v", key, value,
+				o.backend, place)
 		}
 	}
 	return nil
@@ -120,7 +124,8 @@ func driverName(definition backends.Definition) string { return definition.Name 
 
 // serve answers calls until the context ends.
 func (o *options) serve(
-	ctx context.Context, definition backends.Definition, instance *backends.Instance, plugin *driver.Plugin, listener net.Listener, log *slog.Logger,
+	ctx context.Context, definition backends.Definition, instance *backends.Instance, plugin *driver.Plugin,
+	listener net.Listener, log *slog.Logger,
 ) error {
 	metrics := driver.NewMetrics(driverName(definition), version)
 	traces, stopTraces, err := o.traces(ctx, driverName(definition), log)

@@ -44,15 +44,17 @@ func TestSecondProcessChangesNothing(t *testing.T) {
 	ask, stop := context.WithTimeout(ctx, 20*time.Second)
 	defer stop()
 	client := csi.NewControllerClient(conn)
-	made, err := client.CreateVolume(ask, &csi.CreateVolumeRequest{Name: "one", VolumeCapabilities: []*csi.VolumeCapability{{
-		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-	}}}, grpc.WaitForReady(true))
+	made, err := client.CreateVolume(ask, &csi.CreateVolumeRequest{Name: "one",
+		VolumeCapabilities: []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		}}}, grpc.WaitForReady(true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused(t, "serves the endpoint", "standalone", "--backend=memory", "--data-dir="+data)
-	refused(t, "another process uses "+data, "standalone", "--backend=memory", "--data-dir="+data, "--endpoint="+filepath.Join(dir, "other"))
+	refused(t, "another process uses "+data, "standalone", "--backend=memory", "--data-dir="+data,
+		"--endpoint="+filepath.Join(dir, "other"))
 	get := &csi.ControllerGetVolumeRequest{VolumeId: made.GetVolume().GetVolumeId()}
 	if _, err := client.ControllerGetVolume(ask, get); err != nil {
 		t.Errorf("the volume after a second process was refused: %v", err)

@@ -20,7 +20,8 @@ const flushTime = 3 * time.Second
 
 // traces sends traces to the collector until the function that it returns is called; a nil provider when there is
 // no collector. One that does not answer loses traces, and holds nothing up.
-func (o *options) traces(ctx context.Context, driver string, log *slog.Logger) (provider trace.TracerProvider, stop func(), err error) {
+func (o *options) traces(ctx context.Context, driver string,
+	log *slog.Logger) (provider trace.TracerProvider, stop func(), err error) {
 	if o.otlpEndpoint == "" {
 		return nil, func() {}, nil
 	}
@@ -32,7 +33,9 @@ func (o *options) traces(ctx context.Context, driver string, log *slog.Logger) (
 	if err != nil {
 		return nil, nil, err
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces are lost", "endpoint", at.Redacted(), "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		log.Warn("traces are lost", "endpoint", at.Redacted(), "error", err)
+	}))
 	sdk := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.traceRatio))),

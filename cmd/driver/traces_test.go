@@ -34,7 +34,8 @@ type traceCollector struct {
 }
 
 // Export implements collector.TraceServiceServer.
-func (c *traceCollector) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (c *traceCollector) Export(_ context.Context,
+	r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, resource := range r.GetResourceSpans() {
@@ -97,7 +98,8 @@ func served(t *testing.T, args ...string) (conn *grpc.ClientConn, stop func()) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	cmd := command()
 	socket := "unix://" + filepath.Join(dir, "csi.sock")
-	cmd.SetArgs(append([]string{"standalone", "--backend=local", "--endpoint=" + socket, "--data-dir=" + filepath.Join(dir, "data")}, args...))
+	cmd.SetArgs(append([]string{"standalone", "--backend=local", "--endpoint=" + socket,
+		"--data-dir=" + filepath.Join(dir, "data")}, args...))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- cmd.ExecuteContext(ctx) }()
@@ -125,19 +127,22 @@ func lifecycle(ctx context.Context, t *testing.T, conn *grpc.ClientConn) {
 	}
 	controller, node, staging := csi.NewControllerClient(conn), csi.NewNodeClient(conn), t.TempDir()
 	made, err := controller.CreateVolume(ctx, &csi.CreateVolumeRequest{
-		Name: "traced", CapacityRange: &csi.CapacityRange{RequiredBytes: 16 << 20}, VolumeCapabilities: []*csi.VolumeCapability{capability},
+		Name: "traced", CapacityRange: &csi.CapacityRange{RequiredBytes: 16 << 20},
+		VolumeCapabilities: []*csi.VolumeCapability{capability},
 	}, grpc.WaitForReady(true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := made.GetVolume().GetVolumeId()
 	_, err = node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
-		VolumeId: id, VolumeContext: made.GetVolume().GetVolumeContext(), StagingTargetPath: staging, VolumeCapability: capability,
+		VolumeId: id, VolumeContext: made.GetVolume().GetVolumeContext(), StagingTargetPath: staging,
+		VolumeCapability: capability,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging}); err != nil {
+	if _, err := node.NodeUnstageVolume(ctx,
+		&csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
@@ -151,7 +156,8 @@ func TestTraces(t *testing.T) {
 	conn, stop := served(t, "--otlp-endpoint="+c.serve(t), "--trace-ratio=0")
 	trace := "0123456789abcdef"
 	hex := "30313233343536373839616263646566" // trace, as W3C Trace Context writes it
-	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+hex+"-0102030405060708-01"), time.Minute)
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "traceparent",
+		"00-"+hex+"-0102030405060708-01"), time.Minute)
 	defer cancel()
 	lifecycle(ctx, t, conn)
 	stop()
@@ -160,7 +166,8 @@ func TestTraces(t *testing.T) {
 	for _, want := range []string{
 		create + "decode", create + "volume create", create + "volume create > backend create",
 		stage + "decode", stage + "node stage", stage + "node stage > find > backend source",
-		stage + "node stage > prove", stage + "node stage > probe", stage + "node stage > format", stage + "node stage > mount",
+		stage + "node stage > prove", stage + "node stage > probe", stage + "node stage > format",
+		stage + "node stage > mount",
 		"csi.v1.Node/NodeUnstageVolume > node unstage > clear", "csi.v1.Controller/DeleteVolume > backend delete",
 	} {
 		if !slices.Contains(paths, want) {
@@ -198,7 +205,8 @@ func TestBadTraceFlags(t *testing.T) {
 		"--trace-ratio=2":                "--trace-ratio is 2: it must be from 0 to 1",
 	} {
 		cmd := command()
-		cmd.SetArgs([]string{"standalone", "--data-dir=" + t.TempDir(), "--endpoint=" + filepath.Join(t.TempDir(), "s"), flag})
+		cmd.SetArgs([]string{"standalone", "--data-dir=" + t.TempDir(), "--endpoint=" + filepath.Join(t.TempDir(), "s"),
+			flag})
 		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", flag, err, want)
 		}

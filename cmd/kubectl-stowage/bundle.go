@@ -35,7 +35,8 @@ left out. Look through the archive before you give it away: it has names of your
 		},
 	}
 	o.bind(cmd)
-	cmd.Flags().StringVarP(&file, "file", "f", "", "the archive, which must not exist yet (default: stowage-bundle-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&file, "file", "f", "",
+		"the archive, which must not exist yet (default: stowage-bundle-TIME.tar.gz)")
 	return cmd
 }
 

@@ -35,7 +35,8 @@ func main() {
 }
 
 func command() *cobra.Command {
-	cmd := &cobra.Command{Use: "kubectl-stowage", Short: "Help with the volumes of a cluster", Version: version, SilenceUsage: true, SilenceErrors: true}
+	cmd := &cobra.Command{Use: "kubectl-stowage", Short: "Help with the volumes of a cluster", Version: version,
+		SilenceUsage: true, SilenceErrors: true}
 	cmd.AddCommand(doctorCommand(), bundleCommand())
 	return cmd
 }

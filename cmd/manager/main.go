@@ -51,17 +51,22 @@ func (o *options) bindAll(cmd *cobra.Command) {
 	flags.StringVar(&o.csiAddress, "csi-address", "/csi/csi.sock", "the driver's socket")
 	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the lease by which one manager of a driver leads")
 	flags.IntVar(&o.slots, "volumes-at-once", 16, "how many volumes of a set are created at a time, 64 at most")
-	flags.IntVar(&o.workers, "workers", 32, "how many volumes are created at a time in all; a set has at most half of what the other sets leave")
-	flags.DurationVar(&o.timeout, "timeout", time.Minute, "how long the driver may take for a request before it is made again")
-	flags.DurationVar(&o.surplus, "surplus-delay", 5*time.Minute, "how long more unbound volumes than a set's minimum are kept")
+	flags.IntVar(&o.workers, "workers", 32,
+		"how many volumes are created at a time in all; a set has at most half of what the other sets leave")
+	flags.DurationVar(&o.timeout, "timeout", time.Minute,
+		"how long the driver may take for a request before it is made again")
+	flags.DurationVar(&o.surplus, "surplus-delay", 5*time.Minute,
+		"how long more unbound volumes than a set's minimum are kept")
 	flags.Float32Var(&o.bindQPS, "bind-api-qps", 0,
 		"how many requests a second the binding of claims to volumes of sets may make; 0 leaves binding to Kubernetes")
 	flags.DurationVar(&o.orphans, "orphan-period", 0,
 		"how often the driver's volumes and attachments are compared with those that Kubernetes knows; 0 never compares them")
-	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute, "how long a volume may have no PersistentVolume before it is reported")
+	flags.DurationVar(&o.orphanGrace, "orphan-grace", 10*time.Minute,
+		"how long a volume may have no PersistentVolume before it is reported")
 	flags.BoolVar(&o.detach, "detach-dangling", false,
 		"detach volumes that are attached to a node without a VolumeAttachment and that its kubelet does not report in use")
 	flags.BoolVar(&o.failover, "failover", false,
-		"put nodes out of service whose machine the provider says is stopped or terminated, so that their pods and volumes move")
+		"put nodes out of service whose machine the provider says is stopped or terminated, so that their pods and volumes "+
+			"move")
 	flags.DurationVar(&o.lag, "failover-lag", time.Minute, "how old what the provider says of a machine may be, at most")
 }

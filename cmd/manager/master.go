@@ -37,21 +37,27 @@ once they are released. Of several masters one works at a time.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the NodeStorages, and of the lease by which one master leads")
+	flags.StringVar(&o.namespace, "namespace", "",
+		"the namespace of the NodeStorages, and of the lease by which one master leads")
 	o.bind(cmd, 9815)
 	o.bindRate(cmd)
 	flags.IntVar(&o.workers, "workers", 16, "how many nodes are looked at at a time")
-	flags.StringVar(&o.devices, "device-directory", "/var/lib/stowage/disks/links", "the directory of the links to devices on a node; no device is offered elsewhere")
-	flags.StringSliceVar(&o.mounts, "mount-directories", []string{"/mnt/disks"}, "the directories right below which filesystems are offered")
-	flags.StringVar(&o.selector, "node-selector", "", "a selector of the labels of the nodes that get a NodeStorage (default: all)")
-	flags.DurationVar(&o.goneAfter, "node-gone-after", time.Hour, "how long a Node may be gone before its unbound volumes are removed")
+	flags.StringVar(&o.devices, "device-directory", "/var/lib/stowage/disks/links",
+		"the directory of the links to devices on a node; no device is offered elsewhere")
+	flags.StringSliceVar(&o.mounts, "mount-directories", []string{"/mnt/disks"},
+		"the directories right below which filesystems are offered")
+	flags.StringVar(&o.selector, "node-selector", "",
+		"a selector of the labels of the nodes that get a NodeStorage (default: all)")
+	flags.DurationVar(&o.goneAfter, "node-gone-after", time.Hour,
+		"how long a Node may be gone before its unbound volumes are removed")
 	return cmd
 }
 
 func (o *masterOptions) check() error {
 	for _, dir := range append([]string{o.devices}, o.mounts...) {
 		if !path.IsAbs(dir) || path.Clean(dir) != dir || dir == "/" {
-			return fmt.Errorf("the directory %q is not usable: give an absolute path below /, without \"..\", \"//\" or a \"/\" at its end", dir)
+			return fmt.Errorf("the directory %q is not usable: give an absolute path below /, without \"..\", \"//\" or a "+
+				"\"/\" at its end", dir)
 		}
 	}
 	switch {
@@ -78,7 +84,9 @@ func (o *masterOptions) run(ctx context.Context) error {
 		LeaderElectionID: "stowage-disks-master",
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&v1alpha1.NodeStorage{}: {Namespaces: map[string]cache.Config{o.namespace: {}}}},
+			ByObject: map[client.Object]cache.ByObject{
+				&v1alpha1.NodeStorage{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},
+			},
 		},
 	}
 	return o.start(ctx, log, settings, func(manager ctrl.Manager) error {

@@ -27,7 +27,8 @@ type process struct {
 	qps                                            float32
 }
 
-// bind adds the flags but for the namespace, which means something else to each command. The port is the one that the manifests use.
+// bind adds the flags but for the namespace, which means something else to each command. The port is the one that the
+// manifests use.
 func (p *process) bind(cmd *cobra.Command, port int) {
 	flags := cmd.Flags()
 	flags.StringVar(&p.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: the pod's service account)")
@@ -51,7 +52,8 @@ func (p *process) check() error {
 	return nil
 }
 
-// start runs the controllers that add adds, until the context ends. With a LeaderElectionID one process of several works at a time.
+// start runs the controllers that add adds, until the context ends. With a LeaderElectionID one process of several
+// works at a time.
 func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, add func(ctrl.Manager) error) error {
 	config, err := p.config()
 	if err != nil {
@@ -77,7 +79,8 @@ func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, a
 // scheme knows the types that the controllers read and write.
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{coordinationv1.AddToScheme, corev1.AddToScheme, storagev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{coordinationv1.AddToScheme, corev1.AddToScheme,
+		storagev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err) // The same types each time.
 		}

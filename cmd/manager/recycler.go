@@ -38,11 +38,15 @@ pod that mounts it, and make them Available again. It serves the volumes of any 
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.namespace, "namespace", "", "the recycler's own namespace: of its lease, and of the pods and claims that it makes")
+	flags.StringVar(&o.namespace, "namespace", "",
+		"the recycler's own namespace: of its lease, and of the pods and claims that it makes")
 	flags.StringVar(&o.pod, "pod", "", "the recycler's own pod, whose image the pods have that scrub")
 	flags.StringVar(&o.scrub.Image, "image", "", "another image for them")
-	flags.StringSliceVar(&o.scrub.Drivers, "drivers", nil, "the CSI drivers whose volumes are recycled; also kubernetes.io/nfs, kubernetes.io/iscsi and kubernetes.io/local-volume")
-	flags.DurationVar(&o.scrub.Delay, "delay", time.Minute, "how long a volume is left alone after its release: kubelets stop pods meanwhile that were deleted by force")
+	flags.StringSliceVar(&o.scrub.Drivers, "drivers", nil,
+		"the CSI drivers whose volumes are recycled; also kubernetes.io/nfs, kubernetes.io/iscsi and "+
+			"kubernetes.io/local-volume")
+	flags.DurationVar(&o.scrub.Delay, "delay", time.Minute,
+		"how long a volume is left alone after its release: kubelets stop pods meanwhile that were deleted by force")
 	flags.DurationVar(&o.scrub.Deadline, "deadline", 12*time.Hour, "how long the scrub of one volume may take")
 	flags.IntVar(&o.scrub.Attempts, "attempts", 3, "after how many failed scrubs a volume becomes Failed")
 	flags.IntVar(&o.scrub.Workers, "workers", 8, "how many volumes are looked at at a time")
@@ -58,7 +62,8 @@ func (o *recyclerOptions) check() error {
 	case s.Image == "" && o.pod == "":
 		return errors.New("--pod is missing: name the recycler's own pod, or by --image the image of the pods that scrub")
 	case len(s.Drivers) == 0:
-		return errors.New("--drivers is missing: name the CSI drivers whose volumes are recycled, such as nfs.csi.stowage.dev")
+		return errors.New("--drivers is missing: name the CSI drivers whose volumes are recycled, such as " +
+			"nfs.csi.stowage.dev")
 	case s.Delay < 0:
 		return fmt.Errorf("--delay is %s: it must not be negative", s.Delay)
 	case s.Deadline < time.Second:
@@ -76,7 +81,8 @@ func (o *recyclerOptions) run(ctx context.Context) error {
 		return err
 	}
 	log := o.log()
-	settings := ctrl.Options{LeaderElectionID: o.lease(), Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()}}
+	settings := ctrl.Options{LeaderElectionID: o.lease(),
+		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()}}
 	return o.start(ctx, log, settings, func(manager ctrl.Manager) error {
 		if err := o.findImage(ctx, manager.GetAPIReader()); err != nil {
 			return err
@@ -104,5 +110,6 @@ func (o *recyclerOptions) findImage(ctx context.Context, api client.Reader) erro
 func (o *recyclerOptions) lease() string {
 	drivers := slices.Clone(o.scrub.Drivers)
 	slices.Sort(drivers)
-	return fmt.Sprintf("stowage-recycler-%x", sha256.Sum256([]byte(strings.Join(drivers, ","))))[:len("stowage-recycler-")+16]
+	return fmt.Sprintf("stowage-recycler-%x",
+		sha256.Sum256([]byte(strings.Join(drivers, ","))))[:len("stowage-recycler-")+16]
 }

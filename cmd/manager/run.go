@@ -115,12 +115,14 @@ func (o *options) add(ctx context.Context, manager ctrl.Manager, driver *csiclie
 		return err
 	}
 	if o.bindQPS > 0 {
-		if err := binder.Add(manager, binder.Options{Driver: driver.Driver(), Log: log, QPS: o.bindQPS, Metrics: registry.Registry}); err != nil {
+		if err := binder.Add(manager,
+			binder.Options{Driver: driver.Driver(), Log: log, QPS: o.bindQPS, Metrics: registry.Registry}); err != nil {
 			return err
 		}
 	}
 	if o.orphans > 0 {
-		err := orphan.Add(manager, orphan.Options{Driver: driver, Log: log, Period: o.orphans, Grace: o.orphanGrace, Repair: o.detach})
+		err := orphan.Add(manager, orphan.Options{Driver: driver, Log: log, Period: o.orphans, Grace: o.orphanGrace,
+			Repair: o.detach})
 		if err != nil {
 			return err
 		}

@@ -54,12 +54,15 @@ func (o *workerOptions) run(ctx context.Context) error {
 		return err
 	}
 	log := o.log()
-	settings := ctrl.Options{Cache: cache.Options{ // One object by its name, so that the API server sends nothing of other nodes.
+	// One object by its name, so that the API server sends nothing of other nodes.
+	settings := ctrl.Options{Cache: cache.Options{
 		DefaultNamespaces: map[string]cache.Config{o.namespace: {}},
-		ByObject:          map[client.Object]cache.ByObject{&v1alpha1.NodeStorage{}: {Field: fields.OneTermEqualSelector("metadata.name", o.node)}},
+		ByObject: map[client.Object]cache.ByObject{&v1alpha1.NodeStorage{}: {Field: fields.OneTermEqualSelector(
+			"metadata.name", o.node)}},
 	}}
 	return o.start(ctx, log, settings, func(manager ctrl.Manager) error {
 		log.Info("reporting the node's disks", "node", o.node, "version", version)
-		return worker.Add(manager, worker.Options{Node: o.node, Namespace: o.namespace, Disks: report.NewClient(o.socket), Log: log})
+		return worker.Add(manager, worker.Options{Node: o.node, Namespace: o.namespace, Disks: report.NewClient(o.socket),
+			Log: log})
 	})
 }

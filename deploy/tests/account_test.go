@@ -28,7 +28,8 @@ func renamed(backend string) string {
 	return "system:serviceaccount:storage:x-stowage-" + backend + "-controller"
 }
 
-// allowance is a change by the account of a backend's sidecars, and whether it may be made: without the manager of sets, and with it.
+// allowance is a change by the account of a backend's sidecars, and whether it may be made: without the manager of
+// sets, and with it.
 type allowance struct {
 	change
 	alone, managed bool
@@ -43,13 +44,16 @@ func claim(driver string, annotations map[string]any, spec map[string]any, final
 		all[provisioner] = driver
 	}
 	maps.Copy(all, annotations)
-	whole := map[string]any{"storageClassName": "a", "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}
+	whole := map[string]any{"storageClassName": "a",
+		"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}
 	maps.Copy(whole, spec)
-	return map[string]any{"metadata": map[string]any{"name": "x", "annotations": all, "finalizers": finalizers}, "spec": whole}
+	return map[string]any{"metadata": map[string]any{"name": "x", "annotations": all, "finalizers": finalizers},
+		"spec": whole}
 }
 
 func allowances(backend string) map[string]allowance {
-	const pv, pvc, va, content = "persistentvolumes", "persistentvolumeclaims", "volumeattachments", "volumesnapshotcontents"
+	const pv, pvc, va, content = "persistentvolumes", "persistentvolumeclaims", "volumeattachments",
+		"volumesnapshotcontents"
 	driver := backend + ".csi.stowage.dev"
 	of := func(driver string) map[string]any {
 		return volume(map[string]any{"csi": map[string]any{"driver": driver}})
@@ -65,42 +69,55 @@ func allowances(backend string) map[string]allowance {
 		return change{account(backend), resource, sub, before, after}
 	}
 	return map[string]allowance{
-		"make a volume":             {write(pv, "", nil, ours), true, true},
-		"change a volume":           {write(pv, "", ours, ours), true, true},
-		"remove a volume":           {write(pv, "", ours, nil), true, true},
-		"a volume's phase":          {write(pv, "status", ours, ours), true, true},
-		"make a host's volume":      {write(pv, "", nil, host), false, false},
-		"make another's volume":     {write(pv, "", nil, other), false, false},
-		"change another's volume":   {write(pv, "", other, other), false, false},
-		"remove another's volume":   {write(pv, "", other, nil), false, false},
-		"remove a host's volume":    {write(pv, "", host, nil), false, false},
-		"another's volume's phase":  {write(pv, "status", other, other), false, false},
-		"write an attachment":       {write(va, "status", attached(driver), attached(driver)), true, true},
-		"write another's":           {write(va, "status", attached("other.example"), attached("other.example")), false, false},
-		"attach for another":        {write(va, "", nil, attached("other.example")), false, false},
-		"take over an attachment":   {write(va, "", attached("other.example"), attached(driver)), false, false},
-		"detach for another":        {write(va, "", attached("other.example"), nil), false, false},
-		"write a snapshot":          {write(content, "status", snapshot(driver), snapshot(driver)), true, true},
-		"write another's snapshot":  {write(content, "status", snapshot("other.example"), snapshot("other.example")), false, false},
-		"take over a snapshot":      {write(content, "", snapshot("other.example"), snapshot(driver)), false, false},
-		"write another's group":     {write("volumegroupsnapshotcontents", "", snapshot("other.example"), snapshot(driver)), false, false},
-		"protect a clone's source":  {write(pvc, "", plain, claim(driver, nil, nil, protection)), true, true},
-		"protect it no more":        {write(pvc, "", claim("", nil, nil, "a", protection), claim("", nil, nil, "a")), true, true},
-		"give back to scheduler":    {write(pvc, "", claim(driver, map[string]any{node: "a"}, nil), plain), true, true},
-		"choose another node":       {write(pvc, "", claim(driver, map[string]any{node: "a"}, nil), claim(driver, map[string]any{node: "b"}, nil)), false, false},
-		"take over a claim":         {write(pvc, "", foreign, plain), false, false},
-		"remove a finalizer":        {write(pvc, "", claim(driver, nil, nil, "kubernetes.io/pvc-protection"), plain), false, false},
-		"add an annotation":         {write(pvc, "", plain, claim(driver, map[string]any{"a": "b"}, nil)), false, false},
-		"ask for more":              {write(pvc, "", plain, claim(driver, nil, map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": "9Gi"}}})), false, false},
-		"another class":             {write(pvc, "", plain, claim(driver, nil, map[string]any{"volumeAttributesClassName": "b"})), false, false},
-		"bind a claim":              {write(pvc, "", plain, claim(driver, bound, named)), false, true},
-		"bind it elsewhere":         {write(pvc, "", claim(driver, bound, named), claim(driver, bound, map[string]any{"volumeName": "pv-2"})), false, false},
-		"write a claim's size":      {write(pvc, "status", plain, plain), true, true},
-		"that of a claim by hand":   {write(pvc, "status", claim("", nil, nil), claim("", nil, nil)), true, true},
-		"that of another's":         {write(pvc, "status", foreign, foreign), false, false},
-		"no node needs to grow it":  {write(pvc, "status", plain, claim(driver, map[string]any{grown: "true"}, nil)), true, true},
-		"the next growth begins":    {write(pvc, "status", claim(driver, map[string]any{grown: "true"}, nil), plain), true, true},
-		"with a new annotation":     {write(pvc, "status", plain, claim(driver, map[string]any{"a": "b"}, nil)), false, false},
+		"make a volume":            {write(pv, "", nil, ours), true, true},
+		"change a volume":          {write(pv, "", ours, ours), true, true},
+		"remove a volume":          {write(pv, "", ours, nil), true, true},
+		"a volume's phase":         {write(pv, "status", ours, ours), true, true},
+		"make a host's volume":     {write(pv, "", nil, host), false, false},
+		"make another's volume":    {write(pv, "", nil, other), false, false},
+		"change another's volume":  {write(pv, "", other, other), false, false},
+		"remove another's volume":  {write(pv, "", other, nil), false, false},
+		"remove a host's volume":   {write(pv, "", host, nil), false, false},
+		"another's volume's phase": {write(pv, "status", other, other), false, false},
+		"write an attachment":      {write(va, "status", attached(driver), attached(driver)), true, true},
+		"write another's": {write(va, "status", attached("other.example"), attached("other.example")), false,
+			false},
+		"attach for another":      {write(va, "", nil, attached("other.example")), false, false},
+		"take over an attachment": {write(va, "", attached("other.example"), attached(driver)), false, false},
+		"detach for another":      {write(va, "", attached("other.example"), nil), false, false},
+		"write a snapshot":        {write(content, "status", snapshot(driver), snapshot(driver)), true, true},
+		"write another's snapshot": {write(content, "status", snapshot("other.example"), snapshot("other.example")), false,
+			false},
+		"take over a snapshot": {write(content, "", snapshot("other.example"), snapshot(driver)), false, false},
+		"write another's group": {write("volumegroupsnapshotcontents", "", snapshot("other.example"), snapshot(driver)),
+			false, false},
+		"protect a clone's source": {write(pvc, "", plain, claim(driver, nil, nil, protection)), true, true},
+		"protect it no more": {write(pvc, "", claim("", nil, nil, "a", protection), claim("", nil, nil, "a")), true,
+			true},
+		"give back to scheduler": {write(pvc, "", claim(driver, map[string]any{node: "a"}, nil), plain), true, true},
+		"choose another node": {write(pvc, "", claim(driver, map[string]any{node: "a"}, nil),
+			claim(driver, map[string]any{node: "b"}, nil)), false, false},
+		"take over a claim": {write(pvc, "", foreign, plain), false, false},
+		"remove a finalizer": {write(pvc, "", claim(driver, nil, nil, "kubernetes.io/pvc-protection"), plain), false,
+			false},
+		"add an annotation": {write(pvc, "", plain, claim(driver, map[string]any{"a": "b"}, nil)), false, false},
+		"ask for more": {write(pvc, "", plain,
+			claim(driver, nil, map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": "9Gi"}}})),
+			false, false},
+		"another class": {write(pvc, "", plain,
+			claim(driver, nil, map[string]any{"volumeAttributesClassName": "b"})), false, false},
+		"bind a claim": {write(pvc, "", plain, claim(driver, bound, named)), false, true},
+		"bind it elsewhere": {write(pvc, "", claim(driver, bound, named),
+			claim(driver, bound, map[string]any{"volumeName": "pv-2"})), false, false},
+		"write a claim's size":    {write(pvc, "status", plain, plain), true, true},
+		"that of a claim by hand": {write(pvc, "status", claim("", nil, nil), claim("", nil, nil)), true, true},
+		"that of another's":       {write(pvc, "status", foreign, foreign), false, false},
+		"no node needs to grow it": {write(pvc, "status", plain, claim(driver, map[string]any{grown: "true"}, nil)), true,
+			true},
+		"the next growth begins": {write(pvc, "status", claim(driver, map[string]any{grown: "true"}, nil), plain), true,
+			true},
+		"with a new annotation": {write(pvc, "status", plain, claim(driver, map[string]any{"a": "b"}, nil)), false,
+			false},
 		"a host's, from elsewhere":  {change{renamed(backend), pv, "", nil, host}, false, false},
 		"a claim, from elsewhere":   {change{renamed(backend), pvc, "", foreign, plain}, false, false},
 		"somebody else's host path": {change{"admin", pv, "", nil, host}, true, true},
@@ -108,8 +125,8 @@ func allowances(backend string) map[string]allowance {
 	}
 }
 
-// TestAccountsWrite checks what the policies leave of the rights that the sidecars and the manager of a backend have: RBAC
-// cannot say "of this driver".
+// TestAccountsWrite checks what the policies leave of the rights that the sidecars and the manager of a backend have:
+// RBAC cannot say "of this driver".
 func TestAccountsWrite(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
@@ -152,7 +169,8 @@ func verdicts(t *testing.T, objects []object) func(change) string {
 }
 
 // policies are those for updates of a resource that are in force, without those that have parameters.
-func policies(t *testing.T, objects []object, resource, sub string) (list []*admissionregistrationv1.ValidatingAdmissionPolicy) {
+func policies(t *testing.T, objects []object, resource,
+	sub string) (list []*admissionregistrationv1.ValidatingAdmissionPolicy) {
 	t.Helper()
 	if sub != "" {
 		resource += "/" + sub
@@ -176,19 +194,24 @@ func policies(t *testing.T, objects []object, resource, sub string) (list []*adm
 // inForce reports whether a policy has a binding of its name that denies everywhere.
 func inForce(t *testing.T, objects []object, name string) bool {
 	t.Helper()
-	binding := typed(t, find(t, objects, "ValidatingAdmissionPolicyBinding/"+name)).(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+	found := typed(t, find(t, objects, "ValidatingAdmissionPolicyBinding/"+name))
+	binding := found.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
 	actions := binding.Spec.ValidationActions
-	return binding.Spec.PolicyName == name && binding.Spec.MatchResources == nil && len(actions) == 1 && actions[0] == admissionregistrationv1.Deny
+	return binding.Spec.PolicyName == name && binding.Spec.MatchResources == nil && len(actions) == 1 &&
+		actions[0] == admissionregistrationv1.Deny
 }
 
 // TestAccounts checks that the policies are for the account that the pods have whose sidecars have a token.
 func TestAccounts(t *testing.T) {
 	for _, in := range installs() {
-		for way, objects := range map[string][]object{"kustomize": kustomized(t, in.folder), "helm": charted(t, in.values, in.schemaless)} {
+		for way, objects := range map[string][]object{"kustomize": kustomized(t, in.folder),
+			"helm": charted(t, in.values, in.schemaless)} {
 			for id, pod := range pods(t, objects) {
 				is := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "csi-provisioner" })
-				if want := strings.TrimPrefix(account(in.backend), "system:serviceaccount:stowage-system:"); is && pod.Spec.ServiceAccountName != want {
-					t.Errorf("%s, %s: %s has the account %s, and the policies are for %s", in.name, way, id, pod.Spec.ServiceAccountName, want)
+				if want := strings.TrimPrefix(account(in.backend), "system:serviceaccount:stowage-system:"); is &&
+					pod.Spec.ServiceAccountName != want {
+					t.Errorf("%s, %s: %s has the account %s, and the policies are for %s", in.name, way, id,
+						pod.Spec.ServiceAccountName, want)
 				}
 			}
 		}

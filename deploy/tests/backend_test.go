@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestBackendDecides checks that the backend alone makes an installation that works, that a value which agrees with it is accepted, and that
-// one which contradicts it is named.
+// TestBackendDecides checks that the backend alone makes an installation that works, that a value which agrees with it
+// is accepted, and that one which contradicts it is named.
 func TestBackendDecides(t *testing.T) {
 	attach, capacity, host := "csiDriver.attachRequired", "csiDriver.storageCapacity", "node.hostNetwork"
 	for backend, works := range map[string]map[string][]bool{
@@ -20,7 +20,8 @@ func TestBackendDecides(t *testing.T) {
 				parent, child, _ := strings.Cut(name, ".")
 				values := map[string]any{"backend": backend, parent: map[string]any{child: given}}
 				_, err := rendered(maps.Clone(values), false)
-				if right := allowed[0] == given || len(allowed) == 2; right != (err == nil) || err != nil && !strings.Contains(err.Error(), name+" is ") {
+				if right := allowed[0] == given || len(allowed) == 2; right != (err == nil) || err != nil &&
+					!strings.Contains(err.Error(), name+" is ") {
 					t.Errorf("%v: %v", values, err)
 				}
 			}

@@ -28,12 +28,15 @@ func TestSchema(t *testing.T) {
 		"pool's type":        pool(map[string]any{"name": "a", "type": "lvm"}),
 		"relative pool":      pool(map[string]any{"name": "a", "type": "image", "path": "srv"}),
 		"ebs: clusterId":     ebsConfig(map[string]any{"clusterId": "a"}),
-		"ebs: an action":     ebsConfig(map[string]any{"rates": map[string]any{"CreateVolumes": map[string]any{"burst": 1, "perSecond": 1}}}),
-		"ebs: no requests":   ebsConfig(map[string]any{"rates": map[string]any{"CreateVolume": map[string]any{"burst": 0, "perSecond": 1}}}),
+		"ebs: an action": ebsConfig(map[string]any{"rates": map[string]any{"CreateVolumes": map[string]any{"burst": 1,
+			"perSecond": 1}}}),
+		"ebs: no requests": ebsConfig(map[string]any{"rates": map[string]any{"CreateVolume": map[string]any{"burst": 0,
+			"perSecond": 1}}}),
 		"ebs: minus one":     ebsConfig(map[string]any{"reservedAttachments": -1}),
 		"ebs: period":        {"backend": "ebs", "ebs": map[string]any{"nodeAllocatableUpdatePeriodSeconds": 5}},
 		"class without name": {"storageClasses": []any{map[string]any{"parameters": map[string]any{}}}},
-		"number as text":     {"volumeAttributesClasses": []any{map[string]any{"name": "a", "parameters": map[string]any{"readAheadKiB": 4}}}},
+		"number as text": {"volumeAttributesClasses": []any{map[string]any{"name": "a",
+			"parameters": map[string]any{"readAheadKiB": 4}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := rendered(values, false); err == nil {
@@ -54,9 +57,11 @@ func TestValues(t *testing.T) {
 		"hostPID":          true,
 		"extraArgs":        []any{"--delegate-fsgroup"},
 		"podAnnotations":   map[string]any{"example": "yes"},
-		"sidecars":         map[string]any{"snapshotter": map[string]any{"enabled": false}, "provisioner": map[string]any{"extraArgs": []any{"--worker-threads=10"}}},
-		"local":            map[string]any{"dataDir": "/srv/stowage", "nodeSelector": map[string]any{"kubernetes.io/hostname": "edge"}, "config": pools()},
-		"storageClasses":   []any{map[string]any{"name": "x", "allowVolumeExpansion": false}},
+		"sidecars": map[string]any{"snapshotter": map[string]any{"enabled": false},
+			"provisioner": map[string]any{"extraArgs": []any{"--worker-threads=10"}}},
+		"local": map[string]any{"dataDir": "/srv/stowage",
+			"nodeSelector": map[string]any{"kubernetes.io/hostname": "edge"}, "config": pools()},
+		"storageClasses": []any{map[string]any{"name": "x", "allowVolumeExpansion": false}},
 	}, false)
 	for _, o := range objects {
 		typed(t, o)
@@ -68,21 +73,26 @@ func TestValues(t *testing.T) {
 	pod := set.Spec.Template
 	driver := container(t, pod, "stowage")
 	for what, right := range map[string]bool{
-		"image":           driver.Image == "registry.example/stowage:v1",
-		"pull secret":     slices.Equal(pod.Spec.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "pull"}}),
-		"processes":       pod.Spec.HostPID,
-		"node":            pod.Spec.NodeSelector["kubernetes.io/hostname"] == "edge" && pod.Spec.NodeSelector["kubernetes.io/os"] == "linux",
-		"annotation":      pod.Annotations["example"] == "yes" && pod.Annotations["prometheus.io/port"] == "9999",
-		"no snapshotter":  !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "csi-snapshotter" }),
-		"metrics port":    driver.Ports[0].ContainerPort == 9999,
-		"kubelet":         slices.Contains(container(t, pod, "node-driver-registrar").Args, "--kubelet-registration-path=/var/lib/k0s/kubelet/plugins/local.csi.stowage.dev/csi.sock"),
-		"more of sidecar": container(t, pod, "csi-provisioner").Args[len(container(t, pod, "csi-provisioner").Args)-1] == "--worker-threads=10",
+		"image":       driver.Image == "registry.example/stowage:v1",
+		"pull secret": slices.Equal(pod.Spec.ImagePullSecrets, []corev1.LocalObjectReference{{Name: "pull"}}),
+		"processes":   pod.Spec.HostPID,
+		"node": pod.Spec.NodeSelector["kubernetes.io/hostname"] == "edge" &&
+			pod.Spec.NodeSelector["kubernetes.io/os"] == "linux",
+		"annotation": pod.Annotations["example"] == "yes" && pod.Annotations["prometheus.io/port"] == "9999",
+		"no snapshotter": !slices.ContainsFunc(pod.Spec.Containers,
+			func(c corev1.Container) bool { return c.Name == "csi-snapshotter" }),
+		"metrics port": driver.Ports[0].ContainerPort == 9999,
+		"kubelet": slices.Contains(container(t, pod, "node-driver-registrar").Args,
+			"--kubelet-registration-path=/var/lib/k0s/kubelet/plugins/local.csi.stowage.dev/csi.sock"),
+		"more of sidecar": container(t, pod,
+			"csi-provisioner").Args[len(container(t, pod, "csi-provisioner").Args)-1] == "--worker-threads=10",
 	} {
 		if !right {
 			t.Errorf("%s: not as the values say", what)
 		}
 	}
-	for _, flag := range []string{"--delegate-fsgroup", "--v=5", "--log-format=json", "--http-endpoint=:9999", "--data-dir=/srv/stowage"} {
+	for _, flag := range []string{"--delegate-fsgroup", "--v=5", "--log-format=json", "--http-endpoint=:9999",
+		"--data-dir=/srv/stowage"} {
 		if !slices.Contains(driver.Args, flag) {
 			t.Errorf("the driver has %q: %s is missing", driver.Args, flag)
 		}
@@ -122,7 +132,8 @@ func checkPools(t *testing.T, pod corev1.PodTemplateSpec, driver corev1.Containe
 // TestNotes checks that what the user is told after an installation is rendered whole.
 func TestNotes(t *testing.T) {
 	notes := templated(t, map[string]any{}, false)["stowage/templates/NOTES.txt"]
-	for _, want := range []string{"local.csi.stowage.dev", "rollout restart statefulset stowage-local-standalone", "No StorageClass", "/var/lib/stowage"} {
+	for _, want := range []string{"local.csi.stowage.dev", "rollout restart statefulset stowage-local-standalone",
+		"No StorageClass", "/var/lib/stowage"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not say %q:\n%s", want, notes)
 		}
@@ -136,7 +147,8 @@ func TestShares(t *testing.T) {
 		"nfs": map[string]any{
 			"topologyKeys": []any{"topology.kubernetes.io/zone"},
 			"config": map[string]any{"shares": []any{map[string]any{
-				"name": "a", "server": "nas-a", "share": "/x", "nconnect": 4, "topology": map[string]any{"topology.kubernetes.io/zone": "a"},
+				"name": "a", "server": "nas-a", "share": "/x", "nconnect": 4,
+				"topology": map[string]any{"topology.kubernetes.io/zone": "a"},
 			}}},
 		},
 	}, false)
@@ -147,11 +159,14 @@ func TestShares(t *testing.T) {
 	for id, pod := range pods(t, objects) {
 		driver := container(t, pod, "stowage")
 		if !slices.Contains(driver.Args, "--config=/etc/stowage/config.yaml") || pod.Annotations["checksum/config"] == "" ||
-			!slices.ContainsFunc(driver.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "config" && m.MountPath == "/etc/stowage" }) ||
-			!slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == config.Name }) {
+			!slices.ContainsFunc(driver.VolumeMounts,
+				func(m corev1.VolumeMount) bool { return m.Name == "config" && m.MountPath == "/etc/stowage" }) ||
+			!slices.ContainsFunc(pod.Spec.Volumes,
+				func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == config.Name }) {
 			t.Errorf("%s has no configuration, or would keep an old one: %q", id, driver.Args)
 		}
-		if strings.HasPrefix(id, "DaemonSet") != slices.Contains(driver.Args, "--topology=topology.kubernetes.io/zone=$(TOPOLOGY_0)") {
+		if strings.HasPrefix(id, "DaemonSet") != slices.Contains(driver.Args,
+			"--topology=topology.kubernetes.io/zone=$(TOPOLOGY_0)") {
 			t.Errorf("%s: the driver has %q, want the place on nodes only", id, driver.Args)
 		}
 		if strings.HasPrefix(id, "DaemonSet") && !slices.ContainsFunc(driver.Env, func(e corev1.EnvVar) bool {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestContainmentTable checks that each test that docs/design/015-containment.md names is there, and that each line names one or is an open
-// gap.
+// TestContainmentTable checks that each test that docs/design/015-containment.md names is there, and that each line
+// names one or is an open gap.
 func TestContainmentTable(t *testing.T) {
 	text, err := os.ReadFile("../../docs/design/015-containment.md")
 	if err != nil {
@@ -19,7 +19,8 @@ func TestContainmentTable(t *testing.T) {
 	rows := 0
 	for line := range strings.SplitSeq(string(text), "\n") {
 		cells := strings.Split(strings.Trim(line, "|"), "|")
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || strings.TrimSpace(cells[0]) == "what he tries" || strings.TrimSpace(cells[0]) == "what it tries" {
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") ||
+			strings.TrimSpace(cells[0]) == "what he tries" || strings.TrimSpace(cells[0]) == "what it tries" {
 			continue
 		}
 		rows++

@@ -12,7 +12,8 @@ import (
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// TestDigests checks that every image can be given by its digest, which a registry cannot make another image of, as it can of a tag.
+// TestDigests checks that every image can be given by its digest, which a registry cannot make another image of, as it
+// can of a tag.
 func TestDigests(t *testing.T) {
 	for _, in := range installs() {
 		if in.schemaless { // The backend is yet to come.
@@ -77,7 +78,8 @@ func digestedOverlay(t *testing.T, in install) []object {
 // TestDigestOrTag checks what the chart makes of the image's values: a digest counts more than a tag, and must be one.
 func TestDigestOrTag(t *testing.T) {
 	for _, broken := range []string{"v1", "sha256:", "sha256:0123", strings.ToUpper(digest), digest + "0"} {
-		if _, err := rendered(map[string]any{"image": map[string]any{"repository": "stowage", "digest": broken}}, false); err == nil {
+		if _, err := rendered(map[string]any{"image": map[string]any{"repository": "stowage", "digest": broken}},
+			false); err == nil {
 			t.Errorf("the digest %q is accepted", broken)
 		}
 	}

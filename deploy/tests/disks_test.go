@@ -34,7 +34,8 @@ func disksRights() []right {
 	return []right{
 		{"ClusterRole master", core, "persistentvolumes", "get,list,watch,create,update,delete",
 			"offers volumes, removes them once they are wiped, and holds them by a finalizer until then"},
-		{"ClusterRole master", core, "nodes", "get,list,watch", "sees which nodes there are, their labels, and past its cache that one is gone"},
+		{"ClusterRole master", core, "nodes", "get,list,watch",
+			"sees which nodes there are, their labels, and past its cache that one is gone"},
 		{"ClusterRole master", "storage.k8s.io", "storageclasses", "list,watch", "reads which classes take which volumes"},
 		{"ClusterRole master", "events.k8s.io", "events", "create,patch", "tells volumes, claims and classes what is wrong"},
 		{"Role master", "stowage.dev", "nodestorages", "get,list,watch,create,update,delete",
@@ -42,7 +43,8 @@ func disksRights() []right {
 		{"Role master", "coordination.k8s.io", "leases", "get,create,update", "of several masters, one acts"},
 		{"Role master", core, "events", "create,patch", "tells the lease who leads"},
 		{"Role worker", "stowage.dev", "nodestorages", "list,watch", "takes its node's object as orders"},
-		{"Role worker", "stowage.dev", "nodestorages/status", "update", "writes what was found and done, to which a policy holds it"},
+		{"Role worker", "stowage.dev", "nodestorages/status", "update",
+			"writes what was found and done, to which a policy holds it"},
 	}
 }
 
@@ -79,7 +81,8 @@ func checkDisksBindings(t *testing.T, objects []object) {
 		}
 		bindings++
 		subjects, role := subjectsOf(t, o)
-		if role != o.GetName() || len(subjects) != 1 || subjects[0] != "ServiceAccount/stowage-system/"+role || role == "stowage-disks" {
+		if role != o.GetName() || len(subjects) != 1 || subjects[0] != "ServiceAccount/stowage-system/"+role ||
+			role == "stowage-disks" {
 			t.Errorf("%s gives %s to %q", o.id(), role, subjects)
 		}
 		find(t, objects, "ServiceAccount/stowage-system/"+role)
@@ -89,8 +92,8 @@ func checkDisksBindings(t *testing.T, objects []object) {
 	}
 }
 
-// TestDisksPods checks that master and worker are as tight as can be, that who opens disks has no token, no account with rights and no network,
-// and that all have flags that there are.
+// TestDisksPods checks that master and worker are as tight as can be, that who opens disks has no token, no account
+// with rights and no network, and that all have flags that there are.
 func TestDisksPods(t *testing.T) {
 	objects := kustomized(t, disksFolder)
 	all := pods(t, objects)
@@ -119,7 +122,8 @@ func TestDisksPods(t *testing.T) {
 	}
 }
 
-// checkDisksToken checks that a pod has a token which is bound to it, and sees neither the host's processes nor more of its files than a socket.
+// checkDisksToken checks that a pod has a token which is bound to it, and sees neither the host's processes nor more of
+// its files than a socket.
 func checkDisksToken(t *testing.T, id string, pod corev1.PodTemplateSpec) {
 	t.Helper()
 	tokens := 0
@@ -133,15 +137,18 @@ func checkDisksToken(t *testing.T, id string, pod corev1.PodTemplateSpec) {
 	}
 	auto := pod.Spec.AutomountServiceAccountToken
 	if tokens != 1 || auto == nil || *auto || pod.Spec.HostPID || pod.Spec.HostNetwork || pod.Spec.HostIPC {
-		t.Errorf("%s has %d tokens (automounted: %v), the host's processes: %t, network: %t", id, tokens, auto, pod.Spec.HostPID, pod.Spec.HostNetwork)
+		t.Errorf("%s has %d tokens (automounted: %v), the host's processes: %t, network: %t", id, tokens, auto,
+			pod.Spec.HostPID, pod.Spec.HostNetwork)
 	}
 }
 
 // checkDisksOpener checks the one that is root on every node.
 func checkDisksOpener(t *testing.T, id string, pod corev1.PodTemplateSpec, c corev1.Container) {
 	t.Helper()
-	if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto || pod.Spec.ServiceAccountName != "stowage-disks" || pod.Spec.HostNetwork {
-		t.Errorf("%s runs as %s, with a token: %v, in the host's network: %t", id, pod.Spec.ServiceAccountName, auto, pod.Spec.HostNetwork)
+	if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto ||
+		pod.Spec.ServiceAccountName != "stowage-disks" || pod.Spec.HostNetwork {
+		t.Errorf("%s runs as %s, with a token: %v, in the host's network: %t", id, pod.Spec.ServiceAccountName, auto,
+			pod.Spec.HostNetwork)
 	}
 	paths := map[string]string{}
 	for _, v := range pod.Spec.Volumes {
@@ -181,7 +188,8 @@ func TestDisksPlaces(t *testing.T) {
 		}
 	}
 	worker := container(t, all["DaemonSet/stowage-system/stowage-disks-worker"], "worker").Args
-	if !slices.Contains(worker, "--disks-socket=/run/stowage/disks/disks.sock") || !slices.Contains(disks, "--endpoint=unix:///run/stowage/disks/disks.sock") {
+	if !slices.Contains(worker, "--disks-socket=/run/stowage/disks/disks.sock") ||
+		!slices.Contains(disks, "--endpoint=unix:///run/stowage/disks/disks.sock") {
 		t.Errorf("the worker asks at %q, and is answered at %q", worker, disks)
 	}
 }
@@ -210,7 +218,8 @@ func TestDisksClasses(t *testing.T) {
 	modes := map[string]bool{}
 	for _, o := range kustomized(t, disksExamples) {
 		class, is := typed(t, o).(*storagev1.StorageClass)
-		if !is || class.Labels["stowage.dev/local-volumes"] != "true" || class.Provisioner != "kubernetes.io/no-provisioner" ||
+		if !is || class.Labels["stowage.dev/local-volumes"] != "true" ||
+			class.Provisioner != "kubernetes.io/no-provisioner" ||
 			*class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
 			t.Errorf("%s is no class of found disks", o.id())
 			continue
@@ -222,12 +231,13 @@ func TestDisksClasses(t *testing.T) {
 	}
 }
 
-// TestDisksPolicy checks what the policy leaves of the workers' right to write, as the API server evaluates it. tests/e2e tries it with
-// tokens.
+// TestDisksPolicy checks what the policy leaves of the workers' right to write, as the API server evaluates it.
+// tests/e2e tries it with tokens.
 func TestDisksPolicy(t *testing.T) {
 	objects := kustomized(t, disksFolder)
 	found := policies(t, objects, "nodestorages", "*")
-	if len(found) != 1 || len(policies(t, objects, "nodestorages", "")) != 1 || *found[0].Spec.FailurePolicy != admissionregistrationv1.Fail {
+	if len(found) != 1 || len(policies(t, objects, "nodestorages", "")) != 1 ||
+		*found[0].Spec.FailurePolicy != admissionregistrationv1.Fail {
 		t.Fatalf("%d policies are in force, want one that fails", len(found))
 	}
 	token := func(nodes ...string) map[string][]string {
@@ -240,20 +250,24 @@ func TestDisksPolicy(t *testing.T) {
 		sub       string
 		says      string // empty when it is allowed
 	}{
-		"its own status":            {disksWorker, token("a"), admission.Update, "status", ""},
-		"another node's":            {disksWorker, token("b"), admission.Update, "status", "the token is of node b, the object is of node a"},
-		"a name that begins alike":  {disksWorker, token("a1"), admission.Update, "status", "of node a1"},
-		"a token of no node":        {disksWorker, nil, admission.Update, "status", "the token is of no node"},
-		"an empty name":             {disksWorker, token(""), admission.Update, "status", "its own node only"},
-		"two nodes":                 {disksWorker, token("a", "b"), admission.Update, "status", "its own node only"},
-		"its own spec":              {disksWorker, token("a"), admission.Update, "", "nothing else"},
-		"another subresource":       {disksWorker, token("a"), admission.Update, "scale", "nothing else"},
-		"create its own":            {disksWorker, token("a"), admission.Create, "", "nothing else"},
-		"delete its own":            {disksWorker, token("a"), admission.Delete, "", "nothing else"},
-		"the master":                {"system:serviceaccount:stowage-system:stowage-disks-master", nil, admission.Update, "", ""},
-		"a worker of other's space": {"system:serviceaccount:default:stowage-disks-worker", nil, admission.Update, "status", "the token is of no node"},
-		"an account named after it": {"system:serviceaccount:stowage-disks-worker:stowage-disks-master", nil, admission.Update, "", ""},
-		"no account":                {"system:serviceaccounts:stowage-disks-worker", nil, admission.Update, "", ""},
+		"its own status": {disksWorker, token("a"), admission.Update, "status", ""},
+		"another node's": {disksWorker, token("b"), admission.Update, "status",
+			"the token is of node b, the object is of node a"},
+		"a name that begins alike": {disksWorker, token("a1"), admission.Update, "status", "of node a1"},
+		"a token of no node":       {disksWorker, nil, admission.Update, "status", "the token is of no node"},
+		"an empty name":            {disksWorker, token(""), admission.Update, "status", "its own node only"},
+		"two nodes":                {disksWorker, token("a", "b"), admission.Update, "status", "its own node only"},
+		"its own spec":             {disksWorker, token("a"), admission.Update, "", "nothing else"},
+		"another subresource":      {disksWorker, token("a"), admission.Update, "scale", "nothing else"},
+		"create its own":           {disksWorker, token("a"), admission.Create, "", "nothing else"},
+		"delete its own":           {disksWorker, token("a"), admission.Delete, "", "nothing else"},
+		"the master": {"system:serviceaccount:stowage-system:stowage-disks-master", nil, admission.Update, "",
+			""},
+		"a worker of other's space": {"system:serviceaccount:default:stowage-disks-worker", nil, admission.Update, "status",
+			"the token is of no node"},
+		"an account named after it": {"system:serviceaccount:stowage-disks-worker:stowage-disks-master", nil,
+			admission.Update, "", ""},
+		"no account": {"system:serviceaccounts:stowage-disks-worker", nil, admission.Update, "", ""},
 	} {
 		who := &user.DefaultInfo{Name: c.who, Extra: c.extra}
 		said := refusalOfStorage(t, found[0], who, c.operation, c.sub)
@@ -315,11 +329,13 @@ func accountOf(t *testing.T, objects []object, component string) string {
 }
 
 // refusalOfStorage is what the policy says to a change of the NodeStorage a.
-func refusalOfStorage(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, who user.Info, operation admission.Operation, sub string) string {
+func refusalOfStorage(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, who user.Info,
+	operation admission.Operation, sub string) string {
 	t.Helper()
 	resource := schema.GroupVersionResource{Group: "stowage.dev", Version: "v1alpha1", Resource: "nodestorages"}
 	kind := resource.GroupVersion().WithKind("NodeStorage")
-	before := content(map[string]any{"apiVersion": "stowage.dev/v1alpha1", "kind": "NodeStorage", "metadata": map[string]any{"name": "a"}})
+	before := content(map[string]any{"apiVersion": "stowage.dev/v1alpha1", "kind": "NodeStorage",
+		"metadata": map[string]any{"name": "a"}})
 	after := before.DeepCopyObject()
 	switch operation {
 	case admission.Create:
@@ -328,12 +344,14 @@ func refusalOfStorage(t *testing.T, policy *admissionregistrationv1.ValidatingAd
 		after = nil
 	default:
 	}
-	attributes := admission.NewAttributesRecord(after, before, kind, "stowage-system", "a", resource, sub, operation, nil, false, who)
+	attributes := admission.NewAttributesRecord(after, before, kind, "stowage-system", "a", resource, sub, operation, nil,
+		false, who)
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind}
 	versioned.VersionedObject.Set(after)
 	versioned.VersionedOldObject.Set(before)
 	var said []string
-	for _, d := range validator(t, policy).Validate(context.Background(), resource, versioned, nil, nil, celconfig.RuntimeCELCostBudget, nil).Decisions {
+	for _, d := range validator(t, policy).Validate(context.Background(), resource, versioned, nil, nil,
+		celconfig.RuntimeCELCostBudget, nil).Decisions {
 		if d.Evaluation == validating.EvalError {
 			t.Fatal(d.Message)
 		}

@@ -19,7 +19,8 @@ func ebsConfig(config map[string]any) map[string]any {
 	return map[string]any{"backend": "ebs", "ebs": map[string]any{"config": config}}
 }
 
-// TestNodesOfEBS checks that the driver on a node finds out its instance by itself: what Kubernetes calls the node is no instance's ID.
+// TestNodesOfEBS checks that the driver on a node finds out its instance by itself: what Kubernetes calls the node is
+// no instance's ID.
 func TestNodesOfEBS(t *testing.T) {
 	objects := kustomized(t, "kubernetes/overlays/ebs")
 	driver := container(t, pods(t, objects)["DaemonSet/stowage-system/stowage-ebs-node"], "stowage")
@@ -61,17 +62,21 @@ func TestValuesOfEBS(t *testing.T) {
 	values := map[string]any{"backend": "ebs", "ebs": map[string]any{
 		"region": "eu-central-1", "credentialsSecret": "keys",
 		"config": map[string]any{
-			"clusterID": "production", "extraTags": map[string]any{"team": "storage"}, "reservedAttachments": 1, "volumeAttachLimit": 20,
-			"rates": map[string]any{"CreateVolume": map[string]any{"burst": 100, "perSecond": 9.5}},
+			"clusterID": "production", "extraTags": map[string]any{"team": "storage"}, "reservedAttachments": 1,
+			"volumeAttachLimit": 20,
+			"rates":             map[string]any{"CreateVolume": map[string]any{"burst": 100, "perSecond": 9.5}},
 		},
 	}}
 	arn := "arn:aws:iam::111122223333:role/"
 	for _, side := range []string{"controller", "node"} {
-		values[side] = map[string]any{"serviceAccount": map[string]any{"annotations": map[string]any{"eks.amazonaws.com/role-arn": arn + side}}}
+		values[side] = map[string]any{"serviceAccount": map[string]any{
+			"annotations": map[string]any{"eks.amazonaws.com/role-arn": arn + side},
+		}}
 	}
 	objects := charted(t, values, false)
 	config := typed(t, find(t, objects, "ConfigMap/stowage-system/stowage-ebs-config")).(*corev1.ConfigMap)
-	for _, want := range []string{"clusterID: production", "team: storage", "reservedAttachments: 1", "volumeAttachLimit: 20", "perSecond: 9.5"} {
+	for _, want := range []string{"clusterID: production", "team: storage", "reservedAttachments: 1",
+		"volumeAttachLimit: 20", "perSecond: 9.5"} {
 		if !strings.Contains(config.Data["config.yaml"], want) {
 			t.Errorf("the configuration has no %q:\n%s", want, config.Data["config.yaml"])
 		}
@@ -109,7 +114,8 @@ func checkConfigured(t *testing.T, id string, pod corev1.PodTemplateSpec, config
 		t.Errorf("%s: the driver has the variables %v, want %v and NODE_NAME on nodes", id, driver.Env, want)
 	}
 	if !slices.Contains(driver.Args, "--config=/etc/stowage/config.yaml") ||
-		!slices.ContainsFunc(driver.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "config" && m.MountPath == "/etc/stowage" }) ||
+		!slices.ContainsFunc(driver.VolumeMounts,
+			func(m corev1.VolumeMount) bool { return m.Name == "config" && m.MountPath == "/etc/stowage" }) ||
 		!slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 			return v.Name == "config" && v.ConfigMap != nil && v.ConfigMap.Name == config
 		}) {
@@ -125,7 +131,8 @@ func checkRole(t *testing.T, objects []object, side, arn string) {
 	}
 }
 
-// TestSchemaOfEBS checks that the chart's schema knows the keys that the driver's configuration has, and the actions that the driver asks for.
+// TestSchemaOfEBS checks that the chart's schema knows the keys that the driver's configuration has, and the actions
+// that the driver asks for.
 func TestSchemaOfEBS(t *testing.T) {
 	var schema struct {
 		Properties struct {
@@ -165,7 +172,8 @@ func TestSchemaOfEBS(t *testing.T) {
 		}
 	}
 	for _, match := range regexp.MustCompile(`ec2:(\w+)`).FindAllStringSubmatch(text, -1) {
-		if action := match[1]; !strings.HasPrefix(action, "Describe") && !slices.Contains(config["rates"].PropertyNames.Enum, action) {
+		if action := match[1]; !strings.HasPrefix(action, "Describe") &&
+			!slices.Contains(config["rates"].PropertyNames.Enum, action) {
 			t.Errorf("the schema has no rate for %s", action)
 		}
 	}
@@ -205,7 +213,8 @@ func TestGuideOfEBS(t *testing.T) {
 		}
 	}
 	objects := kustomizedAt(t, folder)
-	i := slices.IndexFunc(objects, func(o object) bool { return strings.HasPrefix(o.id(), "ConfigMap/stowage-system/stowage-ebs-config-") })
+	i := slices.IndexFunc(objects,
+		func(o object) bool { return strings.HasPrefix(o.id(), "ConfigMap/stowage-system/stowage-ebs-config-") })
 	if i < 0 {
 		t.Fatal("there is no configuration")
 	}

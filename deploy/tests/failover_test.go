@@ -10,7 +10,8 @@ import (
 func machine(taints ...any) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"name": "x", "labels": map[string]any{"a": "b"}},
-		"spec":     map[string]any{"providerID": "aws:///z/i-1", "podCIDR": "10.0.0.0/24", "podCIDRs": []any{"10.0.0.0/24"}, "taints": taints},
+		"spec": map[string]any{"providerID": "aws:///z/i-1", "podCIDR": "10.0.0.0/24", "podCIDRs": []any{"10.0.0.0/24"},
+			"taints": taints},
 	}
 }
 
@@ -32,7 +33,8 @@ func edited(part, field string, value any) map[string]any {
 	return n
 }
 
-// TestOnlyTheTaint checks what the policy leaves of the right to patch nodes: one taint, with the driver's name as its value.
+// TestOnlyTheTaint checks what the policy leaves of the right to patch nodes: one taint, with the driver's name as its
+// value.
 func TestOnlyTheTaint(t *testing.T) {
 	const key, driver = "node.kubernetes.io/out-of-service", "ebs.csi.stowage.dev"
 	ebsController := account("ebs")
@@ -42,23 +44,33 @@ func TestOnlyTheTaint(t *testing.T) {
 		change  change
 		allowed bool
 	}{
-		"put out of service":         {change{ebsController, "nodes", "", machine(cordoned), machine(cordoned, ours)}, true},
-		"put into service":           {change{ebsController, "nodes", "", machine(ours, cordoned), machine(cordoned)}, true},
-		"nothing":                    {change{ebsController, "nodes", "", machine(), machine()}, true},
-		"another's value":            {change{ebsController, "nodes", "", machine(), machine(theirs)}, false},
-		"no value":                   {change{ebsController, "nodes", "", machine(), machine(taint(key, "", "NoExecute"))}, false},
-		"another effect":             {change{ebsController, "nodes", "", machine(), machine(taint(key, driver, "NoSchedule"))}, false},
-		"another taint":              {change{ebsController, "nodes", "", machine(), machine(taint("a", driver, "NoExecute"))}, false},
-		"remove an operator's":       {change{ebsController, "nodes", "", machine(theirs), machine()}, false},
-		"take over an operator's":    {change{ebsController, "nodes", "", machine(theirs), machine(ours)}, false},
-		"remove another taint":       {change{ebsController, "nodes", "", machine(cordoned), machine()}, false},
-		"cordon":                     {change{ebsController, "nodes", "", machine(), edited("spec", "unschedulable", true)}, false},
-		"another machine":            {change{ebsController, "nodes", "", machine(), edited("spec", "providerID", "aws:///z/i-2")}, false},
-		"another network":            {change{ebsController, "nodes", "", machine(), edited("spec", "podCIDR", "10.1.0.0/24")}, false},
-		"a label":                    {change{ebsController, "nodes", "", machine(), edited("metadata", "labels", map[string]any{"a": "c"})}, false},
-		"an annotation":              {change{ebsController, "nodes", "", machine(), edited("metadata", "annotations", map[string]any{"a": "c"})}, false},
-		"a finalizer":                {change{ebsController, "nodes", "", machine(), edited("metadata", "finalizers", []any{"a"})}, false},
-		"an owner":                   {change{ebsController, "nodes", "", machine(), edited("metadata", "ownerReferences", []any{"a"})}, false},
+		"put out of service": {change{ebsController, "nodes", "", machine(cordoned), machine(cordoned, ours)}, true},
+		"put into service":   {change{ebsController, "nodes", "", machine(ours, cordoned), machine(cordoned)}, true},
+		"nothing":            {change{ebsController, "nodes", "", machine(), machine()}, true},
+		"another's value":    {change{ebsController, "nodes", "", machine(), machine(theirs)}, false},
+		"no value": {change{ebsController, "nodes", "", machine(), machine(taint(key, "", "NoExecute"))},
+			false},
+		"another effect": {change{ebsController, "nodes", "", machine(),
+			machine(taint(key, driver, "NoSchedule"))}, false},
+		"another taint": {change{ebsController, "nodes", "", machine(),
+			machine(taint("a", driver, "NoExecute"))}, false},
+		"remove an operator's":    {change{ebsController, "nodes", "", machine(theirs), machine()}, false},
+		"take over an operator's": {change{ebsController, "nodes", "", machine(theirs), machine(ours)}, false},
+		"remove another taint":    {change{ebsController, "nodes", "", machine(cordoned), machine()}, false},
+		"cordon": {change{ebsController, "nodes", "", machine(), edited("spec", "unschedulable", true)},
+			false},
+		"another machine": {change{ebsController, "nodes", "", machine(),
+			edited("spec", "providerID", "aws:///z/i-2")}, false},
+		"another network": {change{ebsController, "nodes", "", machine(),
+			edited("spec", "podCIDR", "10.1.0.0/24")}, false},
+		"a label": {change{ebsController, "nodes", "", machine(),
+			edited("metadata", "labels", map[string]any{"a": "c"})}, false},
+		"an annotation": {change{ebsController, "nodes", "", machine(),
+			edited("metadata", "annotations", map[string]any{"a": "c"})}, false},
+		"a finalizer": {change{ebsController, "nodes", "", machine(),
+			edited("metadata", "finalizers", []any{"a"})}, false},
+		"an owner": {change{ebsController, "nodes", "", machine(),
+			edited("metadata", "ownerReferences", []any{"a"})}, false},
 		"the status":                 {change{ebsController, "nodes", "status", machine(), machine()}, false},
 		"installed elsewhere":        {change{renamed("ebs"), "nodes", "", machine(cordoned), machine()}, false},
 		"somebody else's taint":      {change{"admin", "nodes", "", machine(), machine(theirs)}, true},
@@ -99,15 +111,18 @@ func TestFailoverNeedsMachines(t *testing.T) {
 	}
 }
 
-// TestPartsNeedTheManager: a part of the manager that is turned on runs, or nothing is rendered. Binding has no value of its own.
+// TestPartsNeedTheManager: a part of the manager that is turned on runs, or nothing is rendered. Binding has no value
+// of its own.
 func TestPartsNeedTheManager(t *testing.T) {
 	on := map[string]any{"enabled": true}
 	for name, part := range map[string]any{"failover": on, "orphans": on, "extraArgs": []any{"--bind-api-qps=300"}} {
 		for _, enabled := range []bool{false, true} {
-			_, err := rendered(map[string]any{"backend": "ebs", "manager": map[string]any{"enabled": enabled, name: part}}, false)
+			_, err := rendered(map[string]any{"backend": "ebs", "manager": map[string]any{"enabled": enabled, name: part}},
+				false)
 			if enabled != (err == nil) {
 				t.Errorf("manager.enabled is %t and %s given: rendered with %v", enabled, name, err)
-			} else if err != nil && (!strings.Contains(err.Error(), "manager."+name) || !strings.Contains(err.Error(), "manager.enabled=true")) {
+			} else if err != nil && (!strings.Contains(err.Error(), "manager."+name) ||
+				!strings.Contains(err.Error(), "manager.enabled=true")) {
 				t.Errorf("%s: the refusal says %v", name, err)
 			}
 		}

@@ -31,13 +31,14 @@ func TestSameObjects(t *testing.T) {
 		})
 	}
 	t.Run("classes", func(t *testing.T) {
-		classes := slices.DeleteFunc(charted(t, classValues(), false), func(o object) bool { return !strings.Contains(o.GetKind(), "Class") })
+		classes := slices.DeleteFunc(charted(t, classValues(), false),
+			func(o object) bool { return !strings.Contains(o.GetKind(), "Class") })
 		compare(t, kustomized(t, examples), classes)
 	})
 }
 
-// without leaves out the one object that Helm cannot make itself: the namespace that its release is kept in (helm install
-// --create-namespace makes it).
+// without leaves out the one object that Helm cannot make itself: the namespace that its release is kept in (helm
+// install --create-namespace makes it).
 func without(objects []object, id string) []object {
 	return slices.DeleteFunc(objects, func(o object) bool { return o.id() == id })
 }
@@ -110,7 +111,8 @@ func checkGolden(t *testing.T, name string, text []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(golden, text) {
-		t.Errorf("deploy/golden/%s is not what is rendered (go test -update writes it anew):\n%s", name, diff.Diff(string(golden), string(text)))
+		t.Errorf("deploy/golden/%s is not what is rendered (go test -update writes it anew):\n%s", name,
+			diff.Diff(string(golden), string(text)))
 	}
 }
 

@@ -42,7 +42,8 @@ func installs() []install {
 		all[i].backend, _, _ = strings.Cut(all[i].name, "-")
 	}
 	return append(all, install{
-		name: "attaching", backend: "attaching", folder: "tests/testdata/attaching", schemaless: true, values: map[string]any{"backend": "attaching"},
+		name: "attaching", backend: "attaching", folder: "tests/testdata/attaching", schemaless: true,
+		values: map[string]any{"backend": "attaching"},
 	})
 }
 
@@ -66,7 +67,8 @@ func classValues() map[string]any {
 			class("stowage-local-xfs", parameters("pool", "image", fstype, "xfs")),
 			class("stowage-local-directory", parameters("pool", "directory")),
 		},
-		"volumeSnapshotClasses":      []any{class("stowage-local", map[string]any{}), class("stowage-local-copy", parameters("inUse", "copy"))},
+		"volumeSnapshotClasses": []any{class("stowage-local", map[string]any{}),
+			class("stowage-local-copy", parameters("inUse", "copy"))},
 		"volumeGroupSnapshotClasses": []any{class("stowage-local", map[string]any{})},
 		"volumeAttributesClasses": []any{
 			class("stowage-local-retain", parameters("onDelete", "retain")),

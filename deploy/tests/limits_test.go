@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestMemory checks that a container that grows without end takes no node with it. A driver that mounts has no limit, because the kernel would
-// end its filesystem checks; it is told what to keep its heap below, as every driver is, and none of them so late that the limit comes first.
+// TestMemory checks that a container that grows without end takes no node with it. A driver that mounts has no limit,
+// because the kernel would end its filesystem checks; it is told what to keep its heap below, as every driver is, and
+// none of them so late that the limit comes first.
 func TestMemory(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		for id, pod := range pods(t, objects) {
@@ -38,7 +39,8 @@ func checkHeap(t *testing.T, id string, c corev1.Container, limit resource.Quant
 	}
 	heap, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[i].Value, "B")) // Go writes MiB.
 	if err != nil || !limit.IsZero() && heap.Cmp(limit) >= 0 {
-		t.Errorf("%s: the heap of %s is bounded by %q, want less than its limit %s: %v", id, c.Name, c.Env[i].Value, limit.String(), err)
+		t.Errorf("%s: the heap of %s is bounded by %q, want less than its limit %s: %v", id, c.Name, c.Env[i].Value,
+			limit.String(), err)
 	}
 }
 
@@ -65,7 +67,8 @@ func maxOpenFiles(args []string) int {
 	return 0
 }
 
-// TestLimitsAreValues checks that the chart's values change the limits, and that a bound of the heap which Go would not take is refused.
+// TestLimitsAreValues checks that the chart's values change the limits, and that a bound of the heap which Go would not
+// take is refused.
 func TestLimitsAreValues(t *testing.T) {
 	for _, broken := range []string{"512M", "half", "-1"} {
 		if _, err := rendered(map[string]any{"memoryTarget": broken}, false); err == nil {
@@ -75,13 +78,15 @@ func TestLimitsAreValues(t *testing.T) {
 	if _, err := rendered(map[string]any{"maxOpenFiles": 0}, false); err == nil {
 		t.Error("a driver that may open no file is accepted")
 	}
-	objects := charted(t, map[string]any{"backend": "ebs", "memoryTarget": "2GiB", "maxOpenFiles": 9000, "controller": map[string]any{
-		"resources": map[string]any{"limits": map[string]any{"memory": "3Gi"}},
-	}}, false)
+	objects := charted(t, map[string]any{"backend": "ebs", "memoryTarget": "2GiB", "maxOpenFiles": 9000,
+		"controller": map[string]any{
+			"resources": map[string]any{"limits": map[string]any{"memory": "3Gi"}},
+		}}, false)
 	for id, pod := range pods(t, objects) {
 		c := container(t, pod, "stowage")
 		limit := c.Resources.Limits.Memory().String()
-		if maxOpenFiles(c.Args) != 9000 || !slices.Contains(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "2GiB"}) || strings.HasPrefix(id, "Deployment/") != (limit == "3Gi") {
+		if maxOpenFiles(c.Args) != 9000 || !slices.Contains(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: "2GiB"}) ||
+			strings.HasPrefix(id, "Deployment/") != (limit == "3Gi") {
 			t.Errorf("%s: not as the values say: %q, %v, %s", id, c.Args, c.Env, limit)
 		}
 	}

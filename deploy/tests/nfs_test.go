@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestSharesAreReachedFromNodes checks that all of nfs is in its node's network: a server can tell nodes from pods by their addresses then, and lets
-// nobody but nodes in. Pods on one node share its ports, so that no two of them may have the same.
+// TestSharesAreReachedFromNodes checks that all of nfs is in its node's network: a server can tell nodes from pods by
+// their addresses then, and lets nobody but nodes in. Pods on one node share its ports, so that no two of them may have
+// the same.
 func TestSharesAreReachedFromNodes(t *testing.T) {
 	for _, in := range installs() {
 		if in.backend == "nfs" {
@@ -22,7 +23,8 @@ func checkReachedFromNodes(t *testing.T, in install) {
 	owner := map[int32]string{}
 	for id, pod := range pods(t, kustomized(t, in.folder)) {
 		if !pod.Spec.HostNetwork || pod.Spec.DNSPolicy != "ClusterFirstWithHostNet" {
-			t.Errorf("%s is in the pods' network (%t, %s): exports would have to be open to pods", id, pod.Spec.HostNetwork, pod.Spec.DNSPolicy)
+			t.Errorf("%s is in the pods' network (%t, %s): exports would have to be open to pods", id, pod.Spec.HostNetwork,
+				pod.Spec.DNSPolicy)
 		}
 		for _, c := range pod.Spec.Containers {
 			for _, p := range c.Ports {
@@ -34,14 +36,16 @@ func checkReachedFromNodes(t *testing.T, in install) {
 		}
 		for _, c := range pod.Spec.Containers {
 			for _, arg := range c.Args {
-				if port, is := strings.CutPrefix(arg, "--http-endpoint=:"); is && !slices.ContainsFunc(ports(owner, id), func(p int32) bool { return fmt.Sprint(p) == port }) {
+				if port, is := strings.CutPrefix(arg, "--http-endpoint=:"); is &&
+					!slices.ContainsFunc(ports(owner, id), func(p int32) bool { return fmt.Sprint(p) == port }) {
 					t.Errorf("%s of %s listens on port %s, which it does not name", c.Name, id, port)
 				}
 			}
 		}
 		driver := container(t, pod, "stowage")
 		if port := fmt.Sprint(driver.Ports[0].ContainerPort); pod.Annotations["prometheus.io/port"] != port {
-			t.Errorf("%s: Prometheus is sent to port %s, and the metrics are on %s", id, pod.Annotations["prometheus.io/port"], port)
+			t.Errorf("%s: Prometheus is sent to port %s, and the metrics are on %s", id, pod.Annotations["prometheus.io/port"],
+				port)
 		}
 	}
 }

@@ -20,7 +20,8 @@ type exported struct {
 	values map[string][]string // of a label
 }
 
-// exports reads the lists, which tests/observability checks against the driver, and tests of pkg/controllers against the manager.
+// exports reads the lists, which tests/observability checks against the driver, and tests of pkg/controllers against
+// the manager.
 func exports(t *testing.T) exported {
 	t.Helper()
 	var text []byte
@@ -34,7 +35,8 @@ func exports(t *testing.T) exported {
 	e := exported{labels: map[string][]string{}, values: map[string][]string{}}
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
-		if label, list, ok := strings.Cut(strings.TrimPrefix(line, "values "), ": "); ok && strings.HasPrefix(line, "values ") {
+		if label, list, ok := strings.Cut(strings.TrimPrefix(line, "values "), ": "); ok &&
+			strings.HasPrefix(line, "values ") {
 			e.values[label] = strings.Split(list, "|")
 		} else if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "#" {
 			// Prometheus itself adds where a series comes from.
@@ -254,7 +256,8 @@ func TestDashboard(t *testing.T) {
 func TestCheck(t *testing.T) {
 	e := exports(t)
 	for _, wrong := range []string{
-		"sum(stowage_nothing)", "sum by (volume) (stowage_build_info)", `stowage_build_info{pool="a"}`, "rate(stowage_build_info",
+		"sum(stowage_nothing)", "sum by (volume) (stowage_build_info)", `stowage_build_info{pool="a"}`,
+		"rate(stowage_build_info",
 		`stowage_rpc_duration_seconds_count{code="Okay"}`, `stowage_rpc_duration_seconds_count{code=~"OK|Okay"}`, "1",
 		"stowage_build_info * on (pool) stowage_build_info",
 	} {

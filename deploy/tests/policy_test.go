@@ -33,7 +33,8 @@ func refusal(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPo
 // refused is refusal, by a policy that was compiled before.
 func refused(t *testing.T, v validating.Validator, c change) string {
 	t.Helper()
-	for _, result := range v.Validate(context.Background(), c.gvr(), c.attributes(), nil, nil, celconfig.RuntimeCELCostBudget, nil).Decisions {
+	for _, result := range v.Validate(context.Background(), c.gvr(), c.attributes(), nil, nil,
+		celconfig.RuntimeCELCostBudget, nil).Decisions {
 		if result.Evaluation == validating.EvalError {
 			t.Fatalf("%v: %s", c, result.Message)
 		}
@@ -75,7 +76,8 @@ func validator(t *testing.T, policy *admissionregistrationv1.ValidatingAdmission
 		return evaluator
 	}
 	matcher := matchconditions.NewMatcher(condition(matches), policy.Spec.FailurePolicy, "policy", "validate", policy.Name)
-	return validating.NewValidator(condition(validations), matcher, condition(nil), condition(messages), policy.Spec.FailurePolicy, nil)
+	return validating.NewValidator(condition(validations), matcher, condition(nil), condition(messages),
+		policy.Spec.FailurePolicy, nil)
 }
 
 func (c change) gvr() schema.GroupVersionResource {
@@ -84,7 +86,8 @@ func (c change) gvr() schema.GroupVersionResource {
 
 func (c change) attributes() *admission.VersionedAttributes {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: map[string]string{
-		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "nodes": "Node", "volumeattachments": "VolumeAttachment",
+		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "nodes": "Node",
+		"volumeattachments":      "VolumeAttachment",
 		"volumesnapshotcontents": "VolumeSnapshotContent", "volumegroupsnapshotcontents": "VolumeGroupSnapshotContent",
 	}[c.resource]}
 	before, after, operation := content(c.before), content(c.after), admission.Update
@@ -95,7 +98,8 @@ func (c change) attributes() *admission.VersionedAttributes {
 		operation = admission.Delete
 	}
 	who := &user.DefaultInfo{Name: c.user}
-	attributes := admission.NewAttributesRecord(after, before, kind, "default", "x", c.gvr(), c.sub, operation, nil, false, who)
+	attributes := admission.NewAttributesRecord(after, before, kind, "default", "x", c.gvr(), c.sub, operation, nil, false,
+		who)
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind}
 	versioned.VersionedObject.Set(after)
 	versioned.VersionedOldObject.Set(before)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOwnProcesses checks that no pod sees the host's processes. All that they are for is a name in an error, and every container of the pod would
-// see the arguments of all processes of the node.
+// TestOwnProcesses checks that no pod sees the host's processes. All that they are for is a name in an error, and every
+// container of the pod would see the arguments of all processes of the node.
 func TestOwnProcesses(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		for id, pod := range pods(t, objects) {
@@ -18,7 +18,8 @@ func TestOwnProcesses(t *testing.T) {
 	})
 }
 
-// TestHostProcesses checks that who wants the names of processes can have them, where volumes are mounted and nowhere else.
+// TestHostProcesses checks that who wants the names of processes can have them, where volumes are mounted and nowhere
+// else.
 func TestHostProcesses(t *testing.T) {
 	for _, in := range installs() {
 		values := maps.Clone(in.values)

@@ -36,7 +36,8 @@ func source(t *testing.T, file string) string {
 	return string(text)
 }
 
-// managers reads what binds the flags of a command of the manager: its file, and what that calls of those that all have.
+// managers reads what binds the flags of a command of the manager: its file, and what that calls of those that all
+// have.
 func managers(t *testing.T, file string) string {
 	t.Helper()
 	text := source(t, "manager/"+file)
@@ -78,12 +79,14 @@ func TestDefinitions(t *testing.T) {
 			folders[folder][filepath.Base(file)] = string(text)
 		}
 	}
-	if len(folders["../kubernetes/crds"]) == 0 || !maps.Equal(folders["../kubernetes/crds"], folders["../charts/stowage/crds"]) {
+	if len(folders["../kubernetes/crds"]) == 0 || !maps.Equal(folders["../kubernetes/crds"],
+		folders["../charts/stowage/crds"]) {
 		t.Error("deploy/charts/stowage/crds is not as deploy/kubernetes/crds: run make generate")
 	}
 }
 
-// TestParameters checks that the example classes use parameters that docs/parameters.md has, which is generated from the code.
+// TestParameters checks that the example classes use parameters that docs/parameters.md has, which is generated from
+// the code.
 func TestParameters(t *testing.T) {
 	text, err := os.ReadFile("../../docs/parameters.md")
 	if err != nil {
@@ -117,7 +120,8 @@ func TestParameters(t *testing.T) {
 
 // TestPools checks that the example classes name pools that the overlay configures.
 func TestPools(t *testing.T) {
-	config := typed(t, find(t, kustomized(t, installs()[0].folder), "ConfigMap/stowage-system/stowage-local-config")).(*corev1.ConfigMap)
+	found := typed(t, find(t, kustomized(t, installs()[0].folder), "ConfigMap/stowage-system/stowage-local-config"))
+	config := found.(*corev1.ConfigMap)
 	var content struct {
 		Pools []struct {
 			Name string `json:"name"`

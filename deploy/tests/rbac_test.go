@@ -9,7 +9,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// right is one rule of a role and why it is there. Verbs were found by reading each sidecar at the version that is installed.
+// right is one rule of a role and why it is there. Verbs were found by reading each sidecar at the version that is
+// installed.
 type right struct {
 	role, group, resource, verbs string
 	why                          string
@@ -20,13 +21,16 @@ func rights() []right {
 	const core = ""
 	return []right{
 		{"provisioner", core, "persistentvolumes", "get,list,watch,create,patch,delete",
-			"makes the volume of a claim, finds the source of a clone, removes released volumes and holds them by a finalizer until then"},
+			"makes the volume of a claim, finds the source of a clone, removes released volumes and holds them by a finalizer " +
+				"until then"},
 		{"provisioner", core, "persistentvolumeclaims", "list,watch,update",
-			"takes claims as orders; holds the source of a clone by a finalizer; gives a claim back to the scheduler when its node has no room"},
+			"takes claims as orders; holds the source of a clone by a finalizer; gives a claim back to the scheduler when its " +
+				"node has no room"},
 		{"provisioner", core, "events", "create,patch", "tells the claim what went wrong"},
 		{"provisioner", core, "nodes", "list,watch", "reads the topology labels of nodes"},
 		{"provisioner", "storage.k8s.io", "csinodes", "list,watch", "reads which labels are a driver's topology keys"},
-		{"provisioner", "storage.k8s.io", "storageclasses", "list,watch", "reads a class's parameters, and for which classes to publish capacity"},
+		{"provisioner", "storage.k8s.io", "storageclasses", "list,watch",
+			"reads a class's parameters, and for which classes to publish capacity"},
 		{"provisioner", "storage.k8s.io", "volumeattributesclasses", "get", "reads the parameters of the claim's class"},
 		{"provisioner", "snapshot.storage.k8s.io", "volumesnapshots", "get,list,watch,update",
 			"restores; holds the snapshot by a finalizer meanwhile, and sweeps finalizers that were left"},
@@ -42,11 +46,13 @@ func rights() []right {
 		{"snapshotter", "snapshot.storage.k8s.io", "volumesnapshotclasses", "list,watch", "reads the parameters"},
 		{"snapshotter", "snapshot.storage.k8s.io", "volumesnapshotcontents", "get,list,watch,patch",
 			"takes contents as orders, and marks those at work by annotations"},
-		{"snapshotter", "snapshot.storage.k8s.io", "volumesnapshotcontents/status", "update,patch", "writes handle, size and readiness"},
+		{"snapshotter", "snapshot.storage.k8s.io", "volumesnapshotcontents/status", "update,patch",
+			"writes handle, size and readiness"},
 		{"snapshotter", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotclasses", "list,watch", "reads the parameters"},
 		{"snapshotter", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents", "get,list,watch,patch",
 			"takes contents as orders, and marks those at work by annotations"},
-		{"snapshotter", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents/status", "update,patch", "writes the members' handles and readiness"},
+		{"snapshotter", "groupsnapshot.storage.k8s.io", "volumegroupsnapshotcontents/status", "update,patch",
+			"writes the members' handles and readiness"},
 		{"snapshotter", core, "events", "create,patch", "tells the content what went wrong"},
 
 		{"attacher", core, "persistentvolumes", "list,watch,patch", "holds an attached volume by a finalizer"},
@@ -55,17 +61,23 @@ func rights() []right {
 			"takes attachments as orders and holds them by a finalizer; csi-provisioner removes no volume that is attached"},
 		{"attacher", "storage.k8s.io", "volumeattachments/status", "patch", "writes the outcome"},
 
-		{"capacity", "storage.k8s.io", "csistoragecapacities", "list,watch,create,update,delete", "publishes the room of the pools"},
+		{"capacity", "storage.k8s.io", "csistoragecapacities", "list,watch,create,update,delete",
+			"publishes the room of the pools"},
 		{"capacity", core, "pods", "get", "finds the owner of its own pod, which the published objects then belong to"},
 
 		{"manager", "stowage.dev", "persistentvolumesets", "get,list,watch,update",
-			"takes sets as orders, reads one past its cache before it asks for a volume, and holds one by a finalizer until its unbound volumes are gone"},
-		{"manager", "stowage.dev", "persistentvolumesets/status", "update", "writes the volumes that it is about to create, and what there is"},
+			"takes sets as orders, reads one past its cache before it asks for a volume, and holds one by a finalizer until " +
+				"its unbound volumes are gone"},
+		{"manager", "stowage.dev", "persistentvolumesets/status", "update",
+			"writes the volumes that it is about to create, and what there is"},
 		{"manager", core, "persistentvolumes", "get,list,watch,create,update,delete",
-			"counts the volumes of sets, creates them, deletes unbound ones, and removes its finalizer once the driver has deleted the volume"},
+			"counts the volumes of sets, creates them, deletes unbound ones, and removes its finalizer once the driver has " +
+				"deleted the volume"},
 		{"manager", core, "persistentvolumes/status", "update", "writes the phase of a volume that it binds"},
-		{"manager", core, "persistentvolumeclaims", "get,list,watch,update", "takes pending claims as orders, and writes the volume that it binds"},
-		{"manager", core, "persistentvolumeclaims/status", "update", "writes that a claim is bound, and the size that it got"},
+		{"manager", core, "persistentvolumeclaims", "get,list,watch,update",
+			"takes pending claims as orders, and writes the volume that it binds"},
+		{"manager", core, "persistentvolumeclaims/status", "update",
+			"writes that a claim is bound, and the size that it got"},
 		{"manager", "events.k8s.io", "events", "create,patch", "tells a volume that its binding was undone"},
 		{"manager", "storage.k8s.io", "storageclasses", "list,watch", "reads the parameters of a set's class"},
 		{"manager", "storage.k8s.io", "csinodes", "list,watch", "reads which labels are the driver's topology keys"},
@@ -77,14 +89,17 @@ func rights() []right {
 			"knows what Kubernetes believes to be attached; writes and deletes the attachment by which csi-attacher detaches"},
 		{"orphans", core, "nodes", "get", "asks whether a node's kubelet reports a volume in use"},
 
-		{"failover", core, "nodes", "get,patch", "reads a node past its cache, and writes its taint out-of-service, to which a policy holds it"},
+		{"failover", core, "nodes", "get,patch",
+			"reads a node past its cache, and writes its taint out-of-service, to which a policy holds it"},
 		{"failover", "storage.k8s.io", "csinodes", "get", "reads past its cache which machine a node has registered as"},
 		{"failover", core, "pods", "list", "tells of pods that tolerate the taint"},
 		{"failover-leases", "coordination.k8s.io", "leases", "get,list,watch", "sees each node's signs of life"},
 
-		{"cluster", core, "namespaces/kube-system only", "get", "tells this cluster's things in AWS from those of others by its UID"},
+		{"cluster", core, "namespaces/kube-system only", "get",
+			"tells this cluster's things in AWS from those of others by its UID"},
 		{"node", core, "nodes", "get",
-			"reads its instance from spec.providerID of its Node, where a pod does not reach the instance's metadata service (a hop limit of 1)"},
+			"reads its instance from spec.providerID of its Node, where a pod does not reach the instance's metadata service " +
+				"(a hop limit of 1)"},
 
 		{"leader-election", "coordination.k8s.io", "leases", "get,create,update", "of the replicas of a sidecar, one acts"},
 	}
@@ -99,7 +114,8 @@ func (in install) roles() map[string]string {
 	case "attaching":
 		roles["attacher"], roles["leader-election"] = "ClusterRole", "Role"
 	case "ebs":
-		roles["attacher"], roles["leader-election"], roles["node"], roles["cluster"] = "ClusterRole", "Role", "ClusterRole", "ClusterRole"
+		roles["attacher"], roles["leader-election"], roles["node"], roles["cluster"] = "ClusterRole", "Role", "ClusterRole",
+			"ClusterRole"
 	default:
 		roles["leader-election"] = "Role"
 	}
@@ -169,7 +185,8 @@ func granted(t *testing.T, objects []object) []string {
 				if len(rule.ResourceNames) > 0 {
 					resource += "/" + strings.Join(rule.ResourceNames, ",") + " only"
 				}
-				list = append(list, fmt.Sprintf("%s %s: %s/%s %s", o.GetKind(), name, rule.APIGroups[0], resource, strings.Join(rule.Verbs, ",")))
+				list = append(list, fmt.Sprintf("%s %s: %s/%s %s", o.GetKind(), name, rule.APIGroups[0], resource,
+					strings.Join(rule.Verbs, ",")))
 			}
 		}
 	}
@@ -191,7 +208,8 @@ func rulesOf(t *testing.T, o object) []rbacv1.PolicyRule {
 	return nil
 }
 
-// TestBindings checks who has the roles: the node's account that of its name, the controller's all others, and nobody else any.
+// TestBindings checks who has the roles: the node's account that of its name, the controller's all others, and nobody
+// else any.
 func TestBindings(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {

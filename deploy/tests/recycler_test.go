@@ -33,7 +33,8 @@ func TestRecyclerSameObjects(t *testing.T) {
 func recyclerRights() []right {
 	const core = ""
 	return []right{
-		{"cluster", core, "persistentvolumes", "get,list,watch,update", "takes released volumes as orders, and writes the claim and how far it is"},
+		{"cluster", core, "persistentvolumes", "get,list,watch,update",
+			"takes released volumes as orders, and writes the claim and how far it is"},
 		{"cluster", core, "persistentvolumes/status", "update", "writes that a volume could not be scrubbed"},
 		{"cluster", core, "persistentvolumeclaims", "get", "asks whether the claim that had the volume is gone"},
 		{"cluster", core, "pods", "list", "asks which pods still use that claim"},
@@ -41,8 +42,10 @@ func recyclerRights() []right {
 		{"cluster", "storage.k8s.io", "volumeattachments", "list", "asks where the volume is attached"},
 		{"cluster", "storage.k8s.io", "csidrivers", "get", "asks whether the driver has an attach step"},
 		{"cluster", "events.k8s.io", "events", "create,patch", "tells a volume what becomes of it"},
-		{"own", core, "persistentvolumeclaims", "get,list,create,delete", "makes and removes the claims by which volumes are scrubbed"},
-		{"own", core, "pods", "get,list,create,update,delete", "makes and removes the pods that scrub, and lets go of those that have ended"},
+		{"own", core, "persistentvolumeclaims", "get,list,create,delete",
+			"makes and removes the claims by which volumes are scrubbed"},
+		{"own", core, "pods", "get,list,create,update,delete",
+			"makes and removes the pods that scrub, and lets go of those that have ended"},
 		{"own", "coordination.k8s.io", "leases", "get,create,update", "of several recyclers of the same drivers, one acts"},
 		{"own", core, "events", "create,patch", "tells the lease who leads"},
 	}
@@ -58,7 +61,8 @@ func TestRecyclerRights(t *testing.T) {
 	for _, o := range kustomized(t, recyclerFolder) {
 		for _, rule := range rulesOf(t, o) {
 			for _, resource := range rule.Resources {
-				got = append(got, fmt.Sprintf("%s: %s/%s %s", o.GetKind(), rule.APIGroups[0], resource, strings.Join(rule.Verbs, ",")))
+				got = append(got, fmt.Sprintf("%s: %s/%s %s", o.GetKind(), rule.APIGroups[0], resource,
+					strings.Join(rule.Verbs, ",")))
 			}
 		}
 	}
@@ -69,8 +73,8 @@ func TestRecyclerRights(t *testing.T) {
 	}
 }
 
-// TestRecyclerPod checks that the recycler is as tight as can be, has flags that there are, and is in a namespace where no pod can be
-// privileged.
+// TestRecyclerPod checks that the recycler is as tight as can be, has flags that there are, and is in a namespace where
+// no pod can be privileged.
 func TestRecyclerPod(t *testing.T) {
 	objects := kustomized(t, recyclerFolder)
 	all := pods(t, objects)

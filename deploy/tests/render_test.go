@@ -46,8 +46,8 @@ func kustomizedAt(t *testing.T, folder string) []object {
 	return decoded(t, text)
 }
 
-// charted renders the chart with values as `helm install` would in the namespace stowage-system. Backends that are yet to come
-// are not in the schema, which is then left out of it.
+// charted renders the chart with values as `helm install` would in the namespace stowage-system. Backends that are yet
+// to come are not in the schema, which is then left out of it.
 func charted(t *testing.T, values map[string]any, schemaless bool) []object {
 	t.Helper()
 	var all bytes.Buffer

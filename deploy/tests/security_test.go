@@ -37,14 +37,15 @@ func checkPrivileged(t *testing.T, id string, c corev1.Container) {
 		t.Errorf("%s: %s mounts and is not privileged, which mount propagation needs", id, c.Name)
 	}
 	both := corev1.MountPropagationBidirectional
-	if i := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/var/lib/kubelet" }); i < 0 ||
+	if i := slices.IndexFunc(c.VolumeMounts,
+		func(m corev1.VolumeMount) bool { return m.MountPath == "/var/lib/kubelet" }); i < 0 ||
 		c.VolumeMounts[i].MountPropagation == nil || *c.VolumeMounts[i].MountPropagation != both {
 		t.Errorf("%s: what %s mounts is not seen by the kubelet", id, c.Name)
 	}
 }
 
-// checkPrivateMounts checks a controller that mounts for itself: root, with the capabilities for that and no others, and
-// tight otherwise.
+// checkPrivateMounts checks a controller that mounts for itself: root, with the capabilities for that and no others,
+// and tight otherwise.
 func checkPrivateMounts(t *testing.T, id string, pod *corev1.PodSecurityContext, c corev1.Container) {
 	t.Helper()
 	if have, want := c.SecurityContext.Capabilities.Add, neededCapabilities(t); !slices.Equal(have, want) {
@@ -54,11 +55,13 @@ func checkPrivateMounts(t *testing.T, id string, pod *corev1.PodSecurityContext,
 		t.Errorf("%s: %s is not root, which the server's files belong to", id, c.Name)
 	}
 	rest := *c.DeepCopy()
-	rest.SecurityContext.Capabilities.Add, rest.SecurityContext.RunAsUser, rest.SecurityContext.RunAsNonRoot = nil, nil, nil
+	rest.SecurityContext.Capabilities.Add, rest.SecurityContext.RunAsUser, rest.SecurityContext.RunAsNonRoot = nil, nil,
+		nil
 	checkTight(t, id, pod, rest)
 }
 
-// neededCapabilities are those that the test in the virtual machine shows each to be needed, and all together to be enough.
+// neededCapabilities are those that the test in the virtual machine shows each to be needed, and all together to be
+// enough.
 func neededCapabilities(t *testing.T) (needed []corev1.Capability) {
 	t.Helper()
 	text, err := os.ReadFile("../../tests/vm/suites/nfsdriver/capabilities_test.go")
@@ -73,7 +76,8 @@ func neededCapabilities(t *testing.T) (needed []corev1.Capability) {
 	return needed
 }
 
-// checkTight checks what the Pod Security level "restricted" asks, and a read-only root beyond it. The registrar alone is root.
+// checkTight checks what the Pod Security level "restricted" asks, and a read-only root beyond it. The registrar alone
+// is root.
 func checkTight(t *testing.T, id string, pod *corev1.PodSecurityContext, c corev1.Container) {
 	t.Helper()
 	s := c.SecurityContext
@@ -83,7 +87,8 @@ func checkTight(t *testing.T, id string, pod *corev1.PodSecurityContext, c corev
 	if s.Privileged != nil && *s.Privileged || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
 		t.Errorf("%s: %s can get more privileges", id, c.Name)
 	}
-	if s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
+	if s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) ||
+		len(s.Capabilities.Add) > 0 {
 		t.Errorf("%s: %s has capabilities: %v", id, c.Name, s.Capabilities)
 	}
 	profile := s.SeccompProfile
@@ -151,7 +156,8 @@ func TestTokens(t *testing.T) {
 				t.Errorf("%s: every container is given a token", id)
 			}
 			for _, c := range pod.Spec.Containers {
-				has := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.MountPath, "/var/run/secrets") })
+				has := slices.ContainsFunc(c.VolumeMounts,
+					func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.MountPath, "/var/run/secrets") })
 				if want := slices.Contains(speakers, c.Name); has != want {
 					t.Errorf("%s: %s has a token: %t, want %t", id, c.Name, has, want)
 				}
@@ -160,15 +166,16 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestNodesHaveNoRights checks that what runs on every node has an account that nothing is bound to, and no token, unless it asks for
-// its own Node: then TestRights says what its role is, and one token is all that it has.
+// TestNodesHaveNoRights checks that what runs on every node has an account that nothing is bound to, and no token,
+// unless it asks for its own Node: then TestRights says what its role is, and one token is all that it has.
 func TestNodesHaveNoRights(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
 			if !strings.HasPrefix(id, "DaemonSet/") {
 				continue
 			}
-			if account := pod.Spec.ServiceAccountName; !strings.HasSuffix(account, "-node") { // TestBindings: what roles that has.
+			// TestBindings: what roles that has.
+			if account := pod.Spec.ServiceAccountName; !strings.HasSuffix(account, "-node") {
 				t.Errorf("%s runs as %s", id, account)
 			}
 			var given []string
@@ -188,7 +195,8 @@ func TestNodesHaveNoRights(t *testing.T) {
 	}
 }
 
-// TestPorts checks that no two containers of a pod listen on the same port, and that each probe names a port that is there.
+// TestPorts checks that no two containers of a pod listen on the same port, and that each probe names a port that is
+// there.
 func TestPorts(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
@@ -208,7 +216,8 @@ func TestPorts(t *testing.T) {
 				}
 				for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
 					if probe != nil && !names[probe.HTTPGet.Port.StrVal] {
-						t.Errorf("%s: a probe of %s asks port %s, which that container does not name", id, c.Name, probe.HTTPGet.Port.String())
+						t.Errorf("%s: a probe of %s asks port %s, which that container does not name", id, c.Name,
+							probe.HTTPGet.Port.String())
 					}
 				}
 			}

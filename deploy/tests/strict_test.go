@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// snapshotClass is what VolumeSnapshotClass and VolumeGroupSnapshotClass have in common, from the schemas of external-snapshotter
-// v8.6.0. Its Go types would bring nothing else.
+// snapshotClass is what VolumeSnapshotClass and VolumeGroupSnapshotClass have in common, from the schemas of
+// external-snapshotter v8.6.0. Its Go types would bring nothing else.
 type snapshotClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -49,12 +49,16 @@ func types() map[schema.GroupVersionKind]func() any {
 		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"): func() any {
 			return new(admissionregistrationv1.ValidatingAdmissionPolicyBinding)
 		},
-		storagev1.SchemeGroupVersion.WithKind("CSIDriver"):             func() any { return new(storagev1.CSIDriver) },
-		storagev1.SchemeGroupVersion.WithKind("StorageClass"):          func() any { return new(storagev1.StorageClass) },
-		storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"): func() any { return new(storagev1.VolumeAttributesClass) },
+		storagev1.SchemeGroupVersion.WithKind("CSIDriver"):    func() any { return new(storagev1.CSIDriver) },
+		storagev1.SchemeGroupVersion.WithKind("StorageClass"): func() any { return new(storagev1.StorageClass) },
+		storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"): func() any {
+			return new(storagev1.VolumeAttributesClass)
+		},
 
-		{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshotClass"}:           func() any { return new(snapshotClass) },
-		{Group: "groupsnapshot.storage.k8s.io", Version: "v1", Kind: "VolumeGroupSnapshotClass"}: func() any { return new(snapshotClass) },
+		{Group: "snapshot.storage.k8s.io", Version: "v1",
+			Kind: "VolumeSnapshotClass"}: func() any { return new(snapshotClass) },
+		{Group: "groupsnapshot.storage.k8s.io", Version: "v1",
+			Kind: "VolumeGroupSnapshotClass"}: func() any { return new(snapshotClass) },
 	}
 }
 

@@ -31,7 +31,8 @@ func TestClasses(t *testing.T) {
 		}
 		return `cp ` + path + ` "$REPORT"`
 	}
-	failure := outcome.Failure{Package: "m/p", Test: "TestA/x", Class: outcome.Defect, Error: "a_test.go:1: no", Seed: "17", Again: "go test -run TestA m/p"}
+	failure := outcome.Failure{Package: "m/p", Test: "TestA/x", Class: outcome.Defect, Error: "a_test.go:1: no",
+		Seed: "17", Again: "go test -run TestA m/p"}
 	flaky := failure
 	flaky.Class = outcome.Flaky
 	for _, tt := range []struct {
@@ -40,14 +41,21 @@ func TestClasses(t *testing.T) {
 		ok   bool
 	}{
 		{step{name: "fine", command: "true"}, []string{"ok"}, true},
-		{step{name: "build", command: "echo 'a.go:1:2: undefined: x'; exit 1"}, []string{"DEFECT, 1 failed", "error: exit status 1: a.go:1:2: undefined: x", "again: .ci/run build"}, false},
-		{step{name: "fetch", command: "echo 'no route to host'; exit 1"}, []string{"INFRA, 1 failed", "no route to host"}, false},
-		{step{name: "fetch", command: "echo 'go: errors parsing go.mod:'; exit 1"}, []string{"DEFECT, 1 failed", "error: what the tests need"}, false},
-		{step{name: "fetch", command: "echo 'verifying m@v1.0.0: checksum mismatch'; exit 1"}, []string{"DEFECT, 1 failed", "checksum mismatch"}, false},
-		{step{name: "hangs", command: "sleep 1000", limit: 100 * time.Millisecond}, []string{"TIMEOUT, 1 failed", "the step's limit is 100ms"}, false},
+		{step{name: "build", command: "echo 'a.go:1:2: undefined: x'; exit 1"},
+			[]string{"DEFECT, 1 failed", "error: exit status 1: a.go:1:2: undefined: x", "again: .ci/run build"}, false},
+		{step{name: "fetch", command: "echo 'no route to host'; exit 1"}, []string{"INFRA, 1 failed", "no route to host"},
+			false},
+		{step{name: "fetch", command: "echo 'go: errors parsing go.mod:'; exit 1"},
+			[]string{"DEFECT, 1 failed", "error: what the tests need"}, false},
+		{step{name: "fetch", command: "echo 'verifying m@v1.0.0: checksum mismatch'; exit 1"},
+			[]string{"DEFECT, 1 failed", "checksum mismatch"}, false},
+		{step{name: "hangs", command: "sleep 1000", limit: 100 * time.Millisecond},
+			[]string{"TIMEOUT, 1 failed", "the step's limit is 100ms"}, false},
 		{
-			step{name: "fails", command: report("fails", outcome.Report{Passed: 8, Failed: 1, Failures: []outcome.Failure{failure}}) + "; exit 1"},
-			[]string{"DEFECT, 1 failed", "DEFECT fails m/p TestA/x", "error: a_test.go:1: no", "seed:  17", "again: go test -run TestA m/p", "8 passed, 1 failed"}, false,
+			step{name: "fails", command: report("fails", outcome.Report{Passed: 8, Failed: 1,
+				Failures: []outcome.Failure{failure}}) + "; exit 1"},
+			[]string{"DEFECT, 1 failed", "DEFECT fails m/p TestA/x", "error: a_test.go:1: no", "seed:  17",
+				"again: go test -run TestA m/p", "8 passed, 1 failed"}, false,
 		},
 		{
 			step{name: "flaky", command: report("flaky", outcome.Report{Passed: 9, Failures: []outcome.Failure{flaky}})},
@@ -83,7 +91,8 @@ func TestClasses(t *testing.T) {
 func TestTheTableIsPrintedWhenTimeIsUp(t *testing.T) {
 	r, out := newRunner(t)
 	slow := step{name: "slow", command: "sleep 1000", limit: time.Hour}
-	err := r.all(t.Context(), time.Second, step{name: "fetch", command: "true", limit: time.Minute}, []step{slow, {name: "next", command: "true", limit: time.Minute}})
+	err := r.all(t.Context(), time.Second, step{name: "fetch", command: "true", limit: time.Minute},
+		[]step{slow, {name: "next", command: "true", limit: time.Minute}})
 	if err == nil || !strings.Contains(out.String(), "not run: the time for all steps was up") {
 		t.Errorf("got %v and\n%s", err, out)
 	}
@@ -93,7 +102,8 @@ func TestTheTableIsPrintedWhenTimeIsUp(t *testing.T) {
 func TestNothingRunsAfterAFailedFetch(t *testing.T) {
 	r, out := newRunner(t)
 	mark := filepath.Join(t.TempDir(), "mark")
-	err := r.all(t.Context(), time.Hour, step{name: "fetch", command: "false", limit: time.Minute}, []step{{name: "next", command: "touch " + mark, limit: time.Minute}})
+	err := r.all(t.Context(), time.Hour, step{name: "fetch", command: "false", limit: time.Minute},
+		[]step{{name: "next", command: "touch " + mark, limit: time.Minute}})
 	if _, missing := os.Stat(mark); err == nil || missing == nil {
 		t.Errorf("got %v, and the next step was run:\n%s", err, out)
 	}
@@ -107,7 +117,8 @@ func TestAStepsChildrenEndWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	// flock holds the file as long as the child lives.
-	r.one(t.Context(), []step{{name: "parent", command: "(exec 9>" + pipe + "; flock 9; sleep 1000) & wait", limit: 300 * time.Millisecond}})
+	r.one(t.Context(), []step{{name: "parent", command: "(exec 9>" + pipe + "; flock 9; sleep 1000) & wait",
+		limit: 300 * time.Millisecond}})
 	after := step{name: "after", command: "flock --wait 120 " + pipe + " true", limit: 3 * time.Minute}
 	r.one(t.Context(), []step{after})
 	if v := r.verdict[1]; len(v.failures) > 0 {
@@ -115,7 +126,8 @@ func TestAStepsChildrenEndWithIt(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfAStepThatPassed has a step that forgets a child in the background, which holds the step's log open.
+// TestNothingIsLeftOfAStepThatPassed has a step that forgets a child in the background, which holds the step's log
+// open.
 func TestNothingIsLeftOfAStepThatPassed(t *testing.T) {
 	r, _ := newRunner(t)
 	lock := filepath.Join(t.TempDir(), "lock")
@@ -176,7 +188,9 @@ func TestAFetchThatHangs(t *testing.T) {
 // TestAStepStartsWithoutAReport runs a step twice: the second time it reports nothing.
 func TestAStepStartsWithoutAReport(t *testing.T) {
 	r, _ := newRunner(t)
-	s := step{name: "twice", command: `test -e ` + r.logs + `/mark || echo '{"Passed": 7}' >"$REPORT"; touch ` + r.logs + `/mark`, limit: time.Minute, tests: 7}
+	s := step{name: "twice",
+		command: `test -e ` + r.logs + `/mark || echo '{"Passed": 7}' >"$REPORT"; touch ` + r.logs + `/mark`,
+		limit:   time.Minute, tests: 7}
 	r.one(t.Context(), []step{s, s})
 	if r.verdict[1].report.Passed != 0 || len(r.verdict[1].failures) == 0 {
 		t.Errorf("got %+v, want that no test passed", r.verdict[1])
@@ -188,7 +202,8 @@ func TestStepsEndWithTheRunner(t *testing.T) {
 	lock := filepath.Join(t.TempDir(), "lock")
 	if os.Getenv("CI_TEST_LOCK") != "" {
 		r, _ := newRunner(t)
-		r.one(t.Context(), []step{{name: "long", command: `exec 9>"$CI_TEST_LOCK"; flock 9; echo held >&9; sleep 1000`, limit: time.Hour}})
+		r.one(t.Context(), []step{{name: "long", command: `exec 9>"$CI_TEST_LOCK"; flock 9; echo held >&9; sleep 1000`,
+			limit: time.Hour}})
 		return
 	}
 	runner := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestStepsEndWithTheRunner$")
@@ -208,7 +223,8 @@ func TestStepsEndWithTheRunner(t *testing.T) {
 	}
 }
 
-// TestAgainNamesTheForm looks at the command that repeats a step of the long form: others of its name may be in the gate.
+// TestAgainNamesTheForm looks at the command that repeats a step of the long form: others of its name may be in the
+// gate.
 func TestAgainNamesTheForm(t *testing.T) {
 	for _, s := range long() {
 		if again, err := named(strings.Fields(s.again())[1:]); err != nil || again[0].command != s.command {
@@ -228,7 +244,8 @@ func TestNamed(t *testing.T) {
 	if err != nil || steps[0].command != "make race-core" || steps[1].command != "make race" {
 		t.Errorf("got %v, %v", steps, err)
 	}
-	if _, err := named([]string{"nothing"}); err == nil || !strings.Contains(err.Error(), "there is no step nothing: use adversary, bench,") {
+	if _, err := named([]string{"nothing"}); err == nil ||
+		!strings.Contains(err.Error(), "there is no step nothing: use adversary, bench,") {
 		t.Errorf("got %v, want the names of all steps", err)
 	}
 }
@@ -249,7 +266,8 @@ git mv tests/vm/* docs/; mkdir -p tests/ebs; echo b >tests/ebs/b.go`
 
 // TestEachFuzzTargetBelongsToItsStep looks for folders that the step runs and .ci/run touched does not know.
 func TestEachFuzzTargetBelongsToItsStep(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "bash", "-c", `cd ../.. && grep -rlE --include='*_test.go' '^func Fuzz' pkg cmd tests`).Output()
+	out, err := exec.CommandContext(t.Context(), "bash", "-c",
+		`cd ../.. && grep -rlE --include='*_test.go' '^func Fuzz' pkg cmd tests`).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 // toReport is how long the programs of a step that was told to end may still take, to write their report say.
 const toReport = 10 * time.Second
 
-// keep ends the process group when this process ends without having released it: a SIGKILL leaves it no time for that. The keeper
-// waits for the end of a pipe that this process alone can write to.
+// keep ends the process group when this process ends without having released it: a SIGKILL leaves it no time for that.
+// The keeper waits for the end of a pipe that this process alone can write to.
 func keep(group int) (release func(), err error) {
 	end, own, err := os.Pipe()
 	if err != nil {

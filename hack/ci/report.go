@@ -42,7 +42,8 @@ func (r *runner) finish() error {
 	failed, flaky := 0, 0
 	var sum outcome.Report
 	for _, v := range r.verdict {
-		sum.Passed, sum.Failed, sum.Skipped = sum.Passed+v.report.Passed, sum.Failed+v.report.Failed, sum.Skipped+v.report.Skipped
+		sum.Passed, sum.Failed, sum.Skipped = sum.Passed+v.report.Passed, sum.Failed+v.report.Failed,
+			sum.Skipped+v.report.Skipped
 		failed, flaky = failed+len(v.failures), flaky+v.flaky()
 		for _, f := range v.failures {
 			fmt.Fprintf(r.out, "\n===== the end of %s %s %s:\n%s\n", v.step.name, f.Package, f.Test, f.Tail)
@@ -98,7 +99,8 @@ func machine() string {
 	}
 	var fs syscall.Statfs_t
 	if syscall.Statfs("/var/tmp", &fs) == nil {
-		parts = append(parts, fmt.Sprintf("%d MiB free in /var/tmp", fs.Bavail*uint64(fs.Bsize)>>20)) // a block size is positive
+		// a block size is positive
+		parts = append(parts, fmt.Sprintf("%d MiB free in /var/tmp", fs.Bavail*uint64(fs.Bsize)>>20))
 	}
 	loops := 0
 	if devices, err := os.ReadDir("/sys/block"); err == nil {

@@ -78,7 +78,8 @@ func (r *runner) one(ctx context.Context, steps []step) {
 func (r *runner) run(ctx context.Context, s step) (v verdict) {
 	v.step = s
 	if ctx.Err() != nil {
-		v.failures = []outcome.Failure{{Class: outcome.Timeout, Error: "not run: the time for all steps was up, or the run was ended"}}
+		v.failures = []outcome.Failure{{Class: outcome.Timeout,
+			Error: "not run: the time for all steps was up, or the run was ended"}}
 		return v
 	}
 	begun := time.Now()
@@ -153,7 +154,8 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 	text, _ := os.ReadFile(log) // Without it there is no tail.
 	switch {
 	case err != nil && ctx.Err() != nil:
-		f.Class, f.Error = outcome.Timeout, fmt.Sprintf("ended after %v, the step's limit is %v", v.took.Round(time.Second), v.step.limit)
+		f.Class, f.Error = outcome.Timeout, fmt.Sprintf("ended after %v, the step's limit is %v", v.took.Round(time.Second),
+			v.step.limit)
 		if v.took < v.step.limit {
 			f.Error = fmt.Sprintf("ended after %v, as the whole run was", v.took.Round(time.Second))
 		} else if v.step.name == "fetch" {
@@ -168,7 +170,8 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 	case err != nil && len(v.failures) == 0:
 		f.Error = err.Error()
 	case err == nil && v.report.Passed < v.step.tests*9/10:
-		f.Error = fmt.Sprintf("%d tests passed, and about %d do usually: where are the others?", v.report.Passed, v.step.tests)
+		f.Error = fmt.Sprintf("%d tests passed, and about %d do usually: where are the others?", v.report.Passed,
+			v.step.tests)
 	default:
 		return
 	}

@@ -37,12 +37,15 @@ func gate() []step {
 // long returns the steps of the long form.
 func long() []step {
 	const (
-		clusters = "cmd deploy pkg/driver pkg/node pkg/controllers pkg/apis pkg/backends pkg/classes pkg/disks pkg/doctor pkg/machines pkg/mountoptions pkg/params pkg/volume tests/e2e"
+		clusters = "cmd deploy pkg/driver pkg/node pkg/controllers pkg/apis pkg/backends pkg/classes pkg/disks pkg/doctor " +
+			"pkg/machines pkg/mountoptions pkg/params pkg/volume tests/e2e"
 		// What every backend stands on.
-		shared = " pkg/background pkg/classes pkg/deadline pkg/dirlock pkg/durable pkg/failure pkg/filecopy pkg/keylock pkg/loops pkg/mountoptions pkg/pagetoken pkg/rawfile pkg/safepath pkg/tree"
+		shared = " pkg/background pkg/classes pkg/deadline pkg/dirlock pkg/durable pkg/failure pkg/filecopy pkg/keylock " +
+			"pkg/loops pkg/mountoptions pkg/pagetoken pkg/rawfile pkg/safepath pkg/tree"
 	)
 	steps := []step{
-		{name: "programs", command: "go run ./tests/e2e/cluster build -programs", limit: 50 * time.Minute, waits: true, folders: clusters},
+		{name: "programs", command: "go run ./tests/e2e/cluster build -programs", limit: 50 * time.Minute, waits: true,
+			folders: clusters},
 		{
 			name: "vm", command: "make vm-test", limit: 45 * time.Minute, tests: 440, waits: true,
 			folders: "pkg/node pkg/backends tests/adversary tests/nfs tests/sanity tests/vm" + shared,
@@ -53,14 +56,19 @@ func long() []step {
 			limit: 15 * time.Minute, waits: true, folders: clusters,
 		},
 		{name: "race", command: "make race", limit: 40 * time.Minute, tests: 5000, folders: "cmd pkg"},
-		{name: "fuzz", command: "make fuzz FUZZTIME=50000x", limit: 15 * time.Minute, folders: "hack/fuzz pkg/base64url pkg/driver pkg/params pkg/safepath pkg/backends pkg/node pkg/volume"},
-		{name: "storms", command: "make storms", limit: 10 * time.Minute, tests: 1000, folders: "pkg/cloud pkg/backends/backendtest pkg/backends/ebs tests/cloud tests/ebs"},
+		{name: "fuzz", command: "make fuzz FUZZTIME=50000x", limit: 15 * time.Minute,
+			folders: "hack/fuzz pkg/base64url pkg/driver pkg/params pkg/safepath pkg/backends pkg/node pkg/volume"},
+		{name: "storms", command: "make storms", limit: 10 * time.Minute, tests: 1000,
+			folders: "pkg/cloud pkg/backends/backendtest pkg/backends/ebs tests/cloud tests/ebs"},
 		{
 			name: "adversary", command: "make adversary ADVERSARYFLAGS='-budget 10m'", limit: 25 * time.Minute, tests: 10,
-			folders: "pkg/backends pkg/cloud pkg/driver pkg/node pkg/params pkg/volume tests/adversary tests/cloud tests/orchestrator" + shared,
+			folders: "pkg/backends pkg/cloud pkg/driver pkg/node pkg/params pkg/volume tests/adversary tests/cloud " +
+				"tests/orchestrator" + shared,
 		},
-		{name: "plants", command: "make plants PLANTS=./pkg/controllers/volumeset", limit: 15 * time.Minute, tests: 9, folders: "pkg/controllers/volumeset tests/plants"},
-		{name: "powerloss", command: "make powerloss", limit: 5 * time.Minute, tests: 15, folders: "pkg/backends/local tests/orchestrator tests/powerloss" + shared},
+		{name: "plants", command: "make plants PLANTS=./pkg/controllers/volumeset", limit: 15 * time.Minute, tests: 9,
+			folders: "pkg/controllers/volumeset tests/plants"},
+		{name: "powerloss", command: "make powerloss", limit: 5 * time.Minute, tests: 15,
+			folders: "pkg/backends/local tests/orchestrator tests/powerloss" + shared},
 		{name: "image", command: "make image", limit: 10 * time.Minute, folders: "Dockerfile hack/image hack/base-image cmd"},
 		{name: "moto", command: "make moto", limit: 15 * time.Minute, folders: "pkg/cloud pkg/backends/ebs tests/cloud"},
 		{name: "bench", command: "make bench BENCHFLAGS='-volumes 40'", limit: 5 * time.Minute, folders: "pkg tests/bench"},

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// touched names the long steps that belong to the folders of a change: what differs from the commit given, or from the one before.
+// touched names the long steps that belong to the folders of a change: what differs from the commit given, or from the
+// one before.
 func touched(ctx context.Context, out io.Writer, args []string) error {
 	base := "HEAD~1"
 	if len(args) > 0 {

@@ -14,9 +14,11 @@ import (
 
 func main() {
 	floor := flag.Float64("floor", 85, "least coverage in percent of statements")
-	exclude := flag.String("exclude", "", "comma-separated ends of the import paths that count for nothing, such as test suites")
+	exclude := flag.String("exclude", "",
+		"comma-separated ends of the import paths that count for nothing, such as test suites")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: coverfloor [flags] PROFILE PACKAGE...\nA package that ends in /... stands for all below it, too.")
+		fmt.Fprintln(os.Stderr,
+			"usage: coverfloor [flags] PROFILE PACKAGE...\nA package that ends in /... stands for all below it, too.")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

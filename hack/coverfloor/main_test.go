@@ -24,7 +24,8 @@ func TestRun(t *testing.T) {
 		err, out      string
 	}{
 		{"blocks of two binaries count once", profile, []string{"pkg/a"}, 100, "", "100.0 %          10  m/pkg/a\n"},
-		{"packages below count too", profile, []string{"pkg/a/..."}, 100, "", "100.0 %          20  pkg/a/...: ok, floor 100 %"},
+		{"packages below count too", profile, []string{"pkg/a/..."}, 100, "",
+			"100.0 %          20  pkg/a/...: ok, floor 100 %"},
 		{"too low", strings.TrimSuffix(profile, "m/pkg/a/x.go:1.1,2.2 8 5\n"), []string{"pkg/a", "pkg/a/b"}, 85,
 			"below 85 %: pkg/a", "20.0 %          10  pkg/a: LOW"},
 		{"no such package", profile, []string{"pkg/c"}, 85, "below 85 %: pkg/c", "pkg/c: LOW"},

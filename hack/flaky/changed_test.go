@@ -12,7 +12,8 @@ import (
 )
 
 func TestHunks(t *testing.T) {
-	diff := "--- a/p/a_test.go\n+++ b/p/a_test.go\n@@ -1,2 +1 @@\n+x\n@@ -9,0 +12,3 @@ func TestB(t *testing.T) {\n+y\n@@ -20 +22,0 @@\n-z\n"
+	diff := "--- a/p/a_test.go\n+++ b/p/a_test.go\n@@ -1,2 +1 @@\n+x\n@@ -9,0 +12,3 @@ func TestB(t *testing.T) " +
+		"{\n+y\n@@ -20 +22,0 @@\n-z\n"
 	want := map[string][]lines{"p/a_test.go": {{1, 1}, {12, 14}, {22, 22}}}
 	if got := hunks(diff); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -36,7 +37,8 @@ func TestChanged(t *testing.T) {
 			t.Fatalf("git %q: %v\n%s", args, err, out)
 		}
 	}
-	const tests = "package p\n\nfunc TestA(t *testing.T) {\n\tfirst()\n}\n\nfunc TestB(t *testing.T) {\n}\n\nfunc FuzzC(f *testing.F) {\n}\n"
+	const tests = "package p\n\nfunc TestA(t *testing.T) {\n\tfirst()\n}\n\nfunc TestB(t *testing.T) {\n}\n\nfunc " +
+		"FuzzC(f *testing.F) {\n}\n"
 	const helpers = "package p\n\nfunc first() { w.second() }\n\nfunc (w world) second() {\n}\n"
 	write("p/a_test.go", tests)
 	write("p/helpers_test.go", helpers)
@@ -53,8 +55,10 @@ func TestChanged(t *testing.T) {
 		{"a test", "p/a_test.go", strings.Replace(tests, "\tfirst", "\t_ = 1; first", 1), []batch{{"./p", "^(TestA)$"}}},
 		{"a fuzz target", "p/a_test.go", strings.Replace(tests, "testing.F", "testing.X", 1), []batch{{"./p", "^(FuzzC)$"}}},
 		{"outside of all", "p/a_test.go", tests + "\n// It is outside.\n", []batch{{"./p", "^(FuzzC|TestA|TestB)$"}}},
-		{"a helper's helper in another file", "p/helpers_test.go", strings.Replace(helpers, "second() {\n", "second() {\n\t_ = 1\n", 1), []batch{{"./p", "^(TestA)$"}}},
-		{"TestMain", "p/helpers_test.go", helpers + "\nfunc TestMain(m *testing.M) {}\n", []batch{{"./p", "^(FuzzC|TestA|TestB)$"}}},
+		{"a helper's helper in another file", "p/helpers_test.go",
+			strings.Replace(helpers, "second() {\n", "second() {\n\t_ = 1\n", 1), []batch{{"./p", "^(TestA)$"}}},
+		{"TestMain", "p/helpers_test.go", helpers + "\nfunc TestMain(m *testing.M) {}\n",
+			[]batch{{"./p", "^(FuzzC|TestA|TestB)$"}}},
 		{"a new file", "q/new_test.go", "package q\n\nfunc TestNew(t *testing.T) {}\n", []batch{{"./q", "^(TestNew)$"}}},
 		{"nothing", "p/a.go", "package p\n", nil},
 	} {

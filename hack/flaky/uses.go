@@ -20,8 +20,9 @@ type declaration struct {
 	touched bool
 }
 
-// testsIn returns the tests of a folder that the changed lines of its files touch. A test that uses a helper, which uses
-// one that has changed, is one of them. A change outside of all declarations, to the imports say, touches all tests of its file.
+// testsIn returns the tests of a folder that the changed lines of its files touch. A test that uses a helper, which
+// uses one that has changed, is one of them. A change outside of all declarations, to the imports say, touches all
+// tests of its file.
 func testsIn(folder string, parts map[string][]lines) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {
@@ -138,5 +139,6 @@ func spread(all []*declaration) {
 }
 
 func (d *declaration) isTest() bool {
-	return len(d.names) == 1 && d.names[0] != "TestMain" && regexp.MustCompile(`^(Test|Fuzz|Example)`).MatchString(d.names[0])
+	return len(d.names) == 1 && d.names[0] != "TestMain" &&
+		regexp.MustCompile(`^(Test|Fuzz|Example)`).MatchString(d.names[0])
 }

@@ -5,6 +5,6 @@
 //	houserules pkg cmd
 //	houserules -tests pkg cmd tests
 //
-// Tests are exempt from all but the first: a table of cases is long, and a test may look at a message. They have a rule of their
-// own: no deadline that a busy machine can miss.
+// Tests are exempt from all but the first: a table of cases is long, and a test may look at a message. They have a rule
+// of their own: no deadline that a busy machine can miss.
 package main

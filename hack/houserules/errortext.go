@@ -27,7 +27,8 @@ func (h *house) errorText(node ast.Node) bool {
 }
 
 func (h *house) textual(at ast.Node) {
-	h.report(h.fset.Position(at.Pos()), "nothing is decided by matching text in an error: use errors.Is, errors.AsType or backends.Is")
+	h.report(h.fset.Position(at.Pos()),
+		"nothing is decided by matching text in an error: use errors.Is, errors.AsType or backends.Is")
 }
 
 // searches tells whether the function looks for something in a text.

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestLinks follows each relative link of the documentation to its file, and to its heading. Each page has a place in the index.
+// TestLinks follows each relative link of the documentation to its file, and to its heading. Each page has a place in
+// the index.
 func TestLinks(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var indexed []string
@@ -33,7 +34,8 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	for _, page := range pages {
-		if strings.HasPrefix(page, filepath.Join(root, "docs")+"/") && filepath.Base(page) != "README.md" && !slices.Contains(indexed, page) {
+		if strings.HasPrefix(page, filepath.Join(root, "docs")+"/") && filepath.Base(page) != "README.md" &&
+			!slices.Contains(indexed, page) {
 			t.Errorf("docs/README.md has no link to %s", page)
 		}
 	}

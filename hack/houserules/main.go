@@ -91,7 +91,8 @@ func (h *house) file(path string, tests bool) error {
 		return nil
 	}
 	if lines := h.fset.File(file.Pos()).LineCount(); lines > fileLimit {
-		h.report(token.Position{Filename: path, Line: lines}, "the file has %d lines, more than %d: split it by ideas", lines, fileLimit)
+		h.report(token.Position{Filename: path, Line: lines}, "the file has %d lines, more than %d: split it by ideas", lines,
+			fileLimit)
 	}
 	for _, declaration := range file.Decls {
 		if function, ok := declaration.(*ast.FuncDecl); ok && function.Body != nil {
@@ -141,6 +142,7 @@ func (h *house) sizes(out io.Writer) {
 		h.findings = append(h.findings, fmt.Sprintf("the median function has %d lines, more than %d", median, medianLimit))
 	}
 	if p95 > p95Limit {
-		h.findings = append(h.findings, fmt.Sprintf("5 %% of the functions have %d lines and more, more than %d", p95, p95Limit))
+		h.findings = append(h.findings, fmt.Sprintf("5 %% of the functions have %d lines and more, more than %d", p95,
+			p95Limit))
 	}
 }

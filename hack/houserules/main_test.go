@@ -20,7 +20,8 @@ func TestRun(t *testing.T) {
 		{"long function", map[string]string{"doc.go": "package p\n" + long}, "Long has 81 lines"},
 		{"large median", map[string]string{"doc.go": "package p\n" + long}, "the median function has 81 lines"},
 		{"large percentile", map[string]string{"doc.go": "package p\n" + long}, "5 % of the functions have 81 lines"},
-		{"long file", map[string]string{"doc.go": "package p\nfunc F() {}\n" + strings.Repeat("\n", 400)}, "the file has 402 lines"},
+		{"long file", map[string]string{"doc.go": "package p\nfunc F() {}\n" + strings.Repeat("\n", 400)},
+			"the file has 402 lines"},
 		{"tests may be long", map[string]string{"doc.go": "package p\nfunc F() {}\n", "p_test.go": "package p\n" + long}, ""},
 		{"a suite may look at messages", map[string]string{"doc.go": "package p\nfunc F() {}\n",
 			"p.go": "package p\n\nimport \"testing\"\n\nvar _ = err.Error() == \"x\"" + long}, ""},
@@ -70,9 +71,11 @@ func TestRunBroken(t *testing.T) {
 func TestPatience(t *testing.T) {
 	for _, tt := range []struct{ name, imports, code, want string }{
 		{"short deadline", "", "\tcontext.WithTimeout(c, 2*time.Second)\n", "p_test.go:4: the test waits for 2s"},
-		{"short wait", "", "\tselect {\n\tcase <-x:\n\tcase <-time.After(100 * time.Millisecond):\n\t}\n", "p_test.go:6: the test waits for 100ms"},
+		{"short wait", "", "\tselect {\n\tcase <-x:\n\tcase <-time.After(100 * time.Millisecond):\n\t}\n",
+			"p_test.go:6: the test waits for 100ms"},
 		{"long deadline", "", "\tcontext.WithTimeout(c, 2*time.Minute)\n", ""},
-		{"short by name", "", "\tconst soon = 2 * time.Second\n\tcontext.WithTimeout(c, soon)\n", "p_test.go:5: the test waits for 2s"},
+		{"short by name", "", "\tconst soon = 2 * time.Second\n\tcontext.WithTimeout(c, soon)\n",
+			"p_test.go:5: the test waits for 2s"},
 		{"a parameter", "", "\tconst d = time.Second\n\t_ = func(d time.Duration) { context.WithTimeout(c, d) }\n", ""},
 		{"a variable", "", "\tcontext.WithTimeout(c, patience)\n", ""},
 		{"explained above", "", "\t// Stimulus: the server never answers.\n\tcontext.WithTimeout(c, time.Second)\n", ""},

@@ -17,7 +17,8 @@ const (
 	stimulus = "Stimulus:"
 )
 
-// patience reports the deadlines of tests that a busy machine can miss. Those of simulated time pass when nothing else can happen.
+// patience reports the deadlines of tests that a busy machine can miss. Those of simulated time pass when nothing else
+// can happen.
 func (h *house) patience(file *ast.File) {
 	if imports(file, "testing/synctest") {
 		return
@@ -37,7 +38,8 @@ func (h *house) patience(file *ast.File) {
 		}
 		at := h.fset.Position(n.Pos())
 		if wait, ok := durationIn(named, d); ok && wait < minPatience && !explained[at.Line] {
-			h.report(at, "the test waits for %v: wait for an event, or two minutes; if it must pass, say why in a comment that begins with %s", wait, stimulus)
+			h.report(at, "the test waits for %v: wait for an event, or two minutes; if it must pass, say why in a comment "+
+				"that begins with %s", wait, stimulus)
 		}
 		return true
 	})
@@ -47,8 +49,8 @@ func imports(file *ast.File, path string) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
-// deadlineOf returns how long a node waits: of context.WithTimeout, context.WithTimeoutCause, and a select's <-time.After. By itself,
-// <-time.After is a pause between two looks.
+// deadlineOf returns how long a node waits: of context.WithTimeout, context.WithTimeoutCause, and a select's
+// <-time.After. By itself, <-time.After is a pause between two looks.
 func deadlineOf(n ast.Node) ast.Expr {
 	if clause, ok := n.(*ast.CommClause); ok {
 		statement, ok := clause.Comm.(*ast.ExprStmt)
@@ -65,7 +67,8 @@ func deadlineOf(n ast.Node) ast.Expr {
 		return nil
 	}
 	call, ok := n.(*ast.CallExpr)
-	if ok && (isCall(call, "context", "WithTimeout") || isCall(call, "context", "WithTimeoutCause")) && len(call.Args) > 1 {
+	if ok && (isCall(call, "context", "WithTimeout") || isCall(call, "context", "WithTimeoutCause")) &&
+		len(call.Args) > 1 {
 		return call.Args[1]
 	}
 	return nil
@@ -81,7 +84,8 @@ func isName(s *ast.SelectorExpr, pkg, name string) bool {
 	return ok && x.Name == pkg && s.Sel.Name == name
 }
 
-// durations are the values of the file's constants and variables that are durations. A name that stands for more has none.
+// durations are the values of the file's constants and variables that are durations. A name that stands for more has
+// none.
 func durations(file *ast.File) map[string]time.Duration {
 	named, twice := map[string]time.Duration{}, map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -125,7 +129,8 @@ func duration(e ast.Expr) (time.Duration, bool) {
 		return time.Duration(n), err == nil
 	case *ast.SelectorExpr:
 		for name, unit := range map[string]time.Duration{
-			"Nanosecond": 1, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
+			"Nanosecond": 1, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond, "Second": time.Second,
+			"Minute": time.Minute, "Hour": time.Hour,
 		} {
 			if isName(e, "time", name) {
 				return unit, true

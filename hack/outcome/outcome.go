@@ -73,8 +73,8 @@ func FirstError(output string) string {
 // grave are the words of a failure that is never one of chance.
 const grave = `DATA RACE|race detected|panic: |\bVIOLATION\b|fatal error: `
 
-// IsGrave reports whether a test's output tells of a failure that is never one of chance: a race, a panic, or a violation of
-// an invariant.
+// IsGrave reports whether a test's output tells of a failure that is never one of chance: a race, a panic, or a
+// violation of an invariant.
 func IsGrave(output string) bool { return regexp.MustCompile(grave).MatchString(output) }
 
 // firstLine returns the first line that has a match, but for those that go test prints of itself.
@@ -98,8 +98,8 @@ func located(output string) string {
 	return ""
 }
 
-// StepError is the FirstError of a whole step, whose first line is a command: where no line names a file, it is the last one
-// that is not only told on by those who ran what failed.
+// StepError is the FirstError of a whole step, whose first line is a command: where no line names a file, it is the
+// last one that is not only told on by those who ran what failed.
 func StepError(log string) string {
 	if line := located(log); line != "" {
 		return line

@@ -28,10 +28,12 @@ func TestFirstError(t *testing.T) {
 
 func TestStepError(t *testing.T) {
 	for log, want := range map[string]string{
-		"go run ./hack/x\nx: cannot find y\nexit status 1\nmake: *** [Makefile:3: z] Error 1\n":      "x: cannot find y",
-		"E: Unable to fetch\ntry: hack/deps run failed, try 1 of 5\n":                                "E: Unable to fetch",
-		"go build\na.go:1:2: undefined: x\na.go:2:2: undefined: y\nmake: *** [Makefile:3] Error 1\n": "a.go:1:2: undefined: x",
-		"golangci-lint\na.go:1: : # a/b [a/b.test]\nb.go:20:29: undefined: y (typecheck)\n":          "b.go:20:29: undefined: y (typecheck)",
+		"go run ./hack/x\nx: cannot find y\nexit status 1\nmake: *** [Makefile:3: z] Error 1\n": "x: cannot find y",
+		"E: Unable to fetch\ntry: hack/deps run failed, try 1 of 5\n":                           "E: Unable to fetch",
+		"go build\na.go:1:2: undefined: x\na.go:2:2: undefined: y\n" +
+			"make: *** [Makefile:3] Error 1\n": "a.go:1:2: undefined: x",
+		"golangci-lint\na.go:1: : # a/b [a/b.test]\n" +
+			"b.go:20:29: undefined: y (typecheck)\n": "b.go:20:29: undefined: y (typecheck)",
 		"": "",
 	} {
 		if got := StepError(log); got != want {
@@ -51,7 +53,8 @@ func TestReportIsReadAsItWasWritten(t *testing.T) {
 	if _, err := Read(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want that there is none", err)
 	}
-	want := Report{Passed: 3, Failed: 1, Failures: []Failure{{Package: "m/p", Test: "TestA/x", Class: Flaky, Error: "a_test.go:1: no"}}}
+	want := Report{Passed: 3, Failed: 1,
+		Failures: []Failure{{Package: "m/p", Test: "TestA/x", Class: Flaky, Error: "a_test.go:1: no"}}}
 	if err := want.Write(path); err != nil {
 		t.Fatal(err)
 	}

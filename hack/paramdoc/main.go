@@ -54,7 +54,8 @@ func sectionsOf(definition backends.Definition) []paramdoc.Section {
 		if part.target == nil || len(params.Describe(part.target())) == 0 {
 			continue
 		}
-		list = append(list, paramdoc.Section{Title: definition.Name + ": " + part.kind, Intro: part.intro, Target: part.target()})
+		list = append(list, paramdoc.Section{Title: definition.Name + ": " + part.kind, Intro: part.intro,
+			Target: part.target()})
 	}
 	return list
 }

@@ -21,13 +21,15 @@ func TestAgain(t *testing.T) {
 		error      string
 		fails      bool
 	}{
-		{"wrong assertion", `t.Error("got 1, want 2, seed 17")`, outcome.Defect, "a_test.go:11: got 1, want 2, seed 17", true},
+		{"wrong assertion", `t.Error("got 1, want 2, seed 17")`, outcome.Defect, "a_test.go:11: got 1, want 2, seed 17",
+			true},
 		{
 			"every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); t.Error("the first time") }`,
 			outcome.Flaky, "a_test.go:11: the first time", false,
 		},
 		{
-			"a panic every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); panic("boom") }`,
+			"a panic every second time",
+			`if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); panic("boom") }`,
 			outcome.Defect, "panic: boom [recovered, repanicked]", true,
 		},
 		{
@@ -39,7 +41,8 @@ func TestAgain(t *testing.T) {
 			outcome.Defect, "it had not ended when its package did", true,
 		},
 		{
-			"an exit every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); os.Exit(1) }`,
+			"an exit every second time",
+			`if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); os.Exit(1) }`,
 			outcome.Defect, "it had not ended when its package did", true,
 		},
 		{"a hang", `time.Sleep(time.Hour)`, outcome.Timeout, "panic: test timed out after 2s", true},
@@ -68,7 +71,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestAgainTellsNothingAboutTheRest has a test that fails at first only, and something besides that is no matter of chance.
+// TestAgainTellsNothingAboutTheRest has a test that fails at first only, and something besides that is no matter of
+// chance.
 func TestAgainTellsNothingAboutTheRest(t *testing.T) {
 	const first = `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); `
 	for _, tt := range []struct {
@@ -76,8 +80,11 @@ func TestAgainTellsNothingAboutTheRest(t *testing.T) {
 		classes          []outcome.Class
 		error            string
 	}{
-		{"TestMain's end", first + `t.Error("chance") }`, `func TestMain(m *testing.M) { code := m.Run(); println("a mount is left"); os.Exit(code | 2) }`, []outcome.Class{outcome.Defect, outcome.Defect}, "a mount is left"},
-		{"a part that is gone", first + `t.Run("x", func(t *testing.T) { t.Error("no") }) }`, ``, []outcome.Class{outcome.Defect}, ""},
+		{"TestMain's end", first + `t.Error("chance") }`,
+			`func TestMain(m *testing.M) { code := m.Run(); println("a mount is left"); os.Exit(code | 2) }`,
+			[]outcome.Class{outcome.Defect, outcome.Defect}, "a mount is left"},
+		{"a part that is gone", first + `t.Run("x", func(t *testing.T) { t.Error("no") }) }`, ``,
+			[]outcome.Class{outcome.Defect}, ""},
 		{
 			"a time-out after the end of another test", ``,
 			`func TestC(t *testing.T) { t.Parallel(); time.Sleep(300 * time.Millisecond) }` + "\n" +
@@ -121,10 +128,13 @@ exit 1
 		t.Fatal(err)
 	}
 	report := filepath.Join(dir, "report")
-	err := run(ctx, options{report: report, dir: dir}, []string{filepath.Join(dir, "go"), "test", "-json", "./..."}, nil, io.Discard)
+	err := run(ctx, options{report: report, dir: dir}, []string{filepath.Join(dir, "go"), "test", "-json", "./..."}, nil,
+		io.Discard)
 	r, _ := outcome.Read(report) // What lacks is seen below.
-	if err == nil || len(r.Failures) != 2 || r.Failures[0].Class != outcome.Defect || r.Failures[1].Class != outcome.Timeout ||
-		r.Failures[1].Error != "it did not end, with m/p TestB" || r.Failed != 1 || !strings.Contains(r.Failures[1].Again, " test -count=1 m/p") {
+	if err == nil || len(r.Failures) != 2 || r.Failures[0].Class != outcome.Defect ||
+		r.Failures[1].Class != outcome.Timeout ||
+		r.Failures[1].Error != "it did not end, with m/p TestB" || r.Failed != 1 ||
+		!strings.Contains(r.Failures[1].Again, " test -count=1 m/p") {
 		t.Errorf("got %v and %+v, want the failure and a time-out", err, r.Failures)
 	}
 	if ran, _ := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "ran\n" {
@@ -138,12 +148,14 @@ func runModule(t *testing.T, body, timeout string, more ...string) (outcome.Repo
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
 		"go.mod": "module example.org/m\n\ngo 1.24\n",
-		"a_test.go": "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) {\n\tt.Run(\"part\", func(t *testing.T) {\n" +
+		"a_test.go": "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) " +
+			"{\n\tt.Run(\"part\", func(t *testing.T) {\n" +
 			"\t\t_, _ = os.Getpid, time.Now; " + body + "\n\t})\n}\n\nfunc TestB(*testing.T) {}\n" + strings.Join(more, "\n"),
 	})
 	report := filepath.Join(dir, "report")
 	var out bytes.Buffer
-	err := run(t.Context(), options{report: report, dir: dir}, []string{"go", "test", "-json", "-count=1", timeout, "./..."}, nil, &out)
+	err := run(t.Context(), options{report: report, dir: dir},
+		[]string{"go", "test", "-json", "-count=1", timeout, "./..."}, nil, &out)
 	t.Logf("%s", &out)
 	r, read := outcome.Read(report)
 	if read != nil {
@@ -153,7 +165,8 @@ func runModule(t *testing.T, body, timeout string, more ...string) (outcome.Repo
 }
 
 func TestCommand(t *testing.T) {
-	c, err := parseCommand(options{}, []string{"go", "test", "-json", "-coverpkg=./pkg/...", "github.com/x/y", "./a", "-seed", "7"})
+	c, err := parseCommand(options{}, []string{"go", "test", "-json", "-coverpkg=./pkg/...", "github.com/x/y", "./a",
+		"-seed", "7"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,10 +175,12 @@ func TestCommand(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	c.before, c.after = []string{"go", "test", "-json", "-count=1", "-tags", ""}, []string{"-x", "#17 `a`"}
-	if got, want := c.text(c.alone("./a", "TestA/x#01")), "go test -tags '' -count=1 -run '^TestA$/^x#01$' ./a -x '#17 `a`'"; got != want {
+	if got, want := c.text(c.alone("./a", "TestA/x#01")),
+		"go test -tags '' -count=1 -run '^TestA$/^x#01$' ./a -x '#17 `a`'"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := c.repeat(&failure{id: test{pkg: goTest}}); got != "go test -count=1 -tags '' github.com/x/y ./a -x '#17 `a`'" {
+	if got := c.repeat(&failure{id: test{pkg: goTest}}); got != "go test -count=1 -tags '' github.com/x/y ./a -x '#17 "+
+		"`a`'" {
 		t.Errorf("got %s", got)
 	}
 	if _, err := parseCommand(options{}, []string{"go", "vet", "./..."}); err == nil {

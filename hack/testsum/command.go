@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// command is a command line of go test, whose packages are the arguments that begin with ./ or look like an import path.
+// command is a command line of go test, whose packages are the arguments that begin with ./ or look like an import
+// path.
 type command struct {
 	dir           string
 	before, after []string // what stands before and after the packages

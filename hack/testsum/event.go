@@ -46,8 +46,8 @@ func specs(output string) (c counts, ok bool) {
 	return c, true
 }
 
-// seedIn returns the seed that a test printed, as in "seed 17" or "-seed=17": that of its first error, if that names one. A
-// test that goes through many seeds printed others before.
+// seedIn returns the seed that a test printed, as in "seed 17" or "-seed=17": that of its first error, if that names
+// one. A test that goes through many seeds printed others before.
 func seedIn(output string) string {
 	for _, text := range []string{outcome.FirstError(output), output} {
 		if m := regexp.MustCompile(`(?i)seed[ =:]+(\d+)`).FindStringSubmatch(text); m != nil {

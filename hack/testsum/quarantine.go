@@ -38,18 +38,20 @@ func (c command) mayBeEmpty(pkg string) bool {
 		return regexp.MustCompile(`^--?(test\.)?(run|skip|list|bench)(=|$)`).MatchString(arg)
 	}
 	left := func(a allowance) bool { return a.holds(pkg) }
-	return slices.ContainsFunc(c.before, picks) || slices.ContainsFunc(c.after, picks) || slices.ContainsFunc(c.quarantine, left)
+	return slices.ContainsFunc(c.before, picks) || slices.ContainsFunc(c.after, picks) ||
+		slices.ContainsFunc(c.quarantine, left)
 }
 
-// runWithout leaves the tests of the quarantine out. go test's -skip knows no packages: where others have tests of the same names,
-// those run afterwards.
+// runWithout leaves the tests of the quarantine out. go test's -skip knows no packages: where others have tests of the
+// same names, those run afterwards.
 func (c command) runWithout(ctx context.Context, s *summary) error {
 	others, err := c.namesakes(ctx)
 	if err != nil {
 		return err
 	}
 	s.emptied = func(pkg string) bool {
-		return c.mayBeEmpty(pkg) || slices.ContainsFunc(slices.Collect(maps.Values(others)), func(in []string) bool { return slices.Contains(in, pkg) })
+		return c.mayBeEmpty(pkg) || slices.ContainsFunc(slices.Collect(maps.Values(others)),
+			func(in []string) bool { return slices.Contains(in, pkg) })
 	}
 	var names []string
 	for _, a := range c.quarantine {
@@ -68,7 +70,8 @@ func (c command) runWithout(ctx context.Context, s *summary) error {
 	return nil
 }
 
-// namesakes finds the packages of the command that have a test of the same name as one of another package which is left out.
+// namesakes finds the packages of the command that have a test of the same name as one of another package which is left
+// out.
 func (c command) namesakes(ctx context.Context) (others map[string][]string, err error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{.ImportPath}}\t{{.Dir}}"}, c.packages...)...)
 	cmd.Dir, cmd.Stderr = c.dir, os.Stderr

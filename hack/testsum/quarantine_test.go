@@ -27,8 +27,10 @@ func TestQuarantine(t *testing.T) {
 				"b/b_test.go": "package b\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n",
 			})
 			var out bytes.Buffer
-			err := run(t.Context(), options{dir: dir, quarantine: filepath.Join(dir, "list")}, []string{"go", "test", "-json", "-count=1", "./..."}, nil, &out)
-			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || !strings.Contains(out.String(), tt.out) {
+			err := run(t.Context(), options{dir: dir, quarantine: filepath.Join(dir, "list")},
+				[]string{"go", "test", "-json", "-count=1", "./..."}, nil, &out)
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) ||
+				!strings.Contains(out.String(), tt.out) {
 				t.Errorf("got %v and\n%s\nwant %q and %q", err, &out, tt.err, tt.out)
 			}
 		})
@@ -39,8 +41,9 @@ func TestQuarantine(t *testing.T) {
 func TestPackagesWithoutTests(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
-		"go.mod":      "module example.org/m\n\ngo 1.24\n",
-		"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestMain(*testing.M) {}\n\nfunc TestX(t *testing.T) { t.Error(\"defect\") }\n",
+		"go.mod": "module example.org/m\n\ngo 1.24\n",
+		"a/a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestMain(*testing.M) {}\n\nfunc TestX(t *testing.T) { " +
+			"t.Error(\"defect\") }\n",
 		"b/b_test.go": "package b\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n",
 		"c/c.go":      "package c\n\nfunc X() int { return 1 }\n",
 	})
@@ -49,11 +52,13 @@ func TestPackagesWithoutTests(t *testing.T) {
 	if err == nil || !strings.Contains(out.String(), "example.org/m/a : it passed, and none of its tests ran") {
 		t.Errorf("got %v and\n%s", err, &out)
 	}
-	if err := run(t.Context(), options{dir: dir}, []string{"go", "test", "-json", "-count=1", "-run", "TestX", "./..."}, nil, &out); err != nil {
+	if err := run(t.Context(), options{dir: dir}, []string{"go", "test", "-json", "-count=1", "-run", "TestX", "./..."},
+		nil, &out); err != nil {
 		t.Errorf("tests were picked, and it failed: %v", err)
 	}
 	out.Reset()
-	cover := []string{"go", "test", "-json", "-count=1", "-coverpkg=./...", "-coverprofile=" + filepath.Join(dir, "out"), "./b", "./c"}
+	cover := []string{"go", "test", "-json", "-count=1", "-coverpkg=./...", "-coverprofile=" + filepath.Join(dir, "out"),
+		"./b", "./c"}
 	if err := run(t.Context(), options{dir: dir}, cover, nil, &out); err != nil {
 		t.Errorf("a package without tests is covered by others', and it failed: %v\n%s", err, &out)
 	}

@@ -46,8 +46,9 @@ func newSummary(out io.Writer, allowed []allowance) *summary {
 	return &summary{
 		out: out, allowed: allowed, begun: time.Now(),
 		running: map[test]*strings.Builder{}, current: map[string]*counts{}, builds: map[string]*strings.Builder{},
-		passed: map[test]bool{}, loose: map[string]string{}, specs: map[test]*counts{}, emptied: func(string) bool { return true },
-		repeat: func(*failure) string { return "" },
+		passed: map[test]bool{}, loose: map[string]string{}, specs: map[test]*counts{},
+		emptied: func(string) bool { return true },
+		repeat:  func(*failure) string { return "" },
 	}
 }
 
@@ -156,7 +157,8 @@ func (s *summary) endPackage(e event) {
 	switch {
 	case e.Action == "fail" && (c.failed == 0 || failedOutside(said) && s.allByChance(e.Package)):
 		s.breakPackage(e.Package, s.built(e.FailedBuild).String()+said)
-	case e.Action == "pass" && c == (counts{}) && !s.emptied(e.Package) && strings.Contains(said, "ok  \t"): // A program of tests says that.
+	// A program of tests says that.
+	case e.Action == "pass" && c == (counts{}) && !s.emptied(e.Package) && strings.Contains(said, "ok  \t"):
 		verdict = "FAIL"
 		s.breakPackage(e.Package, "it passed, and none of its tests ran\n"+said)
 	}
@@ -176,8 +178,8 @@ func (s *summary) breakPackage(pkg, text string) {
 	s.fail(test{pkg: pkg}, text)
 }
 
-// unfinished prints the output of the tests that a package left running when it ended, as a panic, a time-out or a signal does,
-// and counts them. The package may have said what ended them.
+// unfinished prints the output of the tests that a package left running when it ended, as a panic, a time-out or a
+// signal does, and counts them. The package may have said what ended them.
 func (s *summary) unfinished(pkg, said string) int {
 	n := 0
 	for _, id := range s.ids() {
@@ -191,8 +193,9 @@ func (s *summary) unfinished(pkg, said string) int {
 	return n
 }
 
-// failedOutside tells from what a package itself said whether something besides its tests failed, if some of them did: it
-// did not come to its verdict, or said more than go does after that. A test that is run once more tells nothing about it.
+// failedOutside tells from what a package itself said whether something besides its tests failed, if some of them did:
+// it did not come to its verdict, or said more than go does after that. A test that is run once more tells nothing
+// about it.
 func failedOutside(said string) bool {
 	_, after, ended := strings.Cut("\n"+said, "\nFAIL\n")
 	for line := range strings.Lines(after) {
@@ -245,7 +248,8 @@ func leaves(ids []test) (names []string) {
 	return names
 }
 
-// ended notes how go test ended. What it failed for without an event, such as a pattern that matches nothing, fails the run.
+// ended notes how go test ended. What it failed for without an event, such as a pattern that matches nothing, fails the
+// run.
 func (s *summary) ended(err error) {
 	if err != nil && len(s.failed) == 0 && s.broken == 0 {
 		s.broken++

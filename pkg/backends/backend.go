@@ -7,10 +7,10 @@ type Backend interface {
 	// Create makes an empty volume. When a volume of that name exists, whatever it looks like, Create
 	// changes nothing and fails with Exists: comparing it with the Spec is the caller's work.
 	//
-	// Kinds: Exists; Invalid for a Spec that can never be met; OutOfRange when the capacity range cannot
-	// be met; Exhausted when there is no room now, or no place that the topology allows; NotFound when
-	// something that the Spec names is not there; Unusable when a volume of that name is there, or may be, and cannot be used
-	// now. Unusable and Exists come before all of them.
+	// Kinds: Exists; Invalid for a Spec that can never be met; OutOfRange when the capacity range cannot be met; Exhausted
+	// when there is no room now, or no place that the topology allows; NotFound when something that the Spec names is not
+	// there; Unusable when a volume of that name is there, or may be, and cannot be used now. Unusable and Exists come
+	// before all of them.
 	Create(ctx context.Context, spec Spec) (*Volume, error)
 
 	// Find returns the volume that Create made under the Spec's name. The rest of the Spec only tells where to look, for
@@ -41,8 +41,9 @@ type NodeBackend interface {
 	// anything that the volume's user could see. It may be called again for the same attachment. A
 	// backend that is also a Releaser may note that the volume is in use from now on.
 	//
-	// Kinds: NotFound when there is no such volume; Unusable; Invalid when the attachment lacks what Attach returns; Unavailable
-	// when it cannot be reached yet, and when a node that sees only what is attached to it cannot tell which of the two it is.
+	// Kinds: NotFound when there is no such volume; Unusable; Invalid when the attachment lacks what Attach returns;
+	// Unavailable when it cannot be reached yet, and when a node that sees only what is attached to it cannot tell which
+	// of the two it is.
 	Source(ctx context.Context, attachment Attachment) (Source, error)
 }
 
@@ -76,17 +77,17 @@ type Cloner interface {
 	// Clone is Create with the data that the source volume holds at some instant between call and
 	// return. The clone is independent: the source may be deleted afterwards.
 	//
-	// The clone is at least as large as its source, whatever less is required. Kinds: as Create; NotFound
-	// when the source is not there, and Unusable when it cannot be read now; OutOfRange when the range's limit is below the source's
-	// size; InUse when the source's present use rules out a consistent copy.
+	// The clone is at least as large as its source, whatever less is required. Kinds: as Create; NotFound when the source
+	// is not there, and Unusable when it cannot be read now; OutOfRange when the range's limit is below the source's size;
+	// InUse when the source's present use rules out a consistent copy.
 	Clone(ctx context.Context, spec Spec, source string) (*Volume, error)
 }
 
 // Modifier changes a volume's mutable parameters (VolumeAttributesClass) while it is in use.
 type Modifier interface {
-	// Modify sets the parameters that the value sets and leaves the others. The value is what
-	// Definition.NewMutable returned, filled in. Expand may be called for the same volume at the same time, so that a cloud
-	// can be asked for both at once. Kinds: NotFound; Unusable; Invalid when the volume cannot have it.
+	// Modify sets the parameters that the value sets and leaves the others. The value is what Definition.NewMutable
+	// returned, filled in. Expand may be called for the same volume at the same time, so that a cloud can be asked for
+	// both at once. Kinds: NotFound; Unusable; Invalid when the volume cannot have it.
 	Modify(ctx context.Context, handle string, mutable any) error
 }
 
@@ -101,9 +102,9 @@ type Prover interface {
 
 // Lister enumerates volumes.
 type Lister interface {
-	// List returns volumes in a stable order. A page begins after the last entry of the previous one, also
-	// when that entry is gone by now; a volume that exists during the whole enumeration is returned once. One that cannot be
-	// used now is returned with its handle and as much else as is known.
+	// List returns volumes in a stable order. A page begins after the last entry of the previous one, also when that entry
+	// is gone by now; a volume that exists during the whole enumeration is returned once. One that cannot be used now is
+	// returned with its handle and as much else as is known.
 	//
 	// Kinds: Busy for a token that List did not give out (CSI asks for ABORTED: start again).
 	List(ctx context.Context, page Page) (volumes []Volume, next string, err error)
@@ -128,11 +129,11 @@ type HealthReporter interface {
 
 // MachineReporter tells what is true of the machines that nodes are.
 type MachineReporter interface {
-	// Machine returns what the storage's provider says of the machine now. Stopped and Terminated are said only when the provider
-	// says so of this very machine: what may have been stopped, is being stopped, or cannot be found is not.
+	// Machine returns what the storage's provider says of the machine now. Stopped and Terminated are said only when the
+	// provider says so of this very machine: what may have been stopped, is being stopped, or cannot be found is not.
 	//
-	// Kinds: NotFound when the provider knows no such machine; Invalid when the query names none, or two different ones; Denied;
-	// Unavailable.
+	// Kinds: NotFound when the provider knows no such machine; Invalid when the query names none, or two different ones;
+	// Denied; Unavailable.
 	Machine(ctx context.Context, query MachineQuery) (Machine, error)
 }
 
@@ -146,9 +147,9 @@ type Topologist interface {
 // Releaser is told when a node no longer uses a volume. A backend that is no Attacher and describes a Device
 // or a Directory has to be one: nothing else tells Delete that a volume is in use.
 type Releaser interface {
-	// Release is called after the last unmount of what Source described, and may be called again or
-	// without a preceding Source. A volume that is gone or Unusable is released: no error. Release needs no room, and ends on
-	// storage that cannot be written to.
+	// Release is called after the last unmount of what Source described, and may be called again or without a preceding
+	// Source. A volume that is gone or Unusable is released: no error. Release needs no room, and ends on storage that
+	// cannot be written to.
 	Release(ctx context.Context, handle string) error
 }
 

@@ -28,12 +28,13 @@
 //   - A failure is an *Error whose Kind is the most specific that is true. A failure after which the
 //     volume may or may not exist is Busy or Unavailable, never another Kind: anything else tells the
 //     orchestrator that nothing was made, and the volume would leak.
-//   - What is there and cannot be used now is Unusable, in every method that is given its name or its handle: Create too,
-//     before Exists, whatever else is wrong. It is never NotFound, since a deletion would then have succeeded, and neither its
-//     name nor its handle is given to something else. Lists have it with as much as is known, or leave it out; they do not fail.
-//     Release succeeds, since what is not mounted any more must not keep a node from going on. A backend tries again by itself.
-//   - What works is served: a disk, pool, share or record that fails makes Unusable what is on it, and nothing else, when the backend is
-//     opened too.
+//   - What is there and cannot be used now is Unusable, in every method that is given its name or its handle: Create
+//     too, before Exists, whatever else is wrong. It is never NotFound, since a deletion would then have succeeded, and
+//     neither its name nor its handle is given to something else. Lists have it with as much as is known, or leave it
+//     out; they do not fail. Release succeeds, since what is not mounted any more must not keep a node from going on. A
+//     backend tries again by itself.
+//   - What works is served: a disk, pool, share or record that fails makes Unusable what is on it, and nothing else,
+//     when the backend is opened too.
 //   - State survives the process. What was acknowledged is found again after a crash at any instant, and
 //     what was not is either whole or gone.
 //   - No secret is kept in a handle, an attribute or the text of an error.

@@ -57,7 +57,8 @@ func (f Features) Names() []string {
 		{"attach", f.Attach != nil}, {"expand", f.Expand != nil}, {"clone", f.Clone != nil},
 		{"modify", f.Modify != nil}, {"prove", f.Prove != nil}, {"list", f.List != nil},
 		{"capacity", f.Capacity != nil},
-		{"health", f.Health != nil}, {"machines", f.Machines != nil}, {"snapshot", f.Snapshot != nil}, {"list-snapshots", f.Snapshots != nil},
+		{"health", f.Health != nil}, {"machines", f.Machines != nil}, {"snapshot", f.Snapshot != nil},
+		{"list-snapshots", f.Snapshots != nil},
 		{"group-snapshot", f.Group != nil}, {"topology", f.Topologist != nil}, {"release", f.Release != nil},
 		{"limit", f.Limit != nil}, {"inspect", f.Inspect != nil}, {"locate", f.Locate != nil},
 	} {

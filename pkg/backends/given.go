@@ -1,7 +1,8 @@
 package backends
 
-// Given returns the configuration or the parameters that a caller decoded into what a Definition's New function returned; the zero
-// value for none. Kinds: Invalid for a value of another type, which only a mistake in the program can bring.
+// Given returns the configuration or the parameters that a caller decoded into what a Definition's New function
+// returned; the zero value for none. Kinds: Invalid for a value of another type, which only a mistake in the program
+// can bring.
 func Given[T any](value any) (T, error) {
 	var none T
 	switch value := value.(type) {

@@ -15,8 +15,9 @@ const (
 
 // MachineQuery names a machine.
 type MachineQuery struct {
-	Node       string // the node's ID, as in AttachRequest
-	ProviderID string // the machine's ID in the form that its cloud has for orchestrators, as in NodeInfo; empty where it is not known
+	Node string // the node's ID, as in AttachRequest
+	// the machine's ID in the form that its cloud has for orchestrators, as in NodeInfo; empty where it is not known
+	ProviderID string
 }
 
 // Machine is what a provider says of a machine.

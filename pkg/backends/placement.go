@@ -15,8 +15,8 @@ func (t Topology) Within(place Topology) bool {
 	return true
 }
 
-// Agrees tells whether no segment of place has another value in t. Where only one of them has a segment, they may be the same
-// place.
+// Agrees tells whether no segment of place has another value in t. Where only one of them has a segment, they may be
+// the same place.
 func (t Topology) Agrees(place Topology) bool {
 	for key, value := range place {
 		if own, has := t[key]; has && own != value {
@@ -32,7 +32,8 @@ type TopologyRequirement struct {
 	Preferred []Topology // the earlier the better
 }
 
-// Allows tells whether a volume in the place meets the requirement. A place without a segment of some key is in all of its values.
+// Allows tells whether a volume in the place meets the requirement. A place without a segment of some key is in all of
+// its values.
 func (r TopologyRequirement) Allows(place Topology) bool {
 	return len(r.Requisite) == 0 || slices.ContainsFunc(r.Requisite, place.Agrees)
 }

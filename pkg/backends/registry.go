@@ -22,8 +22,8 @@ type Definition struct {
 
 	// Inseparable says that controller and node must be one process, because the one knows what the other does.
 	Inseparable bool
-	// FindsNode says that Open finds out by which ID the storage knows this node when nobody says so: a host's name would mean
-	// nothing to it.
+	// FindsNode says that Open finds out by which ID the storage knows this node when nobody says so: a host's name would
+	// mean nothing to it.
 	FindsNode bool
 
 	// Open starts the backend: it repairs what a crash left behind, reports it to the log, and fails
@@ -35,13 +35,16 @@ type Definition struct {
 type Options struct {
 	Driver  string // the driver's name, such as local.csi.stowage.dev: a prefix for topology keys and tags
 	DataDir string // a directory that is the backend's own; it holds everything that the backend keeps
-	NodeID  string // this node's ID; empty in a process that serves the controller only, and for a backend with FindsNode to find out
-	// NodeOnly says that this process serves the node only: what a backend does in the background for volumes is not its to do.
+	// this node's ID; empty in a process that serves the controller only, and for a backend with FindsNode to find out
+	NodeID string
+	// NodeOnly says that this process serves the node only: what a backend does in the background for volumes is not its
+	// to do.
 	NodeOnly bool
-	// Node asks the orchestrator about this node, for a backend with FindsNode; nil in a process that serves the controller only.
+	// Node asks the orchestrator about this node, for a backend with FindsNode; nil in a process that serves the
+	// controller only.
 	Node *NodeSource
-	// Cluster asks the orchestrator for an ID of the cluster that no other has and that never changes, for a backend that has to tell its
-	// things from those of other clusters; nil where there is no orchestrator. Its error is a sentence.
+	// Cluster asks the orchestrator for an ID of the cluster that no other has and that never changes, for a backend that
+	// has to tell its things from those of other clusters; nil where there is no orchestrator. Its error is a sentence.
 	Cluster func(ctx context.Context) (string, error)
 	// Topology is where this node is, as far as somebody said so: for a backend that cannot find out by itself.
 	Topology Topology
@@ -68,7 +71,8 @@ type NodeSource struct {
 
 // NodeInfo is what an orchestrator knows of a node's machine. What it does not know is empty.
 type NodeInfo struct {
-	ProviderID         string // the machine's ID in the form that its cloud has for orchestrators, such as aws:///us-east-1a/i-0123456789abcdef0
+	// the machine's ID in the form that its cloud has for orchestrators, such as aws:///us-east-1a/i-0123456789abcdef0
+	ProviderID         string
 	Type, Zone, Region string
 }
 

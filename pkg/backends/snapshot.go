@@ -10,8 +10,8 @@ type Snapshotter interface {
 	// CreateSnapshot takes a snapshot of a volume, which may be in use. When a snapshot of that name
 	// exists, of whichever volume, it changes nothing and fails with Exists.
 	//
-	// Kinds: Exists; NotFound for the volume; Unusable for either; InUse when the volume's present use rules out a consistent
-	// snapshot; Exhausted.
+	// Kinds: Exists; NotFound for the volume; Unusable for either; InUse when the volume's present use rules out a
+	// consistent snapshot; Exhausted.
 	CreateSnapshot(ctx context.Context, spec SnapshotSpec) (*Snapshot, error)
 
 	// FindSnapshot returns the snapshot that CreateSnapshot made under the spec's name. The rest of the spec only tells
@@ -33,9 +33,9 @@ type Snapshotter interface {
 
 // SnapshotLister enumerates snapshots.
 type SnapshotLister interface {
-	// ListSnapshots enumerates as Lister.List does, group members included. With a volume handle it
-	// returns that volume's snapshots only; an unknown volume has none. A snapshot that cannot be used now is left out where its
-	// volume is not known.
+	// ListSnapshots enumerates as Lister.List does, group members included. With a volume handle it returns that volume's
+	// snapshots only; an unknown volume has none. A snapshot that cannot be used now is left out where its volume is not
+	// known.
 	ListSnapshots(ctx context.Context, volume string, page Page) (snapshots []Snapshot, next string, err error)
 }
 

@@ -22,7 +22,8 @@ type Spec struct {
 	Mutable any
 	// Access lists all the ways in which the volume will be used.
 	Access Access
-	// AllowModeChange lets a volume that will be used as a filesystem be filled from one that was made as a raw device: see CheckMode.
+	// AllowModeChange lets a volume that will be used as a filesystem be filled from one that was made as a raw device:
+	// see CheckMode.
 	AllowModeChange bool
 	// Topology says where the volume must be reachable from.
 	Topology TopologyRequirement
@@ -31,23 +32,26 @@ type Spec struct {
 	// Fingerprint stands for all that makes two Specs of one name different, but for capacity, topology
 	// and source. The backend keeps it with the volume and returns it in Volume.
 	Fingerprint string
-	// Settings are what the node obeys, by the names of class parameters. The backend keeps them with the volume and returns them in Volume,
-	// and makes nothing of them.
+	// Settings are what the node obeys, by the names of class parameters. The backend keeps them with the volume and
+	// returns them in Volume, and makes nothing of them.
 	Settings map[string]string
 }
 
-// Raw tells whether the volume will be used as a raw device only. A backend keeps that with the volume, and with snapshots of it:
-// what is on it is whatever its users wrote there, and nobody mounts it as a filesystem.
+// Raw tells whether the volume will be used as a raw device only. A backend keeps that with the volume, and with
+// snapshots of it: what is on it is whatever its users wrote there, and nobody mounts it as a filesystem.
 func (s Spec) Raw() bool { return slices.Equal(s.Access.Types, []AccessType{Block}) }
 
-// CheckMode refuses to make a filesystem of what was written as a raw device: a filesystem that was crafted reaches the kernel only
-// where somebody who may write a class says so. Kinds: Invalid.
+// CheckMode refuses to make a filesystem of what was written as a raw device: a filesystem that was crafted reaches the
+// kernel only where somebody who may write a class says so. Kinds: Invalid.
 func (s Spec) CheckMode(sourceIsRaw bool) error {
 	if !sourceIsRaw || s.AllowModeChange || !slices.Contains(s.Access.Types, Mount) {
 		return nil
 	}
-	return Errorf(Invalid, "the source was made as a raw device (volumeMode: Block), and this volume is to be a filesystem: what is there is whatever its users wrote; "+
-		"ask for volumeMode: Block, or, if you trust them, use a StorageClass with the parameter allowVolumeModeChange: \"true\"")
+	return Errorf(Invalid,
+		"the source was made as a raw device (volumeMode: Block), and this volume is to be a filesystem: what is there is "+
+			"whatever its users wrote; "+
+			"ask for volumeMode: Block, or, if you trust them, use a StorageClass with the parameter allowVolumeModeChange: "+
+			"\"true\"")
 }
 
 // Claim names the Kubernetes objects for which a volume is made (csi-provisioner's --extra-create-metadata).
@@ -159,7 +163,8 @@ type Access struct {
 	Modes []AccessMode
 	// Mountings are how it is to be mounted, in an Access that is wanted.
 	Mountings []Mounting
-	// Mountable says which of those can be, in an Access that a volume has; with nil none that names a filesystem or an option.
+	// Mountable says which of those can be, in an Access that a volume has; with nil none that names a filesystem or an
+	// option.
 	Mountable Mountable
 }
 
@@ -169,13 +174,15 @@ type Mounting struct {
 	Options    []string // mount options, one an element
 }
 
-// Mountable says how a volume can be mounted. Package mountoptions has those of a Device and of a Directory. Its values can be compared.
+// Mountable says how a volume can be mounted. Package mountoptions has those of a Device and of a Directory. Its values
+// can be compared.
 type Mountable interface {
 	// Check refuses what cannot be. Kinds: Invalid, saying what is not and what is.
 	Check(filesystem string, options []string) error
 }
 
-// OfRaw is the access to a volume that was made as a raw device, of a kind that could be more; a itself when raw is false.
+// OfRaw is the access to a volume that was made as a raw device, of a kind that could be more; a itself when raw is
+// false.
 func (a Access) OfRaw(raw bool) Access {
 	if raw {
 		a.Types = []AccessType{Block}
@@ -208,7 +215,9 @@ func (a Access) checkMounting(m Mounting) error {
 	case a.Mountable != nil:
 		return a.Mountable.Check(m.Filesystem, m.Options)
 	case m.Filesystem != "" || len(m.Options) > 0:
-		return Errorf(Invalid, "neither a filesystem nor mount options can be named for this volume, and it is asked for as %q with %d options: name none", m.Filesystem, len(m.Options))
+		return Errorf(Invalid,
+			"neither a filesystem nor mount options can be named for this volume, and it is asked for as %q with %d options: "+
+				"name none", m.Filesystem, len(m.Options))
 	}
 	return nil
 }

@@ -120,7 +120,8 @@ func TestAccessCheck(t *testing.T) {
 		{"all that is offered", offered, true},
 		{"another type", backends.Access{Types: []backends.AccessType{backends.Block}}, false},
 		{"another mode", backends.Access{Modes: []backends.AccessMode{backends.MultiNodeMultiWriter}}, false},
-		{"one that is and one that is not", backends.Access{Types: []backends.AccessType{backends.Mount, backends.Block}}, false},
+		{"one that is and one that is not", backends.Access{Types: []backends.AccessType{backends.Mount, backends.Block}},
+			false},
 	} {
 		err := offered.Check(row.want)
 		if row.ok && err != nil || !row.ok && !backends.Is(err, backends.Invalid) {
@@ -128,19 +129,22 @@ func TestAccessCheck(t *testing.T) {
 		}
 	}
 	want := `access mode MULTI_NODE_MULTI_WRITER is not supported: use SINGLE_NODE_WRITER or MULTI_NODE_READER_ONLY`
-	if err := offered.Check(backends.Access{Modes: []backends.AccessMode{backends.MultiNodeMultiWriter}}); fmt.Sprint(err) != want {
+	if err := offered.Check(backends.Access{Modes: []backends.AccessMode{backends.MultiNodeMultiWriter}}); fmt.Sprint(
+		err) != want {
 		t.Errorf("the refusal is %q, want %q", err, want)
 	}
 }
 
 func TestSingleNodeModesIsACopy(t *testing.T) {
 	backends.SingleNodeModes()[0] = "scribbled"
-	for _, mode := range []backends.AccessMode{backends.SingleNodeWriter, backends.SingleNodeReaderOnly, backends.SingleNodeSingleWriter, backends.SingleNodeMultiWriter} {
+	for _, mode := range []backends.AccessMode{backends.SingleNodeWriter, backends.SingleNodeReaderOnly,
+		backends.SingleNodeSingleWriter, backends.SingleNodeMultiWriter} {
 		if !slices.Contains(backends.SingleNodeModes(), mode) {
 			t.Errorf("%s is no single-node mode", mode)
 		}
 	}
-	for _, mode := range []backends.AccessMode{backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter} {
+	for _, mode := range []backends.AccessMode{backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter,
+		backends.MultiNodeMultiWriter} {
 		if slices.Contains(backends.SingleNodeModes(), mode) {
 			t.Errorf("%s is a single-node mode", mode)
 		}

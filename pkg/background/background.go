@@ -144,7 +144,8 @@ func (w *Works[T]) Close(ctx context.Context) error {
 }
 
 // join returns the work, and reports whether this call has begun it or an earlier one.
-func (w *Works[T]) join(ctx context.Context, work Work, do func(context.Context) (T, error)) (r *running[T], begun bool, err error) {
+func (w *Works[T]) join(ctx context.Context, work Work,
+	do func(context.Context) (T, error)) (r *running[T], begun bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.prune()
@@ -160,7 +161,8 @@ func (w *Works[T]) join(ctx context.Context, work Work, do func(context.Context)
 		return nil, false, failure.Errorf(failure.Unavailable, "%s is not begun: %w", work.Name, ctx.Err())
 	}
 	if n := w.under(); n >= w.most {
-		return nil, false, failure.Errorf(failure.Busy, "%s is not begun: %d works go on in the background, and at most %d may at the same time", work.Name, n, w.most)
+		return nil, false, failure.Errorf(failure.Busy,
+			"%s is not begun: %d works go on in the background, and at most %d may at the same time", work.Name, n, w.most)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r = &running[T]{work: work, since: time.Now(), cancel: cancel, ended: make(chan struct{})}

@@ -82,7 +82,8 @@ func TestWorkOutlivesItsCalls(t *testing.T) {
 			if calls != 21 {
 				t.Errorf("it took %d calls, want 21", calls)
 			}
-			if value, err := works.Do(t.Context(), work, func(context.Context) (int, error) { return 8, nil }); value != 8 || err != nil {
+			if value, err := works.Do(t.Context(), work, func(context.Context) (int, error) { return 8, nil }); value != 8 ||
+				err != nil {
 				t.Errorf("the next work yields %d, %v", value, err)
 			}
 		})
@@ -100,7 +101,8 @@ func TestOutcomeIsKept(t *testing.T) {
 			if works.Running("v") {
 				t.Error("it has ended and counts as under way")
 			}
-			if value, err := works.Do(t.Context(), work, func(context.Context) (int, error) { return 8, nil }); value != want || err != nil {
+			if value, err := works.Do(t.Context(), work, func(context.Context) (int, error) { return 8, nil }); value != want ||
+				err != nil {
 				t.Errorf("after %s: %d, %v; want %d", late, value, err, want)
 			}
 		}
@@ -150,7 +152,8 @@ func TestOtherWork(t *testing.T) {
 			t.Errorf("the refusal took until %s", took)
 		}
 		pass(2 * time.Hour)
-		if value, err := works.Do(t.Context(), other, func(context.Context) (int, error) { return 8, nil }); value != 8 || err != nil {
+		if value, err := works.Do(t.Context(), other, func(context.Context) (int, error) { return 8, nil }); value != 8 ||
+			err != nil {
 			t.Errorf("the other work yields %d, %v", value, err)
 		}
 	})
@@ -217,10 +220,11 @@ func TestClose(t *testing.T) {
 func TestCloseOfWhatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := background.New[int](9)
-		_, err := works.Do(call(t, time.Second), background.Work{Key: "a", Name: "hanging"}, func(context.Context) (int, error) {
-			pass(time.Hour)
-			return 0, nil
-		})
+		_, err := works.Do(call(t, time.Second), background.Work{Key: "a", Name: "hanging"},
+			func(context.Context) (int, error) {
+				pass(time.Hour)
+				return 0, nil
+			})
 		wantKind(t, err, failure.Busy)
 		wantKind(t, works.Close(call(t, time.Second)), failure.Busy, "hanging goes on")
 		pass(2 * time.Hour)
@@ -235,10 +239,11 @@ func TestManyAtOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for range 20 {
 			group.Go(func() {
-				value, err := works.Do(t.Context(), background.Work{Key: "v", Name: "counting"}, func(ctx context.Context) (int, error) {
-					begun.Add(1)
-					return slow(7, nil)(ctx)
-				})
+				value, err := works.Do(t.Context(), background.Work{Key: "v", Name: "counting"},
+					func(ctx context.Context) (int, error) {
+						begun.Add(1)
+						return slow(7, nil)(ctx)
+					})
 				if value != 7 || err != nil {
 					t.Errorf("got %d, %v", value, err)
 				}
@@ -302,7 +307,8 @@ func TestHolds(t *testing.T) {
 		_, err = works.Do(t.Context(), work("sorting", &refused), never(t))
 		wantKind(t, err, failure.Busy)
 		if b, j, r := begins.closed.Load(), joins.closed.Load(), refused.closed.Load(); b != 0 || j != 1 || r != 1 {
-			t.Errorf("closed while the work goes on: %d times by the call that began it, %d and %d by others; want 0, 1 and 1", b, j, r)
+			t.Errorf("closed while the work goes on: %d times by the call that began it, %d and %d by others; want 0, 1 and 1",
+				b, j, r)
 		}
 		_, err = works.Do(t.Context(), work("counting", &late), never(t))
 		if b, l := begins.closed.Load(), late.closed.Load(); err != nil || b != 1 || l != 1 {

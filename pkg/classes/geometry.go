@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Geometry are the class parameters that say how a filesystem is laid out when it is made; the zero value leaves all to mkfs. The
-// names are those of aws-ebs-csi-driver. Sizes are in bytes.
+// Geometry are the class parameters that say how a filesystem is laid out when it is made; the zero value leaves all to
+// mkfs. The names are those of aws-ebs-csi-driver. Sizes are in bytes.
 type Geometry struct {
 	BlockSize     int64 `param:"blockSize" alias:"blocksize" min:"1024" max:"4096" doc:"Block size of a new ext4 or xfs in bytes: 1024, 2048 or 4096, which is the most that every kernel mounts."`
 	InodeSize     int64 `param:"inodeSize" alias:"inodesize" min:"128" max:"4096" doc:"Inode size of a new ext4 or xfs in bytes, a power of two; xfs takes 512 to 2048."`
@@ -30,7 +30,8 @@ func (g Geometry) Check(fsType string) error {
 		}
 	}
 	if other := g.foreign(fsType); len(other) > 0 {
-		return failure.Errorf(failure.Invalid, "%s cannot be chosen for the filesystem %s: leave it out, or use ext4", strings.Join(other, " and "), fsType)
+		return failure.Errorf(failure.Invalid, "%s cannot be chosen for the filesystem %s: leave it out, or use ext4",
+			strings.Join(other, " and "), fsType)
 	}
 	return g.together(fsType)
 }
@@ -42,15 +43,19 @@ func (g Geometry) together(fsType string) error {
 	case g.BytesPerInode != 0 && g.Inodes != 0:
 		return failure.Errorf(failure.Invalid, "bytesPerInode and numberOfInodes exclude each other: leave one out")
 	case g.ClusterSize != 0 && !g.BigAlloc:
-		return failure.Errorf(failure.Invalid, "ext4ClusterSize goes with ext4BigAlloc only: give ext4BigAlloc: \"true\" too or leave it out")
+		return failure.Errorf(failure.Invalid,
+			"ext4ClusterSize goes with ext4BigAlloc only: give ext4BigAlloc: \"true\" too or leave it out")
 	case g.ClusterSize != 0 && g.ClusterSize <= block:
-		return failure.Errorf(failure.Invalid, "ext4ClusterSize is %d: it must be above the block size, %d", g.ClusterSize, block)
+		return failure.Errorf(failure.Invalid, "ext4ClusterSize is %d: it must be above the block size, %d", g.ClusterSize,
+			block)
 	case g.BlockSize != 0 && g.InodeSize > g.BlockSize:
 		return failure.Errorf(failure.Invalid, "inodeSize is %d: it cannot be above blockSize, %d", g.InodeSize, g.BlockSize)
 	case g.BytesPerInode != 0 && g.BytesPerInode < g.BlockSize:
-		return failure.Errorf(failure.Invalid, "bytesPerInode is %d: it cannot be below blockSize, %d", g.BytesPerInode, g.BlockSize)
+		return failure.Errorf(failure.Invalid, "bytesPerInode is %d: it cannot be below blockSize, %d", g.BytesPerInode,
+			g.BlockSize)
 	case fsType == "xfs" && g.InodeSize != 0 && (g.InodeSize < 512 || g.InodeSize > half):
-		return failure.Errorf(failure.Invalid, "inodeSize is %d: xfs takes 512 up to half the block size, %d", g.InodeSize, half)
+		return failure.Errorf(failure.Invalid, "inodeSize is %d: xfs takes 512 up to half the block size, %d", g.InodeSize,
+			half)
 	}
 	return nil
 }

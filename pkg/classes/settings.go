@@ -18,8 +18,9 @@ type Settings struct {
 	FSTrimInterval params.Duration `param:"fstrimInterval" min:"1h" max:"2160h" doc:"How often a mounted filesystem that is on a device of its own is trimmed (fstrim), so that thin storage gets back what was deleted: 24h, or 168h for a week; never without it. Raw block volumes and directories need none. An image with allocation full loses what was allocated beforehand."`
 }
 
-// LeastDevice is the size in bytes of the smallest device that can be staged as a filesystem of the type which the volume
-// capability names, or where it names none, of the settings' type or the default. It is 0 for a type that is never made here.
+// LeastDevice is the size in bytes of the smallest device that can be staged as a filesystem of the type which the
+// volume capability names, or where it names none, of the settings' type or the default. It is 0 for a type that is
+// never made here.
 func (s Settings) LeastDevice(named string) int64 { return Least(s.fsType(named)) }
 
 // CheckGeometry refuses a layout that a filesystem of that type cannot have. Kinds: Invalid.
@@ -29,8 +30,8 @@ func (s Settings) fsType(named string) string {
 	return cmp.Or(named, s.FSType, mountoptions.Filesystems()[0])
 }
 
-// Least is the size in bytes of the smallest device on which a filesystem of the type is made, and 0 for a type that is never made.
-// Below it mkfs refuses, or the filesystem has no journal.
+// Least is the size in bytes of the smallest device on which a filesystem of the type is made, and 0 for a type that is
+// never made. Below it mkfs refuses, or the filesystem has no journal.
 func Least(fsType string) int64 {
 	const mib = 1 << 20
 	switch fsType {

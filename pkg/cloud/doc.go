@@ -2,8 +2,8 @@
 //
 // A cloud's API is slow, throttled, answers late and sometimes not at all, and works on after it has answered. The
 // drivers that came before agree on what goes wrong then: each volume polled by a call of its own until the account is
-// throttled, one bad ID that fails a whole batch, a disk made twice or deleted although its maker was told to use it, an
-// attachment believed because it was asked for. Each of these has one answer here:
+// throttled, one bad ID that fails a whole batch, a disk made twice or deleted although its maker was told to use it,
+// an attachment believed because it was asked for. Each of these has one answer here:
 //
 //   - batch puts what many callers ask for into one request, with an outcome for each of them;
 //   - wait looks on behalf of all who wait for a state, in one request, as often as the cloud's own pace makes useful;

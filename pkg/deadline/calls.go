@@ -68,7 +68,8 @@ func (c *Calls) begin(ctx context.Context, call Call) (*running, error) {
 		select {
 		case <-other.ended:
 		case <-ctx.Done():
-			return nil, failure.Errorf(failure.Unavailable, "waiting for an earlier call (%s, begun at %s): %w", other.name, other.began(), ctx.Err())
+			return nil, failure.Errorf(failure.Unavailable, "waiting for an earlier call (%s, begun at %s): %w", other.name,
+				other.began(), ctx.Err())
 		}
 	}
 }
@@ -117,6 +118,7 @@ func (c *Calls) end(on string, r *running) {
 func (r *running) began() string { return r.since.UTC().Format(time.RFC3339) }
 
 func (r *running) refusal() error {
-	return failure.Errorf(failure.Unavailable, "an earlier call (%s, begun at %s) was given up and has not ended yet: nothing more is begun until it has",
+	return failure.Errorf(failure.Unavailable,
+		"an earlier call (%s, begun at %s) was given up and has not ended yet: nothing more is begun until it has",
 		r.name, r.began())
 }

@@ -95,13 +95,15 @@ func TestDoGivesUp(t *testing.T) {
 		t.Errorf("%v does not tell why", err)
 	}
 	refused := func() error {
-		return deadline.Run(calls.With(t.Context()), deadline.Call{Name: "writing", On: "pipe"}, func(context.Context) error { return nil })
+		return deadline.Run(calls.With(t.Context()), deadline.Call{Name: "writing", On: "pipe"},
+			func(context.Context) error { return nil })
 	}
 	wantKind(t, refused(), failure.Unavailable, "an earlier call (reading, begun at ", "was given up")
 	if n := calls.GivenUp(); n != 1 {
 		t.Errorf("%d were given up, want 1", n)
 	}
-	if err := deadline.Run(calls.With(t.Context()), deadline.Call{Name: "another"}, func(context.Context) error { return nil }); err != nil {
+	if err := deadline.Run(calls.With(t.Context()), deadline.Call{Name: "another"},
+		func(context.Context) error { return nil }); err != nil {
 		t.Errorf("another thing is refused: %v", err)
 	}
 	if _, err := write.WriteString("late"); err != nil {

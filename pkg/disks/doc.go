@@ -1,13 +1,15 @@
-// Package disks keeps the local volumes of one node: it finds them, remembers which were offered, and wipes those that are to be
-// offered again (docs/design/018-node-storage.md). It is the part that opens disks: root, without a token.
+// Package disks keeps the local volumes of one node: it finds them, remembers which were offered, and wipes those that
+// are to be offered again (docs/design/018-node-storage.md). It is the part that opens disks: root, without a token.
 //
-// engine.go holds what is known and wakes who waits for it; scan.go looks for volumes and keeps a link to each device; operation.go
-// carries one deletion out; notes.go has what outlives the process.
+// engine.go holds what is known and wakes who waits for it; scan.go looks for volumes and keeps a link to each device;
+// operation.go carries one deletion out; notes.go has what outlives the process.
 //
 // # What makes it safe
 //
-//   - A volume that is offered is noted as dirty, durably, before the offer is acknowledged. Only a wipe makes it clean.
-//   - An operation is noted before it begins, and when it is complete. One that is complete never runs again under its id, whoever
-//     asks for it: an agent that reads an old spec wipes nothing twice.
-//   - The identity of a device is proven on the open device that is then wiped, which nobody else can mount until it is closed.
+//   - A volume that is offered is noted as dirty, durably, before the offer is acknowledged. Only a wipe makes it
+//     clean.
+//   - An operation is noted before it begins, and when it is complete. One that is complete never runs again under its
+//     id, whoever asks for it: an agent that reads an old spec wipes nothing twice.
+//   - The identity of a device is proven on the open device that is then wiped, which nobody else can mount until it is
+//     closed.
 package disks

@@ -26,7 +26,8 @@ type Options struct {
 	LinkDir string
 	// Rescan is how long volumes are not looked for when no event tells of a change.
 	Rescan time.Duration
-	// FirstPause and LastPause are how long a deletion that failed waits before it is tried again: the first time, and at most.
+	// FirstPause and LastPause are how long a deletion that failed waits before it is tried again: the first time, and at
+	// most.
 	FirstPause, LastPause time.Duration
 	Log                   *slog.Logger
 }
@@ -67,7 +68,8 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		options: o, notes: n, lock: lock, start: strconv.FormatInt(time.Now().UnixNano(), 36), scans: make(chan struct{}, 1),
-		changed: make(chan struct{}), offers: map[string]string{}, active: map[string]*operation{}, problem: "the disks were not looked at yet",
+		changed: make(chan struct{}), offers: map[string]string{}, active: map[string]*operation{},
+		problem: "the disks were not looked at yet",
 	}
 	if e.volumes, err = readAll[volumeNote](n, volumesFolder); err == nil {
 		e.operations, err = readAll[operationNote](n, operationsFolder)
@@ -140,7 +142,8 @@ func (e *Engine) State(ctx context.Context, after string) report.State {
 
 // snapshot is the state. The lock is held.
 func (e *Engine) snapshot() report.State {
-	s := report.State{Revision: fmt.Sprintf("%s.%d", e.start, e.revision), Problem: e.problem, Volumes: slices.Clone(e.found)}
+	s := report.State{Revision: fmt.Sprintf("%s.%d", e.start, e.revision), Problem: e.problem,
+		Volumes: slices.Clone(e.found)}
 	for i := range s.Volumes {
 		v := &s.Volumes[i]
 		if v.State == report.Available && e.history(v.Name).Taken { // It was offered since.
@@ -185,7 +188,8 @@ func (e *Engine) Want(w report.Wanted) error {
 		e.offers[o.Volume] = o.ID
 	}
 	e.begin()
-	if err := e.notes.prune(e.operations, func(id string) bool { return e.isWanted(id) || e.active[id] != nil }); err != nil {
+	if err := e.notes.prune(e.operations,
+		func(id string) bool { return e.isWanted(id) || e.active[id] != nil }); err != nil {
 		e.options.Log.Warn("notes of earlier deletions stay", "error", err)
 	}
 	e.change()
@@ -210,7 +214,8 @@ func (e *Engine) noteOffer(o report.Offer) error {
 func (e *Engine) noteOperation(d report.Deletable) error {
 	if note := e.operations[d.ID]; note != nil {
 		if note.Deletable != d {
-			return fmt.Errorf("the deletion %s is of volume %s by %q, and was of volume %s by %q: each deletion has an id of its own",
+			return fmt.Errorf("the deletion %s is of volume %s by %q, and was of volume %s by %q: each deletion has an id of "+
+				"its own",
 				d.ID, d.Volume, d.Method, note.Volume, note.Method)
 		}
 		return nil

@@ -175,7 +175,8 @@ func TestMountPointCycle(t *testing.T) {
 	await(t, e, "offered again", in(report.Available))
 }
 
-// TestCompleteNeverRunsAgain asks for a deletion that is complete, as an agent does that reads an old spec, now and after a start.
+// TestCompleteNeverRunsAgain asks for a deletion that is complete, as an agent does that reads an old spec, now and
+// after a start.
 func TestCompleteNeverRunsAgain(t *testing.T) {
 	file := image(t, 64*mib)
 	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", testfs.Attach(t, file)))
@@ -194,12 +195,14 @@ func TestCompleteNeverRunsAgain(t *testing.T) {
 		}
 		e, stop = b.start(t)
 	}
-	if err := e.Want(report.Wanted{Deletions: remove(v.Name, "d", method.Discard)}); err == nil || !strings.Contains(err.Error(), "id of its own") {
+	if err := e.Want(report.Wanted{Deletions: remove(v.Name, "d", method.Discard)}); err == nil ||
+		!strings.Contains(err.Error(), "id of its own") {
 		t.Errorf("an id with another meaning: %v", err)
 	}
 }
 
-// TestDirty checks that a volume that was offered is not Available before it is wiped, though the spec is lost and the node restarts.
+// TestDirty checks that a volume that was offered is not Available before it is wiped, though the spec is lost and the
+// node restarts.
 func TestDirty(t *testing.T) {
 	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", testfs.Attach(t, image(t, 64*mib))))
 	e, stop := b.start(t)
@@ -236,8 +239,8 @@ func TestInUse(t *testing.T) {
 	await(t, e, "wiped", deletion(report.Complete))
 }
 
-// TestPulled checks that a volume whose disk is gone has no link, is not taken for another that got its name, and is wiped when it is
-// back on another path.
+// TestPulled checks that a volume whose disk is gone has no link, is not taken for another that got its name, and is
+// wiped when it is back on another path.
 func TestPulled(t *testing.T) {
 	file, other := image(t, 64*mib), image(t, 64*mib)
 	place := filepath.Join("/dev", "stowage-test-"+strings.ReplaceAll(t.TempDir(), "/", "-"))
@@ -359,7 +362,8 @@ func TestDamagedNote(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("{"), 0o600))
 	config, err := discovery.Parse([]byte(b.config))
 	must(t, err)
-	if _, err := disks.Open(disks.Options{Config: config, StateDir: b.state, LinkDir: b.links}); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := disks.Open(disks.Options{Config: config, StateDir: b.state, LinkDir: b.links}); err == nil ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("a damaged note: %v", err)
 	}
 }

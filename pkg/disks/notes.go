@@ -86,7 +86,8 @@ func readAll[N any](n notes, folder string) (map[string]*N, error) {
 		}
 		note := new(N)
 		if err := json.Unmarshal(text, note); err != nil {
-			return nil, fmt.Errorf("the note %s cannot be read: mend it, or remove it if the volume holds nothing of value: %w", path, err)
+			return nil, fmt.Errorf("the note %s cannot be read: mend it, or remove it if the volume holds nothing of value: %w",
+				path, err)
 		}
 		all[name] = note
 	}
@@ -110,7 +111,8 @@ func (n notes) prune(operations map[string]*operationNote, wanted func(id string
 			drop(o)
 		}
 	}
-	slices.SortFunc(complete, func(a, b *operationNote) int { return cmp.Or(a.Noted.Compare(b.Noted), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(complete,
+		func(a, b *operationNote) int { return cmp.Or(a.Noted.Compare(b.Noted), cmp.Compare(a.ID, b.ID)) })
 	for _, o := range complete[:max(0, len(complete)-remembered)] {
 		drop(o)
 	}

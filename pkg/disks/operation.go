@@ -69,7 +69,8 @@ func (e *Engine) run(ctx context.Context, o *operation) {
 		o.failure = ""
 		if err != nil && ctx.Err() == nil {
 			o.failure = err.Error()
-			e.options.Log.Warn("a volume was not wiped", "volume", o.note.Volume, "deletion", o.note.ID, "again", pause, "error", err)
+			e.options.Log.Warn("a volume was not wiped", "volume", o.note.Volume, "deletion", o.note.ID, "again", pause, "error",
+				err)
 		}
 		over := err == nil || ctx.Err() != nil
 		if over {
@@ -89,7 +90,8 @@ func (e *Engine) run(ctx context.Context, o *operation) {
 	}
 }
 
-// complete notes that the volume is clean, then that the deletion is complete. A crash between has the volume wiped once more.
+// complete notes that the volume is clean, then that the deletion is complete. A crash between has the volume wiped
+// once more.
 func (e *Engine) complete(o *operation) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -131,7 +133,9 @@ func (e *Engine) locate(ctx context.Context, name string) (report.Volume, error)
 	}
 	i := slices.IndexFunc(found, func(v report.Volume) bool { return v.Name == name })
 	if i < 0 {
-		return report.Volume{}, fmt.Errorf("volume %s is not there: its disk was taken away, its filesystem is not mounted, or the configuration selects it no more", name)
+		return report.Volume{},
+			fmt.Errorf("volume %s is not there: its disk was taken away, its filesystem is not mounted, or the configuration "+
+				"selects it no more", name)
 	}
 	if found[i].State == report.Unusable {
 		return report.Volume{}, fmt.Errorf("volume %s (%s) is not usable: %s", name, found[i].Device, found[i].Message)
@@ -175,7 +179,8 @@ func prove(f *os.File, v report.Volume) error {
 		return err
 	}
 	if discovery.NameOf(identity) != v.Name {
-		return fmt.Errorf("%s is another disk than volume %s: it reports %s, the volume is %s", v.Device, v.Name, identity, v.Identity)
+		return fmt.Errorf("%s is another disk than volume %s: it reports %s, the volume is %s", v.Device, v.Name, identity,
+			v.Identity)
 	}
 	return nil
 }

@@ -16,8 +16,9 @@ import (
 // gather is how long events are gathered before a look: a disk with partitions is many events.
 const gather = 100 * time.Millisecond
 
-// afterEvent are the pauses before further looks. The kernel tells of a disk before udev makes the links to it and looks
-// into it, as anybody else may who was told, and it tells of neither: a rule finds nothing yet, or the disk is in use.
+// afterEvent are the pauses before further looks. The kernel tells of a disk before udev makes the links to it and
+// looks into it, as anybody else may who was told, and it tells of neither: a rule finds nothing yet, or the disk is in
+// use.
 func afterEvent() []time.Duration { return []time.Duration{time.Second, 2 * time.Second} }
 
 // scan looks for volumes when that is asked for, some time after it, and now and then.

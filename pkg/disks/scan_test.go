@@ -12,9 +12,10 @@ import (
 func TestLooksAfterAnEvent(t *testing.T) {
 	const ms, rescan = time.Millisecond, time.Minute
 	for name, tt := range map[string]struct{ events, want []time.Duration }{
-		"none":                      {nil, []time.Duration{rescan}},
-		"one":                       {[]time.Duration{0}, []time.Duration{100 * ms, 1100 * ms, 3100 * ms, rescan}},
-		"another one in the pauses": {[]time.Duration{0, 2000 * ms}, []time.Duration{100 * ms, 1100 * ms, 2100 * ms, 3100 * ms, 5100 * ms, rescan}},
+		"none": {nil, []time.Duration{rescan}},
+		"one":  {[]time.Duration{0}, []time.Duration{100 * ms, 1100 * ms, 3100 * ms, rescan}},
+		"another one in the pauses": {[]time.Duration{0, 2000 * ms},
+			[]time.Duration{100 * ms, 1100 * ms, 2100 * ms, 3100 * ms, 5100 * ms, rescan}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -14,22 +14,33 @@ func (c *Cluster) attachment(a *storagev1.VolumeAttachment) (found []Finding) {
 	n := c.node(a.Spec.NodeName)
 	switch {
 	case n == nil:
-		found = append(found, Finding{Object: object, Verdict: Waiting, Says: fmt.Sprintf("it attaches a volume to node %s, which is no node of the cluster any more: Kubernetes detaches it within six minutes", a.Spec.NodeName)})
+		found = append(found, Finding{Object: object, Verdict: Waiting,
+			Says: fmt.Sprintf("it attaches a volume to node %s, which is no node of the cluster any more: Kubernetes detaches "+
+				"it within six minutes", a.Spec.NodeName)})
 	case !isReady(n) && outOfServiceTaint(n) != nil:
-		found = append(found, Finding{Object: object, Verdict: Waiting, Says: fmt.Sprintf("node %s is out of service: Kubernetes detaches its volumes once their pods are deleted", n.Name)})
+		found = append(found, Finding{Object: object, Verdict: Waiting,
+			Says: fmt.Sprintf("node %s is out of service: Kubernetes detaches its volumes once their pods are deleted", n.Name)})
 	case !isReady(n):
-		found = append(found, Finding{Object: object, Verdict: Broken, Says: fmt.Sprintf("node %s does not answer, and may still write: Kubernetes detaches its volumes six minutes after its pods are deleted", n.Name),
-			Advice: "once the machine is certainly off: kubectl taint nodes " + n.Name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and remove the taint when it is back"})
+		found = append(found, Finding{Object: object, Verdict: Broken,
+			Says: fmt.Sprintf("node %s does not answer, and may still write: Kubernetes detaches its volumes six minutes "+
+				"after its pods are deleted", n.Name),
+			Advice: "once the machine is certainly off: kubectl taint nodes " + n.Name +
+				" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and remove the taint when it is back"})
 	}
 	if e := a.Status.DetachError; a.DeletionTimestamp != nil && e != nil {
-		return append(found, Finding{Object: object, Verdict: Broken, Says: fmt.Sprintf("the volume could not be detached from node %s; csi-attacher asks again", a.Spec.NodeName), Proof: e.Message})
+		return append(found, Finding{Object: object, Verdict: Broken,
+			Says:  fmt.Sprintf("the volume could not be detached from node %s; csi-attacher asks again", a.Spec.NodeName),
+			Proof: e.Message})
 	}
 	if a.DeletionTimestamp != nil {
-		found = append(found, Finding{Object: object, Verdict: Waiting, Says: fmt.Sprintf("the volume is being detached from node %s", a.Spec.NodeName)})
+		found = append(found, Finding{Object: object, Verdict: Waiting,
+			Says: fmt.Sprintf("the volume is being detached from node %s", a.Spec.NodeName)})
 		return append(found, c.controller(a.Spec.Attacher)...)
 	}
 	if e := a.Status.AttachError; !a.Status.Attached && e != nil {
-		found = append(found, Finding{Object: object, Verdict: Broken, Says: fmt.Sprintf("the volume could not be attached to node %s; csi-attacher asks again", a.Spec.NodeName), Proof: e.Message})
+		found = append(found, Finding{Object: object, Verdict: Broken,
+			Says:  fmt.Sprintf("the volume could not be attached to node %s; csi-attacher asks again", a.Spec.NodeName),
+			Proof: e.Message})
 	}
 	return found
 }
@@ -41,14 +52,17 @@ func (c *Cluster) attach(p *corev1.Pod, v *corev1.PersistentVolume) []Finding {
 		return nil
 	}
 	attachments := c.attachments(v.Name)
-	here := slices.IndexFunc(attachments, func(a *storagev1.VolumeAttachment) bool { return a.Spec.NodeName == p.Spec.NodeName })
+	here := slices.IndexFunc(attachments,
+		func(a *storagev1.VolumeAttachment) bool { return a.Spec.NodeName == p.Spec.NodeName })
 	if here >= 0 {
 		return c.attaching(p, attachments[here])
 	}
 	if len(attachments) > 0 && single(v) {
 		return []Finding{c.elsewhere(p, v, attachments[0])}
 	}
-	return []Finding{{Object: podName(p), Verdict: Waiting, Says: fmt.Sprintf("Kubernetes' attach controller has yet to write a VolumeAttachment of %s to node %s", v.Name, p.Spec.NodeName)}}
+	return []Finding{{Object: podName(p), Verdict: Waiting,
+		Says: fmt.Sprintf("Kubernetes' attach controller has yet to write a VolumeAttachment of %s to node %s", v.Name,
+			p.Spec.NodeName)}}
 }
 
 func (c *Cluster) attaching(p *corev1.Pod, a *storagev1.VolumeAttachment) []Finding {
@@ -56,22 +70,31 @@ func (c *Cluster) attaching(p *corev1.Pod, a *storagev1.VolumeAttachment) []Find
 		return nil
 	}
 	if sick := c.controller(a.Spec.Attacher); sick != nil || a.Status.AttachError != nil {
-		return append(sick, Finding{Object: podName(p), Verdict: Waiting, Says: "the pod waits until its volume is attached to node " + p.Spec.NodeName})
+		return append(sick, Finding{Object: podName(p), Verdict: Waiting,
+			Says: "the pod waits until its volume is attached to node " + p.Spec.NodeName})
 	}
-	f := Finding{Object: podName(p), Verdict: Waiting, Says: fmt.Sprintf("csi-attacher of the driver %s has yet to attach the volume to node %s (VolumeAttachment %s)", a.Spec.Attacher, p.Spec.NodeName, a.Name)}
+	f := Finding{Object: podName(p), Verdict: Waiting,
+		Says: fmt.Sprintf("csi-attacher of the driver %s has yet to attach the volume to node %s (VolumeAttachment %s)",
+			a.Spec.Attacher, p.Spec.NodeName, a.Name)}
 	if len(a.Finalizers) == 0 {
-		f.Verdict, f.Says = Broken, fmt.Sprintf("no csi-attacher has looked at VolumeAttachment %s: none runs for the driver %s", a.Name, a.Spec.Attacher)
-		f.Advice = "run csi-attacher in the driver's controller, or set attachRequired: false in a new CSIDriver object if the driver attaches nothing"
+		f.Verdict, f.Says = Broken,
+			fmt.Sprintf("no csi-attacher has looked at VolumeAttachment %s: none runs for the driver %s", a.Name,
+				a.Spec.Attacher)
+		f.Advice = "run csi-attacher in the driver's controller, or set attachRequired: false in a new CSIDriver object if " +
+			"the driver attaches nothing"
 	}
 	return []Finding{f}
 }
 
 // elsewhere is about a volume for one node that another node has.
 func (c *Cluster) elsewhere(p *corev1.Pod, v *corev1.PersistentVolume, a *storagev1.VolumeAttachment) Finding {
-	f := Finding{Object: podName(p), Verdict: Broken, Says: fmt.Sprintf("the volume %s can be attached to one node only, and node %s has it (VolumeAttachment %s)", v.Name, a.Spec.NodeName, a.Name)}
+	f := Finding{Object: podName(p), Verdict: Broken,
+		Says: fmt.Sprintf("the volume %s can be attached to one node only, and node %s has it (VolumeAttachment %s)", v.Name,
+			a.Spec.NodeName, a.Name)}
 	for i := range c.Pods {
 		other := &c.Pods[i]
-		if other.Namespace == p.Namespace && other.Spec.NodeName == a.Spec.NodeName && v.Spec.ClaimRef != nil && slices.Contains(claimsOf(other), v.Spec.ClaimRef.Name) {
+		if other.Namespace == p.Namespace && other.Spec.NodeName == a.Spec.NodeName && v.Spec.ClaimRef != nil &&
+			slices.Contains(claimsOf(other), v.Spec.ClaimRef.Name) {
 			f.Says += ", where " + podName(other) + " uses it"
 			f.Advice = fmt.Sprintf("end %s, or run both pods on one node", podName(other))
 			break

@@ -33,20 +33,25 @@ func (c *Cluster) claimState(claim *corev1.PersistentVolumeClaim) []Finding {
 	case corev1.ClaimBound:
 		return c.claimBound(claim)
 	case corev1.ClaimLost:
-		return []Finding{{Object: object, Verdict: Broken, Says: fmt.Sprintf("the PersistentVolume %s to which the claim was bound is gone", claim.Spec.VolumeName),
-			Advice: "if the storage still has the volume, write a PersistentVolume for its handle and a new claim that names it; this claim never binds again"}}
+		return []Finding{{Object: object, Verdict: Broken,
+			Says: fmt.Sprintf("the PersistentVolume %s to which the claim was bound is gone", claim.Spec.VolumeName),
+			Advice: "if the storage still has the volume, write a PersistentVolume for its handle and a new claim that names " +
+				"it; this claim never binds again"}}
 	case corev1.ClaimPending, "":
 	}
 	if claim.Spec.VolumeName != "" {
 		return []Finding{c.waitsForVolume(claim)}
 	}
 	if claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName == "" {
-		return []Finding{{Object: object, Verdict: Broken, Says: "the claim names no StorageClass, so that nothing provisions a volume: it waits for a PersistentVolume without a class",
+		return []Finding{{Object: object, Verdict: Broken,
+			Says: "the claim names no StorageClass, so that nothing provisions a volume: it waits for a PersistentVolume " +
+				"without a class",
 			Advice: "name a class in a new claim, or mark a class as the default"}}
 	}
 	class := c.class(*claim.Spec.StorageClassName)
 	if class == nil {
-		return []Finding{{Object: object, Verdict: Broken, Says: fmt.Sprintf("the StorageClass %q does not exist", *claim.Spec.StorageClassName),
+		return []Finding{{Object: object, Verdict: Broken,
+			Says:   fmt.Sprintf("the StorageClass %q does not exist", *claim.Spec.StorageClassName),
 			Advice: "create the class, or delete the claim and name one of: " + strings.Join(c.classNames(), ", ")}}
 	}
 	return c.provisioning(claim, class)
@@ -65,16 +70,21 @@ func (c *Cluster) waitsForVolume(claim *corev1.PersistentVolumeClaim) Finding {
 	v := c.volume(claim.Spec.VolumeName)
 	switch {
 	case v == nil:
-		f.Says, f.Advice = fmt.Sprintf("the claim asks for the PersistentVolume %s, which does not exist", claim.Spec.VolumeName), "create it, or a claim without volumeName"
+		f.Says, f.Advice = fmt.Sprintf("the claim asks for the PersistentVolume %s, which does not exist",
+			claim.Spec.VolumeName), "create it, or a claim without volumeName"
 	case v.Spec.ClaimRef != nil && (v.Spec.ClaimRef.Namespace != claim.Namespace || v.Spec.ClaimRef.Name != claim.Name ||
 		v.Spec.ClaimRef.UID != "" && v.Spec.ClaimRef.UID != claim.UID):
 		f.Says = fmt.Sprintf("the claim asks for the PersistentVolume %s, which belongs to claim %s/%s (UID %s, phase %s)",
 			v.Name, v.Spec.ClaimRef.Namespace, v.Spec.ClaimRef.Name, v.Spec.ClaimRef.UID, v.Status.Phase)
-		f.Advice = "if nobody needs the old claim's data any more, or this claim shall have them, remove spec.claimRef of the PersistentVolume"
+		f.Advice = "if nobody needs the old claim's data any more, or this claim shall have them, remove spec.claimRef of " +
+			"the PersistentVolume"
 	default:
-		f.Verdict, f.Says = Waiting, fmt.Sprintf("the PersistentVolume %s is %s: Kubernetes' volume controller has yet to bind it", v.Name, v.Status.Phase)
+		f.Verdict, f.Says = Waiting,
+			fmt.Sprintf("the PersistentVolume %s is %s: Kubernetes' volume controller has yet to bind it", v.Name,
+				v.Status.Phase)
 		if e := c.event("PersistentVolumeClaim", claim.Namespace, claim.Name, "VolumeMismatch", "FailedBinding"); e != nil {
-			f.Verdict, f.Proof, f.Advice = Broken, proof(e), "make size, access modes, class and volume mode of claim and PersistentVolume agree"
+			f.Verdict, f.Proof, f.Advice = Broken, proof(e),
+				"make size, access modes, class and volume mode of claim and PersistentVolume agree"
 		}
 	}
 	return f
@@ -84,30 +94,40 @@ func (c *Cluster) waitsForVolume(claim *corev1.PersistentVolumeClaim) Finding {
 func (c *Cluster) provisioning(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) []Finding {
 	object := claimName(claim)
 	if class.Provisioner == manual {
-		return []Finding{{Object: object, Verdict: Waiting, Says: fmt.Sprintf("the class %s provisions nothing: the claim waits for a PersistentVolume of that class that is large enough", class.Name),
+		return []Finding{{Object: object, Verdict: Waiting,
+			Says: fmt.Sprintf("the class %s provisions nothing: the claim waits for a PersistentVolume of that class that is "+
+				"large enough", class.Name),
 			Advice: "kubectl get persistentvolumes, and kubectl get nodestorages where disks are found"}}
 	}
-	if class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer && claim.Annotations[selectedNode] == "" {
+	if class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer &&
+		claim.Annotations[selectedNode] == "" {
 		return c.consumer(claim, class)
 	}
 	if c.driver(class.Provisioner) == nil {
-		return []Finding{{Object: object, Verdict: Broken, Says: fmt.Sprintf("the class %s names the driver %s, which is not installed (there is no CSIDriver object)", class.Name, class.Provisioner),
+		return []Finding{{Object: object, Verdict: Broken,
+			Says: fmt.Sprintf("the class %s names the driver %s, which is not installed (there is no CSIDriver object)",
+				class.Name, class.Provisioner),
 			Advice: "install the driver, or correct the class' provisioner"}}
 	}
 	if sick := c.controller(class.Provisioner); sick != nil {
 		return append(sick, Finding{Object: object, Verdict: Waiting, Says: "the claim waits for the driver's controller"})
 	}
 	if e := c.event("PersistentVolumeClaim", claim.Namespace, claim.Name, "ProvisioningFailed"); e != nil {
-		return []Finding{{Object: object, Verdict: Broken, Says: fmt.Sprintf("the driver %s could not create the volume; csi-provisioner asks again", class.Provisioner), Proof: proof(e)}}
+		return []Finding{{Object: object, Verdict: Broken,
+			Says:  fmt.Sprintf("the driver %s could not create the volume; csi-provisioner asks again", class.Provisioner),
+			Proof: proof(e)}}
 	}
-	return []Finding{{Object: object, Verdict: Waiting, Says: fmt.Sprintf("the driver %s has been asked for a volume and has not answered", class.Provisioner)}}
+	return []Finding{{Object: object, Verdict: Waiting,
+		Says: fmt.Sprintf("the driver %s has been asked for a volume and has not answered", class.Provisioner)}}
 }
 
 // consumer is about a claim that waits until a pod that uses it has a node.
 func (c *Cluster) consumer(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) []Finding {
 	users := c.users(claim)
 	if len(users) == 0 {
-		return []Finding{{Object: claimName(claim), Verdict: Waiting, Says: fmt.Sprintf("the class %s waits for the first pod (WaitForFirstConsumer), and no pod uses the claim", class.Name),
+		return []Finding{{Object: claimName(claim), Verdict: Waiting,
+			Says: fmt.Sprintf("the class %s waits for the first pod (WaitForFirstConsumer), and no pod uses the claim",
+				class.Name),
 			Advice: "create the pod; nothing else is needed"}}
 	}
 	var found []Finding
@@ -116,15 +136,18 @@ func (c *Cluster) consumer(claim *corev1.PersistentVolumeClaim, class *storagev1
 			found = append(found, *f)
 		}
 	}
-	return append(found, Finding{Object: claimName(claim), Verdict: Waiting, Says: "the claim waits until the scheduler has chosen a node for " + podName(users[0])})
+	return append(found, Finding{Object: claimName(claim), Verdict: Waiting,
+		Says: "the claim waits until the scheduler has chosen a node for " + podName(users[0])})
 }
 
 // claimBound is about a claim that has its volume.
 func (c *Cluster) claimBound(claim *corev1.PersistentVolumeClaim) []Finding {
 	v := c.volume(claim.Spec.VolumeName)
 	if v == nil {
-		return []Finding{{Object: claimName(claim), Verdict: Broken, Says: fmt.Sprintf("the claim is bound to the PersistentVolume %s, which does not exist", claim.Spec.VolumeName),
-			Advice: "Kubernetes marks the claim Lost soon: write a PersistentVolume for the volume's handle if the storage still has it"}}
+		return []Finding{{Object: claimName(claim), Verdict: Broken,
+			Says: fmt.Sprintf("the claim is bound to the PersistentVolume %s, which does not exist", claim.Spec.VolumeName),
+			Advice: "Kubernetes marks the claim Lost soon: write a PersistentVolume for the volume's handle if the storage " +
+				"still has it"}}
 	}
 	f := []Finding{c.place(claim, v)}
 	f = append(f, c.growth(claim)...)
@@ -161,14 +184,17 @@ func (c *Cluster) growth(claim *corev1.PersistentVolumeClaim) []Finding {
 	if want.Cmp(have) <= 0 {
 		return nil
 	}
-	f := Finding{Object: claimName(claim), Verdict: Waiting, Says: fmt.Sprintf("the claim has %s and asks for %s", have.String(), want.String())}
+	f := Finding{Object: claimName(claim), Verdict: Waiting,
+		Says: fmt.Sprintf("the claim has %s and asks for %s", have.String(), want.String())}
 	pending := find(claim.Status.Conditions, func(c *corev1.PersistentVolumeClaimCondition) bool {
 		return c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue
 	})
 	e := c.event("PersistentVolumeClaim", claim.Namespace, claim.Name, "VolumeResizeFailed", "FileSystemResizeFailed")
 	switch {
 	case e != nil:
-		f.Verdict, f.Proof, f.Advice = Broken, proof(e), "if the reason does not pass, lower the request to a size that fits; Kubernetes allows that above the present capacity"
+		f.Verdict, f.Proof, f.Advice = Broken, proof(e),
+			"if the reason does not pass, lower the request to a size that fits; Kubernetes allows that above the present "+
+				"capacity"
 	case pending != nil && len(c.users(claim)) == 0:
 		f.Says += ": the storage has grown, and the filesystem grows when a pod uses the claim"
 	case pending != nil:
@@ -181,13 +207,15 @@ func (c *Cluster) growth(claim *corev1.PersistentVolumeClaim) []Finding {
 
 // claimGoes is about a claim that is being deleted.
 func (c *Cluster) claimGoes(claim *corev1.PersistentVolumeClaim) []Finding {
-	f := Finding{Object: claimName(claim), Verdict: Waiting, Says: fmt.Sprintf("the claim is being deleted and has the finalizers %s", strings.Join(claim.Finalizers, ", "))}
+	f := Finding{Object: claimName(claim), Verdict: Waiting,
+		Says: fmt.Sprintf("the claim is being deleted and has the finalizers %s", strings.Join(claim.Finalizers, ", "))}
 	var names []string
 	for _, p := range c.users(claim) {
 		names = append(names, podName(p))
 	}
 	if len(names) > 0 {
-		f.Verdict, f.Says = Broken, "the claim is being deleted, and stays as long as it is used by "+strings.Join(names, ", ")
+		f.Verdict, f.Says = Broken, "the claim is being deleted, and stays as long as it is used by "+strings.Join(names,
+			", ")
 		f.Advice = "delete these pods; the claim cannot be kept any more"
 	}
 	return []Finding{f}

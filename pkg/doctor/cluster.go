@@ -95,8 +95,8 @@ func claimsOf(p *corev1.Pod) (names []string) {
 	return names
 }
 
-// event is the newest event of an object with one of the reasons, nil for none. An event outlives its cause for an hour: rules
-// that use one first look at the object's state.
+// event is the newest event of an object with one of the reasons, nil for none. An event outlives its cause for an
+// hour: rules that use one first look at the object's state.
 func (c *Cluster) event(kind, namespace, name string, reasons ...string) (newest *corev1.Event) {
 	for i := range c.Events {
 		e := &c.Events[i]

@@ -19,10 +19,12 @@ func healthy() *Cluster {
 	c := &Cluster{
 		Claims: []corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "uid"},
-			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv", StorageClassName: ptr.To("fast"), Resources: corev1.VolumeResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			}},
-			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv", StorageClassName: ptr.To("fast"),
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				}},
+			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound,
+				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		}},
 		Volumes: []corev1.PersistentVolume{{
 			ObjectMeta: metav1.ObjectMeta{Name: "pv"},
@@ -32,18 +34,24 @@ func healthy() *Cluster {
 				PersistentVolumeSource: corev1.PersistentVolumeSource{
 					CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "vol-1"},
 				},
-				NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}},
-				}}}},
+				NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+						MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn,
+							Values: []string{"a"}}},
+					}},
+				}},
 			},
 			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
 		}},
 		Pods: []corev1.Pod{
-			servant("controller-1", "controller", "node-2"), servant("plugin-1", "node", "node-1"), servant("plugin-2", "node", "node-2"),
+			servant("controller-1", "controller", "node-2"), servant("plugin-1", "node", "node-1"),
+			servant("plugin-2", "node", "node-2"),
 			{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
 				Spec: corev1.PodSpec{NodeName: "node-1", Volumes: []corev1.Volume{{
-					VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
+					VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+					},
 				}}},
 				Status: corev1.PodStatus{Phase: corev1.PodRunning},
 			},
@@ -52,18 +60,21 @@ func healthy() *Cluster {
 		Drivers: []storagev1.CSIDriver{{ObjectMeta: metav1.ObjectMeta{Name: driver}}},
 		Attachments: []storagev1.VolumeAttachment{{
 			ObjectMeta: metav1.ObjectMeta{Name: "csi-1", Finalizers: []string{"external-attacher/ebs"}},
-			Spec:       storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv")}},
-			Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+			Spec: storagev1.VolumeAttachmentSpec{Attacher: driver, NodeName: "node-1",
+				Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv")}},
+			Status: storagev1.VolumeAttachmentStatus{Attached: true},
 		}},
 	}
 	for _, name := range []string{"node-1", "node-2"} {
 		c.Nodes = append(c.Nodes, corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": "a"}},
-			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady,
+				Status: corev1.ConditionTrue}}},
 		})
 		c.CSINodes = append(c.CSINodes, storagev1.CSINode{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: name, Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](2)}}}},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: name,
+				Allocatable: &storagev1.VolumeNodeResources{Count: ptr.To[int32](2)}}}},
 		})
 	}
 	return c
@@ -73,8 +84,10 @@ func healthy() *Cluster {
 func servant(name, does, node string) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "stowage-system", Name: name},
-		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "stowage", Args: []string{does, "--backend=ebs"}}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		Spec: corev1.PodSpec{NodeName: node,
+			Containers: []corev1.Container{{Name: "stowage", Args: []string{does, "--backend=ebs"}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 }
 
@@ -92,7 +105,8 @@ func (c *Cluster) pending() {
 
 func (c *Cluster) says(kind, namespace, name, reason, message string) {
 	c.Events = append(c.Events, corev1.Event{
-		InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name}, Reason: reason, Message: message,
+		InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name}, Reason: reason,
+		Message: message,
 	})
 }
 
@@ -103,7 +117,9 @@ func (c *Cluster) silent(node int) {
 func (c *Cluster) crash(pod int) {
 	c.Pods[pod].Status.Conditions[0].Status = corev1.ConditionFalse
 	c.Pods[pod].Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "stowage", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 5m"}},
+		Name: "stowage", RestartCount: 7,
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff",
+			Message: "back-off 5m"}},
 	}}
 }
 
@@ -124,7 +140,8 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// TestSituations breaks one thing in a healthy cluster. The first finding about the pod names the cause, and so does that about the cluster.
+// TestSituations breaks one thing in a healthy cluster. The first finding about the pod names the cause, and so does
+// that about the cluster.
 func TestSituations(t *testing.T) {
 	deleted := ptr.To(metav1.Now())
 	for name, s := range map[string]struct {
@@ -132,24 +149,31 @@ func TestSituations(t *testing.T) {
 		want   string // in the worst finding
 		not    Verdict
 	}{
-		"no claim":                {func(c *Cluster) { c.Claims = nil }, "there is no such claim", Fine},
-		"no class":                {func(c *Cluster) { c.pending(); c.Classes[0].Name = "slow" }, `the StorageClass "fast" does not exist`, Fine},
-		"claim without a class":   {func(c *Cluster) { c.pending(); c.Claims[0].Spec.StorageClassName = nil }, "names no StorageClass", Fine},
+		"no claim": {func(c *Cluster) { c.Claims = nil }, "there is no such claim", Fine},
+		"no class": {func(c *Cluster) { c.pending(); c.Classes[0].Name = "slow" },
+			`the StorageClass "fast" does not exist`, Fine},
+		"claim without a class": {func(c *Cluster) { c.pending(); c.Claims[0].Spec.StorageClassName = nil },
+			"names no StorageClass", Fine},
 		"driver is not installed": {func(c *Cluster) { c.pending(); c.Drivers = nil }, "which is not installed", Fine},
-		"controller crashes":      {func(c *Cluster) { c.pending(); c.crash(0) }, "was restarted 7 times: nothing is created", Fine},
-		"no controller":           {func(c *Cluster) { c.pending(); c.Pods = c.Pods[1:]; c.Pods = append(c.Pods, c.Pods[2]) }, "no pod runs the driver's controller", Fine},
+		"controller crashes": {func(c *Cluster) { c.pending(); c.crash(0) }, "was restarted 7 times: nothing is created",
+			Fine},
+		"no controller": {func(c *Cluster) { c.pending(); c.Pods = c.Pods[1:]; c.Pods = append(c.Pods, c.Pods[2]) },
+			"no pod runs the driver's controller", Fine},
 		"provisioning fails": {func(c *Cluster) {
 			c.pending()
 			c.says("PersistentVolumeClaim", "shop", "data", "ProvisioningFailed", "quota")
 		}, "could not create the volume", Fine},
-		"provisioning takes time":   {func(c *Cluster) { c.pending() }, "has not answered", Broken},
-		"class without provisioner": {func(c *Cluster) { c.pending(); c.Classes[0].Provisioner = manual }, "provisions nothing", Broken},
+		"provisioning takes time": {func(c *Cluster) { c.pending() }, "has not answered", Broken},
+		"class without provisioner": {func(c *Cluster) { c.pending(); c.Classes[0].Provisioner = manual },
+			"provisions nothing", Broken},
 		"no node is found": {func(c *Cluster) {
 			c.pending()
 			c.Classes[0].VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
-			c.web().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes"}}
+			c.web().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Message: "0/2 nodes"}}
 		}, "finds no node", Fine},
-		"claim is lost":    {func(c *Cluster) { c.Claims[0].Status.Phase = corev1.ClaimLost; c.Volumes = nil }, "to which the claim was bound is gone", Fine},
+		"claim is lost": {func(c *Cluster) { c.Claims[0].Status.Phase = corev1.ClaimLost; c.Volumes = nil },
+			"to which the claim was bound is gone", Fine},
 		"claim is deleted": {func(c *Cluster) { c.Claims[0].DeletionTimestamp = deleted }, "used by pod shop/web", Fine},
 		"wanted volume is taken": {func(c *Cluster) {
 			c.pending()
@@ -168,16 +192,24 @@ func TestSituations(t *testing.T) {
 			c.starting()
 			c.Attachments[0].Status.Attached, c.Attachments[0].Finalizers = false, nil
 		}, "no csi-attacher has looked", Fine},
-		"volume is elsewhere":  {func(c *Cluster) { c.starting(); c.Attachments[0].Spec.NodeName = "node-2" }, "node node-2 has it", Fine},
-		"node does not answer": {func(c *Cluster) { c.silent(0); c.web().DeletionTimestamp = deleted }, "does not answer", Fine},
+		"volume is elsewhere": {func(c *Cluster) { c.starting(); c.Attachments[0].Spec.NodeName = "node-2" },
+			"node node-2 has it", Fine},
+		"node does not answer": {func(c *Cluster) { c.silent(0); c.web().DeletionTimestamp = deleted }, "does not answer",
+			Fine},
 		"detach fails": {func(c *Cluster) {
 			c.Attachments[0].DeletionTimestamp = deleted
 			c.Attachments[0].Status.DetachError = &storagev1.VolumeError{Message: "busy"}
 		}, "could not be detached from node node-1", Fine},
-		"driver is not on the node": {func(c *Cluster) { c.starting(); c.CSINodes[0].Spec.Drivers = nil }, "is not registered on node node-1", Fine},
-		"node's plugin crashes":     {func(c *Cluster) { c.starting(); c.crash(1) }, "nothing is mounted or unmounted on this node", Fine},
-		"mount fails":               {func(c *Cluster) { c.starting(); c.says("Pod", "shop", "web", "FailedMount", "wrong fs") }, "could not mount", Fine},
-		"storage lost the volume":   {func(c *Cluster) { c.says("PersistentVolume", "", "pv", "VolumeMissing", "gone") }, "disagree", Fine},
+		"driver is not on the node": {func(c *Cluster) { c.starting(); c.CSINodes[0].Spec.Drivers = nil },
+			"is not registered on node node-1", Fine},
+		"node's plugin crashes": {func(c *Cluster) { c.starting(); c.crash(1) },
+			"nothing is mounted or unmounted on this node", Fine},
+		"mount fails": {func(c *Cluster) {
+			c.starting()
+			c.says("Pod", "shop", "web", "FailedMount", "wrong fs")
+		}, "could not mount", Fine},
+		"storage lost the volume": {func(c *Cluster) { c.says("PersistentVolume", "", "pv", "VolumeMissing", "gone") },
+			"disagree", Fine},
 		"growth fails": {func(c *Cluster) {
 			c.Claims[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("9Ti")
 			c.says("PersistentVolumeClaim", "shop", "data", "VolumeResizeFailed", "too large")
@@ -210,7 +242,8 @@ func TestNode(t *testing.T) {
 	if err := Write(text, c.Node("node-1")); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"2 volumes of " + driver + " are attached, and the node takes 2", "still has the taint"} {
+	for _, part := range []string{"2 volumes of " + driver + " are attached, and the node takes 2",
+		"still has the taint"} {
 		if !strings.Contains(text.String(), part) {
 			t.Errorf("%s lacks %q", text, part)
 		}
@@ -220,7 +253,8 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestOutOfService says of each taint that puts a node out of service whether to take it away. Its volumes were detached, mounted or not.
+// TestOutOfService says of each taint that puts a node out of service whether to take it away. Its volumes were
+// detached, mounted or not.
 func TestOutOfService(t *testing.T) {
 	const remove = "kubectl taint nodes node-1 node.kubernetes.io/out-of-service-"
 	for name, s := range map[string]struct {
@@ -231,16 +265,20 @@ func TestOutOfService(t *testing.T) {
 		says   string
 		advice string
 	}{
-		"failover holds it":        {driver, 2, false, Waiting, "reports 2 volumes in use", "end the pods there that tolerate it"},
-		"failover takes it away":   {driver, 0, false, Waiting, "takes the taint away", "stowage-manager of " + driver + " does not run with --failover: " + remove},
+		"failover holds it": {driver, 2, false, Waiting, "reports 2 volumes in use",
+			"end the pods there that tolerate it"},
+		"failover takes it away": {driver, 0, false, Waiting, "takes the taint away",
+			"stowage-manager of " + driver + " does not run with --failover: " + remove},
 		"failover's, still silent": {driver, 0, true, Broken, "its volumes detached", "takes the taint away once"},
-		"a person's, too early":    {"nodeshutdown", 2, false, Broken, "reports 2 volumes in use", "once it reports none: " + remove},
+		"a person's, too early": {"nodeshutdown", 2, false, Broken, "reports 2 volumes in use",
+			"once it reports none: " + remove},
 		"a person's, left":         {"nodeshutdown", 0, false, Broken, "still has the taint", remove},
 		"a person's, still silent": {"nodeshutdown", 0, true, Broken, "its volumes detached", "then remove the taint"},
 	} {
 		c := healthy()
 		n := &c.Nodes[0]
-		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: s.value, Effect: corev1.TaintEffectNoExecute}}
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: s.value,
+			Effect: corev1.TaintEffectNoExecute}}
 		n.Status.VolumesInUse = make([]corev1.UniqueVolumeName, s.inUse)
 		if s.silent {
 			c.silent(0)
@@ -269,9 +307,11 @@ func TestNothingIsTaintedTwice(t *testing.T) {
 	if _, advice := told(); strings.Count(advice, "kubectl taint") != 2 {
 		t.Errorf("before the taint the advice is %q, want it for the attachment and for the pod", advice)
 	}
-	c.Nodes[0].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: driver, Effect: corev1.TaintEffectNoExecute}}
+	c.Nodes[0].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: driver,
+		Effect: corev1.TaintEffectNoExecute}}
 	says, advice := told()
-	if strings.Contains(advice, "kubectl taint") || strings.Contains(says, "six minutes") || strings.Count(says, "is out of service") != 2 {
+	if strings.Contains(advice, "kubectl taint") || strings.Contains(says, "six minutes") ||
+		strings.Count(says, "is out of service") != 2 {
 		t.Errorf("with the taint it says %q and advises %q", says, advice)
 	}
 }

@@ -26,18 +26,19 @@ func (c *Cluster) servants(driver string, does role, node string) (pods []*corev
 	backend := strings.TrimSuffix(driver, suffix)
 	for i := range c.Pods {
 		p := &c.Pods[i]
-		if (node == "" || p.Spec.NodeName == node) && slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool {
-			return slices.Contains(container.Args, "--backend="+backend) &&
-				(slices.Contains(container.Args, string(does)) || slices.Contains(container.Args, string(standalone)))
-		}) {
+		if (node == "" || p.Spec.NodeName == node) && slices.ContainsFunc(p.Spec.Containers,
+			func(container corev1.Container) bool {
+				return slices.Contains(container.Args, "--backend="+backend) &&
+					(slices.Contains(container.Args, string(does)) || slices.Contains(container.Args, string(standalone)))
+			}) {
 			pods = append(pods, p)
 		}
 	}
 	return pods
 }
 
-// controller looks at the pods that create, attach and delete for a driver. It finds nothing when one of them is ready, and for
-// drivers that are not Stowage's.
+// controller looks at the pods that create, attach and delete for a driver. It finds nothing when one of them is ready,
+// and for drivers that are not Stowage's.
 func (c *Cluster) controller(driver string) []Finding {
 	if !strings.HasSuffix(driver, suffix) {
 		return nil
@@ -61,7 +62,8 @@ func (c *Cluster) serving(driver string, does role, node, meanwhile string) (fou
 	}
 	pods := c.servants(driver, does, node)
 	if len(pods) == 0 {
-		return []Finding{{Object: object, Verdict: Broken, Says: fmt.Sprintf("no pod runs the driver's %s: %s", does, meanwhile),
+		return []Finding{{Object: object, Verdict: Broken,
+			Says:   fmt.Sprintf("no pod runs the driver's %s: %s", does, meanwhile),
 			Advice: "install the driver, or look at the node selector and tolerations of its pods"}}
 	}
 	for _, p := range pods {
@@ -81,7 +83,8 @@ func sick(p *corev1.Pod) *Finding {
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		return nil
 	}
-	f := &Finding{Object: podName(p), Verdict: Broken, Says: "the pod is not ready", Advice: fmt.Sprintf("kubectl describe pod %s --namespace %s", p.Name, p.Namespace)}
+	f := &Finding{Object: podName(p), Verdict: Broken, Says: "the pod is not ready",
+		Advice: fmt.Sprintf("kubectl describe pod %s --namespace %s", p.Name, p.Namespace)}
 	for _, s := range p.Status.ContainerStatuses {
 		if s.Ready {
 			continue
@@ -102,7 +105,8 @@ func sick(p *corev1.Pod) *Finding {
 
 func podName(p *corev1.Pod) string { return "pod " + p.Namespace + "/" + p.Name }
 
-// OwnPods are the pods that run programs of Stowage: a driver's, known by its arguments, and those that an installation's labels name.
+// OwnPods are the pods that run programs of Stowage: a driver's, known by its arguments, and those that an
+// installation's labels name.
 func (c *Cluster) OwnPods() (pods []corev1.Pod) {
 	for _, p := range c.Pods {
 		serves := slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool {

@@ -10,7 +10,9 @@ import (
 func (c *Cluster) mounting(p *corev1.Pod) (found []Finding) {
 	n := c.node(p.Spec.NodeName)
 	if n == nil || !isReady(n) {
-		return []Finding{{Object: podName(p), Verdict: Broken, Says: fmt.Sprintf("node %s does not answer, and the pod cannot start there", p.Spec.NodeName), Advice: "bring the node back, or delete the pod"}}
+		return []Finding{{Object: podName(p), Verdict: Broken,
+			Says:   fmt.Sprintf("node %s does not answer, and the pod cannot start there", p.Spec.NodeName),
+			Advice: "bring the node back, or delete the pod"}}
 	}
 	for _, name := range claimsOf(p) {
 		claim := c.claim(p.Namespace, name)
@@ -25,9 +27,12 @@ func (c *Cluster) mounting(p *corev1.Pod) (found []Finding) {
 		return found
 	}
 	if e := c.event("Pod", p.Namespace, p.Name, "FailedMount", "FailedMapVolume", "FailedAttachVolume"); e != nil {
-		return []Finding{{Object: podName(p), Verdict: Broken, Says: fmt.Sprintf("the kubelet of node %s could not mount a volume and tries again", p.Spec.NodeName), Proof: proof(e)}}
+		return []Finding{{Object: podName(p), Verdict: Broken,
+			Says:  fmt.Sprintf("the kubelet of node %s could not mount a volume and tries again", p.Spec.NodeName),
+			Proof: proof(e)}}
 	}
-	return []Finding{{Object: podName(p), Verdict: Waiting, Says: fmt.Sprintf("the kubelet of node %s has the pod, and reports no failure of its volumes", p.Spec.NodeName)}}
+	return []Finding{{Object: podName(p), Verdict: Waiting,
+		Says: fmt.Sprintf("the kubelet of node %s has the pod, and reports no failure of its volumes", p.Spec.NodeName)}}
 }
 
 // mountingOne is about one volume: attached first, then mounted by the driver's pod on the node.
@@ -38,7 +43,8 @@ func (c *Cluster) mountingOne(p *corev1.Pod, v *corev1.PersistentVolume) []Findi
 	}
 	if c.registration(p.Spec.NodeName, driver) == nil {
 		return append(c.plugin(driver, p.Spec.NodeName), Finding{Object: podName(p), Verdict: Broken,
-			Says:   fmt.Sprintf("the driver %s is not registered on node %s (CSINode), so that its kubelet cannot mount %s", driver, p.Spec.NodeName, v.Name),
+			Says: fmt.Sprintf("the driver %s is not registered on node %s (CSINode), so that its kubelet cannot mount %s",
+				driver, p.Spec.NodeName, v.Name),
 			Advice: "start the driver's node pod there; or keep pods away from nodes without it"})
 	}
 	return c.plugin(driver, p.Spec.NodeName)

@@ -36,10 +36,12 @@ func (c *Cluster) Node(name string) (found []Finding) {
 }
 
 func (c *Cluster) nodeState(n *corev1.Node) Finding {
-	f := Finding{Object: "node " + n.Name, Verdict: Fine, Says: fmt.Sprintf("the node is ready, and its kubelet reports %d volumes in use", len(n.Status.VolumesInUse))}
+	f := Finding{Object: "node " + n.Name, Verdict: Fine,
+		Says: fmt.Sprintf("the node is ready, and its kubelet reports %d volumes in use", len(n.Status.VolumesInUse))}
 	if !isReady(n) {
 		f.Verdict, f.Says = Broken, "the node's kubelet does not report: whether its pods still write is unknown"
-		f.Advice = "bring it back, or once the machine is certainly off: kubectl taint nodes " + n.Name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+		f.Advice = "bring it back, or once the machine is certainly off: kubectl taint nodes " + n.Name +
+			" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	}
 	if taint := outOfServiceTaint(n); taint != nil {
 		return c.outOfService(n, taint, f)
@@ -51,8 +53,9 @@ func outOfServiceTaint(n *corev1.Node) *corev1.Taint {
 	return find(n.Spec.Taints, func(t *corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
-// outOfService is about a node that was put out of service, by a person or by a driver's failover, whose taint has the driver's name. Its
-// volumes were detached, mounted or not: as long as a kubelet that works again reports one in use, the taint must stay.
+// outOfService is about a node that was put out of service, by a person or by a driver's failover, whose taint has the
+// driver's name. Its volumes were detached, mounted or not: as long as a kubelet that works again reports one in use,
+// the taint must stay.
 func (c *Cluster) outOfService(n *corev1.Node, taint *corev1.Taint, f Finding) Finding {
 	remove := fmt.Sprintf("kubectl taint nodes %s %s-", n.Name, taint.Key)
 	held, inUse := c.driver(taint.Value) != nil, len(n.Status.VolumesInUse)
@@ -88,7 +91,9 @@ func (c *Cluster) served(node, driver string, attached int32) []Finding {
 	}
 	found := c.plugin(driver, node)
 	if r.Allocatable != nil && r.Allocatable.Count != nil && attached >= *r.Allocatable.Count {
-		found = append(found, Finding{Object: "node " + node, Verdict: Broken, Says: fmt.Sprintf("%d volumes of %s are attached, and the node takes %d: no further pod with such a volume starts there", attached, driver, *r.Allocatable.Count),
+		found = append(found, Finding{Object: "node " + node, Verdict: Broken,
+			Says: fmt.Sprintf("%d volumes of %s are attached, and the node takes %d: no further pod with such a volume starts "+
+				"there", attached, driver, *r.Allocatable.Count),
 			Advice: "use more or larger nodes"})
 	}
 	return found

@@ -10,7 +10,8 @@ import (
 func (c *Cluster) Pod(namespace, name string) []Finding {
 	p := find(c.Pods, func(p *corev1.Pod) bool { return p.Namespace == namespace && p.Name == name })
 	if p == nil {
-		return []Finding{{Object: "pod " + namespace + "/" + name, Verdict: Broken, Says: "there is no such pod", Advice: "look at its controller: kubectl get events --namespace " + namespace}}
+		return []Finding{{Object: "pod " + namespace + "/" + name, Verdict: Broken, Says: "there is no such pod",
+			Advice: "look at its controller: kubectl get events --namespace " + namespace}}
 	}
 	return c.podState(p)
 }
@@ -42,8 +43,10 @@ func unscheduled(p *corev1.Pod) *Finding {
 	if p.Spec.NodeName != "" || condition == nil || condition.Status != corev1.ConditionFalse {
 		return nil
 	}
-	return &Finding{Object: podName(p), Verdict: Broken, Says: "the scheduler finds no node for the pod", Proof: condition.Message,
-		Advice: "compare the pod's constraints, the volume's node affinity and the free capacity (kubectl get csistoragecapacities -A) with the nodes"}
+	return &Finding{Object: podName(p), Verdict: Broken, Says: "the scheduler finds no node for the pod",
+		Proof: condition.Message,
+		Advice: "compare the pod's constraints, the volume's node affinity and the free capacity (kubectl get " +
+			"csistoragecapacities -A) with the nodes"}
 }
 
 // started reports whether the kubelet has all volumes of a pod: it starts no container before.
@@ -60,13 +63,19 @@ func started(p *corev1.Pod) bool {
 func (c *Cluster) podGoes(p *corev1.Pod) []Finding {
 	n := c.node(p.Spec.NodeName)
 	if n != nil && !isReady(n) && outOfServiceTaint(n) != nil {
-		return []Finding{{Object: podName(p), Verdict: Waiting, Says: fmt.Sprintf("the pod is being deleted, and node %s is out of service: Kubernetes deletes it without the kubelet, unless it tolerates the taint", n.Name)}}
+		return []Finding{{Object: podName(p), Verdict: Waiting,
+			Says: fmt.Sprintf("the pod is being deleted, and node %s is out of service: Kubernetes deletes it without the "+
+				"kubelet, unless it tolerates the taint", n.Name)}}
 	}
 	if n != nil && !isReady(n) {
-		return []Finding{{Object: podName(p), Verdict: Broken, Says: fmt.Sprintf("the pod is being deleted, and node %s does not answer: nobody knows whether it still writes", n.Name),
-			Advice: "once the machine is certainly off: kubectl taint nodes " + n.Name + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute. Never force the deletion of a pod that may still run"}}
+		return []Finding{{Object: podName(p), Verdict: Broken,
+			Says: fmt.Sprintf("the pod is being deleted, and node %s does not answer: nobody knows whether it still writes",
+				n.Name),
+			Advice: "once the machine is certainly off: kubectl taint nodes " + n.Name +
+				" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute. Never force the deletion of a pod that may still run"}}
 	}
-	f := Finding{Object: podName(p), Verdict: Waiting, Says: "the pod is being deleted; the kubelet of node " + p.Spec.NodeName + " ends it and unmounts its volumes"}
+	f := Finding{Object: podName(p), Verdict: Waiting,
+		Says: "the pod is being deleted; the kubelet of node " + p.Spec.NodeName + " ends it and unmounts its volumes"}
 	if e := c.event("Pod", p.Namespace, p.Name, "FailedUnMount", "FailedKillPod"); e != nil {
 		f.Verdict, f.Proof = Broken, proof(e)
 	}

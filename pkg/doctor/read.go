@@ -12,7 +12,8 @@ import (
 // page is how many objects a request asks for.
 const page = 500
 
-// Read takes one look at the cluster with the rights of the caller. A kind that must not be listed is an error that names it.
+// Read takes one look at the cluster with the rights of the caller. A kind that must not be listed is an error that
+// names it.
 func Read(ctx context.Context, api client.Reader) (*Cluster, error) {
 	c := &Cluster{}
 	for _, read := range []func() error{

@@ -17,7 +17,8 @@ func (c *Cluster) volumeState(v *corev1.PersistentVolume) (found []Finding) {
 		found = append(found, c.attachment(a)...)
 	}
 	if v.Spec.CSI != nil && c.driver(v.Spec.CSI.Driver) == nil {
-		found = append(found, Finding{Object: volumeName(v), Verdict: Broken, Says: fmt.Sprintf("its driver %s is not installed (there is no CSIDriver object)", v.Spec.CSI.Driver),
+		found = append(found, Finding{Object: volumeName(v), Verdict: Broken,
+			Says:   fmt.Sprintf("its driver %s is not installed (there is no CSIDriver object)", v.Spec.CSI.Driver),
 			Advice: "install the driver before anything is done with the volume"})
 	}
 	return append(found, c.volumeGoes(v)...)
@@ -32,7 +33,9 @@ func (c *Cluster) storage(v *corev1.PersistentVolume) (found []Finding) {
 		{"VolumeConditionAbnormal", ""},
 	} {
 		if event := c.event("PersistentVolume", "", v.Name, e.reason); event != nil {
-			found = append(found, Finding{Object: volumeName(v), Verdict: Broken, Says: "the storage and Kubernetes disagree about the volume, or the volume is not healthy", Proof: proof(event), Advice: e.advice})
+			found = append(found, Finding{Object: volumeName(v), Verdict: Broken,
+				Says: "the storage and Kubernetes disagree about the volume, or the volume is not healthy", Proof: proof(event),
+				Advice: e.advice})
 		}
 	}
 	return found
@@ -45,7 +48,8 @@ func (c *Cluster) reach(v *corev1.PersistentVolume) []Finding {
 	}
 	terms, err := nodeaffinity.NewNodeSelector(v.Spec.NodeAffinity.Required)
 	if err != nil {
-		return []Finding{{Object: volumeName(v), Verdict: Broken, Says: "the node affinity cannot be understood", Proof: err.Error()}}
+		return []Finding{{Object: volumeName(v), Verdict: Broken, Says: "the node affinity cannot be understood",
+			Proof: err.Error()}}
 	}
 	var matching, ready []string
 	for i := range c.Nodes {
@@ -58,10 +62,12 @@ func (c *Cluster) reach(v *corev1.PersistentVolume) []Finding {
 	}
 	switch {
 	case len(matching) == 0:
-		return []Finding{{Object: volumeName(v), Verdict: Broken, Says: "no node of the cluster has the labels that the volume's node affinity asks for: " + affinity(v),
+		return []Finding{{Object: volumeName(v), Verdict: Broken,
+			Says:   "no node of the cluster has the labels that the volume's node affinity asks for: " + affinity(v),
 			Advice: "add a node there, or bring the node back under its old name"}}
 	case len(ready) == 0:
-		return []Finding{{Object: volumeName(v), Verdict: Broken, Says: fmt.Sprintf("the volume can be used on %s only, and none of them is ready", strings.Join(matching, ", ")),
+		return []Finding{{Object: volumeName(v), Verdict: Broken,
+			Says:   fmt.Sprintf("the volume can be used on %s only, and none of them is ready", strings.Join(matching, ", ")),
 			Advice: "bring one of these nodes back"}}
 	}
 	return nil
@@ -87,17 +93,21 @@ func (c *Cluster) volumeGoes(v *corev1.PersistentVolume) []Finding {
 	switch {
 	case v.Status.Phase == corev1.VolumeFailed:
 		f.Verdict, f.Says, f.Proof = Broken, "Kubernetes has given the volume up (phase Failed)", v.Status.Message
-	case v.Status.Phase == corev1.VolumeReleased && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
+	case v.Status.Phase == corev1.VolumeReleased &&
+		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
 		f.Verdict = Fine
 		f.Says = "its claim is gone and its policy is Retain: the volume keeps its data and binds to nothing"
 		if claim := v.Spec.ClaimRef; claim != nil {
-			f.Says = fmt.Sprintf("its claim %s/%s is gone and its policy is Retain: the volume keeps its data and binds to nothing", claim.Namespace, claim.Name)
+			f.Says = fmt.Sprintf("its claim %s/%s is gone and its policy is Retain: the volume keeps its data and binds to "+
+				"nothing", claim.Namespace, claim.Name)
 		}
 		f.Advice = "remove spec.claimRef for a new claim, or delete the PersistentVolume and the volume at the storage"
 	case v.DeletionTimestamp == nil && v.Status.Phase != corev1.VolumeReleased:
 		return nil
 	case v.DeletionTimestamp != nil && v.Status.Phase == corev1.VolumeBound:
-		f.Verdict, f.Says = Broken, "the PersistentVolume is being deleted while its claim is bound: it stays until the claim is gone, and cannot be kept"
+		f.Verdict, f.Says = Broken,
+			"the PersistentVolume is being deleted while its claim is bound: it stays until the claim is gone, and cannot be "+
+				"kept"
 	case len(attached) > 0:
 		f.Says = fmt.Sprintf("the volume is deleted when it is detached from node %s", attached[0].Spec.NodeName)
 	case e != nil:
@@ -106,7 +116,8 @@ func (c *Cluster) volumeGoes(v *corev1.PersistentVolume) []Finding {
 		f.Says = "the volume is being deleted and has the finalizers " + strings.Join(v.Finalizers, ", ")
 	}
 	found := []Finding{f}
-	if f.Verdict != Fine && v.Spec.CSI != nil && slices.ContainsFunc(v.Finalizers, func(name string) bool { return strings.HasPrefix(name, "external-provisioner.") }) {
+	if f.Verdict != Fine && v.Spec.CSI != nil && slices.ContainsFunc(v.Finalizers,
+		func(name string) bool { return strings.HasPrefix(name, "external-provisioner.") }) {
 		found = append(found, c.controller(v.Spec.CSI.Driver)...)
 	}
 	return found

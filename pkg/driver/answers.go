@@ -8,8 +8,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// answer is one cell of the table (RPC, Kind) -> code, with what it follows: a row of the error tables of the CSI specification
-// 1.13, or the function of a sidecar that decides what comes next. docs/design/014-answers.md shows all of them.
+// answer is one cell of the table (RPC, Kind) -> code, with what it follows: a row of the error tables of the CSI
+// specification 1.13, or the function of a sidecar that decides what comes next. docs/design/014-answers.md shows all
+// of them.
 type answer struct {
 	code   codes.Code
 	source string
@@ -34,18 +35,23 @@ const (
 // general holds the cells of an RPC that has none of its own.
 func general() row {
 	return row{
-		backends.Unknown:     {codes.Internal, "gRPC status codes: INTERNAL; every sidecar asks again for what this row is for"},
-		backends.Invalid:     {codes.InvalidArgument, byScheme + "Invalid or unsupported field in the request"},
-		backends.NotFound:    {codes.NotFound, bySpec + "Volume (or snapshot, node, group) does not exist"},
-		backends.Exists:      {codes.AlreadyExists, bySpec + "Already exists (or published) but is incompatible"},
-		backends.OutOfRange:  {codes.OutOfRange, bySpec + "Unsupported capacity_range"},
-		backends.Exhausted:   {codes.ResourceExhausted, bySpec + "Unable to provision, max volumes attached, not enough space"},
-		backends.InUse:       {codes.FailedPrecondition, bySpec + "Volume (or snapshot, group) in use, published to another node"},
+		backends.Unknown: {codes.Internal,
+			"gRPC status codes: INTERNAL; every sidecar asks again for what this row is for"},
+		backends.Invalid:    {codes.InvalidArgument, byScheme + "Invalid or unsupported field in the request"},
+		backends.NotFound:   {codes.NotFound, bySpec + "Volume (or snapshot, node, group) does not exist"},
+		backends.Exists:     {codes.AlreadyExists, bySpec + "Already exists (or published) but is incompatible"},
+		backends.OutOfRange: {codes.OutOfRange, bySpec + "Unsupported capacity_range"},
+		backends.Exhausted: {codes.ResourceExhausted,
+			bySpec + "Unable to provision, max volumes attached, not enough space"},
+		backends.InUse: {codes.FailedPrecondition,
+			bySpec + "Volume (or snapshot, group) in use, published to another node"},
 		backends.Busy:        {codes.Aborted, byScheme + "Operation pending for volume"},
 		backends.Unsupported: {codes.Unimplemented, byScheme + "Call not implemented"},
 		backends.Denied:      {codes.PermissionDenied, byScheme + "Permission denied"},
-		backends.Unavailable: {codes.Unavailable, "every sidecar's isFinalError: UNAVAILABLE is not final, the operation may be in progress"},
-		backends.Unusable:    {codes.Unavailable, "every sidecar's isFinalError: UNAVAILABLE is not final, the thing may exist"},
+		backends.Unavailable: {codes.Unavailable,
+			"every sidecar's isFinalError: UNAVAILABLE is not final, the operation may be in progress"},
+		backends.Unusable: {codes.Unavailable,
+			"every sidecar's isFinalError: UNAVAILABLE is not final, the thing may exist"},
 	}
 }
 
@@ -77,22 +83,28 @@ func particular() map[string]row {
 	}
 }
 
-// expand lets a claim that asked for too much be lowered: csi-resizer keeps the size after a code that is not final, and takes
-// FAILED_PRECONDITION for a driver that can grow only what no pod uses.
+// expand lets a claim that asked for too much be lowered: csi-resizer keeps the size after a code that is not final,
+// and takes FAILED_PRECONDITION for a driver that can grow only what no pod uses.
 func expand() row {
 	return row{
-		backends.Exhausted: {codes.OutOfRange, byResizer + "RESOURCE_EXHAUSTED is not final, so the claim could not be lowered; OUT_OF_RANGE is infeasible"},
-		backends.InUse:     {codes.Internal, "external-resizer pkg/controller/controller.go inUseError: FAILED_PRECONDITION means offline expansion only; INTERNAL is final and tried again"},
+		backends.Exhausted: {codes.OutOfRange,
+			byResizer + "RESOURCE_EXHAUSTED is not final, so the claim could not be lowered; OUT_OF_RANGE is infeasible"},
+		backends.InUse: {codes.Internal,
+			"external-resizer pkg/controller/controller.go inUseError: FAILED_PRECONDITION means offline expansion only; " +
+				"INTERNAL is final and tried again"},
 	}
 }
 
-// modify lets a claim whose class cannot be had be given another one: csi-resizer keeps the target after a code that is not final.
+// modify lets a claim whose class cannot be had be given another one: csi-resizer keeps the target after a code that is
+// not final.
 func modify() row {
-	infeasible := answer{codes.InvalidArgument, byModifier + "RESOURCE_EXHAUSTED keeps the target class; INVALID_ARGUMENT marks it infeasible"}
+	infeasible := answer{codes.InvalidArgument,
+		byModifier + "RESOURCE_EXHAUSTED keeps the target class; INVALID_ARGUMENT marks it infeasible"}
 	return row{
 		backends.Exhausted:  infeasible,
 		backends.OutOfRange: {codes.InvalidArgument, byModifier + "only INVALID_ARGUMENT is infeasible"},
-		backends.InUse:      {codes.Internal, byModifier + "INTERNAL is final, so that the class can be changed, and tried again"},
+		backends.InUse: {codes.Internal,
+			byModifier + "INTERNAL is final, so that the class can be changed, and tried again"},
 	}
 }
 

@@ -46,7 +46,8 @@ type specTables struct {
 // specification parses the error tables of the version of the specification that go.mod names.
 func specification(t *testing.T) specTables {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", "github.com/container-storage-interface/spec").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}",
+		"github.com/container-storage-interface/spec").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,8 @@ func specification(t *testing.T) specTables {
 			in = false
 		case in && !strings.HasPrefix(cells[1], "-"):
 			_, code, _ := strings.Cut(strings.TrimSpace(cells[2]), " ")
-			tables.Rows = append(tables.Rows, specRow{strings.TrimPrefix(rpc, "Error Scheme"), strings.TrimSpace(cells[1]), code})
+			tables.Rows = append(tables.Rows, specRow{strings.TrimPrefix(rpc, "Error Scheme"), strings.TrimSpace(cells[1]),
+				code})
 		}
 	}
 	return tables
@@ -113,7 +115,8 @@ func rowsOfSpec(t *testing.T) []specRow {
 	return tables.Rows
 }
 
-// condition tells of which Kind a failure is that a row's condition describes; first the RPC's own wording, then that of all.
+// condition tells of which Kind a failure is that a row's condition describes; first the RPC's own wording, then that
+// of all.
 func condition(r specRow) (backends.Kind, bool) {
 	own := map[string]backends.Kind{
 		"CreateVolume/Source incompatible or not supported":                   backends.Unsupported,
@@ -136,8 +139,10 @@ func condition(r specRow) (backends.Kind, bool) {
 		{"does not exist", backends.NotFound}, {"is incompatible", backends.Exists}, {"in use", backends.InUse},
 		{"to another node", backends.InUse}, {"Unable to provision", backends.Exhausted}, {"Not enough", backends.Exhausted},
 		{"Max volumes", backends.Exhausted}, {"Unsupported", backends.OutOfRange}, {"pending", backends.Busy},
-		{"starting_token", backends.Busy}, {"list mismatch", backends.Invalid}, {"Parameters not supported", backends.Invalid},
-		{"Missing required field", backends.Invalid}, {"Invalid or unsupported field", backends.Invalid}, {"Permission denied", backends.Denied},
+		{"starting_token", backends.Busy}, {"list mismatch", backends.Invalid},
+		{"Parameters not supported", backends.Invalid},
+		{"Missing required field", backends.Invalid}, {"Invalid or unsupported field", backends.Invalid},
+		{"Permission denied", backends.Denied},
 	} {
 		if strings.Contains(r.Condition, c.words) {
 			return c.kind, true
@@ -211,14 +216,17 @@ func callers() []caller {
 	return []caller{
 		{"csi-provisioner 6.3.0", "pkg/controller/controller.go checkError", common, []string{"CreateVolume"}},
 		{"csi-attacher 4.12.0", "pkg/attacher/attacher.go isFinalError", more, []string{"ControllerPublishVolume"}},
-		{"csi-snapshotter 8.6.0", "pkg/sidecar-controller/snapshot_controller.go isCSIFinalError", more, []string{"CreateSnapshot", "CreateVolumeGroupSnapshot"}},
-		{"csi-resizer 2.2.0", "pkg/util/util.go IsFinalError", more, []string{"ControllerExpandVolume", "ControllerModifyVolume"}},
-		{"kubelet 1.36.3", "pkg/volume/csi/csi_client.go isFinalError", more, []string{"NodeStageVolume", "NodePublishVolume"}},
+		{"csi-snapshotter 8.6.0", "pkg/sidecar-controller/snapshot_controller.go isCSIFinalError", more,
+			[]string{"CreateSnapshot", "CreateVolumeGroupSnapshot"}},
+		{"csi-resizer 2.2.0", "pkg/util/util.go IsFinalError", more,
+			[]string{"ControllerExpandVolume", "ControllerModifyVolume"}},
+		{"kubelet 1.36.3", "pkg/volume/csi/csi_client.go isFinalError", more,
+			[]string{"NodeStageVolume", "NodePublishVolume"}},
 	}
 }
 
-// TestNoCellLeaks: after a failure in which something may exist, no sidecar may forget it. To csi-resizer nothing can leak: the volume
-// keeps its name and handle, and the next call finds whatever became of its size or class.
+// TestNoCellLeaks: after a failure in which something may exist, no sidecar may forget it. To csi-resizer nothing can
+// leak: the volume keeps its name and handle, and the next call finds whatever became of its size or class.
 func TestNoCellLeaks(t *testing.T) {
 	table := newAnswers()
 	for _, c := range callers() {
@@ -241,11 +249,13 @@ func TestNoCellLeaks(t *testing.T) {
 	}
 }
 
-// TestAClaimCanBeLowered: what csi-resizer is told of a size or class that cannot be had must be final, and not FAILED_PRECONDITION.
+// TestAClaimCanBeLowered: what csi-resizer is told of a size or class that cannot be had must be final, and not
+// FAILED_PRECONDITION.
 func TestAClaimCanBeLowered(t *testing.T) {
 	resizer := callers()[3]
 	for _, rpc := range resizer.calls {
-		for _, kind := range []backends.Kind{backends.Invalid, backends.OutOfRange, backends.Exhausted, backends.InUse, backends.Denied, backends.Unsupported, backends.Unknown} {
+		for _, kind := range []backends.Kind{backends.Invalid, backends.OutOfRange, backends.Exhausted, backends.InUse,
+			backends.Denied, backends.Unsupported, backends.Unknown} {
 			if code := newAnswers().of(rpc, kind).code; slices.Contains(resizer.open, code) || code == codes.FailedPrecondition {
 				t.Errorf("%s, %s becomes %s, after which a claim cannot be changed", rpc, kind, code)
 			}

@@ -6,8 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// pluginCapabilities says which services the plugin offers and how its volumes grow: the sum of what its processes can, the same in each
-// (CSI, GetPluginCapabilities).
+// pluginCapabilities says which services the plugin offers and how its volumes grow: the sum of what its processes can,
+// the same in each (CSI, GetPluginCapabilities).
 func pluginCapabilities(plugin *Plugin) []*csi.PluginCapability {
 	f, controller := plugin.features, plugin.controller
 	var list []*csi.PluginCapability

@@ -43,7 +43,8 @@ func (c *controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 	return &csi.DeleteVolumeResponse{}, c.volumes.Delete(ctx, r.GetVolumeId())
 }
 
-func (c *controller) ControllerPublishVolume(ctx context.Context, r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+func (c *controller) ControllerPublishVolume(ctx context.Context,
+	r *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	request, err := decoded(ctx, r, c.decode.publishVolume)
 	if err != nil {
 		return nil, err
@@ -55,14 +56,16 @@ func (c *controller) ControllerPublishVolume(ctx context.Context, r *csi.Control
 	return &csi.ControllerPublishVolumeResponse{PublishContext: volume.EncodeContext(nil, attributes)}, nil
 }
 
-func (c *controller) ControllerUnpublishVolume(ctx context.Context, r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+func (c *controller) ControllerUnpublishVolume(ctx context.Context,
+	r *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
 	}
 	return &csi.ControllerUnpublishVolumeResponse{}, c.volumes.Unpublish(ctx, r.GetVolumeId(), r.GetNodeId())
 }
 
-func (c *controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+func (c *controller) ValidateVolumeCapabilities(ctx context.Context,
+	r *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
 	}
@@ -83,7 +86,8 @@ func (c *controller) ValidateVolumeCapabilities(ctx context.Context, r *csi.Vali
 	}, nil
 }
 
-func (c *controller) ControllerGetVolume(ctx context.Context, r *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
+func (c *controller) ControllerGetVolume(ctx context.Context,
+	r *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
 	}
@@ -135,7 +139,8 @@ func (c *controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest)
 	return response, nil
 }
 
-func (c *controller) ControllerExpandVolume(ctx context.Context, r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
+func (c *controller) ControllerExpandVolume(ctx context.Context,
+	r *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
 	size, err := decoded(ctx, r, c.decode.expandVolume)
 	if err != nil {
 		return nil, err
@@ -147,7 +152,8 @@ func (c *controller) ControllerExpandVolume(ctx context.Context, r *csi.Controll
 	if err != nil {
 		return nil, err
 	}
-	return &csi.ControllerExpandVolumeResponse{CapacityBytes: grown.CapacityBytes, NodeExpansionRequired: grown.NodeExpansion}, nil
+	return &csi.ControllerExpandVolumeResponse{CapacityBytes: grown.CapacityBytes,
+		NodeExpansionRequired: grown.NodeExpansion}, nil
 }
 
 // checkUse refuses what cannot be done with a volume; nil is no use.
@@ -162,7 +168,8 @@ func (c *controller) checkUse(ctx context.Context, handle string, capability *cs
 	return c.volumes.Validate(ctx, handle, want)
 }
 
-func (c *controller) ControllerModifyVolume(ctx context.Context, r *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
+func (c *controller) ControllerModifyVolume(ctx context.Context,
+	r *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
 	}
@@ -176,6 +183,7 @@ func (c *controller) ControllerModifyVolume(ctx context.Context, r *csi.Controll
 	return &csi.ControllerModifyVolumeResponse{}, c.volumes.Modify(ctx, r.GetVolumeId(), mutable)
 }
 
-func (c *controller) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+func (c *controller) ControllerGetCapabilities(context.Context,
+	*csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	return &csi.ControllerGetCapabilitiesResponse{Capabilities: controllerCapabilities(c.volumes.Features())}, nil
 }

@@ -72,7 +72,8 @@ func capacity(r *csi.CapacityRange) (backends.CapacityRange, error) {
 	required, limit := r.GetRequiredBytes(), r.GetLimitBytes()
 	switch {
 	case r != nil && required == 0 && limit == 0:
-		return backends.CapacityRange{}, backends.Errorf(backends.Invalid, "the capacity range is without a size: set required_bytes, limit_bytes or both")
+		return backends.CapacityRange{}, backends.Errorf(backends.Invalid,
+			"the capacity range is without a size: set required_bytes, limit_bytes or both")
 	case required < 0 || limit < 0:
 		return backends.CapacityRange{}, backends.Errorf(backends.Invalid,
 			"the capacity range holds a negative size: required_bytes %d, limit_bytes %d", required, limit)
@@ -83,8 +84,8 @@ func capacity(r *csi.CapacityRange) (backends.CapacityRange, error) {
 	return backends.CapacityRange{RequiredBytes: required, LimitBytes: limit}, nil
 }
 
-// mostEntries is how many entries a page has at most, also when all are asked for (csi-attacher does): a client takes messages of
-// up to 4 MiB, gRPC's default, and an entry's volume context has up to 4 KiB.
+// mostEntries is how many entries a page has at most, also when all are asked for (csi-attacher does): a client takes
+// messages of up to 4 MiB, gRPC's default, and an entry's volume context has up to 4 KiB.
 const mostEntries = 500
 
 // page checks where an enumeration is to go on.
@@ -110,7 +111,8 @@ func accessMode(mode csi.VolumeCapability_AccessMode_Mode) (backends.AccessMode,
 func capability(c *csi.VolumeCapability) (backends.AccessType, backends.AccessMode, error) {
 	mode, ok := accessMode(c.GetAccessMode().GetMode())
 	if !ok {
-		return "", "", backends.Errorf(backends.Invalid, "the volume capability's access mode %s is missing or unknown", c.GetAccessMode().GetMode())
+		return "", "", backends.Errorf(backends.Invalid, "the volume capability's access mode %s is missing or unknown",
+			c.GetAccessMode().GetMode())
 	}
 	switch {
 	case c.GetBlock() != nil:
@@ -139,7 +141,8 @@ func access(capabilities []*csi.VolumeCapability) (backends.Access, error) {
 			all.Modes = append(all.Modes, mode)
 		}
 		if mount := c.GetMount(); mount != nil {
-			all.Mountings = append(all.Mountings, backends.Mounting{Filesystem: mount.GetFsType(), Options: mount.GetMountFlags()})
+			all.Mountings = append(all.Mountings, backends.Mounting{Filesystem: mount.GetFsType(),
+				Options: mount.GetMountFlags()})
 		}
 	}
 	return all, nil
@@ -150,10 +153,12 @@ func topology(r *csi.TopologyRequirement, f backends.Features) (backends.Topolog
 	requirement := backends.TopologyRequirement{Requisite: places(r.GetRequisite()), Preferred: places(r.GetPreferred())}
 	all := slices.Concat(requirement.Requisite, requirement.Preferred)
 	if r != nil && len(all) == 0 {
-		return requirement, backends.Errorf(backends.Invalid, "the accessibility requirements name no place: set requisite, preferred or both")
+		return requirement, backends.Errorf(backends.Invalid,
+			"the accessibility requirements name no place: set requisite, preferred or both")
 	}
 	if slices.ContainsFunc(all, func(place backends.Topology) bool { return len(place) == 0 }) {
-		return requirement, backends.Errorf(backends.Invalid, "the accessibility requirements hold a topology without segments: name a key and a value in each")
+		return requirement, backends.Errorf(backends.Invalid,
+			"the accessibility requirements hold a topology without segments: name a key and a value in each")
 	}
 	if f.Topologist == nil {
 		return backends.TopologyRequirement{}, nil

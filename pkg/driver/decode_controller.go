@@ -87,8 +87,8 @@ func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error
 	return nil
 }
 
-// promised makes the access types a part of the fingerprint: a volume that was made to be a raw
-// device must not be handed out as a filesystem under the same name. So do the mutable parameters that it was made with.
+// promised makes the access types a part of the fingerprint: a volume that was made to be a raw device must not be
+// handed out as a filesystem under the same name. So do the mutable parameters that it was made with.
 type promised struct {
 	Types   []string `param:"accessTypes"`
 	Mutable string   `param:"mutableParameters"`
@@ -108,7 +108,9 @@ func sameFSType(capabilities []*csi.VolumeCapability, class string) error {
 		asked := c.GetMount().GetFsType()
 		if asked != "" && class != "" && asked != class {
 			return backends.Errorf(backends.Invalid,
-				"the volume capability asks for the filesystem %q and the class parameter csi.storage.k8s.io/fstype for %q: name one", asked, class)
+				"the volume capability asks for the filesystem %q and the class parameter csi.storage.k8s.io/fstype for %q: "+
+					"name one",
+				asked, class)
 		}
 	}
 	return nil
@@ -126,7 +128,8 @@ func checkGeometry(capabilities []*csi.VolumeCapability, settings classes.Settin
 	return nil
 }
 
-// leastDevice is the size of the smallest device that holds each of the filesystems which the node may be asked to make.
+// leastDevice is the size of the smallest device that holds each of the filesystems which the node may be asked to
+// make.
 func leastDevice(capabilities []*csi.VolumeCapability, settings classes.Settings) int64 {
 	var least int64
 	for _, c := range capabilities {
@@ -155,11 +158,14 @@ func contentSource(s *csi.VolumeContentSource) (backends.ContentSource, error) {
 	case s == nil:
 		return backends.ContentSource{}, nil
 	case s.GetSnapshot() != nil:
-		return backends.ContentSource{Snapshot: s.GetSnapshot().GetSnapshotId()}, id("the content source's snapshot_id", s.GetSnapshot().GetSnapshotId())
+		return backends.ContentSource{Snapshot: s.GetSnapshot().GetSnapshotId()},
+			id("the content source's snapshot_id", s.GetSnapshot().GetSnapshotId())
 	case s.GetVolume() != nil:
-		return backends.ContentSource{Volume: s.GetVolume().GetVolumeId()}, id("the content source's volume_id", s.GetVolume().GetVolumeId())
+		return backends.ContentSource{Volume: s.GetVolume().GetVolumeId()},
+			id("the content source's volume_id", s.GetVolume().GetVolumeId())
 	}
-	return backends.ContentSource{}, backends.Errorf(backends.Invalid, "the volume content source names neither a snapshot nor a volume")
+	return backends.ContentSource{}, backends.Errorf(backends.Invalid,
+		"the volume content source names neither a snapshot nor a volume")
 }
 
 func (d decoder) publishVolume(r *csi.ControllerPublishVolumeRequest) (backends.AttachRequest, error) {
@@ -188,8 +194,8 @@ func (d decoder) expandVolume(r *csi.ControllerExpandVolumeRequest) (backends.Ca
 	return capacity(r.GetCapacityRange())
 }
 
-// capacityQuery decodes a class's parameters as they stand in the class, with what csi-provisioner takes out before it asks for a volume:
-// the filesystem among them, which only a capability asks for.
+// capacityQuery decodes a class's parameters as they stand in the class, with what csi-provisioner takes out before it
+// asks for a volume: the filesystem among them, which only a capability asks for.
 func (d decoder) capacityQuery(r *csi.GetCapacityRequest) (backends.CapacityQuery, error) {
 	var query backends.CapacityQuery
 	var settings classes.Settings

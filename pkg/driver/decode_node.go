@@ -33,8 +33,8 @@ func (d decoder) stageVolume(r *csi.NodeStageVolumeRequest) (node.StageRequest, 
 	return request, err
 }
 
-// trustSamples tells whether a volume may be formatted though not every byte of it was read: this driver made it, or who wrote
-// the PersistentVolume allows it.
+// trustSamples tells whether a volume may be formatted though not every byte of it was read: this driver made it, or
+// who wrote the PersistentVolume allows it.
 func trustSamples(volumeContext map[string]string) (bool, error) {
 	switch value := volumeContext[node.AllowFormat]; value {
 	case "", "false":
@@ -42,7 +42,8 @@ func trustSamples(volumeContext map[string]string) (bool, error) {
 	case "true":
 		return true, nil
 	default:
-		return false, backends.Errorf(backends.Invalid, "the volume attribute %s is %q: it must be \"true\" or \"false\"", node.AllowFormat, value)
+		return false, backends.Errorf(backends.Invalid, "the volume attribute %s is %q: it must be \"true\" or \"false\"",
+			node.AllowFormat, value)
 	}
 }
 
@@ -62,7 +63,8 @@ func (d decoder) publishToTarget(r *csi.NodePublishVolumeRequest) (node.PublishR
 		return request, err
 	}
 	if r.GetStagingTargetPath() == "" { // CSI has a code of its own for it, after those of what is wrong with the rest.
-		return request, backends.Errorf(backends.Unsupported, "staging_target_path is missing: only what NodeStageVolume has made ready can be published")
+		return request, backends.Errorf(backends.Unsupported,
+			"staging_target_path is missing: only what NodeStageVolume has made ready can be published")
 	}
 	if request.StagingPath, err = path("staging_target_path", r.GetStagingTargetPath()); err != nil {
 		return request, err
@@ -134,11 +136,13 @@ func mountGroup(c *csi.VolumeCapability) (string, error) {
 	if err == nil && strconv.FormatUint(gid, 10) == group {
 		return group, nil
 	}
-	return "", backends.Errorf(backends.Invalid, "volume_mount_group is %q: it must be a group ID in decimal digits", group)
+	return "", backends.Errorf(backends.Invalid, "volume_mount_group is %q: it must be a group ID in decimal digits",
+		group)
 }
 
 // contexts decodes what the controller wrote for the node, the publish context over the volume context.
-func (d decoder) contexts(volumeContext, publishContext map[string]string) (classes.Settings, map[string]string, error) {
+func (d decoder) contexts(volumeContext,
+	publishContext map[string]string) (classes.Settings, map[string]string, error) {
 	var settings classes.Settings
 	own, attributes, err := volume.DecodeContext(volumeContext, d.settings)
 	if err != nil {

@@ -36,9 +36,10 @@ func mountCapability(mode csi.VolumeCapability_AccessMode_Mode, fsType string) *
 
 func goodCreate() *csi.CreateVolumeRequest {
 	return &csi.CreateVolumeRequest{
-		Name:               "pvc-1",
-		VolumeCapabilities: []*csi.VolumeCapability{mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "ext4")},
-		CapacityRange:      &csi.CapacityRange{RequiredBytes: 1 << 30},
+		Name: "pvc-1",
+		VolumeCapabilities: []*csi.VolumeCapability{mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+			"ext4")},
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},
 		Parameters: map[string]string{
 			"pool": "directory", "csi.storage.k8s.io/pvc/name": "data", "csi.storage.k8s.io/pvc/namespace": "shop",
 			"csi.storage.k8s.io/pv/name": "pvc-1",
@@ -92,9 +93,10 @@ func TestLeastDevice(t *testing.T) {
 		capabilities []*csi.VolumeCapability
 		want         int64
 	}{
-		"named by the capability":    {"", []*csi.VolumeCapability{mountCapability(writer, "xfs")}, 300 * mib},
-		"named by the class":         {"xfs", []*csi.VolumeCapability{mountCapability(writer, "")}, 300 * mib},
-		"the default":                {"", []*csi.VolumeCapability{mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER, "")}, 2 * mib},
+		"named by the capability": {"", []*csi.VolumeCapability{mountCapability(writer, "xfs")}, 300 * mib},
+		"named by the class":      {"xfs", []*csi.VolumeCapability{mountCapability(writer, "")}, 300 * mib},
+		"the default": {"",
+			[]*csi.VolumeCapability{mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER, "")}, 2 * mib},
 		"never made":                 {"", []*csi.VolumeCapability{mountCapability(writer, "ext3")}, 0},
 		"raw block":                  {"", []*csi.VolumeCapability{block}, 0},
 		"raw block and a filesystem": {"", []*csi.VolumeCapability{mountCapability(writer, "btrfs"), block}, 109 * mib},
@@ -149,21 +151,33 @@ func TestCreateVolumeIsRefused(t *testing.T) {
 		"long name":         {func(r *csi.CreateVolumeRequest) { r.Name = strings.Repeat("x", 129) }, []string{"129", "128"}},
 		"control character": {func(r *csi.CreateVolumeRequest) { r.Name = "a\x00b" }, []string{"control", `\x00`}},
 		"not UTF-8":         {func(r *csi.CreateVolumeRequest) { r.Name = "a\xff" }, []string{"UTF-8"}},
-		"no capability":     {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities = nil }, []string{"capabilities", "missing"}},
-		"no access type":    {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessType = nil }, []string{"mount or block"}},
-		"no access mode":    {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode = nil }, []string{"UNKNOWN"}},
-		"unknown mode":      {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode.Mode = 99 }, []string{"99"}},
-		"negative size":     {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = -1 }, []string{"-1", "negative"}},
+		"no capability": {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities = nil },
+			[]string{"capabilities", "missing"}},
+		"no access type": {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessType = nil },
+			[]string{"mount or block"}},
+		"no access mode": {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode = nil },
+			[]string{"UNKNOWN"}},
+		"unknown mode": {func(r *csi.CreateVolumeRequest) { r.VolumeCapabilities[0].AccessMode.Mode = 99 },
+			[]string{"99"}},
+		"negative size": {func(r *csi.CreateVolumeRequest) { r.CapacityRange.RequiredBytes = -1 },
+			[]string{"-1", "negative"}},
 		"empty range":       {func(r *csi.CreateVolumeRequest) { r.CapacityRange.LimitBytes = 5 }, []string{"limit_bytes 5"}},
 		"unknown parameter": {func(r *csi.CreateVolumeRequest) { r.Parameters["pol"] = "x" }, []string{"pol", "pool"}},
-		"wrong value":       {func(r *csi.CreateVolumeRequest) { r.Parameters["pool"] = "tape" }, []string{"pool", "tape", "image"}},
-		"unknown mutable":   {func(r *csi.CreateVolumeRequest) { r.MutableParameters["iop"] = "1" }, []string{"iop", "iops"}},
-		"two filesystems":   {func(r *csi.CreateVolumeRequest) { r.Parameters["csi.storage.k8s.io/fstype"] = "xfs" }, []string{"ext4", "xfs"}},
-		"no such layout":    {func(r *csi.CreateVolumeRequest) { r.Parameters["blockSize"] = "3000" }, []string{"blockSize", "3000", "power of two"}},
-		"layout too far":    {func(r *csi.CreateVolumeRequest) { r.Parameters["blocksize"] = "65536" }, []string{"blocksize", "65536", "4096"}},
-		"empty source":      {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} }, []string{"neither"}},
+		"wrong value": {func(r *csi.CreateVolumeRequest) { r.Parameters["pool"] = "tape" },
+			[]string{"pool", "tape", "image"}},
+		"unknown mutable": {func(r *csi.CreateVolumeRequest) { r.MutableParameters["iop"] = "1" }, []string{"iop", "iops"}},
+		"two filesystems": {func(r *csi.CreateVolumeRequest) { r.Parameters["csi.storage.k8s.io/fstype"] = "xfs" },
+			[]string{"ext4", "xfs"}},
+		"no such layout": {func(r *csi.CreateVolumeRequest) { r.Parameters["blockSize"] = "3000" },
+			[]string{"blockSize", "3000", "power of two"}},
+		"layout too far": {func(r *csi.CreateVolumeRequest) { r.Parameters["blocksize"] = "65536" },
+			[]string{"blocksize", "65536", "4096"}},
+		"empty source": {func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = &csi.VolumeContentSource{} },
+			[]string{"neither"}},
 		"source without ID": {func(r *csi.CreateVolumeRequest) {
-			r.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{}}}
+			r.VolumeContentSource = &csi.VolumeContentSource{
+				Type: &csi.VolumeContentSource_Volume{Volume: &csi.VolumeContentSource_VolumeSource{}},
+			}
 		}, []string{"volume_id", "missing"}},
 	} {
 		request := goodCreate()
@@ -194,7 +208,8 @@ func TestStageVolumeIsDecoded(t *testing.T) {
 	capability.GetMount().VolumeMountGroup = "4321"
 	request := &csi.NodeStageVolumeRequest{
 		VolumeId: "v", StagingTargetPath: "/staging/", VolumeCapability: capability,
-		VolumeContext:  volume.EncodeContext(map[string]string{"fsGroupChangePolicy": "OnRootMismatch"}, map[string]string{"bus": "nvme", "serial": "1"}),
+		VolumeContext: volume.EncodeContext(map[string]string{"fsGroupChangePolicy": "OnRootMismatch"},
+			map[string]string{"bus": "nvme", "serial": "1"}),
 		PublishContext: volume.EncodeContext(nil, map[string]string{"serial": "2"}),
 	}
 	request.VolumeContext["csi.storage.k8s.io/serviceAccount.tokens"] = secrets.Canary
@@ -202,7 +217,8 @@ func TestStageVolumeIsDecoded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.StagingPath != "/staging" || got.MountGroup != "4321" || got.Use.FSType != "xfs" || got.Settings.FSGroupChangePolicy != "OnRootMismatch" {
+	if got.StagingPath != "/staging" || got.MountGroup != "4321" || got.Use.FSType != "xfs" ||
+		got.Settings.FSGroupChangePolicy != "OnRootMismatch" {
 		t.Errorf("got %+v", got)
 	}
 	if len(got.Attributes) != 2 || got.Attributes["bus"] != "nvme" || got.Attributes["serial"] != "2" {
@@ -210,7 +226,8 @@ func TestStageVolumeIsDecoded(t *testing.T) {
 	}
 }
 
-// Samples are enough for what this driver made; for another volume if its PersistentVolume says so, which no backend hears of.
+// Samples are enough for what this driver made; for another volume if its PersistentVolume says so, which no backend
+// hears of.
 func TestTrustSamplesIsDecoded(t *testing.T) {
 	for name, test := range map[string]struct {
 		context map[string]string

@@ -13,7 +13,8 @@
 //     here, with INVALID_ARGUMENT and a sentence, before anything is touched.
 //  4. capabilities.go: what is advertised, derived from backends.Features alone.
 //
-// machines.go serves the one service that is not of CSI, for backends that know the machines of nodes: package machines.
+// machines.go serves the one service that is not of CSI, for backends that know the machines of nodes: package
+// machines.
 //
 // Idempotency is in package volume for the controller and in package node for the node.
 package driver

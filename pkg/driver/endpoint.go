@@ -28,16 +28,18 @@ func socketPath(endpoint string) (string, error) {
 	}
 	clean, err := safepath.Absolute(text)
 	if err != nil {
-		return "", backends.Errorf(backends.Invalid, "the endpoint %q is not usable: give unix:///absolute/path (%w)", endpoint, err)
+		return "", backends.Errorf(backends.Invalid, "the endpoint %q is not usable: give unix:///absolute/path (%w)",
+			endpoint, err)
 	}
 	if len(clean) > maxSocketPath {
-		return "", backends.Errorf(backends.Invalid, "the endpoint %q has %d bytes: a socket's path has at most %d", endpoint, len(clean), maxSocketPath)
+		return "", backends.Errorf(backends.Invalid, "the endpoint %q has %d bytes: a socket's path has at most %d", endpoint,
+			len(clean), maxSocketPath)
 	}
 	return clean, nil
 }
 
-// Listen opens the socket that an endpoint names, in a directory that it makes if need be. A socket that a killed process left behind is
-// replaced; one that is being served is not. Closing the listener removes it.
+// Listen opens the socket that an endpoint names, in a directory that it makes if need be. A socket that a killed
+// process left behind is replaced; one that is being served is not. Closing the listener removes it.
 //
 // Kinds: Invalid for the endpoint; InUse when something else is there.
 func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
@@ -46,12 +48,14 @@ func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(socket), 0o750); err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "the directory of the endpoint %q cannot be made: %w", endpoint, err)
+		return nil, backends.Errorf(backends.Unavailable, "the directory of the endpoint %q cannot be made: %w", endpoint,
+			err)
 	}
 	// Two processes that find the same stale socket would both remove it, and one of them the other's.
 	alone, err := lockSoon(ctx, filepath.Dir(socket))
 	if err != nil {
-		return nil, backends.Errorf(backends.Busy, "the endpoint %q cannot be opened while its directory is locked: %w", endpoint, err)
+		return nil, backends.Errorf(backends.Busy, "the endpoint %q cannot be opened while its directory is locked: %w",
+			endpoint, err)
 	}
 	defer func() { _ = alone.Close() }() // It was only locked.
 	if err := clearStale(ctx, socket); err != nil {
@@ -98,7 +102,8 @@ func clearStale(ctx context.Context, socket string) error {
 		return backends.Errorf(backends.Unavailable, "the endpoint %q cannot be looked at: %w", socket, err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return backends.Errorf(backends.InUse, "the endpoint %q is there and is not a socket: remove it or choose another", socket)
+		return backends.Errorf(backends.InUse, "the endpoint %q is there and is not a socket: remove it or choose another",
+			socket)
 	}
 	dialer := net.Dialer{Timeout: time.Second}
 	connection, err := dialer.DialContext(ctx, "unix", socket)

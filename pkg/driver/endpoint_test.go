@@ -21,7 +21,8 @@ func TestSocketPath(t *testing.T) {
 		}
 	}
 	for _, endpoint := range []string{
-		"", "unix://", "csi.sock", "tcp://127.0.0.1:1", "/run/../etc/x", "unix://run/x", "/a\x00b", "/" + strings.Repeat("a", 200),
+		"", "unix://", "csi.sock", "tcp://127.0.0.1:1", "/run/../etc/x", "unix://run/x", "/a\x00b",
+		"/" + strings.Repeat("a", 200),
 	} {
 		if got, err := socketPath(endpoint); !backends.Is(err, backends.Invalid) {
 			t.Errorf("socketPath(%q) = %q, %v; want Invalid", endpoint, got, err)

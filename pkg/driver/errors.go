@@ -17,9 +17,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
-// codeOf is the code of a failure of an RPC: the cell of its Kind. An error that bears a Kind has no other code, whatever status
-// it wraps: what a cloud answered is not about this call. A call that was cancelled or ran out of time says so
-// where its Kind says no more than that its outcome is open: the orchestrator asks again.
+// codeOf is the code of a failure of an RPC: the cell of its Kind. An error that bears a Kind has no other code,
+// whatever status it wraps: what a cloud answered is not about this call. A call that was cancelled or ran out of time
+// says so where its Kind says no more than that its outcome is open: the orchestrator asks again.
 func (a answers) codeOf(rpc string, err error) codes.Code {
 	if err == nil {
 		return codes.OK
@@ -56,8 +56,8 @@ func (a answers) statusOf(rpc string, err error) error {
 // mostMessage is how many bytes of an error the orchestrator gets: it goes into events, conditions and logs.
 const mostMessage = 4096
 
-// readable makes a message fit for people: what others wrote may be in it, at any length and with characters that change a
-// terminal or the order of what is read.
+// readable makes a message fit for people: what others wrote may be in it, at any length and with characters that
+// change a terminal or the order of what is read.
 func readable(message string) string {
 	var b strings.Builder
 	for i, r := range message {

@@ -63,7 +63,8 @@ func TestManyWrongParameters(t *testing.T) {
 		request.Parameters[fmt.Sprint("unknown-", i)] = "x"
 	}
 	_, err := testDecoder().createVolume(request)
-	if err == nil || len(err.Error()) > mostMessage || !strings.Contains(err.Error(), "unknown-0") || !strings.Contains(err.Error(), "9992 more") || !strings.Contains(err.Error(), "the known parameters are") {
+	if err == nil || len(err.Error()) > mostMessage || !strings.Contains(err.Error(), "unknown-0") ||
+		!strings.Contains(err.Error(), "9992 more") || !strings.Contains(err.Error(), "the known parameters are") {
 		t.Errorf("got %.300v", err)
 	}
 }

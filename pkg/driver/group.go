@@ -15,11 +15,13 @@ type group struct {
 	volumes *volume.Service
 }
 
-func (g *group) GroupControllerGetCapabilities(context.Context, *csi.GroupControllerGetCapabilitiesRequest) (*csi.GroupControllerGetCapabilitiesResponse, error) {
+func (g *group) GroupControllerGetCapabilities(context.Context,
+	*csi.GroupControllerGetCapabilitiesRequest) (*csi.GroupControllerGetCapabilitiesResponse, error) {
 	return &csi.GroupControllerGetCapabilitiesResponse{Capabilities: groupCapabilities()}, nil
 }
 
-func (g *group) CreateVolumeGroupSnapshot(ctx context.Context, r *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {
+func (g *group) CreateVolumeGroupSnapshot(ctx context.Context,
+	r *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {
 	spec, err := decoded(ctx, r, g.decode.createGroup)
 	if err != nil {
 		return nil, err
@@ -31,14 +33,16 @@ func (g *group) CreateVolumeGroupSnapshot(ctx context.Context, r *csi.CreateVolu
 	return &csi.CreateVolumeGroupSnapshotResponse{GroupSnapshot: encodeGroup(made)}, nil
 }
 
-func (g *group) DeleteVolumeGroupSnapshot(ctx context.Context, r *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
+func (g *group) DeleteVolumeGroupSnapshot(ctx context.Context,
+	r *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
 	if err := id("group_snapshot_id", r.GetGroupSnapshotId()); err != nil {
 		return nil, err
 	}
 	return &csi.DeleteVolumeGroupSnapshotResponse{}, g.volumes.DeleteGroup(ctx, r.GetGroupSnapshotId(), r.GetSnapshotIds())
 }
 
-func (g *group) GetVolumeGroupSnapshot(ctx context.Context, r *csi.GetVolumeGroupSnapshotRequest) (*csi.GetVolumeGroupSnapshotResponse, error) {
+func (g *group) GetVolumeGroupSnapshot(ctx context.Context,
+	r *csi.GetVolumeGroupSnapshotRequest) (*csi.GetVolumeGroupSnapshotResponse, error) {
 	if err := id("group_snapshot_id", r.GetGroupSnapshotId()); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-func (c *controller) ControllerGetVolumeHealth(ctx context.Context, r *csi.ControllerGetVolumeHealthRequest) (*csi.ControllerGetVolumeHealthResponse, error) {
+func (c *controller) ControllerGetVolumeHealth(ctx context.Context,
+	r *csi.ControllerGetVolumeHealthRequest) (*csi.ControllerGetVolumeHealthResponse, error) {
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
 	}
@@ -17,7 +18,8 @@ func (c *controller) ControllerGetVolumeHealth(ctx context.Context, r *csi.Contr
 	return &csi.ControllerGetVolumeHealthResponse{VolumeHealth: encodeHealth(r.GetVolumeId(), issues)}, nil
 }
 
-func (c *controller) ControllerListVolumeHealth(ctx context.Context, r *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
+func (c *controller) ControllerListVolumeHealth(ctx context.Context,
+	r *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
 	where, err := page(r.GetMaxEntries(), r.GetStartingToken())
 	if err != nil {
 		return nil, err
@@ -33,7 +35,8 @@ func (c *controller) ControllerListVolumeHealth(ctx context.Context, r *csi.Cont
 	return response, nil
 }
 
-func (n *nodeServer) NodeGetVolumeHealth(ctx context.Context, r *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
+func (n *nodeServer) NodeGetVolumeHealth(ctx context.Context,
+	r *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
 	}
@@ -52,7 +55,8 @@ func (n *nodeServer) NodeGetVolumeHealth(ctx context.Context, r *csi.NodeGetVolu
 	return &csi.NodeGetVolumeHealthResponse{VolumeHealth: encodeHealth(r.GetVolumeId(), issues)}, nil
 }
 
-func (n *nodeServer) NodeGetStorageHealth(ctx context.Context, _ *csi.NodeGetStorageHealthRequest) (*csi.NodeGetStorageHealthResponse, error) {
+func (n *nodeServer) NodeGetStorageHealth(ctx context.Context,
+	_ *csi.NodeGetStorageHealthRequest) (*csi.NodeGetStorageHealthResponse, error) {
 	issues, err := n.volumes.StorageHealth(ctx)
 	if err != nil {
 		return nil, err

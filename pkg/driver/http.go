@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// maxHTTPConnections is how many connections are open at a time: scrapers and probes need a few. More would take descriptors from
-// the volumes of the node.
+// maxHTTPConnections is how many connections are open at a time: scrapers and probes need a few. More would take
+// descriptors from the volumes of the node.
 const maxHTTPConnections = 64
 
 // httpWriteTime is how long an answer may take.

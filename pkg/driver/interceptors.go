@@ -24,11 +24,13 @@ func translate(table answers) grpc.UnaryServerInterceptor {
 // known, and that is its Kind: the orchestrator asks again, but may ask for another size or class where it is these
 // that cannot be had.
 func rescue() grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
+	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (
+		response any, err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
 				logger(ctx).Error("a request panicked", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
-				err = backends.Errorf(backends.Unknown, "the driver failed unexpectedly; its log has the details under this request's ID %s", requestID(ctx))
+				err = backends.Errorf(backends.Unknown,
+					"the driver failed unexpectedly; its log has the details under this request's ID %s", requestID(ctx))
 			}
 		}()
 		return handler(ctx, request)
@@ -36,7 +38,8 @@ func rescue() grpc.UnaryServerInterceptor {
 }
 
 // bound cancels a request when the server's life ends before it, and ends it a little before its deadline: an answer
-// that comes when the caller has gone is heard by nobody, and "context deadline exceeded" is all that an operator reads.
+// that comes when the caller has gone is heard by nobody, and "context deadline exceeded" is all that an operator
+// reads.
 func bound(life context.Context) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		ctx, cancel := early(ctx)
@@ -46,8 +49,9 @@ func bound(life context.Context) grpc.UnaryServerInterceptor {
 	}
 }
 
-// giveUp answers a request whose handler goes on after its end: a backend that ignores its context delays neither its caller nor the end
-// of the process. The handler keeps the locks of the request until it returns, so that nothing runs beside it.
+// giveUp answers a request whose handler goes on after its end: a backend that ignores its context delays neither its
+// caller nor the end of the process. The handler keeps the locks of the request until it returns, so that nothing runs
+// beside it.
 func giveUp() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		call := deadline.Call{Name: info.FullMethod, Grace: giveUpGrace}
@@ -55,14 +59,15 @@ func giveUp() grpc.UnaryServerInterceptor {
 	}
 }
 
-// giveUpGrace is how long a handler may take, after the end of its context, to answer by itself: it knows more of the cause.
+// giveUpGrace is how long a handler may take, after the end of its context, to answer by itself: it knows more of the
+// cause.
 const giveUpGrace = 300 * time.Millisecond
 
 // mostEarly is how long before the deadline of a request its answer is sent, at most.
 const mostEarly = time.Second
 
-// early leaves a fifth of the request's time for the answer, or mostEarly if that is less: more than what a call that may hang
-// has, from the end of its context on, to say what became of it (deadline.Call.Grace).
+// early leaves a fifth of the request's time for the answer, or mostEarly if that is less: more than what a call that
+// may hang has, from the end of its context on, to say what became of it (deadline.Call.Grace).
 func early(ctx context.Context) (context.Context, context.CancelFunc) {
 	until, limited := ctx.Deadline()
 	if !limited {

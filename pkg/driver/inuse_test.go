@@ -44,7 +44,8 @@ func TestWhatThisNodeUsesIsNotDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serveConfig(t, Config{
-		Instance: &backends.Instance{Controller: backend, Node: backend}, NodeID: "node-1", StateDir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
+		Instance: &backends.Instance{Controller: backend, Node: backend}, NodeID: "node-1", StateDir: t.TempDir(),
+		Log: slog.New(slog.DiscardHandler),
 	}, time.Second)
 	node := csi.NewNodeClient(s.connection)
 	staging, target := filepath.Join(t.TempDir(), "staging"), filepath.Join(t.TempDir(), "target")
@@ -65,7 +66,8 @@ func TestWhatThisNodeUsesIsNotDeleted(t *testing.T) {
 		used []string // what the refusal of Delete must name afterwards
 	}{
 		{"NodeStageVolume", func() error {
-			_, err := node.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: "v", StagingTargetPath: staging, VolumeCapability: capability})
+			_, err := node.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: "v", StagingTargetPath: staging,
+				VolumeCapability: capability})
 			return err
 		}, []string{staging, "node-1"}},
 		{"NodePublishVolume", func() error {
@@ -79,7 +81,8 @@ func TestWhatThisNodeUsesIsNotDeleted(t *testing.T) {
 			return err
 		}, []string{staging}},
 		{"NodeUnstageVolume", func() error {
-			_, err := node.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: "v", StagingTargetPath: staging})
+			_, err := node.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: "v",
+				StagingTargetPath: staging})
 			return err
 		}, nil},
 	}

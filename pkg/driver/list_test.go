@@ -24,7 +24,8 @@ func (m many) List(_ context.Context, page backends.Page) (volumes []backends.Vo
 		if page.Limit > 0 && len(volumes) == page.Limit {
 			return volumes, strconv.Itoa(i), nil
 		}
-		volumes = append(volumes, backends.Volume{Handle: fmt.Sprint("vol-", i), CapacityBytes: 1 << 30, Attributes: map[string]string{"a": fmt.Sprintf("%04000d", i)}})
+		volumes = append(volumes, backends.Volume{Handle: fmt.Sprint("vol-", i), CapacityBytes: 1 << 30,
+			Attributes: map[string]string{"a": fmt.Sprintf("%04000d", i)}})
 	}
 	return volumes, "", nil
 }

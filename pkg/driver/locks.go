@@ -11,13 +11,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/keylock"
 )
 
-// A volume has two keys: an operation on it holds both, whichever service the request comes to. Growing and modifying hold one each:
-// a cloud that takes hours between two changes of a volume must get both in one.
+// A volume has two keys: an operation on it holds both, whichever service the request comes to. Growing and modifying
+// hold one each: a cloud that takes hours between two changes of a volume must get both in one.
 func sizeKey(volume string) string     { return "volume/" + volume + "/size" }
 func featuresKey(volume string) string { return "volume/" + volume + "/features" }
 
-// lockKeys is the only table of what a request excludes: the keys of a volume, and the name of what is yet to be made. Reading
-// takes no lock.
+// lockKeys is the only table of what a request excludes: the keys of a volume, and the name of what is yet to be made.
+// Reading takes no lock.
 func lockKeys(request any) []string {
 	switch r := request.(type) {
 	case *csi.CreateVolumeRequest:
@@ -71,7 +71,8 @@ func lock(locks *keylock.Locks) grpc.UnaryServerInterceptor {
 		}
 		unlock, ok, busy := locks.TryLock(keys...)
 		if !ok {
-			return nil, backends.Errorf(backends.Busy, "another operation on %q is under way: ask again once it has ended", strings.TrimSuffix(strings.TrimSuffix(busy, "/size"), "/features"))
+			return nil, backends.Errorf(backends.Busy, "another operation on %q is under way: ask again once it has ended",
+				strings.TrimSuffix(strings.TrimSuffix(busy, "/size"), "/features"))
 		}
 		defer unlock()
 		return handler(ctx, request)

@@ -69,8 +69,10 @@ func TestGrowingAndModifyingMeet(t *testing.T) {
 	locks := keylock.New()
 	interceptor := lock(locks)
 	requests := map[string]any{
-		"delete": &csi.DeleteVolumeRequest{VolumeId: "v"}, "attach": &csi.ControllerPublishVolumeRequest{VolumeId: "v"}, "stage": &csi.NodeStageVolumeRequest{VolumeId: "v"},
-		"grow": &csi.ControllerExpandVolumeRequest{VolumeId: "v"}, "modify": &csi.ControllerModifyVolumeRequest{VolumeId: "v"},
+		"delete": &csi.DeleteVolumeRequest{VolumeId: "v"}, "attach": &csi.ControllerPublishVolumeRequest{VolumeId: "v"},
+		"stage":  &csi.NodeStageVolumeRequest{VolumeId: "v"},
+		"grow":   &csi.ControllerExpandVolumeRequest{VolumeId: "v"},
+		"modify": &csi.ControllerModifyVolumeRequest{VolumeId: "v"},
 	}
 	for first, one := range requests {
 		for second, other := range requests {
@@ -98,7 +100,8 @@ func TestBusyIsAborted(t *testing.T) {
 	if newAnswers().codeOf("", err) != codes.Aborted {
 		t.Errorf("got %v", err)
 	}
-	if _, err := interceptor(t.Context(), request, nil, func(context.Context, any) (any, error) { return nil, nil }); err != nil {
+	if _, err := interceptor(t.Context(), request, nil,
+		func(context.Context, any) (any, error) { return nil, nil }); err != nil {
 		t.Errorf("the lock was not freed: %v", err)
 	}
 }

@@ -52,14 +52,15 @@ func requestID(ctx context.Context) string {
 	return this.id
 }
 
-// refusals limits how many refusals are logged: a caller that asks again without a pause must not fill the node's disk. The metrics
-// count them all.
+// refusals limits how many refusals are logged: a caller that asks again without a pause must not fill the node's disk.
+// The metrics count them all.
 type refusals struct {
 	allowed *rate.Limiter
 	omitted atomic.Int64
 }
 
-// refusalsEvery and refusalBurst are how many refusals are logged: those of a large node that is drained, and then ten a second.
+// refusalsEvery and refusalBurst are how many refusals are logged: those of a large node that is drained, and then ten
+// a second.
 const (
 	refusalsEvery = 100 * time.Millisecond
 	refusalBurst  = 500

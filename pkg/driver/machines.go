@@ -28,7 +28,8 @@ func (s machineServer) get(ctx context.Context, request any) (any, error) {
 
 // register describes the service to gRPC, as generated code would.
 func (s machineServer) register(server *grpc.Server) {
-	handle := func(_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+	handle := func(_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (
+		any, error) {
 		request := &structpb.Struct{}
 		if err := decode(request); err != nil {
 			return nil, err
@@ -36,9 +37,11 @@ func (s machineServer) register(server *grpc.Server) {
 		if intercept == nil {
 			return s.get(ctx, request)
 		}
-		return intercept(ctx, request, &grpc.UnaryServerInfo{Server: s, FullMethod: "/" + machines.Service + "/" + machines.Method}, s.get)
+		return intercept(ctx, request, &grpc.UnaryServerInfo{Server: s,
+			FullMethod: "/" + machines.Service + "/" + machines.Method}, s.get)
 	}
 	server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: machines.Service, HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{MethodName: machines.Method, Handler: handle}},
+		ServiceName: machines.Service, HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: machines.Method, Handler: handle}},
 	}, s)
 }

@@ -39,12 +39,14 @@ func NewMetrics(driver, version string) *Metrics {
 			Name: "stowage_rpc_in_flight", Help: "CSI calls under way, by method.", ConstLabels: labels,
 		}, []string{"method"}),
 		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "stowage_backend_operation_duration_seconds", Help: "Time that a backend operation took, by operation and outcome.",
+			Name:        "stowage_backend_operation_duration_seconds",
+			Help:        "Time that a backend operation took, by operation and outcome.",
 			ConstLabels: labels, Buckets: buckets,
 		}, []string{"operation", "outcome"}),
 	}
 	m.trimmed = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "stowage_trimmed_bytes_total", Help: "Bytes that devices were told to be free by periodic fstrim.", ConstLabels: labels,
+		Name: "stowage_trimmed_bytes_total", Help: "Bytes that devices were told to be free by periodic fstrim.",
+		ConstLabels: labels,
 	})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "stowage_build_info", Help: "Always 1; the version is a label.",
@@ -70,7 +72,8 @@ func (m *Metrics) Operation(operation string, took time.Duration, err error) {
 func (m *Metrics) watchGivenUp(count func() int) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "stowage_node_calls_given_up", ConstLabels: m.labels,
-		Help: "Calls into the kernel that were given up at the end of their request and have not come back: storage that does not answer.",
+		Help: "Calls into the kernel that were given up at the end of their request and have not come back: storage that " +
+			"does not answer.",
 	}, func() float64 { return float64(count()) }))
 }
 
@@ -78,7 +81,8 @@ func (m *Metrics) watchGivenUp(count func() int) {
 func (m *Metrics) watchStorage() (count func(unreachable, degraded int)) {
 	issues := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "stowage_storage_issues", ConstLabels: m.labels,
-		Help: "Pools, shares and the like that a node cannot use (unreachable) or not as it should (degraded), as of the last minute.",
+		Help: "Pools, shares and the like that a node cannot use (unreachable) or not as it should (degraded), as of the " +
+			"last minute.",
 	}, []string{"health"})
 	m.Registry.MustRegister(issues)
 	count = func(unreachable, degraded int) {

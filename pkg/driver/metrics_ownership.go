@@ -17,11 +17,13 @@ type ownershipMetrics struct {
 func newOwnershipMetrics(labels prometheus.Labels, registry prometheus.Registerer) *ownershipMetrics {
 	m := &ownershipMetrics{
 		running: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "stowage_node_ownership_walks_in_progress", Help: "Volumes whose files are being given to a group.", ConstLabels: labels,
+			Name: "stowage_node_ownership_walks_in_progress", Help: "Volumes whose files are being given to a group.",
+			ConstLabels: labels,
 		}),
 		entries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stowage_node_ownership_entries_total", ConstLabels: labels,
-			Help: "Files, directories and symlinks that were looked at to give them to a group, by result: unchanged, changed or denied.",
+			Help: "Files, directories and symlinks that were looked at to give them to a group, by result: unchanged, changed " +
+				"or denied.",
 		}, []string{"result"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "stowage_node_ownership_walk_duration_seconds", ConstLabels: labels,

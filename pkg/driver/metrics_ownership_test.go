@@ -28,7 +28,8 @@ func TestOwnershipIsMeasured(t *testing.T) {
 	}
 	controller, node := csi.NewControllerClient(d.Conn), csi.NewNodeClient(d.Conn)
 	created, err := controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{
-		Name: "v", VolumeCapabilities: []*csi.VolumeCapability{capability}, Parameters: map[string]string{"pool": "directory"},
+		Name: "v", VolumeCapabilities: []*csi.VolumeCapability{capability},
+		Parameters: map[string]string{"pool": "directory"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -38,12 +39,14 @@ func TestOwnershipIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := node.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
-		VolumeId: volume.GetVolumeId(), VolumeContext: volume.GetVolumeContext(), StagingTargetPath: staging, VolumeCapability: capability,
+		VolumeId: volume.GetVolumeId(), VolumeContext: volume.GetVolumeContext(), StagingTargetPath: staging,
+		VolumeCapability: capability,
 	}); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if _, err := node.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: volume.GetVolumeId(), StagingTargetPath: staging}); err != nil {
+		if _, err := node.NodeUnstageVolume(t.Context(),
+			&csi.NodeUnstageVolumeRequest{VolumeId: volume.GetVolumeId(), StagingTargetPath: staging}); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -80,7 +83,8 @@ func metricsOf(t *testing.T, metrics *driver.Metrics) string {
 			t.Error(err)
 		}
 	}()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/metrics", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/metrics",
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}

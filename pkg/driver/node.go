@@ -16,7 +16,8 @@ type nodeServer struct {
 	delegate bool // whether VOLUME_MOUNT_GROUP is advertised
 }
 
-func (n *nodeServer) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+func (n *nodeServer) NodeStageVolume(ctx context.Context,
+	r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	request, err := decoded(ctx, r, n.decode.stageVolume)
 	if err != nil {
 		return nil, err
@@ -24,7 +25,8 @@ func (n *nodeServer) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolume
 	return &csi.NodeStageVolumeResponse{}, n.volumes.Stage(ctx, request)
 }
 
-func (n *nodeServer) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+func (n *nodeServer) NodeUnstageVolume(ctx context.Context,
+	r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	staging, err := volumeAt(r.GetVolumeId(), "staging_target_path", r.GetStagingTargetPath())
 	if err != nil {
 		return nil, err
@@ -32,7 +34,8 @@ func (n *nodeServer) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVo
 	return &csi.NodeUnstageVolumeResponse{}, n.volumes.Unstage(ctx, r.GetVolumeId(), staging)
 }
 
-func (n *nodeServer) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (n *nodeServer) NodePublishVolume(ctx context.Context,
+	r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	request, err := decoded(ctx, r, n.decode.publishToTarget)
 	if err != nil {
 		return nil, err
@@ -40,7 +43,8 @@ func (n *nodeServer) NodePublishVolume(ctx context.Context, r *csi.NodePublishVo
 	return &csi.NodePublishVolumeResponse{}, n.volumes.Publish(ctx, request)
 }
 
-func (n *nodeServer) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (n *nodeServer) NodeUnpublishVolume(ctx context.Context,
+	r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	target, err := volumeAt(r.GetVolumeId(), "target_path", r.GetTargetPath())
 	if err != nil {
 		return nil, err
@@ -48,7 +52,8 @@ func (n *nodeServer) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpubli
 	return &csi.NodeUnpublishVolumeResponse{}, n.volumes.Unpublish(ctx, r.GetVolumeId(), target)
 }
 
-func (n *nodeServer) NodeGetVolumeStats(ctx context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+func (n *nodeServer) NodeGetVolumeStats(ctx context.Context,
+	r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	where, err := placeOf(r.GetVolumeId(), r.GetVolumePath())
 	if err != nil {
 		return nil, err
@@ -73,7 +78,8 @@ func encodeUsage(stats node.Stats) []*csi.VolumeUsage {
 	return usage
 }
 
-func (n *nodeServer) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+func (n *nodeServer) NodeExpandVolume(ctx context.Context,
+	r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	request, err := decoded(ctx, r, n.decode.expandOnNode)
 	if err != nil {
 		return nil, err
@@ -85,7 +91,8 @@ func (n *nodeServer) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolu
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: size}, nil
 }
 
-func (n *nodeServer) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+func (n *nodeServer) NodeGetCapabilities(context.Context,
+	*csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	return &csi.NodeGetCapabilitiesResponse{Capabilities: nodeCapabilities(n.decode.features, n.delegate)}, nil
 }
 

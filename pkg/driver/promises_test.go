@@ -22,7 +22,8 @@ func capabilityOf(c *csi.VolumeCapability) []*csi.VolumeCapability { return []*c
 type directories struct{ backends.Backend }
 
 func (directories) Get(_ context.Context, handle string) (*backends.Volume, error) {
-	return &backends.Volume{Handle: handle, Access: backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes()}}, nil
+	return &backends.Volume{Handle: handle, Access: backends.Access{Types: []backends.AccessType{backends.Mount},
+		Modes: backends.SingleNodeModes()}}, nil
 }
 
 func (directories) Expand(context.Context, string, backends.CapacityRange) (backends.Expansion, error) {
@@ -37,9 +38,10 @@ func TestExpansionChecksTheCapability(t *testing.T) {
 		capability *csi.VolumeCapability
 		want       codes.Code
 	}{
-		"none":     {nil, codes.OK},
-		"mounted":  {mountCapability(mode.GetMode(), ""), codes.OK},
-		"raw":      {&csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}, codes.InvalidArgument},
+		"none":    {nil, codes.OK},
+		"mounted": {mountCapability(mode.GetMode(), ""), codes.OK},
+		"raw": {&csi.VolumeCapability{AccessMode: mode,
+			AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}, codes.InvalidArgument},
 		"no types": {&csi.VolumeCapability{AccessMode: mode}, codes.InvalidArgument},
 	} {
 		_, err := s.client.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{
@@ -55,14 +57,17 @@ func TestExpansionChecksTheCapability(t *testing.T) {
 func TestValidateEchoesWhatItChecked(t *testing.T) {
 	s := serve(t, directories{}, time.Second)
 	response, err := s.client.ValidateVolumeCapabilities(t.Context(), &csi.ValidateVolumeCapabilitiesRequest{
-		VolumeId: "v", VolumeCapabilities: capabilityOf(mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "")),
-		VolumeContext: map[string]string{"any": "thing"}, Parameters: map[string]string{"no": "sense"}, MutableParameters: map[string]string{"nor": "this"},
+		VolumeId: "v", VolumeCapabilities: capabilityOf(mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+			"")),
+		VolumeContext: map[string]string{"any": "thing"}, Parameters: map[string]string{"no": "sense"},
+		MutableParameters: map[string]string{"nor": "this"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	confirmed := response.GetConfirmed()
-	if len(confirmed.GetVolumeCapabilities()) != 1 || len(confirmed.GetVolumeContext())+len(confirmed.GetParameters())+len(confirmed.GetMutableParameters()) > 0 {
+	if len(confirmed.GetVolumeCapabilities()) != 1 ||
+		len(confirmed.GetVolumeContext())+len(confirmed.GetParameters())+len(confirmed.GetMutableParameters()) > 0 {
 		t.Errorf("confirmed: %v", confirmed)
 	}
 }
@@ -71,9 +76,11 @@ func TestValidateEchoesWhatItChecked(t *testing.T) {
 func TestLongNamesLockNothing(t *testing.T) {
 	long := strings.Repeat("n", maxField+1)
 	for _, request := range []any{
-		&csi.CreateVolumeRequest{Name: long}, &csi.CreateSnapshotRequest{Name: long}, &csi.CreateVolumeGroupSnapshotRequest{Name: long},
+		&csi.CreateVolumeRequest{Name: long}, &csi.CreateSnapshotRequest{Name: long},
+		&csi.CreateVolumeGroupSnapshotRequest{Name: long},
 		&csi.DeleteVolumeRequest{VolumeId: long}, &csi.DeleteSnapshotRequest{SnapshotId: long},
-		&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: long}, &csi.NodeStageVolumeRequest{VolumeId: long}, &csi.ControllerExpandVolumeRequest{},
+		&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: long}, &csi.NodeStageVolumeRequest{VolumeId: long},
+		&csi.ControllerExpandVolumeRequest{},
 	} {
 		_, err := lock(keylock.New())(t.Context(), request, nil, func(context.Context, any) (any, error) {
 			t.Errorf("%T: it was locked and called", request)
@@ -88,7 +95,8 @@ func TestLongNamesLockNothing(t *testing.T) {
 // TestPublishNeedsAStagingPath: the specification has a code of its own for what NodeStageVolume has not made ready.
 func TestPublishNeedsAStagingPath(t *testing.T) {
 	_, err := decoder{}.publishToTarget(&csi.NodePublishVolumeRequest{
-		VolumeId: "v", TargetPath: "/t", VolumeCapability: mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, ""),
+		VolumeId: "v", TargetPath: "/t", VolumeCapability: mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+			""),
 	})
 	if code := newAnswers().codeOf("NodePublishVolume", err); code != codes.FailedPrecondition {
 		t.Errorf("%v is answered %s, want FailedPrecondition", err, code)
@@ -98,19 +106,23 @@ func TestPublishNeedsAStagingPath(t *testing.T) {
 // TestImpossibleMountsAreRefused where they are promised: a filesystem or an option with which no pod would ever start.
 func TestImpossibleMountsAreRefused(t *testing.T) {
 	definition := memory.Definition()
-	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n", Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
+	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n",
+		Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveConfig(t, Config{Definition: definition, Instance: &backends.Instance{Controller: instance.Controller}, Log: slog.New(slog.DiscardHandler)}, time.Second)
+	s := serveConfig(t, Config{Definition: definition, Instance: &backends.Instance{Controller: instance.Controller},
+		Log: slog.New(slog.DiscardHandler)}, time.Second)
 	plain := mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "")
-	made, err := s.client.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "good", VolumeCapabilities: capabilityOf(plain)})
+	made, err := s.client.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "good",
+		VolumeCapabilities: capabilityOf(plain)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	handle := made.GetVolume().GetVolumeId()
 	for what, test := range map[string]struct{ fsType, class, flag string }{
-		"filesystem": {fsType: "ntfs"}, "path": {fsType: "../x"}, "class": {class: "ntfs"}, "option": {flag: "logdev=/dev/sda"},
+		"filesystem": {fsType: "ntfs"}, "path": {fsType: "../x"}, "class": {class: "ntfs"},
+		"option": {flag: "logdev=/dev/sda"},
 	} {
 		capability := mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, test.fsType)
 		if test.flag != "" {
@@ -121,17 +133,20 @@ func TestImpossibleMountsAreRefused(t *testing.T) {
 			request.Parameters = map[string]string{"csi.storage.k8s.io/fstype": test.class}
 		}
 		_, err := s.client.CreateVolume(t.Context(), request)
-		if said := test.fsType + test.class + test.flag; status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), said) {
+		if said := test.fsType + test.class + test.flag; status.Code(err) != codes.InvalidArgument ||
+			!strings.Contains(err.Error(), said) {
 			t.Errorf("%s: CreateVolume answers %v, want InvalidArgument that says %q", what, err, said)
 		}
-		answer, err := s.client.ValidateVolumeCapabilities(t.Context(), &csi.ValidateVolumeCapabilitiesRequest{VolumeId: handle, VolumeCapabilities: capabilityOf(capability)})
+		answer, err := s.client.ValidateVolumeCapabilities(t.Context(),
+			&csi.ValidateVolumeCapabilitiesRequest{VolumeId: handle, VolumeCapabilities: capabilityOf(capability)})
 		if test.class == "" && (err != nil || answer.GetConfirmed() != nil || answer.GetMessage() == "") {
 			t.Errorf("%s: ValidateVolumeCapabilities answers %v, %v", what, answer, err)
 		}
 	}
 }
 
-// TestCapacityOfAClassAsItStands: csi-provisioner takes the filesystem out of the parameters of CreateVolume, and not of GetCapacity.
+// TestCapacityOfAClassAsItStands: csi-provisioner takes the filesystem out of the parameters of CreateVolume, and not
+// of GetCapacity.
 func TestCapacityOfAClassAsItStands(t *testing.T) {
 	for _, fsType := range []string{"ext4", "nfs", "nfs4"} {
 		r := &csi.GetCapacityRequest{Parameters: map[string]string{"pool": "image", "csi.storage.k8s.io/fstype": fsType}}

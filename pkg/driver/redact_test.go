@@ -28,7 +28,8 @@ func TestEveryMessageIsRedacted(t *testing.T) {
 		for _, text := range []string{
 			redact(message.Interface()),
 			redacted{message.Interface()}.LogValue().String(),
-			fmt.Sprintf("%v %+v %s", redacted{message.Interface()}, redacted{message.Interface()}, redacted{message.Interface()}),
+			fmt.Sprintf("%v %+v %s", redacted{message.Interface()}, redacted{message.Interface()},
+				redacted{message.Interface()}),
 		} {
 			if strings.Contains(text, secrets.Canary) {
 				t.Errorf("%s shows a secret: %s", kind.Descriptor().FullName(), text)

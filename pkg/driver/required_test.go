@@ -28,7 +28,8 @@ import (
 // requiredOfSpec are the fields that csi.proto calls REQUIRED, by request.
 func requiredOfSpec(t *testing.T) map[string][]string {
 	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/container-storage-interface/spec").Output()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/container-storage-interface/spec").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func requiredOfSpec(t *testing.T) map[string][]string {
 	}
 	required := map[string][]string{}
 	for _, message := range regexp.MustCompile(`(?ms)^message (\w+Request) \{(.*?)^\}`).FindAllSubmatch(text, -1) {
-		for _, field := range regexp.MustCompile(`(?m)((?:^ *//.*\n)+)^ +(?:repeated )?\S.* (\w+) = \d+`).FindAllSubmatch(message[2], -1) {
+		for _, field := range regexp.MustCompile(`(?m)((?:^ *//.*\n)+)^ +(?:repeated )?\S.* (\w+) = \d+`).FindAllSubmatch(
+			message[2], -1) {
 			said := strings.Join(strings.Fields(strings.ReplaceAll(string(field[1]), "//", "")), " ")
 			if strings.Contains(said, "This field is REQUIRED") || strings.Contains(said, "This is a REQUIRED field") {
 				required[string(message[1])] = append(required[string(message[1])], string(field[2]))
@@ -67,33 +69,40 @@ type requests struct {
 func everything(t *testing.T) requests {
 	t.Helper()
 	definition := memory.Definition()
-	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n", Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
+	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n",
+		Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveConfig(t, Config{Definition: definition, Instance: instance, NodeID: "n", StateDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, time.Second)
-	made, err := s.client.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "grouped", VolumeCapabilities: capabilityOf(mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, ""))})
+	s := serveConfig(t, Config{Definition: definition, Instance: instance, NodeID: "n", StateDir: t.TempDir(),
+		Log: slog.New(slog.DiscardHandler)}, time.Second)
+	made, err := s.client.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "grouped",
+		VolumeCapabilities: capabilityOf(mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, ""))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	group, err := csi.NewGroupControllerClient(s.connection).CreateVolumeGroupSnapshot(t.Context(), &csi.CreateVolumeGroupSnapshotRequest{Name: "g", SourceVolumeIds: []string{made.GetVolume().GetVolumeId()}})
+	group, err := csi.NewGroupControllerClient(s.connection).CreateVolumeGroupSnapshot(t.Context(),
+		&csi.CreateVolumeGroupSnapshotRequest{Name: "g", SourceVolumeIds: []string{made.GetVolume().GetVolumeId()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const capability = `{"mount":{},"access_mode":{"mode":"SINGLE_NODE_WRITER"}}`
 	return requests{s, map[string]string{
-		"name": `"x"`, "volume_id": `"x"`, "snapshot_id": `"x"`, "source_volume_id": `"x"`, "node_id": `"x"`, "readonly": `true`,
+		"name": `"x"`, "volume_id": `"x"`, "snapshot_id": `"x"`, "source_volume_id": `"x"`, "node_id": `"x"`,
+		"readonly":          `true`,
 		"source_volume_ids": `["` + made.GetVolume().GetVolumeId() + `"]`,
 		"group_snapshot_id": `"` + group.GetGroupSnapshot().GetGroupSnapshotId() + `"`,
 		"snapshot_ids":      `["` + group.GetGroupSnapshot().GetSnapshots()[0].GetSnapshotId() + `"]`,
-		"volume_capability": capability, "volume_capabilities": `[` + capability + `]`, "capacity_range": `{"required_bytes":1048576}`,
+		"volume_capability": capability, "volume_capabilities": `[` + capability + `]`,
+		"capacity_range":      `{"required_bytes":1048576}`,
 		"mutable_parameters":  `{"readAheadKiB":"64"}`,
 		"staging_target_path": `"/nowhere/x"`, "target_path": `"/nowhere/x"`, "volume_path": `"/nowhere/x"`,
 	}}
 }
 
 // send calls the RPC of a request and returns the code of its answer.
-func (r requests) send(t *testing.T, method protoreflect.MethodDescriptor, fields map[string]string) (codes.Code, error) {
+func (r requests) send(t *testing.T, method protoreflect.MethodDescriptor,
+	fields map[string]string) (codes.Code, error) {
 	t.Helper()
 	var pairs []string
 	for name, value := range fields {
@@ -103,7 +112,8 @@ func (r requests) send(t *testing.T, method protoreflect.MethodDescriptor, field
 	if err := protojson.Unmarshal([]byte("{"+strings.Join(pairs, ",")+"}"), request); err != nil {
 		t.Fatal(err)
 	}
-	err := r.connection.Invoke(t.Context(), "/"+string(method.Parent().FullName())+"/"+string(method.Name()), proto.Message(request), proto.Message(answer))
+	err := r.connection.Invoke(t.Context(), "/"+string(method.Parent().FullName())+"/"+string(method.Name()),
+		proto.Message(request), proto.Message(answer))
 	return status.Code(err), err
 }
 
@@ -112,7 +122,8 @@ func methods(t *testing.T, request string) protoreflect.MethodDescriptor {
 	t.Helper()
 	for i := range csi.File_csi_proto.Services().Len() {
 		service := csi.File_csi_proto.Services().Get(i)
-		if method := service.Methods().ByName(protoreflect.Name(strings.TrimSuffix(request, "Request"))); method != nil && service.Name() != "SnapshotMetadata" {
+		if method := service.Methods().ByName(protoreflect.Name(strings.TrimSuffix(request, "Request"))); method != nil &&
+			service.Name() != "SnapshotMetadata" {
 			return method
 		}
 	}
@@ -146,7 +157,9 @@ func TestRequiredFields(t *testing.T) {
 			rows++
 			without := maps.Clone(whole)
 			delete(without, field)
-			if code, err := s.send(t, method, without); code != codes.InvalidArgument || !strings.Contains(err.Error(), strings.TrimSuffix(strings.ReplaceAll(field, "_", " "), "s")) && !strings.Contains(err.Error(), field) {
+			if code, err := s.send(t, method, without); code != codes.InvalidArgument ||
+				!strings.Contains(err.Error(), strings.TrimSuffix(strings.ReplaceAll(field, "_", " "), "s")) &&
+					!strings.Contains(err.Error(), field) {
 				t.Errorf("%s without %s: %v, want InvalidArgument that names it", request, field, err)
 			}
 		}
@@ -166,33 +179,39 @@ func TestRequiredFields(t *testing.T) {
 func TestEmptyMessages(t *testing.T) {
 	s := everything(t)
 	for what, test := range map[string]struct{ request, field, value, says string }{
-		"a range without sizes":           {"CreateVolumeRequest", "capacity_range", `{}`, "required_bytes"},
-		"growth to no size":               {"ControllerExpandVolumeRequest", "capacity_range", `{}`, "required_bytes"},
-		"growth on the node to no size":   {"NodeExpandVolumeRequest", "capacity_range", `{}`, "required_bytes"},
-		"a place that is nowhere":         {"CreateVolumeRequest", "accessibility_requirements", `{}`, "requisite"},
-		"a place without segments":        {"CreateVolumeRequest", "accessibility_requirements", `{"requisite":[{}]}`, "segments"},
-		"a preference without segments":   {"CreateVolumeRequest", "accessibility_requirements", `{"preferred":[{}]}`, "segments"},
-		"a snapshot's place":              {"CreateSnapshotRequest", "accessibility_requirements", `{}`, "requisite"},
-		"contents of nothing":             {"CreateVolumeRequest", "volume_content_source", `{}`, "content source"},
-		"contents of a snapshot":          {"CreateVolumeRequest", "volume_content_source", `{"snapshot":{}}`, "snapshot_id"},
-		"contents of a volume":            {"CreateVolumeRequest", "volume_content_source", `{"volume":{}}`, "volume_id"},
-		"a capability without a type":     {"CreateVolumeRequest", "volume_capabilities", `[{"access_mode":{"mode":"SINGLE_NODE_WRITER"}}]`, "access type"},
-		"a capability without a mode":     {"CreateVolumeRequest", "volume_capabilities", `[{"mount":{}}]`, "access mode"},
-		"capacity for nothing":            {"GetCapacityRequest", "volume_capabilities", `[{}]`, "access mode"},
-		"growth for nothing":              {"ControllerExpandVolumeRequest", "volume_capability", `{}`, "access mode"},
-		"growth on the node for nothing":  {"NodeExpandVolumeRequest", "volume_capability", `{}`, "access mode"},
-		"a group of a volume without ID":  {"CreateVolumeGroupSnapshotRequest", "source_volume_ids", `[""]`, "ID is missing"},
-		"a group of one volume twice":     {"CreateVolumeGroupSnapshotRequest", "source_volume_ids", `["x","x"]`, "twice"},
-		"a group's snapshot without ID":   {"DeleteVolumeGroupSnapshotRequest", "snapshot_ids", `[""]`, "snapshot"},
-		"a place that is not a path":      {"NodeGetVolumeHealthRequest", "volume_publish_path", `"x"`, "volume_publish_path"},
-		"a staging place that is no path": {"NodeGetVolumeHealthRequest", "staging_target_path", `"x"`, "staging_target_path"},
+		"a range without sizes":         {"CreateVolumeRequest", "capacity_range", `{}`, "required_bytes"},
+		"growth to no size":             {"ControllerExpandVolumeRequest", "capacity_range", `{}`, "required_bytes"},
+		"growth on the node to no size": {"NodeExpandVolumeRequest", "capacity_range", `{}`, "required_bytes"},
+		"a place that is nowhere":       {"CreateVolumeRequest", "accessibility_requirements", `{}`, "requisite"},
+		"a place without segments": {"CreateVolumeRequest", "accessibility_requirements", `{"requisite":[{}]}`,
+			"segments"},
+		"a preference without segments": {"CreateVolumeRequest", "accessibility_requirements", `{"preferred":[{}]}`,
+			"segments"},
+		"a snapshot's place":     {"CreateSnapshotRequest", "accessibility_requirements", `{}`, "requisite"},
+		"contents of nothing":    {"CreateVolumeRequest", "volume_content_source", `{}`, "content source"},
+		"contents of a snapshot": {"CreateVolumeRequest", "volume_content_source", `{"snapshot":{}}`, "snapshot_id"},
+		"contents of a volume":   {"CreateVolumeRequest", "volume_content_source", `{"volume":{}}`, "volume_id"},
+		"a capability without a type": {"CreateVolumeRequest", "volume_capabilities",
+			`[{"access_mode":{"mode":"SINGLE_NODE_WRITER"}}]`, "access type"},
+		"a capability without a mode":    {"CreateVolumeRequest", "volume_capabilities", `[{"mount":{}}]`, "access mode"},
+		"capacity for nothing":           {"GetCapacityRequest", "volume_capabilities", `[{}]`, "access mode"},
+		"growth for nothing":             {"ControllerExpandVolumeRequest", "volume_capability", `{}`, "access mode"},
+		"growth on the node for nothing": {"NodeExpandVolumeRequest", "volume_capability", `{}`, "access mode"},
+		"a group of a volume without ID": {"CreateVolumeGroupSnapshotRequest", "source_volume_ids", `[""]`, "ID is missing"},
+		"a group of one volume twice":    {"CreateVolumeGroupSnapshotRequest", "source_volume_ids", `["x","x"]`, "twice"},
+		"a group's snapshot without ID":  {"DeleteVolumeGroupSnapshotRequest", "snapshot_ids", `[""]`, "snapshot"},
+		"a place that is not a path": {"NodeGetVolumeHealthRequest", "volume_publish_path", `"x"`,
+			"volume_publish_path"},
+		"a staging place that is no path": {"NodeGetVolumeHealthRequest", "staging_target_path", `"x"`,
+			"staging_target_path"},
 	} {
 		fields := map[string]string{}
 		for _, field := range requiredOfSpec(t)[test.request] {
 			fields[field] = s.samples[field]
 		}
 		fields[test.field] = test.value
-		if code, err := s.send(t, methods(t, test.request), fields); code != codes.InvalidArgument || !strings.Contains(err.Error(), test.says) {
+		if code, err := s.send(t, methods(t, test.request), fields); code != codes.InvalidArgument ||
+			!strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, want InvalidArgument that says %q", what, err, test.says)
 		}
 	}

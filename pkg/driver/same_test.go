@@ -14,18 +14,21 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/memory"
 )
 
-// TestAVolumeIsAlwaysReportedTheSame: its context is that of CreateVolume, whoever asks (CSI, Volume.volume_context), and who asks for it with
-// other mutable parameters asks for another.
+// TestAVolumeIsAlwaysReportedTheSame: its context is that of CreateVolume, whoever asks (CSI, Volume.volume_context),
+// and who asks for it with other mutable parameters asks for another.
 func TestAVolumeIsAlwaysReportedTheSame(t *testing.T) {
 	definition := memory.Definition()
-	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n", Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
+	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n",
+		Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serveConfig(t, Config{Definition: definition, Instance: &backends.Instance{Controller: instance.Controller}, Log: slog.New(slog.DiscardHandler)}, time.Second)
+	s := serveConfig(t, Config{Definition: definition, Instance: &backends.Instance{Controller: instance.Controller},
+		Log: slog.New(slog.DiscardHandler)}, time.Second)
 	request := &csi.CreateVolumeRequest{
 		Name: "v", VolumeCapabilities: capabilityOf(mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "")),
-		Parameters: map[string]string{"fsGroupChangePolicy": "OnRootMismatch", "fstrimInterval": "24h"}, MutableParameters: map[string]string{"readAheadKiB": "64"},
+		Parameters:        map[string]string{"fsGroupChangePolicy": "OnRootMismatch", "fstrimInterval": "24h"},
+		MutableParameters: map[string]string{"readAheadKiB": "64"},
 	}
 	made, err := s.client.CreateVolume(t.Context(), request)
 	if err != nil {
@@ -36,12 +39,14 @@ func TestAVolumeIsAlwaysReportedTheSame(t *testing.T) {
 	if err != nil || !maps.Equal(again.GetVolume().GetVolumeContext(), want) {
 		t.Errorf("made again: %v, %v; want %v", again, err, want)
 	}
-	got, err := s.client.ControllerGetVolume(t.Context(), &csi.ControllerGetVolumeRequest{VolumeId: made.GetVolume().GetVolumeId()})
+	got, err := s.client.ControllerGetVolume(t.Context(),
+		&csi.ControllerGetVolumeRequest{VolumeId: made.GetVolume().GetVolumeId()})
 	if err != nil || !maps.Equal(got.GetVolume().GetVolumeContext(), want) {
 		t.Errorf("ControllerGetVolume: %v, %v; want %v", got.GetVolume().GetVolumeContext(), err, want)
 	}
 	list, err := s.client.ListVolumes(t.Context(), &csi.ListVolumesRequest{})
-	if err != nil || len(list.GetEntries()) != 1 || !maps.Equal(list.GetEntries()[0].GetVolume().GetVolumeContext(), want) {
+	if err != nil || len(list.GetEntries()) != 1 || !maps.Equal(list.GetEntries()[0].GetVolume().GetVolumeContext(),
+		want) {
 		t.Errorf("ListVolumes: %v, %v; want %v", list, err, want)
 	}
 	request.MutableParameters = map[string]string{"readAheadKiB": "128"}

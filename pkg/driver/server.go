@@ -60,10 +60,12 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Server{features: features, life: life, stop: stop, gate: newGate(), log: config.Log}
-	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.NumStreamWorkers(streamWorkers), grpc.ChainUnaryInterceptor(
-		s.gate.admit(), identify(config.Log), record(newRefusals()), config.Metrics.measure(), translate(newAnswers()), bound(life), giveUp(),
-		rescue(), lock(keylock.New()),
-	))...)
+	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.NumStreamWorkers(streamWorkers),
+		grpc.ChainUnaryInterceptor(
+			s.gate.admit(), identify(config.Log), record(newRefusals()), config.Metrics.measure(), translate(newAnswers()),
+			bound(life), giveUp(),
+			rescue(), lock(keylock.New()),
+		))...)
 	decode := newDecoder(config.Definition, features)
 	csi.RegisterIdentityServer(s.grpc, &identity{config: config})
 	volumes, err := s.registerNode(ctx, config, decode)
@@ -100,8 +102,9 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 	}
 	volumes, err := node.New(ctx, node.Config{
 		Backend: config.Instance.Node, Features: s.features, NodeID: config.NodeID,
-		StateDir: config.StateDir, DelegateFSGroup: config.DelegateFSGroup, MaxFormats: config.MaxFormats, Contained: config.Contained,
-		Trimmed: config.Metrics.Trimmed, Ownership: config.Metrics.ownership, Log: config.Log,
+		StateDir: config.StateDir, DelegateFSGroup: config.DelegateFSGroup, MaxFormats: config.MaxFormats,
+		Contained: config.Contained,
+		Trimmed:   config.Metrics.Trimmed, Ownership: config.Metrics.ownership, Log: config.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -117,9 +120,9 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 	return volumes, nil
 }
 
-// Serve answers calls until the context ends. Then it begins no more, gives those under way the grace to finish, cancels the rest, and
-// removes the socket. It waits neither for a call that ignores its end nor for a connection that says nothing. What goes on in the
-// background is told to end, too.
+// Serve answers calls until the context ends. Then it begins no more, gives those under way the grace to finish,
+// cancels the rest, and removes the socket. It waits neither for a call that ignores its end nor for a connection that
+// says nothing. What goes on in the background is told to end, too.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
 	defer s.stop()
 	for _, chore := range s.chores {
@@ -173,8 +176,8 @@ func within(done <-chan struct{}, limit time.Duration) bool {
 	}
 }
 
-// endTime is how long the end waits for what goes on in the background. With the grace it is less than Kubernetes gives a pod
-// to end in.
+// endTime is how long the end waits for what goes on in the background. With the grace it is less than Kubernetes gives
+// a pod to end in.
 const endTime = 5 * time.Second
 
 // end tells what goes on in the background to end, and waits for it, but not for what hangs.

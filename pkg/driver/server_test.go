@@ -56,7 +56,8 @@ type serving struct {
 // serve serves a controller.
 func serve(t *testing.T, backend backends.Backend, grace time.Duration) serving {
 	t.Helper()
-	return serveConfig(t, Config{Instance: &backends.Instance{Controller: backend}, Log: slog.New(slog.DiscardHandler)}, grace)
+	return serveConfig(t, Config{Instance: &backends.Instance{Controller: backend}, Log: slog.New(slog.DiscardHandler)},
+		grace)
 }
 
 func serveConfig(t *testing.T, config Config, grace time.Duration) serving {
@@ -239,7 +240,8 @@ func (s stubborn) Delete(context.Context, string) error {
 	return nil
 }
 
-// A backend that ignores the end of a request delays its caller no longer than that, and nothing else is begun beside it.
+// A backend that ignores the end of a request delays its caller no longer than that, and nothing else is begun beside
+// it.
 func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
 	backend := stubborn{begun: make(chan struct{}, 1), end: make(chan struct{})}
 	s := serve(t, backend, time.Minute)
@@ -249,7 +251,8 @@ func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
 	began := time.Now()
 	_, err := s.client.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: "v"})
 	if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "has not ended yet") {
-		t.Errorf("a backend that ignores its context: %v after %s, want DeadlineExceeded from the driver", err, time.Since(began))
+		t.Errorf("a backend that ignores its context: %v after %s, want DeadlineExceeded from the driver", err,
+			time.Since(began))
 	}
 	if code := status.Code(<-s.delete(t)); code != codes.Aborted {
 		t.Errorf("a second request beside the first is answered %s, want Aborted", code)
@@ -267,7 +270,8 @@ func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
 	}
 }
 
-// The end waits neither for connections that say nothing, nor for backends that ignore that they are told to end, and begins nothing.
+// The end waits neither for connections that say nothing, nor for backends that ignore that they are told to end, and
+// begins nothing.
 func TestStopEndsInTime(t *testing.T) {
 	backend := stubborn{begun: make(chan struct{}, 1), end: make(chan struct{})}
 	defer close(backend.end)
@@ -284,7 +288,8 @@ func TestStopEndsInTime(t *testing.T) {
 		if c.hang {
 			s.delete(t)
 			<-backend.begun
-		} else if _, err := s.client.ControllerGetCapabilities(t.Context(), &csi.ControllerGetCapabilitiesRequest{}); err != nil {
+		} else if _, err := s.client.ControllerGetCapabilities(t.Context(),
+			&csi.ControllerGetCapabilitiesRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		s.stop()

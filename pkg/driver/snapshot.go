@@ -6,7 +6,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-func (c *controller) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
+func (c *controller) CreateSnapshot(ctx context.Context,
+	r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	spec, err := decoded(ctx, r, c.decode.createSnapshot)
 	if err != nil {
 		return nil, err
@@ -18,7 +19,8 @@ func (c *controller) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRe
 	return &csi.CreateSnapshotResponse{Snapshot: encodeSnapshot(made)}, nil
 }
 
-func (c *controller) DeleteSnapshot(ctx context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
+func (c *controller) DeleteSnapshot(ctx context.Context,
+	r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	if err := id("snapshot_id", r.GetSnapshotId()); err != nil {
 		return nil, err
 	}
@@ -36,7 +38,8 @@ func (c *controller) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest)
 	return &csi.GetSnapshotResponse{Snapshot: encodeSnapshot(found)}, nil
 }
 
-func (c *controller) ListSnapshots(ctx context.Context, r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
+func (c *controller) ListSnapshots(ctx context.Context,
+	r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
 	where, err := page(r.GetMaxEntries(), r.GetStartingToken())
 	if err != nil {
 		return nil, err

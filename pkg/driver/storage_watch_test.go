@@ -21,8 +21,8 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestStorageIsWatched: what is not well is logged once when that begins and once when it has ended, however often it is
-// looked at, and is counted.
+// TestStorageIsWatched: what is not well is logged once when that begins and once when it has ended, however often it
+// is looked at, and is counted.
 func TestStorageIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // time that passes orders nothing for the race detector
@@ -55,7 +55,8 @@ func TestStorageIsWatched(t *testing.T) {
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			if got := lines.String(); strings.Count(got, "\n") != strings.Count(want, "\n") || !strings.Contains(got, strings.TrimSpace(want)) {
+			if got := lines.String(); strings.Count(got, "\n") != strings.Count(want, "\n") ||
+				!strings.Contains(got, strings.TrimSpace(want)) {
 				t.Errorf("got %q, want one line with %q", got, want)
 			}
 		}

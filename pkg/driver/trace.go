@@ -17,7 +17,8 @@ func traceCalls(provider trace.TracerProvider) []grpc.ServerOption {
 	if provider == nil {
 		return nil
 	}
-	handler := otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider), otelgrpc.WithPropagators(propagation.TraceContext{}))
+	handler := otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider),
+		otelgrpc.WithPropagators(propagation.TraceContext{}))
 	return []grpc.ServerOption{grpc.StatsHandler(handler)}
 }
 

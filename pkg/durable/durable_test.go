@@ -73,7 +73,8 @@ func TestReplaceThatFailsLeavesTheOldFileAndNoDraft(t *testing.T) {
 	if err := Replace(path, filepath.Join(dir, "draft"), nil); err == nil {
 		t.Error("Replace of a directory succeeded")
 	}
-	if err := Replace(filepath.Join(dir, "missing", "file"), filepath.Join(dir, "missing", "draft"), nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := Replace(filepath.Join(dir, "missing", "file"), filepath.Join(dir, "missing", "draft"),
+		nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Replace in a missing directory: got %v, want %v", err, fs.ErrNotExist)
 	}
 	if err := Replace(path, path, nil); err == nil {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// OfSystem returns the Kind of an error of the operating system or of a context; Unknown for all others. A disk that fails or
-// is gone, and a process that is out of descriptors or memory, may recover: these are Unavailable.
+// OfSystem returns the Kind of an error of the operating system or of a context; Unknown for all others. A disk that
+// fails or is gone, and a process that is out of descriptors or memory, may recover: these are Unavailable.
 func OfSystem(err error) Kind {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -20,7 +20,8 @@ func OfSystem(err error) Kind {
 		return OutOfRange
 	case IsAny(err, syscall.EACCES, syscall.EPERM):
 		return Denied
-	case IsAny(err, syscall.EIO, syscall.EROFS, syscall.ENOENT, syscall.ENOTDIR, syscall.ENODEV, syscall.ENXIO, syscall.ESTALE,
+	case IsAny(err, syscall.EIO, syscall.EROFS, syscall.ENOENT, syscall.ENOTDIR, syscall.ENODEV, syscall.ENXIO,
+		syscall.ESTALE,
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EBUSY, syscall.ETIMEDOUT):
 		return Unavailable
 	}

@@ -30,7 +30,8 @@ func TestOfSystem(t *testing.T) {
 
 func TestOf(t *testing.T) {
 	err := failure.Of(failure.Busy, "create", "v", errors.Join(syscall.EIO, syscall.EROFS))
-	if want := `create "v": input/output error; read-only file system`; err.Error() != want || failure.KindOf(err) != failure.Busy {
+	if want := `create "v": input/output error; read-only file system`; err.Error() != want ||
+		failure.KindOf(err) != failure.Busy {
 		t.Errorf("got %q of Kind %s, want %q", err, failure.KindOf(err), want)
 	}
 	if !failure.IsAny(err, syscall.ENOENT, syscall.EROFS) || failure.IsAny(err, syscall.ENOENT) {

@@ -37,7 +37,8 @@ func OwnBytes(ctx context.Context, file *os.File) (sum int64, err error) {
 			return 0, err
 		}
 		request := fiemap{start: offset, length: ^uint64(0) - offset, extentCount: extentsAtATime}
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, file.Fd(), fsIocFiemap, uintptr(unsafe.Pointer(&request))); errno != 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, file.Fd(), fsIocFiemap,
+			uintptr(unsafe.Pointer(&request))); errno != 0 {
 			return 0, &os.PathError{Op: "fiemap", Path: file.Name(), Err: errno}
 		}
 		for _, extent := range request.extents[:request.mapped] {

@@ -53,7 +53,8 @@ func Attached() ([]Device, error) {
 // holdsNothing tells whether reading the file's name failed because there is none, or the device went
 // between open and read.
 func holdsNothing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EINVAL)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) ||
+		errors.Is(err, unix.EINVAL)
 }
 
 // inode is what tells a file from all others.

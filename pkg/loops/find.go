@@ -78,10 +78,11 @@ type answer struct {
 
 // ask asks one device and notes it if it holds the file.
 func (s *search) ask(ctx context.Context, d Device) error {
-	got, err := deadline.Do(ctx, deadline.Call{Name: "asking " + d.Path + " what it holds"}, func(context.Context) (answer, error) {
-		file, ok, err := d.held()
-		return answer{file, ok}, err
-	}, nil)
+	got, err := deadline.Do(ctx, deadline.Call{Name: "asking " + d.Path + " what it holds"},
+		func(context.Context) (answer, error) {
+			file, ok, err := d.held()
+			return answer{file, ok}, err
+		}, nil)
 	if err == nil && got.ok && got.file == s.file {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -43,7 +43,8 @@ func (s *search) judge(ctx context.Context) error {
 			continue
 		}
 		if other, ok := filesystemOf(d.File, mounts); !known || !ok || other == own {
-			return failure.Errorf(failure.Unavailable, "%s, which holds %q, does not say whether that is %q under another name: %w", d.Path, d.File, s.path, d.err)
+			return failure.Errorf(failure.Unavailable,
+				"%s, which holds %q, does not say whether that is %q under another name: %w", d.Path, d.File, s.path, d.err)
 		}
 	}
 	return nil
@@ -59,7 +60,8 @@ func serverGone(err error) bool {
 func (s *search) fileAnswers(ctx context.Context) error {
 	return deadline.Run(ctx, deadline.Call{Name: "looking at " + s.path}, func(context.Context) error {
 		var x unix.Statx_t
-		err := unix.Statx(unix.AT_FDCWD, s.path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS, &x)
+		err := unix.Statx(unix.AT_FDCWD, s.path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_FORCE_SYNC, unix.STATX_BASIC_STATS,
+			&x)
 		if err != nil {
 			return failure.Errorf(failure.Unavailable, "looking at %q: %w", s.path, err)
 		}

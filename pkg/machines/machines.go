@@ -59,7 +59,8 @@ func (m Machine) Encode() *structpb.Struct {
 	return message(fields)
 }
 
-// DecodeMachine reads a message. A state that is not known here is an unknown one; an instant that cannot be read is an error.
+// DecodeMachine reads a message. A state that is not known here is an unknown one; an instant that cannot be read is an
+// error.
 func DecodeMachine(m *structpb.Struct) (Machine, error) {
 	machine := Machine{State: State(text(m, "state")), Says: text(m, "says")}
 	began := text(m, "began")

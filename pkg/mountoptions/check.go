@@ -57,9 +57,11 @@ func checkOption(option string) error {
 	case strings.ContainsAny(option, "\x00\n"):
 		return backends.Errorf(backends.Invalid, "mount option %q contains a NUL byte or a line break", shown)
 	case strings.ContainsRune(option, ',') && !SecurityLabel(option):
-		return backends.Errorf(backends.Invalid, "mount option %q contains a comma: give each option as an entry of its own", shown)
+		return backends.Errorf(backends.Invalid, "mount option %q contains a comma: give each option as an entry of its own",
+			shown)
 	case len(option) > maxOption:
-		return backends.Errorf(backends.Invalid, "mount option %.32q... is %d bytes long: at most %d are allowed", shown, len(option), maxOption)
+		return backends.Errorf(backends.Invalid, "mount option %.32q... is %d bytes long: at most %d are allowed", shown,
+			len(option), maxOption)
 	}
 	if why := refusal(option); why != "" {
 		return backends.Errorf(backends.Invalid, "mount option %q is not allowed: %s", shown, why)

@@ -30,7 +30,8 @@ func CheckFilesystem(name string) error {
 	if slices.Contains(Filesystems(), name) {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid, "filesystem %q is not supported: use %s", name, strings.Join(Filesystems(), ", "))
+	return backends.Errorf(backends.Invalid, "filesystem %q is not supported: use %s", name,
+		strings.Join(Filesystems(), ", "))
 }
 
 // Directory is the backends.Mountable of volumes that reach the node as a backends.Directory.
@@ -39,7 +40,9 @@ type Directory struct{}
 // Check refuses every filesystem that is named, and options that a bind mount cannot have. Kinds: Invalid.
 func (Directory) Check(filesystem string, options []string) error {
 	if filesystem != "" {
-		return backends.Errorf(backends.Invalid, "filesystem %q is asked for, but the volume is a directory and no device that one could be made on: name none", filesystem)
+		return backends.Errorf(backends.Invalid,
+			"filesystem %q is asked for, but the volume is a directory and no device that one could be made on: name none",
+			filesystem)
 	}
 	if err := Check(options); err != nil {
 		return err
@@ -50,8 +53,11 @@ func (Directory) Check(filesystem string, options []string) error {
 	if len(other) == 0 {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid, "the volume is a directory and cannot be mounted with %s, which only a filesystem can: "+
-		"possible are ro, nosuid, nodev, noexec, nosymfollow, noatime, nodiratime, relatime, strictatime and their opposites", secret.Options(other))
+	return backends.Errorf(backends.Invalid,
+		"the volume is a directory and cannot be mounted with %s, which only a filesystem can: "+
+			"possible are ro, nosuid, nodev, noexec, nosymfollow, noatime, nodiratime, relatime, strictatime "+
+			"and their opposites",
+		secret.Options(other))
 }
 
 // Attributes are the options that belong to a mount, not to its filesystem (mount_setattr(2)).

@@ -12,8 +12,10 @@ import (
 // What users need is allowed.
 func TestUsualOptionsAreAllowed(t *testing.T) {
 	for fsType, options := range map[string][]string{
-		"ext4":  {"noatime", "nodiratime", "discard", "commit=30", "data=ordered", "prjquota", "errors=remount-ro", "nosuid", "nodev", "stripe=16", "nobarrier", "lazytime"},
-		"xfs":   {"noatime", "nouuid", "prjquota", "inode64", "logbsize=256k", "allocsize=1m", "largeio", "discard", `context="a:b:c:s0:c1,c2"`},
+		"ext4": {"noatime", "nodiratime", "discard", "commit=30", "data=ordered", "prjquota", "errors=remount-ro", "nosuid",
+			"nodev", "stripe=16", "nobarrier", "lazytime"},
+		"xfs": {"noatime", "nouuid", "prjquota", "inode64", "logbsize=256k", "allocsize=1m", "largeio", "discard",
+			`context="a:b:c:s0:c1,c2"`},
 		"btrfs": {"noatime", "compress=zstd:3", "ssd", "discard=async", "space_cache=v2", "subvol=x"},
 	} {
 		if err := CheckFor(fsType, options); err != nil {
@@ -48,8 +50,10 @@ func TestForm(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"", "=x", "ro,rw", "a=b,c", "a\x00b", "a\nb", "bind", "rbind", "remount", "move", "loop", "loop=/dev/loop0", "offset=1",
-		"x-systemd.automount", "X-mount.mkdir", "user", "user=root", "users", "owner", "shared", "rshared", "private", "source=/dev/sda",
+		"", "=x", "ro,rw", "a=b,c", "a\x00b", "a\nb", "bind", "rbind", "remount", "move", "loop",
+		"loop=/dev/loop0", "offset=1",
+		"x-systemd.automount", "X-mount.mkdir", "user", "user=root", "users", "owner", "shared", "rshared",
+		"private", "source=/dev/sda",
 		"helper=x", "context,bind", strings.Repeat("o", 256),
 	} {
 		if err := Check([]string{"ro", bad}); !backends.Is(err, backends.Invalid) {
@@ -78,7 +82,8 @@ func TestMountable(t *testing.T) {
 		"directory, form":              {Directory{}, "", []string{"bind"}, "other mounts"},
 	} {
 		err := test.of.Check(test.filesystem, test.options)
-		if (err != nil) != (test.says != "") || err != nil && (!backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), test.says)) {
+		if (err != nil) != (test.says != "") ||
+			err != nil && (!backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %v, want one that says %q", what, err, test.says)
 		}
 	}

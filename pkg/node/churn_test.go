@@ -32,8 +32,8 @@ func churnTime() time.Duration {
 	return length
 }
 
-// prying makes the test's binary a process that opens each loop device over a file below a directory, the argument that follows, for an
-// instant, over and over. Those of other tests are theirs.
+// prying makes the test's binary a process that opens each loop device over a file below a directory, the argument that
+// follows, for an instant, over and over. Those of other tests are theirs.
 const prying = "-prying"
 
 // pry opens the loop devices, as udev does with each new device, until its parent ends.
@@ -53,8 +53,8 @@ func pry(dir string) {
 	}
 }
 
-// Raw and mounted volumes come and go as fast as they can while somebody opens each loop device, so that the devices are
-// freed late, and their numbers are taken at once by others: nobody takes away or is shown the device of another.
+// Raw and mounted volumes come and go as fast as they can while somebody opens each loop device, so that the devices
+// are freed late, and their numbers are taken at once by others: nobody takes away or is shown the device of another.
 func TestChurn(t *testing.T) {
 	w := newWorld(t)
 	opener := exec.CommandContext(t.Context(), "/proc/self/exe", prying, w.dir)

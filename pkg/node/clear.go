@@ -34,7 +34,8 @@ func (st *staging) takeDown(ctx context.Context) error {
 		err = errors.Join(s.forget(ctx, st.record.WithStaging(nil)), st.forgetWork(ctx))
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "what a failed staging made could not be taken down; it stays recorded", "volume", st.request.Volume, "path", st.request.StagingPath, "error", err)
+		s.log.WarnContext(ctx, "what a failed staging made could not be taken down; it stays recorded", "volume",
+			st.request.Volume, "path", st.request.StagingPath, "error", err)
 	}
 	return err
 }
@@ -50,11 +51,13 @@ func (s *Service) forget(ctx context.Context, record ledger.Record) error {
 	return nil
 }
 
-// drop enters that something of a volume was taken down. That it is down is what counts: a record that cannot be written
-// says too much after a restart, until the kernel is asked.
+// drop enters that something of a volume was taken down. That it is down is what counts: a record that cannot be
+// written says too much after a restart, until the kernel is asked.
 func (s *Service) drop(ctx context.Context, record ledger.Record) {
 	if err := s.ledger.Drop(record); err != nil {
-		s.log.WarnContext(ctx, "what was taken down stays in the record of a volume, which cannot be changed; make room for the state directory, or make it writable",
+		s.log.WarnContext(ctx,
+			"what was taken down stays in the record of a volume, which cannot be changed; make room for the state directory, "+
+				"or make it writable",
 			"volume", record.Volume, "error", err)
 	}
 }
@@ -117,9 +120,11 @@ func removeEmpty(path string) error {
 	case err != nil:
 		return backends.Errorf(backends.Unavailable, "cannot look at %s: %w", path, err)
 	case info.Mode().IsRegular() && info.Size() > 0:
-		return backends.Errorf(backends.InUse, "nothing is mounted at %s and the file holds %d bytes of data: it is not removed", path, info.Size())
+		return backends.Errorf(backends.InUse,
+			"nothing is mounted at %s and the file holds %d bytes of data: it is not removed", path, info.Size())
 	case !info.IsDir() && !info.Mode().IsRegular():
-		return backends.Errorf(backends.Invalid, "%s is neither a directory nor a file (%s): it is not removed", path, info.Mode().Type())
+		return backends.Errorf(backends.Invalid, "%s is neither a directory nor a file (%s): it is not removed", path,
+			info.Mode().Type())
 	}
 	target, err := safepath.OpenTarget(path)
 	if backends.Is(err, backends.NotFound) {
@@ -167,7 +172,8 @@ func detachImage(ctx context.Context, source ledger.Source, number uint64) error
 	return device.DetachFrom(ctx, source.Path, unix.Major(number), unix.Minor(number), sequence)
 }
 
-// holdsFile tells whether a loop device of that number may hold a file (sysfs(5)). Which one is seen only once it is open.
+// holdsFile tells whether a loop device of that number may hold a file (sysfs(5)). Which one is seen only once it is
+// open.
 func holdsFile(number uint64) bool {
 	name, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%d:%d/loop/backing_file", unix.Major(number), unix.Minor(number)))
 	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
@@ -183,7 +189,8 @@ func checkUnclaimed(source ledger.Source) error {
 		path = source.Path
 	}
 	var stat unix.Stat_t
-	if err := unix.Stat(path, &stat); err == nil && source.DevicePath != "" && stat.Rdev != unix.Mkdev(source.Major, source.Minor) {
+	if err := unix.Stat(path, &stat); err == nil && source.DevicePath != "" &&
+		stat.Rdev != unix.Mkdev(source.Major, source.Minor) {
 		return nil // gone, and its name is another's
 	}
 	if isAnother(path, source) {
@@ -195,13 +202,14 @@ func checkUnclaimed(source ledger.Source) error {
 		defer func() { _ = unix.Close(fd) }() // it was a question only
 		return checkUnlocked(fd, path)
 	case errors.Is(err, unix.EBUSY):
-		return backends.Errorf(backends.InUse, "%s is still mounted somewhere else, perhaps in a container, or a tool works on it: stop what uses it", path)
+		return backends.Errorf(backends.InUse,
+			"%s is still mounted somewhere else, perhaps in a container, or a tool works on it: stop what uses it", path)
 	}
 	return nil // another error says nothing about mounts
 }
 
-// isAnother tells for certain that the device at a path is another one than was recorded, though it has its number. What the kernel
-// cannot tell, or told nobody when the device was recorded, proves nothing.
+// isAnother tells for certain that the device at a path is another one than was recorded, though it has its number.
+// What the kernel cannot tell, or told nobody when the device was recorded, proves nothing.
 func isAnother(path string, source ledger.Source) bool {
 	if source.Sequence == 0 {
 		return false

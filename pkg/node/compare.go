@@ -24,12 +24,14 @@ func (st *staging) compare(ctx context.Context) error {
 	state, err := mount.Inspect(ctx, st.recipe.place)
 	switch {
 	case mount.Corrupted(err):
-		st.service.log.WarnContext(ctx, "what is mounted is corrupted and is taken down", "volume", st.request.Volume, "path", st.recipe.place, "error", err)
+		st.service.log.WarnContext(ctx, "what is mounted is corrupted and is taken down", "volume", st.request.Volume, "path",
+			st.recipe.place, "error", err)
 		return mount.Unmount(ctx, st.recipe.place)
 	case err != nil:
 		return err
 	case state.Mounted && state.Deleted && st.request.Use.Type == backends.Block:
-		st.service.log.WarnContext(ctx, "the device that was staged was taken away, and its node is taken down", "volume", st.request.Volume, "path", st.recipe.place)
+		st.service.log.WarnContext(ctx, "the device that was staged was taken away, and its node is taken down", "volume",
+			st.request.Volume, "path", st.recipe.place)
 		return mount.Unmount(ctx, st.recipe.place)
 	case state.Mounted:
 		return st.compareMount(ctx, state)
@@ -50,7 +52,9 @@ func (st *staging) compareRecord(ctx context.Context) error {
 	case err != nil && !mount.Corrupted(err):
 		return err
 	case err == nil && state.Mounted:
-		return backends.Errorf(backends.Exists, "it is staged already at %s (type %s, read-only %t, filesystem %q%s): unstage it first", old.Path, old.Type, old.ReadOnly, old.Source.FSType, otherLabels(old.Labels, st.want.Labels))
+		return backends.Errorf(backends.Exists,
+			"it is staged already at %s (type %s, read-only %t, filesystem %q%s): unstage it first", old.Path, old.Type,
+			old.ReadOnly, old.Source.FSType, otherLabels(old.Labels, st.want.Labels))
 	}
 	return st.service.clear(ctx, *old)
 }
@@ -58,7 +62,8 @@ func (st *staging) compareRecord(ctx context.Context) error {
 // compatible tells whether a record is of what is asked for.
 func (st *staging) compatible(old ledger.Staging) bool {
 	asked := st.askedFSType()
-	return old.Path == st.want.Path && old.Type == st.want.Type && old.ReadOnly == st.want.ReadOnly && old.Labels == st.want.Labels &&
+	return old.Path == st.want.Path && old.Type == st.want.Type && old.ReadOnly == st.want.ReadOnly &&
+		old.Labels == st.want.Labels &&
 		(asked == "" || old.Source.FSType == "" || asked == old.Source.FSType)
 }
 
@@ -86,15 +91,19 @@ func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 		return err
 	case !right && old != nil && !old.Pending && shows(state, *old) && !st.published(ctx):
 		// It is what was staged, and the volume is elsewhere by now.
-		st.service.log.WarnContext(ctx, "what is mounted is no longer the volume and is taken down", "volume", st.request.Volume, "path", st.recipe.place)
+		st.service.log.WarnContext(ctx, "what is mounted is no longer the volume and is taken down", "volume",
+			st.request.Volume, "path", st.recipe.place)
 		return st.service.clear(ctx, *old)
 	case !right:
-		return backends.Errorf(backends.Exists, "something else is mounted at %s (device %d:%d, inode %d): unmount it, or choose another path",
+		return backends.Errorf(backends.Exists,
+			"something else is mounted at %s (device %d:%d, inode %d): unmount it, or choose another path",
 			st.recipe.place, unix.Major(state.Dev), unix.Minor(state.Dev), state.Ino)
 	}
 	if st.record.Staged == nil {
 		if state.ReadOnly != st.want.ReadOnly {
-			return backends.Errorf(backends.Exists, "it is mounted at %s already with read-only %t, and asked for with %t: unstage it first", st.recipe.place, state.ReadOnly, st.want.ReadOnly)
+			return backends.Errorf(backends.Exists,
+				"it is mounted at %s already with read-only %t, and asked for with %t: unstage it first", st.recipe.place,
+				state.ReadOnly, st.want.ReadOnly)
 		}
 		if err := st.adoptPublications(ctx); err != nil {
 			return err
@@ -111,8 +120,8 @@ func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 	return nil
 }
 
-// compareGroup keeps the files with the group that they belong to: while a pod may use them no other group gets them, and who asks
-// for none takes them from nobody. Kinds: Exists.
+// compareGroup keeps the files with the group that they belong to: while a pod may use them no other group gets them,
+// and who asks for none takes them from nobody. Kinds: Exists.
 func (st *staging) compareGroup(ctx context.Context) error {
 	old := st.record.Staged
 	if old == nil || old.Group == "" || old.Group == st.want.Group || !st.service.ownGroups {
@@ -123,8 +132,10 @@ func (st *staging) compareGroup(ctx context.Context) error {
 	case st.want.Group == "" && (len(live) > 0 || !old.Pending):
 		st.want.Group = old.Group
 	case st.want.Group != "" && len(live) > 0:
-		return backends.Errorf(backends.Exists, "it is published at %s, its files belong to group %s, and group %s is asked for: "+
-			"give the pods the same fsGroup, or stop those that use the volume", strings.Join(live, ", "), old.Group, st.want.Group)
+		return backends.Errorf(backends.Exists,
+			"it is published at %s, its files belong to group %s, and group %s is asked for: "+
+				"give the pods the same fsGroup, or stop those that use the volume", strings.Join(live, ", "), old.Group,
+			st.want.Group)
 	}
 	return nil
 }
@@ -147,7 +158,8 @@ func (st *staging) checkDirectory(ctx context.Context, state mount.State) (err e
 	case !state.Exists || !state.Dir:
 		return backends.Errorf(backends.Invalid, "the staging path %s must be an existing directory", st.request.StagingPath)
 	case state.Mounted:
-		return backends.Errorf(backends.Exists, "something is mounted at %s: unmount it, or choose another path", st.request.StagingPath)
+		return backends.Errorf(backends.Exists, "something is mounted at %s: unmount it, or choose another path",
+			st.request.StagingPath)
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ func TestWrongOrder(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
 	staging, publishing := w.stageRequest("v"), w.publishRequest("v")
-	w.want(w.service.Publish(w.context(), publishing), backends.InUse, "call NodeStageVolume first", publishing.StagingPath)
+	w.want(w.service.Publish(w.context(), publishing), backends.InUse, "call NodeStageVolume first",
+		publishing.StagingPath)
 	w.unpublish(publishing)
 	w.unstage(staging)
 	w.stage(staging)
@@ -50,15 +51,19 @@ func TestBadRequests(t *testing.T) {
 		kind   backends.Kind
 		word   string
 	}{
-		"unknown volume":         {func(r *node.StageRequest) { r.Volume = "unknown" }, backends.NotFound, "unknown"},
-		"relative path":          {func(r *node.StageRequest) { r.StagingPath = "staging/v" }, backends.Invalid, "absolute"},
-		"path with ..":           {func(r *node.StageRequest) { r.StagingPath += "/../v" }, backends.Invalid, "plain"},
-		"absent path":            {func(r *node.StageRequest) { r.StagingPath += "-absent" }, backends.Invalid, "existing directory"},
-		"group is a name":        {func(r *node.StageRequest) { r.MountGroup = "wheel" }, backends.Invalid, "wheel"},
-		"raw directory":          {func(r *node.StageRequest) { r.Use.Type = backends.Block }, backends.Unsupported, "mount"},
-		"filesystem of its own":  {func(r *node.StageRequest) { r.Use.FSType = "ext4" }, backends.Invalid, "ext4"},
-		"two filesystems":        {func(r *node.StageRequest) { r.Volume, r.Use.FSType, r.Settings.FSType = "i", "ext4", "xfs" }, backends.Invalid, "xfs"},
-		"unsupported filesystem": {func(r *node.StageRequest) { r.Volume, r.Use.FSType = "i", "ntfs" }, backends.Invalid, "ntfs"},
+		"unknown volume": {func(r *node.StageRequest) { r.Volume = "unknown" }, backends.NotFound, "unknown"},
+		"relative path":  {func(r *node.StageRequest) { r.StagingPath = "staging/v" }, backends.Invalid, "absolute"},
+		"path with ..":   {func(r *node.StageRequest) { r.StagingPath += "/../v" }, backends.Invalid, "plain"},
+		"absent path": {func(r *node.StageRequest) { r.StagingPath += "-absent" }, backends.Invalid,
+			"existing directory"},
+		"group is a name":       {func(r *node.StageRequest) { r.MountGroup = "wheel" }, backends.Invalid, "wheel"},
+		"raw directory":         {func(r *node.StageRequest) { r.Use.Type = backends.Block }, backends.Unsupported, "mount"},
+		"filesystem of its own": {func(r *node.StageRequest) { r.Use.FSType = "ext4" }, backends.Invalid, "ext4"},
+		"two filesystems": {func(r *node.StageRequest) {
+			r.Volume, r.Use.FSType, r.Settings.FSType = "i", "ext4", "xfs"
+		}, backends.Invalid, "xfs"},
+		"unsupported filesystem": {func(r *node.StageRequest) { r.Volume, r.Use.FSType = "i", "ntfs" }, backends.Invalid,
+			"ntfs"},
 		"unknown policy": {func(r *node.StageRequest) {
 			r.MountGroup, r.Settings.FSGroupChangePolicy = "1", "Sometimes"
 		}, backends.Invalid, "Sometimes"},
@@ -222,8 +227,10 @@ func TestUsersFileNamedDevice(t *testing.T) {
 
 // The second table of NodePublishVolume in the CSI specification.
 func TestSecondPublish(t *testing.T) {
-	single := []backends.AccessMode{backends.SingleNodeWriter, backends.SingleNodeReaderOnly, backends.SingleNodeSingleWriter}
-	multi := []backends.AccessMode{backends.SingleNodeMultiWriter, backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter}
+	single := []backends.AccessMode{backends.SingleNodeWriter, backends.SingleNodeReaderOnly,
+		backends.SingleNodeSingleWriter}
+	multi := []backends.AccessMode{backends.SingleNodeMultiWriter, backends.MultiNodeReaderOnly,
+		backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter}
 	for _, group := range []struct {
 		modes     []backends.AccessMode
 		otherPath backends.Kind // Unknown for success
@@ -304,18 +311,29 @@ func TestDeviceContents(t *testing.T) {
 		{"blank", nothing, func(*node.StageRequest) {}, nil, "ext4"},
 		{"blank, class says xfs", nothing, func(r *node.StageRequest) { r.Settings.FSType = "xfs" }, nil, "xfs"},
 		{"blank, capability says btrfs", nothing, func(r *node.StageRequest) { r.Use.FSType = "btrfs" }, nil, "btrfs"},
-		{"blank, both say xfs", nothing, func(r *node.StageRequest) { r.Use.FSType, r.Settings.FSType = "xfs", "xfs" }, nil, "xfs"},
-		{"blank for one reader", nothing, func(r *node.StageRequest) { r.Use.Mode = backends.SingleNodeReaderOnly }, []string{"reading only"}, ""},
-		{"blank for many readers", nothing, func(r *node.StageRequest) { r.Use.Mode = backends.MultiNodeReaderOnly }, []string{"reading only"}, ""},
-		{"blank with ro", nothing, func(r *node.StageRequest) { r.MountOptions = []string{"ro"} }, []string{"reading only"}, ""},
+		{"blank, both say xfs", nothing, func(r *node.StageRequest) { r.Use.FSType, r.Settings.FSType = "xfs", "xfs" }, nil,
+			"xfs"},
+		{"blank for one reader", nothing, func(r *node.StageRequest) { r.Use.Mode = backends.SingleNodeReaderOnly },
+			[]string{"reading only"}, ""},
+		{"blank for many readers", nothing, func(r *node.StageRequest) { r.Use.Mode = backends.MultiNodeReaderOnly },
+			[]string{"reading only"}, ""},
+		{"blank with ro", nothing, func(r *node.StageRequest) { r.MountOptions = []string{"ro"} }, []string{"reading only"},
+			""},
 		{"xfs, nothing asked", formatted("xfs"), func(*node.StageRequest) {}, nil, "xfs"},
-		{"xfs, ext4 asked", formatted("xfs"), func(r *node.StageRequest) { r.Use.FSType = "ext4" }, []string{"holds xfs", "ext4"}, ""},
-		{"ext4, xfs asked", formatted("ext4"), func(r *node.StageRequest) { r.Settings.FSType = "xfs" }, []string{"holds ext4", "xfs"}, ""},
+		{"xfs, ext4 asked", formatted("xfs"), func(r *node.StageRequest) { r.Use.FSType = "ext4" },
+			[]string{"holds xfs", "ext4"}, ""},
+		{"ext4, xfs asked", formatted("ext4"), func(r *node.StageRequest) { r.Settings.FSType = "xfs" },
+			[]string{"holds ext4", "xfs"}, ""},
 		{"unknown data", garbage, func(*node.StageRequest) {}, []string{"unknown data"}, ""},
-		{"unknown data, ext4 asked", garbage, func(r *node.StageRequest) { r.Use.FSType = "ext4" }, []string{"unknown data", "ext4"}, ""},
-		{"blank, no filesystem's name", nothing, func(r *node.StageRequest) { r.Use.FSType = "../x" }, []string{`"../x" is not supported`}, ""},
-		{"blank, option not allowed", nothing, func(r *node.StageRequest) { r.MountOptions = []string{"errors=panic"} }, []string{"errors=panic", "not allowed for ext4"}, ""},
-		{"blank, option of ext4 for xfs", nothing, func(r *node.StageRequest) { r.Use.FSType, r.MountOptions = "xfs", []string{"data=journal"} }, []string{"data=journal", "xfs"}, ""},
+		{"unknown data, ext4 asked", garbage, func(r *node.StageRequest) { r.Use.FSType = "ext4" },
+			[]string{"unknown data", "ext4"}, ""},
+		{"blank, no filesystem's name", nothing, func(r *node.StageRequest) { r.Use.FSType = "../x" },
+			[]string{`"../x" is not supported`}, ""},
+		{"blank, option not allowed", nothing, func(r *node.StageRequest) { r.MountOptions = []string{"errors=panic"} },
+			[]string{"errors=panic", "not allowed for ext4"}, ""},
+		{"blank, option of ext4 for xfs", nothing,
+			func(r *node.StageRequest) { r.Use.FSType, r.MountOptions = "xfs", []string{"data=journal"} },
+			[]string{"data=journal", "xfs"}, ""},
 		{"swap", swap, func(*node.StageRequest) {}, []string{"swap"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -422,7 +440,8 @@ func TestInfo(t *testing.T) {
 	}
 	bare, err := node.New(w.context(), node.Config{Backend: w.shelf, NodeID: "bare", StateDir: w.path("bare")})
 	w.must(err)
-	if info, err := bare.Info(w.context()); err != nil || info.NodeID != "bare" || info.MaxVolumes != 0 || info.Topology != nil {
+	if info, err := bare.Info(w.context()); err != nil || info.NodeID != "bare" || info.MaxVolumes != 0 ||
+		info.Topology != nil {
 		t.Errorf("without features Info() = %+v, %v", info, err)
 	}
 	if issues, err := bare.StorageHealth(w.context()); issues != nil || err != nil {
@@ -430,7 +449,8 @@ func TestInfo(t *testing.T) {
 	}
 	file := w.path("file")
 	w.write(file, "")
-	if _, err := node.New(w.context(), node.Config{Backend: w.shelf, StateDir: file}); !backends.Is(err, backends.Unavailable) {
+	if _, err := node.New(w.context(),
+		node.Config{Backend: w.shelf, StateDir: file}); !backends.Is(err, backends.Unavailable) {
 		t.Errorf("New with a file as its directory gave %v, want Unavailable", err)
 	}
 }

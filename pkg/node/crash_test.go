@@ -307,7 +307,9 @@ func mkfsPath(w *world, fsType string) string {
 func dying(w *world) {
 	w.Helper()
 	script := w.path("dying")
-	w.must(os.WriteFile(script, []byte("#!/bin/sh\nfor device; do :; done\nyes half | dd bs=4k count=9 conv=notrunc iflag=fullblock of=$device status=none\nkill -9 $$\n"), 0o700))
+	w.must(os.WriteFile(script,
+		[]byte("#!/bin/sh\nfor device; do :; done\nyes half | dd bs=4k count=9 conv=notrunc iflag=fullblock of=$device "+
+			"status=none\nkill -9 $$\n"), 0o700))
 	w.bind(script, mkfsPath(w, "ext4"))
 	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w, "ext4"), unix.MNT_DETACH) }) // most tests have done so
 }
@@ -342,7 +344,8 @@ func TestUnstageWhileMountedElsewhere(t *testing.T) {
 			w.stage(staging)
 			w.bind(staging.StagingPath, elsewhere)
 			for range 2 {
-				w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.InUse, "/dev/loop", "it is mounted at "+elsewhere)
+				w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.InUse, "/dev/loop",
+					"it is mounted at "+elsewhere)
 			}
 			if len(w.shelf.released) != 0 {
 				t.Error("released while it is in use")

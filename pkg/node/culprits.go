@@ -22,7 +22,8 @@ func (s *Service) namingHolders(ctx context.Context, err error, subject holders.
 	defer cancel()
 	// Reading what a process has in memory waits for that process (mmap_lock), which may hang itself.
 	call := deadline.Call{Name: "looking for who uses a volume"}
-	found, failed := deadline.Do(ctx, call, func(ctx context.Context) (holders.Found, error) { return holders.Of(ctx, subject), nil }, nil)
+	found, failed := deadline.Do(ctx, call,
+		func(ctx context.Context) (holders.Found, error) { return holders.Of(ctx, subject), nil }, nil)
 	if failed != nil {
 		return err
 	}

@@ -49,7 +49,8 @@ func TestWhoUsesAVolume(t *testing.T) {
 		{"working at the target", backends.Mount, true, sh("cd \"$0\"; "+wait, ""), "works in"},
 		{"reading at the target", backends.Mount, true, sh("exec 3<\"$0\"; "+wait, ""), "open"},
 		{"working at the staging path", backends.Mount, false, sh("cd \"$0\"; "+wait, ""), "works in"},
-		{"in another mount namespace", backends.Mount, false, func(string) []string { return private }, "in another mount namespace"},
+		{"in another mount namespace", backends.Mount, false, func(string) []string { return private },
+			"in another mount namespace"},
 		{"reading the device", backends.Block, false, sh("exec 3<\"$0\"; "+wait, "device"), "open"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -62,7 +63,8 @@ func TestWhoUsesAVolume(t *testing.T) {
 			place, leave := staging.StagingPath, func() error { return w.service.Unstage(w.context(), "v", staging.StagingPath) }
 			if test.published {
 				w.publish(publishing)
-				place, leave = publishing.TargetPath, func() error { return w.service.Unpublish(w.context(), "v", publishing.TargetPath) }
+				place, leave = publishing.TargetPath,
+					func() error { return w.service.Unpublish(w.context(), "v", publishing.TargetPath) }
 			}
 			pid, end := w.user(test.begin(place)...)
 			w.want(leave(), backends.InUse, fmt.Sprintf("process %d", pid), test.says)

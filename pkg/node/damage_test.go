@@ -65,17 +65,25 @@ func TestDamagedFilesystem(t *testing.T) {
 		checker    string
 		kernelLogs bool
 	}{
-		"ext4, no superblock":     {fsType: "ext4", cuts: []cut{{kib, kib}}, kind: backends.Invalid, words: unknown},
-		"ext4, checksum":          {fsType: "ext4", cuts: []cut{{kib + 0x88, 16}}, kind: backends.Unknown, words: damaged, checker: "e2fsck -n"},
-		"ext4, group descriptors": {fsType: "ext4", cuts: []cut{{2 * kib, kib}}, kind: backends.Unknown, words: damaged, checker: "e2fsck -n"},
-		"ext4, journal":           {fsType: "ext4", log: true, kind: backends.Unknown, words: perhaps, checker: "e2fsck -n"},
-		"xfs, no superblock":      {fsType: "xfs", cuts: []cut{{0, 512}}, kind: backends.Invalid, words: unknown},
-		"xfs, checksum":           {fsType: "xfs", cuts: []cut{{108, 12}}, kind: backends.Unknown, words: damaged, checker: "xfs_repair -n"},
-		"xfs, group headers":      {fsType: "xfs", cuts: []cut{{512, 3 * 512}}, kind: backends.Unknown, words: damaged, checker: "xfs_repair -n", kernelLogs: true},
-		"xfs, log":                {fsType: "xfs", log: true, kind: backends.Unknown, words: damaged, checker: "xfs_repair -n"},
-		"btrfs, no superblock":    {fsType: "btrfs", cuts: []cut{{64 * kib, 4 * kib}}, kind: backends.Invalid, words: unknown},
-		"btrfs, checksum":         {fsType: "btrfs", cuts: []cut{{64*kib + 299, 16}}, kind: backends.Unknown, words: perhaps, checker: "btrfs check"},
-		"btrfs, trees":            {fsType: "btrfs", cuts: []cut{{mib, 63 * mib}, {65 * mib, 60 * mib}}, kind: backends.Unavailable, words: perhaps, checker: "btrfs check"},
+		"ext4, no superblock": {fsType: "ext4", cuts: []cut{{kib, kib}}, kind: backends.Invalid, words: unknown},
+		"ext4, checksum": {fsType: "ext4", cuts: []cut{{kib + 0x88, 16}}, kind: backends.Unknown, words: damaged,
+			checker: "e2fsck -n"},
+		"ext4, group descriptors": {fsType: "ext4", cuts: []cut{{2 * kib, kib}}, kind: backends.Unknown, words: damaged,
+			checker: "e2fsck -n"},
+		"ext4, journal":      {fsType: "ext4", log: true, kind: backends.Unknown, words: perhaps, checker: "e2fsck -n"},
+		"xfs, no superblock": {fsType: "xfs", cuts: []cut{{0, 512}}, kind: backends.Invalid, words: unknown},
+		"xfs, checksum": {fsType: "xfs", cuts: []cut{{108, 12}}, kind: backends.Unknown, words: damaged,
+			checker: "xfs_repair -n"},
+		"xfs, group headers": {fsType: "xfs", cuts: []cut{{512, 3 * 512}}, kind: backends.Unknown, words: damaged,
+			checker: "xfs_repair -n", kernelLogs: true},
+		"xfs, log": {fsType: "xfs", log: true, kind: backends.Unknown, words: damaged,
+			checker: "xfs_repair -n"},
+		"btrfs, no superblock": {fsType: "btrfs", cuts: []cut{{64 * kib, 4 * kib}}, kind: backends.Invalid,
+			words: unknown},
+		"btrfs, checksum": {fsType: "btrfs", cuts: []cut{{64*kib + 299, 16}}, kind: backends.Unknown, words: perhaps,
+			checker: "btrfs check"},
+		"btrfs, trees": {fsType: "btrfs", cuts: []cut{{mib, 63 * mib}, {65 * mib, 60 * mib}},
+			kind: backends.Unavailable, words: perhaps, checker: "btrfs check"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -58,7 +58,8 @@ func TestDenseImage(t *testing.T) {
 				request := w.stageRequest("v")
 				request.TrustSamples = trust
 				if err := w.service.Stage(w.context(), request); data {
-					w.want(err, backends.Invalid, fmt.Sprintf("data at byte %d", int64(deep)), "if nothing on it is needed, delete the volume")
+					w.want(err, backends.Invalid, fmt.Sprintf("data at byte %d", int64(deep)),
+						"if nothing on it is needed, delete the volume")
 				} else {
 					w.must(err)
 				}
@@ -69,8 +70,8 @@ func TestDenseImage(t *testing.T) {
 	}
 }
 
-// What an image holds is read on after the call, and the next call waits for that. What the reading comes to is heard, and no end of
-// a call's time stands for it.
+// What an image holds is read on after the call, and the next call waits for that. What the reading comes to is heard,
+// and no end of a call's time stands for it.
 func TestReadingOutlivesItsCall(t *testing.T) {
 	server := stall.Serve(t)
 	w := newServedWorld(t)

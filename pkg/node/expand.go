@@ -9,12 +9,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
-// Expand makes what is on a volume fill it, after the volume itself was grown, and returns the size of
-// the volume in bytes. A volume that is no device has nothing to grow, and its size is the one that is required: the controller
-// gave it that. Without one it is that of the filesystem that it is on.
+// Expand makes what is on a volume fill it, after the volume itself was grown, and returns the size of the volume in
+// bytes. A volume that is no device has nothing to grow, and its size is the one that is required: the controller gave
+// it that. Without one it is that of the filesystem that it is on.
 //
-// Kinds: NotFound when the volume is not at the path; Invalid when it is not there as the type that is named; OutOfRange when an image was not grown to the size
-// that is required, and Unavailable when a device was not (yet); those of filesystem.GrowMounted.
+// Kinds: NotFound when the volume is not at the path; Invalid when it is not there as the type that is named;
+// OutOfRange when an image was not grown to the size that is required, and Unavailable when a device was not (yet);
+// those of filesystem.GrowMounted.
 func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes int64, err error) {
 	return change(ctx, s, "expand", request.Volume, func(ctx context.Context) (int64, error) {
 		at, err := s.locate(ctx, request.Volume, request.Path)
@@ -22,7 +23,8 @@ func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes 
 			return 0, err
 		}
 		if request.Type != "" && request.Type != at.staged.Type {
-			return 0, backends.Errorf(backends.Invalid, "it is to be expanded as access type %s, and is staged as %s: name that or none", request.Type, at.staged.Type)
+			return 0, backends.Errorf(backends.Invalid,
+				"it is to be expanded as access type %s, and is staged as %s: name that or none", request.Type, at.staged.Type)
 		}
 		return s.expand(ctx, at, request.Size)
 	})
@@ -58,5 +60,6 @@ func checkGrown(source ledger.Source, size, required int64) error {
 	if source.Image {
 		kind = backends.OutOfRange
 	}
-	return backends.Errorf(kind, "%s has %d bytes and %d are required: the volume itself must be expanded first", source.DevicePath, size, required)
+	return backends.Errorf(kind, "%s has %d bytes and %d are required: the volume itself must be expanded first",
+		source.DevicePath, size, required)
 }

@@ -10,8 +10,8 @@ import (
 // mostFailures bounds how many failures are remembered; the oldest one goes first.
 const mostFailures = 1000
 
-// failures are the last attempts to stage or publish a volume somewhere that failed: such a volume has no record, and CSI lets the
-// orchestrator ask what is wrong with it (NodeGetVolumeHealth).
+// failures are the last attempts to stage or publish a volume somewhere that failed: such a volume has no record, and
+// CSI lets the orchestrator ask what is wrong with it (NodeGetVolumeHealth).
 type failures struct {
 	mu   sync.Mutex
 	last map[attempt]failure
@@ -25,7 +25,8 @@ type failure struct {
 	at    time.Time // by the local monotonic clock
 }
 
-// note remembers how an attempt ended. One that was not made says nothing about the volume: another is under way, or there is no such volume.
+// note remembers how an attempt ended. One that was not made says nothing about the volume: another is under way, or
+// there is no such volume.
 func (f *failures) note(a attempt, reason string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,7 +40,8 @@ func (f *failures) note(a attempt, reason string, err error) {
 	if len(f.last) >= mostFailures {
 		f.forgetOldest()
 	}
-	f.last[a] = failure{backends.HealthIssue{Status: backends.Inaccessible, Reason: reason, Message: "the last attempt failed: " + err.Error()}, time.Now()}
+	f.last[a] = failure{backends.HealthIssue{Status: backends.Inaccessible, Reason: reason,
+		Message: "the last attempt failed: " + err.Error()}, time.Now()}
 }
 
 func (f *failures) forgetOldest() {

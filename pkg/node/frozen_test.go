@@ -48,8 +48,8 @@ func (w *world) opened(path string) (count int) {
 	return count
 }
 
-// A frozen filesystem does not grow before it is thawed. It costs one call in the kernel however often that is asked for, and who unstages
-// the volume is told what it waits for.
+// A frozen filesystem does not grow before it is thawed. It costs one call in the kernel however often that is asked
+// for, and who unstages the volume is told what it waits for.
 func TestExpandFrozen(t *testing.T) {
 	for _, fsType := range []string{"xfs", "btrfs"} {
 		t.Run(fsType, func(t *testing.T) {

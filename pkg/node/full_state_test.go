@@ -60,7 +60,8 @@ func (w *world) wantUnwritten(state, target string) {
 	}
 }
 
-// Taking down needs no room to write, and no disk that can be written to: what was taken down is taken down, once and for all.
+// Taking down needs no room to write, and no disk that can be written to: what was taken down is taken down, once and
+// for all.
 func TestTakenDownWithoutWriting(t *testing.T) {
 	for name, spoil := range map[string]func(w *world, state string){
 		"full": func(w *world, state string) { w.fill(state) },
@@ -106,7 +107,8 @@ func TestTakenDownWithoutWriting(t *testing.T) {
 	}
 }
 
-// A restart of the machine made the records stale, and they cannot be removed: the service starts all the same, and knows nothing.
+// A restart of the machine made the records stale, and they cannot be removed: the service starts all the same, and
+// knows nothing.
 func TestStartsWithoutWriting(t *testing.T) {
 	w := newWorld(t)
 	state := w.onDisk()

@@ -20,7 +20,8 @@ const grace = 500 * time.Millisecond
 // change runs an operation that changes a volume, and returns soon after the end of the context at the latest,
 // whatever hangs: the volume's lock, which the caller holds, is free then. An operation that was given up ends by
 // itself: it begins nothing more, takes down what it made, and until then the volume is not changed by another.
-func change[T any](ctx context.Context, s *Service, verb, volume string, operation func(context.Context) (T, error)) (T, error) {
+func change[T any](ctx context.Context, s *Service, verb, volume string,
+	operation func(context.Context) (T, error)) (T, error) {
 	call := deadline.Call{Name: fmt.Sprintf("%s volume %q", verb, volume), On: "volume " + volume, Grace: s.limits.grace}
 	return tracing.Run(s.calls.With(ctx), "node "+verb, func(ctx context.Context) (T, error) {
 		changed, err := deadline.Do(ctx, call, operation, nil)
@@ -30,13 +31,15 @@ func change[T any](ctx context.Context, s *Service, verb, volume string, operati
 
 // act is change for an operation that yields nothing.
 func (s *Service) act(ctx context.Context, verb, volume string, operation func(context.Context) error) error {
-	_, err := change(ctx, s, verb, volume, func(ctx context.Context) (struct{}, error) { return struct{}{}, operation(ctx) })
+	_, err := change(ctx, s, verb, volume,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, operation(ctx) })
 	return err
 }
 
-// look runs an operation that only looks at a volume at a path, in the same way. One that hangs does not hold up those that
-// change the volume: they may be what ends it.
-func look[T any](ctx context.Context, s *Service, verb, volume, path string, operation func(context.Context) (T, error)) (T, error) {
+// look runs an operation that only looks at a volume at a path, in the same way. One that hangs does not hold up those
+// that change the volume: they may be what ends it.
+func look[T any](ctx context.Context, s *Service, verb, volume, path string,
+	operation func(context.Context) (T, error)) (T, error) {
 	call := deadline.Call{Name: fmt.Sprintf("%s volume %q at %q", verb, volume, path), Grace: s.limits.grace}
 	return tracing.Run(s.calls.With(ctx), "node "+verb, func(ctx context.Context) (T, error) {
 		found, err := deadline.Do(ctx, call, operation, nil)

@@ -56,7 +56,7 @@ func hangCases() []hangCase {
 		{form: filesystemForm, call: "stage", request: stall.Write, number: 1},                // mkfs
 		{form: filesystemForm, call: "stage", request: stall.Write, number: 5},                // mkfs
 		{form: filesystemForm, call: "stage", request: stall.Sync, number: 1},                 // mkfs
-		{form: filesystemForm, call: "stage", request: stall.Sync, number: 3},                 // the sync after mkfs, or the mount
+		{form: filesystemForm, call: "stage", request: stall.Sync, number: 3},                 // after mkfs, or the mount
 		{form: filesystemForm, call: "restage", request: stall.Read, number: 9},               // mount
 		{form: filesystemForm, call: "restage", request: stall.Read, number: 9, dirty: true},  // e2fsck
 		{form: filesystemForm, call: "restage", request: stall.Write, number: 1, dirty: true}, // e2fsck
@@ -128,7 +128,8 @@ func newHanging(t *testing.T, f form, call string) *hanging {
 		}
 		h.must(os.WriteFile(filepath.Join(server.Real, "slow"), nil, 0o600))
 		h.must(os.Truncate(filepath.Join(server.Real, "slow"), imageSize))
-		h.shelf.sources["slow"] = backends.Device{Path: filepath.Join(server.Dir, "slow"), Image: true, Identity: backends.Identity{SizeBytes: imageSize}}
+		h.shelf.sources["slow"] = backends.Device{Path: filepath.Join(server.Dir, "slow"), Image: true,
+			Identity: backends.Identity{SizeBytes: imageSize}}
 	}
 	h.image("quick", 32)
 	return h
@@ -163,7 +164,8 @@ func (h *hanging) prepare(call string) {
 	h.Helper()
 	steps := map[string][]string{
 		"stage": nil, "restage": {"stage", "unstage"}, "publish": {"stage"}, "unstage": {"stage"},
-		"stats": {"stage", "publish"}, "health": {"stage", "publish"}, "expand": {"stage", "publish"}, "unpublish": {"stage", "publish"},
+		"stats": {"stage", "publish"}, "health": {"stage", "publish"}, "expand": {"stage", "publish"},
+		"unpublish": {"stage", "publish"},
 	}
 	for _, step := range steps[call] {
 		h.must(h.call(h.context(), step))
@@ -195,7 +197,8 @@ func (h *hanging) stopped(call string) error {
 // judged returns how a call ended, after a look at its Kind.
 func (h *hanging) judged(call string, err error) error {
 	h.Helper()
-	if kind := backends.KindOf(err); err != nil && kind != backends.Unavailable && kind != backends.Busy && kind != backends.InUse {
+	if kind := backends.KindOf(err); err != nil && kind != backends.Unavailable && kind != backends.Busy &&
+		kind != backends.InUse {
 		h.Errorf("%s ended with %v (%s), want Unavailable, Busy or InUse", call, err, kind)
 	}
 	return err
@@ -275,7 +278,8 @@ func (c hangCase) run(t *testing.T) {
 	h := newHanging(t, c.form, c.call)
 	h.prepare(c.call)
 	if c.dirty {
-		output, err := exec.CommandContext(t.Context(), "debugfs", "-w", "-R", "set_super_value state 2", filepath.Join(h.server.Real, "slow")).CombinedOutput()
+		output, err := exec.CommandContext(t.Context(), "debugfs", "-w", "-R", "set_super_value state 2",
+			filepath.Join(h.server.Real, "slow")).CombinedOutput()
 		if err != nil {
 			t.Fatalf("debugfs: %v\n%s", err, output)
 		}
@@ -313,7 +317,8 @@ func (c hangCase) run(t *testing.T) {
 	}
 	h.wantNothingLeft()
 	if !eventually(func() bool { return runtime.NumGoroutine() <= goroutines && len(descriptors(t)) <= len(files) }) {
-		t.Errorf("%d goroutines and %d descriptors, %d and %d before\n%q\n%q", runtime.NumGoroutine(), len(descriptors(t)), goroutines, len(files), descriptors(t), files)
+		t.Errorf("%d goroutines and %d descriptors, %d and %d before\n%q\n%q", runtime.NumGoroutine(), len(descriptors(t)),
+			goroutines, len(files), descriptors(t), files)
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 	}
 }
@@ -335,7 +340,8 @@ func TestLateStageIsUndone(t *testing.T) {
 				}
 				h.server.Continue(t)
 				if !eventually(func() bool { return runtime.NumGoroutine() <= goroutines && len(descriptors(t)) <= len(files) }) {
-					t.Errorf("%d goroutines and %d descriptors, %d and %d before", runtime.NumGoroutine(), len(descriptors(t)), goroutines, len(files))
+					t.Errorf("%d goroutines and %d descriptors, %d and %d before", runtime.NumGoroutine(), len(descriptors(t)),
+						goroutines, len(files))
 				}
 				var loops []string
 				var err error

@@ -25,17 +25,18 @@ const (
 	reasonHidden     = "PublishingFailed"
 )
 
-// Health tells what is wrong with a volume as it is staged and published on this node; nothing when all
-// is well. Of the paths, which may be empty, those at which the volume should be and is not are reported;
-// all those at which it is recorded are looked at. What could not be staged or published is reported with the cause, until it can, or is
-// taken back. Kinds: NotFound when nothing is known of the volume here.
+// Health tells what is wrong with a volume as it is staged and published on this node; nothing when all is well. Of the
+// paths, which may be empty, those at which the volume should be and is not are reported; all those at which it is
+// recorded are looked at. What could not be staged or published is reported with the cause, until it can, or is taken
+// back. Kinds: NotFound when nothing is known of the volume here.
 func (s *Service) Health(ctx context.Context, volume, publishPath, stagingPath string) ([]backends.HealthIssue, error) {
 	return look(ctx, s, "examine", volume, publishPath, func(ctx context.Context) ([]backends.HealthIssue, error) {
 		return s.examine(ctx, volume, publishPath, stagingPath)
 	})
 }
 
-func (s *Service) examine(ctx context.Context, volume, publishPath, stagingPath string) ([]backends.HealthIssue, error) {
+func (s *Service) examine(ctx context.Context, volume, publishPath,
+	stagingPath string) ([]backends.HealthIssue, error) {
 	record, failed := s.ledger.Get(volume), s.failures.of(volume)
 	if record.Empty() && len(failed) == 0 {
 		return nil, backends.Errorf(backends.NotFound, "it is neither staged nor published on this node")
@@ -82,8 +83,10 @@ func (f *findings) examineStaging(ctx context.Context, staged ledger.Staging) {
 	f.examine(ctx, placeOf(staged), &staged, staged.ReadOnly)
 	// An ext4 answers from memory when its disk was pulled. The number stays its own for as long as it is mounted.
 	if from := staged.Source; from.DevicePath != "" && device.Gone(from.Major, from.Minor) {
-		f.add(backends.Inaccessible, reasonDeviceGone, fmt.Sprintf("its device %s (%d:%d) was taken away while it was in use: stop what uses it, so that it is unstaged, and attach it again",
-			from.DevicePath, from.Major, from.Minor))
+		f.add(backends.Inaccessible, reasonDeviceGone,
+			fmt.Sprintf("its device %s (%d:%d) was taken away while it was in use: stop what uses it, so that it is unstaged, "+
+				"and attach it again",
+				from.DevicePath, from.Major, from.Minor))
 	}
 }
 
@@ -100,6 +103,7 @@ func (f *findings) examine(ctx context.Context, place string, staged *ledger.Sta
 	case staged != nil && !staged.Pending && !shows(state, *staged):
 		f.add(backends.Inaccessible, reasonOther, fmt.Sprintf("what is mounted at %s is not what was staged", place))
 	case state.ReadOnly && !readOnly:
-		f.add(backends.Degraded, reasonReadOnly, fmt.Sprintf("it can only be read at %s: after an error the kernel has made its filesystem read-only", place))
+		f.add(backends.Degraded, reasonReadOnly,
+			fmt.Sprintf("it can only be read at %s: after an error the kernel has made its filesystem read-only", place))
 	}
 }

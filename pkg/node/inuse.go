@@ -23,6 +23,7 @@ func (s *Service) CheckUnused(volume string) error {
 	if record.Staged != nil {
 		places = append(places, "staged at "+record.Staged.Path)
 	}
-	return failed("delete", volume, backends.Errorf(backends.InUse, "it is in use on node %q, %s: unpublish and unstage it first",
+	return failed("delete", volume, backends.Errorf(backends.InUse,
+		"it is in use on node %q, %s: unpublish and unstage it first",
 		s.nodeID, strings.Join(places, ", ")))
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 )
 
-// Some work of a staging takes longer than a call may: mkfs on a slow disk, the check of a large filesystem, a walk over
-// millions of files. It is done as a work of package background, one for a volume at a time, and outlives the call. Until it has
-// ended the volume is not staged in another way, published or taken down, and its device stays open, so that neither
-// the device nor its name becomes another volume's.
+// Some work of a staging takes longer than a call may: mkfs on a slow disk, the check of a large filesystem, a walk
+// over millions of files. It is done as a work of package background, one for a volume at a time, and outlives the
+// call. Until it has ended the volume is not staged in another way, published or taken down, and its device stays open,
+// so that neither the device nor its name becomes another volume's.
 
-// mostLasting is how many works go on at the same time: more than a node has volumes, so that those that hang do not keep
-// others from being begun.
+// mostLasting is how many works go on at the same time: more than a node has volumes, so that those that hang do not
+// keep others from being begun.
 const mostLasting = 1024
 
-// Close tells what goes on in the background to end, and waits for that until the context ends. What is cut short goes on
-// with the next Stage. Kinds: Busy when something has not ended.
+// Close tells what goes on in the background to end, and waits for that until the context ends. What is cut short goes
+// on with the next Stage. Kinds: Busy when something has not ended.
 func (s *Service) Close(ctx context.Context) error { return s.works.Close(ctx) }
 
 // awaitWork waits for the work that an earlier call began. When that failed, what the earlier call made goes with
@@ -40,8 +40,8 @@ func (st *staging) awaitWork(ctx context.Context) error {
 	return err
 }
 
-// forgetWork forgets the outcome of work of which no phase asked: it says nothing once the volume is used, or taken down and perhaps
-// used elsewhere.
+// forgetWork forgets the outcome of work of which no phase asked: it says nothing once the volume is used, or taken
+// down and perhaps used elsewhere.
 func (st *staging) forgetWork(ctx context.Context) error {
 	return st.service.works.Stop(ctx, st.request.Volume)
 }
@@ -49,13 +49,15 @@ func (st *staging) forgetWork(ctx context.Context) error {
 // worked reports whether the volume is being worked on.
 func (st *staging) worked() bool { return st.service.works.Running(st.request.Volume) }
 
-// endWork ends what is done to a volume that is to be taken down. Kinds: Busy when it has not ended by the end of the context.
+// endWork ends what is done to a volume that is to be taken down. Kinds: Busy when it has not ended by the end of the
+// context.
 func (un *unstaging) endWork(ctx context.Context) error {
 	return un.service.works.Stop(ctx, un.record.Volume)
 }
 
 // onDevice does work on the device that was proven, held open meanwhile, and waits for its end or that of the context.
-func (st *staging) onDevice(ctx context.Context, name string, do func(context.Context, *os.File) (filesystem.Found, error)) (filesystem.Found, error) {
+func (st *staging) onDevice(ctx context.Context, name string,
+	do func(context.Context, *os.File) (filesystem.Found, error)) (filesystem.Found, error) {
 	held, err := duplicate(st.device.File)
 	if err != nil {
 		return filesystem.Found{}, err

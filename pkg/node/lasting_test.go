@@ -20,8 +20,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// slowTool puts a program in the place of a tool that notes each run of it, waits until it is told to go on, and does the
-// tool's work then.
+// slowTool puts a program in the place of a tool that notes each run of it, waits until it is told to go on, and does
+// the tool's work then.
 type slowTool struct {
 	*world
 	path, down, runs string
@@ -37,7 +37,8 @@ func newSlowTool(w *world, name string) *slowTool {
 	tool, script := w.path(name), w.path("slow-"+name)
 	w.must(unix.Mkfifo(s.down, 0o600))
 	w.must(os.WriteFile(tool, text, 0o700))
-	w.must(os.WriteFile(script, []byte("#!/bin/sh\necho $$ >> "+s.runs+"\nread line < "+s.down+"\nexec "+tool+" \"$@\"\n"), 0o700))
+	w.must(os.WriteFile(script, []byte("#!/bin/sh\necho $$ >> "+s.runs+"\nread line < "+s.down+"\nexec "+tool+" \"$@\"\n"),
+		0o700))
 	w.bind(script, path)
 	w.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) }) // the test has done so unless it failed
 	return s
@@ -102,7 +103,8 @@ func lastingCases() map[string]lastingCase {
 		"format": {"mkfs.ext4", func(*world, node.StageRequest, string) {}, "making the ext4 on /dev/loop"},
 		"check": {"e2fsck", func(w *world, r node.StageRequest, image string) {
 			w.used(r)
-			out, err := exec.CommandContext(w.context(), "debugfs", "-w", "-R", "set_super_value state 2", image).CombinedOutput()
+			out, err := exec.CommandContext(w.context(), "debugfs", "-w", "-R", "set_super_value state 2",
+				image).CombinedOutput()
 			if err != nil {
 				w.Fatalf("debugfs: %v\n%s", err, out)
 			}
@@ -122,8 +124,8 @@ func (w *world) used(r node.StageRequest) {
 	w.unstage(r)
 }
 
-// Work on a device goes on after its call, the next calls find it, and it is begun once: the volume is staged after finitely
-// many calls. Meanwhile the volume is not given to anybody.
+// Work on a device goes on after its call, the next calls find it, and it is begun once: the volume is staged after
+// finitely many calls. Meanwhile the volume is not given to anybody.
 func TestWorkOnADeviceOutlivesItsCall(t *testing.T) {
 	for name, c := range lastingCases() {
 		t.Run(name, func(t *testing.T) {
@@ -284,7 +286,8 @@ func TestToolOfAKilledProcess(t *testing.T) {
 				w.want(tool.impatient(staging), backends.Busy)
 				w.restart()
 				w.want(w.service.Stage(w.context(), staging), backends.Busy, "a tool that was started before still works on it")
-				if err := w.service.Unstage(w.context(), "v", staging.StagingPath); !backends.Is(err, backends.Busy) && !backends.Is(err, backends.InUse) {
+				if err := w.service.Unstage(w.context(), "v", staging.StagingPath); !backends.Is(err, backends.Busy) &&
+					!backends.Is(err, backends.InUse) {
 					t.Errorf("unstaged while a tool works on the device: %v", err)
 				}
 				if runs := tool.started(); len(runs) != 1 {

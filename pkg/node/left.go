@@ -7,8 +7,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// The kubelet forgets a mount of which it does not know whether it is there when the next call for it fails with a final
-// code: then nobody ever takes it down. So a call that fails says something final only if nothing is left of it, nor of the calls before.
+// The kubelet forgets a mount of which it does not know whether it is there when the next call for it fails with a
+// final code: then nobody ever takes it down. So a call that fails says something final only if nothing is left of it,
+// nor of the calls before.
 
 // unfinished is the Kind of a failure that leaves something: one after which the orchestrator asks again.
 func unfinished(kind backends.Kind) backends.Kind {
@@ -18,8 +19,8 @@ func unfinished(kind backends.Kind) backends.Kind {
 	return backends.Unavailable
 }
 
-// staysStaged makes a failure of Stage one that is not final if the volume is recorded at the staging path still. One that says
-// that the volume is staged in another way than asked for says so itself, unless that way was never finished.
+// staysStaged makes a failure of Stage one that is not final if the volume is recorded at the staging path still. One
+// that says that the volume is staged in another way than asked for says so itself, unless that way was never finished.
 func (st *staging) staysStaged(err error) error {
 	if err == nil {
 		return nil
@@ -28,10 +29,12 @@ func (st *staging) staysStaged(err error) error {
 	if left == nil || left.Path != st.request.StagingPath || kindOf(err) == backends.Exists && !left.Pending {
 		return err
 	}
-	return backends.Errorf(unfinished(kindOf(err)), "%w; what was made is left at %s: unstage it, or stage it again", err, left.Path)
+	return backends.Errorf(unfinished(kindOf(err)), "%w; what was made is left at %s: unstage it, or stage it again", err,
+		left.Path)
 }
 
-// staysPublished makes a failure of Publish one that is not final if the volume shows at the target still, in the way that is asked for.
+// staysPublished makes a failure of Publish one that is not final if the volume shows at the target still, in the way
+// that is asked for.
 func (p *publishing) staysPublished(ctx context.Context, err error) error {
 	if err == nil || kindOf(err) == backends.Exists {
 		return err
@@ -39,11 +42,13 @@ func (p *publishing) staysPublished(ctx context.Context, err error) error {
 	record := p.service.ledger.Get(p.request.Volume)
 	left, recorded := record.Publication(p.request.TargetPath)
 	staged := record.Staged
-	if !recorded || left != p.want || staged != nil && (staged.Type != p.request.Use.Type || staged.Path != p.request.StagingPath) {
+	if !recorded || left != p.want || staged != nil &&
+		(staged.Type != p.request.Use.Type || staged.Path != p.request.StagingPath) {
 		return err
 	}
 	if mounted, look := mount.Mounted(ctx, left.Target); look == nil && !mounted {
 		return err
 	}
-	return backends.Errorf(unfinished(kindOf(err)), "%w; what was made is left at %s: unpublish it, or publish it again", err, left.Target)
+	return backends.Errorf(unfinished(kindOf(err)), "%w; what was made is left at %s: unpublish it, or publish it again",
+		err, left.Target)
 }

@@ -62,8 +62,8 @@ func (v *visitor) leave() {
 	v.open = nil
 }
 
-// A stage fails for a reason that stays, and what it mounted cannot be taken down, or is of an earlier call: the orchestrator
-// must not hear that nothing is there, for then it forgets the mount.
+// A stage fails for a reason that stays, and what it mounted cannot be taken down, or is of an earlier call: the
+// orchestrator must not hear that nothing is there, for then it forgets the mount.
 func TestStageLeavesAMount(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -99,7 +99,8 @@ func TestStageFailsAfterAnother(t *testing.T) {
 			w.intend(staging, ledger.Source{Kind: ledger.Device, Path: image, Image: true})
 		}
 		delete(w.shelf.sources, "v")
-		w.want(w.service.Stage(w.context(), staging), backends.Unavailable, "there is no volume", "is left", staging.StagingPath)
+		w.want(w.service.Stage(w.context(), staging), backends.Unavailable, "there is no volume", "is left",
+			staging.StagingPath)
 		w.shelf.sources["v"] = source
 		options := staging
 		options.MountOptions = []string{"bind"}
@@ -119,7 +120,8 @@ func TestPublishFailsAfterAnother(t *testing.T) {
 	w.stage(staging)
 	w.publish(publishing)
 	w.detach(staging.StagingPath)
-	w.want(w.service.Publish(w.context(), publishing), backends.Unavailable, "NodeStageVolume", "is left", publishing.TargetPath)
+	w.want(w.service.Publish(w.context(), publishing), backends.Unavailable, "NodeStageVolume", "is left",
+		publishing.TargetPath)
 	w.unpublish(publishing)
 	w.want(w.service.Publish(w.context(), publishing), backends.InUse, "NodeStageVolume")
 	w.unstage(staging)

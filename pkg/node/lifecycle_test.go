@@ -241,7 +241,8 @@ func TestStageGrows(t *testing.T) {
 			after, err := w.service.Stats(w.context(), "v", staging.StagingPath)
 			w.must(err)
 			if after.Bytes.Total < 500<<20 || same.Bytes.Total > before.Bytes.Total {
-				t.Errorf("the filesystem had %d bytes, then %d for reading only, then %d; the device has %d", before.Bytes.Total, same.Bytes.Total, after.Bytes.Total, 600<<20)
+				t.Errorf("the filesystem had %d bytes, then %d for reading only, then %d; the device has %d", before.Bytes.Total,
+					same.Bytes.Total, after.Bytes.Total, 600<<20)
 			}
 			w.wantContent(filepath.Join(staging.StagingPath, "file"), "data")
 			w.unstage(staging)

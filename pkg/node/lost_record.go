@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// A record that is lost says no more where a volume is published. The mount table does: all mounts that show what the volume's
-// staging path shows, or what its backend says that it is, are its publications.
+// A record that is lost says no more where a volume is published. The mount table does: all mounts that show what the
+// volume's staging path shows, or what its backend says that it is, are its publications.
 
 // checkShown refuses to unstage a volume without a record that shows elsewhere.
 func (un *unstaging) checkShown(ctx context.Context) error {
@@ -26,7 +26,8 @@ func (un *unstaging) checkShown(ctx context.Context) error {
 		return err
 	}
 	if len(found.elsewhere) > 0 {
-		return backends.Errorf(backends.InUse, "it is still published at %s: unpublish it first", strings.Join(found.elsewhere, ", "))
+		return backends.Errorf(backends.InUse, "it is still published at %s: unpublish it first",
+			strings.Join(found.elsewhere, ", "))
 	}
 	if found.place == un.path {
 		un.noteDevice(ctx, found.mount)
@@ -34,9 +35,9 @@ func (un *unstaging) checkShown(ctx context.Context) error {
 	return nil
 }
 
-// noteDevice notes which device the filesystem at the staging path is on. Once it is unmounted nobody can tell, and it may
-// be mounted in another mount namespace still; then this call fails, and the next one must know it too. An image's loop
-// device is found by the image.
+// noteDevice notes which device the filesystem at the staging path is on. Once it is unmounted nobody can tell, and it
+// may be mounted in another mount namespace still; then this call fails, and the next one must know it too. An image's
+// loop device is found by the image.
 func (un *unstaging) noteDevice(ctx context.Context, shown mount.Entry) {
 	const loopMajor = 7
 	number, source := shown.Device(), &un.staged.Source
@@ -68,8 +69,10 @@ func (st *staging) adoptPublications(ctx context.Context) error {
 		if err != nil && !mount.Corrupted(err) {
 			return err
 		}
-		st.record = st.record.WithPublication(ledger.Publication{Target: target, Mode: st.want.Mode, ReadOnly: state.ReadOnly})
-		st.service.log.WarnContext(ctx, "the record of a volume was lost; it counts as published where it shows", "volume", st.request.Volume, "path", target)
+		st.record = st.record.WithPublication(ledger.Publication{Target: target, Mode: st.want.Mode,
+			ReadOnly: state.ReadOnly})
+		st.service.log.WarnContext(ctx, "the record of a volume was lost; it counts as published where it shows", "volume",
+			st.request.Volume, "path", target)
 	}
 	return nil
 }
@@ -120,7 +123,8 @@ func findShown(ctx context.Context, stagingPath string, source ledger.Source) (f
 	return found, nil
 }
 
-// stagedPlace is where in a staging path a volume shows; an empty string when nothing is mounted there, or nobody can tell what.
+// stagedPlace is where in a staging path a volume shows; an empty string when nothing is mounted there, or nobody can
+// tell what.
 func stagedPlace(ctx context.Context, path string) (string, error) {
 	for _, place := range []string{path, devicePlace(path)} {
 		mounted, err := mount.Mounted(ctx, place)

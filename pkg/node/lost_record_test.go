@@ -34,8 +34,8 @@ func publishedForms() []published {
 	}
 }
 
-// A volume is published, and its record is lost: it is not unstaged, however often that is asked for, and also when it was staged
-// once more before.
+// A volume is published, and its record is lost: it is not unstaged, however often that is asked for, and also when it
+// was staged once more before.
 func TestRecordLostWhilePublished(t *testing.T) {
 	for _, form := range publishedForms() {
 		for _, again := range []bool{false, true} {
@@ -134,8 +134,8 @@ func TestRecordLostOfAMountedDirectory(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A disk's filesystem is mounted in another mount namespace still. Once it is unmounted in this one nobody can tell from here
-// which disk it was: the call that is repeated is refused too.
+// A disk's filesystem is mounted in another mount namespace still. Once it is unmounted in this one nobody can tell
+// from here which disk it was: the call that is repeated is refused too.
 func TestRecordLostWhileMountedElsewhere(t *testing.T) {
 	for _, fsType := range []string{"ext4", "btrfs"} {
 		w := newWorld(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
-// replace detaches the image of a loop device and attaches another one to it. If somebody else takes the device in between, it is
-// tried again.
+// replace detaches the image of a loop device and attaches another one to it. If somebody else takes the device in
+// between, it is tried again.
 func (w *world) replace(loop, before, image string) {
 	w.Helper()
 	w.must(device.Detach(w.context(), before))
@@ -28,8 +28,9 @@ func (w *world) replace(loop, before, image string) {
 	}
 }
 
-// The disk of a volume goes, and another volume's gets its number. The first one's record excuses nothing of what the second is used
-// for: that is not unstaged while it is mounted elsewhere. Nor does the second's use keep the first from being unstaged.
+// The disk of a volume goes, and another volume's gets its number. The first one's record excuses nothing of what the
+// second is used for: that is not unstaged while it is mounted elsewhere. Nor does the second's use keep the first from
+// being unstaged.
 func TestStaleRecordExcusesNoClaim(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.image("a", 16), w.image("b", 16)
@@ -44,7 +45,8 @@ func TestStaleRecordExcusesNoClaim(t *testing.T) {
 	elsewhere := w.mkdir(w.path("elsewhere"))
 	w.bind(staging.StagingPath, elsewhere)
 	for range 2 {
-		w.want(w.service.Unstage(w.context(), "b", staging.StagingPath), backends.InUse, loop+" is still mounted somewhere else")
+		w.want(w.service.Unstage(w.context(), "b", staging.StagingPath), backends.InUse,
+			loop+" is still mounted somewhere else")
 		w.restart()
 	}
 	w.unstage(gone) // its own disk is gone, whoever uses the number

@@ -120,7 +120,8 @@ func TestStats(t *testing.T) {
 	w.write(filepath.Join(publishing.TargetPath, "file"), strings.Repeat("x", 4<<20))
 	after, err := w.service.Stats(w.context(), "v", staging.StagingPath)
 	w.must(err)
-	if used := after.Bytes.Used - before.Bytes.Used; used < 4<<20 || used > 5<<20 || after.Inodes.Used-before.Inodes.Used != 1 || after.Block {
+	if used := after.Bytes.Used - before.Bytes.Used; used < 4<<20 || used > 5<<20 ||
+		after.Inodes.Used-before.Inodes.Used != 1 || after.Block {
 		t.Errorf("a file of 4 MiB changed %+v to %+v", before, after)
 	}
 	if after.Bytes.Total < 24<<20 || after.Bytes.Total > 32<<20 || after.Bytes.Available <= 0 {
@@ -147,7 +148,8 @@ func TestExpand(t *testing.T) {
 			staging.Use.FSType = form.fsType
 			w.stage(staging)
 			w.publish(publishing)
-			request := node.ExpandRequest{Volume: "v", Path: publishing.TargetPath, Size: backends.CapacityRange{RequiredBytes: grown}}
+			request := node.ExpandRequest{Volume: "v", Path: publishing.TargetPath,
+				Size: backends.CapacityRange{RequiredBytes: grown}}
 			_, err := w.service.Expand(w.context(), request)
 			w.want(err, backends.OutOfRange, fmt.Sprint(grown))
 			w.must(os.Truncate(w.path("images", "v"), grown))
@@ -177,7 +179,8 @@ func TestExpandBlock(t *testing.T) {
 	w.stage(staging)
 	w.publish(publishing)
 	w.must(os.Truncate(image, 24<<20))
-	_, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: publishing.TargetPath, Type: backends.Mount})
+	_, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: publishing.TargetPath,
+		Type: backends.Mount})
 	w.want(err, backends.Invalid, "block")
 	size, err := w.service.Expand(w.context(), node.ExpandRequest{
 		Volume: "v", Path: publishing.TargetPath, Type: backends.Block, Size: backends.CapacityRange{RequiredBytes: 24 << 20},
@@ -186,7 +189,8 @@ func TestExpandBlock(t *testing.T) {
 		t.Errorf("Expand() = %d, %v; want %d", size, err, 24<<20)
 	}
 	for _, path := range []string{publishing.TargetPath, staging.StagingPath} {
-		if got, err := w.service.Stats(w.context(), "v", path); err != nil || got != (node.Stats{Bytes: node.Usage{Total: 24 << 20}, Block: true}) {
+		if got, err := w.service.Stats(w.context(), "v", path); err != nil ||
+			got != (node.Stats{Bytes: node.Usage{Total: 24 << 20}, Block: true}) {
 			t.Errorf("Stats(%s) = %+v, %v", path, got, err)
 		}
 	}
@@ -204,7 +208,8 @@ func TestExpandWhatHasNoDevice(t *testing.T) {
 	if size != 4<<20 || err != nil {
 		t.Errorf("Expand() = %d, %v; want the size of the filesystem", size, err)
 	}
-	size, err = w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath, Size: backends.CapacityRange{RequiredBytes: 1 << 20}})
+	size, err = w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath,
+		Size: backends.CapacityRange{RequiredBytes: 1 << 20}})
 	if size != 1<<20 || err != nil {
 		t.Errorf("Expand() to a size = %d, %v; want that of the volume, %d", size, err, 1<<20)
 	}
@@ -222,14 +227,16 @@ func TestExpandDeviceOfTheNode(t *testing.T) {
 	w.unstage(staging)
 	staging.Use.Mode = backends.MultiNodeReaderOnly
 	w.stage(staging)
-	request := node.ExpandRequest{Volume: "v", Path: staging.StagingPath, Size: backends.CapacityRange{RequiredBytes: 32 << 20}}
+	request := node.ExpandRequest{Volume: "v", Path: staging.StagingPath,
+		Size: backends.CapacityRange{RequiredBytes: 32 << 20}}
 	_, err := w.service.Expand(w.context(), request)
 	w.want(err, backends.Unavailable, loop)
 	w.must(os.Truncate(image, 32<<20))
 	if size, err := w.service.Expand(w.context(), request); size != 32<<20 || err != nil {
 		t.Errorf("Expand() = %d, %v", size, err)
 	}
-	if measured, err := w.service.Stats(w.context(), "v", staging.StagingPath); err != nil || measured.Bytes.Total > 16<<20 {
+	if measured, err := w.service.Stats(w.context(), "v", staging.StagingPath); err != nil ||
+		measured.Bytes.Total > 16<<20 {
 		t.Errorf("a filesystem that is mounted read-only grew: %+v, %v", measured, err)
 	}
 	w.unstage(staging)
@@ -237,7 +244,8 @@ func TestExpandDeviceOfTheNode(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// What could not be staged has no record, and is reported with the cause until it is staged or given up (CSI, NodeGetVolumeHealth).
+// What could not be staged has no record, and is reported with the cause until it is staged or given up (CSI,
+// NodeGetVolumeHealth).
 func TestHealthOfWhatCouldNotBeMadeReady(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -250,7 +258,8 @@ func TestHealthOfWhatCouldNotBeMadeReady(t *testing.T) {
 		if reason == "" && len(issues) == 0 {
 			return
 		}
-		if len(issues) == 0 || issues[0].Status != backends.Inaccessible || issues[0].Reason != reason || !strings.Contains(issues[0].Message, cause) {
+		if len(issues) == 0 || issues[0].Status != backends.Inaccessible || issues[0].Reason != reason ||
+			!strings.Contains(issues[0].Message, cause) {
 			t.Errorf("issues are %+v, want %s that says %q", issues, reason, cause)
 		}
 	}

@@ -63,9 +63,11 @@ func TestFilesystemOptionsOfADirectory(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
 	staging, publishing := w.stageRequest("v"), w.publishRequest("v")
-	for _, option := range []string{"discard", "sync", "data=ordered", `context="system_u:object_r:container_file_t:s0:c1,c2"`} {
+	for _, option := range []string{"discard", "sync", "data=ordered",
+		`context="system_u:object_r:container_file_t:s0:c1,c2"`} {
 		staging.MountOptions = []string{"noexec", option}
-		w.want(w.service.Stage(w.context(), staging), backends.Invalid, "is a directory", strings.TrimPrefix(option, "context="))
+		w.want(w.service.Stage(w.context(), staging), backends.Invalid, "is a directory",
+			strings.TrimPrefix(option, "context="))
 		staging.MountOptions = nil
 		w.stage(staging)
 		publishing.MountOptions = []string{option, "noexec"}

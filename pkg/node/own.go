@@ -32,7 +32,8 @@ func (st *staging) own(ctx context.Context) error {
 		return nil
 	}
 	return st.service.giveFiles(ctx, st.request.Volume, st.want.Group, ownership.Request{
-		Path: st.request.StagingPath, Policy: ownership.Policy(st.request.Settings.FSGroupChangePolicy), Exclusive: st.exclusive(),
+		Path: st.request.StagingPath, Policy: ownership.Policy(st.request.Settings.FSGroupChangePolicy),
+		Exclusive: st.exclusive(),
 	})
 }
 

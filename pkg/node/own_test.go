@@ -36,7 +36,8 @@ func TestWalkReport(t *testing.T) {
 	report := &walkReport{log: slog.New(slog.NewTextHandler(&out, nil)).With("volume", "v"), observer: got}
 	report.Began()
 	for second := int64(1); second <= 25; second++ {
-		report.Progressed(ownership.Result{Entries: 100 * second, Changed: 90 * second, Denied: second}, time.Duration(second)*time.Second)
+		report.Progressed(ownership.Result{Entries: 100 * second, Changed: 90 * second, Denied: second},
+			time.Duration(second)*time.Second)
 	}
 	report.Ended(25*time.Second, errors.New("cut short"))
 	if want := (sums{began: 1, ended: 1, failed: 1, entries: 2500, changed: 2250, refused: 25}); *got != want {

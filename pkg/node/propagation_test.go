@@ -32,16 +32,19 @@ func TestMissingPropagation(t *testing.T) {
 			form.make(w, "v")
 			staging, publishing := w.stageRequest("v"), w.publishRequest("v")
 			staging.Use.FSType = form.fsType
-			w.want(w.service.Stage(w.context(), staging), backends.Unavailable, "mountPropagation: Bidirectional", w.path("staging"), "pods would write")
+			w.want(w.service.Stage(w.context(), staging), backends.Unavailable, "mountPropagation: Bidirectional",
+				w.path("staging"), "pods would write")
 			w.wantNothingLeft()
 			for _, dir := range []string{w.path("staging"), w.path("pods")} {
 				w.own(dir, unix.MS_PRIVATE)
 			}
-			w.want(w.service.Stage(w.context(), staging), backends.Unavailable, "mountPropagation: Bidirectional", "the mount "+w.path("staging"))
+			w.want(w.service.Stage(w.context(), staging), backends.Unavailable, "mountPropagation: Bidirectional",
+				"the mount "+w.path("staging"))
 			w.must(unix.Mount("", w.path("staging"), "", unix.MS_SHARED, ""))
 			w.stage(staging)
 			w.stage(staging)
-			w.want(w.service.Publish(w.context(), publishing), backends.Unavailable, "mountPropagation: Bidirectional", filepath.Dir(publishing.TargetPath))
+			w.want(w.service.Publish(w.context(), publishing), backends.Unavailable, "mountPropagation: Bidirectional",
+				filepath.Dir(publishing.TargetPath))
 			w.must(unix.Mount("", w.path("pods"), "", unix.MS_SHARED, ""))
 			w.publish(publishing)
 			// What is there already is taken down whatever it is on, and left as it is.

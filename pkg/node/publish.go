@@ -44,11 +44,11 @@ func publishPhases() []phase[*publishing] {
 // Publish shows a staged volume at the target path, whose parent exists. Publishing again in the same
 // way succeeds without work. After a failure the target is not left behind by this call.
 //
-// Kinds: Invalid for a request that cannot be met, also when the target is a symlink; InUse when the volume
-// is not staged at the staging path or not in this way, when it may be published once only and is
-// published elsewhere (CSI, NodePublishVolume, second table), and when its files belong to a pod of another group;
-// Exists when it is published at the target in another way, or something else is mounted there; Busy while the files are
-// given to a group, which goes on in the background.
+// Kinds: Invalid for a request that cannot be met, also when the target is a symlink; InUse when the volume is not
+// staged at the staging path or not in this way, when it may be published once only and is published elsewhere (CSI,
+// NodePublishVolume, second table), and when its files belong to a pod of another group; Exists when it is published at
+// the target in another way, or something else is mounted there; Busy while the files are given to a group, which goes
+// on in the background.
 func (s *Service) Publish(ctx context.Context, request PublishRequest) error {
 	err := s.act(ctx, "publish", request.Volume, func(ctx context.Context) error {
 		p := &publishing{service: s, request: request, record: s.ledger.Get(request.Volume)}
@@ -72,7 +72,8 @@ func (p *publishing) check(context.Context) error {
 		return err
 	}
 	r.TargetPath = target
-	p.want = ledger.Publication{Target: target, Mode: r.Use.Mode, ReadOnly: r.ReadOnly || readOnly(r.Use.Mode, r.MountOptions)}
+	p.want = ledger.Publication{Target: target, Mode: r.Use.Mode, ReadOnly: r.ReadOnly ||
+		readOnly(r.Use.Mode, r.MountOptions)}
 	if group := p.group(); group != "" {
 		if _, err := ownership.ParseGID(group); err != nil {
 			return err
@@ -88,10 +89,12 @@ func (p *publishing) checkStaged(ctx context.Context) error {
 		return p.notStaged()
 	}
 	if staged.Type != r.Use.Type {
-		return backends.Errorf(backends.InUse, "it is staged at %s with access type %s: it cannot be published with %s", staged.Path, staged.Type, r.Use.Type)
+		return backends.Errorf(backends.InUse, "it is staged at %s with access type %s: it cannot be published with %s",
+			staged.Path, staged.Type, r.Use.Type)
 	}
 	if staged.ReadOnly && !p.want.ReadOnly {
-		return backends.Errorf(backends.InUse, "it is staged at %s for reading only: it cannot be published for writing", staged.Path)
+		return backends.Errorf(backends.InUse, "it is staged at %s for reading only: it cannot be published for writing",
+			staged.Path)
 	}
 	if err := p.checkOptions(*staged); err != nil {
 		return err
@@ -117,13 +120,15 @@ func (p *publishing) checkOptions(staged ledger.Staging) error {
 		return mountoptions.Directory{}.Check("", p.request.MountOptions)
 	}
 	if labels := mount.SecurityLabels(p.request.MountOptions); labels != "" && labels != staged.Labels {
-		return backends.Errorf(backends.InUse, "it is staged at %s with the SELinux labels %q: it cannot be published with %q", staged.Path, staged.Labels, labels)
+		return backends.Errorf(backends.InUse,
+			"it is staged at %s with the SELinux labels %q: it cannot be published with %q", staged.Path, staged.Labels, labels)
 	}
 	return nil
 }
 
 func (p *publishing) notStaged() error {
-	return backends.Errorf(backends.InUse, "volume %q is not staged at %s: call NodeStageVolume first", p.request.Volume, p.request.StagingPath)
+	return backends.Errorf(backends.InUse, "volume %q is not staged at %s: call NodeStageVolume first", p.request.Volume,
+		p.request.StagingPath)
 }
 
 // compare looks at what is at the target already.
@@ -145,7 +150,8 @@ func (p *publishing) compare(ctx context.Context) error {
 		before = ledger.Publication{Target: target, Mode: p.want.Mode, ReadOnly: state.ReadOnly}
 	}
 	if before != p.want {
-		return backends.Errorf(backends.Exists, "it is published at %s already with mode %s and read-only %t, and asked for with %s and %t: unpublish it first",
+		return backends.Errorf(backends.Exists,
+			"it is published at %s already with mode %s and read-only %t, and asked for with %s and %t: unpublish it first",
 			target, before.Mode, before.ReadOnly, p.want.Mode, p.want.ReadOnly)
 	}
 	p.done = true
@@ -162,13 +168,15 @@ func (p *publishing) checkExclusive(ctx context.Context) error {
 		}
 		other, _ := record.Publication(target)
 		if exclusive(other.Mode) || exclusive(p.want.Mode) {
-			return backends.Errorf(backends.InUse, "it is published at %s already, and with mode %s at one target only", strings.Join(targets, ", "), other.Mode)
+			return backends.Errorf(backends.InUse, "it is published at %s already, and with mode %s at one target only",
+				strings.Join(targets, ", "), other.Mode)
 		}
 	}
 	return nil
 }
 
-// samePath tells whether two paths are one but for symlinks above them, which what was adopted from the mount table has not.
+// samePath tells whether two paths are one but for symlinks above them, which what was adopted from the mount table has
+// not.
 func samePath(a, b string) bool {
 	one, err := os.Stat(filepath.Dir(a))
 	if err != nil || filepath.Base(a) != filepath.Base(b) {
@@ -184,7 +192,8 @@ func exclusive(mode backends.AccessMode) bool {
 	switch mode {
 	case backends.SingleNodeWriter, backends.SingleNodeReaderOnly, backends.SingleNodeSingleWriter:
 		return true
-	case backends.SingleNodeMultiWriter, backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter:
+	case backends.SingleNodeMultiWriter, backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter,
+		backends.MultiNodeMultiWriter:
 	}
 	return false
 }
@@ -253,9 +262,11 @@ func checkHidesNothing(target string) error {
 	entries, err := os.ReadDir(target)
 	switch info, look := os.Lstat(target); {
 	case err == nil && len(entries) > 0:
-		return backends.Errorf(backends.InUse, "the target %s holds %q and more: a mount would hide it; empty it or choose another path", target, entries[0].Name())
+		return backends.Errorf(backends.InUse,
+			"the target %s holds %q and more: a mount would hide it; empty it or choose another path", target, entries[0].Name())
 	case look == nil && info.Mode().IsRegular() && info.Size() > 0:
-		return backends.Errorf(backends.InUse, "the target %s is a file with data: a mount would hide it; choose another path", target)
+		return backends.Errorf(backends.InUse,
+			"the target %s is a file with data: a mount would hide it; choose another path", target)
 	}
 	return nil
 }

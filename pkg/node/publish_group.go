@@ -19,8 +19,8 @@ func (p *publishing) forgetWork(ctx context.Context) error {
 	return p.service.works.Stop(ctx, p.request.Volume)
 }
 
-// own gives the files to the pod's group, if the volume was staged for another one, as for the first of two pods that use
-// it one after the other. While a pod has the volume whose group they belong to, they stay its own.
+// own gives the files to the pod's group, if the volume was staged for another one, as for the first of two pods that
+// use it one after the other. While a pod has the volume whose group they belong to, they stay its own.
 func (p *publishing) own(ctx context.Context) error {
 	asked, staged := p.group(), *p.record.Staged
 	if asked == "" || asked == staged.Group {
@@ -57,11 +57,13 @@ func (p *publishing) checkGroup(asked, has string, live []string) error {
 	case has == "" || len(live) == 0:
 		return nil
 	case p.done:
-		return backends.Errorf(backends.Exists, "it is published at %s already, with files of group %s, and asked for with group %s: unpublish it first",
+		return backends.Errorf(backends.Exists,
+			"it is published at %s already, with files of group %s, and asked for with group %s: unpublish it first",
 			p.want.Target, has, asked)
 	}
-	return backends.Errorf(backends.InUse, "it is published at %s, its files belong to group %s, and group %s is asked for: "+
-		"give the pods the same fsGroup, or stop those that use the volume", strings.Join(live, ", "), has, asked)
+	return backends.Errorf(backends.InUse,
+		"it is published at %s, its files belong to group %s, and group %s is asked for: "+
+			"give the pods the same fsGroup, or stop those that use the volume", strings.Join(live, ", "), has, asked)
 }
 
 // putGroup records which group the files belong to; empty when that is not known.

@@ -32,7 +32,8 @@ func (w *world) readAhead(path string) int {
 // inherits what another one that had the same loop device was given.
 func TestReadAheadOfAClass(t *testing.T) {
 	w := newWorld(t)
-	instance, err := local.Definition().Open(w.context(), backends.Options{Driver: "local.test", DataDir: w.path("pool"), NodeID: "node-1"})
+	instance, err := local.Definition().Open(w.context(),
+		backends.Options{Driver: "local.test", DataDir: w.path("pool"), NodeID: "node-1"})
 	w.must(err)
 	t.Cleanup(func() { w.must(instance.Close()) })
 	large, huge, fallback := 1024, 64<<10, 0 // more and less than the kernel's choice, which shows with the first volume
@@ -40,7 +41,8 @@ func TestReadAheadOfAClass(t *testing.T) {
 		name  string
 		class *int
 		want  int
-	}{{"none", nil, 0}, {"large", &large, large}, {"none again", nil, 0}, {"huge", &huge, huge}, {"none after that", nil, 0}, {"large again", &large, large}} {
+	}{{"none", nil, 0}, {"large", &large, large}, {"none again", nil, 0}, {"huge", &huge, huge},
+		{"none after that", nil, 0}, {"large again", &large, large}} {
 		made, err := instance.Controller.Create(w.context(), backends.Spec{
 			Name: test.name, Capacity: backends.CapacityRange{RequiredBytes: 16 << 20},
 			Parameters: &local.Parameters{Pool: "image", ReadAheadKiB: test.class},
@@ -75,7 +77,8 @@ func TestDiscardOption(t *testing.T) {
 		w.writeAndDelete(request.StagingPath)
 		small := func() bool { return w.space(image) < before+deleted/2 }
 		if options == nil && small() || options != nil && !eventually(small) {
-			t.Errorf("with options %v the image takes %d bytes, and %d before %d were written and deleted", options, w.space(image), before, deleted)
+			t.Errorf("with options %v the image takes %d bytes, and %d before %d were written and deleted", options,
+				w.space(image), before, deleted)
 		}
 		w.unstage(request)
 		w.wantNothingLeft()

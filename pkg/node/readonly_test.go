@@ -130,7 +130,8 @@ func (w *world) inherit(image string) (loop string) {
 	return loop
 }
 
-// The kernel leaves a loop device write-protected that was so when it was detached: the next volume to get it takes that away.
+// The kernel leaves a loop device write-protected that was so when it was detached: the next volume to get it takes
+// that away.
 func TestProtectionIsNotInherited(t *testing.T) {
 	w := newWorld(t)
 	loop := w.inherit(w.image("v", 16))
@@ -152,7 +153,8 @@ func TestProtectionIsNotInherited(t *testing.T) {
 // cleanly, whether it is an image or a device, and whatever its options say.
 func TestReadOnlyNeverWrites(t *testing.T) {
 	for _, fsType := range filesystem.Types() {
-		for state, prepare := range map[string]func(*world, string) string{"clean": (*world).unmounted, "dirty": (*world).crashed} {
+		for state, prepare := range map[string]func(*world, string) string{"clean": (*world).unmounted,
+			"dirty": (*world).crashed} {
 			for _, form := range []string{"image", "device", "protected device"} {
 				t.Run(fsType+", "+state+", "+form, func(t *testing.T) {
 					w := newWorld(t)
@@ -214,8 +216,8 @@ func asItStands(fsType string) string {
 	return map[string]string{"ext4": "noload", "xfs": "norecovery", "btrfs": "rescue=nologreplay"}[fsType]
 }
 
-// A filesystem whose log has to be replayed lacks what was synced last without that, all of it even: it is not shown for reading only,
-// unless that is asked for. Once it was staged for writing it is.
+// A filesystem whose log has to be replayed lacks what was synced last without that, all of it even: it is not shown
+// for reading only, unless that is asked for. Once it was staged for writing it is.
 func TestUncleanIsRefused(t *testing.T) {
 	for _, fsType := range filesystem.Types() {
 		for _, form := range []string{"image", "device"} {
@@ -235,7 +237,8 @@ func uncleanIsRefused(t *testing.T, fsType, form string) {
 	before := checksum(t, image)
 	request := w.stageRequest("v")
 	request.Use.Mode = backends.MultiNodeReaderOnly
-	w.want(w.service.Stage(w.context(), request), backends.Invalid, "the "+fsType, "was not unmounted cleanly", "once for writing", asItStands(fsType))
+	w.want(w.service.Stage(w.context(), request), backends.Invalid, "the "+fsType, "was not unmounted cleanly",
+		"once for writing", asItStands(fsType))
 	if checksum(t, image) != before {
 		t.Error("the device was written to")
 	}
@@ -248,8 +251,8 @@ func uncleanIsRefused(t *testing.T, fsType, form string) {
 	w.unstage(request)
 }
 
-// A staging for reading only that is refused leaves the device as it was: whoever uses it next may write to it, unless it was
-// protected before.
+// A staging for reading only that is refused leaves the device as it was: whoever uses it next may write to it, unless
+// it was protected before.
 func TestRefusalLeavesNoProtection(t *testing.T) {
 	for name, prepare := range map[string]func(*world, *node.StageRequest) (image string){
 		"blank": func(w *world, _ *node.StageRequest) string { return w.image("blank", 16) },
@@ -301,7 +304,8 @@ func frozenIsShown(w *world, fsType string) {
 	request := w.stageRequest(filepath.Base(image))
 	w.stage(request)
 	w.write(filepath.Join(request.StagingPath, "late"), "late")
-	w.must(exec.CommandContext(w.context(), "sh", "-ec", "fsfreeze -f $0; cp --sparse=always $1 $1.frozen || failed=1; fsfreeze -u $0; exit $failed",
+	w.must(exec.CommandContext(w.context(), "sh", "-ec",
+		"fsfreeze -f $0; cp --sparse=always $1 $1.frozen || failed=1; fsfreeze -u $0; exit $failed",
 		request.StagingPath, image).Run())
 	w.unstage(request)
 	w.shelf.sources["v"] = backends.Device{Path: image + ".frozen", Image: true}
@@ -326,7 +330,8 @@ func TestWriteProtectedDevice(t *testing.T) {
 	w.unstage(request)
 	w.must(device.Detach(w.context(), image))
 
-	opened, err := device.Open(w.context(), backends.Device{Path: image, Image: true}, device.Options{ReadOnly: true, Persistent: true})
+	opened, err := device.Open(w.context(), backends.Device{Path: image, Image: true},
+		device.Options{ReadOnly: true, Persistent: true})
 	w.must(err)
 	w.must(opened.Close())
 	fixed := opened.Path

@@ -17,16 +17,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/internal/samples"
 )
 
-// A device whose beginning was lost is never formatted, be it an image, whose file tells where it holds data, or a disk. The
-// error says where something was seen, and what can be done.
+// A device whose beginning was lost is never formatted, be it an image, whose file tells where it holds data, or a
+// disk. The error says where something was seen, and what can be done.
 func TestRemnants(t *testing.T) {
 	for _, s := range samples.Remnants() {
 		t.Run(s.Name, func(t *testing.T) { neverTouched(t, s, filesystem.Types(), "at byte ", "if nothing on it is needed") })
 	}
 }
 
-// What bears the mark of somebody else beside a filesystem is ambiguous: it is neither formatted nor mounted, as whatever it
-// is staged.
+// What bears the mark of somebody else beside a filesystem is ambiguous: it is neither formatted nor mounted, as
+// whatever it is staged.
 func TestOwnedBySomebodyElse(t *testing.T) {
 	for _, s := range samples.Owned() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -68,8 +68,8 @@ func neverTouched(t *testing.T, s samples.Sample, fsTypes []string, words ...str
 	}
 }
 
-// disk puts volume v on the shelf as a disk: a loop device over a file that nobody can be asked about, because it has no name
-// any more.
+// disk puts volume v on the shelf as a disk: a loop device over a file that nobody can be asked about, because it has
+// no name any more.
 func (w *world) disk(image string) {
 	w.Helper()
 	path := w.node(image, false)
@@ -103,8 +103,8 @@ func contents(t *testing.T, file *os.File) [sha256.Size]byte {
 	}
 }
 
-// What somebody else made is formatted only if every byte of it is known to be zero, or if he says that samples do. What this
-// driver made is formatted by samples, too.
+// What somebody else made is formatted only if every byte of it is known to be zero, or if he says that samples do.
+// What this driver made is formatted by samples, too.
 func TestWholeProof(t *testing.T) {
 	const odd = 133<<20 + 7*4096 // no sample is of it
 	for _, test := range []struct {
@@ -145,8 +145,8 @@ func TestWholeProof(t *testing.T) {
 	}
 }
 
-// A filesystem that was made over all of a disk which had partitions before is mounted as before: what tools leave of the
-// partitions then is not in use.
+// A filesystem that was made over all of a disk which had partitions before is mounted as before: what tools leave of
+// the partitions then is not in use.
 func TestFormattedOverPartitions(t *testing.T) {
 	for _, label := range []string{"dos", "gpt"} {
 		for _, fsType := range filesystem.Types() {
@@ -157,7 +157,8 @@ func TestFormattedOverPartitions(t *testing.T) {
 				if force == "" {
 					force = "-f"
 				}
-				script := fmt.Sprintf("printf 'label: %s\nstart=8M, size=64M\n' | sfdisk -q %s && mkfs.%s -q %s %s", label, image, fsType, force, image)
+				script := fmt.Sprintf("printf 'label: %s\nstart=8M, size=64M\n' | sfdisk -q %s && mkfs.%s -q %s %s", label, image,
+					fsType, force, image)
 				if out, err := exec.CommandContext(t.Context(), "sh", "-ec", script).CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}

@@ -19,7 +19,8 @@ type StageRequest struct {
 	TrustSamples bool
 }
 
-// AllowFormat is the volume attribute that stands for TrustSamples in a PersistentVolume made by hand; its value is true or false.
+// AllowFormat is the volume attribute that stands for TrustSamples in a PersistentVolume made by hand; its value is
+// true or false.
 const AllowFormat = "stowage.dev/allowFormat"
 
 // PublishRequest asks for a staged volume to appear at a path (CSI NodePublishVolume).

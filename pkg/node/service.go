@@ -117,10 +117,12 @@ func (s *Service) GivenUp() int { return s.calls.GivenUp() }
 // tell reports what the ledger held.
 func tell(ctx context.Context, log *slog.Logger, report ledger.Report) {
 	for _, aside := range report.SetAside {
-		log.WarnContext(ctx, "a record of a volume cannot be read and was set aside; what is left of the volume is found again when it is next staged or unstaged",
+		log.WarnContext(ctx, "a record of a volume cannot be read and was set aside; what is left of the volume is found "+
+			"again when it is next staged or unstaged",
 			"path", aside.Path, "reason", aside.Reason)
 	}
-	log.InfoContext(ctx, "loaded the records of volumes on this node", "volumes", report.Loaded, "stale", report.Stale, "unreadable", len(report.SetAside))
+	log.InfoContext(ctx, "loaded the records of volumes on this node", "volumes", report.Loaded, "stale", report.Stale,
+		"unreadable", len(report.SetAside))
 }
 
 // Info describes this node. Kinds: as backends.Limiter and backends.Locator.

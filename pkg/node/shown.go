@@ -21,7 +21,8 @@ func shows(state mount.State, staged ledger.Staging) bool {
 	if !state.Mounted || rootOf(state) != staged.Root {
 		return false
 	}
-	return staged.Type != backends.Block || !state.Deleted && state.Rdev == unix.Mkdev(staged.Source.Major, staged.Source.Minor)
+	return staged.Type != backends.Block || !state.Deleted &&
+		state.Rdev == unix.Mkdev(staged.Source.Major, staged.Source.Minor)
 }
 
 // locate finds a volume at a path at which it was staged or published, and asks the kernel whether it

@@ -66,7 +66,8 @@ func recipeFor(source backends.Source, request StageRequest) (recipe, error) {
 			}}, nil
 		}
 	}
-	return recipe{}, backends.Errorf(backends.Unsupported, "a volume of this backend has no device that could be handed out raw: use access type %s", backends.Mount)
+	return recipe{}, backends.Errorf(backends.Unsupported,
+		"a volume of this backend has no device that could be handed out raw: use access type %s", backends.Mount)
 }
 
 // devicePlace is the file that shows the device of a volume that is staged raw.
@@ -75,13 +76,13 @@ func devicePlace(stagingPath string) string { return filepath.Join(stagingPath, 
 // Stage makes a volume ready at the staging path, which exists. Staging again in the same way succeeds
 // without work. After a failure nothing that this call made is left, as far as it can be taken down.
 //
-// Kinds: those of backends.NodeBackend's Source; Invalid for a request that cannot be met, also when the
-// device holds another filesystem than asked for, or none and may not be written to; Exists when the volume
-// is staged elsewhere or in another way, or something else is mounted at the path; InUse; Busy when what takes longer
-// than the call goes on in the background, for the next call to wait for, or a tool of an earlier process still works
-// on the device; Unavailable when the device is not (yet) the right one, or
-// the context ended. When that is so, the taking down may go on for a while in the background, and so may what
-// hangs; calls for the volume fail with Unavailable until it has ended. So does one that leaves something, whatever else is wrong.
+// Kinds: those of backends.NodeBackend's Source; Invalid for a request that cannot be met, also when the device holds
+// another filesystem than asked for, or none and may not be written to; Exists when the volume is staged elsewhere or
+// in another way, or something else is mounted at the path; InUse; Busy when what takes longer than the call goes on in
+// the background, for the next call to wait for, or a tool of an earlier process still works on the device; Unavailable
+// when the device is not (yet) the right one, or the context ended. When that is so, the taking down may go on for a
+// while in the background, and so may what hangs; calls for the volume fail with Unavailable until it has ended. So
+// does one that leaves something, whatever else is wrong.
 func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 	var cause atomic.Pointer[error] // known before what was made is taken down, which may take longer than there is time
 	err := s.act(ctx, "stage", request.Volume, func(ctx context.Context) error {
@@ -101,7 +102,8 @@ func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 		return st.staysStaged(err)
 	})
 	if why := cause.Load(); why != nil && *why != nil && !errors.Is(err, *why) {
-		err = failed("stage", request.Volume, backends.Errorf(unfinished(kindOf(*why)), "%w; what it made is still being taken down", *why))
+		err = failed("stage", request.Volume, backends.Errorf(unfinished(kindOf(*why)),
+			"%w; what it made is still being taken down", *why))
 	}
 	s.failures.note(attempt{request.Volume, filepath.Clean(request.StagingPath)}, reasonUnstaged, err)
 	return err

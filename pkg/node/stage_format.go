@@ -15,24 +15,27 @@ func (st *staging) format(ctx context.Context) (err error) {
 		return nil
 	}
 	fsType := st.want.Source.FSType
-	st.service.log.InfoContext(ctx, "formatting", "volume", st.request.Volume, "device", st.device.Path, "filesystem", fsType, "resume", st.halfMade(fsType))
+	st.service.log.InfoContext(ctx, "formatting", "volume", st.request.Volume, "device", st.device.Path, "filesystem",
+		fsType, "resume", st.halfMade(fsType))
 	tools, request := st.service.tools, filesystem.Request{
-		Path: st.device.Path, FSType: fsType, Volume: st.request.Volume, Geometry: st.request.Settings.Geometry, Whole: st.formatWhole(),
+		Path: st.device.Path, FSType: fsType, Volume: st.request.Volume, Geometry: st.request.Settings.Geometry,
+		Whole: st.formatWhole(),
 	}
 	source := st.want.Source
-	st.found, err = st.onDevice(ctx, "making the "+fsType+" on", func(ctx context.Context, held *os.File) (filesystem.Found, error) {
-		request.Held = held
-		found, err := tools.Format(ctx, request)
-		if err != nil && !found.Blank() { // seen by the reading that the call did not wait for
-			err = backends.Errorf(backends.Invalid, "%w%s", err, wayOut(found, source))
-		}
-		return found, err
-	})
+	st.found, err = st.onDevice(ctx, "making the "+fsType+" on",
+		func(ctx context.Context, held *os.File) (filesystem.Found, error) {
+			request.Held = held
+			found, err := tools.Format(ctx, request)
+			if err != nil && !found.Blank() { // seen by the reading that the call did not wait for
+				err = backends.Errorf(backends.Invalid, "%w%s", err, wayOut(found, source))
+			}
+			return found, err
+		})
 	return err
 }
 
-// formatWhole tells whether every byte of the device is read before it is formatted: in the background, so that it takes as long as
-// it takes. Of an image it is what the file holds, which is all where the file cannot say.
+// formatWhole tells whether every byte of the device is read before it is formatted: in the background, so that it
+// takes as long as it takes. Of an image it is what the file holds, which is all where the file cannot say.
 func (st *staging) formatWhole() bool { return st.want.Source.Image || !st.request.TrustSamples }
 
 // halfMade tells whether the device says that it is being formatted in this way, for this volume.

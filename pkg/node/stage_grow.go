@@ -18,9 +18,10 @@ func (st *staging) growMounted(ctx context.Context) error {
 		return nil
 	}
 	place, path, fsType := st.recipe.place, st.device.Path, st.want.Source.FSType
-	_, err := st.onDevice(ctx, "growing the mounted "+fsType+" on", func(ctx context.Context, _ *os.File) (filesystem.Found, error) {
-		return filesystem.Found{}, refusal(fsType, filesystem.GrowMounted(ctx, place, path, fsType))
-	})
+	_, err := st.onDevice(ctx, "growing the mounted "+fsType+" on",
+		func(ctx context.Context, _ *os.File) (filesystem.Found, error) {
+			return filesystem.Found{}, refusal(fsType, filesystem.GrowMounted(ctx, place, path, fsType))
+		})
 	switch _, refused := errors.AsType[growthRefused](err); {
 	case !refused:
 		return err
@@ -45,10 +46,11 @@ func refusal(fsType string, err error) error {
 	return growthRefused{err}
 }
 
-// growUnmounted grows an ext filesystem that the kernel does not grow while it is mounted, as without CAP_SYS_RESOURCE. It takes
-// the mount down for that, which nobody uses yet: the volume is not staged.
+// growUnmounted grows an ext filesystem that the kernel does not grow while it is mounted, as without CAP_SYS_RESOURCE.
+// It takes the mount down for that, which nobody uses yet: the volume is not staged.
 func (st *staging) growUnmounted(ctx context.Context, why error) error {
-	st.service.log.InfoContext(ctx, "the mounted filesystem does not grow: it is unmounted for that", "volume", st.request.Volume, "reason", why)
+	st.service.log.InfoContext(ctx, "the mounted filesystem does not grow: it is unmounted for that", "volume",
+		st.request.Volume, "reason", why)
 	if err := mount.Unmount(ctx, st.recipe.place); err != nil {
 		return err
 	}

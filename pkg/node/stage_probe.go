@@ -37,11 +37,12 @@ func (st *staging) probe(ctx context.Context) (err error) {
 	return st.checkLog(ctx)
 }
 
-// samplesDo tells whether the device may be formatted, if it is blank: by what was read of it, or because all of it is read before
-// (formatWhole). A volume that this driver made is as it came from the storage, and samples guard against a mistake there; what
-// somebody names in a PersistentVolume made by hand can be any disk.
+// samplesDo tells whether the device may be formatted, if it is blank: by what was read of it, or because all of it is
+// read before (formatWhole). A volume that this driver made is as it came from the storage, and samples guard against a
+// mistake there; what somebody names in a PersistentVolume made by hand can be any disk.
 func (st *staging) samplesDo() bool {
-	return st.request.TrustSamples || !st.found.Sampled || st.found.Dense || st.want.Source.Image || st.device.SizeBytes <= filesystem.WholeLimit
+	return st.request.TrustSamples || !st.found.Sampled || st.found.Dense || st.want.Source.Image ||
+		st.device.SizeBytes <= filesystem.WholeLimit
 }
 
 // checkFound refuses what is on the device if it is not what was asked for.
@@ -50,25 +51,36 @@ func (st *staging) checkFound() error {
 	known := slices.Contains(filesystem.Types(), asked)
 	switch {
 	case st.formatDue && st.want.ReadOnly:
-		return backends.Errorf(backends.Invalid, "%s holds no filesystem yet, and none is made for reading only: stage it once in a mode that writes", path)
+		return backends.Errorf(backends.Invalid,
+			"%s holds no filesystem yet, and none is made for reading only: stage it once in a mode that writes", path)
 	case !known && asked == st.found.Type:
-		return backends.Errorf(backends.Invalid, "%s holds %s: it can be neither mounted nor formatted; the filesystems are %s%s", path, st.found, strings.Join(filesystem.Types(), ", "), st.wayOut())
+		return backends.Errorf(backends.Invalid,
+			"%s holds %s: it can be neither mounted nor formatted; the filesystems are %s%s", path, st.found,
+			strings.Join(filesystem.Types(), ", "), st.wayOut())
 	case !known:
-		return backends.Errorf(backends.Invalid, "filesystem %q is not supported: use %s", asked, strings.Join(filesystem.Types(), ", "))
+		return backends.Errorf(backends.Invalid, "filesystem %q is not supported: use %s", asked,
+			strings.Join(filesystem.Types(), ", "))
 	case st.formatDue && !st.samplesDo():
-		return backends.Errorf(backends.Invalid, "samples of %s, which has %d bytes, are blank, but it is not formatted as %s: this driver did not make the volume, and did not read every byte of it; "+
-			"make the filesystem yourself (mkfs.%s), or give the PersistentVolume the volume attribute %s: \"true\"", path, st.device.SizeBytes, asked, asked, AllowFormat)
+		return backends.Errorf(backends.Invalid,
+			"samples of %s, which has %d bytes, are blank, but it is not formatted as %s: this driver did not make the "+
+				"volume, and did not read every byte of it; "+
+				"make the filesystem yourself (mkfs.%s), or give the PersistentVolume the volume attribute %s: \"true\"", path,
+			st.device.SizeBytes, asked, asked, AllowFormat)
 	case !st.formatDue && st.found.Incomplete:
-		return backends.Errorf(backends.Invalid, "%s holds %s, whose making was cut short and was not ours: it can be neither mounted nor formatted; "+
-			"if nothing on it is needed, wipe it (wipefs -a)", path, st.found)
+		return backends.Errorf(backends.Invalid,
+			"%s holds %s, whose making was cut short and was not ours: it can be neither mounted nor formatted; "+
+				"if nothing on it is needed, wipe it (wipefs -a)", path, st.found)
 	case !st.formatDue && st.found.Type != asked:
-		return backends.Errorf(backends.Invalid, "%s holds %s and %s is asked for: it is not formatted, because only a blank device is%s", path, st.found, asked, st.wayOut())
+		return backends.Errorf(backends.Invalid,
+			"%s holds %s and %s is asked for: it is not formatted, because only a blank device is%s", path, st.found, asked,
+			st.wayOut())
 	}
 	return nil
 }
 
-// checkLog refuses to show a filesystem for reading only whose log has to be replayed, which is not done then: what was synced last is
-// missing, and an xfs may even look empty. Superblocks of ext4 and btrfs tell; of an xfs the log is read.
+// checkLog refuses to show a filesystem for reading only whose log has to be replayed, which is not done then: what was
+// synced last is missing, and an xfs may even look empty. Superblocks of ext4 and btrfs tell; of an xfs the log is
+// read.
 func (st *staging) checkLog(ctx context.Context) (err error) {
 	if st.present || !st.want.ReadOnly {
 		return nil
@@ -79,12 +91,16 @@ func (st *staging) checkLog(ctx context.Context) (err error) {
 		}
 	}
 	ways := asItStands(st.found.Type)
-	asked := slices.ContainsFunc(st.request.MountOptions, func(option string) bool { return slices.Contains(ways, option) })
+	asked := slices.ContainsFunc(st.request.MountOptions,
+		func(option string) bool { return slices.Contains(ways, option) })
 	if !st.found.Unreplayed || asked || len(ways) == 0 {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid, "the %s on %s was not unmounted cleanly, and for reading only its log is not replayed, without which files may be stale, or missing, all of them even: "+
-		"stage the volume once for writing, on one node, which replays the log, or give it the mount option %s to read it as it stands", st.found.Type, st.device.Path, ways[0])
+	return backends.Errorf(backends.Invalid,
+		"the %s on %s was not unmounted cleanly, and for reading only its log is not replayed, without which files may be "+
+			"stale, or missing, all of them even: "+
+			"stage the volume once for writing, on one node, which replays the log, or give it the mount option %s to read it "+
+			"as it stands", st.found.Type, st.device.Path, ways[0])
 }
 
 // asItStands are the mount options each of which asks for a filesystem without what is in its log.
@@ -114,5 +130,6 @@ func wayOut(found filesystem.Found, source ledger.Source) string {
 	case slices.Contains(filesystem.Types(), found.Type):
 		return "; ask for " + found.Type
 	}
-	return fmt.Sprintf("; wipefs %s lists what was seen: take away what is not in use any more (wipefs -o), or, if nothing on it is needed, %s", where, clearing)
+	return fmt.Sprintf("; wipefs %s lists what was seen: take away what is not in use any more (wipefs -o), or, if "+
+		"nothing on it is needed, %s", where, clearing)
 }

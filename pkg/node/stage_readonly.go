@@ -20,12 +20,12 @@ import (
 // superblock. So the device itself refuses writes before the filesystem is mounted, and the options make the
 // filesystem put up with that.
 //
-// Who reads a filesystem that was not unmounted cleanly reads it as it stands on the device: what is in the
-// journal only is missing or stale, and an xfs may look empty, so that he must ask for that (asItStands). Staging it once for writing has
-// the journal replayed. Nobody's reading does, so that several nodes can read at a time.
+// Who reads a filesystem that was not unmounted cleanly reads it as it stands on the device: what is in the journal
+// only is missing or stale, and an xfs may look empty, so that he must ask for that (asItStands). Staging it once for
+// writing has the journal replayed. Nobody's reading does, so that several nodes can read at a time.
 
-// openDevice opens the device in the way in which it is going to be used. An image for reading only gets a loop device that
-// refuses writes; another device is protected when it is mounted (protected).
+// openDevice opens the device in the way in which it is going to be used. An image for reading only gets a loop device
+// that refuses writes; another device is protected when it is mounted (protected).
 func (st *staging) openDevice(ctx context.Context, source backends.Device) (*device.Device, error) {
 	options := device.Options{ReadOnly: st.want.ReadOnly, Persistent: st.request.Use.Type == backends.Block}
 	if st.request.Use.Type == backends.Mount {
@@ -51,9 +51,9 @@ func (st *staging) openDevice(ctx context.Context, source backends.Device) (*dev
 	return opened, nil
 }
 
-// protected mounts a device after it was write-protected, if that is for reading only: as late as can be, so that what is refused before
-// leaves nothing behind, and lifted again when the mount fails. A mount that was given up may be at work still, and
-// then the protection stays; staging for writing lifts it.
+// protected mounts a device after it was write-protected, if that is for reading only: as late as can be, so that what
+// is refused before leaves nothing behind, and lifted again when the mount fails. A mount that was given up may be at
+// work still, and then the protection stays; staging for writing lifts it.
 func (st *staging) protected(ctx context.Context, mount func() error) error {
 	if !st.want.ReadOnly {
 		return mount()
@@ -75,7 +75,8 @@ func (st *staging) protected(ctx context.Context, mount func() error) error {
 }
 
 // attachReadOnly attaches an image anew for reading that an earlier call left attached for writing.
-func (st *staging) attachReadOnly(ctx context.Context, source backends.Device, options device.Options, writable *device.Device) (*device.Device, error) {
+func (st *staging) attachReadOnly(ctx context.Context, source backends.Device, options device.Options,
+	writable *device.Device) (*device.Device, error) {
 	_ = writable.Close() // nothing was written
 	if err := device.Detach(ctx, source.Path); err != nil {
 		return nil, err
@@ -86,7 +87,8 @@ func (st *staging) attachReadOnly(ctx context.Context, source backends.Device, o
 	}
 	protected, err := writeProtected(opened)
 	if err == nil && !protected {
-		err = backends.Errorf(backends.InUse, "%s holds %s for writing, so that it cannot be staged for reading only: detach it", opened.Path, source.Path)
+		err = backends.Errorf(backends.InUse,
+			"%s holds %s for writing, so that it cannot be staged for reading only: detach it", opened.Path, source.Path)
 	}
 	if err != nil {
 		_ = opened.Close() // nothing was written
@@ -118,16 +120,17 @@ func setWriteProtection(d *device.Device, on bool) error {
 	case err != nil:
 		return err
 	case protected && !on:
-		return backends.Errorf(backends.Denied, "%s is write-protected itself: stage it for reading only, or attach it for writing", d.Path)
+		return backends.Errorf(backends.Denied,
+			"%s is write-protected itself: stage it for reading only, or attach it for writing", d.Path)
 	case !protected && on:
 		return backends.Errorf(backends.Unavailable, "%s still takes writes after they were turned off", d.Path)
 	}
 	return nil
 }
 
-// protects tells whether a device of the node is write-protected because a volume shows that is staged for reading only. When the
-// device was taken away, its name and number may be those of another one, whose protection is not this volume's. An image's
-// protection goes with its loop device.
+// protects tells whether a device of the node is write-protected because a volume shows that is staged for reading
+// only. When the device was taken away, its name and number may be those of another one, whose protection is not this
+// volume's. An image's protection goes with its loop device.
 func protects(ctx context.Context, staged ledger.Staging) bool {
 	source := staged.Source
 	if !staged.ReadOnly || source.Kind != ledger.Device || source.Image || source.DevicePath == "" {
@@ -137,8 +140,8 @@ func protects(ctx context.Context, staged ledger.Staging) bool {
 	return err == nil && shows(state, staged)
 }
 
-// unprotect lifts the write protection of a volume's device, for whoever uses it next. It is a courtesy: staging for writing
-// lifts it too.
+// unprotect lifts the write protection of a volume's device, for whoever uses it next. It is a courtesy: staging for
+// writing lifts it too.
 func unprotect(staged ledger.Staging) {
 	source := staged.Source
 	if isAnother(source.DevicePath, source) {
@@ -150,7 +153,8 @@ func unprotect(staged ledger.Staging) {
 	}
 	defer func() { _ = unix.Close(fd) }() // opened for reading
 	var stat unix.Stat_t
-	if unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFBLK && stat.Rdev == unix.Mkdev(source.Major, source.Minor) {
+	if unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFBLK &&
+		stat.Rdev == unix.Mkdev(source.Major, source.Minor) {
 		_ = unix.IoctlSetPointerInt(fd, unix.BLKROSET, 0) // see above
 	}
 }
@@ -179,8 +183,8 @@ func (st *staging) mountOptions() []string {
 // others. The check that is lost catches one filesystem that is seen through two devices. That is what the
 // identity of the device was proven for.
 //
-// What an ext4 says itself that the kernel is to do at an error may be a panic, and whoever wrote the device raw may have
-// written it.
+// What an ext4 says itself that the kernel is to do at an error may be a panic, and whoever wrote the device raw may
+// have written it.
 func (st *staging) neededOptions() []string {
 	var needs []string
 	readOnly := st.want.ReadOnly
@@ -206,8 +210,9 @@ func (st *staging) neededOptions() []string {
 // tellUnreplayed warns of what a reader may miss.
 func (st *staging) tellUnreplayed(ctx context.Context) {
 	if st.want.ReadOnly && st.found.Unreplayed {
-		st.service.log.WarnContext(ctx, "the filesystem was not unmounted cleanly, and for reading only its journal is not replayed: "+
-			"what was written last may be missing or stale; stage the volume once for writing to have it replayed",
+		st.service.log.WarnContext(ctx,
+			"the filesystem was not unmounted cleanly, and for reading only its journal is not replayed: "+
+				"what was written last may be missing or stale; stage the volume once for writing to have it replayed",
 			"volume", st.request.Volume, "device", st.device.Path, "filesystem", st.found.Type)
 	}
 }
@@ -219,5 +224,6 @@ func compareOptions(place string, options []string) error {
 	if err != nil || lacking == "" {
 		return err
 	}
-	return backends.Errorf(backends.Exists, "it is mounted at %s already without the option %q that is asked for now: take it down first", place, lacking)
+	return backends.Errorf(backends.Exists,
+		"it is mounted at %s already without the option %q that is asked for now: take it down first", place, lacking)
 }

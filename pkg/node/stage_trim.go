@@ -25,7 +25,8 @@ func (s *Service) pauseTrim(ctx context.Context, volume string) (resume func(), 
 // scheduleTrim puts a volume on the schedule if it is staged and is to be trimmed.
 func (s *Service) scheduleTrim(record ledger.Record) {
 	staged := record.Staged
-	if staged == nil || staged.Pending || staged.TrimInterval == 0 || staged.ReadOnly || staged.Type != backends.Mount || staged.Source.Kind != ledger.Device {
+	if staged == nil || staged.Pending || staged.TrimInterval == 0 || staged.ReadOnly || staged.Type != backends.Mount ||
+		staged.Source.Kind != ledger.Device {
 		s.trims.Drop(record.Volume)
 		return
 	}

@@ -49,9 +49,11 @@ func (st *staging) check(context.Context) error {
 		return err
 	}
 	if named, set := r.Use.FSType, r.Settings.FSType; named != "" && set != "" && named != set {
-		return backends.Errorf(backends.Invalid, "the volume capability asks for filesystem %s and the class for %s: name one, or the same twice", named, set)
+		return backends.Errorf(backends.Invalid,
+			"the volume capability asks for filesystem %s and the class for %s: name one, or the same twice", named, set)
 	}
-	st.want = ledger.Staging{Path: path, Type: r.Use.Type, Mode: r.Use.Mode, ReadOnly: readOnly(r.Use.Mode, r.MountOptions)}
+	st.want = ledger.Staging{Path: path, Type: r.Use.Type, Mode: r.Use.Mode,
+		ReadOnly: readOnly(r.Use.Mode, r.MountOptions)}
 	st.want.Labels = mount.SecurityLabels(r.MountOptions)
 	st.want.TrimInterval = time.Duration(r.Settings.FSTrimInterval)
 	if r.Use.Type == backends.Mount && st.service.ownGroups && r.MountGroup != "" {
@@ -65,7 +67,8 @@ func (st *staging) check(context.Context) error {
 func (st *staging) find(ctx context.Context) (err error) {
 	r := st.request
 	st.source, err = tracing.Run(ctx, "backend source", func(ctx context.Context) (backends.Source, error) {
-		return st.service.backend.Source(ctx, backends.Attachment{Handle: r.Volume, Type: r.Use.Type, Attributes: r.Attributes, MountOptions: r.MountOptions})
+		return st.service.backend.Source(ctx, backends.Attachment{Handle: r.Volume, Type: r.Use.Type,
+			Attributes: r.Attributes, MountOptions: r.MountOptions})
 	})
 	if err != nil {
 		return err
@@ -82,8 +85,8 @@ func (st *staging) find(ctx context.Context) (err error) {
 	return st.findDirectory(ctx)
 }
 
-// checkMountable refuses what the volume cannot be mounted as, before anything is made for it. The options of a device are checked
-// when it is probed, and known as which filesystem it is mounted.
+// checkMountable refuses what the volume cannot be mounted as, before anything is made for it. The options of a device
+// are checked when it is probed, and known as which filesystem it is mounted.
 func (st *staging) checkMountable() error {
 	asked, options := st.askedFSType(), st.request.MountOptions
 	switch st.want.Source.Kind {
@@ -104,7 +107,8 @@ func checkExport(asked, fsType string) error {
 	if asked == "" || asked == fsType || asked == strings.TrimRight(fsType, "0123456789") {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid, "filesystem %q is asked for, but the volume is an export of the type %s: name that or none", asked, fsType)
+	return backends.Errorf(backends.Invalid,
+		"filesystem %q is asked for, but the volume is an export of the type %s: name that or none", asked, fsType)
 }
 
 // findDirectory looks at the directory that the backend names. Its root is known before it is mounted.
@@ -138,7 +142,8 @@ func recordedSource(source backends.Source) (ledger.Source, error) {
 	case backends.Export:
 		return ledger.Source{Kind: ledger.Export, Path: source.Source, FSType: source.FSType}, nil
 	}
-	return ledger.Source{}, backends.Errorf(backends.Unsupported, "the backend describes the volume as %T: use a device, a directory or an export", source)
+	return ledger.Source{}, backends.Errorf(backends.Unsupported,
+		"the backend describes the volume as %T: use a device, a directory or an export", source)
 }
 
 // readOnly tells whether a volume is to be used for reading only. Of the options ro and rw the last one

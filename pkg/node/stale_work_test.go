@@ -25,7 +25,8 @@ func TestOutcomeOfACheckEndsWithTakingDown(t *testing.T) {
 		t.Fatalf("staged with an option that the kernel refuses: %v", err)
 	}
 	w.wantNothingLeft()
-	if out, err := exec.CommandContext(w.context(), "debugfs", "-w", "-R", "set_super_value state 2", image).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(w.context(), "debugfs", "-w", "-R", "set_super_value state 2",
+		image).CombinedOutput(); err != nil {
 		t.Fatalf("debugfs: %v\n%s", err, out)
 	}
 	script := w.path("false")

@@ -51,7 +51,8 @@ func (w *world) wantZero(image string) {
 // is mounted is checked to be on the device that was proven.
 func TestDeviceIsSwapped(t *testing.T) {
 	for _, test := range []struct{ name, fsType string }{
-		{"another device", "ext4"}, {"another device", "xfs"}, {"another device", "btrfs"}, {"no device", "ext4"}, {"no device", "btrfs"},
+		{"another device", "ext4"}, {"another device", "xfs"}, {"another device", "btrfs"}, {"no device", "ext4"},
+		{"no device", "btrfs"},
 	} {
 		t.Run(test.name+", "+test.fsType, func(t *testing.T) {
 			w := newWorld(t)
@@ -94,15 +95,16 @@ func swapping(w *world, fsType, cover string) (noted string) {
 	w.must(err)
 	tool, script, noted := w.path("mkfs."+fsType), w.path("swapping"), w.path("covered")
 	w.must(os.WriteFile(tool, text, 0o700))
-	w.must(os.WriteFile(script, []byte("#!/bin/sh\nset -e\nfor device; do :; done\n"+tool+" \"$@\"\nprintf %s \"$device\" > "+noted+
-		"\nmount --bind "+cover+" \"$device\"\n"), 0o700))
+	w.must(os.WriteFile(script,
+		[]byte("#!/bin/sh\nset -e\nfor device; do :; done\n"+tool+" \"$@\"\nprintf %s \"$device\" > "+noted+
+			"\nmount --bind "+cover+" \"$device\"\n"), 0o700))
 	w.bind(script, mkfsPath(w, fsType))
 	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w, fsType), unix.MNT_DETACH) }) // the test has done so unless it failed
 	return noted
 }
 
-// The device of a volume that is staged raw is taken away, and its number becomes another's: the node that was bound leads there. It
-// is not handed out, and staging again replaces it.
+// The device of a volume that is staged raw is taken away, and its number becomes another's: the node that was bound
+// leads there. It is not handed out, and staging again replaces it.
 func TestDeviceIsTakenAway(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -129,8 +131,8 @@ func TestDeviceIsTakenAway(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// The device of a volume that is staged raw for reading only is taken away, and another that is write-protected gets its name and
-// number: unstaging the first lifts the protection of its own device only.
+// The device of a volume that is staged raw for reading only is taken away, and another that is write-protected gets
+// its name and number: unstaging the first lifts the protection of its own device only.
 func TestProtectionOfAnotherDevice(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -152,7 +154,8 @@ func TestProtectionOfAnotherDevice(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// remake deletes the node of a device and makes another, as the kernel does when a device goes and another gets its number.
+// remake deletes the node of a device and makes another, as the kernel does when a device goes and another gets its
+// number.
 func (w *world) remake(path string) {
 	w.Helper()
 	var stat unix.Stat_t

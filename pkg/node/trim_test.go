@@ -95,7 +95,8 @@ func TestTrim(t *testing.T) {
 				w.pass(day / 2)
 				// The discards of an xfs are under way when the kernel says that it is done.
 				if !eventually(func() bool { return w.trimmed(image, before) }) {
-					t.Errorf("round %d: the image takes %d bytes before and %d after: %d were deleted", round, before, w.space(image), deleted)
+					t.Errorf("round %d: the image takes %d bytes before and %d after: %d were deleted", round, before, w.space(image),
+						deleted)
 				}
 			}
 			if w.space(other) < deleted/2 {

@@ -26,7 +26,8 @@ func (s *Service) unpublish(ctx context.Context, volume, targetPath string) erro
 		return err
 	}
 	if owner := s.ledger.Owner(target); owner != "" && owner != volume {
-		s.log.WarnContext(ctx, "not published here: the path is in use by another volume", "volume", volume, "path", target, "owner", owner)
+		s.log.WarnContext(ctx, "not published here: the path is in use by another volume", "volume", volume, "path", target,
+			"owner", owner)
 		return nil
 	}
 	if err := mount.Unmount(ctx, target); err != nil {

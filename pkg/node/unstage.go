@@ -43,7 +43,8 @@ func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error
 	}
 	s.failures.forget(attempt{volume, path})
 	if owner := s.ledger.Owner(path); owner != "" && owner != volume {
-		s.log.WarnContext(ctx, "not staged here: the path is in use by another volume", "volume", volume, "path", path, "owner", owner)
+		s.log.WarnContext(ctx, "not staged here: the path is in use by another volume", "volume", volume, "path", path,
+			"owner", owner)
 		return nil
 	}
 	return s.act(ctx, "unstage", volume, func(ctx context.Context) error {

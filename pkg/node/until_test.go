@@ -38,7 +38,8 @@ func (w *world) returned(done <-chan error) error {
 	}
 }
 
-// awaited is a context that tells when work in the background waits for its end: then the call can but wait for that work.
+// awaited is a context that tells when work in the background waits for its end: then the call can but wait for that
+// work.
 type awaited struct {
 	context.Context
 	begun chan struct{}

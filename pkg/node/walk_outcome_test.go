@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// What a walk in the background came to says nothing any more once a pod has used the volume: the next pod of that group gets the
-// files that were made meanwhile, too.
+// What a walk in the background came to says nothing any more once a pod has used the volume: the next pod of that
+// group gets the files that were made meanwhile, too.
 func TestOutcomeOfAWalkEndsWithPublishing(t *testing.T) {
 	server := stall.Serve(t)
 	w := newServedWorld(t)

@@ -111,7 +111,8 @@ func (w *world) restart() {
 	w.Helper()
 	service, err := node.New(w.context(), node.Config{
 		Backend: w.shelf, Features: backends.Resolve(nil, w.shelf), NodeID: "node-1",
-		StateDir: w.path("state"), DelegateFSGroup: w.groups, Ownership: w.observer, MaxFormats: w.formats, Contained: w.contained, Log: w.log, Now: w.now(),
+		StateDir: w.path("state"), DelegateFSGroup: w.groups, Ownership: w.observer, MaxFormats: w.formats,
+		Contained: w.contained, Log: w.log, Now: w.now(),
 	})
 	w.must(err)
 	if !w.hasty {

@@ -13,8 +13,8 @@ const version = "1:"
 // After makes the token of an enumeration that goes on after the handle.
 func After(handle string) string { return base64url.Encode([]byte(version + handle)) }
 
-// Parse returns the handle after which the enumeration goes on; empty for the start. The function tells whether a handle is one
-// of the enumeration's. Kinds: Busy for what After did not make, or not for such handles.
+// Parse returns the handle after which the enumeration goes on; empty for the start. The function tells whether a
+// handle is one of the enumeration's. Kinds: Busy for what After did not make, or not for such handles.
 func Parse(token string, ours func(handle string) bool) (handle string, err error) {
 	if token == "" {
 		return "", nil
@@ -22,7 +22,8 @@ func Parse(token string, ours func(handle string) bool) (handle string, err erro
 	text, err := base64url.Decode(token)
 	handle, ok := strings.CutPrefix(string(text), version)
 	if err != nil || !ok || !ours(handle) {
-		return "", failure.Errorf(failure.Busy, "the token %.64q is not one of this enumeration: start again without a token", token)
+		return "", failure.Errorf(failure.Busy, "the token %.64q is not one of this enumeration: start again without a token",
+			token)
 	}
 	return handle, nil
 }

@@ -22,17 +22,22 @@ func TestDecodeFillsInDefaults(t *testing.T) {
 func TestDecodeEveryType(t *testing.T) {
 	got := everything{Derived: 5, Skipped: 6}
 	err := Decode(map[string]string{
-		"owner": "me", "text": " as it stands, =\"ü\" ", "fsType": "xfs", "policy": "OnRootMismatch", "wipe": "false", "sparse": "true",
-		"count": "100", "offset": "-9223372036854775808", "chunk": "4Ki", "options": "a,  b c ,d=e", "hooks": "post", "sector": "4096",
-		"note": "", "fast": "false", "iops": "100", "depth": "-1", "bandwidth": "0", "labels": "", "ignored": "x\x00", "alsoIgnored": "y",
+		"owner": "me", "text": " as it stands, =\"ü\" ", "fsType": "xfs", "policy": "OnRootMismatch", "wipe": "false",
+		"sparse": "true",
+		"count":  "100", "offset": "-9223372036854775808", "chunk": "4Ki", "options": "a,  b c ,d=e", "hooks": "post",
+		"sector": "4096",
+		"note":   "", "fast": "false", "iops": "100", "depth": "-1", "bandwidth": "0", "labels": "", "ignored": "x\x00",
+		"alsoIgnored": "y",
 	}, &got)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := everything{
 		common: common{Owner: "me"}, Text: " as it stands, =\"ü\" ", FSType: "xfs", Policy: "OnRootMismatch", Sparse: true,
-		Count: 100, Offset: -1 << 63, Chunk: 4096, Options: []string{"a", "b c", "d=e"}, Hooks: []string{"post"}, Sector: 4096,
-		Note: new(""), Fast: new(false), IOPS: new(int64(100)), Depth: new(-1), Bandwidth: new(Size(0)), Labels: new([]string(nil)),
+		Count: 100, Offset: -1 << 63, Chunk: 4096, Options: []string{"a", "b c", "d=e"}, Hooks: []string{"post"},
+		Sector: 4096,
+		Note:   new(""), Fast: new(false), IOPS: new(int64(100)), Depth: new(-1), Bandwidth: new(Size(0)),
+		Labels:  new([]string(nil)),
 		Derived: 5, Skipped: 6,
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -66,7 +71,8 @@ func TestDecodeSpreadsOverTargets(t *testing.T) {
 	var all everything
 	var metadata Metadata
 	err := Decode(map[string]string{
-		"mode": "fast", "text": "hello", "csi.storage.k8s.io/pvc/name": "claim", "csi.storage.k8s.io/node-stage-secret-name": "s",
+		"mode": "fast", "text": "hello", "csi.storage.k8s.io/pvc/name": "claim",
+		"csi.storage.k8s.io/node-stage-secret-name": "s",
 	}, &mode, &all, &metadata)
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,8 @@ func (durationCodec) form() string { return durationForms }
 
 func (durationCodec) parse(text string, to reflect.Value) bool {
 	d, err := time.ParseDuration(text)
-	if err != nil || strings.Trim(text, "0123456789hms") != "" || strings.Contains(text, "ms") || strings.HasPrefix(text, "0") && text != "0s" {
+	if err != nil || strings.Trim(text, "0123456789hms") != "" || strings.Contains(text, "ms") ||
+		strings.HasPrefix(text, "0") && text != "0s" {
 		return false
 	}
 	to.SetInt(int64(d))

@@ -20,8 +20,9 @@ func decoded(t *testing.T, values map[string]string) everything {
 
 func TestEncodeIsCanonicalAndWithoutDefaults(t *testing.T) {
 	for name, c := range map[string]struct{ values, want map[string]string }{
-		"nothing":  {nil, map[string]string{}},
-		"defaults": {map[string]string{"owner": "root", "wipe": "true", "hooks": "pre,post", "count": "3", "chunk": "4096", "text": ""}, map[string]string{"chunk": "4Ki"}},
+		"nothing": {nil, map[string]string{}},
+		"defaults": {map[string]string{"owner": "root", "wipe": "true", "hooks": "pre,post", "count": "3", "chunk": "4096",
+			"text": ""}, map[string]string{"chunk": "4Ki"}},
 		"spelling": {map[string]string{"chunk": "1048576", "bandwidth": "1024Mi", "options": "a , b", "filesystem": "xfs"},
 			map[string]string{"chunk": "1Mi", "bandwidth": "1Gi", "options": "a,b", "fsType": "xfs"}},
 		"zero against a default": {map[string]string{"owner": "", "wipe": "false", "hooks": ""},
@@ -85,8 +86,10 @@ func TestFingerprintIsTheSameForEqualValues(t *testing.T) {
 func TestFingerprintTellsValuesApart(t *testing.T) {
 	seen := map[string]string{}
 	for name, values := range map[string]map[string]string{
-		"nothing": nil, "xfs": {"fsType": "xfs"}, "ext4": {"fsType": "ext4"}, "text": {"text": "xfs"}, "note": {"note": "xfs"},
-		"note empty": {"note": ""}, "zero bandwidth": {"bandwidth": "0"}, "hooks empty": {"hooks": ""}, "hooks swapped": {"hooks": "post,pre"},
+		"nothing": nil, "xfs": {"fsType": "xfs"}, "ext4": {"fsType": "ext4"}, "text": {"text": "xfs"},
+		"note":       {"note": "xfs"},
+		"note empty": {"note": ""}, "zero bandwidth": {"bandwidth": "0"}, "hooks empty": {"hooks": ""},
+		"hooks swapped":      {"hooks": "post,pre"},
 		"running together 1": {"text": "a", "note": "bc"}, "running together 2": {"text": "ab", "note": "c"},
 	} {
 		got := Fingerprint(decoded(t, values))
@@ -167,7 +170,8 @@ func TestSchemasRemember(t *testing.T) {
 			if one.Level != level || *one.Name != name || *other.Name != name {
 				t.Errorf("%v is decoded as %+v and %+v", values, one, other)
 			}
-			if have, want := schemas.Fingerprint(&one), Fingerprint(&other); have != want || !maps.Equal(schemas.Encode(&one), Encode(&other)) {
+			if have, want := schemas.Fingerprint(&one), Fingerprint(&other); have != want ||
+				!maps.Equal(schemas.Encode(&one), Encode(&other)) {
 				t.Errorf("%v has the fingerprints %s and %s", values, have, want)
 			}
 			if err := schemas.Decode(map[string]string{"level": "10"}, &one); err == nil {

@@ -16,7 +16,8 @@ func FuzzDecode(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"fsType", "xfs", "text", "a\x00b"}, {"chunk", "1Mi", "FSTYPE", "x"}, {"hooks", "pre,post", "options", "a, ,b"},
 		{"count", "-1", "bandwidth", "8Ei"}, {"csi.storage.k8s.io/node-stage-secret-name", "../..", "wipe", "TRUE"},
-		{"labels", "", "note", "\xff"}, {"mapPassword", "hunter2", strings.Repeat("k", 300), "v"}, {"policy", "Always", "policy", ""},
+		{"labels", "", "note", "\xff"}, {"mapPassword", "hunter2", strings.Repeat("k", 300), "v"},
+		{"policy", "Always", "policy", ""},
 		{"fsType", "xfs", "filesystem", "ext4"}, {"iops", "100", "depth", "9999999999999999999"},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3])

@@ -20,7 +20,8 @@ func secretKeys(families ...string) map[string]string {
 func TestMetadataKnowsWhatTheProvisionerHandles(t *testing.T) {
 	values := secretKeys("", "provisioner-", "controller-publish-", "controller-expand-", "controller-modify-",
 		"node-stage-", "node-publish-", "node-expand-")
-	for _, key := range []string{"csiProvisionerSecret", "csiControllerPublishSecret", "csiNodeStageSecret", "csiNodePublishSecret"} {
+	for _, key := range []string{"csiProvisionerSecret", "csiControllerPublishSecret", "csiNodeStageSecret",
+		"csiNodePublishSecret"} {
 		values[key+"Name"], values[key+"Namespace"] = "hunter2", "ns"
 	}
 	values["csi.storage.k8s.io/pvc/namespace"] = "ns"

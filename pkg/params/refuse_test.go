@@ -26,7 +26,8 @@ func TestDecodeRefusesValues(t *testing.T) {
 		{"offset", "+1", `parameter "offset" is "+1": use a whole number without leading zeros`},
 		{"offset", "0777", `parameter "offset" is "0777": use a whole number without leading zeros`},
 		{"offset", "-0", `parameter "offset" is "-0": use a whole number without leading zeros`},
-		{"offset", "9223372036854775808", `parameter "offset" is "9223372036854775808": use a whole number without leading zeros`},
+		{"offset", "9223372036854775808",
+			`parameter "offset" is "9223372036854775808": use a whole number without leading zeros`},
 		{"iops", "99", `parameter "iops" is "99": use a whole number without leading zeros, at least 100`},
 		{"depth", "65", `parameter "depth" is "65": use a whole number without leading zeros, at most 64`},
 		{"sector", "1024", `parameter "sector" is "1024": use 512 or 4096`},
@@ -38,7 +39,8 @@ func TestDecodeRefusesValues(t *testing.T) {
 		{"text", "a\x00\n\x1b[31m\u202e", `parameter "text" is "a\x00\n\x1b[31m\u202e": use text without control characters`},
 		{"text", "\xff", `parameter "text" is "\xff": use text without control characters`},
 		{"options", "a\tb", `parameter "options" is "a\tb": use entries separated by commas, none of them empty`},
-		{"mapPassword", "hunter2", `parameter "mapPassword" has a value that is not allowed, and that is not shown: use none`},
+		{"mapPassword", "hunter2",
+			`parameter "mapPassword" has a value that is not allowed, and that is not shown: use none`},
 	} {
 		t.Run(fmt.Sprintf("%s=%q", c.key, c.value), func(t *testing.T) {
 			mustBeInvalid(t, Decode(map[string]string{c.key: c.value}, new(everything)), c.want)
@@ -47,7 +49,8 @@ func TestDecodeRefusesValues(t *testing.T) {
 }
 
 func TestDecodeRefusesUnknownKeys(t *testing.T) {
-	const known = "; the known parameters are bandwidth, chunk, count, depth, fast, fsType, hooks, iops, labels, mapPassword, note, " +
+	const known = "; the known parameters are bandwidth, chunk, count, depth, fast, fsType, hooks, iops, labels, " +
+		"mapPassword, note, " +
 		"offset, options, owner, policy, sector, sparse, text, wipe"
 	for _, c := range []struct{ key, want string }{
 		{"FSTYPE", `parameter "FSTYPE" is not known: did you mean "fsType" (upper and lower case differ)?`},
@@ -76,7 +79,8 @@ func TestDecodeRefusesUnknownKeysOfTheReservedFamily(t *testing.T) {
 			`csi.storage.k8s.io/pvc/namespace`,
 	} {
 		err := Decode(map[string]string{key: "hunter2"}, new(Metadata))
-		if !failure.Is(err, failure.Invalid) || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		if !failure.Is(err, failure.Invalid) || !strings.HasSuffix(err.Error(), want) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: error is %v, want it to end with %s", key, err, want)
 		}
 	}

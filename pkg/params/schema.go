@@ -36,7 +36,8 @@ func Check(targets ...any) error {
 	return s.check()
 }
 
-// Schemas remembers the tags of the types that it has met: reading them takes longer than all the rest. The zero value is ready.
+// Schemas remembers the tags of the types that it has met: reading them takes longer than all the rest. The zero value
+// is ready.
 type Schemas struct{ known sync.Map } // *schema, by combination
 
 // combination is the types of structs that are decoded or encoded together: four at most.

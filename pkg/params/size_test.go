@@ -22,7 +22,8 @@ func TestParseSize(t *testing.T) {
 
 func TestParseSizeRefuses(t *testing.T) {
 	for _, text := range []string{
-		"", " ", "Gi", "k", "-1", "-1Gi", "-0", "+1", "1.5Gi", "1e3", "1E3", "0x10", "007", "1 Gi", " 1Gi", "1Gi ", "1gi", "1K", "1ki",
+		"", " ", "Gi", "k", "-1", "-1Gi", "-0", "+1", "1.5Gi", "1e3", "1E3", "0x10", "007", "1 Gi", " 1Gi", "1Gi ", "1gi",
+		"1K", "1ki",
 		"1KB", "1GiB", "1m", "1Gii", "1GiGi", "1kk", "1_000", "8Ei", "10E", "9223372036854775808", "9223372036854775807k",
 		"99999999999999999999", "１Gi", "1\x00",
 	} {
@@ -37,7 +38,8 @@ func TestParseSizeRefuses(t *testing.T) {
 
 func TestSizeString(t *testing.T) {
 	for size, want := range map[Size]string{
-		0: "0", 1: "1", 1000: "1000", 1024: "1Ki", 1536: "1536", 1 << 30: "1Gi", 1025 << 20: "1025Mi", 1 << 50: "1Pi", 7 << 60: "7Ei",
+		0: "0", 1: "1", 1000: "1000", 1024: "1Ki", 1536: "1536", 1 << 30: "1Gi", 1025 << 20: "1025Mi", 1 << 50: "1Pi",
+		7 << 60:       "7Ei",
 		math.MaxInt64: "9223372036854775807", -1024: "-1Ki", 500_000_000: "500000000",
 	} {
 		if got := size.String(); got != want {

@@ -54,7 +54,8 @@ func (p *parameter) setType(t reflect.Type) error {
 	}
 	found, ok := codecOf(elem)
 	if !ok {
-		return fmt.Errorf("type %s is not supported: use string, bool, int, int64, params.Size, params.Duration, []string or a pointer to one of them", t)
+		return fmt.Errorf("type %s is not supported: use string, bool, int, int64, params.Size, params.Duration, []string "+
+			"or a pointer to one of them", t)
 	}
 	p.codec = found
 	return nil

@@ -19,7 +19,8 @@ func TestRelative(t *testing.T) {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", ".", "..", "/", "/a", "a/", "a//b", "./a", "a/.", "a/../b", "../a", "a\x00", strings.Repeat("n", 256), strings.Repeat("a/", 2500) + "a"} {
+	for _, bad := range []string{"", ".", "..", "/", "/a", "a/", "a//b", "./a", "a/.", "a/../b", "../a", "a\x00",
+		strings.Repeat("n", 256), strings.Repeat("a/", 2500) + "a"} {
 		if err := safepath.Relative(bad); !failure.Is(err, failure.Invalid) {
 			t.Errorf("%.40q: got %v, want Invalid", bad, err)
 		}
@@ -38,7 +39,8 @@ func TestOpenBeneath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, target := range map[string]string{"up": "../secret", "absolute": filepath.Join(dir, "secret"), "inside": "a", "loop": "loop"} {
+	for name, target := range map[string]string{"up": "../secret", "absolute": filepath.Join(dir, "secret"), "inside": "a",
+		"loop": "loop"} {
 		if err := os.Symlink(target, filepath.Join(dir, "root", name)); err != nil {
 			t.Fatal(err)
 		}
@@ -61,8 +63,10 @@ func TestOpenBeneath(t *testing.T) {
 		opened.Close()
 	}
 	for path, want := range map[string]failure.Kind{
-		"..": failure.Invalid, "../secret": failure.Invalid, "up": failure.Invalid, "up/x": failure.Invalid, "absolute": failure.Invalid,
-		"inside": failure.Invalid, "loop": failure.Invalid, "a/file": failure.Invalid, "none": failure.NotFound, "a/none/b": failure.NotFound,
+		"..": failure.Invalid, "../secret": failure.Invalid, "up": failure.Invalid, "up/x": failure.Invalid,
+		"absolute": failure.Invalid,
+		"inside":   failure.Invalid, "loop": failure.Invalid, "a/file": failure.Invalid, "none": failure.NotFound,
+		"a/none/b": failure.NotFound,
 	} {
 		if _, err := safepath.OpenBeneath(root, path); !failure.Is(err, want) {
 			t.Errorf("%q: got %v, want %s", path, err, want)

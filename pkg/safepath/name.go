@@ -22,7 +22,8 @@ func Name(s string) error {
 	case s == "." || s == "..":
 		return failure.Errorf(failure.Invalid, "%q is not a file name: it names a directory relative to others", s)
 	case len(s) > maxName:
-		return failure.Errorf(failure.Invalid, "file name %q... is %d bytes long: at most %d are allowed", s[:32], len(s), maxName)
+		return failure.Errorf(failure.Invalid, "file name %q... is %d bytes long: at most %d are allowed", s[:32], len(s),
+			maxName)
 	case strings.ContainsAny(s, "/\x00"):
 		return failure.Errorf(failure.Invalid, "%q is not a file name: it contains a slash or a NUL byte", s)
 	}
@@ -37,7 +38,8 @@ func Absolute(s string) (string, error) {
 	case s == "":
 		return "", failure.Errorf(failure.Invalid, "the path is empty: an absolute path is needed")
 	case len(s) > maxPath:
-		return "", failure.Errorf(failure.Invalid, "path %q... is %d bytes long: at most %d are allowed", s[:32], len(s), maxPath)
+		return "", failure.Errorf(failure.Invalid, "path %q... is %d bytes long: at most %d are allowed", s[:32], len(s),
+			maxPath)
 	case s[0] != '/':
 		return "", failure.Errorf(failure.Invalid, "path %q is not absolute: it must begin with a slash", s)
 	case strings.ContainsRune(s, 0):
@@ -48,7 +50,8 @@ func Absolute(s string) (string, error) {
 		plain = strings.TrimSuffix(s, "/")
 	}
 	if path.Clean(plain) != plain || strings.Contains(s, "//") {
-		return "", failure.Errorf(failure.Invalid, `path %q is not in its plain form: "." and ".." elements and doubled slashes are not allowed`, s)
+		return "", failure.Errorf(failure.Invalid,
+			`path %q is not in its plain form: "." and ".." elements and doubled slashes are not allowed`, s)
 	}
 	return plain, nil
 }

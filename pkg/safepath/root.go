@@ -13,11 +13,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Root is an open directory, and what lies below it by relative paths. Unlike os.Root it follows no symlink at all, also none that stays
-// inside, and enters no other filesystem: who can write there can take a name away, but lead it nowhere.
+// Root is an open directory, and what lies below it by relative paths. Unlike os.Root it follows no symlink at all,
+// also none that stays inside, and enters no other filesystem: who can write there can take a name away, but lead it
+// nowhere.
 //
-// Its errors wrap those of the kernel, and are of no Kind but one: Unavailable for a directory on the way that is a symlink, or is on
-// another filesystem. They never say of what is missing that it was not found.
+// Its errors wrap those of the kernel, and are of no Kind but one: Unavailable for a directory on the way that is a
+// symlink, or is on another filesystem. They never say of what is missing that it was not found.
 type Root struct{ dir *os.File }
 
 // NewRoot returns the root over an open directory, which stays the caller's.
@@ -74,7 +75,8 @@ func (r Root) OpenFile(name string, flags int, mode fs.FileMode) (*os.File, erro
 
 // Mkdir is os.Root.Mkdir.
 func (r Root) Mkdir(name string, mode fs.FileMode) error {
-	return r.within("mkdir", name, func(dir int, base string) error { return unix.Mkdirat(dir, base, uint32(mode.Perm())) })
+	return r.within("mkdir", name,
+		func(dir int, base string) error { return unix.Mkdirat(dir, base, uint32(mode.Perm())) })
 }
 
 // Chmod is os.Root.Chmod for a directory.
@@ -113,7 +115,8 @@ func (r Root) RenameTo(name string, to Root, target string) error {
 	return r.both("rename", name, to, target, unix.Renameat)
 }
 
-func (r Root) both(op, name string, to Root, target string, do func(from int, name string, to int, target string) error) error {
+func (r Root) both(op, name string, to Root, target string,
+	do func(from int, name string, to int, target string) error) error {
 	err := r.within(op, name, func(from int, base string) error {
 		return to.within(op, target, func(dir int, end string) error { return do(from, base, dir, end) })
 	})

@@ -27,7 +27,8 @@ func TestName(t *testing.T) {
 			t.Errorf("Name(%q) = %v, want none", good, err)
 		}
 	}
-	for _, bad := range []string{"", ".", "..", "/", "a/b", "/a", "a/", "../a", "a\x00", strings.Repeat("n", 256), strings.Repeat("n", 100_000)} {
+	for _, bad := range []string{"", ".", "..", "/", "a/b", "/a", "a/", "../a", "a\x00", strings.Repeat("n", 256),
+		strings.Repeat("n", 100_000)} {
 		wantKind(t, Name(bad), failure.Invalid)
 	}
 }
@@ -234,7 +235,8 @@ func TestParentIsHeld(t *testing.T) {
 		t.Error("made in a directory that took the name of the one that was opened")
 	}
 	var pinned, moved unix.Stat_t
-	if err := errors.Join(unix.Stat(a.Pinned(), &pinned), unix.Stat(dir+"/moved/a", &moved)); err != nil || pinned.Ino != moved.Ino {
+	if err := errors.Join(unix.Stat(a.Pinned(), &pinned), unix.Stat(dir+"/moved/a", &moved)); err != nil ||
+		pinned.Ino != moved.Ino {
 		t.Errorf("Pinned leads elsewhere: %v", err)
 	}
 }
@@ -243,7 +245,8 @@ func TestParentIsHeld(t *testing.T) {
 // symlink leads to.
 func TestOpenAgainstSwap(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(os.Mkdir(dir+"/secret", 0o700), os.Mkdir(dir+"/a", 0o700), os.Symlink("secret", dir+"/b")); err != nil {
+	if err := errors.Join(os.Mkdir(dir+"/secret", 0o700), os.Mkdir(dir+"/a", 0o700),
+		os.Symlink("secret", dir+"/b")); err != nil {
 		t.Fatal(err)
 	}
 	var secret unix.Stat_t
@@ -274,7 +277,8 @@ func TestOpenAgainstSwap(t *testing.T) {
 			continue
 		}
 		var stat unix.Stat_t
-		if err := unix.Fstat(int(f.Fd()), &stat); err != nil || stat.Ino == secret.Ino || stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		if err := unix.Fstat(int(f.Fd()), &stat); err != nil || stat.Ino == secret.Ino ||
+			stat.Mode&unix.S_IFMT != unix.S_IFDIR {
 			t.Fatalf("opened what the symlink leads to, or the symlink: %v", err)
 		}
 		opened++

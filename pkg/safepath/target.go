@@ -75,7 +75,8 @@ func (t *Target) MakeDir(mode fs.FileMode) (created bool, err error) {
 // there already is left as it is, and so is a device node that is mounted over one: created is false.
 // Kinds: Invalid, naming what is there, for anything else.
 func (t *Target) MakeFile(mode fs.FileMode) (created bool, err error) {
-	fd, err := unix.Openat(t.fd(), t.name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_WRONLY|unix.O_CLOEXEC, uint32(mode.Perm()))
+	fd, err := unix.Openat(t.fd(), t.name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_WRONLY|unix.O_CLOEXEC,
+		uint32(mode.Perm()))
 	if err == nil {
 		err = unix.Close(fd)
 	}
@@ -124,7 +125,8 @@ func (t *Target) Remove() error {
 // stat looks at the last element without following it or setting off an automount.
 func (t *Target) stat() (unix.Statx_t, error) {
 	var stat unix.Statx_t
-	err := unix.Statx(t.fd(), t.name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_MODE, &stat)
+	err := unix.Statx(t.fd(), t.name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_MODE,
+		&stat)
 	if err != nil {
 		return stat, failure.Errorf(kindOf(err), "looking at %q: %w", t.path, err)
 	}

@@ -17,7 +17,8 @@ func Named(name string) bool {
 	return false
 }
 
-// Option renders a mount option, without what follows a name that speaks of a secret: several options may be joined in one.
+// Option renders a mount option, without what follows a name that speaks of a secret: several options may be joined in
+// one.
 func Option(option string) string {
 	for i := range len(option) {
 		if assigns := option[i] == '=' || option[i] == ':'; assigns && Named(option[:i]) {

@@ -20,9 +20,9 @@ const (
 
 func isAccessList(name string) bool { return name == nfs4List || strings.HasPrefix(name, posixLists) }
 
-// restrict gives a copy, whose mode is set, the access control lists of its original. With a list the group's bits of a mode
-// are no more than the list's mask: without it the group would have what only others in the list were given. So a list is never
-// left out, and a copy that its new parent has given one loses it.
+// restrict gives a copy, whose mode is set, the access control lists of its original. With a list the group's bits of a
+// mode are no more than the list's mask: without it the group would have what only others in the list were given. So a
+// list is never left out, and a copy that its new parent has given one loses it.
 func (m *metadata) restrict(n *node) error {
 	if n.kind() == unix.S_IFLNK { // It has no list.
 		return nil
@@ -58,8 +58,8 @@ func listError(n *node, op string, err error) error {
 	return &os.PathError{Op: op, Path: n.name, Err: err}
 }
 
-// setList sets a list, unless the copy has it. By NFS 4 every file has one, and mostly it only says what the mode does; and a server
-// may make another one of what it is given.
+// setList sets a list, unless the copy has it. By NFS 4 every file has one, and mostly it only says what the mode does;
+// and a server may make another one of what it is given.
 func setList(n *node, name string, value []byte) error {
 	if name != nfs4List {
 		return unix.Setxattr(n.path(), name, value, 0)

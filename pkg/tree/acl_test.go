@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A copy is made in a directory that gives what is made in it a list of its own. The copy has the lists of its original, and none where
-// that has none.
+// A copy is made in a directory that gives what is made in it a list of its own. The copy has the lists of its
+// original, and none where that has none.
 func TestCopiesHaveNoOtherLists(t *testing.T) {
 	src, into := richTree(t), t.TempDir()
 	must(t, unix.Setxattr(into, "system.posix_acl_default", acl(103), 0))
@@ -37,7 +37,8 @@ func TestNoCopyWithoutItsList(t *testing.T) {
 			parent, err := os.Open(dir)
 			must(t, err)
 			defer parent.Close()
-			meta := metadata{lenient: true, stat: unix.Stat_t{Mode: unix.S_IFREG | 0o664}, xattrs: map[string][]byte{name: []byte(list)}}
+			meta := metadata{lenient: true, stat: unix.Stat_t{Mode: unix.S_IFREG | 0o664},
+				xattrs: map[string][]byte{name: []byte(list)}}
 			if err := finish(parent, "file", &meta); !errors.Is(err, ErrAccess) {
 				t.Errorf("got %v, want %v", err, ErrAccess)
 			}

@@ -140,7 +140,8 @@ func xattrs(t *testing.T, path string) string {
 func TestCopyKeepsEverything(t *testing.T) {
 	src := richTree(t)
 	want := describe(t, src)
-	for _, name := range []string{"fifo", "absolute link", "names 3 of file 1", "user.note", "trusted.link", "posix_acl_default", "posix_acl_access"} {
+	for _, name := range []string{"fifo", "absolute link", "names 3 of file 1", "user.note", "trusted.link",
+		"posix_acl_default", "posix_acl_access"} {
 		if !strings.Contains(want, name) {
 			t.Fatalf("the source lacks %q, so that nothing is tested:\n%s", name, want)
 		}
@@ -225,7 +226,8 @@ func TestCopyOfWhatIsMissingOrNoDirectory(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Symlink("/etc", filepath.Join(dir, "link")))
 	for _, name := range []string{"missing", "link", "missing/below"} {
-		if err := Copy(t.Context(), filepath.Join(dir, "copy of "+filepath.Base(name)), filepath.Join(dir, name)); err == nil {
+		if err := Copy(t.Context(), filepath.Join(dir, "copy of "+filepath.Base(name)),
+			filepath.Join(dir, name)); err == nil {
 			t.Errorf("a copy of %q succeeded", name)
 		}
 	}
@@ -296,7 +298,8 @@ func TestCopyWhileLinksAreSwapped(t *testing.T) {
 				return
 			default:
 				for _, pair := range [][2]string{{"dir", "link"}, {"plain", "plain link"}} {
-					_ = unix.Renameat2(unix.AT_FDCWD, filepath.Join(src, pair[0]), unix.AT_FDCWD, filepath.Join(src, pair[1]), unix.RENAME_EXCHANGE)
+					_ = unix.Renameat2(unix.AT_FDCWD, filepath.Join(src, pair[0]), unix.AT_FDCWD, filepath.Join(src, pair[1]),
+						unix.RENAME_EXCHANGE)
 				}
 			}
 		}

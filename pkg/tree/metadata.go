@@ -66,15 +66,16 @@ func (m *metadata) apply(n *node) error {
 	return nil
 }
 
-// tolerates reports whether a failure only says that this process, or the filesystem, cannot keep an attribute that is a
-// privilege or a label: a copy without it allows no more than its original.
+// tolerates reports whether a failure only says that this process, or the filesystem, cannot keep an attribute that is
+// a privilege or a label: a copy without it allows no more than its original.
 func (m *metadata) tolerates(name string, err error) bool {
 	return m.lenient && !strings.HasPrefix(name, "user.") && refused(err)
 }
 
 // refused reports whether a failure says that something may not or cannot be, now and later: not that a server is away.
 func refused(err error) bool {
-	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL)
+	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EOPNOTSUPP) ||
+		errors.Is(err, unix.EINVAL)
 }
 
 // listXattrs returns the names of the attributes that belong to the file rather than to its filesystem.

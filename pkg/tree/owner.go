@@ -28,7 +28,8 @@ func (m *metadata) own(n *node) error {
 		return &os.PathError{Op: "fchownat", Path: n.name, Err: err}
 	}
 	if now.Uid != m.stat.Uid || now.Gid != m.stat.Gid {
-		return fmt.Errorf("%w: %q belongs to %d:%d, and its copy to %d:%d", ErrOwner, n.name, m.stat.Uid, m.stat.Gid, now.Uid, now.Gid)
+		return fmt.Errorf("%w: %q belongs to %d:%d, and its copy to %d:%d", ErrOwner, n.name, m.stat.Uid, m.stat.Gid, now.Uid,
+			now.Gid)
 	}
 	return nil
 }

@@ -49,9 +49,9 @@ type replica struct {
 	err   error // the first failure of a worker
 }
 
-// Replicate makes the directory dst, which is empty and the caller's own, hold a copy of all that the directory src holds,
-// with its metadata, and returns when it is on disk. A change of the source is noticed when its entry is reached, and in
-// any case at the end. After a failure dst holds anything.
+// Replicate makes the directory dst, which is empty and the caller's own, hold a copy of all that the directory src
+// holds, with its metadata, and returns when it is on disk. A change of the source is noticed when its entry is
+// reached, and in any case at the end. After a failure dst holds anything.
 //
 // It fails with ErrMount, ErrTooDeep, ErrChanged, or an error that wraps the kernel's.
 func Replicate(ctx context.Context, dst, src *os.File, how Replication) error {
@@ -189,8 +189,8 @@ func (r *replica) both(dst *os.File, n *node, work func(to, from *os.File) error
 	return work(to, from)
 }
 
-// entry copies anything but a directory or socket. A name that appears twice, because its directory was changed while it
-// was read, is copied once.
+// entry copies anything but a directory or socket. A name that appears twice, because its directory was changed while
+// it was read, is copied once.
 func (r *replica) entry(ctx context.Context, dst *os.File, n *node) error {
 	defer r.Progress.Entries.Add(1)
 	c := &copier{links: r.Links, lenient: r.Lenient, direct: r.Direct}
@@ -220,7 +220,8 @@ func (r *replica) settle(ctx context.Context, dst, src *os.File, at string, dept
 		if err := r.unchanged(n, at); err != nil || n.kind() != unix.S_IFDIR {
 			return err
 		}
-		return r.both(dst, n, func(to, from *os.File) error { return r.settle(ctx, to, from, path.Join(at, n.name), depth+1) })
+		return r.both(dst, n,
+			func(to, from *os.File) error { return r.settle(ctx, to, from, path.Join(at, n.name), depth+1) })
 	})
 	if err != nil {
 		return err

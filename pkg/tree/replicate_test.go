@@ -51,7 +51,8 @@ func TestReplicateStops(t *testing.T) {
 	src := richTree(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := replicate(ctx, t, filepath.Join(t.TempDir(), "copy"), src, Replication{Workers: 4}); !errors.Is(err, context.Canceled) {
+	if err := replicate(ctx, t, filepath.Join(t.TempDir(), "copy"), src,
+		Replication{Workers: 4}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it was cancelled", err)
 	}
 }
@@ -98,7 +99,8 @@ func TestReplicateStaysInside(t *testing.T) {
 	must(t, os.Symlink("../secret", filepath.Join(dir, "src", "link")))
 	// The copy's place is the driver's own, but an earlier run may have left anything that the source had then.
 	must(t, os.Symlink("../secret", filepath.Join(dir, "dst", "sub")))
-	if err := replicate(t.Context(), t, filepath.Join(dir, "dst"), filepath.Join(dir, "src"), Replication{Workers: 1}); err == nil {
+	if err := replicate(t.Context(), t, filepath.Join(dir, "dst"), filepath.Join(dir, "src"),
+		Replication{Workers: 1}); err == nil {
 		t.Error("a directory was copied over a link")
 	}
 	must(t, os.Remove(filepath.Join(dir, "dst", "sub")))

@@ -52,14 +52,14 @@ type surveyor struct {
 	last  []sighting
 }
 
-// Look surveys the tree below a directory. It fails with ErrChanged as soon as it comes to an entry that was changed since
-// then, unless that is zero; else as Replicate.
+// Look surveys the tree below a directory. It fails with ErrChanged as soon as it comes to an entry that was changed
+// since then, unless that is zero; else as Replicate.
 func Look(ctx context.Context, src *os.File, since unix.Timespec) (Survey, error) {
 	return look(ctx, src, &surveyor{since: since})
 }
 
-// Measure adds up what the files below a directory take, as far as they may be looked at: what a directory holds that keeps even
-// this process out is left out.
+// Measure adds up what the files below a directory take, as far as they may be looked at: what a directory holds that
+// keeps even this process out is left out.
 func Measure(ctx context.Context, src *os.File) (bytes int64, err error) {
 	found, err := look(ctx, src, &surveyor{part: true})
 	return found.Bytes, err
@@ -134,8 +134,8 @@ func (s *surveyor) keep(count int) {
 	s.last = s.last[:min(count, len(s.last))]
 }
 
-// Unchanged fails with ErrChanged when one of the entries below the directory was changed since then, or is gone. What cannot
-// be looked at has not changed as far as is known.
+// Unchanged fails with ErrChanged when one of the entries below the directory was changed since then, or is gone. What
+// cannot be looked at has not changed as far as is known.
 func Unchanged(src *os.File, entries []string, since unix.Timespec) error {
 	how := &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,

@@ -48,7 +48,8 @@ func TestLook(t *testing.T) {
 		func() error { return os.Remove(log) },
 	} {
 		must(t, change())
-		if err := Unchanged(src, found.Recent, since); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "deep/er") {
+		if err := Unchanged(src, found.Recent, since); !errors.Is(err, ErrChanged) ||
+			!strings.Contains(err.Error(), "deep/er") {
 			t.Errorf("got %v, want that deep/er/log has changed", err)
 		}
 		if _, err := Look(t.Context(), src, since); !errors.Is(err, ErrChanged) {

@@ -15,10 +15,11 @@ const (
 	contextVersion = "1"
 )
 
-// foreign are the prefixes of the driver's own keys and of those that Kubernetes adds to a volume context: pod details, tokens of
-// service accounts, the provisioner's identity. They are never handed to a backend.
+// foreign are the prefixes of the driver's own keys and of those that Kubernetes adds to a volume context: pod details,
+// tokens of service accounts, the provisioner's identity. They are never handed to a backend.
 func foreign(key string) bool {
-	return strings.HasPrefix(key, ownPrefix) || strings.HasPrefix(key, "csi.storage.k8s.io/") || strings.HasPrefix(key, "storage.kubernetes.io/")
+	return strings.HasPrefix(key, ownPrefix) || strings.HasPrefix(key, "csi.storage.k8s.io/") ||
+		strings.HasPrefix(key, "storage.kubernetes.io/")
 }
 
 // EncodeContext makes a volume context or a publish context of the settings that the node obeys (in
@@ -30,8 +31,8 @@ func EncodeContext(settings, attributes map[string]string) map[string]string {
 	return context
 }
 
-// Provisioned tells whether this driver made the volume that a volume context is of. Whoever writes a PersistentVolume by hand
-// can say so, too, of a volume that he has the right to name, and harms none but his own.
+// Provisioned tells whether this driver made the volume that a volume context is of. Whoever writes a PersistentVolume
+// by hand can say so, too, of a volume that he has the right to name, and harms none but his own.
 func Provisioned(context map[string]string) bool {
 	_, ok := context[versionKey]
 	return ok
@@ -44,7 +45,8 @@ func Provisioned(context map[string]string) bool {
 func DecodeContext(context map[string]string, keys []string) (settings, attributes map[string]string, err error) {
 	if version, ok := context[versionKey]; ok && version != contextVersion {
 		return nil, nil, backends.Errorf(backends.Invalid,
-			"%s is %q in the volume's context, and this driver knows version %q only: use the driver's newer release", versionKey, version, contextVersion)
+			"%s is %q in the volume's context, and this driver knows version %q only: use the driver's newer release",
+			versionKey, version, contextVersion)
 	}
 	settings, attributes = map[string]string{}, map[string]string{}
 	for _, key := range keys {

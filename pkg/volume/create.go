@@ -10,11 +10,14 @@ import (
 // Create makes a volume, empty or filled from source, or finds the one that an earlier call made under
 // the name. Kinds: as backends.Backend.Create; Exists when the name is taken by another volume. Of a failure, IsAbsent
 // reports whether it is proven that there is no volume.
-func (s *Service) Create(ctx context.Context, spec backends.Spec, source backends.ContentSource) (*backends.Volume, error) {
-	return tracing.Run(ctx, "volume create", func(ctx context.Context) (*backends.Volume, error) { return s.create(ctx, spec, source) })
+func (s *Service) Create(ctx context.Context, spec backends.Spec,
+	source backends.ContentSource) (*backends.Volume, error) {
+	return tracing.Run(ctx, "volume create",
+		func(ctx context.Context) (*backends.Volume, error) { return s.create(ctx, spec, source) })
 }
 
-func (s *Service) create(ctx context.Context, spec backends.Spec, source backends.ContentSource) (*backends.Volume, error) {
+func (s *Service) create(ctx context.Context, spec backends.Spec,
+	source backends.ContentSource) (*backends.Volume, error) {
 	made, err := observed(ctx, s, "create", spec.Name, func(ctx context.Context) (*backends.Volume, error) {
 		return s.fill(ctx, spec, source)
 	})
@@ -36,7 +39,8 @@ func (s *Service) create(ctx context.Context, spec backends.Spec, source backend
 }
 
 // fill makes a volume by the way that its source asks for.
-func (s *Service) fill(ctx context.Context, spec backends.Spec, source backends.ContentSource) (*backends.Volume, error) {
+func (s *Service) fill(ctx context.Context, spec backends.Spec,
+	source backends.ContentSource) (*backends.Volume, error) {
 	switch {
 	case source.Snapshot != "" && s.features.Snapshot == nil:
 		return nil, backends.Errorf(backends.Invalid, "this backend cannot restore snapshots")

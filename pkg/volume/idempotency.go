@@ -14,14 +14,17 @@ func sameVolume(found *backends.Volume, spec backends.Spec, source backends.Cont
 	}
 	switch {
 	case !spec.Capacity.Contains(found.CapacityBytes):
-		return conflict("a volume of this name exists with %d bytes, not %s: use another name", found.CapacityBytes, spec.Capacity)
+		return conflict("a volume of this name exists with %d bytes, not %s: use another name", found.CapacityBytes,
+			spec.Capacity)
 	case found.Source != source:
 		return conflict("a volume of this name exists that was made from %s, not from %s: use another name",
 			describeSource(found.Source), describeSource(source))
 	case found.Fingerprint != "" && found.Fingerprint != spec.Fingerprint:
-		return conflict("a volume of this name exists that was made with other parameters, mutable parameters or access types: use another name")
+		return conflict("a volume of this name exists that was made with other parameters, mutable parameters or access " +
+			"types: use another name")
 	case !reachable(found.Topology, spec.Topology):
-		return conflict("a volume of this name exists at %v, not at any of %v: use another name", found.Topology, spec.Topology.Requisite)
+		return conflict("a volume of this name exists at %v, not at any of %v: use another name", found.Topology,
+			spec.Topology.Requisite)
 	}
 	if err := found.Access.Check(spec.Access); err != nil {
 		return conflict("a volume of this name exists, and: %w", err)
@@ -51,7 +54,8 @@ func sameSnapshot(found *backends.Snapshot, spec backends.SnapshotSpec) error {
 		return backends.Errorf(backends.Exists, "a snapshot named %q exists of volume %s, not of %s: use another name",
 			spec.Name, found.Volume, spec.Volume)
 	case !reachable(found.Topology, spec.Topology):
-		return backends.Errorf(backends.Exists, "a snapshot named %q exists that is usable from %v, not from any of %v: use another name",
+		return backends.Errorf(backends.Exists,
+			"a snapshot named %q exists that is usable from %v, not from any of %v: use another name",
 			spec.Name, found.Topology, spec.Topology.Requisite)
 	}
 	return nil
@@ -78,7 +82,8 @@ func sameParameters(found *backends.Group, spec backends.GroupSpec) error {
 	if found.Fingerprint == "" || found.Fingerprint == spec.Fingerprint {
 		return nil
 	}
-	return backends.Errorf(backends.Exists, "a group snapshot named %q exists that was made with other parameters: use another name", spec.Name)
+	return backends.Errorf(backends.Exists,
+		"a group snapshot named %q exists that was made with other parameters: use another name", spec.Name)
 }
 
 // gone reports a name that was taken a moment ago and is free now.

@@ -11,7 +11,8 @@ func (s *Service) List(ctx context.Context, page backends.Page) ([]backends.Volu
 	if s.features.List == nil {
 		return nil, "", unsupported("list volumes")
 	}
-	return listed(ctx, s, "list", func(ctx context.Context) ([]backends.Volume, string, error) { return s.features.List.List(ctx, page) })
+	return listed(ctx, s, "list",
+		func(ctx context.Context) ([]backends.Volume, string, error) { return s.features.List.List(ctx, page) })
 }
 
 // ListHealth enumerates the volumes that are not well. Kinds: as backends.HealthReporter; Unsupported.
@@ -26,7 +27,8 @@ func (s *Service) ListHealth(ctx context.Context, page backends.Page) ([]backend
 
 // ListSnapshots enumerates snapshots: one by its handle, those of a volume, or all. What is not there
 // is an empty list (CSI, ListSnapshots). Kinds: as backends.SnapshotLister; Unsupported.
-func (s *Service) ListSnapshots(ctx context.Context, handle, volume string, page backends.Page) ([]backends.Snapshot, string, error) {
+func (s *Service) ListSnapshots(ctx context.Context, handle, volume string,
+	page backends.Page) ([]backends.Snapshot, string, error) {
 	if s.features.Snapshots == nil {
 		return nil, "", unsupported("list snapshots")
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // observed runs one backend operation, reports it to the observer, and names it in its error.
-func observed[T any](ctx context.Context, s *Service, operation, volume string, run func(context.Context) (T, error)) (T, error) {
+func observed[T any](ctx context.Context, s *Service, operation, volume string,
+	run func(context.Context) (T, error)) (T, error) {
 	start := time.Now()
 	result, err := tracing.Run(ctx, "backend "+operation, run)
 	s.observe(operation, time.Since(start), err)
@@ -18,12 +19,14 @@ func observed[T any](ctx context.Context, s *Service, operation, volume string, 
 }
 
 func (s *Service) run(ctx context.Context, operation, volume string, run func(context.Context) error) error {
-	_, err := observed(ctx, s, operation, volume, func(ctx context.Context) (struct{}, error) { return struct{}{}, run(ctx) })
+	_, err := observed(ctx, s, operation, volume,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, run(ctx) })
 	return err
 }
 
 // listed is observed for operations that return a page.
-func listed[T any](ctx context.Context, s *Service, operation string, run func(context.Context) ([]T, string, error)) ([]T, string, error) {
+func listed[T any](ctx context.Context, s *Service, operation string,
+	run func(context.Context) ([]T, string, error)) ([]T, string, error) {
 	var next string
 	entries, err := observed(ctx, s, operation, "", func(ctx context.Context) ([]T, error) {
 		var entries []T

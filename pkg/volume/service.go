@@ -30,7 +30,8 @@ func (s *Service) Features() backends.Features { return s.features }
 
 // Get returns a volume. Kinds: NotFound.
 func (s *Service) Get(ctx context.Context, handle string) (*backends.Volume, error) {
-	return observed(ctx, s, "get", handle, func(ctx context.Context) (*backends.Volume, error) { return s.backend.Get(ctx, handle) })
+	return observed(ctx, s, "get", handle,
+		func(ctx context.Context) (*backends.Volume, error) { return s.backend.Get(ctx, handle) })
 }
 
 // Delete removes a volume; one that is gone is deleted. Kinds: InUse.
@@ -64,7 +65,8 @@ func (s *Service) Modify(ctx context.Context, handle string, mutable any) error 
 	if s.features.Modify == nil {
 		return unsupported("modify volumes")
 	}
-	return s.run(ctx, "modify", handle, func(ctx context.Context) error { return s.features.Modify.Modify(ctx, handle, mutable) })
+	return s.run(ctx, "modify", handle,
+		func(ctx context.Context) error { return s.features.Modify.Modify(ctx, handle, mutable) })
 }
 
 // Publish attaches a volume to a node. Kinds: as backends.Attacher; Unsupported.
@@ -83,7 +85,8 @@ func (s *Service) Unpublish(ctx context.Context, handle, node string) error {
 	if s.features.Attach == nil {
 		return unsupported("detach volumes: its nodes reach them without")
 	}
-	err := s.run(ctx, "detach", handle, func(ctx context.Context) error { return s.features.Attach.Detach(ctx, handle, node) })
+	err := s.run(ctx, "detach", handle,
+		func(ctx context.Context) error { return s.features.Attach.Detach(ctx, handle, node) })
 	return unlessGone(err)
 }
 
@@ -92,7 +95,8 @@ func (s *Service) Capacity(ctx context.Context, query backends.CapacityQuery) (b
 	if s.features.Capacity == nil {
 		return backends.Capacity{}, unsupported("tell its capacity")
 	}
-	return observed(ctx, s, "capacity", "", func(ctx context.Context) (backends.Capacity, error) { return s.features.Capacity.Capacity(ctx, query) })
+	return observed(ctx, s, "capacity", "",
+		func(ctx context.Context) (backends.Capacity, error) { return s.features.Capacity.Capacity(ctx, query) })
 }
 
 // Health tells what is wrong with a volume. Kinds: NotFound; Unsupported.
@@ -110,5 +114,6 @@ func (s *Service) Machine(ctx context.Context, query backends.MachineQuery) (bac
 	if s.features.Machines == nil {
 		return backends.Machine{}, unsupported("tell the state of machines")
 	}
-	return observed(ctx, s, "machine", "", func(ctx context.Context) (backends.Machine, error) { return s.features.Machines.Machine(ctx, query) })
+	return observed(ctx, s, "machine", "",
+		func(ctx context.Context) (backends.Machine, error) { return s.features.Machines.Machine(ctx, query) })
 }

@@ -28,7 +28,8 @@ func openMemory(t *testing.T) *backends.Instance {
 	config := definition.NewConfig().(*memory.Config)
 	config.Nodes = []string{"node-2"}
 	instance, err := definition.Open(t.Context(), backends.Options{
-		Driver: "memory.csi.stowage.dev", DataDir: t.TempDir(), NodeID: "node-1", Config: config, Log: slog.New(slog.DiscardHandler),
+		Driver: "memory.csi.stowage.dev", DataDir: t.TempDir(), NodeID: "node-1", Config: config,
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,8 @@ func openMemory(t *testing.T) *backends.Instance {
 func spec(name string) backends.Spec {
 	return backends.Spec{
 		Name: name, Capacity: backends.CapacityRange{RequiredBytes: 8 * mib}, Parameters: memory.Definition().NewParameters(),
-		Access:      backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: []backends.AccessMode{backends.SingleNodeWriter}},
+		Access: backends.Access{Types: []backends.AccessType{backends.Mount},
+			Modes: []backends.AccessMode{backends.SingleNodeWriter}},
 		Fingerprint: "one",
 	}
 }
@@ -98,14 +100,17 @@ func TestCreateOfATakenName(t *testing.T) {
 		source backends.ContentSource
 		parts  []string
 	}{
-		"larger":     {change: func(s *backends.Spec) { s.Capacity.RequiredBytes = 9 * mib }, parts: []string{"8388608", "9437184"}},
-		"smaller":    {change: func(s *backends.Spec) { s.Capacity = backends.CapacityRange{LimitBytes: mib} }, parts: []string{"8388608"}},
+		"larger": {change: func(s *backends.Spec) { s.Capacity.RequiredBytes = 9 * mib },
+			parts: []string{"8388608", "9437184"}},
+		"smaller": {change: func(s *backends.Spec) { s.Capacity = backends.CapacityRange{LimitBytes: mib} },
+			parts: []string{"8388608"}},
 		"parameters": {change: func(s *backends.Spec) { s.Fingerprint = "two" }, parts: []string{"parameters"}},
 		"source":     {source: backends.ContentSource{Volume: first.Handle}, parts: []string{first.Handle, "nothing"}},
 		"place": {change: func(s *backends.Spec) {
 			s.Topology.Requisite = []backends.Topology{{"memory.csi.stowage.dev/zone": "moon"}}
 		}, parts: []string{"moon"}},
-		"access": {change: func(s *backends.Spec) { s.Access.Modes = []backends.AccessMode{"TELEPATHY"} }, parts: []string{"TELEPATHY"}},
+		"access": {change: func(s *backends.Spec) { s.Access.Modes = []backends.AccessMode{"TELEPATHY"} },
+			parts: []string{"TELEPATHY"}},
 	} {
 		want := spec("a")
 		if test.change != nil {
@@ -178,8 +183,10 @@ func TestSnapshots(t *testing.T) {
 		handle, volume string
 		want           int
 	}{
-		"all": {"", "", 1}, "by handle": {one.Handle, "", 1}, "by volume": {"", a.Handle, 1}, "of another volume": {"", b.Handle, 0},
-		"both": {one.Handle, a.Handle, 1}, "both, not fitting": {one.Handle, b.Handle, 0}, "unknown": {"none", "", 0},
+		"all": {"", "", 1}, "by handle": {one.Handle, "", 1}, "by volume": {"", a.Handle, 1},
+		"of another volume": {"", b.Handle, 0},
+		"both":              {one.Handle, a.Handle, 1}, "both, not fitting": {one.Handle, b.Handle, 0},
+		"unknown": {"none", "", 0},
 	} {
 		found, _, err := s.ListSnapshots(t.Context(), test.handle, test.volume, backends.Page{})
 		if err != nil || len(found) != test.want {
@@ -207,14 +214,17 @@ func TestGroups(t *testing.T) {
 		members []string
 		ok      bool
 	}{
-		"none named": {nil, false}, "all": {members, true}, "one missing": {members[:1], false}, "a stranger": {append(members, "x"), false},
+		"none named": {nil, false}, "all": {members, true}, "one missing": {members[:1], false},
+		"a stranger": {append(members, "x"), false},
 	} {
-		if _, err := s.GetGroup(t.Context(), made.Handle, test.members); (err == nil) != test.ok || err != nil && !backends.Is(err, backends.Invalid) {
+		if _, err := s.GetGroup(t.Context(), made.Handle, test.members); (err == nil) != test.ok || err != nil &&
+			!backends.Is(err, backends.Invalid) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	wantKind(t, s.DeleteGroup(t.Context(), made.Handle, members[:1]), backends.Invalid)
-	wantKind(t, s.DeleteSnapshot(t.Context(), members[0]), backends.Invalid) // CSI, DeleteSnapshot: not INVALID_ARGUMENT for what else is in use
+	// CSI, DeleteSnapshot: not INVALID_ARGUMENT for what else is in use
+	wantKind(t, s.DeleteSnapshot(t.Context(), members[0]), backends.Invalid)
 	if err := s.DeleteGroup(t.Context(), made.Handle, members); err != nil {
 		t.Error(err)
 	}

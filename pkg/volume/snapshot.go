@@ -43,13 +43,14 @@ func (s *Service) GetSnapshot(ctx context.Context, handle string) (*backends.Sna
 	})
 }
 
-// DeleteSnapshot removes a snapshot; one that is gone is deleted. Kinds: InUse; Invalid for a member of a group, which goes with
-// its group only; Unsupported.
+// DeleteSnapshot removes a snapshot; one that is gone is deleted. Kinds: InUse; Invalid for a member of a group, which
+// goes with its group only; Unsupported.
 func (s *Service) DeleteSnapshot(ctx context.Context, handle string) error {
 	if s.features.Snapshot == nil {
 		return unsupported("take snapshots")
 	}
-	err := s.run(ctx, "delete-snapshot", handle, func(ctx context.Context) error { return s.features.Snapshot.DeleteSnapshot(ctx, handle) })
+	err := s.run(ctx, "delete-snapshot", handle,
+		func(ctx context.Context) error { return s.features.Snapshot.DeleteSnapshot(ctx, handle) })
 	if backends.Is(err, backends.InUse) {
 		return s.ofGroup(ctx, handle, err)
 	}
@@ -114,7 +115,8 @@ func (s *Service) DeleteGroup(ctx context.Context, handle string, snapshots []st
 	if _, err := s.GetGroup(ctx, handle, snapshots); err != nil {
 		return unlessGone(err)
 	}
-	err := s.run(ctx, "delete-group", handle, func(ctx context.Context) error { return s.features.Group.DeleteGroup(ctx, handle) })
+	err := s.run(ctx, "delete-group", handle,
+		func(ctx context.Context) error { return s.features.Group.DeleteGroup(ctx, handle) })
 	return unlessGone(err)
 }
 
@@ -122,7 +124,8 @@ func (s *Service) DeleteGroup(ctx context.Context, handle string, snapshots []st
 // of a plugin that can tell. Kinds: Invalid.
 func members(group *backends.Group, handles []string) error {
 	if len(handles) == 0 {
-		return backends.Errorf(backends.Invalid, "snapshot_ids is empty: name all snapshots of group snapshot %q", group.Handle)
+		return backends.Errorf(backends.Invalid, "snapshot_ids is empty: name all snapshots of group snapshot %q",
+			group.Handle)
 	}
 	have := make(map[string]bool, len(group.Snapshots))
 	for _, snapshot := range group.Snapshots {

@@ -141,9 +141,11 @@ func (a *actor) choose(s Step, v, from *volume, shot *snapshot, company bool) {
 	case s.Op == Create:
 		a.create(s, copySource{class: s.Class, raw: s.Raw, fsType: s.FSType}, company)
 	case s.Op == Restore && shot != nil:
-		a.create(s, copySource{class: shot.class, raw: shot.raw, bytes: shot.bytes, origin: shot.origin, snapshot: shot.id}, company)
+		a.create(s, copySource{class: shot.class, raw: shot.raw, bytes: shot.bytes, origin: shot.origin, snapshot: shot.id},
+			company)
 	case s.Op == Clone && from != nil && !from.damaged:
-		a.create(s, copySource{class: from.class, raw: from.raw, fsType: from.fsType, bytes: from.bytes, volume: from}, company)
+		a.create(s, copySource{class: from.class, raw: from.raw, fsType: from.fsType, bytes: from.bytes, volume: from},
+			company)
 	}
 }
 
@@ -211,7 +213,8 @@ func (a *actor) fitsUse(s Step, v *volume) bool {
 func (a *actor) staging(v *volume) string { return a.path("mounts", "staging", v.name) }
 func (a *actor) target(v *volume) string  { return a.path("mounts", "pods", v.name, "mount") }
 
-// data is the image of a volume of a backend that keeps it in a directory of the handle's name; empty where there is none.
+// data is the image of a volume of a backend that keeps it in a directory of the handle's name; empty where there is
+// none.
 func (a *actor) data(v *volume) string {
 	found, _ := filepath.Glob(filepath.Join(a.disks[a.setup.Classes[v.class].Disk].dir, "*/volumes", v.id, "image"))
 	return strings.Join(found, "") // There is one at most.
@@ -220,9 +223,11 @@ func (a *actor) data(v *volume) string {
 func capability(raw bool) *csi.VolumeCapability {
 	mode := &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}
 	if raw {
-		return &csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
+		return &csi.VolumeCapability{AccessMode: mode,
+			AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
 	}
-	return &csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}}
+	return &csi.VolumeCapability{AccessMode: mode,
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}}
 }
 
 // capability is how the volume is used now.

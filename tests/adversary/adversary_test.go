@@ -24,8 +24,9 @@ var (
 	verbose   = flag.Bool("history", false, "print the history of a violation")
 	known     = flag.String("known", "", "a regular expression of violations that are known, and not looked for")
 	hasty     = flag.Bool("hasty", false, "take what is not done soon for wrong: for defects that are planted")
-	guest     = flag.Bool("guest", false, "attack the setups that need a kernel of their own: in the guest of tests/vm/run only")
-	going     = flag.Bool("go-on", false, "go on after a violation, to count them")
+	guest     = flag.Bool("guest", false,
+		"attack the setups that need a kernel of their own: in the guest of tests/vm/run only")
+	going = flag.Bool("go-on", false, "go on after a violation, to count them")
 )
 
 func TestMain(m *testing.M) {
@@ -96,9 +97,11 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 		}
 		history := run.history
 		run.limits = again()
-		t.Errorf("VIOLATION in schedule %d, seed %d, profile %s, after %v: %s", n, schedule.Seed, schedule.Profile, took.Round(time.Millisecond), violation)
+		t.Errorf("VIOLATION in schedule %d, seed %d, profile %s, after %v: %s", n, schedule.Seed, schedule.Profile,
+			took.Round(time.Millisecond), violation)
 		short := Shrink(schedule, class(violation), time.Now().Add(*shrinking), run.try)
-		t.Errorf("the shortest schedule found for it, of %d steps and faults in place of %d:\n%s", short.size(), schedule.size(), short)
+		t.Errorf("the shortest schedule found for it, of %d steps and faults in place of %d:\n%s", short.size(),
+			schedule.size(), short)
 		if *verbose {
 			t.Logf("history:\n%s", strings.Join(history, "\n"))
 		}
@@ -108,12 +111,12 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 	}
 }
 
-// rounds is how often the short form attacks a setup by each of its profiles, but for those that take as long as all others. The seeds are
-// always the same.
+// rounds is how often the short form attacks a setup by each of its profiles, but for those that take as long as all
+// others. The seeds are always the same.
 const rounds = 2
 
-// inOrder are the profiles that are used one after the other, and then again; without a seed it is the next one. The short form has the
-// schedules besides that have found something.
+// inOrder are the profiles that are used one after the other, and then again; without a seed it is the next one. The
+// short form has the schedules besides that have found something.
 func inOrder(s Setup, names []string) (order []Found) {
 	short := *budget == 0 && *schedules == 0
 	for round := range rounds {

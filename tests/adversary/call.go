@@ -126,7 +126,8 @@ func (w *world) attempt(r request, n int) []answered {
 	return list
 }
 
-// deliver makes a call, and turns to another controller when one takes over: whom it asked first goes on with it then, or later.
+// deliver makes a call, and turns to another controller when one takes over: whom it asked first goes on with it then,
+// or later.
 func (w *world) deliver(r request, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(w.life, limit)
 	over := w.takeover()
@@ -160,7 +161,8 @@ func (w *world) same(r request, first *string, a answered) error {
 // judge tells whether a failure ends the call, and blames the driver for one that has no reason.
 func (w *world) judge(r request, a answered, n int, calmed time.Time) (final bool) {
 	code := status.Code(a.err)
-	if a.err == nil || slices.Contains(r.refusals, code) || r.makes && code == codes.PermissionDenied && w.disturbed.Load() {
+	if a.err == nil || slices.Contains(r.refusals, code) || r.makes && code == codes.PermissionDenied &&
+		w.disturbed.Load() {
 		return a.err != nil
 	}
 	why := w.reason(r, code, n, calmed)

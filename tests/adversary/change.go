@@ -81,7 +81,8 @@ func (a *actor) forget(s Step, shot *snapshot, company bool) {
 // expand grows a volume by 4 MiB, as csi-resizer and the kubelet do.
 func (a *actor) expand(s Step, v *volume, company bool) {
 	bytes, node := v.bytes+(4<<20)*max(a.setup.Scale, 1), false
-	r := request2(s, "ControllerExpandVolume "+v.name, company, codes.ResourceExhausted, codes.OutOfRange, codes.FailedPrecondition)
+	r := request2(s, "ControllerExpandVolume "+v.name, company, codes.ResourceExhausted, codes.OutOfRange,
+		codes.FailedPrecondition)
 	if company {
 		r.refusals = append(r.refusals, codes.NotFound)
 	}
@@ -106,7 +107,8 @@ func (a *actor) expand(s Step, v *volume, company bool) {
 	r = request2(s, "NodeExpandVolume "+v.name, company)
 	r.send = func(ctx context.Context) (string, error) {
 		_, err := a.uses().NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
-			VolumeId: v.id, VolumePath: a.target(v), StagingTargetPath: a.staging(v), CapacityRange: &csi.CapacityRange{RequiredBytes: bytes}, VolumeCapability: v.capability(),
+			VolumeId: v.id, VolumePath: a.target(v), StagingTargetPath: a.staging(v),
+			CapacityRange: &csi.CapacityRange{RequiredBytes: bytes}, VolumeCapability: v.capability(),
 		})
 		return "", err
 	}
@@ -130,7 +132,8 @@ func (a *actor) modify(s Step, v *volume, company bool) {
 		r.refusals = append(r.refusals, codes.NotFound)
 	}
 	r.send = func(ctx context.Context) (string, error) {
-		_, err := a.controls().ControllerModifyVolume(ctx, &csi.ControllerModifyVolumeRequest{VolumeId: v.id, MutableParameters: parameters})
+		_, err := a.controls().ControllerModifyVolume(ctx,
+			&csi.ControllerModifyVolumeRequest{VolumeId: v.id, MutableParameters: parameters})
 		return "", err
 	}
 	err := a.ask(r) // it may be refused

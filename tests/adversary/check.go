@@ -8,7 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// check asks for all that is told of a volume, as csi-attacher, health monitors and the kubelet do. What is there is never called gone.
+// check asks for all that is told of a volume, as csi-attacher, health monitors and the kubelet do. What is there is
+// never called gone.
 func (a *actor) check(s Step, v *volume, company bool) {
 	for name, send := range map[string]func(ctx context.Context) error{
 		"ControllerGetVolume": func(ctx context.Context) error {
@@ -42,14 +43,16 @@ func (a *actor) check(s Step, v *volume, company bool) {
 // checkUse asks the node.
 func (a *actor) checkUse(s Step, v *volume, company bool) {
 	a.asked(s, "NodeGetVolumeStats", v, company, func(ctx context.Context) error {
-		response, err := a.uses().NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: v.id, VolumePath: a.target(v), StagingTargetPath: a.staging(v)})
+		response, err := a.uses().NodeGetVolumeStats(ctx,
+			&csi.NodeGetVolumeStatsRequest{VolumeId: v.id, VolumePath: a.target(v), StagingTargetPath: a.staging(v)})
 		if err == nil && len(response.GetUsage()) == 0 {
 			return fmt.Errorf("it has no size")
 		}
 		return err
 	})
 	a.asked(s, "NodeGetVolumeHealth", v, company, func(ctx context.Context) error {
-		_, err := a.uses().NodeGetVolumeHealth(ctx, &csi.NodeGetVolumeHealthRequest{VolumeId: v.id, VolumePublishPath: a.target(v), StagingTargetPath: a.staging(v)})
+		_, err := a.uses().NodeGetVolumeHealth(ctx, &csi.NodeGetVolumeHealthRequest{VolumeId: v.id,
+			VolumePublishPath: a.target(v), StagingTargetPath: a.staging(v)})
 		return err
 	})
 }

@@ -104,7 +104,8 @@ func (o *orders) serve() (err error) {
 	return server.Serve(ctx, listener, 5*time.Second)
 }
 
-func (o *orders) open(ctx context.Context, node string, definition backends.Definition, log *slog.Logger) (*backends.Instance, error) {
+func (o *orders) open(ctx context.Context, node string, definition backends.Definition,
+	log *slog.Logger) (*backends.Instance, error) {
 	options := backends.Options{Driver: definition.Name + ".csi.stowage.dev", DataDir: o.DataDir, NodeID: node, Log: log}
 	if definition.NewConfig != nil {
 		options.Config = definition.NewConfig()

@@ -56,12 +56,14 @@ func overCloud(root string) backends.Definition {
 			return nil, err
 		}
 		c, _ := o.Config.(*ebs.Config) // what NewConfig returns
-		c.AWS = aws.Config{Region: "region-1", BaseEndpoint: aws.String(string(url)), Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")}
+		c.AWS = aws.Config{Region: "region-1", BaseEndpoint: aws.String(string(url)),
+			Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "secret", "")}
 		c.ClusterID, c.Rates = "adversary", map[string]pace.Limit{}
 		for _, action := range region.Changes() {
 			c.Rates[action] = pace.Limit{Burst: 10_000, PerSecond: 10_000}
 		}
-		c.Timing = ebs.Timing{Call: time.Second, Read: time.Second, Settle: 5 * time.Second, Gather: time.Millisecond, Tick: time.Millisecond, Least: 2 * time.Millisecond, Most: 20 * time.Millisecond}
+		c.Timing = ebs.Timing{Call: time.Second, Read: time.Second, Settle: 5 * time.Second, Gather: time.Millisecond,
+			Tick: time.Millisecond, Least: 2 * time.Millisecond, Most: 20 * time.Millisecond}
 		return open(ctx, o)
 	}
 	return d
@@ -100,7 +102,8 @@ func (c *cloud) tree() (list []string) {
 // bad has requests meet faults until the end.
 func (w *world) bad(Fault) (func() error, error) {
 	w.cloud.Proxy.Random(map[faults.Kind]int{
-		faults.Throttle: 60, faults.Fail: 20, faults.FailAfter: 20, faults.LoseRequest: 20, faults.LoseReply: 30, faults.Duplicate: 20, faults.Delay: 40,
+		faults.Throttle: 60, faults.Fail: 20, faults.FailAfter: 20, faults.LoseRequest: 20, faults.LoseReply: 30,
+		faults.Duplicate: 20, faults.Delay: 40,
 		faults.Truncate: 15,
 	}, latest)
 	return func() error {
@@ -123,7 +126,8 @@ func (w *world) unsteady(Fault) (func() error, error) {
 // overStrictAPI has a controller that can be killed, and overtaken by another.
 func overStrictAPI() Setup {
 	return Setup{
-		Name: "ebs", Apart: true, Alone: true, Cloud: true, Attach: true, Node: region.NodeA, Zone: "region-1a", Scale: 1024, Profiles: "calls copies cloud",
+		Name: "ebs", Apart: true, Alone: true, Cloud: true, Attach: true, Node: region.NodeA, Zone: "region-1a", Scale: 1024,
+		Profiles:   "calls copies cloud",
 		Classes:    []Class{{Parameters: map[string]string{"type": "gp3"}, Modified: map[string]string{"throughput": "200"}}},
 		Definition: overCloud, Config: plain,
 	}
@@ -143,11 +147,12 @@ func (d dice) cloudy() [][]Step {
 	return tracks
 }
 
-// strayed tells whether something may be left of requests that a process made before it died: CreateSnapshot has no client
-// token, and whose arrives after its process has died is nobody's.
+// strayed tells whether something may be left of requests that a process made before it died: CreateSnapshot has no
+// client token, and whose arrives after its process has died is nobody's.
 func (w *world) strayed(left []string) bool {
 	nobodys := func(id string) bool { return strings.HasPrefix(id, "snap-") }
-	return w.setup.Cloud && w.disturbed.Load() && len(left) > 0 && !slices.ContainsFunc(left, func(id string) bool { return !nobodys(id) })
+	return w.setup.Cloud && w.disturbed.Load() && len(left) > 0 &&
+		!slices.ContainsFunc(left, func(id string) bool { return !nobodys(id) })
 }
 
 // tidied deletes what strayed, as who finds it in the list would, and returns what is left then.

@@ -119,7 +119,8 @@ func (c *contents) instant(v vector, from, to time.Time) error {
 		}
 	}
 	if low.After(high) {
-		return fmt.Errorf("it is of no instant between call and answer: %s was begun %v after %s was done", lowest, low.Sub(high), highest)
+		return fmt.Errorf("it is of no instant between call and answer: %s was begun %v after %s was done", lowest,
+			low.Sub(high), highest)
 	}
 	return nil
 }

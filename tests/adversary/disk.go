@@ -21,7 +21,8 @@ type disk struct {
 	bytes            int64
 }
 
-// makeDisks mounts memory for the images of the setup's filesystems, a small one for the driver's state, and these filesystems.
+// makeDisks mounts memory for the images of the setup's filesystems, a small one for the driver's state, and these
+// filesystems.
 func (w *world) makeDisks() error {
 	memory := w.path("memory")
 	if err := errors.Join(os.Mkdir(memory, 0o755), unix.Mount("adversary", memory, "tmpfs", 0, "size=3g")); err != nil {
@@ -32,7 +33,8 @@ func (w *world) makeDisks() error {
 		return err
 	}
 	for i, kind := range w.setup.Disks {
-		d := &disk{dir: w.path("server", fmt.Sprintf("disk-%d", i)), image: filepath.Join(memory, fmt.Sprint(i)), kind: kind.FSType, bytes: kind.MiB << 20}
+		d := &disk{dir: w.path("server", fmt.Sprintf("disk-%d", i)), image: filepath.Join(memory, fmt.Sprint(i)),
+			kind: kind.FSType, bytes: kind.MiB << 20}
 		w.disks = append(w.disks, d)
 		if err := d.make(); err != nil {
 			return err
@@ -43,11 +45,13 @@ func (w *world) makeDisks() error {
 }
 
 func (d *disk) make() error {
-	if err := errors.Join(os.MkdirAll(d.dir, 0o755), os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, d.bytes)); err != nil {
+	if err := errors.Join(os.MkdirAll(d.dir, 0o755), os.WriteFile(d.image, nil, 0o600),
+		os.Truncate(d.image, d.bytes)); err != nil {
 		return err
 	}
 	args := map[string][]string{
-		"ext4": {"-q", "-F", "-m", "0", "-O", "^has_journal", d.image}, "xfs": {"-q", d.image}, "btrfs": {"-q", "--mixed", d.image},
+		"ext4": {"-q", "-F", "-m", "0", "-O", "^has_journal", d.image}, "xfs": {"-q", d.image},
+		"btrfs": {"-q", "--mixed", d.image},
 	}[d.kind]
 	if err := run("mkfs."+d.kind, args...); err != nil {
 		return err
@@ -90,7 +94,8 @@ func (d *disk) fill() error {
 // lift ends whatever was done to the disk while it stays mounted.
 func (d *disk) lift() error {
 	_ = unix.Mount("", d.dir, "", unix.MS_REMOUNT|unix.MS_BIND, "") // it may be writable
-	if err := os.Remove(filepath.Join(d.dir, filler+"big")); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EIO) {
+	if err := os.Remove(filepath.Join(d.dir, filler+"big")); err != nil && !errors.Is(err, os.ErrNotExist) &&
+		!errors.Is(err, unix.EIO) {
 		return err
 	}
 	return nil

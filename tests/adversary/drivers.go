@@ -72,7 +72,8 @@ func (d *drivers) startAll(config string) (err error) {
 func (d *drivers) start(r role) (*process, error) {
 	d.count++
 	o := orders{
-		Setup: d.world.setup.Name, Root: d.world.workspace.Dir, Role: r, Config: d.config, Files: d.files, DataDir: d.world.workspace.Data(),
+		Setup: d.world.setup.Name, Root: d.world.workspace.Dir, Role: r, Config: d.config, Files: d.files,
+		DataDir:  d.world.workspace.Data(),
 		Endpoint: "unix://" + d.world.path(fmt.Sprintf("csi-%d.sock", d.count)),
 	}
 	if r == controller {
@@ -120,9 +121,11 @@ func (p *process) run(begun chan<- error) {
 
 // ready waits for the first answer.
 func (p *process) ready() (err error) {
-	p.conn, err = grpc.NewClient(p.orders.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(grpc.ConnectParams{
-		Backoff: backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1.2, MaxDelay: 20 * time.Millisecond}, MinConnectTimeout: time.Second,
-	}))
+	p.conn, err = grpc.NewClient(p.orders.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: time.Millisecond, Multiplier: 1.2, MaxDelay: 20 * time.Millisecond},
+			MinConnectTimeout: time.Second,
+		}))
 	if err != nil {
 		return err
 	}
@@ -178,7 +181,8 @@ func (d *drivers) restart(config string, between func() error) error {
 	return errors.Join(d.startAll(config), prepared)
 }
 
-// controls is who is asked to make volumes, uses who is asked to mount them. A call goes to who is there when it is made.
+// controls is who is asked to make volumes, uses who is asked to mount them. A call goes to who is there when it is
+// made.
 func (d *drivers) controls() csi.ControllerClient {
 	d.alive.RLock()
 	defer d.alive.RUnlock()

@@ -56,13 +56,15 @@ func (w *world) begin(f Fault) {
 	})
 }
 
-// onlyFull tells whether there is a fault, and it is that storage is full, or that the node's own records cannot be written.
+// onlyFull tells whether there is a fault, and it is that storage is full, or that the node's own records cannot be
+// written.
 func (w *world) onlyFull() bool {
 	kind, _ := w.active.Load().(string)
 	return strings.HasPrefix(kind, "full") || kind == "fixed-state"
 }
 
-// volumesFull tells whether the only fault is that there is no room where volumes are: the driver's own directory has some.
+// volumesFull tells whether the only fault is that there is no room where volumes are: the driver's own directory has
+// some.
 func (w *world) volumesFull() bool {
 	kind, _ := w.active.Load().(string)
 	return kind == "full" || kind == "full-start"
@@ -201,7 +203,8 @@ func (w *world) noFiles(Fault) (func() error, error) {
 		return nil, err
 	}
 	few := unix.Rlimit{Cur: uint64(len(open)) + w.serials.last.Load()%6, Max: usual.Max}
-	return func() error { return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil) }, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil)
+	return func() error { return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil) },
+		unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil)
 }
 
 // lost has a server show a share without what the driver keeps there, as one does whose disk was not mounted.
@@ -255,7 +258,8 @@ func (w *world) served() {
 			Parameters: class.Parameters, VolumeCapabilities: []*csi.VolumeCapability{capability(false)},
 		})
 		if err != nil || response.GetAvailableCapacity() == 0 {
-			w.blame("what works is served: one record cannot be used, and class %d has room for %d bytes: %v", i, response.GetAvailableCapacity(), err)
+			w.blame("what works is served: one record cannot be used, and class %d has room for %d bytes: %v", i,
+				response.GetAvailableCapacity(), err)
 		}
 	}
 }
@@ -263,7 +267,8 @@ func (w *world) served() {
 // isRecord tells whether a file is the record of a volume or snapshot.
 func isRecord(path string) bool {
 	return strings.HasSuffix(path, "/record.json") && !strings.Contains(path, "/trash/") ||
-		strings.HasSuffix(path, ".json") && slices.Contains([]string{"volumes", "snapshots", "making"}, filepath.Base(filepath.Dir(path)))
+		strings.HasSuffix(path, ".json") && slices.Contains([]string{"volumes", "snapshots", "making"},
+			filepath.Base(filepath.Dir(path)))
 }
 
 func newer(path string, data []byte) error {
@@ -280,8 +285,8 @@ func selfLink(path string, _ []byte) error {
 	return errors.Join(os.Remove(path), os.Symlink(filepath.Base(path), path))
 }
 
-// opener opens each loop device of a volume again and again, as udev and those who list devices do, and holds a shared lock on
-// a new one for some milliseconds.
+// opener opens each loop device of a volume again and again, as udev and those who list devices do, and holds a shared
+// lock on a new one for some milliseconds.
 func (w *world) opener(f Fault) (func() error, error) {
 	ctx, stop := context.WithTimeout(w.life, f.For)
 	defer stop()

@@ -15,7 +15,8 @@ const (
 	stride  = 64 << 10
 )
 
-// put writes one version to a published volume, and syncs it or leaves that to the caller. A file is replaced as a whole.
+// put writes one version to a published volume, and syncs it or leaves that to the caller. A file is replaced as a
+// whole.
 func put(target, name string, raw, sync bool, id uint64) error {
 	data := payload(name, id)
 	if raw {

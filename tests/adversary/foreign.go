@@ -16,8 +16,8 @@ func (a *actor) isImage(v *volume) bool {
 	return !v.damaged && !v.raw && a.setup.Classes[v.class].Sized
 }
 
-// brand makes the image of a volume that nobody uses look like a member of a RAID, by a superblock without a sum, beside the filesystem
-// that is on it. It is nobody's to mount then. What was there before is put back.
+// brand makes the image of a volume that nobody uses look like a member of a RAID, by a superblock without a sum,
+// beside the filesystem that is on it. It is nobody's to mount then. What was there before is put back.
 func (a *actor) brand(s Step, v *volume) {
 	path := a.data(v)
 	if path == "" || v.used || !a.isImage(v) {
@@ -46,8 +46,8 @@ func (a *actor) brand(s Step, v *volume) {
 	}
 }
 
-// glimpse puts the image of a volume back to what it was in the middle of its use, as a power loss leaves it, and has it staged for
-// reading only: that is refused, or shows all that was synced. Then it is used again.
+// glimpse puts the image of a volume back to what it was in the middle of its use, as a power loss leaves it, and has
+// it staged for reading only: that is refused, or shows all that was synced. Then it is used again.
 func (a *actor) glimpse(s Step, v *volume) {
 	path := a.data(v)
 	if path == "" || !v.used || !a.isImage(v) || v.contents == nil {
@@ -112,7 +112,8 @@ func (a *actor) offer(s Step, v *volume, mode csi.VolumeCapability_AccessMode_Mo
 // withdraw unstages what was staged by an offer.
 func (a *actor) withdraw(s Step, v *volume) {
 	a.takesDown(s, "NodeUnstageVolume "+v.name, false, func(ctx context.Context) error {
-		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: a.staging(v)})
+		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id,
+			StagingTargetPath: a.staging(v)})
 		return err
 	})
 	a.emptied(v)

@@ -34,7 +34,8 @@ func (a *actor) group(s Step, company bool) {
 	}
 	var made *csi.VolumeGroupSnapshot
 	r.send = func(ctx context.Context) (string, error) {
-		request := &csi.CreateVolumeGroupSnapshotRequest{Name: g.name, SourceVolumeIds: []string{volumes[0].id, volumes[1].id}}
+		request := &csi.CreateVolumeGroupSnapshotRequest{Name: g.name,
+			SourceVolumeIds: []string{volumes[0].id, volumes[1].id}}
 		response, err := a.groups().CreateVolumeGroupSnapshot(ctx, request)
 		if err != nil {
 			return "", err
@@ -51,7 +52,8 @@ func (a *actor) group(s Step, company bool) {
 		return
 	}
 	if len(made.GetSnapshots()) != len(volumes) {
-		a.blame("success never names incomplete data: %s of %d volumes has %d snapshots", r.name, len(volumes), len(made.GetSnapshots()))
+		a.blame("success never names incomplete data: %s of %d volumes has %d snapshots", r.name, len(volumes),
+			len(made.GetSnapshots()))
 		return
 	}
 	g.id = made.GetGroupSnapshotId()
@@ -88,7 +90,8 @@ func (a *actor) member(g *group, v *volume, origin *copied, made *csi.VolumeGrou
 			return
 		}
 		shot := &snapshot{
-			name: g.name, class: v.class, raw: v.raw, source: v.id, id: s.GetSnapshotId(), bytes: s.GetSizeBytes(), origin: origin, group: g,
+			name: g.name, class: v.class, raw: v.raw, source: v.id, id: s.GetSnapshotId(), bytes: s.GetSizeBytes(),
+			origin: origin, group: g,
 		}
 		a.own.Lock()
 		a.snapshots[len(g.members)] = shot
@@ -110,7 +113,8 @@ func (a *actor) disband(s Step, shot *snapshot, company bool) {
 		m.leaving.Store(true)
 		ids = append(ids, m.id)
 	}
-	alone := request{name: "DeleteSnapshot of a group " + shot.id, company: true, refusals: []codes.Code{codes.InvalidArgument}}
+	alone := request{name: "DeleteSnapshot of a group " + shot.id, company: true,
+		refusals: []codes.Code{codes.InvalidArgument}}
 	alone.send = func(ctx context.Context) (string, error) {
 		_, err := a.controls().DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: shot.id})
 		return "", err
@@ -122,7 +126,8 @@ func (a *actor) disband(s Step, shot *snapshot, company bool) {
 	r := request2(s, "DeleteVolumeGroupSnapshot "+g.name, company)
 	r.frees = true
 	r.send = func(ctx context.Context) (string, error) {
-		_, err := a.groups().DeleteVolumeGroupSnapshot(ctx, &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: ids})
+		_, err := a.groups().DeleteVolumeGroupSnapshot(ctx,
+			&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: ids})
 		return "", err
 	}
 	if err := a.ask(r); err != nil {

@@ -56,7 +56,8 @@ func (w *world) settle(actors []*actor) {
 	}
 }
 
-// listed holds what the driver lists against what was acknowledged: nothing less, and nothing that was deleted or refused.
+// listed holds what the driver lists against what was acknowledged: nothing less, and nothing that was deleted or
+// refused.
 func (w *world) listed([]*actor) {
 	w.lists("volumes", slices.Collect(maps.Keys(w.ledger.volumes)), w.allVolumes)
 	w.lists("snapshots", slices.Collect(maps.Keys(w.ledger.snapshots)), w.allSnapshots)
@@ -81,7 +82,8 @@ func (w *world) lists(what string, want []string, all func() []string) {
 		case took > min(soon, wait) && len(lacks) == 0 && w.strayed(more):
 			return
 		case took > wait:
-			w.blame("acknowledged means there, deleted and refused means gone: of the %s the list lacks %q and has %q more", what, lacks, more)
+			w.blame("acknowledged means there, deleted and refused means gone: of the %s the list lacks %q and has %q more",
+				what, lacks, more)
 			return
 		}
 	}
@@ -101,7 +103,8 @@ func (w *world) promised([]*actor) {
 		if err := unix.Statfs(w.disks[disk].dir, &s); err != nil {
 			w.blame("%v", err)
 		} else if size := int64(s.Blocks) * s.Bsize; sum > size {
-			w.blame("promises never exceed what is there: volumes of %d MiB are acknowledged on a filesystem of %d MiB", sum>>20, size>>20)
+			w.blame("promises never exceed what is there: volumes of %d MiB are acknowledged on a filesystem of %d MiB", sum>>20,
+				size>>20)
 		}
 	}
 }
@@ -175,7 +178,8 @@ func (w *world) left([]*actor) {
 		more = w.tidied(more)
 	}
 	if len(more) > 0 {
-		w.blame("unaccounted means zero: all is deleted, and there are %d files more than at first: %q", len(more), more[:min(4, len(more))])
+		w.blame("unaccounted means zero: all is deleted, and there are %d files more than at first: %q", len(more),
+			more[:min(4, len(more))])
 	}
 	if left := w.inKernel(); len(left) > 0 {
 		w.blame("unaccounted means zero: all is deleted, and the kernel has %q", left)
@@ -197,15 +201,15 @@ func (w *world) mustGo(path string) bool {
 	return !young && !passing(path)
 }
 
-// stayed reports whether a file is a small one of the driver's data directory, which stays where that cannot be written to: a
-// record of the node until the next one changes, and an entry of a pool's index until the pool is opened again.
+// stayed reports whether a file is a small one of the driver's data directory, which stays where that cannot be written
+// to: a record of the node until the next one changes, and an entry of a pool's index until the pool is opened again.
 func stayed(path string) bool {
 	return strings.Contains(path, "/data/node/") || strings.Contains(path, "/data/held/")
 }
 
-// later is what is left after a while: a draft that nobody has a record of may be kept, because a controller may still work on it, and
-// trash that could not be removed is tried again.
-// Calls for each class have the driver look at all places again, and so has a start.
+// later is what is left after a while: a draft that nobody has a record of may be kept, because a controller may still
+// work on it, and trash that could not be removed is tried again. Calls for each class have the driver look at all
+// places again, and so has a start.
 func (w *world) later() (more []string) {
 	w.useAll()
 	if slices.ContainsFunc(w.tree(), stayed) {
@@ -230,7 +234,8 @@ func (w *world) useAll() {
 	}
 }
 
-// inKernel are the mounts and loop devices of volumes. A loop device may be held for a moment by somebody who looks at it.
+// inKernel are the mounts and loop devices of volumes. A loop device may be held for a moment by somebody who looks at
+// it.
 func (w *world) inKernel() (left []string) {
 	for range 100 {
 		left = nil

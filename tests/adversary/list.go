@@ -101,7 +101,8 @@ func (w *world) pages(name string, page func(ctx context.Context, token string) 
 
 // room is how many bytes a volume of that class may have now, as far as the driver says.
 func (w *world) room(v *volume) (bytes int64, err error) {
-	r := request{name: fmt.Sprintf("GetCapacity class %d", v.class), company: true, refusals: []codes.Code{codes.Unimplemented}}
+	r := request{name: fmt.Sprintf("GetCapacity class %d", v.class), company: true,
+		refusals: []codes.Code{codes.Unimplemented}}
 	r.send = func(ctx context.Context) (string, error) {
 		response, err := w.controls().GetCapacity(ctx, &csi.GetCapacityRequest{
 			Parameters: w.setup.Classes[v.class].Parameters, VolumeCapabilities: []*csi.VolumeCapability{capability(v.raw)},

@@ -24,7 +24,8 @@ type copySource struct {
 
 // create makes a volume, as csi-provisioner does.
 func (a *actor) create(s Step, from copySource, company bool) {
-	v := &volume{name: a.name("v"), class: from.class, raw: from.raw && a.setup.Classes[from.class].Raw, fsType: from.fsType, contents: newContents(nil)}
+	v := &volume{name: a.name("v"), class: from.class, raw: from.raw && a.setup.Classes[from.class].Raw,
+		fsType: from.fsType, contents: newContents(nil)}
 	request, err := a.claim(s, v, from)
 	if err != nil {
 		return
@@ -67,7 +68,8 @@ func (a *actor) create(s Step, from copySource, company bool) {
 // claim is the request for a volume.
 func (a *actor) claim(s Step, v *volume, from copySource) (*csi.CreateVolumeRequest, error) {
 	parameters := maps.Clone(a.setup.Classes[v.class].Parameters)
-	request := &csi.CreateVolumeRequest{Name: v.name, VolumeCapabilities: []*csi.VolumeCapability{v.capability()}, Parameters: parameters}
+	request := &csi.CreateVolumeRequest{Name: v.name, VolumeCapabilities: []*csi.VolumeCapability{v.capability()},
+		Parameters: parameters}
 	bytes := max(from.bytes, s.MiB<<20*max(a.setup.Scale, 1))
 	switch {
 	case from.snapshot != "":

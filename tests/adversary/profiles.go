@@ -63,8 +63,10 @@ func (d dice) how(s Step) Step {
 // any is some step of a life, in the order in which they are likely to apply.
 func (d dice) any() Step {
 	s := Step{
-		Op:   pick(d, Create, Create, Use, Use, Write, Write, Leave, Snapshot, Snapshot, Restore, Clone, Expand, Modify, Delete, Forget, List, Read, Check),
-		Slot: d.IntN(2), From: d.IntN(2), Class: d.IntN(len(d.setup.Classes)), Raw: d.chance(40), MiB: int64(8 + 4*d.IntN(3)), Count: 1 + d.IntN(12),
+		Op: pick(d, Create, Create, Use, Use, Write, Write, Leave, Snapshot, Snapshot, Restore, Clone, Expand, Modify,
+			Delete, Forget, List, Read, Check),
+		Slot: d.IntN(2), From: d.IntN(2), Class: d.IntN(len(d.setup.Classes)), Raw: d.chance(40), MiB: int64(8 + 4*d.IntN(3)),
+		Count: 1 + d.IntN(12),
 	}
 	if s.Op == Restore || s.Op == Clone {
 		s.Slot = 2 + d.IntN(2)
@@ -141,7 +143,8 @@ func (d dice) copies() [][]Step {
 		if copying.Op == Snapshot {
 			track = append(track, d.during(Step{Op: Restore, Slot: 2}))
 		}
-		track = append(track, Step{Op: Use, Slot: 2}, Step{Op: Write, Slot: 2, Count: 200, Names: 200}, Step{Op: Pause, Count: 300}, Step{Op: Read, Slot: 2})
+		track = append(track, Step{Op: Use, Slot: 2}, Step{Op: Write, Slot: 2, Count: 200, Names: 200},
+			Step{Op: Pause, Count: 300}, Step{Op: Read, Slot: 2})
 		tracks[i] = track
 	}
 	return tracks
@@ -170,7 +173,8 @@ func (d dice) during(s Step) Step {
 	return s
 }
 
-// storage fails or is full, one of two, at start and in the middle. Images are not used meanwhile: nothing helps a sparse one then.
+// storage fails or is full, one of two, at start and in the middle. Images are not used meanwhile: nothing helps a
+// sparse one then.
 func (d dice) storage() [][]Step {
 	tracks := make([][]Step, 3)
 	for i := range tracks {
@@ -181,7 +185,8 @@ func (d dice) storage() [][]Step {
 		}
 		tracks[i] = append(tracks[i], Step{Op: Snapshot, From: 1})
 		for range 6 {
-			s := Step{Op: pick(d, Create, Restore, Clone, Snapshot, Forget, Delete, Leave, Expand, List), Slot: d.IntN(3), From: d.IntN(2), Class: class, MiB: 8}
+			s := Step{Op: pick(d, Create, Restore, Clone, Snapshot, Forget, Delete, Leave, Expand, List), Slot: d.IntN(3),
+				From: d.IntN(2), Class: class, MiB: 8}
 			if d.chance(30) {
 				s.How = pick(d, Lost, Twice)
 			}
@@ -200,8 +205,8 @@ func (d dice) storage() [][]Step {
 	return tracks
 }
 
-// brimful fills what volumes are on, at a start or not, while a volume comes into use and goes out of it, and goes in the end: those who
-// have filled it must be able to come back. Sparse devices are left out: nothing helps them then.
+// brimful fills what volumes are on, at a start or not, while a volume comes into use and goes out of it, and goes in
+// the end: those who have filled it must be able to come back. Sparse devices are left out: nothing helps them then.
 func (d dice) brimful() [][]Step {
 	var tracks [][]Step
 	for class, c := range d.setup.Classes {
@@ -209,7 +214,8 @@ func (d dice) brimful() [][]Step {
 			continue
 		}
 		full := &Fault{Kind: pick(d, "full", "full-start"), On: c.Disk, After: d.ms(0, 20), For: d.ms(1000, 1500)}
-		track := []Step{{Op: Create, Class: class, MiB: 8}, {Op: Use}, {Op: Write, Count: 6}, {Op: Leave, Fault: full}, {Op: Pause, Count: 200}}
+		track := []Step{{Op: Create, Class: class, MiB: 8}, {Op: Use}, {Op: Write, Count: 6}, {Op: Leave, Fault: full},
+			{Op: Pause, Count: 200}}
 		for range 3 {
 			track = append(track, Step{Op: Use}, Step{Op: Pause, Count: d.IntN(60)}, Step{Op: Leave})
 		}
@@ -274,7 +280,8 @@ func (d dice) crowded() [][]Step {
 	}
 	for range 2 {
 		tracks = append(tracks, []Step{
-			{Op: Create, MiB: 64}, {Op: Use}, {Op: Fill, Count: 40 + d.IntN(9)}, {Op: Leave}, {Op: Snapshot}, {Op: Clone, Slot: 2}, {Op: Restore, Slot: 3}, {Op: List},
+			{Op: Create, MiB: 64}, {Op: Use}, {Op: Fill, Count: 40 + d.IntN(9)}, {Op: Leave}, {Op: Snapshot},
+			{Op: Clone, Slot: 2}, {Op: Restore, Slot: 3}, {Op: List},
 		})
 	}
 	return tracks

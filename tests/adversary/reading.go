@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cut ends a volume's filesystem as a power loss would, and leaves the volume: what was synced is in the journal, and not in its place.
+// cut ends a volume's filesystem as a power loss would, and leaves the volume: what was synced is in the journal, and
+// not in its place.
 func (a *actor) cut(s Step, v *volume) {
 	dir, err := os.Open(a.target(v))
 	if err == nil {

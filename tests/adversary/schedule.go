@@ -48,7 +48,8 @@ const (
 	Short How = "short" // every attempt is given up after a quarter of what the last such step took
 )
 
-// Step is what a client does next. What does not apply when its turn comes is left out, so that any part of a schedule is one.
+// Step is what a client does next. What does not apply when its turn comes is left out, so that any part of a schedule
+// is one.
 type Step struct {
 	Op     Op
 	Slot   int // of the track's volumes

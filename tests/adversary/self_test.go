@@ -84,7 +84,8 @@ func TestSeed(t *testing.T) {
 			if !reflect.DeepEqual(one, same) {
 				t.Errorf("%s %s: a seed makes two schedules", s.Name, profile)
 			}
-			if one.size() == 0 || profile != "churn" && profile != "crowded" && profile != "slow" && reflect.DeepEqual(one.Tracks, other.Tracks) {
+			if one.size() == 0 || profile != "churn" && profile != "crowded" && profile != "slow" &&
+				reflect.DeepEqual(one.Tracks, other.Tracks) {
 				t.Errorf("%s %s: all seeds make one schedule", s.Name, profile)
 			}
 		}

@@ -37,13 +37,15 @@ type Setup struct {
 	Slower int
 	// Node is the node's ID; by default node-1.
 	Node string
-	// Ages is a part of the paths of drafts that are kept for a while although nobody has a record of them; empty where there are none.
+	// Ages is a part of the paths of drafts that are kept for a while although nobody has a record of them; empty where
+	// there are none.
 	Ages string
 	// Zone is where volumes have to be; empty for anywhere.
 	Zone string
 	// Scale is how many times larger volumes are than schedules say; by default once.
 	Scale int64
-	// Settles says that a source that is written to is refused only while it is: then callers ask again, as csi-snapshotter does.
+	// Settles says that a source that is written to is refused only while it is: then callers ask again, as
+	// csi-snapshotter does.
 	Settles bool
 	// Counts says that the backend promises no more than there is.
 	Counts     bool
@@ -91,7 +93,9 @@ const (
 // Setups are all that the adversary attacks: a backend is a line.
 func Setups() []Setup {
 	return []Setup{
-		{Name: "memory", StateMiB: 1024, Attach: true, Classes: []Class{{Raw: true, Sized: true, Groups: true, Modified: readAhead()}}, Profiles: "calls churn groups", Definition: just(memory.Definition), Config: plain},
+		{Name: "memory", StateMiB: 1024, Attach: true,
+			Classes: []Class{{Raw: true, Sized: true, Groups: true, Modified: readAhead()}}, Profiles: "calls churn groups",
+			Definition: just(memory.Definition), Config: plain},
 		overLocal("ext4"), overLocal("xfs"), overLocal("btrfs"),
 		overShares("nfs", false), overShares("nfs-apart", true), overStrictAPI(),
 	}
@@ -176,7 +180,8 @@ func overShares(name string, apart bool) Setup {
 	}
 	if apart {
 		s.Profiles = "calls copies groups changes"
-		s.Found = []Found{{"copies", 770004}} // A controller heard of a call when others had made the snapshot, and deleted it.
+		// A controller heard of a call when others had made the snapshot, and deleted it.
+		s.Found = []Found{{"copies", 770004}}
 	}
 	return s
 }

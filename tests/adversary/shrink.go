@@ -15,7 +15,8 @@ type Tally struct {
 
 // NewTally is one of nothing.
 func NewTally() *Tally {
-	return &Tally{Schedules: map[string]int{}, Calls: map[string]int{}, Codes: map[string]int{}, Faults: map[string]int{}, Took: map[string]time.Duration{}}
+	return &Tally{Schedules: map[string]int{}, Calls: map[string]int{}, Codes: map[string]int{}, Faults: map[string]int{},
+		Took: map[string]time.Duration{}}
 }
 
 // class is the invariant that a violation breaks: what comes before the colon.
@@ -24,8 +25,9 @@ func class(violation string) string {
 	return class
 }
 
-// Shrink looks for the shortest schedule that still breaks the invariant, until a time: it leaves out whole tracks, then runs of steps,
-// ever shorter ones, and then faults and what is beside a step. What depends on a race is tried a few times.
+// Shrink looks for the shortest schedule that still breaks the invariant, until a time: it leaves out whole tracks,
+// then runs of steps, ever shorter ones, and then faults and what is beside a step. What depends on a race is tried a
+// few times.
 func Shrink(s Schedule, invariant string, until time.Time, try func(Schedule) (violation string)) Schedule {
 	fails := func(c Schedule) bool {
 		for range 3 {

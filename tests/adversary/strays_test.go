@@ -2,7 +2,8 @@ package adversary
 
 import "testing"
 
-// TestStraysEndWithTheirSchedule has a disturbed schedule leave a snapshot that is nobody's: it is not blamed on the next one.
+// TestStraysEndWithTheirSchedule has a disturbed schedule leave a snapshot that is nobody's: it is not blamed on the
+// next one.
 func TestStraysEndWithTheirSchedule(t *testing.T) {
 	w, err := newWorld(t, overStrictAPI(), NewTally(), nil, patient())
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 // prefix begins the names of the worlds' directories.
 const prefix = "stowage-adversary"
 
-// sweep frees the loop devices that the worlds of runs have left which were killed. A filesystem that was frozen then, for a snapshot,
-// is kept by the kernel although its mounts are gone with the run's namespace: it is mounted once more, to thaw it.
+// sweep frees the loop devices that the worlds of runs have left which were killed. A filesystem that was frozen then,
+// for a snapshot, is kept by the kernel although its mounts are gone with the run's namespace: it is mounted once more,
+// to thaw it.
 func sweep() {
 	devices, _ := filepath.Glob("/sys/block/loop*/loop")
 	for _, device := range devices {
@@ -20,7 +21,8 @@ func sweep() {
 		if err != nil {
 			continue
 		}
-		if info, err := unix.IoctlLoopGetStatus64(int(node.Fd())); err == nil && abandoned(unix.ByteSliceToString(info.File_name[:])) {
+		if info, err := unix.IoctlLoopGetStatus64(int(node.Fd())); err == nil &&
+			abandoned(unix.ByteSliceToString(info.File_name[:])) {
 			thaw(node.Name())
 			_ = unix.IoctlSetInt(int(node.Fd()), unix.LOOP_CLR_FD, 0) // what is left is tried again by the next run
 		}

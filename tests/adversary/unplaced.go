@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// unplaced has the driver die just after it published a volume, before its data was put in place, and start again over a record that it
-// cannot read: no janitor may take the data for what a dead attempt left.
+// unplaced has the driver die just after it published a volume, before its data was put in place, and start again over
+// a record that it cannot read: no janitor may take the data for what a dead attempt left.
 func (w *world) unplaced(f Fault) (func() error, error) {
 	var r published
 	err := w.again(Proper, func() (err error) {
@@ -56,7 +56,8 @@ func (w *world) published(n int) (p published, err error) {
 	if err != nil || fields.SubDir == "" || strings.Contains(fields.SubDir, "..") {
 		return p, fmt.Errorf("%s is no record of a volume: %w", path, err)
 	}
-	p.record, p.place, p.draft = path, filepath.Join(root, fields.SubDir), filepath.Join(root, ".stowage/staging", fields.ID+"-"+fields.Turn)
+	p.record, p.place, p.draft = path, filepath.Join(root, fields.SubDir),
+		filepath.Join(root, ".stowage/staging", fields.ID+"-"+fields.Turn)
 	p.token = p.draft + ".json"
 	return p, nil
 }

@@ -44,7 +44,8 @@ func (a *actor) use(s Step, v *volume, company bool) {
 				return err
 			}
 			_, err := a.uses().NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
-				VolumeId: v.id, StagingTargetPath: a.staging(v), VolumeCapability: v.capability(), VolumeContext: v.context, PublishContext: published,
+				VolumeId: v.id, StagingTargetPath: a.staging(v), VolumeCapability: v.capability(), VolumeContext: v.context,
+				PublishContext: published,
 			})
 			return err
 		}},
@@ -53,7 +54,8 @@ func (a *actor) use(s Step, v *volume, company bool) {
 				return err
 			}
 			_, err := a.uses().NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-				VolumeId: v.id, StagingTargetPath: a.staging(v), TargetPath: a.target(v), VolumeCapability: v.capability(), VolumeContext: v.context,
+				VolumeId: v.id, StagingTargetPath: a.staging(v), TargetPath: a.target(v), VolumeCapability: v.capability(),
+				VolumeContext:  v.context,
 				PublishContext: published,
 			})
 			return err
@@ -95,12 +97,15 @@ func (a *actor) leave(s Step, v *volume, company bool) {
 		_, err := a.uses().NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: a.target(v)})
 		return err
 	}) && a.gone(a.target(v)) && a.takesDown(s, "NodeUnstageVolume "+v.name, company, func(ctx context.Context) error {
-		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: a.staging(v)})
+		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id,
+			StagingTargetPath: a.staging(v)})
 		return err
-	})) && (!a.setup.Attach || a.takesDown(s, "ControllerUnpublishVolume "+v.name, company, func(ctx context.Context) error {
-		_, err := a.controls().ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: a.setup.node()})
-		return err
-	}))
+	})) && (!a.setup.Attach || a.takesDown(s, "ControllerUnpublishVolume "+v.name, company,
+		func(ctx context.Context) error {
+			_, err := a.controls().ControllerUnpublishVolume(ctx,
+				&csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: a.setup.node()})
+			return err
+		}))
 	if !ok {
 		return
 	}
@@ -159,8 +164,8 @@ func (a *actor) read(v *volume) {
 	}
 }
 
-// sized checks that a volume's user has the size that was acknowledged, where sizes are enforced, but for what a filesystem keeps for
-// itself: a part, and of a small one more.
+// sized checks that a volume's user has the size that was acknowledged, where sizes are enforced, but for what a
+// filesystem keeps for itself: a part, and of a small one more.
 func (a *actor) sized(v *volume) {
 	if !a.setup.Classes[v.class].Sized || a.setup.Alone {
 		return

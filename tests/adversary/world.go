@@ -55,7 +55,8 @@ type world struct {
 
 // newWorld makes the storage of a setup and starts a driver over it.
 func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limits) (w *world, err error) {
-	w = &world{setup: s, tally: tally, known: known, limits: l, life: context.Background(), began: time.Now(), ledger: newLedger()}
+	w = &world{setup: s, tally: tally, known: known, limits: l, life: context.Background(), began: time.Now(),
+		ledger: newLedger()}
 	w.kept = map[string]bool{}
 	w.limits = limits{w.lasting(l.calls), w.lasting(l.lists)}
 	sweep()
@@ -197,7 +198,8 @@ func (w *world) tree() (list []string) {
 	return list
 }
 
-// waitForTree waits until the storage holds no more than a list, and returns what it holds more: all where there is no list.
+// waitForTree waits until the storage holds no more than a list, and returns what it holds more: all where there is no
+// list.
 func (w *world) waitForTree(want []string, wait time.Duration) (more []string) {
 	if w.known != nil {
 		wait = 300 * time.Millisecond // It may be known, and not go.

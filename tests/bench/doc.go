@@ -18,8 +18,8 @@
 // machines, or of two minutes on a shared one, cannot be compared; the ratio of measured to floor can.
 // Nothing is asserted by time.
 //
-// Last, one volume that is formatted already is staged and published again and again, in turns with the loop device, the
-// mount and the bind mount that it comes down to: as the client sees it, and as the driver's own metric does.
+// Last, one volume that is formatted already is staged and published again and again, in turns with the loop device,
+// the mount and the bind mount that it comes down to: as the client sees it, and as the driver's own metric does.
 //
 // It needs root, and Linux 5.8 or newer (LOOP_CONFIGURE). It ends with an error when an RPC fails, when
 // the driver does not stop when asked to, and when a mount, a loop device or a file is left behind; in each

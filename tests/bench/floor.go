@@ -57,7 +57,8 @@ func (f *floor) measure(ctx context.Context) error {
 	if err := os.Mkdir(f.dir, 0o700); err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context) error{f.measureCalls, f.measureFolders, f.measureBinds, f.measureRecords, f.measureImages} {
+	for _, part := range []func(context.Context) error{f.measureCalls, f.measureFolders, f.measureBinds, f.measureRecords,
+		f.measureImages} {
 		if err := part(ctx); err != nil {
 			return fmt.Errorf("measuring the floor: %w", err)
 		}

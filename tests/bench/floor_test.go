@@ -28,7 +28,8 @@ func TestFloorMeasuresEveryPart(t *testing.T) {
 }
 
 func TestFloorOfALifecycle(t *testing.T) {
-	for pool, want := range map[string]time.Duration{directoryPool: 8 + 20 + 200 + 1000, imagePool: 11_111_000 + 8 + 10 + 100} {
+	for pool, want := range map[string]time.Duration{directoryPool: 8 + 20 + 200 + 1000,
+		imagePool: 11_111_000 + 8 + 10 + 100} {
 		f := newFloor(options{fsType: "ext4"}, pool, "")
 		for s, took := range map[*series]time.Duration{
 			&f.call: 1, &f.folder: 10, &f.bindMount: 200, &f.bindTree: 100, &f.record: 1000,

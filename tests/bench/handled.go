@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// handledMetric is the driver's histogram of how long its handling of each RPC took: without the way there and back, and the
-// client's part of it.
+// handledMetric is the driver's histogram of how long its handling of each RPC took: without the way there and back,
+// and the client's part of it.
 const handledMetric = "stowage_rpc_duration_seconds"
 
 // handled asks the driver how long it has spent on calls of the methods until now.

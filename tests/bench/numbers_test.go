@@ -94,7 +94,8 @@ func TestProcessNumbersAreReal(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	opts, err := parseOptions([]string{"-pools", "image", "-inflight", "2,64", "-volumes", "64", "-fstype", "xfs", "-size", "300Mi"}, io.Discard)
+	opts, err := parseOptions([]string{"-pools", "image", "-inflight", "2,64", "-volumes", "64", "-fstype", "xfs", "-size",
+		"300Mi"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,8 @@ func TestOptions(t *testing.T) {
 		t.Errorf("got %+v", opts)
 	}
 	for _, args := range [][]string{
-		{"-pools", "tape"}, {"-pools", ""}, {"-pools", "image,image"}, {"-inflight", "0"}, {"-inflight", "1,,2"}, {"-volumes", "31"},
+		{"-pools", "tape"}, {"-pools", ""}, {"-pools", "image,image"}, {"-inflight", "0"}, {"-inflight", "1,,2"},
+		{"-volumes", "31"},
 		{"-fstype", "fat"}, {"-size", "-1"}, {"stray"}, {"-unknown"},
 	} {
 		if _, err := parseOptions(args, io.Discard); err == nil {

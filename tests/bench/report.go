@@ -45,8 +45,10 @@ func reportMachine(out io.Writer, opts options) error {
 func micros(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Microsecond)) }
 
 func reportThroughput(out io.Writer, opts options, phases []*phase) {
-	t := newTable("Lifecycles of eight RPCs (CPU: the driver and the commands that it runs, without kernel threads)", "lrrrrr")
-	t.row("pool", "in flight", "lifecycles/s", fmt.Sprintf("ratio to %d in flight", opts.inflight[0]), "CPU ms/volume", "peak RSS MiB")
+	t := newTable("Lifecycles of eight RPCs (CPU: the driver and the commands that it runs, without kernel threads)",
+		"lrrrrr")
+	t.row("pool", "in flight", "lifecycles/s", fmt.Sprintf("ratio to %d in flight", opts.inflight[0]), "CPU ms/volume",
+		"peak RSS MiB")
 	for _, p := range phases {
 		t.row(p.pool, p.inflight, fmt.Sprintf("%.1f", p.throughput()),
 			fmt.Sprintf("%.2f", p.throughput()/first(phases, p.pool).throughput()),
@@ -77,7 +79,8 @@ func reportFloor(out io.Writer, p *phase) {
 	t.row("times", "part", "p50", "p95", "p99", "samples", "times p50", "for")
 	for _, l := range p.floor.lines() {
 		s := l.part
-		t.row(l.count, s.name, micros(s.median()), micros(s.percentile(95)), micros(s.percentile(99)), len(s.took), micros(l.cost()), l.what)
+		t.row(l.count, s.name, micros(s.median()), micros(s.percentile(95)), micros(s.percentile(99)), len(s.took),
+			micros(l.cost()), l.what)
 	}
 	t.row("", "the floor", "", "", "", "", micros(p.floor.lifecycle()), "")
 	t.print(out)

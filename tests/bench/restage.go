@@ -30,7 +30,8 @@ const (
 func newRestaging(fsType string) *restaging {
 	return &restaging{
 		stage: series{name: "NodeStageVolume"}, publish: series{name: "NodePublishVolume"},
-		attach: series{name: "loop device: attach, direct I/O"}, mount: series{name: fsType + " mount"}, bind: series{name: "bind mount, by mount(2)"},
+		attach: series{name: "loop device: attach, direct I/O"}, mount: series{name: fsType + " mount"},
+		bind: series{name: "bind mount, by mount(2)"},
 	}
 }
 
@@ -109,7 +110,8 @@ type bareVolume struct {
 }
 
 func newBareVolume(ctx context.Context, opts options, dir string) (*bareVolume, error) {
-	b := &bareVolume{dir: dir, staging: filepath.Join(dir, "staging"), target: filepath.Join(dir, "target"), fsType: opts.fsType}
+	b := &bareVolume{dir: dir, staging: filepath.Join(dir, "staging"), target: filepath.Join(dir, "target"),
+		fsType: opts.fsType}
 	for _, path := range []string{dir, b.staging, b.target} {
 		if err := os.Mkdir(path, 0o700); err != nil {
 			return nil, err
@@ -128,14 +130,19 @@ func (b *bareVolume) remove() error { return errors.Join(b.image.Close(), os.Rem
 // keeps no second copy of the volume's pages in memory; to mount what is on it costs more for that.
 func (b *bareVolume) round(r *restaging) error {
 	var device *os.File
-	if err := r.attach.time(func() (err error) { device, err = attachLoop(b.image, unix.LO_FLAGS_DIRECT_IO); return err }); err != nil {
+	if err := r.attach.time(func() (err error) {
+		device, err = attachLoop(b.image, unix.LO_FLAGS_DIRECT_IO)
+		return err
+	}); err != nil {
 		return err
 	}
 	return errors.Join(b.show(r, device.Name()), detachLoop(device))
 }
 
 func (b *bareVolume) show(r *restaging, device string) error {
-	err := r.mount.time(func() error { return os.NewSyscallError("mount", unix.Mount(device, b.staging, b.fsType, 0, "")) })
+	err := r.mount.time(func() error {
+		return os.NewSyscallError("mount", unix.Mount(device, b.staging, b.fsType, 0, ""))
+	})
 	if err != nil {
 		return err
 	}
@@ -153,9 +160,11 @@ func (r *restaging) report(out io.Writer) {
 		t.row(s.name, micros(s.median()), micros(s.percentile(95)), micros(s.percentile(99)), len(s.took))
 	}
 	t.print(out)
-	fmt.Fprintf(out, "\nNodeStageVolume and NodePublishVolume take %s microseconds (median), attach, mount and bind %s; measured/floor = %.2f\n",
+	fmt.Fprintf(out, "\nNodeStageVolume and NodePublishVolume take %s microseconds (median), attach, mount and bind %s; "+
+		"measured/floor = %.2f\n",
 		micros(r.measured()), micros(r.floor()), float64(r.measured())/float64(r.floor()))
 	mean := r.attach.mean() + r.mount.mean() + r.bind.mean()
-	fmt.Fprintf(out, "In the driver, by its own metric, the two take %s microseconds (mean), attach, mount and bind %s; handled/floor = %.2f\n",
+	fmt.Fprintf(out, "In the driver, by its own metric, the two take %s microseconds (mean), attach, mount and bind %s; "+
+		"handled/floor = %.2f\n",
 		micros(r.handled), micros(mean), float64(r.handled)/float64(mean))
 }

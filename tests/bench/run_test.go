@@ -17,7 +17,8 @@ import (
 // small are options for a run that takes seconds.
 func small(t *testing.T, binary string) options {
 	t.Helper()
-	opts, err := parseOptions([]string{"-binary", binary, "-volumes", "8", "-inflight", "1,4", "-dir", shortDir(t)}, io.Discard)
+	opts, err := parseOptions([]string{"-binary", binary, "-volumes", "8", "-inflight", "1,4", "-dir", shortDir(t)},
+		io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,8 @@ func TestRunMeasuresEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustBeEmpty(t, opts.dir)
-	wanted := []string{"lifecycles/s", "CPU ms/volume", "Pool directory, 4 in flight", "Pool image, 1 in flight", "measured/floor = ", "NodeStageVolume and NodePublishVolume take", "handled/floor = "}
+	wanted := []string{"lifecycles/s", "CPU ms/volume", "Pool directory, 4 in flight", "Pool image, 1 in flight",
+		"measured/floor = ", "NodeStageVolume and NodePublishVolume take", "handled/floor = "}
 	for _, name := range rpcNames() {
 		wanted = append(wanted, name)
 	}
@@ -148,7 +150,8 @@ func TestRunFailsOnAnyRPCError(t *testing.T) {
 	opts.fsType = "ext5"
 	dir := shortDir(t)
 	_, _, err := load(t.Context(), opts, dir, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "of volume bench-image-1-0 failed") || !strings.Contains(err.Error(), "ext5") {
+	if err == nil || !strings.Contains(err.Error(), "of volume bench-image-1-0 failed") ||
+		!strings.Contains(err.Error(), "ext5") {
 		t.Errorf("error is %v, want one that names the RPC, the volume and the reason", err)
 	}
 }

@@ -67,7 +67,8 @@ func TestWorkspaceReportsAndRemovesWhatIsLeft(t *testing.T) {
 			switch {
 			case outcome != nil && !errors.Is(err, outcome):
 				t.Errorf("error is %v, want %v", err, outcome)
-			case outcome == nil && (err == nil || strings.Count(err.Error(), "a mount at") != 2 || !strings.Contains(err.Error(), "/dev/loop")):
+			case outcome == nil && (err == nil || strings.Count(err.Error(), "a mount at") != 2 ||
+				!strings.Contains(err.Error(), "/dev/loop")):
 				t.Errorf("error is %v, want one that names two mounts and a loop device", err)
 			}
 			mustBeEmpty(t, parent)

@@ -25,7 +25,8 @@ import (
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "stowage")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary, "../../cmd/driver").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary,
+		"../../cmd/driver").CombinedOutput()
 	if err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
@@ -52,7 +53,8 @@ func run(t *testing.T, binary, format, backend string) {
 		}
 	})
 	driver := &orchestrator.Driver{
-		Binary: binary, Workspace: workspace, Backend: backend, Args: []string{"-v=10", "--log-format=" + format, "--delegate-fsgroup"},
+		Binary: binary, Workspace: workspace, Backend: backend,
+		Args: []string{"-v=10", "--log-format=" + format, "--delegate-fsgroup"},
 	}
 	if _, err := driver.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -142,23 +144,31 @@ func (c *caller) lifecycle() {
 	}
 	var made csi.CreateVolumeResponse
 	c.good("Controller/CreateVolume", &csi.CreateVolumeRequest{
-		Name: "canary", VolumeCapabilities: []*csi.VolumeCapability{capability}, CapacityRange: &csi.CapacityRange{RequiredBytes: 64 << 20},
+		Name: "canary", VolumeCapabilities: []*csi.VolumeCapability{capability},
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 64 << 20},
 	}, &made)
 	id, volumeContext := made.GetVolume().GetVolumeId(), made.GetVolume().GetVolumeContext()
 	var snapshot csi.CreateSnapshotResponse
 	c.good("Controller/CreateSnapshot", &csi.CreateSnapshotRequest{Name: "canary", SourceVolumeId: id}, &snapshot)
-	c.good("Controller/ControllerExpandVolume", &csi.ControllerExpandVolumeRequest{VolumeId: id, CapacityRange: &csi.CapacityRange{RequiredBytes: 80 << 20}}, &csi.ControllerExpandVolumeResponse{})
+	c.good("Controller/ControllerExpandVolume", &csi.ControllerExpandVolumeRequest{VolumeId: id,
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 80 << 20}}, &csi.ControllerExpandVolumeResponse{})
 	flagged := proto.Clone(capability).(*csi.VolumeCapability)
 	flagged.GetMount().MountFlags = []string{"password=" + secrets.Canary, "noatime"}
 	_ = c.call("/csi.v1.Node/NodeStageVolume", &csi.NodeStageVolumeRequest{
 		VolumeId: id, StagingTargetPath: staging, VolumeCapability: flagged, VolumeContext: volumeContext,
 	}, &csi.NodeStageVolumeResponse{}) // a filesystem refuses the option; whether it does is not the question
-	_ = c.call("/csi.v1.Node/NodeUnstageVolume", &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging}, &csi.NodeUnstageVolumeResponse{})
-	c.good("Node/NodeStageVolume", &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: staging, VolumeCapability: capability, VolumeContext: volumeContext}, &csi.NodeStageVolumeResponse{})
-	c.good("Node/NodePublishVolume", &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: capability, VolumeContext: volumeContext}, &csi.NodePublishVolumeResponse{})
-	c.good("Node/NodeUnpublishVolume", &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}, &csi.NodeUnpublishVolumeResponse{})
-	c.good("Node/NodeUnstageVolume", &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging}, &csi.NodeUnstageVolumeResponse{})
-	c.good("Controller/DeleteSnapshot", &csi.DeleteSnapshotRequest{SnapshotId: snapshot.GetSnapshot().GetSnapshotId()}, &csi.DeleteSnapshotResponse{})
+	_ = c.call("/csi.v1.Node/NodeUnstageVolume", &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging},
+		&csi.NodeUnstageVolumeResponse{})
+	c.good("Node/NodeStageVolume", &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: staging,
+		VolumeCapability: capability, VolumeContext: volumeContext}, &csi.NodeStageVolumeResponse{})
+	c.good("Node/NodePublishVolume", &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging,
+		TargetPath: target, VolumeCapability: capability, VolumeContext: volumeContext}, &csi.NodePublishVolumeResponse{})
+	c.good("Node/NodeUnpublishVolume", &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target},
+		&csi.NodeUnpublishVolumeResponse{})
+	c.good("Node/NodeUnstageVolume", &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging},
+		&csi.NodeUnstageVolumeResponse{})
+	c.good("Controller/DeleteSnapshot", &csi.DeleteSnapshotRequest{SnapshotId: snapshot.GetSnapshot().GetSnapshotId()},
+		&csi.DeleteSnapshotResponse{})
 	c.good("Controller/DeleteVolume", &csi.DeleteVolumeRequest{VolumeId: id}, &csi.DeleteVolumeResponse{})
 }
 

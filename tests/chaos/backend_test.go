@@ -59,7 +59,8 @@ func (s shelf) Source(context.Context, backends.Attachment) (backends.Source, er
 // backend opens the backend.
 func (w *world) backend(ctx context.Context) (*backends.Instance, error) {
 	if w.local {
-		return local.Definition().Open(ctx, backends.Options{Driver: "local.chaos.test", DataDir: w.path("pool"), NodeID: "node"})
+		return local.Definition().Open(ctx, backends.Options{Driver: "local.chaos.test", DataDir: w.path("pool"),
+			NodeID: "node"})
 	}
 	return &backends.Instance{Node: shelf{w}, Close: func() error { return nil }}, nil
 }
@@ -70,7 +71,8 @@ func (w *world) makeVolume(ctx context.Context) error {
 		if w.form == directory {
 			return os.MkdirAll(w.data(), 0o755)
 		}
-		return errors.Join(os.MkdirAll(w.path("volumes"), 0o755), os.WriteFile(w.data(), nil, 0o600), os.Truncate(w.data(), w.mib<<20))
+		return errors.Join(os.MkdirAll(w.path("volumes"), 0o755), os.WriteFile(w.data(), nil, 0o600),
+			os.Truncate(w.data(), w.mib<<20))
 	}
 	instance, err := w.backend(ctx)
 	if err != nil {
@@ -80,8 +82,10 @@ func (w *world) makeVolume(ctx context.Context) error {
 	if w.form == directory {
 		parameters.Pool = "directory"
 	}
-	access := backends.Access{Types: []backends.AccessType{w.accessType()}, Modes: []backends.AccessMode{backends.SingleNodeWriter}}
-	made, err := instance.Controller.Create(ctx, backends.Spec{Name: "v", Capacity: backends.CapacityRange{RequiredBytes: w.mib << 20}, Parameters: parameters, Access: access})
+	access := backends.Access{Types: []backends.AccessType{w.accessType()},
+		Modes: []backends.AccessMode{backends.SingleNodeWriter}}
+	made, err := instance.Controller.Create(ctx, backends.Spec{Name: "v",
+		Capacity: backends.CapacityRange{RequiredBytes: w.mib << 20}, Parameters: parameters, Access: access})
 	if err == nil {
 		err = w.notePlace(ctx, instance, made.Handle)
 	}

@@ -52,7 +52,8 @@ func TestChaos(t *testing.T) {
 		for _, s := range scenarios() {
 			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
-				tally := runScenario(t, order{Scenario: s.name, Full: *full, Only: *only, Most: *most, Seed: *seed, List: *listPoints})
+				tally := runScenario(t, order{Scenario: s.name, Full: *full, Only: *only, Most: *most, Seed: *seed,
+					List: *listPoints})
 				mu.Lock()
 				defer mu.Unlock()
 				tallies = append(tallies, tally)

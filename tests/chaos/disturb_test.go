@@ -190,8 +190,9 @@ func (r *recovery) finish(ctx context.Context, giveUp bool) error {
 	return nil
 }
 
-// seen is what is to be seen, without the folder for notes of releases, which the driver makes when it first needs it. A note that a
-// volume is in use counts as the volume's also where it is in the data directory, as it may be when its pool had no room for it.
+// seen is what is to be seen, without the folder for notes of releases, which the driver makes when it first needs it.
+// A note that a volume is in use counts as the volume's also where it is in the data directory, as it may be when its
+// pool had no room for it.
 func (r *recovery) seen() []string {
 	lines := slices.DeleteFunc(r.observe(), func(line string) bool { return line == "pool file ~/pool/released" })
 	if f := r.fault; f.kind == failure && f.errno == unix.ENOSPC && strings.HasSuffix(f.point.label(), "/in-use)") {
@@ -204,8 +205,9 @@ func (r *recovery) seen() []string {
 	return lines
 }
 
-// withoutStaleNotes leaves out the notes of what a volume is used for, where it was their change that failed: taking down must not
-// fail for want of a note, and a volume that is not mounted is known not to be. The next call removes them, or is blamed.
+// withoutStaleNotes leaves out the notes of what a volume is used for, where it was their change that failed: taking
+// down must not fail for want of a note, and a volume that is not mounted is known not to be. The next call removes
+// them, or is blamed.
 func (r *recovery) withoutStaleNotes(lines []string) []string {
 	call := r.fault.point.label()
 	isNote := strings.Contains(call, "~/state/<volume>.json") || strings.Contains(call, "/in-use")

@@ -13,7 +13,8 @@ import (
 func report(out io.Writer, tallies []*tally) {
 	errnos := errnoColumns(tallies)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "scenario\tpoints\tcalls\tkills\t%s\ttime-outs\trecovered\tmissed\tviolations\t\n", strings.Join(errnos, "\t"))
+	fmt.Fprintf(table, "scenario\tpoints\tcalls\tkills\t%s\ttime-outs\trecovered\tmissed\tviolations\t\n",
+		strings.Join(errnos, "\t"))
 	total := &tally{Scenario: "total", Errors: map[string]int{}}
 	for _, t := range tallies {
 		t.row(table, errnos)
@@ -41,7 +42,8 @@ func (t *tally) row(out io.Writer, errnos []string) {
 	for _, name := range errnos {
 		fmt.Fprintf(&counts, "%d\t", t.Errors[name])
 	}
-	fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%s%d\t%d\t%d\t%d\t\n", t.Scenario, t.Points, t.Calls, t.Kills, counts.String(), t.TimeOuts, t.Recovered, t.Missed, len(t.Violations))
+	fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%s%d\t%d\t%d\t%d\t\n", t.Scenario, t.Points, t.Calls, t.Kills, counts.String(),
+		t.TimeOuts, t.Recovered, t.Missed, len(t.Violations))
 }
 
 func (t *tally) add(o *tally) {

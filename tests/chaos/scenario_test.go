@@ -62,7 +62,8 @@ func scenarios() []scenario {
 		list = append(list, scenario{name: "raw", form: raw, mib: 8, grownMiB: grown, op: op})
 	}
 	for _, fs := range []scenario{
-		{fsType: "ext4", mib: 16, grownMiB: 48}, {fsType: "xfs", mib: 300, grownMiB: 420}, {fsType: "btrfs", mib: 128, grownMiB: 320},
+		{fsType: "ext4", mib: 16, grownMiB: 48}, {fsType: "xfs", mib: 300, grownMiB: 420},
+		{fsType: "btrfs", mib: 128, grownMiB: 320},
 	} {
 		list = append(list, imageScenarios(fs.fsType, fs.mib, fs.grownMiB)...)
 	}

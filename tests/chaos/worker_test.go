@@ -113,8 +113,8 @@ func (b *bench) run(ctx context.Context, o order, t *tally) error {
 	return nil
 }
 
-// survey makes the volume and lists the points that two undisturbed runs have in common: another scenario that is attaching a
-// loop device at the same moment leads to calls that come once and not again.
+// survey makes the volume and lists the points that two undisturbed runs have in common: another scenario that is
+// attaching a loop device at the same moment leads to calls that come once and not again.
 func (b *bench) survey(ctx context.Context, t *tally) ([]point, error) {
 	if err := b.makeBaseline(ctx); err != nil {
 		return nil, fmt.Errorf("make the volume: %w", err)
@@ -192,7 +192,8 @@ func (t *tally) count(f fault, o outcome) {
 func (t *tally) compare(first, second []string) {
 	for i := range max(len(first), len(second)) {
 		if i >= len(first) || i >= len(second) || first[i] != second[i] {
-			t.Unsteady = append(t.Unsteady, fmt.Sprintf("from #%d on (%d and %d points): %s", i+1, len(first), len(second), at(first, i)+" | "+at(second, i)))
+			t.Unsteady = append(t.Unsteady, fmt.Sprintf("from #%d on (%d and %d points): %s", i+1, len(first), len(second),
+				at(first, i)+" | "+at(second, i)))
 			return
 		}
 	}

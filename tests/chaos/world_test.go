@@ -48,7 +48,8 @@ func (w *world) service(ctx context.Context) (s operator, closed func() error, e
 		return nil, nil, fmt.Errorf("open the backend: %w", err)
 	}
 	service, err := node.New(ctx, node.Config{
-		Backend: instance.Node, Features: backends.Resolve(instance.Controller, instance.Node), NodeID: "node", StateDir: w.path("state"), DelegateFSGroup: true,
+		Backend: instance.Node, Features: backends.Resolve(instance.Controller, instance.Node), NodeID: "node",
+		StateDir: w.path("state"), DelegateFSGroup: true,
 	})
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("start the service: %w", err), instance.Close())
@@ -64,9 +65,11 @@ func (w *world) do(ctx context.Context, s operator, op operation) error {
 	case stage:
 		return s.Stage(ctx, node.StageRequest{Volume: volume, StagingPath: w.stagingPath(), Use: use, MountGroup: w.group})
 	case publish:
-		return s.Publish(ctx, node.PublishRequest{Volume: volume, StagingPath: w.stagingPath(), TargetPath: w.targetPath(), Use: use, ReadOnly: w.readOnly})
+		return s.Publish(ctx, node.PublishRequest{Volume: volume, StagingPath: w.stagingPath(), TargetPath: w.targetPath(),
+			Use: use, ReadOnly: w.readOnly})
 	case expand:
-		size, err := s.Expand(ctx, node.ExpandRequest{Volume: volume, Path: w.stagingPath(), Size: backends.CapacityRange{RequiredBytes: w.grownMiB << 20}})
+		size, err := s.Expand(ctx, node.ExpandRequest{Volume: volume, Path: w.stagingPath(),
+			Size: backends.CapacityRange{RequiredBytes: w.grownMiB << 20}})
 		if err == nil && size != w.grownMiB<<20 {
 			return fmt.Errorf("expanded to %d bytes, want %d MiB", size, w.grownMiB)
 		}

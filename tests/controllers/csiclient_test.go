@@ -77,7 +77,8 @@ func TestSameRequestSameVolume(t *testing.T) {
 // TestAnswersThatEndARequest checks which failures imply that there is no volume.
 func TestAnswersThatEndARequest(t *testing.T) {
 	driver, client, _ := start(t)
-	if _, err := client.Create(t.Context(), request("large", func(r *csiclient.Request) { r.SizeBytes = 700 << 20 })); err != nil {
+	if _, err := client.Create(t.Context(),
+		request("large", func(r *csiclient.Request) { r.SizeBytes = 700 << 20 })); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -85,10 +86,14 @@ func TestAnswersThatEndARequest(t *testing.T) {
 		final   bool
 		says    string
 	}{
-		"a parameter that does not exist": {request("a", func(r *csiclient.Request) { r.Parameters = map[string]string{"colour": "red"} }), true, "colour"},
-		"no access mode":                  {request("a", func(r *csiclient.Request) { r.AccessModes = nil }), true, "access modes"},
-		"more than there ever is":         {request("a", func(r *csiclient.Request) { r.SizeBytes = 1 << 40 }), true, "bytes"},
-		"more than there is now":          {request("a", func(r *csiclient.Request) { r.SizeBytes = 700 << 20 }), true, "bytes"},
+		"a parameter that does not exist": {request("a",
+			func(r *csiclient.Request) { r.Parameters = map[string]string{"colour": "red"} }), true, "colour"},
+		"no access mode": {request("a", func(r *csiclient.Request) { r.AccessModes = nil }), true,
+			"access modes"},
+		"more than there ever is": {request("a", func(r *csiclient.Request) { r.SizeBytes = 1 << 40 }), true,
+			"bytes"},
+		"more than there is now": {request("a", func(r *csiclient.Request) { r.SizeBytes = 700 << 20 }), true,
+			"bytes"},
 	} {
 		_, err := client.Create(t.Context(), c.request)
 		if err == nil || csiclient.IsFinal(err) != c.final || !strings.Contains(csiclient.Message(err), c.says) {
@@ -171,7 +176,8 @@ func TestPlaces(t *testing.T) {
 	if err != nil || len(volume.Places) != 1 || !maps.Equal(volume.Places[0], here) {
 		t.Errorf("a volume asked for in %v is in %v (%v)", here, volume.Places, err)
 	}
-	if volume, err := client.Create(t.Context(), request("b", func(r *csiclient.Request) { r.Segments = there })); err == nil {
+	if volume, err := client.Create(t.Context(),
+		request("b", func(r *csiclient.Request) { r.Segments = there })); err == nil {
 		t.Errorf("a volume asked for in %v is in %v", there, volume.Places)
 	}
 }
@@ -201,7 +207,8 @@ func TestWhatArrives(t *testing.T) {
 		t.Errorf("a filesystem on a directory: %v", err)
 	}
 	driver.Stop(t) // Its log is whole.
-	for _, want := range []string{"MULTI_NODE_MULTI_WRITER", "MULTI_NODE_READER_ONLY", "SINGLE_NODE_SINGLE_WRITER", "ext4", "noatime", "block"} {
+	for _, want := range []string{"MULTI_NODE_MULTI_WRITER", "MULTI_NODE_READER_ONLY", "SINGLE_NODE_SINGLE_WRITER", "ext4",
+		"noatime", "block"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the driver was told nothing of %s:\n%s", want, log)
 		}
@@ -223,12 +230,13 @@ func TestList(t *testing.T) {
 		}
 		last = volume
 	}
-	_, err := csi.NewControllerClient(driver.Conn).ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{
-		VolumeId: last.Handle, NodeId: "node-1", VolumeContext: last.Context, VolumeCapability: &csi.VolumeCapability{
-			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
-		},
-	})
+	_, err := csi.NewControllerClient(driver.Conn).ControllerPublishVolume(t.Context(),
+		&csi.ControllerPublishVolumeRequest{
+			VolumeId: last.Handle, NodeId: "node-1", VolumeContext: last.Context, VolumeCapability: &csi.VolumeCapability{
+				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+			},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

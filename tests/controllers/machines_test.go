@@ -32,15 +32,18 @@ func TestMachineThroughTheSocket(t *testing.T) {
 		t.Error(err)
 	}
 	query := machines.Query{Node: region.NodeB, ProviderID: "aws:///region-1a/" + region.NodeB}
-	if have, err := client.Machine(t.Context(), query); err != nil || have.State != machines.Running || have.Began.IsZero() {
+	if have, err := client.Machine(t.Context(), query); err != nil || have.State != machines.Running ||
+		have.Began.IsZero() {
 		t.Errorf("before: %+v, %v", have, err)
 	}
 	r.Server.SetPower(region.NodeB, "stopped")
-	if have, err := client.Machine(t.Context(), query); err != nil || !have.State.Off() || !strings.Contains(have.Says, "is stopped") {
+	if have, err := client.Machine(t.Context(), query); err != nil || !have.State.Off() ||
+		!strings.Contains(have.Says, "is stopped") {
 		t.Errorf("stopped: %+v, %v", have, err)
 	}
 	query.ProviderID = "aws:///region-1a/" + region.NodeA
-	if have, err := client.Machine(t.Context(), query); err == nil || !strings.Contains(csiclient.Message(err), "which of them it is, is not known") {
+	if have, err := client.Machine(t.Context(), query); err == nil ||
+		!strings.Contains(csiclient.Message(err), "which of them it is, is not known") {
 		t.Errorf("two machines: %+v, %v", have, err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// contents is what must be in a volume: the checksum of each file, or of each extent of a raw device, that was written and
-// synced.
+// contents is what must be in a volume: the checksum of each file, or of each extent of a raw device, that was written
+// and synced.
 type contents map[string][sha256.Size]byte
 
 // extent is the size of what is written to a raw device at a time.

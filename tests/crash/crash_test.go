@@ -120,7 +120,8 @@ func driverBinary(t *testing.T) string {
 		return path
 	}
 	path = filepath.Join(t.TempDir(), "stowage")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, "github.com/stowage-csi/stowage/cmd/driver")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path,
+		"github.com/stowage-csi/stowage/cmd/driver")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

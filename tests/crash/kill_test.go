@@ -39,8 +39,8 @@ func (p plan) String() string {
 	return fmt.Sprintf("%s after %s, %s", p.after.Round(time.Millisecond), since, who)
 }
 
-// killAgainAndAgain kills the driver, each time to start it at once, until there were enough kills or a
-// violation. On a slow machine that is more often than planned, so that there is something to be seen. The driver runs when it is
+// killAgainAndAgain kills the driver, each time to start it at once, until there were enough kills or a violation. On a
+// slow machine that is more often than planned, so that there is something to be seen. The driver runs when it is
 // called and when it returns.
 func (r *run) killAgainAndAgain() {
 	rng, begun := rand.New(rand.NewPCG(r.seed, 1<<32)), time.Now()

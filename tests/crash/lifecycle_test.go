@@ -67,7 +67,8 @@ func (w *worker) provision(k kind, from *snapshot) (*volume, error) {
 		claim.Snapshot, claim.Bytes = from.ID, max(claim.Bytes, from.Bytes)
 		v.data = maps.Clone(from.data)
 	}
-	if err := w.call("create", claim.Name, func(ctx context.Context) error { return w.create(ctx, v, claim) }); err != nil {
+	if err := w.call("create", claim.Name,
+		func(ctx context.Context) error { return w.create(ctx, v, claim) }); err != nil {
 		return nil, err
 	}
 	if err := w.mount(v); err != nil {
@@ -95,13 +96,15 @@ func (w *worker) create(ctx context.Context, v *volume, claim orchestrator.Claim
 // mount stages and publishes the volume, as far as it is not.
 func (w *worker) mount(v *volume) error {
 	if !v.staged {
-		if err := w.call("stage", v.Claim.Name, func(ctx context.Context) error { return w.client.Stage(ctx, v.Volume) }); err != nil {
+		if err := w.call("stage", v.Claim.Name,
+			func(ctx context.Context) error { return w.client.Stage(ctx, v.Volume) }); err != nil {
 			return err
 		}
 		v.staged = true
 	}
 	if !v.published {
-		if err := w.call("publish", v.Claim.Name, func(ctx context.Context) error { return w.client.Publish(ctx, v.Volume) }); err != nil {
+		if err := w.call("publish", v.Claim.Name,
+			func(ctx context.Context) error { return w.client.Publish(ctx, v.Volume) }); err != nil {
 			return err
 		}
 		v.published = true
@@ -112,13 +115,15 @@ func (w *worker) mount(v *volume) error {
 // unmount undoes mount.
 func (w *worker) unmount(v *volume) error {
 	if v.published {
-		if err := w.call("unpublish", v.Claim.Name, func(ctx context.Context) error { return w.client.Unpublish(ctx, v.Volume) }); err != nil {
+		if err := w.call("unpublish", v.Claim.Name,
+			func(ctx context.Context) error { return w.client.Unpublish(ctx, v.Volume) }); err != nil {
 			return err
 		}
 		v.published = false
 	}
 	if v.staged {
-		if err := w.call("unstage", v.Claim.Name, func(ctx context.Context) error { return w.client.Unstage(ctx, v.Volume) }); err != nil {
+		if err := w.call("unstage", v.Claim.Name,
+			func(ctx context.Context) error { return w.client.Unstage(ctx, v.Volume) }); err != nil {
 			return err
 		}
 		v.staged = false
@@ -230,7 +235,8 @@ func (w *worker) deleteVolumes() error {
 		if err := w.unmount(v); err != nil {
 			return err
 		}
-		if err := w.call("delete", v.Claim.Name, func(ctx context.Context) error { return w.client.Delete(ctx, v.Volume) }); err != nil {
+		if err := w.call("delete", v.Claim.Name,
+			func(ctx context.Context) error { return w.client.Delete(ctx, v.Volume) }); err != nil {
 			return err
 		}
 		w.volumes = w.volumes[1:]
@@ -241,7 +247,8 @@ func (w *worker) deleteVolumes() error {
 func (w *worker) deleteSnapshots() error {
 	for len(w.snapshots) > 0 {
 		s := w.snapshots[0]
-		if err := w.call("forget", s.Name, func(ctx context.Context) error { return w.client.Forget(ctx, s.Snapshot) }); err != nil {
+		if err := w.call("forget", s.Name,
+			func(ctx context.Context) error { return w.client.Forget(ctx, s.Snapshot) }); err != nil {
 			return err
 		}
 		w.snapshots = w.snapshots[1:]

@@ -124,7 +124,8 @@ func (r *run) report(t *testing.T) {
 	defer c.mu.Unlock()
 	var out strings.Builder
 	fmt.Fprintf(&out, "seed %d\n", r.seed)
-	fmt.Fprintf(&out, "kills          %d: %d with the child processes, %d during a start\n", c.kills, c.children, c.starting)
+	fmt.Fprintf(&out, "kills          %d: %d with the child processes, %d during a start\n", c.kills, c.children,
+		c.starting)
 	fmt.Fprintf(&out, "starts         %s\n", spread(c.startups))
 	fmt.Fprintf(&out, "lifecycles     %d whole ones\n", lifecycles)
 	fmt.Fprintf(&out, "steps          %s\n", counted(c.steps))

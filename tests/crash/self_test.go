@@ -22,7 +22,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}{
 		{"none", func(*testing.T, string) {}, ""},
 		{"a file is lost", func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "000"))) }, "WRONG FILES"},
-		{"a file is empty", func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, "000"), 0)) }, "WRONG DATA"},
+		{"a file is empty", func(t *testing.T, dir string) { must(t, os.Truncate(filepath.Join(dir, "000"), 0)) },
+			"WRONG DATA"},
 		{"a byte is wrong", func(t *testing.T, dir string) {
 			path := filepath.Join(dir, "001")
 			data, err := os.ReadFile(path)
@@ -33,7 +34,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 		{"a file is too many", func(t *testing.T, dir string) {
 			must(t, os.WriteFile(filepath.Join(dir, "002"), nil, 0o600))
 		}, "WRONG FILES"},
-		{"another volume", func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)); must(t, os.Mkdir(dir, 0o755)) }, "WRONG FILES"},
+		{"another volume", func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)); must(t, os.Mkdir(dir, 0o755)) },
+			"WRONG FILES"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -56,7 +58,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 // TestVerifyFindsDamageOfDevices is the same for what is written without a filesystem.
 func TestVerifyFindsDamageOfDevices(t *testing.T) {
 	t.Chdir(t.TempDir())
-	v := &volume{Volume: &orchestrator.Volume{Claim: orchestrator.Claim{Name: "v"}}, kind: kind{block: true}, data: contents{}}
+	v := &volume{Volume: &orchestrator.Volume{Claim: orchestrator.Claim{Name: "v"}}, kind: kind{block: true},
+		data: contents{}}
 	must(t, os.MkdirAll(filepath.Dir(v.Target()), 0o755))
 	must(t, os.WriteFile(v.Target(), make([]byte, 4*mib), 0o600))
 	w := loneWorker(t)
@@ -79,7 +82,8 @@ func TestVerifyFindsDamageOfDevices(t *testing.T) {
 
 func TestGrownFindsWhatHasNotGrown(t *testing.T) {
 	t.Chdir(t.TempDir())
-	v := &volume{Volume: &orchestrator.Volume{Claim: orchestrator.Claim{Name: "v"}}, kind: kind{block: true, enforced: true}}
+	v := &volume{Volume: &orchestrator.Volume{Claim: orchestrator.Claim{Name: "v"}},
+		kind: kind{block: true, enforced: true}}
 	must(t, os.MkdirAll(filepath.Dir(v.Target()), 0o755))
 	must(t, os.WriteFile(v.Target(), make([]byte, 4*mib), 0o600))
 	if err := v.grown(3*mib, mib); err != nil {

@@ -136,7 +136,8 @@ func orNil(err error) error {
 }
 
 func (d *demo) stats(ctx context.Context, s *step) error {
-	response, err := d.client.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: d.volume.ID, VolumePath: d.volume.Target()})
+	response, err := d.client.NodeGetVolumeStats(ctx,
+		&csi.NodeGetVolumeStatsRequest{VolumeId: d.volume.ID, VolumePath: d.volume.Target()})
 	if err != nil {
 		return err
 	}

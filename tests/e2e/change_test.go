@@ -33,8 +33,9 @@ func TestGrowOnline(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
 	s.MakeClaim(workload.Claim("data", xfs, "400Mi"))
-	s.Start(workload.Pod("user", writes+"until test $("+room+") -gt 700000; do echo x >> /data/log; sync; sleep 0.1; done; "+
-		"md5sum -c /data/sum; dd if=/dev/zero of=/data/more bs=1M count=500 2>/dev/null && echo grown", workload.At("data")))
+	s.Start(workload.Pod("user",
+		writes+"until test $("+room+") -gt 700000; do echo x >> /data/log; sync; sleep 0.1; done; "+
+			"md5sum -c /data/sum; dd if=/dev/zero of=/data/more bs=1M count=500 2>/dev/null && echo grown", workload.At("data")))
 	ask(s, "data", "900Mi")
 	grown(s, "data", "900Mi")
 	if out := s.Succeeded("user"); out != "/data/file: OK\ngrown" {
@@ -84,8 +85,8 @@ func TestGrowLowered(t *testing.T) {
 	grown(s, "data", "256Mi")
 }
 
-// unstaged waits until the node has let a volume go, which comes some time after the pod is gone. Another pod that comes
-// before has the volume as it is.
+// unstaged waits until the node has let a volume go, which comes some time after the pod is gone. Another pod that
+// comes before has the volume as it is.
 func unstaged(s *workload.Space, handle string) {
 	s.T.Helper()
 	s.Must(workload.Eventually(s.Context(), "the end of the volume's device", func() error {
@@ -104,7 +105,8 @@ func TestGrowBlock(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
 	s.MakeClaim(workload.Claim("disk", ext4, "64Mi", workload.Block))
-	s.Start(workload.Pod("user", "until test $(blockdev --getsize64 /dev/disk) = 134217728; do sleep 0.1; done; echo grown",
+	s.Start(workload.Pod("user",
+		"until test $(blockdev --getsize64 /dev/disk) = 134217728; do sleep 0.1; done; echo grown",
 		[]workload.Mount{{Claim: "disk", Path: "/dev/disk", Device: true}}))
 	ask(s, "disk", "128Mi")
 	grown(s, "disk", "128Mi")
@@ -121,7 +123,8 @@ func TestSnapshot(t *testing.T) {
 			t.Parallel()
 			s := cluster(t).NewSpace(t)
 			s.MakeClaim(workload.Claim("data", class, "400Mi"))
-			s.Start(workload.Pod("writer", writes+"echo written; while true; do date >> /data/log; sync; sleep 0.05; done", workload.At("data")))
+			s.Start(workload.Pod("writer", writes+"echo written; while true; do date >> /data/log; sync; sleep 0.05; done",
+				workload.At("data")))
 			written(s, "writer")
 			s.Snapshot("point", "stowage-local", "data")
 			s.Exec("writer", "sh", "-c", "echo changed > /data/file; sync")
@@ -164,7 +167,8 @@ func TestAttributes(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
 	s.MakeClaim(workload.Claim("data", ext4, "64Mi"))
-	readAhead := writes + "cat /sys/class/block/$(basename $(grep ' /data ' /proc/mounts | cut -d' ' -f1))/queue/read_ahead_kb"
+	readAhead := writes +
+		"cat /sys/class/block/$(basename $(grep ' /data ' /proc/mounts | cut -d' ' -f1))/queue/read_ahead_kb"
 	before := s.Run(workload.Pod("before", readAhead, workload.At("data")))
 	s.ChangeClaim("data", `{"spec":{"volumeAttributesClassName":"stowage-local-sequential"}}`)
 	workload.Until(s, workload.Claims(), "data", "has the attributes", func(c *corev1.PersistentVolumeClaim) bool {

@@ -34,12 +34,13 @@ type thief struct {
 	api dynamic.Interface
 }
 
-// contained tries, with the token of the node's worker, what a compromised worker could try: all of it is refused but the status of its own
-// node's object.
+// contained tries, with the token of the node's worker, what a compromised worker could try: all of it is refused but
+// the status of its own node's object.
 func (f found) contained(t *testing.T) {
 	f.T = t
 	f.another()
-	pods, err := f.Client.CoreV1().Pods(deployed.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=worker"})
+	pods, err := f.Client.CoreV1().Pods(deployed.Namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=worker"})
 	f.Must(err)
 	// Its own, from its own file.
 	token, err := f.Kubectl(t.Context(), "exec", "--namespace="+deployed.Namespace, pods.Items[0].Name, "--",
@@ -57,7 +58,8 @@ func (f found) contained(t *testing.T) {
 func (h thief) refused(name string, attempt func() error) {
 	h.t.Helper()
 	err := attempt()
-	if !apierrors.IsForbidden(err) && (!apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+workerAccount+"'")) {
+	if !apierrors.IsForbidden(err) && (!apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+workerAccount+"'")) {
 		h.t.Errorf("%s: want it refused, got: %v", name, err)
 		return
 	}
@@ -86,26 +88,37 @@ func (h thief) attempts() map[string]func() error {
 		"an annotation that has another node wiped": other(`{"metadata":{"annotations":{"stowage.dev/reclaim":"disk-1"}}}`),
 		"the finalizer of its own object":           own(`{"metadata":{"finalizers":null}}`),
 		"removing its own object":                   func() error { return h.storages().Delete(ctx, h.Node, none) },
-		"removing all objects":                      func() error { return h.storages().DeleteCollection(ctx, none, metav1.ListOptions{}) },
-		"an object of a node that is not there":     h.create("nodestorages", "NodeStorage", "stowage.dev/v1alpha1", deployed.Namespace, "nowhere"),
-		"a PersistentVolume of its own":             h.create("persistentvolumes", "PersistentVolume", "v1", "", "stolen"),
-		"binding a PersistentVolume":                h.patch("persistentvolumes", "v1", "", "any", `{"spec":{"claimRef":{"name":"x","namespace":"y"}}}`),
-		"removing PersistentVolumes":                h.delete("persistentvolumes", "v1", ""),
-		"reading PersistentVolumes":                 h.list("persistentvolumes", "v1", ""),
-		"a claim":                                   h.create("persistentvolumeclaims", "PersistentVolumeClaim", "v1", h.Namespace, "stolen"),
-		"a class":                                   h.create("storageclasses", "StorageClass", "storage.k8s.io/v1", "", "stolen"),
-		"a pod":                                     h.create("pods", "Pod", "v1", deployed.Namespace, "stolen"),
-		"secrets":                                   h.list("secrets", "v1", deployed.Namespace),
-		"its own node":                              h.patch("nodes", "v1", "", h.Node, `{"spec":{"unschedulable":true}}`),
-		"the masters' lease":                        h.patch("leases", "coordination.k8s.io/v1", deployed.Namespace, "stowage-disks-master", `{"spec":{"holderIdentity":"x"}}`),
-		"an event":                                  h.create("events", "Event", "v1", deployed.Namespace, "stolen"),
-		"the configuration of all nodes":            h.list("configmaps", "v1", deployed.Namespace),
-		"the policy that contains it":               h.delete("validatingadmissionpolicybindings", "admissionregistration.k8s.io/v1", ""),
-		"a role":                                    h.create("rolebindings", "RoleBinding", "rbac.authorization.k8s.io/v1", deployed.Namespace, "stolen"),
-		"the masters' token":                        h.create("serviceaccounts", "TokenRequest", "authentication.k8s.io/v1", deployed.Namespace, "stowage-disks-master", "token"),
-		"another token of its own account":          h.create("serviceaccounts", "TokenRequest", "authentication.k8s.io/v1", deployed.Namespace, workerAccount, "token"),
-		"NodeStorages of another namespace":         h.list("nodestorages", "stowage.dev/v1alpha1", h.Namespace),
-		"NodeStorages of the whole cluster":         h.list("nodestorages", "stowage.dev/v1alpha1", ""),
+		"removing all objects": func() error {
+			return h.storages().DeleteCollection(ctx, none, metav1.ListOptions{})
+		},
+		"an object of a node that is not there": h.create("nodestorages", "NodeStorage", "stowage.dev/v1alpha1",
+			deployed.Namespace, "nowhere"),
+		"a PersistentVolume of its own": h.create("persistentvolumes", "PersistentVolume", "v1", "", "stolen"),
+		"binding a PersistentVolume": h.patch("persistentvolumes", "v1", "", "any",
+			`{"spec":{"claimRef":{"name":"x","namespace":"y"}}}`),
+		"removing PersistentVolumes": h.delete("persistentvolumes", "v1", ""),
+		"reading PersistentVolumes":  h.list("persistentvolumes", "v1", ""),
+		"a claim": h.create("persistentvolumeclaims", "PersistentVolumeClaim", "v1",
+			h.Namespace, "stolen"),
+		"a class": h.create("storageclasses", "StorageClass", "storage.k8s.io/v1", "",
+			"stolen"),
+		"a pod":        h.create("pods", "Pod", "v1", deployed.Namespace, "stolen"),
+		"secrets":      h.list("secrets", "v1", deployed.Namespace),
+		"its own node": h.patch("nodes", "v1", "", h.Node, `{"spec":{"unschedulable":true}}`),
+		"the masters' lease": h.patch("leases", "coordination.k8s.io/v1", deployed.Namespace,
+			"stowage-disks-master", `{"spec":{"holderIdentity":"x"}}`),
+		"an event":                       h.create("events", "Event", "v1", deployed.Namespace, "stolen"),
+		"the configuration of all nodes": h.list("configmaps", "v1", deployed.Namespace),
+		"the policy that contains it": h.delete("validatingadmissionpolicybindings",
+			"admissionregistration.k8s.io/v1", ""),
+		"a role": h.create("rolebindings", "RoleBinding", "rbac.authorization.k8s.io/v1",
+			deployed.Namespace, "stolen"),
+		"the masters' token": h.create("serviceaccounts", "TokenRequest", "authentication.k8s.io/v1",
+			deployed.Namespace, "stowage-disks-master", "token"),
+		"another token of its own account": h.create("serviceaccounts", "TokenRequest", "authentication.k8s.io/v1",
+			deployed.Namespace, workerAccount, "token"),
+		"NodeStorages of another namespace": h.list("nodestorages", "stowage.dev/v1alpha1", h.Namespace),
+		"NodeStorages of the whole cluster": h.list("nodestorages", "stowage.dev/v1alpha1", ""),
 	}
 }
 
@@ -124,7 +137,8 @@ func (h thief) allowed() {
 		h.t.Errorf("the status of its own node: %v", err)
 	}
 	after := h.storage("is there", func(*v1alpha1.NodeStorage) bool { return true })
-	if after.Annotations[v1alpha1.ForgetAnnotation] != "" || after.Labels["stolen"] != "" || !slices.Equal(after.Finalizers, before.Finalizers) ||
+	if after.Annotations[v1alpha1.ForgetAnnotation] != "" || after.Labels["stolen"] != "" ||
+		!slices.Equal(after.Finalizers, before.Finalizers) ||
 		len(after.Spec.Offers) == 0 {
 		h.t.Errorf("a write of the status has changed more: %+v", after)
 	}
@@ -137,7 +151,8 @@ func (h thief) writeStatus(node string, change func(*unstructured.Unstructured))
 
 // write updates an object as the thief. It is read by the administrator, so that nothing but the write can be refused.
 func (h thief) write(node string, change func(*unstructured.Unstructured), sub ...string) error {
-	object, err := h.Dynamic.Resource(nodeStorages().Resource).Namespace(deployed.Namespace).Get(h.t.Context(), node, metav1.GetOptions{})
+	object, err := h.Dynamic.Resource(nodeStorages().Resource).Namespace(deployed.Namespace).Get(h.t.Context(), node,
+		metav1.GetOptions{})
 	h.Must(err)
 	if change != nil {
 		change(object)
@@ -164,7 +179,8 @@ func (h thief) of(resource, version, namespace string) dynamic.ResourceInterface
 
 func (h thief) create(resource, kind, version, namespace, name string, sub ...string) func() error {
 	return func() error {
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"name": name}}}
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind,
+			"metadata": map[string]any{"name": name}}}
 		_, err := h.of(resource, version, namespace).Create(h.t.Context(), object, metav1.CreateOptions{}, sub...)
 		return err
 	}
@@ -172,14 +188,16 @@ func (h thief) create(resource, kind, version, namespace, name string, sub ...st
 
 func (h thief) patch(resource, version, namespace, name, patch string) func() error {
 	return func() error {
-		_, err := h.of(resource, version, namespace).Patch(h.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := h.of(resource, version, namespace).Patch(h.t.Context(), name, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{})
 		return err
 	}
 }
 
 func (h thief) delete(resource, version, namespace string) func() error {
 	return func() error {
-		return h.of(resource, version, namespace).DeleteCollection(h.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
+		return h.of(resource, version, namespace).DeleteCollection(h.t.Context(), metav1.DeleteOptions{},
+			metav1.ListOptions{})
 	}
 }
 
@@ -200,9 +218,11 @@ func (f found) another() {
 	f.Must(err)
 	object := &unstructured.Unstructured{}
 	f.Must(object.UnmarshalJSON(text))
-	_, err = f.Dynamic.Resource(nodeStorages().Resource).Namespace(deployed.Namespace).Create(f.Context(), object, metav1.CreateOptions{})
+	_, err = f.Dynamic.Resource(nodeStorages().Resource).Namespace(deployed.Namespace).Create(f.Context(), object,
+		metav1.CreateOptions{})
 	f.Must(err)
-	workload.Until(&workload.Space{Cluster: f.Cluster, T: f.T, Namespace: deployed.Namespace}, nodeStorages(), otherNode, "is held by the master",
+	workload.Until(&workload.Space{Cluster: f.Cluster, T: f.T, Namespace: deployed.Namespace}, nodeStorages(), otherNode,
+		"is held by the master",
 		func(s *v1alpha1.NodeStorage) bool { return len(s.Finalizers) > 0 })
 }
 
@@ -210,7 +230,8 @@ func (f found) another() {
 func (f found) token() string {
 	f.T.Helper()
 	request := &authenticationv1.TokenRequest{}
-	made, err := f.Client.CoreV1().ServiceAccounts(deployed.Namespace).CreateToken(f.Context(), workerAccount, request, metav1.CreateOptions{})
+	made, err := f.Client.CoreV1().ServiceAccounts(deployed.Namespace).CreateToken(f.Context(), workerAccount, request,
+		metav1.CreateOptions{})
 	f.Must(err)
 	return made.Status.Token
 }

@@ -34,8 +34,9 @@ func nodeStorages() workload.Kind {
 // found is a node with a disk and a filesystem that are found.
 type found struct{ *workload.Space }
 
-// TestFoundDisks offers a disk and a filesystem, has a pod write to each, and kills the worker while the one is wiped and the masters while the
-// other is: each is offered again, and nothing of the first pod can be read. Then it tries all that a worker must not be able to do.
+// TestFoundDisks offers a disk and a filesystem, has a pod write to each, and kills the worker while the one is wiped
+// and the masters while the other is: each is offered again, and nothing of the first pod can be read. Then it tries
+// all that a worker must not be able to do.
 func TestFoundDisks(t *testing.T) {
 	f := found{cluster(t).NewSpace(t)}
 	f.install()
@@ -77,7 +78,8 @@ func (f found) install() {
 		}
 	})
 	for _, one := range workloads {
-		if _, err := f.Kubectl(f.Context(), "rollout", "status", one, "--namespace="+deployed.Namespace, "--timeout=3m"); err != nil {
+		if _, err := f.Kubectl(f.Context(), "rollout", "status", one, "--namespace="+deployed.Namespace,
+			"--timeout=3m"); err != nil {
 			pods, _ := f.Kubectl(f.Context(), "describe", "pods", "--namespace="+deployed.Namespace)
 			f.T.Fatalf("%v\n%s", err, pods)
 		}
@@ -149,17 +151,21 @@ func (f found) cycle(t *testing.T, class string, u use) {
 	f.T = t
 	first := f.offered(class, "")
 	f.tenant(class, "first", first, u, u.write)
-	f.Must(f.Client.CoreV1().PersistentVolumeClaims(f.Namespace).Delete(f.Context(), class+"-first", metav1.DeleteOptions{}))
+	f.Must(f.Client.CoreV1().PersistentVolumeClaims(f.Namespace).Delete(f.Context(), class+"-first",
+		metav1.DeleteOptions{}))
 	volume := v1alpha1.VolumeName(first.Annotations[v1alpha1.LocalVolumeAnnotation])
 	caught := false // On a busy machine all of it may be over before this test looks.
 	f.storage("has a deletion of "+string(volume), func(s *v1alpha1.NodeStorage) bool {
-		caught = slices.ContainsFunc(s.Spec.DeleteOperations, func(d v1alpha1.DeleteRequest) bool { return d.Volume == volume })
-		return caught || !slices.ContainsFunc(s.Spec.Offers, func(o v1alpha1.VolumeOffer) bool { return o.PersistentVolume == first.Name })
+		caught = slices.ContainsFunc(s.Spec.DeleteOperations,
+			func(d v1alpha1.DeleteRequest) bool { return d.Volume == volume })
+		return caught || !slices.ContainsFunc(s.Spec.Offers,
+			func(o v1alpha1.VolumeOffer) bool { return o.PersistentVolume == first.Name })
 	})
 	u.kill()
 	f.UntilGone(workload.Volumes(), first.Name)
 	second := f.offered(class, first.Name)
-	if again := second.Annotations[v1alpha1.LocalVolumeAnnotation]; again != string(volume) || second.Spec.Local.Path != first.Spec.Local.Path {
+	if again := second.Annotations[v1alpha1.LocalVolumeAnnotation]; again != string(volume) ||
+		second.Spec.Local.Path != first.Spec.Local.Path {
 		t.Errorf("%s at %s is offered after %s at %s", again, second.Spec.Local.Path, volume, first.Spec.Local.Path)
 	}
 	if out := f.tenant(class, "second", second, u, u.read); !strings.HasSuffix(out, "clean") {
@@ -241,7 +247,8 @@ func (f found) explain() string {
 // kill kills the container of each pod of a component, and waits until each is started again.
 func (f found) kill(name string) {
 	f.T.Helper()
-	selector := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=stowage-disks,app.kubernetes.io/component=" + name}
+	selector := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=stowage-disks,app.kubernetes.io/component=" +
+		name}
 	list, err := f.Client.CoreV1().Pods(deployed.Namespace).List(f.Context(), selector)
 	f.Must(err)
 	if len(list.Items) == 0 {
@@ -249,12 +256,14 @@ func (f found) kill(name string) {
 	}
 	for _, pod := range list.Items {
 		before := container(&pod, name)
-		_, err := f.OnNode(f.Context(), nodeview.ContainerSignal(f.Cluster.Cluster, strings.TrimPrefix(before.ContainerID, "containerd://"), "SIGKILL")...)
+		_, err := f.OnNode(f.Context(), nodeview.ContainerSignal(f.Cluster.Cluster,
+			strings.TrimPrefix(before.ContainerID, "containerd://"), "SIGKILL")...)
 		f.Must(err)
-		_, err = workload.Await(f.Context(), f.Cluster, workload.Pods(), deployed.Namespace, pod.Name, func(p *corev1.Pod) bool {
-			now := container(p, name)
-			return now.RestartCount > before.RestartCount && now.State.Running != nil
-		})
+		_, err = workload.Await(f.Context(), f.Cluster, workload.Pods(), deployed.Namespace, pod.Name,
+			func(p *corev1.Pod) bool {
+				now := container(p, name)
+				return now.RestartCount > before.RestartCount && now.State.Running != nil
+			})
 		f.Must(err)
 	}
 }

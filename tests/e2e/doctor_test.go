@@ -44,7 +44,8 @@ func TestDoctor(t *testing.T) {
 	for _, one := range all {
 		t.Run(one.name, func(t *testing.T) {
 			s.Must(workload.Eventually(t.Context(), "the cause", func() error {
-				found, err := diagnose(t.Context(), program, "--kubeconfig="+c.Kubeconfig(), "--namespace="+s.Namespace, one.kind, one.name)
+				found, err := diagnose(t.Context(), program, "--kubeconfig="+c.Kubeconfig(), "--namespace="+s.Namespace, one.kind,
+					one.name)
 				if err != nil {
 					return err
 				}
@@ -81,16 +82,19 @@ func situations() []situation {
 		{"claim", "no-class", pending("no-class", "there-is-no-such-class"), "does not exist"},
 		{"claim", "no-class-name", pending("no-class-name", ""), "names no StorageClass"},
 		{"claim", "no-driver", func(s *workload.Space) {
-			pending("no-driver", s.MakeClass(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "absent"}, Provisioner: "absent.example.com"}))(s)
+			pending("no-driver", s.MakeClass(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "absent"},
+				Provisioner: "absent.example.com"}))(s)
 		}, "which is not installed"},
 		{"claim", "no-pool", func(s *workload.Space) {
 			pending("no-pool", s.Class("no-pool", map[string]string{"pool": "none"}, corev1.PersistentVolumeReclaimDelete))(s)
 		}, "could not create the volume"},
 		{"claim", "no-pod", func(s *workload.Space) {
 			first := storagev1.VolumeBindingWaitForFirstConsumer
-			pending("no-pod", s.MakeClass(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "later"}, Provisioner: deployed.Driver, VolumeBindingMode: &first}))(s)
+			pending("no-pod", s.MakeClass(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "later"},
+				Provisioner: deployed.Driver, VolumeBindingMode: &first}))(s)
 		}, "waits for the first pod"},
-		{"pod", "no-claim", func(s *workload.Space) { s.MakePod(workload.Pod("no-claim", "true", workload.At("nowhere"))) }, "there is no such claim"},
+		{"pod", "no-claim", func(s *workload.Space) { s.MakePod(workload.Pod("no-claim", "true", workload.At("nowhere"))) },
+			"there is no such claim"},
 		{"claim", "lost", func(s *workload.Space) {
 			name := byHand(s, "lost", deployed.Driver)
 			s.Must(s.Client.CoreV1().PersistentVolumes().Delete(s.Context(), name, metav1.DeleteOptions{}))
@@ -98,13 +102,17 @@ func situations() []situation {
 		}, "is gone"},
 		{"claim", "taken", func(s *workload.Space) {
 			name := byHand(s, "owner", deployed.Driver)
-			s.MakeClaim(workload.Claim("taken", "", "16Mi", func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = name }))
+			s.MakeClaim(workload.Claim("taken", "", "16Mi",
+				func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = name }))
 		}, "which belongs to claim"},
 		{"pod", "no-node", func(s *workload.Space) {
 			byHand(s, "no-node", deployed.Driver, func(v *corev1.PersistentVolumeSpec) {
-				v.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"node-that-is-gone"}}},
-				}}}}
+				v.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+						MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname",
+							Operator: corev1.NodeSelectorOpIn, Values: []string{"node-that-is-gone"}}},
+					}},
+				}}
 			})
 			s.MakePod(workload.Pod("no-node", "true", workload.At("no-node")))
 		}, "no node of the cluster has the labels"},
@@ -120,7 +128,8 @@ func situations() []situation {
 			s.Must(s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Delete(s.Context(), "in-use", metav1.DeleteOptions{}))
 		}, "stays as long as it is used by pod"},
 		{"claim", "too-large", func(s *workload.Space) {
-			pending("too-large", s.Class("too-large", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete))(s)
+			pending("too-large", s.Class("too-large", map[string]string{"pool": "image"},
+				corev1.PersistentVolumeReclaimDelete))(s)
 			s.Bound("too-large")
 			s.ChangeClaim("too-large", `{"spec":{"resources":{"requests":{"storage":"900Ti"}}}}`)
 		}, "asks for 900Ti"},
@@ -144,8 +153,8 @@ func ofDriver(name string, attaches bool) func(s *workload.Space) {
 	}
 }
 
-// endAttachment deletes a pod and the VolumeAttachment that it waits for. Nobody else deletes it within two minutes: the
-// attach/detach controller first waits in vain for the attachment to succeed.
+// endAttachment deletes a pod and the VolumeAttachment that it waits for. Nobody else deletes it within two minutes:
+// the attach/detach controller first waits in vain for the attachment to succeed.
 func endAttachment(s *workload.Space, pod, driver string) {
 	ctx, now := context.Background(), int64(0)
 	_ = s.Client.CoreV1().Pods(s.Namespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
@@ -169,7 +178,8 @@ func endAttachment(s *workload.Space, pod, driver string) {
 	}
 }
 
-// byHand makes a claim that is bound to a PersistentVolume for which the storage has nothing, and returns that one's name.
+// byHand makes a claim that is bound to a PersistentVolume for which the storage has nothing, and returns that one's
+// name.
 func byHand(s *workload.Space, claim, driver string, changes ...func(*corev1.PersistentVolumeSpec)) string {
 	s.T.Helper()
 	volumes, name := s.Client.CoreV1().PersistentVolumes(), s.Namespace+"-"+claim
@@ -178,7 +188,8 @@ func byHand(s *workload.Space, claim, driver string, changes ...func(*corev1.Per
 		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")},
 		ClaimRef:                      &corev1.ObjectReference{Namespace: s.Namespace, Name: claim},
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver,
+			VolumeHandle: name}},
 	}}
 	for _, change := range changes {
 		change(&v.Spec)
@@ -187,6 +198,7 @@ func byHand(s *workload.Space, claim, driver string, changes ...func(*corev1.Per
 	s.Must(err)
 	s.T.Cleanup(func() { _ = volumes.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 	s.MakeClaim(workload.Claim(claim, "", "16Mi", func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = name }))
-	workload.Until(s, workload.Claims(), claim, "is bound", func(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound })
+	workload.Until(s, workload.Claims(), claim, "is bound",
+		func(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound })
 	return name
 }

@@ -16,14 +16,16 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestKilled kills the provisioner, the driver, and both at random moments while claims come and go: then there is a volume
-// for each PersistentVolume and a PersistentVolume for each volume, and when the claims are gone there is neither.
+// TestKilled kills the provisioner, the driver, and both at random moments while claims come and go: then there is a
+// volume for each PersistentVolume and a PersistentVolume for each volume, and when the claims are gone there is
+// neither.
 func TestKilled(t *testing.T) {
 	c := cluster(t)
 	s := c.NewSpace(t)
 	t.Logf("to repeat the plan, -seed %d", *seed)
 	random := rand.New(rand.NewPCG(*seed, 0))
-	series := &series{s: s, class: s.Class("image", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete), random: random}
+	series := &series{s: s, class: s.Class("image", map[string]string{"pool": "image"},
+		corev1.PersistentVolumeReclaimDelete), random: random}
 	killed := make(chan error, 1)
 	go func() { killed <- killAtRandom(t.Context(), c, rand.New(rand.NewPCG(*seed, 1))) }()
 	series.until(killed)
@@ -31,8 +33,8 @@ func TestKilled(t *testing.T) {
 	t.Logf("%d claims were made, %d of them deleted in the meantime", series.made, series.made-len(series.there))
 }
 
-// TestRolledOut replaces the driver with all its sidecars as an update does, again and again, while claims come and go: what was
-// acknowledged to the provisioner is there, and nothing else.
+// TestRolledOut replaces the driver with all its sidecars as an update does, again and again, while claims come and go:
+// what was acknowledged to the provisioner is there, and nothing else.
 func TestRolledOut(t *testing.T) {
 	c := cluster(t)
 	s := c.NewSpace(t)
@@ -91,9 +93,9 @@ type series struct {
 	there  []string
 }
 
-// step makes some claims and deletes others that are bound. A claim that is deleted before it is bound leaves a volume behind when
-// csi-provisioner is killed at that moment: it remembers in memory only that it still has to delete the volume. No driver can
-// prevent this; the manager's comparison with the storage reports such a volume.
+// step makes some claims and deletes others that are bound. A claim that is deleted before it is bound leaves a volume
+// behind when csi-provisioner is killed at that moment: it remembers in memory only that it still has to delete the
+// volume. No driver can prevent this; the manager's comparison with the storage reports such a volume.
 func (r *series) step() {
 	r.s.T.Helper()
 	for range 1 + r.random.IntN(4) {

@@ -29,8 +29,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// dangling attaches one volume to the cluster's node and one to a machine that is no node of it, both behind Kubernetes' back.
-// The real csi-attacher detaches the first, and the second is told of only.
+// dangling attaches one volume to the cluster's node and one to a machine that is no node of it, both behind
+// Kubernetes' back. The real csi-attacher detaches the first, and the second is told of only.
 func (c *busyCloud) dangling(s *workload.Space, b *storage) {
 	class := b.deleting(s)
 	for _, name := range []string{"ours", "foreign"} {
@@ -44,9 +44,10 @@ func (c *busyCloud) dangling(s *workload.Space, b *storage) {
 	sweep(s, c, b.driver)
 	s.Event(workload.Volumes(), ours.Name, "AttachedWithoutVolumeAttachment", "without a VolumeAttachment")
 	s.Event(workload.Volumes(), foreign.Name, "AttachedElsewhere", region.NodeB)
-	s.Must(wait.PollUntilContextTimeout(s.Context(), 100*time.Millisecond, workload.Patience, true, func(context.Context) (bool, error) {
-		return len(c.instances(ours)) == 0, nil
-	}))
+	s.Must(wait.PollUntilContextTimeout(s.Context(), 100*time.Millisecond, workload.Patience, true,
+		func(context.Context) (bool, error) {
+			return len(c.instances(ours)) == 0, nil
+		}))
 	if on := c.instances(foreign); len(on) != 1 {
 		s.T.Errorf("the volume of a machine that is no node is attached to %q", on)
 	}

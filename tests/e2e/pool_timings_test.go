@@ -21,8 +21,8 @@ import (
 // bindQPS is what the manager's binder is given while it is measured.
 const bindQPS = 300
 
-// TestPoolTimings measures, with -timings only, claims that find a volume ready, with the manager's binder and without it, beside as
-// many dynamic ones of the same size. It asserts nothing but that all comes to its end.
+// TestPoolTimings measures, with -timings only, claims that find a volume ready, with the manager's binder and without
+// it, beside as many dynamic ones of the same size. It asserts nothing but that all comes to its end.
 func TestPoolTimings(t *testing.T) {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
@@ -58,17 +58,20 @@ func binderOn(t *testing.T) {
 			if one.Name != deployed.Manager {
 				continue
 			}
-			patch := fmt.Sprintf(`[{"op":"add","path":"/spec/template/spec/containers/%d/args/-","value":"--bind-api-qps=%d"}]`, i, bindQPS)
+			patch := fmt.Sprintf(`[{"op":"add","path":"/spec/template/spec/containers/%d/args/-","value":"--bind-api-qps=%d"}]`,
+				i, bindQPS)
 			if op == "remove" {
 				patch = fmt.Sprintf(`[{"op":"remove","path":"/spec/template/spec/containers/%d/args/%d"}]`, i, len(one.Args)-1)
 			}
-			if _, err := sets.Patch(ctx, deployed.StatefulSet, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			if _, err := sets.Patch(ctx, deployed.StatefulSet, types.JSONPatchType, []byte(patch),
+				metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for _, args := range [][]string{
 			{"rollout", "status", "statefulset", deployed.StatefulSet, "--namespace", deployed.Namespace, "--timeout", "3m"},
-			{"wait", "csinode/" + c.Node, "--for", "jsonpath={.spec.drivers[?(@.name=='" + deployed.Driver + "')].topologyKeys}", "--timeout", "3m"},
+			{"wait", "csinode/" + c.Node, "--for", "jsonpath={.spec.drivers[?(@.name=='" + deployed.Driver + "')].topologyKeys}",
+				"--timeout", "3m"},
 		} {
 			if _, err := c.Kubectl(ctx, args...); err != nil {
 				t.Fatal(err)
@@ -90,8 +93,8 @@ func pool(s *workload.Space, count int, pooled bool) (class string) {
 	return class
 }
 
-// manyClaims makes claims at once, and adds to the table when they were bound. Frozen stops the driver meanwhile: whatever needed it would
-// not end.
+// manyClaims makes claims at once, and adds to the table when they were bound. Frozen stops the driver meanwhile:
+// whatever needed it would not end.
 func manyClaims(t *testing.T, table *tabwriter.Writer, name string, count int, pooled, frozen bool) {
 	s := cluster(t).NewSpace(t)
 	class := pool(s, count, pooled)
@@ -100,7 +103,8 @@ func manyClaims(t *testing.T, table *tabwriter.Writer, name string, count int, p
 	}
 	begun, ends := time.Now(), map[string]time.Time{}
 	starts := atOnce(s, count, func(ctx context.Context, name string) error {
-		_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(ctx, workload.Claim(name, class, "16Mi"), metav1.CreateOptions{})
+		_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(ctx, workload.Claim(name, class, "16Mi"),
+			metav1.CreateOptions{})
 		return err
 	})
 	s.Must(s.EachClaim(10*time.Minute, func(claim *corev1.PersistentVolumeClaim) bool {
@@ -120,11 +124,13 @@ func manyPods(t *testing.T, table *tabwriter.Writer, name string, count int, poo
 	class := pool(s, count, pooled)
 	begun, ends := time.Now(), map[string]time.Time{}
 	starts := atOnce(s, count, func(ctx context.Context, name string) error {
-		_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(ctx, workload.Claim(name, class, "16Mi"), metav1.CreateOptions{})
+		_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(ctx, workload.Claim(name, class, "16Mi"),
+			metav1.CreateOptions{})
 		if err != nil {
 			return err
 		}
-		_, err = s.Client.CoreV1().Pods(s.Namespace).Create(ctx, workload.Pod(name, "exec sleep 10000", workload.At(name)), metav1.CreateOptions{})
+		_, err = s.Client.CoreV1().Pods(s.Namespace).Create(ctx, workload.Pod(name, "exec sleep 10000", workload.At(name)),
+			metav1.CreateOptions{})
 		return err
 	})
 	for i := range count {
@@ -141,7 +147,8 @@ func manyPods(t *testing.T, table *tabwriter.Writer, name string, count int, poo
 func nth(i int) string { return fmt.Sprintf("claim-%d", i) }
 
 // atOnce calls make for so many names, several at a time. The result waits for all, and says when each began.
-func atOnce(s *workload.Space, count int, create func(ctx context.Context, name string) error) func() map[string]time.Time {
+func atOnce(s *workload.Space, count int,
+	create func(ctx context.Context, name string) error) func() map[string]time.Time {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	starts := map[string]time.Time{}
@@ -176,7 +183,8 @@ func report(table *tabwriter.Writer, name string, starts, ends map[string]time.T
 		}
 	}
 	total := last.Sub(begun).Seconds()
-	fmt.Fprintf(table, "  %s\t%.2f\t%.2f\t%.1f\t%.1f\n", name, quantile(seconds, 0.5), quantile(seconds, 0.99), total, float64(len(ends))/total)
+	fmt.Fprintf(table, "  %s\t%.2f\t%.2f\t%.1f\t%.1f\n", name, quantile(seconds, 0.5), quantile(seconds, 0.99), total,
+		float64(len(ends))/total)
 }
 
 // freeze stops the driver's process, and lets it go on at the end of the test.

@@ -17,12 +17,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestProtocol shows that each driver, its sidecars and Kubernetes' controllers together keep what administrators and users are
-// promised of claims and volumes. The drivers are in one cluster, side by side. What needs a pod is for local only: here is no
-// kernel with NFS and no instance of EC2, so that no volume of nfs and ebs is attached, staged or published.
+// TestProtocol shows that each driver, its sidecars and Kubernetes' controllers together keep what administrators and
+// users are promised of claims and volumes. The drivers are in one cluster, side by side. What needs a pod is for local
+// only: here is no kernel with NFS and no instance of EC2, so that no volume of nfs and ebs is attached, staged or
+// published.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(t *testing.T) *storage{"local": startLocal, "nfs": startNFS, "ebs": startEBS} {
+	for name, start := range map[string]func(t *testing.T) *storage{"local": startLocal, "nfs": startNFS,
+		"ebs": startEBS} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := start(t)
@@ -66,7 +68,8 @@ type storage struct {
 	slow func(s *workload.Space) (release func())
 	// keep makes the storage refuse the volume's deletion until it is let go, and says with which words.
 	keep func(s *workload.Space, volume *corev1.PersistentVolume) (says []string, letGo func())
-	// dangling leaves an attachment that Kubernetes does not know, and checks that it goes; nil for volumes that are not attached.
+	// dangling leaves an attachment that Kubernetes does not know, and checks that it goes; nil for volumes that are not
+	// attached.
 	dangling func(s *workload.Space, b *storage)
 }
 
@@ -78,7 +81,8 @@ type refusal struct {
 }
 
 // class makes a class of the driver.
-func (b *storage) class(s *workload.Space, parameters map[string]string, policy corev1.PersistentVolumeReclaimPolicy) string {
+func (b *storage) class(s *workload.Space, parameters map[string]string,
+	policy corev1.PersistentVolumeReclaimPolicy) string {
 	s.T.Helper()
 	return s.MakeClass(&storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provisioner: b.driver, Parameters: parameters,
@@ -193,7 +197,8 @@ func retain(s *workload.Space, b *storage) {
 	})
 	b.has(s, volume)
 	s.ChangeVolume(volume.Name, `{"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`)
-	s.MakeClaim(workload.Claim("data", class, "64Mi", func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = volume.Name }))
+	s.MakeClaim(workload.Claim("data", class, "64Mi",
+		func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = volume.Name }))
 	s.Bound("data")
 	b.run(s, "reader", checks)
 	s.ChangeVolume(volume.Name, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
@@ -209,7 +214,8 @@ func (b *storage) run(s *workload.Space, name, script string) {
 	}
 }
 
-// overtaken has an administrator's volume win the claim while ours is being made: ours is deleted, and the claim keeps the other.
+// overtaken has an administrator's volume win the claim while ours is being made: ours is deleted, and the claim keeps
+// the other.
 func overtaken(s *workload.Space, b *storage) {
 	class := b.deleting(s)
 	release := b.slow(s)
@@ -258,7 +264,8 @@ func administrators(s *workload.Space, claim *corev1.PersistentVolumeClaim) stri
 	return made.Name
 }
 
-// deletionRefused has the storage refuse a deletion: the volume's event says why, and when the cause is gone, so is the volume.
+// deletionRefused has the storage refuse a deletion: the volume's event says why, and when the cause is gone, so is the
+// volume.
 func deletionRefused(s *workload.Space, b *storage) {
 	s.MakeClaim(workload.Claim("data", b.deleting(s), "64Mi"))
 	volume := s.Bound("data")
@@ -278,7 +285,8 @@ func TestOnlyUnbound(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
 	class := s.Class("named", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
-	s.MakeClaim(workload.Claim("named", class, "64Mi", func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = "no-such-volume" }))
+	s.MakeClaim(workload.Claim("named", class, "64Mi",
+		func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = "no-such-volume" }))
 	// One that is made after it has its volume when the provisioner has seen both.
 	s.MakeClaim(workload.Claim("after", class, "64Mi"))
 	s.Bound("after")

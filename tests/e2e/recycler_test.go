@@ -22,8 +22,9 @@ const (
 	recyclerNamespace = "stowage-recycler"
 )
 
-// TestRecycler gives volumes of several kinds to a tenant, and then to another: nothing that the one wrote can be read by the other. The
-// recycler runs as its manifests say. A volume without the annotation stays as it is, and one of policy Delete is refused.
+// TestRecycler gives volumes of several kinds to a tenant, and then to another: nothing that the one wrote can be read
+// by the other. The recycler runs as its manifests say. A volume without the annotation stays as it is, and one of
+// policy Delete is refused.
 func TestRecycler(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -39,7 +40,8 @@ func TestRecycler(t *testing.T) {
 	all := []*recycled{
 		{s: s, name: "image", pool: "image", mounts: workload.At},
 		{s: s, name: "directory", pool: "directory", mounts: workload.At},
-		{s: s, name: "block", pool: "image", mounts: device, changes: []func(*corev1.PersistentVolumeClaimSpec){workload.Block}},
+		{s: s, name: "block", pool: "image", mounts: device,
+			changes: []func(*corev1.PersistentVolumeClaimSpec){workload.Block}},
 	}
 	for _, step := range []func(*recycled){(*recycled).use, (*recycled).release, (*recycled).useAgain, (*recycled).end} {
 		for _, r := range all { // At the same time: pods and scrubs take their time.
@@ -53,7 +55,8 @@ func TestRecycler(t *testing.T) {
 		return v.Status.Phase == corev1.VolumeReleased
 	})
 	if !maps.Equal(after.Annotations, before.Annotations) || after.Spec.ClaimRef.UID != before.Spec.ClaimRef.UID {
-		t.Errorf("a volume of policy Retain without the annotation was changed: %v, %v", after.Annotations, after.Spec.ClaimRef)
+		t.Errorf("a volume of policy Retain without the annotation was changed: %v, %v", after.Annotations,
+			after.Spec.ClaimRef)
 	}
 	deletes(s, before.Name)
 	nothingOfScrubs(s)
@@ -71,8 +74,12 @@ func deployRecycler(s *workload.Space) {
 patches:
   - target: {kind: Deployment, name: recycler}
     patch: |
-      - {op: test, path: /spec/template/spec/containers/0/args/3, value: "--drivers=local.csi.stowage.dev,nfs.csi.stowage.dev,ebs.csi.stowage.dev"}
-      - {op: replace, path: /spec/template/spec/containers/0/args/3, value: "--drivers=local.csi.stowage.dev,kubernetes.io/local-volume"}
+      - op: test
+        path: /spec/template/spec/containers/0/args/3
+        value: "--drivers=local.csi.stowage.dev,nfs.csi.stowage.dev,ebs.csi.stowage.dev"
+      - op: replace
+        path: /spec/template/spec/containers/0/args/3
+        value: "--drivers=local.csi.stowage.dev,kubernetes.io/local-volume"
       - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--delay=2s"}
 `, manifests)
 	s.Must(os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(text), 0o600))
@@ -82,7 +89,8 @@ patches:
 	}
 	s.T.Cleanup(func() {
 		if s.T.Failed() {
-			out, _ := s.Kubectl(context.Background(), "logs", "-n", recyclerNamespace, "-l", "app.kubernetes.io/component=recycler", "--tail=100")
+			out, _ := s.Kubectl(context.Background(), "logs", "-n", recyclerNamespace, "-l",
+				"app.kubernetes.io/component=recycler", "--tail=100")
 			s.T.Log(out)
 		}
 		if out, err := s.Kubectl(context.Background(), "delete", "--wait=false", "-k", own); err != nil {
@@ -188,7 +196,9 @@ func isGivenBack(s *workload.Space, volume string) {
 // deletes lets a retained volume go with its claim.
 func deletes(s *workload.Space, volume string) {
 	s.T.Helper()
-	s.ChangeVolume(volume, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}},"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`, v1alpha1.RecycleAnnotation))
+	s.ChangeVolume(volume,
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:null}},"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`,
+			v1alpha1.RecycleAnnotation))
 }
 
 // recyclesDisk recycles a volume that is of no CSI driver: a directory of the node.
@@ -198,14 +208,16 @@ func recyclesDisk(s *workload.Space) {
 	_, err := s.OnNode(s.Context(), "mkdir", path)
 	s.Must(err)
 	s.T.Cleanup(func() { _, _ = s.OnNode(context.Background(), "rm", "-r", path) })
-	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace, Annotations: map[string]string{v1alpha1.RecycleAnnotation: "true"}}}
+	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace,
+		Annotations: map[string]string{v1alpha1.RecycleAnnotation: "true"}}}
 	v.Spec = corev1.PersistentVolumeSpec{
 		PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}},
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain, StorageClassName: s.Namespace,
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")},
 		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Node}}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{s.Node}}},
 		}}}},
 	}
 	_, err = s.Client.CoreV1().PersistentVolumes().Create(s.Context(), v, metav1.CreateOptions{})
@@ -228,7 +240,8 @@ func recyclesDisk(s *workload.Space) {
 // refusesDelete checks that a volume of policy Delete with the annotation is told of, and goes with its claim.
 func refusesDelete(s *workload.Space) {
 	s.T.Helper()
-	s.MakeClaim(workload.Claim("deleted", s.Class("deleted", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete), "16Mi"))
+	s.MakeClaim(workload.Claim("deleted", s.Class("deleted", map[string]string{"pool": "image"},
+		corev1.PersistentVolumeReclaimDelete), "16Mi"))
 	volume := s.Bound("deleted").Name
 	s.ChangeVolume(volume, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.RecycleAnnotation))
 	s.Event(workload.Volumes(), volume, "RecycleRefused", "only volumes of the policy Retain are recycled")
@@ -240,7 +253,8 @@ func refusesDelete(s *workload.Space) {
 func nothingOfScrubs(s *workload.Space) {
 	s.T.Helper()
 	s.Must(workload.Eventually(s.Context(), "the end of all scrubs", func() error {
-		pods, err := s.Client.CoreV1().Pods(recyclerNamespace).List(s.Context(), metav1.ListOptions{LabelSelector: v1alpha1.RecyclingAnnotation})
+		pods, err := s.Client.CoreV1().Pods(recyclerNamespace).List(s.Context(),
+			metav1.ListOptions{LabelSelector: v1alpha1.RecyclingAnnotation})
 		if err != nil {
 			return err
 		}

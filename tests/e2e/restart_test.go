@@ -31,8 +31,8 @@ echo rounds $n`
 // inAll are the mounts of all pods' volumes on the node, for a shell.
 const inAll = "/var/lib/kubelet/pods/*/volumes/kubernetes.io~csi/*/mount"
 
-// TestRestarts restarts the driver's pod, kills the driver, and kills the kubelet, under pods that write: no I/O error, no
-// unmount, and all claims and pods can be worked with after.
+// TestRestarts restarts the driver's pod, kills the driver, and kills the kubelet, under pods that write: no I/O error,
+// no unmount, and all claims and pods can be worked with after.
 func TestRestarts(t *testing.T) {
 	c := cluster(t)
 	s := c.NewSpace(t)
@@ -231,11 +231,13 @@ func TestPowerCycle(t *testing.T) {
 	classes := []string{ext4, xfs, directory}
 	for _, class := range classes {
 		s.MakeClaim(workload.Claim(class, class, "400Mi"))
-		s.MakePod(workload.Pod(class, script, workload.At(class), func(p *corev1.PodSpec) { p.RestartPolicy = corev1.RestartPolicyAlways }))
+		s.MakePod(workload.Pod(class, script, workload.At(class),
+			func(p *corev1.PodSpec) { p.RestartPolicy = corev1.RestartPolicyAlways }))
 	}
 	for _, class := range classes {
 		s.Running(class)
-		s.Must(workload.Eventually(t.Context(), "the first data of "+class, func() error { return says(s, class, "boots 1") }))
+		s.Must(workload.Eventually(t.Context(), "the first data of "+class,
+			func() error { return says(s, class, "boots 1") }))
 	}
 	begun := time.Now()
 	s.Must(c.StopNode(t.Context(), c.Node))
@@ -249,7 +251,8 @@ func TestPowerCycle(t *testing.T) {
 	s.Must(c.StartNode(c.Node))
 	s.Must(nodeReady(t.Context(), c, begun))
 	for _, class := range classes {
-		s.Must(workload.Eventually(t.Context(), "the data of "+class, func() error { return says(s, class, "/data/file: OK\nboots 2") }))
+		s.Must(workload.Eventually(t.Context(), "the data of "+class,
+			func() error { return says(s, class, "/data/file: OK\nboots 2") }))
 	}
 	t.Logf("the pods have their data again %v after the power was cut", time.Since(begun).Round(100*time.Millisecond))
 }

@@ -13,21 +13,24 @@ import (
 
 const gib int64 = 1 << 30
 
-// The room that is left to other tests, which ask for less than half of it together; and what the pod that waits asks for.
+// The room that is left to other tests, which ask for less than half of it together; and what the pod that waits asks
+// for.
 const (
 	spare  = 16 * gib
 	wanted = 24 * gib
 )
 
-// TestFull promises nearly all that the disk has free to claims: a pod that wants more waits with an event that says so, and runs when
-// room is made. The claims are sparse devices that nobody writes to, so that the disk of the machine does not fill.
+// TestFull promises nearly all that the disk has free to claims: a pod that wants more waits with an event that says
+// so, and runs when room is made. The claims are sparse devices that nobody writes to, so that the disk of the machine
+// does not fill.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
 	class := s.Class("fill", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
 	fillers := fill(s, class)
 	s.MakeClaim(workload.Claim("at-once", class, fmt.Sprint(wanted), workload.Block))
-	readable(t, s.Event(workload.Claims(), "at-once", "ProvisioningFailed", `pool "image" has no room for 25769803776 bytes: `, " are available"))
+	readable(t, s.Event(workload.Claims(), "at-once", "ProvisioningFailed",
+		`pool "image" has no room for 25769803776 bytes: `, " are available"))
 	s.DeleteClaim("at-once")
 	s.MakeClaim(workload.Claim("data", xfs, fmt.Sprint(wanted)))
 	s.MakePod(workload.Pod("waits", writes+checks, workload.At("data")))

@@ -87,5 +87,6 @@ func (c *busyCloud) hold() (release func()) {
 func (c *busyCloud) keep(s *workload.Space, volume *corev1.PersistentVolume) (says []string, letGo func()) {
 	s.T.Helper()
 	letGo = c.attach(s, volume, region.NodeB)
-	return []string{volume.Spec.CSI.VolumeHandle, "currently attached to " + region.NodeB, "detach it from that instance first"}, letGo
+	return []string{volume.Spec.CSI.VolumeHandle, "currently attached to " + region.NodeB,
+		"detach it from that instance first"}, letGo
 }

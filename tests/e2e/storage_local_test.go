@@ -32,10 +32,12 @@ func startLocal(*testing.T) *storage {
 func localRefuses() map[string]refusal {
 	return map[string]refusal{
 		"unknown parameter": {
-			parameters: map[string]string{"poool": "image"}, says: []string{`parameter "poool" is not known: did you mean "pool"?`},
+			parameters: map[string]string{"poool": "image"},
+			says:       []string{`parameter "poool" is not known: did you mean "pool"?`},
 		},
 		"wrong case": {
-			parameters: map[string]string{"ondelete": "retain"}, says: []string{`parameter "ondelete" is not known: did you mean "onDelete"`},
+			parameters: map[string]string{"ondelete": "retain"},
+			says:       []string{`parameter "ondelete" is not known: did you mean "onDelete"`},
 		},
 		"unknown value": {
 			parameters: map[string]string{"allocation": "thick"}, says: []string{"allocation", "thick", "sparse", "full"},
@@ -47,13 +49,15 @@ func localRefuses() map[string]refusal {
 			parameters: map[string]string{"pool": "directory", fsType: "ext4"}, says: []string{`"ext4"`, "is a directory"},
 		},
 		"unknown pool": {
-			parameters: map[string]string{"pool": "fast"}, says: []string{`there is no pool "fast" on this node: use image or directory`},
+			parameters: map[string]string{"pool": "fast"},
+			says:       []string{`there is no pool "fast" on this node: use image or directory`},
 		},
 		"impossible combination": {
 			parameters: map[string]string{"pool": "directory", "allocation": "full"}, says: []string{"allocation", "image"},
 		},
 		"directory as a device": {
-			parameters: map[string]string{"pool": "directory"}, change: workload.Block, says: []string{`access type "block" is not supported: use mount`},
+			parameters: map[string]string{"pool": "directory"}, change: workload.Block,
+			says: []string{`access type "block" is not supported: use mount`},
 		},
 		"selector": {
 			change: func(spec *corev1.PersistentVolumeClaimSpec) {
@@ -62,7 +66,8 @@ func localRefuses() map[string]refusal {
 			says: []string{"claim Selector is not supported"},
 		},
 		"ReadWriteMany": {
-			parameters: map[string]string{"pool": "image"}, change: workload.Mode(corev1.ReadWriteMany), says: []string{"MULTI_NODE_MULTI_WRITER is not supported: use SINGLE_NODE_WRITER"},
+			parameters: map[string]string{"pool": "image"}, change: workload.Mode(corev1.ReadWriteMany),
+			says: []string{"MULTI_NODE_MULTI_WRITER is not supported: use SINGLE_NODE_WRITER"},
 		},
 	}
 }
@@ -95,7 +100,8 @@ func keepLocal(s *workload.Space, volume *corev1.PersistentVolume) (says []strin
 	s.Must(err)
 	for _, entry := range view.Entries {
 		if strings.HasSuffix(entry, "/volumes/"+volume.Spec.CSI.VolumeHandle) {
-			return []string{volume.Spec.CSI.VolumeHandle, "operation not permitted"}, immutable(s, filepath.Join(*data, "nodes", s.Node, entry))
+			return []string{volume.Spec.CSI.VolumeHandle, "operation not permitted"},
+				immutable(s, filepath.Join(*data, "nodes", s.Node, entry))
 		}
 	}
 	s.T.Fatalf("the node has no directory of %s in %v", volume.Spec.CSI.VolumeHandle, view.Entries)

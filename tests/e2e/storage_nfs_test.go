@@ -43,7 +43,8 @@ func startNFS(t *testing.T) *storage {
 	}
 	deploy(t, c, "nfs")
 	return &storage{
-		parameters: mounter.export, grain: 1, refused: nfsRefuses(), slow: func(*workload.Space) func() { return mounter.hold() },
+		parameters: mounter.export, grain: 1, refused: nfsRefuses(),
+		slow: func(*workload.Space) func() { return mounter.hold() },
 		there: func(s *workload.Space, volume *corev1.PersistentVolume) (bool, error) {
 			_, err := os.Stat(mounter.path(s, volume.Name))
 			if errors.Is(err, fs.ErrNotExist) {
@@ -62,22 +63,28 @@ func startNFS(t *testing.T) *storage {
 func nfsRefuses() map[string]refusal {
 	return map[string]refusal{
 		"unknown parameter": {
-			parameters: map[string]string{"sever": server, "share": "/"}, says: []string{`parameter "sever" is not known: did you mean "server"?`},
+			parameters: map[string]string{"sever": server, "share": "/"},
+			says:       []string{`parameter "sever" is not known: did you mean "server"?`},
 		},
 		"wrong case": {
-			parameters: map[string]string{"server": server, "share": "/", "subdir": "x"}, says: []string{`parameter "subdir" is not known: did you mean "subDir"`},
+			parameters: map[string]string{"server": server, "share": "/", "subdir": "x"},
+			says:       []string{`parameter "subdir" is not known: did you mean "subDir"`},
 		},
 		"unknown value": {
-			parameters: map[string]string{"server": server, "share": "/", "onDelete": "purge"}, says: []string{"onDelete", "purge", "delete", "retain", "archive"},
+			parameters: map[string]string{"server": server, "share": "/", "onDelete": "purge"},
+			says:       []string{"onDelete", "purge", "delete", "retain", "archive"},
 		},
 		"impossible filesystem": {
-			parameters: map[string]string{"server": server, "share": "/", fsType: "ext4"}, says: []string{`"ext4"`, "NFS server", "nfs4"},
+			parameters: map[string]string{"server": server, "share": "/", fsType: "ext4"},
+			says:       []string{`"ext4"`, "NFS server", "nfs4"},
 		},
 		"no such export": {
-			parameters: map[string]string{"server": server, "share": "/nowhere"}, says: []string{"/nowhere", "the server exports no such path"},
+			parameters: map[string]string{"server": server, "share": "/nowhere"},
+			says:       []string{"/nowhere", "the server exports no such path"},
 		},
 		"a device": {
-			parameters: map[string]string{"server": server, "share": "/"}, change: workload.Block, says: []string{`access type "block" is not supported: use mount`},
+			parameters: map[string]string{"server": server, "share": "/"}, change: workload.Block,
+			says: []string{`access type "block" is not supported: use mount`},
 		},
 	}
 }

@@ -47,7 +47,8 @@ func sidecars(t *testing.T) string {
 	return ""
 }
 
-// oneByOne measures from a claim to its running pod, and what of it the driver took: the sum of its RPCs in the meantime.
+// oneByOne measures from a claim to its running pod, and what of it the driver took: the sum of its RPCs in the
+// meantime.
 func oneByOne(t *testing.T, table *tabwriter.Writer, class string, count int) {
 	t.Run(class, func(t *testing.T) {
 		s := cluster(t).NewSpace(t)
@@ -83,7 +84,8 @@ func quantile(values []float64, share float64) float64 {
 // rpcSeconds is the sum of the time that the driver has spent in RPCs about volumes, from its metrics.
 func rpcSeconds(s *workload.Space) float64 {
 	s.T.Helper()
-	text, err := s.Client.CoreV1().Pods(deployed.Namespace).ProxyGet("http", deployed.Pod, "9808", "/metrics", nil).DoRaw(s.Context())
+	text, err := s.Client.CoreV1().Pods(deployed.Namespace).ProxyGet("http", deployed.Pod, "9808", "/metrics",
+		nil).DoRaw(s.Context())
 	s.Must(err)
 	sum := 0.0
 	for line := range strings.Lines(string(text)) {
@@ -119,7 +121,8 @@ func inBulk(t *testing.T, table *tabwriter.Writer, count int, pooled bool) {
 		go func() {
 			for i := range count {
 				name := fmt.Sprintf("claim-%d", i)
-				_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(t.Context(), workload.Claim(name, class, "16Mi"), metav1.CreateOptions{})
+				_, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(t.Context(),
+					workload.Claim(name, class, "16Mi"), metav1.CreateOptions{})
 				if err != nil {
 					t.Error(err)
 				}
@@ -147,7 +150,8 @@ func inBulk(t *testing.T, table *tabwriter.Writer, count int, pooled bool) {
 		for _, one := range latencies {
 			mean += one / float64(count)
 		}
-		fmt.Fprintf(table, "%d claims at once, pooled %t\tbound after %.1f s, %.1f/s, mean latency %.1f s\tdeleted after %.1f s\n",
+		fmt.Fprintf(table, "%d claims at once, pooled %t\tbound after %.1f s, %.1f/s, mean latency %.1f s\tdeleted after "+
+			"%.1f s\n",
 			count, pooled, total, float64(count)/total, mean, time.Since(deleted).Seconds())
 		row(table, "  latency p50, p95, max, s", latencies)
 	})

@@ -45,7 +45,8 @@ func TestClaimToPod(t *testing.T) {
 	}
 }
 
-// asProposed checks a volume against docs/proposals/volume-provisioning.md: "The created PV MUST have these properties".
+// asProposed checks a volume against docs/proposals/volume-provisioning.md: "The created PV MUST have these
+// properties".
 func asProposed(t *testing.T, volume *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
 	t.Helper()
 	ref := volume.Spec.ClaimRef
@@ -115,7 +116,8 @@ func TestSubPath(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
 	s.MakeClaim(workload.Claim("data", ext4, "64Mi"))
-	pod := workload.Pod("both", "set -e; echo here > /sub/file; cat /all/folder/file; ! touch /all/x 2>/tmp/error; cat /tmp/error", nil)
+	pod := workload.Pod("both",
+		"set -e; echo here > /sub/file; cat /all/folder/file; ! touch /all/x 2>/tmp/error; cat /tmp/error", nil)
 	pod.Spec.Volumes = workload.Pod("", "", workload.At("data")).Spec.Volumes
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
 		{Name: "data", MountPath: "/sub", SubPath: "folder"}, {Name: "data", MountPath: "/all", ReadOnly: true},
@@ -169,12 +171,15 @@ func TestEphemeral(t *testing.T) {
 	pod := workload.Pod("scratch", writes+checks+"echo ready; sleep 1000", nil)
 	class := xfs
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/data"}}
-	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
-		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("400Mi")}},
-		}},
-	}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch",
+		VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{
+				StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("400Mi")},
+				},
+			}},
+		}}}}
 	s.Start(pod)
 	volume := s.Bound("scratch-scratch")
 	s.DeletePod("scratch")

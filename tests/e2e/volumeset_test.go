@@ -78,8 +78,8 @@ func refusesClones(s *workload.Space, set, class string) {
 	s.DeleteClaim(late.Name)
 }
 
-// bindsToReady makes a claim, which must have one of the set's volumes: one that was there before it, or, when Kubernetes'
-// controller and the manager choose at the same moment, the volume that replaced the first choice.
+// bindsToReady makes a claim, which must have one of the set's volumes: one that was there before it, or, when
+// Kubernetes' controller and the manager choose at the same moment, the volume that replaced the first choice.
 func bindsToReady(s *workload.Space, set, name, class string) {
 	s.T.Helper()
 	ready := s.SetVolumes(set)
@@ -148,8 +148,8 @@ func shrinks(s *workload.Space, set string) {
 	}
 }
 
-// TestVolumeSetExample applies the example of docs/guides/volume-sets.md, whose class waits for a pod. It is alone: claims of
-// other tests are of this class.
+// TestVolumeSetExample applies the example of docs/guides/volume-sets.md, whose class waits for a pod. It is alone:
+// claims of other tests are of this class.
 func TestVolumeSetExample(t *testing.T) {
 	s := cluster(t).NewSpace(t)
 	folder := filepath.Join(tree, "deploy/kubernetes/examples/volume-sets")
@@ -178,12 +178,21 @@ func TestVolumeSetRefused(t *testing.T) {
 	s := cluster(t).NewSpace(t)
 	class := s.Class("refusing", map[string]string{"pool": "nowhere"}, corev1.PersistentVolumeReclaimDelete)
 	for sentence, change := range map[string]func(*v1alpha1.PersistentVolumeSet){
-		"minimumReplicas must not be greater than maximumReplicas":   func(set *v1alpha1.PersistentVolumeSet) { set.Spec.MinimumReplicas = 9 },
-		"or the set would not count the volumes that it creates":     func(set *v1alpha1.PersistentVolumeSet) { set.Spec.Template.Metadata.Labels = nil },
-		"spec.selector in body should have at least 1 properties":    func(set *v1alpha1.PersistentVolumeSet) { set.Spec.Selector = map[string]v1alpha1.LabelValue{} },
-		"spec.template.spec.volumeMode: Unsupported value: \"Tape\"": func(set *v1alpha1.PersistentVolumeSet) { set.Spec.Template.Spec.VolumeMode = "Tape" },
+		"minimumReplicas must not be greater than maximumReplicas": func(set *v1alpha1.PersistentVolumeSet) {
+			set.Spec.MinimumReplicas = 9
+		},
+		"or the set would not count the volumes that it creates": func(set *v1alpha1.PersistentVolumeSet) {
+			set.Spec.Template.Metadata.Labels = nil
+		},
+		"spec.selector in body should have at least 1 properties": func(set *v1alpha1.PersistentVolumeSet) {
+			set.Spec.Selector = map[string]v1alpha1.LabelValue{}
+		},
+		"spec.template.spec.volumeMode: Unsupported value: \"Tape\"": func(set *v1alpha1.PersistentVolumeSet) {
+			set.Spec.Template.Spec.VolumeMode = "Tape"
+		},
 	} {
-		if err := s.TryMakeSet(s.Set("invalid", class, 1, 2, change)); err == nil || !strings.Contains(err.Error(), sentence) {
+		if err := s.TryMakeSet(s.Set("invalid", class, 1, 2, change)); err == nil ||
+			!strings.Contains(err.Error(), sentence) {
 			t.Errorf("the refusal is %v, want %q", err, sentence)
 		}
 	}
@@ -244,7 +253,8 @@ func TestVolumeSetKilled(t *testing.T) {
 		s.DeleteClaim(name)
 	}
 	s.SetIs(set, "Filled", 4, 0)
-	s.Must(workload.Eventually(t.Context(), "as many volumes as PersistentVolumes", func() error { return sameOnNode(s, set) }))
+	s.Must(workload.Eventually(t.Context(), "as many volumes as PersistentVolumes",
+		func() error { return sameOnNode(s, set) }))
 	if most := most.Load(); most < 4 || most > maximum {
 		t.Errorf("up to %d volumes were there at a time, want 4 to %d", most, maximum)
 	}
@@ -283,7 +293,8 @@ func sameOnNode(s *workload.Space, set string) error {
 	}
 	slices.Sort(handles)
 	if !slices.Equal(handles, view.Handles()) {
-		return fmt.Errorf("there are the PersistentVolumes of\n%s\nand on the node\n%s", strings.Join(handles, "\n"), strings.Join(view.Entries, "\n"))
+		return fmt.Errorf("there are the PersistentVolumes of\n%s\nand on the node\n%s", strings.Join(handles, "\n"),
+			strings.Join(view.Entries, "\n"))
 	}
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestAutoscalersCanSimulate has an autoscaler ask whether a node that does not exist yet could use a volume. It knows the labels that the
-// cloud's nodes always have, and none that a driver adds when it registers: Karpenter's "Well-Known Labels" and the generic labels of the
-// Cluster Autoscaler's AWS provider are these.
+// TestAutoscalersCanSimulate has an autoscaler ask whether a node that does not exist yet could use a volume. It knows
+// the labels that the cloud's nodes always have, and none that a driver adds when it registers: Karpenter's "Well-Known
+// Labels" and the generic labels of the Cluster Autoscaler's AWS provider are these.
 func TestAutoscalersCanSimulate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := region.New(t, region.Quick(), 0)
@@ -23,9 +23,11 @@ func TestAutoscalersCanSimulate(t *testing.T) {
 		}
 		term := corev1.NodeSelectorTerm{}
 		for key, value := range v.Topology[0] { // As csi-provisioner writes the PersistentVolume's node affinity.
-			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
+			term.MatchExpressions = append(term.MatchExpressions,
+				corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
 		}
-		affinity, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}})
+		affinity, err := nodeaffinity.NewNodeSelector(
+			&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,10 +13,11 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestConformanceUnderFaults runs the conformance suite in each weather, with a schedule of its own for each check: who asks until the
-// outcome is known finds all promises kept.
+// TestConformanceUnderFaults runs the conformance suite in each weather, with a schedule of its own for each check: who
+// asks until the outcome is known finds all promises kept.
 func TestConformanceUnderFaults(t *testing.T) {
-	classes := slices.DeleteFunc(weathers(), func(w weather) bool { return w.crashes > 0 }) // The suite reopens the backend itself.
+	// The suite reopens the backend itself.
+	classes := slices.DeleteFunc(weathers(), func(w weather) bool { return w.crashes > 0 })
 	if *suites == 0 {
 		classes = classes[:1]
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// limits are those of an account that has asked for no others ("Request throttling for the Amazon EC2 API"): each action has
-// a bucket of its own.
+// limits are those of an account that has asked for no others ("Request throttling for the Amazon EC2 API"): each
+// action has a bucket of its own.
 func limits() map[string]fake.Bucket {
 	all := map[string]fake.Bucket{"": {Size: 100, PerSecond: 20}} // what reads
 	for _, action := range region.Changes() {
@@ -27,8 +27,9 @@ func limits() map[string]fake.Bucket {
 	return all
 }
 
-// A thousand volumes are made and attached to fifty instances, all asked for at once, as after the start of a cluster: the
-// account's limits are what it takes, next to nothing is refused for its rate, and next to nothing is spent on reading.
+// A thousand volumes are made and attached to fifty instances, all asked for at once, as after the start of a cluster:
+// the account's limits are what it takes, next to nothing is refused for its rate, and next to nothing is spent on
+// reading.
 func TestEconomy(t *testing.T) {
 	const volumes, instances = 1000, 50
 	// Go 1.26 can hang when thousands of goroutines with simulated time help its garbage collector.
@@ -124,7 +125,8 @@ func judgeEconomy(t *testing.T, calls map[string]int, throttled int, took, bound
 	if throttled*100 >= reads+changes {
 		t.Errorf("%d of %d requests were refused for their rate", throttled, reads+changes)
 	}
-	t.Logf("%v for a bound of %v (%.2f); %d requests that change something, %d that read (%.1f %%), %d refused for their rate (%.1f %%): %v",
+	t.Logf("%v for a bound of %v (%.2f); %d requests that change something, %d that read (%.1f %%), %d refused for "+
+		"their rate (%.1f %%): %v",
 		took.Round(time.Second), bound, took.Seconds()/bound.Seconds(), changes, reads, 100*float64(reads)/float64(changes),
 		throttled, 100*float64(throttled)/float64(reads+changes), calls)
 }

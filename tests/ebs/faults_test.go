@@ -13,7 +13,8 @@ import (
 
 var (
 	schedules = flag.Int("schedules", 2, "how many schedules of each class of faults are run")
-	suites    = flag.Int("suites", 0, "how often the conformance suite is run in each class; 0 for once, in the first only")
+	suites    = flag.Int("suites", 0,
+		"how often the conformance suite is run in each class; 0 for once, in the first only")
 	firstSeed = flag.Uint64("seed", 1, "the seed of the first schedule")
 )
 
@@ -77,6 +78,7 @@ type totals struct {
 }
 
 func (s totals) String() string {
-	return fmt.Sprintf("%d schedules, %v of simulated time: %d calls, %d of them to be repeated; %d of %d requests met a fault; %d snapshots leaked by crashes, and %d volumes left that could not be made",
+	return fmt.Sprintf("%d schedules, %v of simulated time: %d calls, %d of them to be repeated; %d of %d requests met "+
+		"a fault; %d snapshots leaked by crashes, and %d volumes left that could not be made",
 		s.schedules, s.simulated.Round(time.Second), s.calls, s.failed, s.faults, s.requests, s.snapshots, s.broken)
 }

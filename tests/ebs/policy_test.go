@@ -110,7 +110,8 @@ func (a *apart) harness() backendtest.Harness {
 	})
 }
 
-// wishes takes a snapshot with all that a class may want of it. The suite deletes each snapshot that it takes, which a lock forbids.
+// wishes takes a snapshot with all that a class may want of it. The suite deletes each snapshot that it takes, which a
+// lock forbids.
 func (a *apart) wishes(t *testing.T) {
 	config := region.Quick()
 	config.MaxFastRestores = 1
@@ -128,9 +129,11 @@ func (a *apart) wishes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = backends.Resolve(instance.Controller, instance.Node).Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{
-		Name: "snap", Volume: v.Handle, Parameters: &ebs.SnapshotParameters{FastZones: config.Zones[0], LockMode: "governance", LockDays: 1},
-	})
+	_, err = backends.Resolve(instance.Controller, instance.Node).Snapshot.CreateSnapshot(t.Context(),
+		backends.SnapshotSpec{
+			Name: "snap", Volume: v.Handle, Parameters: &ebs.SnapshotParameters{FastZones: config.Zones[0],
+				LockMode: "governance", LockDays: 1},
+		})
 	if err != nil {
 		t.Error(err)
 	}
@@ -139,8 +142,9 @@ func (a *apart) wishes(t *testing.T) {
 	}
 }
 
-// TestPolicy runs the conformance suite with the rights that deploy/aws gives to the controller and to the nodes, and no others. What the
-// policies allow is what the code asks for, and nothing else: each action of each statement has been needed.
+// TestPolicy runs the conformance suite with the rights that deploy/aws gives to the controller and to the nodes, and
+// no others. What the policies allow is what the code asks for, and nothing else: each action of each statement has
+// been needed.
 func TestPolicy(t *testing.T) {
 	cluster := "base64:" + base64url.Encode([]byte("cluster *1")) // that of the region's drivers, as a tag has it
 	a := &apart{
@@ -191,7 +195,8 @@ func wanted(seen []iam.Access) []string {
 	return slices.Compact(list)
 }
 
-// checkLeast takes each action on each resource out of each statement: then something that was asked for must not be allowed any more.
+// checkLeast takes each action on each resource out of each statement: then something that was asked for must not be
+// allowed any more.
 func checkLeast(t *testing.T, name string, p iam.Policy, seen []iam.Access) {
 	t.Helper()
 	for i, s := range p.Statement {
@@ -216,7 +221,8 @@ func checkLeast(t *testing.T, name string, p iam.Policy, seen []iam.Access) {
 func parts(s iam.Statement) (list []iam.Statement) {
 	for _, action := range s.Action {
 		for _, resource := range s.Resource {
-			list = append(list, iam.Statement{Sid: s.Sid, Effect: s.Effect, Action: iam.Texts{action}, Resource: iam.Texts{resource}, Condition: s.Condition})
+			list = append(list, iam.Statement{Sid: s.Sid, Effect: s.Effect, Action: iam.Texts{action},
+				Resource: iam.Texts{resource}, Condition: s.Condition})
 		}
 	}
 	return list
@@ -251,7 +257,8 @@ func sources(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(actions))
 }
 
-// TestPolicyRefuses checks that a controller that is broken into can do nothing to what is not the driver's, nor make it the driver's.
+// TestPolicyRefuses checks that a controller that is broken into can do nothing to what is not the driver's, nor make
+// it the driver's.
 func TestPolicyRefuses(t *testing.T) {
 	const (
 		owner  = "ebs.csi.stowage.dev/cluster"
@@ -282,20 +289,27 @@ func TestPolicyRefuses(t *testing.T) {
 		"restore another's snapshot":         {Action: "ec2:CreateVolume", Resource: snap + "snap-1"},
 		"make a volume without an owner":     {Action: "ec2:CreateVolume", Resource: volume + "*"},
 		"take a snapshot without one":        {Action: "ec2:CreateSnapshot", Resource: snap + "*"},
-		"make another's volume its own":      {Action: "ec2:CreateTags", Resource: volume + "vol-1", Context: map[string][]string{"aws:TagKeys": {owner}, "aws:RequestTag/" + owner: {"production"}}},
-		"mark another's volume":              {Action: "ec2:CreateTags", Resource: volume + "vol-1", Context: map[string][]string{"aws:TagKeys": {"ebs.csi.stowage.dev/read-only/i-1"}}},
-		"give its own to another":            {Action: "ec2:CreateTags", Resource: volume + "vol-1", Context: with("aws:TagKeys", owner)},
-		"take the owner away":                {Action: "ec2:DeleteTags", Resource: volume + "vol-1", Context: with("aws:TagKeys", owner)},
-		"take all tags away":                 {Action: "ec2:DeleteTags", Resource: volume + "vol-1", Context: own},
-		"tag a snapshot later":               {Action: "ec2:CreateTags", Resource: snap + "snap-1", Context: with("aws:TagKeys", "ebs.csi.stowage.dev/read-only/i-1")},
-		"start an instance":                  {Action: "ec2:RunInstances", Resource: "*"},
-		"share a snapshot":                   {Action: "ec2:ModifySnapshotAttribute", Resource: snap + "snap-1", Context: own},
+		"make another's volume its own": {Action: "ec2:CreateTags", Resource: volume + "vol-1",
+			Context: map[string][]string{"aws:TagKeys": {owner}, "aws:RequestTag/" + owner: {"production"}}},
+		"mark another's volume": {Action: "ec2:CreateTags", Resource: volume + "vol-1",
+			Context: map[string][]string{"aws:TagKeys": {"ebs.csi.stowage.dev/read-only/i-1"}}},
+		"give its own to another": {Action: "ec2:CreateTags", Resource: volume + "vol-1",
+			Context: with("aws:TagKeys", owner)},
+		"take the owner away": {Action: "ec2:DeleteTags", Resource: volume + "vol-1",
+			Context: with("aws:TagKeys", owner)},
+		"take all tags away": {Action: "ec2:DeleteTags", Resource: volume + "vol-1", Context: own},
+		"tag a snapshot later": {Action: "ec2:CreateTags", Resource: snap + "snap-1",
+			Context: with("aws:TagKeys", "ebs.csi.stowage.dev/read-only/i-1")},
+		"start an instance": {Action: "ec2:RunInstances", Resource: "*"},
+		"share a snapshot": {Action: "ec2:ModifySnapshotAttribute", Resource: snap + "snap-1",
+			Context: own},
 	} {
 		if p.Allows(access) {
 			t.Errorf("the controller may %s", what)
 		}
 	}
-	if n := policyOf(t, "node", "production"); len(granted(n)) != 2 || slices.ContainsFunc(granted(n), func(a string) bool { return !strings.HasPrefix(a, "ec2:Describe") }) {
+	if n := policyOf(t, "node", "production"); len(granted(n)) != 2 ||
+		slices.ContainsFunc(granted(n), func(a string) bool { return !strings.HasPrefix(a, "ec2:Describe") }) {
 		t.Errorf("nodes may %q", granted(n))
 	}
 }
@@ -305,7 +319,8 @@ func TestPolicyIsOfOneCluster(t *testing.T) {
 	p := policyOf(t, "controller", "production")
 	for _, resource := range []string{"volume/vol-1", "volume/*", "snapshot/snap-1", "snapshot/*"} {
 		for _, action := range granted(p) {
-			tags := map[string][]string{"ec2:ResourceTag/ebs.csi.stowage.dev/cluster": {"staging"}, "aws:RequestTag/ebs.csi.stowage.dev/cluster": {"staging"}}
+			tags := map[string][]string{"ec2:ResourceTag/ebs.csi.stowage.dev/cluster": {"staging"},
+				"aws:RequestTag/ebs.csi.stowage.dev/cluster": {"staging"}}
 			access := iam.Access{Action: action, Resource: "arn:aws:ec2:region-1:111122223333:" + resource, Context: tags}
 			if !strings.HasPrefix(action, "ec2:Describe") && p.Allows(access) {
 				t.Errorf("the controller of one cluster may %s on %s of another", action, resource)
@@ -328,7 +343,8 @@ func TestKeyPolicy(t *testing.T) {
 		if !slices.Equal(s.Condition["StringLike"]["kms:ViaService"], iam.Texts{"ec2.*.amazonaws.com"}) {
 			t.Errorf("%s: the key can be used otherwise than by EC2", s.Sid)
 		}
-		if slices.Contains(s.Action, "kms:CreateGrant") && !slices.Equal(s.Condition["Bool"]["kms:GrantIsForAWSResource"], iam.Texts{"true"}) {
+		if slices.Contains(s.Action, "kms:CreateGrant") &&
+			!slices.Equal(s.Condition["Bool"]["kms:GrantIsForAWSResource"], iam.Texts{"true"}) {
 			t.Errorf("%s: anybody can be granted the use of the key", s.Sid)
 		}
 	}

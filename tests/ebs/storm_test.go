@@ -23,8 +23,8 @@ const (
 	longest = time.Minute
 )
 
-// storm is a world full of faults, and those who use volumes in it as an orchestrator does: each call has a deadline and is
-// repeated until it succeeds, and who is told that a volume is there relies on it.
+// storm is a world full of faults, and those who use volumes in it as an orchestrator does: each call has a deadline
+// and is repeated until it succeeds, and who is told that a volume is there relies on it.
 type storm struct {
 	*testing.T
 	*region.Region
@@ -47,7 +47,8 @@ func ordinary() fake.Config {
 func (w weather) region(tb testing.TB, seed uint64) *region.Region {
 	tb.Helper()
 	config := ordinary()
-	config.Unsteady, config.Lag, config.Troubles = w.back, w.lag, fake.Troubles{Stuck: w.stuck, For: 10 * time.Minute, Doomed: w.doomed, Seed: seed}
+	config.Unsteady, config.Lag, config.Troubles = w.back, w.lag,
+		fake.Troubles{Stuck: w.stuck, For: 10 * time.Minute, Doomed: w.doomed, Seed: seed}
 	r := region.New(tb, config, seed)
 	r.Proxy.Random(w.chances, longest)
 	return r
@@ -66,7 +67,8 @@ func newStorm(t *testing.T, w weather, seed uint64) *storm {
 func (s *storm) start() {
 	s.Helper()
 	d := ebs.Definition()
-	options := backends.Options{Driver: "ebs.csi.stowage.dev", DataDir: s.TempDir(), Config: d.NewConfig(), Log: slog.New(slog.DiscardHandler)}
+	options := backends.Options{Driver: "ebs.csi.stowage.dev", DataDir: s.TempDir(), Config: d.NewConfig(),
+		Log: slog.New(slog.DiscardHandler)}
 	timing := options.Config.(*ebs.Config).Timing
 	s.Configure(&options)
 	options.Config.(*ebs.Config).Timing = timing
@@ -99,9 +101,10 @@ func (s *storm) run(sum *totals) {
 	s.calm.Store(true)
 	group.Wait()
 	random := s.random(101)
-	s.call(history.Call{Op: history.Detach, Volume: contended, Contended: true}, random, func(ctx context.Context, i *backends.Instance) (string, error) {
-		return "", i.Controller.(backends.Attacher).Detach(ctx, contended, "")
-	})
+	s.call(history.Call{Op: history.Detach, Volume: contended, Contended: true}, random,
+		func(ctx context.Context, i *backends.Instance) (string, error) {
+			return "", i.Controller.(backends.Attacher).Detach(ctx, contended, "")
+		})
 	s.delete("contended", contended, random)
 	<-time.After(2 * longest) // What was delayed has arrived.
 	s.judge(sum, time.Since(began))
@@ -118,8 +121,8 @@ func (s *storm) judge(sum *totals, took time.Duration) {
 		s.Error(wrong)
 	}
 	left := s.Server.Snapshots()
-	// CreateSnapshot has no client token: one that arrives after its process has died, and after the next process has made and
-	// deleted a snapshot of that name, is nobody's, and no driver can prevent that.
+	// CreateSnapshot has no client token: one that arrives after its process has died, and after the next process has made
+	// and deleted a snapshot of that name, is nobody's, and no driver can prevent that.
 	if len(left) > users*s.crashes {
 		s.Errorf("%d processes have died, and there are the snapshots %v", s.crashes, left)
 	}
@@ -134,7 +137,8 @@ func (s *storm) judge(sum *totals, took time.Duration) {
 	all, failed := s.Calls()
 	sum.schedules++
 	sum.calls, sum.failed, sum.snapshots = sum.calls+all, sum.failed+failed, sum.snapshots+len(left)
-	sum.requests, sum.faults, sum.simulated = sum.requests+len(s.Proxy.Log()), sum.faults+faultsIn(s.Region), sum.simulated+took
+	sum.requests, sum.faults, sum.simulated = sum.requests+len(s.Proxy.Log()), sum.faults+faultsIn(s.Region),
+		sum.simulated+took
 }
 
 // until waits for so many faults.
@@ -153,8 +157,8 @@ func (s *storm) random(user int) *rand.Rand { return rand.New(rand.NewPCG(s.seed
 // action is a call of the backend; it returns the handle of what it makes.
 type action func(ctx context.Context, i *backends.Instance) (string, error)
 
-// call makes a call again and again, each time with a deadline, until it succeeds. Nothing but an open outcome may keep it from
-// that, and once all is calm not even that for long.
+// call makes a call again and again, each time with a deadline, until it succeeds. Nothing but an open outcome may keep
+// it from that, and once all is calm not even that for long.
 func (s *storm) call(c history.Call, random *rand.Rand, do action) {
 	s.Helper()
 	for calm := 0; ; {

@@ -19,22 +19,23 @@ func (s *storm) create(name string, random *rand.Rand) (handle string) {
 	s.Helper()
 	wanted := region.Spec(name)
 	wanted.Fingerprint = "fingerprint of " + name
-	s.call(history.Call{Op: history.Create, Name: name}, random, func(ctx context.Context, i *backends.Instance) (string, error) {
-		v, err := i.Controller.Create(ctx, wanted)
-		if backends.Is(err, backends.Exists) {
-			if v, err = i.Controller.Find(ctx, wanted); backends.Is(err, backends.NotFound) {
-				return "", backends.Errorf(backends.Busy, "it is gone again")
+	s.call(history.Call{Op: history.Create, Name: name}, random,
+		func(ctx context.Context, i *backends.Instance) (string, error) {
+			v, err := i.Controller.Create(ctx, wanted)
+			if backends.Is(err, backends.Exists) {
+				if v, err = i.Controller.Find(ctx, wanted); backends.Is(err, backends.NotFound) {
+					return "", backends.Errorf(backends.Busy, "it is gone again")
+				}
 			}
-		}
-		if err != nil {
-			return "", err
-		}
-		if v.Name != name || v.Fingerprint != wanted.Fingerprint || v.CapacityBytes != wanted.Capacity.RequiredBytes {
-			s.Errorf("%s is made as %+v", name, v)
-		}
-		handle = v.Handle
-		return handle, nil
-	})
+			if err != nil {
+				return "", err
+			}
+			if v.Name != name || v.Fingerprint != wanted.Fingerprint || v.CapacityBytes != wanted.Capacity.RequiredBytes {
+				s.Errorf("%s is made as %+v", name, v)
+			}
+			handle = v.Handle
+			return handle, nil
+		})
 	return handle
 }
 
@@ -63,14 +64,16 @@ func (s *storm) useVolumes(user int) {
 func (s *storm) attachAndDetach(handle string, random *rand.Rand) {
 	node, wanted := []string{region.NodeA, region.NodeB}[random.IntN(2)], region.Request(handle, "")
 	wanted.Node, wanted.ReadOnly = node, random.IntN(3) == 0
-	s.call(history.Call{Op: history.Attach, Volume: handle, Node: node}, random, func(ctx context.Context, i *backends.Instance) (string, error) {
-		_, err := i.Controller.(backends.Attacher).Attach(ctx, wanted)
-		return "", s.strayed(ctx, i, handle, err)
-	})
+	s.call(history.Call{Op: history.Attach, Volume: handle, Node: node}, random,
+		func(ctx context.Context, i *backends.Instance) (string, error) {
+			_, err := i.Controller.(backends.Attacher).Attach(ctx, wanted)
+			return "", s.strayed(ctx, i, handle, err)
+		})
 	<-time.After(time.Duration(random.Int64N(int64(2 * longest))))
-	s.call(history.Call{Op: history.Detach, Volume: handle, Node: node}, random, func(ctx context.Context, i *backends.Instance) (string, error) {
-		return "", i.Controller.(backends.Attacher).Detach(ctx, handle, node)
-	})
+	s.call(history.Call{Op: history.Detach, Volume: handle, Node: node}, random,
+		func(ctx context.Context, i *backends.Instance) (string, error) {
+			return "", i.Controller.(backends.Attacher).Detach(ctx, handle, node)
+		})
 }
 
 // grow enlarges a volume, and at the same time another caller changes it.
@@ -80,46 +83,51 @@ func (s *storm) grow(handle string, random *rand.Rand) {
 	other := rand.New(rand.NewPCG(random.Uint64(), 0))
 	both.Go(func() {
 		throughput := int64(126 + other.IntN(600)) // what 3000 operations a second allow
-		s.call(history.Call{Op: "modify", Volume: handle}, other, func(ctx context.Context, i *backends.Instance) (string, error) {
-			return "", i.Controller.(backends.Modifier).Modify(ctx, handle, &ebs.Mutable{Throughput: &throughput})
+		s.call(history.Call{Op: "modify", Volume: handle}, other,
+			func(ctx context.Context, i *backends.Instance) (string, error) {
+				return "", i.Controller.(backends.Modifier).Modify(ctx, handle, &ebs.Mutable{Throughput: &throughput})
+			})
+	})
+	s.call(history.Call{Op: "expand", Volume: handle}, random,
+		func(ctx context.Context, i *backends.Instance) (string, error) {
+			grown, err := i.Controller.(backends.Expander).Expand(ctx, handle, backends.CapacityRange{RequiredBytes: larger})
+			if err == nil && grown.CapacityBytes != larger {
+				s.Errorf("%s has grown to %d bytes, want %d", handle, grown.CapacityBytes, larger)
+			}
+			return "", err
 		})
-	})
-	s.call(history.Call{Op: "expand", Volume: handle}, random, func(ctx context.Context, i *backends.Instance) (string, error) {
-		grown, err := i.Controller.(backends.Expander).Expand(ctx, handle, backends.CapacityRange{RequiredBytes: larger})
-		if err == nil && grown.CapacityBytes != larger {
-			s.Errorf("%s has grown to %d bytes, want %d", handle, grown.CapacityBytes, larger)
-		}
-		return "", err
-	})
 	both.Wait()
 }
 
 func (s *storm) snapshot(name, volume string, random *rand.Rand) {
 	var handle string
-	s.call(history.Call{Op: "take snapshot", Name: name}, random, func(ctx context.Context, i *backends.Instance) (string, error) {
-		wanted := backends.SnapshotSpec{Name: name, Volume: volume}
-		n, err := i.Controller.(backends.Snapshotter).CreateSnapshot(ctx, wanted)
-		if backends.Is(err, backends.Exists) {
-			n, err = i.Controller.(backends.Snapshotter).FindSnapshot(ctx, wanted)
-		}
-		if err == nil {
-			handle = n.Handle
-		}
-		return "", err
-	})
-	s.call(history.Call{Op: "delete snapshot", Name: name}, random, func(ctx context.Context, i *backends.Instance) (string, error) {
-		return "", unlessGone(i.Controller.(backends.Snapshotter).DeleteSnapshot(ctx, handle))
-	})
+	s.call(history.Call{Op: "take snapshot", Name: name}, random,
+		func(ctx context.Context, i *backends.Instance) (string, error) {
+			wanted := backends.SnapshotSpec{Name: name, Volume: volume}
+			n, err := i.Controller.(backends.Snapshotter).CreateSnapshot(ctx, wanted)
+			if backends.Is(err, backends.Exists) {
+				n, err = i.Controller.(backends.Snapshotter).FindSnapshot(ctx, wanted)
+			}
+			if err == nil {
+				handle = n.Handle
+			}
+			return "", err
+		})
+	s.call(history.Call{Op: "delete snapshot", Name: name}, random,
+		func(ctx context.Context, i *backends.Instance) (string, error) {
+			return "", unlessGone(i.Controller.(backends.Snapshotter).DeleteSnapshot(ctx, handle))
+		})
 }
 
 func (s *storm) delete(name, handle string, random *rand.Rand) {
-	s.call(history.Call{Op: history.Delete, Name: name, Volume: handle}, random, func(ctx context.Context, i *backends.Instance) (string, error) {
-		return "", s.strayed(ctx, i, handle, unlessGone(i.Controller.Delete(ctx, handle)))
-	})
+	s.call(history.Call{Op: history.Delete, Name: name, Volume: handle}, random,
+		func(ctx context.Context, i *backends.Instance) (string, error) {
+			return "", s.strayed(ctx, i, handle, unlessGone(i.Controller.Delete(ctx, handle)))
+		})
 }
 
-// strayed takes away an attachment that stands in the way. A request of a process that has died may arrive after the next one has
-// detached the volume; nobody can tell that from an attachment that somebody asked for.
+// strayed takes away an attachment that stands in the way. A request of a process that has died may arrive after the
+// next one has detached the volume; nobody can tell that from an attachment that somebody asked for.
 func (s *storm) strayed(ctx context.Context, i *backends.Instance, handle string, err error) error {
 	if s.crashes == 0 || !backends.Is(err, backends.Exists) && !backends.Is(err, backends.InUse) {
 		return err
@@ -139,7 +147,8 @@ func unlessGone(err error) error {
 func (s *storm) contend(handle string, rival int) {
 	random := s.random(200 + rival)
 	for !s.calm.Load() {
-		c := history.Call{Op: history.Attach, Volume: handle, Node: []string{region.NodeA, region.NodeB}[random.IntN(2)], Contended: true}
+		c := history.Call{Op: history.Attach, Volume: handle, Node: []string{region.NodeA, region.NodeB}[random.IntN(2)],
+			Contended: true}
 		if random.IntN(2) == 0 {
 			c.Op = history.Detach
 		}

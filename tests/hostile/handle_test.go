@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHandlesReachBeyondDirectories shows what docs/guides/install.md warns of: a pod with CAP_DAC_READ_SEARCH that has a volume of a directory pool
-// reads any file of the pool's filesystem by its handle, wherever that is. From a volume of an image pool it reaches that volume's files only.
+// TestHandlesReachBeyondDirectories shows what docs/guides/install.md warns of: a pod with CAP_DAC_READ_SEARCH that has
+// a volume of a directory pool reads any file of the pool's filesystem by its handle, wherever that is. From a volume
+// of an image pool it reaches that volume's files only.
 func TestHandlesReachBeyondDirectories(t *testing.T) {
 	for pool, reached := range map[string]bool{"directory": true, "image": false} {
 		t.Run(pool, func(t *testing.T) {
@@ -32,8 +33,9 @@ func TestHandlesReachBeyondDirectories(t *testing.T) {
 	}
 }
 
-// opensByHandle opens a file by its handle, from a directory where only the directory's filesystem counts (open_by_handle_at(2)). A pod would guess
-// the handle: it is little more than the number of the inode, and that of a root directory is known.
+// opensByHandle opens a file by its handle, from a directory where only the directory's filesystem counts
+// (open_by_handle_at(2)). A pod would guess the handle: it is little more than the number of the inode, and that of a
+// root directory is known.
 func opensByHandle(dir, file string) error {
 	handle, _, err := unix.NameToHandleAt(unix.AT_FDCWD, file, 0)
 	if err != nil {

@@ -108,7 +108,8 @@ func methods() []protoreflect.MethodDescriptor {
 }
 
 // mutate sends the request once with each hostile value in each of its text fields.
-func (w *world) mutate(t *testing.T, method protoreflect.MethodDescriptor, request proto.Message, hostile []string) int {
+func (w *world) mutate(t *testing.T, method protoreflect.MethodDescriptor, request proto.Message,
+	hostile []string) int {
 	t.Helper()
 	calls := 0
 	for _, field := range textFields(request.ProtoReflect().Descriptor()) {
@@ -156,7 +157,8 @@ func (w *world) call(t *testing.T, method protoreflect.MethodDescriptor, request
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	response := dynamicpb.NewMessage(method.Output())
-	err := w.driver.Conn.Invoke(ctx, fmt.Sprintf("/%s/%s", method.Parent().FullName(), method.Name()), request, response, grpc.WaitForReady(true))
+	err := w.driver.Conn.Invoke(ctx, fmt.Sprintf("/%s/%s", method.Parent().FullName(), method.Name()), request, response,
+		grpc.WaitForReady(true))
 	if code := status.Code(err); !slices.Contains(answers(), code) {
 		if _, marshal := proto.Marshal(request); marshal == nil {
 			t.Errorf("%s: %s: %v", what, code, err)

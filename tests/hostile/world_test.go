@@ -27,11 +27,13 @@ type world struct {
 
 func newWorld(t *testing.T, backend, root string) *world {
 	t.Helper()
-	driver := inprocess.Start(t, inprocess.Options{Backend: backend, DataDir: filepath.Join(root, "data"), DelegateFSGroup: true})
+	driver := inprocess.Start(t, inprocess.Options{Backend: backend, DataDir: filepath.Join(root, "data"),
+		DelegateFSGroup: true})
 	w := &world{
 		driver: driver, controller: csi.NewControllerClient(driver.Conn), node: csi.NewNodeClient(driver.Conn),
 		groups:  csi.NewGroupControllerClient(driver.Conn),
-		staging: filepath.Join(root, "staging"), newStage: filepath.Join(root, "staging-2"), target: filepath.Join(root, "pod", "volume"),
+		staging: filepath.Join(root, "staging"), newStage: filepath.Join(root, "staging-2"),
+		target: filepath.Join(root, "pod", "volume"),
 		capability: &csi.VolumeCapability{
 			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER},
 			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
@@ -57,7 +59,8 @@ func (w *world) fill(t *testing.T, backend string) {
 		t.Fatal(err)
 	}
 	w.volume, w.volumeContext = made.GetVolume().GetVolumeId(), made.GetVolume().GetVolumeContext()
-	snapshot, err := w.controller.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: "snap", SourceVolumeId: w.volume})
+	snapshot, err := w.controller.CreateSnapshot(t.Context(),
+		&csi.CreateSnapshotRequest{Name: "snap", SourceVolumeId: w.volume})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,8 @@ func (w *world) teardown(t *testing.T) {
 	ctx := context.WithoutCancel(t.Context())
 	_, err := w.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: w.volume, TargetPath: w.target})
 	if err == nil {
-		_, err = w.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: w.volume, StagingTargetPath: w.staging})
+		_, err = w.node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: w.volume,
+			StagingTargetPath: w.staging})
 	}
 	if err == nil {
 		_, err = w.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: w.volume})
@@ -102,7 +106,8 @@ func (w *world) stage() *csi.NodeStageVolumeRequest {
 
 func (w *world) publish() *csi.NodePublishVolumeRequest {
 	return &csi.NodePublishVolumeRequest{
-		VolumeId: w.volume, StagingTargetPath: w.staging, TargetPath: w.target, VolumeCapability: w.capability, VolumeContext: w.volumeContext,
+		VolumeId: w.volume, StagingTargetPath: w.staging, TargetPath: w.target, VolumeCapability: w.capability,
+		VolumeContext: w.volumeContext,
 	}
 }
 
@@ -110,18 +115,21 @@ func (w *world) publish() *csi.NodePublishVolumeRequest {
 func (w *world) requests(name protoreflect.Name) []proto.Message {
 	all := []proto.Message{
 		w.create("new"), &csi.DeleteVolumeRequest{VolumeId: "none"},
-		&csi.CreateVolumeRequest{Name: "clone", VolumeCapabilities: []*csi.VolumeCapability{w.capability}, Parameters: map[string]string{"pool": "x"}, MutableParameters: map[string]string{"x": "y"}},
+		&csi.CreateVolumeRequest{Name: "clone", VolumeCapabilities: []*csi.VolumeCapability{w.capability},
+			Parameters: map[string]string{"pool": "x"}, MutableParameters: map[string]string{"x": "y"}},
 		&csi.ControllerPublishVolumeRequest{VolumeId: w.volume, NodeId: "node-1", VolumeCapability: w.capability},
 		&csi.ControllerUnpublishVolumeRequest{VolumeId: w.volume, NodeId: "node-1"},
 		&csi.ValidateVolumeCapabilitiesRequest{VolumeId: w.volume, VolumeCapabilities: []*csi.VolumeCapability{w.capability}},
-		&csi.ListVolumesRequest{MaxEntries: 1}, &csi.GetCapacityRequest{}, &csi.ControllerGetVolumeRequest{VolumeId: w.volume},
+		&csi.ListVolumesRequest{MaxEntries: 1}, &csi.GetCapacityRequest{},
+		&csi.ControllerGetVolumeRequest{VolumeId: w.volume},
 		&csi.ControllerExpandVolumeRequest{VolumeId: w.volume, CapacityRange: &csi.CapacityRange{RequiredBytes: 17 << 20}},
 		&csi.ControllerModifyVolumeRequest{VolumeId: w.volume, MutableParameters: map[string]string{"x": "y"}},
 		&csi.CreateSnapshotRequest{Name: "new", SourceVolumeId: w.volume}, &csi.DeleteSnapshotRequest{SnapshotId: "none"},
 		&csi.ListSnapshotsRequest{MaxEntries: 1}, &csi.GetSnapshotRequest{SnapshotId: w.snapshot},
 		&csi.ControllerGetVolumeHealthRequest{VolumeId: w.volume}, &csi.ControllerListVolumeHealthRequest{MaxEntries: 1},
 		&csi.CreateVolumeGroupSnapshotRequest{Name: "new", SourceVolumeIds: []string{w.volume}},
-		&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: "none"}, &csi.GetVolumeGroupSnapshotRequest{GroupSnapshotId: "none"},
+		&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: "none"},
+		&csi.GetVolumeGroupSnapshotRequest{GroupSnapshotId: "none"},
 		w.stage(), &csi.NodeUnstageVolumeRequest{VolumeId: "none", StagingTargetPath: w.newStage},
 		w.publish(), &csi.NodeUnpublishVolumeRequest{VolumeId: "none", TargetPath: w.target + "-2"},
 		&csi.NodeUnpublishVolumeRequest{VolumeId: w.volume, TargetPath: w.target + "-2"},
@@ -148,7 +156,8 @@ func (w *world) undo(t *testing.T, request, response proto.Message) {
 		_, err = w.controller.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: made.GetVolume().GetVolumeId()})
 	case *csi.CreateSnapshotRequest:
 		made := convert[csi.CreateSnapshotResponse](t, response)
-		_, err = w.controller.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{SnapshotId: made.GetSnapshot().GetSnapshotId()})
+		_, err = w.controller.DeleteSnapshot(t.Context(),
+			&csi.DeleteSnapshotRequest{SnapshotId: made.GetSnapshot().GetSnapshotId()})
 	case *csi.CreateVolumeGroupSnapshotRequest:
 		made := convert[csi.CreateVolumeGroupSnapshotResponse](t, response)
 		request := &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: made.GetGroupSnapshot().GetGroupSnapshotId()}
@@ -158,7 +167,8 @@ func (w *world) undo(t *testing.T, request, response proto.Message) {
 		_, err = w.groups.DeleteVolumeGroupSnapshot(t.Context(), request)
 	case *csi.NodePublishVolumeRequest:
 		if r.GetTargetPath() != w.target {
-			_, err = w.node.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: r.GetVolumeId(), TargetPath: r.GetTargetPath()})
+			_, err = w.node.NodeUnpublishVolume(t.Context(),
+				&csi.NodeUnpublishVolumeRequest{VolumeId: r.GetVolumeId(), TargetPath: r.GetTargetPath()})
 		}
 	}
 	if err != nil {

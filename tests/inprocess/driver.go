@@ -70,7 +70,8 @@ func (d *Driver) open(ctx context.Context, t testing.TB, options Options, log *s
 	t.Helper()
 	definition := options.definition(t)
 	open := backends.Options{
-		Driver: definition.Name + ".csi.stowage.dev", DataDir: options.DataDir, NodeID: options.NodeID, Topology: options.Topology, Log: log,
+		Driver: definition.Name + ".csi.stowage.dev", DataDir: options.DataDir, NodeID: options.NodeID,
+		Topology: options.Topology, Log: log,
 	}
 	if definition.NewConfig != nil {
 		open.Config = definition.NewConfig()
@@ -98,7 +99,8 @@ func (o Options) definition(t testing.TB) backends.Definition {
 	return definition
 }
 
-func (d *Driver) serve(ctx context.Context, t testing.TB, definition backends.Definition, options Options, log *slog.Logger) {
+func (d *Driver) serve(ctx context.Context, t testing.TB, definition backends.Definition, options Options,
+	log *slog.Logger) {
 	t.Helper()
 	d.Metrics = driver.NewMetrics(definition.Name+".csi.stowage.dev", "test")
 	server, err := driver.NewServer(ctx, driver.Config{

@@ -75,7 +75,8 @@ func letGoOfOthers() error {
 		return err
 	}
 	for _, m := range slices.Backward(mounts) {
-		if !strings.HasPrefix(m.Source, "/dev/loop") && !strings.HasPrefix(m.Mountpoint, strings.TrimSuffix(os.TempDir(), "/")+"/") {
+		if !strings.HasPrefix(m.Source, "/dev/loop") && !strings.HasPrefix(m.Mountpoint,
+			strings.TrimSuffix(os.TempDir(), "/")+"/") {
 			continue
 		}
 		err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)

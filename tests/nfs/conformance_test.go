@@ -39,11 +39,13 @@ func conform(t *testing.T, version string) {
 	harness := backendtest.Over(nfs.Definition(), func(tb testing.TB, o *backends.Options) {
 		empty.next(tb)
 		// It lists before it makes anything.
-		o.Config.(*nfs.Config).Shares = []nfs.ShareConfig{{Name: "conformance", Server: *server, Share: empty.share, NFSVersion: version}}
+		o.Config.(*nfs.Config).Shares = []nfs.ShareConfig{{Name: "conformance", Server: *server, Share: empty.share,
+			NFSVersion: version}}
 	})
 	harness.Nodes = []string{"node-a"}
 	harness.Spec = func(name string) backends.Spec {
-		modes := append(backends.SingleNodeModes(), backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter)
+		modes := append(backends.SingleNodeModes(), backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter,
+			backends.MultiNodeMultiWriter)
 		return backends.Spec{
 			Name: name, Capacity: backends.CapacityRange{RequiredBytes: 2 << 20},
 			Parameters: &nfs.Parameters{Server: *server, Share: empty.share, NFSVersion: version},
@@ -54,7 +56,8 @@ func conform(t *testing.T, version string) {
 	retain := "retain"
 	harness.Modifications = []backendtest.Modification{{Value: &nfs.Mutable{OnDelete: &retain}}}
 	harness.Write = func(tb testing.TB, instance *backends.Instance, attachment backends.Attachment, data []byte) {
-		mounted(tb, instance, attachment, func(dir string) error { return os.WriteFile(filepath.Join(dir, "file"), data, 0o640) })
+		mounted(tb, instance, attachment,
+			func(dir string) error { return os.WriteFile(filepath.Join(dir, "file"), data, 0o640) })
 	}
 	harness.Read = func(tb testing.TB, instance *backends.Instance, attachment backends.Attachment) (data []byte) {
 		mounted(tb, instance, attachment, func(dir string) (err error) {

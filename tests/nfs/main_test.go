@@ -16,8 +16,10 @@ import (
 var (
 	server = flag.String("server", "", "the NFS server to test with; without it a directory stands for one")
 	share  = flag.String("share", "/", "what the NFS server exports")
-	kernel = flag.Bool("nfsd", false, "start the kernel's NFS server and test with it: in the guest of tests/vm/run, and nowhere else")
-	dir    = flag.String("dir", "", "the directory on whose filesystem the stand-in is; by default that of temporary files")
+	kernel = flag.Bool("nfsd", false,
+		"start the kernel's NFS server and test with it: in the guest of tests/vm/run, and nowhere else")
+	dir = flag.String("dir", "",
+		"the directory on whose filesystem the stand-in is; by default that of temporary files")
 )
 
 func TestMain(m *testing.M) {

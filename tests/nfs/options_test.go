@@ -19,7 +19,8 @@ func TestMountOptions(t *testing.T) {
 	}
 	for option, want := range map[string]codes.Code{
 		"addr=6.6.6.6": codes.InvalidArgument, "soft,addr=6.6.6.6": codes.InvalidArgument, "port=2050": codes.InvalidArgument,
-		"clientaddr=6.6.6.6": codes.InvalidArgument, "bind": codes.InvalidArgument, "nfsvers=5": codes.InvalidArgument, "noatime": codes.OK,
+		"clientaddr=6.6.6.6": codes.InvalidArgument, "bind": codes.InvalidArgument, "nfsvers=5": codes.InvalidArgument,
+		"noatime": codes.OK,
 	} {
 		staging := filepath.Join(t.TempDir(), "staging")
 		if err := os.Mkdir(staging, 0o700); err != nil {
@@ -34,7 +35,8 @@ func TestMountOptions(t *testing.T) {
 		if code := status.Code(err); code != want {
 			t.Errorf("mount option %q: %v, want %s", option, err, want)
 		}
-		if _, err := node.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: v.GetVolumeId(), StagingTargetPath: staging}); err != nil {
+		if _, err := node.NodeUnstageVolume(t.Context(),
+			&csi.NodeUnstageVolumeRequest{VolumeId: v.GetVolumeId(), StagingTargetPath: staging}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -21,8 +21,8 @@ var (
 	strict     = flag.Bool("strict", false, "fail when the speed is not what is promised; for a quiet machine")
 )
 
-// promised are the lifecycles per second that are promised, by how many are in flight: five and ten times what csi-driver-nfs
-// did on the machine of the comparison.
+// promised are the lifecycles per second that are promised, by how many are in flight: five and ten times what
+// csi-driver-nfs did on the machine of the comparison.
 func promised() map[int]float64 { return map[int]float64{1: 5 * 38, 32: 10 * 79} }
 
 func capability() *csi.VolumeCapability {
@@ -55,19 +55,24 @@ func (w *world) live(ctx context.Context, name, dir string) error {
 	node := csi.NewNodeClient(w.Conn)
 	for _, step := range []func() error{
 		func() error {
-			_, err := node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: v.GetVolumeId(), VolumeContext: v.GetVolumeContext(), StagingTargetPath: staging, VolumeCapability: capability()})
+			_, err := node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: v.GetVolumeId(),
+				VolumeContext: v.GetVolumeContext(), StagingTargetPath: staging, VolumeCapability: capability()})
 			return err
 		},
 		func() error {
-			_, err := node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: v.GetVolumeId(), VolumeContext: v.GetVolumeContext(), StagingTargetPath: staging, TargetPath: target, VolumeCapability: capability()})
+			_, err := node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: v.GetVolumeId(),
+				VolumeContext: v.GetVolumeContext(), StagingTargetPath: staging, TargetPath: target,
+				VolumeCapability: capability()})
 			return err
 		},
 		func() error {
-			_, err := node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.GetVolumeId(), TargetPath: target})
+			_, err := node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.GetVolumeId(),
+				TargetPath: target})
 			return err
 		},
 		func() error {
-			_, err := node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.GetVolumeId(), StagingTargetPath: staging})
+			_, err := node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.GetVolumeId(),
+				StagingTargetPath: staging})
 			return err
 		},
 		func() error { return w.delete(ctx, v.GetVolumeId()) },
@@ -89,7 +94,8 @@ func TestLifecycles(t *testing.T) {
 			}
 		}
 		begin := time.Now()
-		w.many(*lifecycles, inflight, func(i int) error { return w.live(t.Context(), fmt.Sprintf("v-%d-%d", inflight, i), dir) })
+		w.many(*lifecycles, inflight,
+			func(i int) error { return w.live(t.Context(), fmt.Sprintf("v-%d-%d", inflight, i), dir) })
 		rate := float64(*lifecycles) / time.Since(begin).Seconds()
 		t.Logf("%d in flight: %.0f lifecycles/s", inflight, rate)
 		if least := promised()[inflight]; *strict && rate < least {
@@ -165,7 +171,8 @@ func (w *world) list() int {
 	w.Helper()
 	count, token := 0, ""
 	for {
-		answer, err := csi.NewControllerClient(w.Conn).ListVolumes(w.Context(), &csi.ListVolumesRequest{MaxEntries: 1000, StartingToken: token})
+		answer, err := csi.NewControllerClient(w.Conn).ListVolumes(w.Context(),
+			&csi.ListVolumesRequest{MaxEntries: 1000, StartingToken: token})
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -65,7 +65,8 @@ func exercise(t *testing.T, d *inprocess.Driver) {
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{VolumeMountGroup: "4711"}},
 		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 	}
-	_, err := controller.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: "nowhere", Parameters: map[string]string{"pool": "none"}})
+	_, err := controller.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: "nowhere",
+		Parameters: map[string]string{"pool": "none"}})
 	if status.Code(err) != codes.InvalidArgument {
 		t.Fatalf("a volume of no pool: %v", err)
 	}
@@ -82,12 +83,14 @@ func exercise(t *testing.T, d *inprocess.Driver) {
 		t.Fatal(err)
 	}
 	_, err = node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
-		VolumeId: id, StagingTargetPath: staging, VolumeCapability: capability, VolumeContext: made.GetVolume().GetVolumeContext(),
+		VolumeId: id, StagingTargetPath: staging, VolumeCapability: capability,
+		VolumeContext: made.GetVolume().GetVolumeContext(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging}); err != nil {
+	if _, err := node.NodeUnstageVolume(ctx,
+		&csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: id}); err != nil {
@@ -116,7 +119,8 @@ func series(t *testing.T, registry *prometheus.Registry) []string {
 			lines = append(lines, line(name, labels...))
 			continue
 		}
-		lines = append(lines, line(name+"_bucket", append(slices.Clone(labels), "le")...), line(name+"_count", labels...), line(name+"_sum", labels...))
+		lines = append(lines, line(name+"_bucket", append(slices.Clone(labels), "le")...), line(name+"_count", labels...),
+			line(name+"_sum", labels...))
 	}
 	slices.Sort(lines)
 	return lines
@@ -125,7 +129,8 @@ func series(t *testing.T, registry *prometheus.Registry) []string {
 // ofProcess are the metrics of the process that are worth watching.
 func ofProcess() []string {
 	return []string{
-		"process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes", "process_start_time_seconds",
+		"process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes",
+		"process_start_time_seconds",
 	}
 }
 

@@ -83,14 +83,16 @@ func Final(code codes.Code) bool {
 
 // again repeats calls by the policy.
 func again(policy Policy, observe func(Attempt)) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, request, reply any, connection *grpc.ClientConn,
+		invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		ctx, cancel := context.WithTimeout(ctx, policy.Deadline)
 		defer cancel()
 		pause := policy.Pause
 		for {
-			err := attempt(ctx, policy.Attempt(), observe, method, request, func(ctx context.Context, more ...grpc.CallOption) error {
-				return invoke(ctx, method, request, reply, connection, append(more, options...)...)
-			})
+			err := attempt(ctx, policy.Attempt(), observe, method, request,
+				func(ctx context.Context, more ...grpc.CallOption) error {
+					return invoke(ctx, method, request, reply, connection, append(more, options...)...)
+				})
 			if Final(status.Code(err)) {
 				return err
 			}

@@ -62,8 +62,10 @@ func TestClientAsksAgainUntilTheAnswerIsFinal(t *testing.T) {
 			"non-final codes", []codes.Code{codes.Aborted, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled}, codes.OK,
 			[]codes.Code{codes.Aborted, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.OK},
 		},
-		{"a final code", []codes.Code{codes.Aborted, codes.Internal}, codes.Internal, []codes.Code{codes.Aborted, codes.Internal}},
-		{"another final code", []codes.Code{codes.ResourceExhausted}, codes.ResourceExhausted, []codes.Code{codes.ResourceExhausted}},
+		{"a final code", []codes.Code{codes.Aborted, codes.Internal}, codes.Internal,
+			[]codes.Code{codes.Aborted, codes.Internal}},
+		{"another final code", []codes.Code{codes.ResourceExhausted}, codes.ResourceExhausted,
+			[]codes.Code{codes.ResourceExhausted}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -61,8 +61,8 @@ func readLoop(backingFile string) (loop, error) {
 	return l, nil
 }
 
-// detach frees the loop device, unless it holds another file by now: a mount that was taken down may have freed it, and who
-// attaches a file next is given its number. While it is open it keeps what it holds.
+// detach frees the loop device, unless it holds another file by now: a mount that was taken down may have freed it, and
+// who attaches a file next is given its number. While it is open it keeps what it holds.
 func (l loop) detach() error {
 	device, err := os.OpenFile("/dev/"+l.name, os.O_RDWR, 0)
 	if errors.Is(err, unix.ENXIO) {
@@ -71,7 +71,8 @@ func (l loop) detach() error {
 	if err != nil {
 		return err
 	}
-	if now, err := readLoop(filepath.Join("/sys/block", l.name, "loop/backing_file")); err != nil || now.file() != l.file() {
+	if now, err := readLoop(filepath.Join("/sys/block", l.name, "loop/backing_file")); err != nil ||
+		now.file() != l.file() {
 		return device.Close()
 	}
 	if err := unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0); err != nil && !errors.Is(err, unix.ENXIO) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// TestDetachLeavesOthersAlone has a loop device hold another file by the time it is to be freed, as one does whose mount was taken down
-// just before.
+// TestDetachLeavesOthersAlone has a loop device hold another file by the time it is to be freed, as one does whose
+// mount was taken down just before.
 func TestDetachLeavesOthersAlone(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "image")
 	if err := os.WriteFile(image, make([]byte, 1<<20), 0o600); err != nil {
@@ -37,7 +37,8 @@ func TestDetachLeavesOthersAlone(t *testing.T) {
 	if err := mine.detach(); err != nil {
 		t.Error(err)
 	}
-	for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) { // Somebody may have it open for a moment.
+	// Somebody may have it open for a moment.
+	for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
 		found, err := loopsOf([]string{filepath.Dir(image)})
 		if err == nil && len(found) == 0 {
 			return

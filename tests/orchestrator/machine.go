@@ -48,11 +48,13 @@ func missingLoops() []string {
 	const control = "/dev/loop-control"
 	file, err := os.OpenFile(control, os.O_RDWR, 0)
 	if err != nil {
-		return []string{fmt.Sprintf("loop devices (%v): run modprobe loop, or in a container give it %s and /dev/loop* (--privileged)", err, control)}
+		return []string{fmt.Sprintf(
+			"loop devices (%v): run modprobe loop, or in a container give it %s and /dev/loop* (--privileged)", err, control)}
 	}
 	defer file.Close() //nolint:errcheck // it was only asked
 	if _, err := unix.IoctlRetInt(int(file.Fd()), unix.LOOP_CTL_GET_FREE); err != nil {
-		return []string{fmt.Sprintf("the right to use loop devices (LOOP_CTL_GET_FREE: %v): the process needs CAP_SYS_ADMIN", err)}
+		return []string{fmt.Sprintf("the right to use loop devices (LOOP_CTL_GET_FREE: %v): the process needs CAP_SYS_ADMIN",
+			err)}
 	}
 	return nil
 }

@@ -61,7 +61,8 @@ func (d *Driver) Spawn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	args := append([]string{"standalone", "--backend=" + d.Backend, "--endpoint=" + d.Endpoint(), "--data-dir=" + d.Workspace.Data()}, d.Args...)
+	args := append([]string{"standalone", "--backend=" + d.Backend, "--endpoint=" + d.Endpoint(),
+		"--data-dir=" + d.Workspace.Data()}, d.Args...)
 	// The driver's life is its own: it ends by Kill and Stop, not with a request's context.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), d.Binary, args...)
 	cmd.Stdout, cmd.Stderr = log, log

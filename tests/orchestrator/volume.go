@@ -48,7 +48,8 @@ func (v *Volume) Target() string { return v.places.target(v.Claim.Name) }
 func (c Claim) Capability() *csi.VolumeCapability {
 	mode := &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}
 	if c.Block {
-		return &csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
+		return &csi.VolumeCapability{AccessMode: mode,
+			AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}}
 	}
 	mount := &csi.VolumeCapability_MountVolume{VolumeMountGroup: c.MountGroup}
 	return &csi.VolumeCapability{AccessMode: mode, AccessType: &csi.VolumeCapability_Mount{Mount: mount}}
@@ -70,13 +71,16 @@ func (c *Client) Provision(ctx context.Context, claim Claim) (*Volume, error) {
 	}
 	made := response.GetVolume()
 	if made.GetCapacityBytes() < claim.Bytes {
-		return nil, fmt.Errorf("CreateVolume %s: %d bytes were asked and %d given", claim.Name, claim.Bytes, made.GetCapacityBytes())
+		return nil, fmt.Errorf("CreateVolume %s: %d bytes were asked and %d given", claim.Name, claim.Bytes,
+			made.GetCapacityBytes())
 	}
 	if got := made.GetContentSource().GetSnapshot().GetSnapshotId(); got != claim.Snapshot {
-		return nil, fmt.Errorf("CreateVolume %s: snapshot %q was asked as the source and %q answered", claim.Name, claim.Snapshot, got)
+		return nil, fmt.Errorf("CreateVolume %s: snapshot %q was asked as the source and %q answered", claim.Name,
+			claim.Snapshot, got)
 	}
 	return &Volume{
-		Claim: claim, ID: made.GetVolumeId(), Bytes: made.GetCapacityBytes(), Context: made.GetVolumeContext(), places: c.places,
+		Claim: claim, ID: made.GetVolumeId(), Bytes: made.GetCapacityBytes(), Context: made.GetVolumeContext(),
+		places: c.places,
 	}, nil
 }
 
@@ -143,27 +147,32 @@ func (c *Client) Expand(ctx context.Context, v *Volume, bytes int64, mounted boo
 		return called("ControllerExpandVolume", v, err)
 	}
 	if response.GetCapacityBytes() < bytes {
-		return fmt.Errorf("ControllerExpandVolume %s: %d bytes were asked and %d given", v.ID, bytes, response.GetCapacityBytes())
+		return fmt.Errorf("ControllerExpandVolume %s: %d bytes were asked and %d given", v.ID, bytes,
+			response.GetCapacityBytes())
 	}
 	v.Bytes = response.GetCapacityBytes()
 	if !response.GetNodeExpansionRequired() || !mounted {
 		return nil
 	}
 	_, err = c.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
-		VolumeId: v.ID, VolumePath: v.Target(), StagingTargetPath: v.Staging(), CapacityRange: size, VolumeCapability: v.Claim.Capability(),
+		VolumeId: v.ID, VolumePath: v.Target(), StagingTargetPath: v.Staging(), CapacityRange: size,
+		VolumeCapability: v.Claim.Capability(),
 	})
 	return called("NodeExpandVolume", v, err)
 }
 
 // Snapshot takes a snapshot of the volume. The parameters are the snapshot class's.
-func (c *Client) Snapshot(ctx context.Context, v *Volume, name string, parameters map[string]string) (*Snapshot, error) {
-	response, err := c.CreateSnapshot(ctx, &csi.CreateSnapshotRequest{SourceVolumeId: v.ID, Name: name, Parameters: parameters})
+func (c *Client) Snapshot(ctx context.Context, v *Volume, name string,
+	parameters map[string]string) (*Snapshot, error) {
+	response, err := c.CreateSnapshot(ctx, &csi.CreateSnapshotRequest{SourceVolumeId: v.ID, Name: name,
+		Parameters: parameters})
 	if err != nil {
 		return nil, called("CreateSnapshot", v, err)
 	}
 	made := response.GetSnapshot()
 	if made.GetSourceVolumeId() != v.ID || !made.GetReadyToUse() {
-		return nil, fmt.Errorf("CreateSnapshot %s: the answer is of volume %q, ready %t", v.ID, made.GetSourceVolumeId(), made.GetReadyToUse())
+		return nil, fmt.Errorf("CreateSnapshot %s: the answer is of volume %q, ready %t", v.ID, made.GetSourceVolumeId(),
+			made.GetReadyToUse())
 	}
 	return &Snapshot{Name: name, ID: made.GetSnapshotId(), Source: v.ID, Bytes: made.GetSizeBytes()}, nil
 }

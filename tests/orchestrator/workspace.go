@@ -82,7 +82,8 @@ func sweep(prefix string) (warnings []string) {
 	for _, dir := range dirs {
 		info, err := os.Lstat(dir)
 		suffix := strings.TrimPrefix(filepath.Base(dir), prefix+"-")
-		if err != nil || !info.IsDir() || strings.Trim(suffix, "0123456789") != "" || time.Since(info.ModTime()) < time.Second {
+		if err != nil || !info.IsDir() || strings.Trim(suffix, "0123456789") != "" ||
+			time.Since(info.ModTime()) < time.Second {
 			continue
 		}
 		lock, err := lockDir(dir)

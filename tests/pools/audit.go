@@ -69,7 +69,8 @@ func (a auditLog) counts() (map[string]int, error) {
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			continue // It is just being written.
 		}
-		counts[strings.Join([]string{who(r.UserAgent), r.Verb, r.ObjectRef.Resource + "/" + r.ObjectRef.Subresource, fmt.Sprint(r.ResponseStatus.Code)}, " ")]++
+		counts[strings.Join([]string{who(r.UserAgent), r.Verb, r.ObjectRef.Resource + "/" + r.ObjectRef.Subresource,
+			fmt.Sprint(r.ResponseStatus.Code)}, " ")]++
 	}
 	return counts, lines.Err()
 }

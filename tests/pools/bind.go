@@ -24,7 +24,8 @@ func bind(ctx context.Context, p *plane, o options) error {
 	for _, round := range []struct {
 		name string
 		qps  int
-	}{{"pool, bound by Kubernetes", 0}, {"pool, bound by the manager", o.qps}, {"pool, bound by the manager, again", o.qps}} {
+	}{{"pool, bound by Kubernetes", 0}, {"pool, bound by the manager", o.qps},
+		{"pool, bound by the manager, again", o.qps}} {
 		stop, err := p.manager(ctx, round.qps)
 		if err != nil {
 			return err
@@ -99,7 +100,8 @@ func (p *plane) timed(ctx context.Context, name, class string, count int) error 
 		times = append(times, end.Sub(begun.(time.Time))) //nolint:errcheck // makeAll stored it.
 	}
 	slices.Sort(times)
-	fmt.Printf("%-36s %8v %8v %8v %6.1f\n", name, times[count/2].Round(time.Millisecond), times[count*99/100].Round(time.Millisecond),
+	fmt.Printf("%-36s %8v %8v %8v %6.1f\n", name, times[count/2].Round(time.Millisecond),
+		times[count*99/100].Round(time.Millisecond),
 		total.Round(time.Millisecond), float64(count)/total.Seconds())
 	if err := audit.print(count); err != nil {
 		return err

@@ -24,7 +24,8 @@ type shelf struct {
 }
 
 func newShelf(node string, disks int) *shelf {
-	return &shelf{node: node, disks: disks, changed: make(chan struct{}), dirty: map[string]bool{}, offers: map[string]bool{}, done: map[string]bool{}}
+	return &shelf{node: node, disks: disks, changed: make(chan struct{}), dirty: map[string]bool{},
+		offers: map[string]bool{}, done: map[string]bool{}}
 }
 
 // State returns the state as soon as its revision is another than after.
@@ -52,7 +53,8 @@ func (s *shelf) state() report.State {
 	}
 	for i := range s.disks {
 		v := report.Volume{
-			Name: fmt.Sprintf("disk-%s-%d", s.node, i), Device: fmt.Sprintf("/dev/nvme%dn1", i), Identity: fmt.Sprintf("wwid=%s-%d", s.node, i),
+			Name: fmt.Sprintf("disk-%s-%d", s.node, i), Device: fmt.Sprintf("/dev/nvme%dn1", i),
+			Identity:  fmt.Sprintf("wwid=%s-%d", s.node, i),
 			SizeBytes: 1 << 40, Mode: report.Block, State: report.Available,
 		}
 		v.Path = "/var/lib/stowage/disks/links/" + v.Name
@@ -65,7 +67,8 @@ func (s *shelf) state() report.State {
 		state.Volumes = append(state.Volumes, v)
 	}
 	for _, d := range s.wanted.Deletions {
-		state.Deletions = append(state.Deletions, report.Deletion{ID: d.ID, Volume: d.Volume, State: report.Complete, Progress: 100})
+		state.Deletions = append(state.Deletions, report.Deletion{ID: d.ID, Volume: d.Volume, State: report.Complete,
+			Progress: 100})
 	}
 	return state
 }

@@ -61,7 +61,8 @@ func (c *census) count() int {
 
 // fleet simulates found disks.
 func fleet(ctx context.Context, p *plane, o options) error {
-	p.more = []string{"--disable-admission-plugins=StorageObjectInUseProtection", "--max-requests-inflight=800", "--max-mutating-requests-inflight=400"}
+	p.more = []string{"--disable-admission-plugins=StorageObjectInUseProtection", "--max-requests-inflight=800",
+		"--max-mutating-requests-inflight=400"}
 	if err := p.begin(ctx); err != nil {
 		return err
 	}
@@ -80,7 +81,8 @@ func fleet(ctx context.Context, p *plane, o options) error {
 		return err
 	}
 	begun := time.Now()
-	_, err = p.run(ctx, "stowage-manager", "master", "--namespace="+system, "--kubeconfig="+filepath.Join(p.folder, "kube.config"),
+	_, err = p.run(ctx, "stowage-manager", "master", "--namespace="+system,
+		"--kubeconfig="+filepath.Join(p.folder, "kube.config"),
 		"--kube-api-qps=2000", "--kube-api-burst=4000")
 	if err != nil {
 		return err
@@ -130,7 +132,9 @@ func (p *plane) furnish(ctx context.Context, nodes int) error {
 		},
 	}
 	for i := range nodes {
-		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeOf(i), Labels: map[string]string{corev1.LabelHostname: nodeOf(i)}}})
+		objects = append(objects,
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeOf(i),
+				Labels: map[string]string{corev1.LabelHostname: nodeOf(i)}}})
 	}
 	for _, one := range objects {
 		if err := p.client.Create(ctx, one); client.IgnoreAlreadyExists(err) != nil {
@@ -164,16 +168,19 @@ func (p *plane) workers(ctx context.Context, o options) error {
 		config := rest.CopyConfig(p.config)
 		config.UserAgent = "worker"
 		m, err := ctrl.NewManager(config, ctrl.Options{
-			Scheme: scheme, Metrics: metrics.Options{BindAddress: "0"}, Controller: controllers.Controller{SkipNameValidation: &unnamed},
+			Scheme: scheme, Metrics: metrics.Options{BindAddress: "0"},
+			Controller: controllers.Controller{SkipNameValidation: &unnamed},
 			Cache: cache.Options{
 				DefaultNamespaces: map[string]cache.Config{system: {}},
-				ByObject:          map[client.Object]cache.ByObject{&v1alpha1.NodeStorage{}: {Field: fields.OneTermEqualSelector("metadata.name", nodeOf(i))}},
+				ByObject: map[client.Object]cache.ByObject{&v1alpha1.NodeStorage{}: {Field: fields.OneTermEqualSelector(
+					"metadata.name", nodeOf(i))}},
 			},
 		})
 		if err != nil {
 			return err
 		}
-		one := worker.Options{Node: nodeOf(i), Namespace: system, Disks: newShelf(strconv.Itoa(i), o.disks), Log: slog.New(slog.DiscardHandler)}
+		one := worker.Options{Node: nodeOf(i), Namespace: system, Disks: newShelf(strconv.Itoa(i), o.disks),
+			Log: slog.New(slog.DiscardHandler)}
 		if err := worker.Add(m, one); err != nil {
 			return err
 		}
@@ -204,7 +211,8 @@ func (p *plane) release(ctx context.Context, seen *census, count int) (map[strin
 			if err := p.client.Get(ctx, client.ObjectKey{Name: name}, pv); err != nil {
 				return err
 			}
-			pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "default", Name: name, UID: types.UID(name)}
+			pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "default",
+				Name: name, UID: types.UID(name)}
 			if err := p.client.Update(ctx, pv); err != nil {
 				return err
 			}
@@ -216,7 +224,8 @@ func (p *plane) release(ctx context.Context, seen *census, count int) (map[strin
 }
 
 // settled waits until all volumes are offered, and prints what that took.
-func (p *plane) settled(ctx context.Context, audit auditLog, seen *census, all int, what string, begun time.Time, volumes int) error {
+func (p *plane) settled(ctx context.Context, audit auditLog, seen *census, all int, what string, begun time.Time,
+	volumes int) error {
 	last := 0
 	for begun := time.Now(); seen.count() < all; {
 		if now := seen.count(); now > last {

@@ -46,7 +46,8 @@ func many(ctx context.Context, p *plane, o options) error {
 			return err
 		}
 	}
-	fmt.Printf("%d volumes in %d sets: counted %v after the start, %s\n", o.volumes, manySets, time.Since(begun).Round(time.Millisecond), p.memory())
+	fmt.Printf("%d volumes in %d sets: counted %v after the start, %s\n", o.volumes, manySets,
+		time.Since(begun).Round(time.Millisecond), p.memory())
 	if err := audit.print(1); err != nil {
 		return err
 	}
@@ -105,7 +106,8 @@ func (p *plane) makeVolume(ctx context.Context, set string, number int) error {
 	v.Spec = corev1.PersistentVolumeSpec{
 		AccessModes: like.AccessModes, Capacity: like.Resources.Requests, StorageClassName: class,
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver,
+			VolumeHandle: name}},
 	}
 	if err := p.client.Create(ctx, v); err != nil {
 		return err

@@ -42,7 +42,8 @@ type plane struct {
 }
 
 func newPlane(folder string) *plane {
-	return &plane{folder: folder, programs: map[string]string{}, pids: map[string]int{}, socket: filepath.Join(folder, "csi.sock")}
+	return &plane{folder: folder, programs: map[string]string{}, pids: map[string]int{},
+		socket: filepath.Join(folder, "csi.sock")}
 }
 
 // start starts everything but the manager.
@@ -136,10 +137,13 @@ func (p *plane) startAPI(ctx context.Context, l layout.Layout, ports []string) e
 		}
 	}
 	keys := l.Certificate("service-accounts")
-	_, err = p.run(ctx, "kube-apiserver", append(p.more, "--etcd-servers="+etcd, "--bind-address=127.0.0.1", "--secure-port="+ports[0],
+	_, err = p.run(ctx, "kube-apiserver", append(p.more, "--etcd-servers="+etcd, "--bind-address=127.0.0.1",
+		"--secure-port="+ports[0],
 		"--cert-dir="+l.Path("served"), "--token-auth-file="+l.Path("tokens.csv"), "--authorization-mode=RBAC",
-		"--service-account-issuer=https://kubernetes", "--service-account-key-file="+keys+".pub", "--service-account-signing-key-file="+keys+".key",
-		"--service-cluster-ip-range=10.0.0.0/24", "--audit-policy-file="+l.Path("audit.yaml"), "--audit-log-path="+l.Path("audit.log"))...)
+		"--service-account-issuer=https://kubernetes", "--service-account-key-file="+keys+".pub",
+		"--service-account-signing-key-file="+keys+".key",
+		"--service-cluster-ip-range=10.0.0.0/24", "--audit-policy-file="+l.Path("audit.yaml"),
+		"--audit-log-path="+l.Path("audit.log"))...)
 	if err != nil {
 		return err
 	}
@@ -175,9 +179,12 @@ clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], us
 func (p *plane) startClients(ctx context.Context, l layout.Layout, port string) error {
 	config := "--kubeconfig=" + l.Path("kube.config")
 	for _, argv := range [][]string{
-		{"kube-controller-manager", config, "--leader-elect=false", "--use-service-account-credentials=true", "--secure-port=0",
-			"--service-account-private-key-file=" + l.Certificate("service-accounts.key"), "--flex-volume-plugin-dir=" + l.Path("flex")},
-		{"stowage", "standalone", "--backend=memory", "--endpoint=" + p.socket, "--data-dir=" + l.Path("driver"), "--node-id=node",
+		{"kube-controller-manager", config, "--leader-elect=false", "--use-service-account-credentials=true",
+			"--secure-port=0",
+			"--service-account-private-key-file=" + l.Certificate("service-accounts.key"),
+			"--flex-volume-plugin-dir=" + l.Path("flex")},
+		{"stowage", "standalone", "--backend=memory", "--endpoint=" + p.socket, "--data-dir=" + l.Path("driver"),
+			"--node-id=node",
 			"--http-endpoint=127.0.0.1:" + port},
 	} {
 		if _, err := p.run(ctx, argv[0], argv[1:]...); err != nil {

@@ -97,7 +97,8 @@ func newSet(name string, count int) *v1alpha1.PersistentVolumeSet {
 			Template: v1alpha1.PersistentVolumeTemplate{
 				Metadata: v1alpha1.TemplateMetadata{Labels: labels},
 				Spec: v1alpha1.PersistentVolumeTemplateSpec{
-					StorageClassName: class, Capacity: resource.MustParse("16Mi"), PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+					StorageClassName: class, Capacity: resource.MustParse("16Mi"),
+					PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 				},
 			},
 		},
@@ -109,7 +110,9 @@ func newClaim(name, class string) *corev1.PersistentVolumeClaim {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")},
+			},
 		},
 	}
 }

@@ -26,8 +26,8 @@ const (
 	recyclerNamespace = "stowage-recycler" // of deploy/kubernetes/recycler
 )
 
-// recycle has volumes recycled by two recyclers with the rights of their manifests, of which the leader is killed again and again. There is no
-// node: what a kubelet says of scrub pods is written for it.
+// recycle has volumes recycled by two recyclers with the rights of their manifests, of which the leader is killed again
+// and again. There is no node: what a kubelet says of scrub pods is written for it.
 func recycle(ctx context.Context, p *plane, o options) error {
 	if err := p.installRecycler(ctx); err != nil {
 		return err
@@ -71,7 +71,8 @@ func recycle(ctx context.Context, p *plane, o options) error {
 // installRecycler makes what the manifests of the recycler have, but for its pods, and a class.
 func (p *plane) installRecycler(ctx context.Context) error {
 	policy := corev1.PersistentVolumeReclaimRetain
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: retained}, Provisioner: driver, ReclaimPolicy: &policy}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: retained}, Provisioner: driver,
+		ReclaimPolicy: &policy}
 	if err := p.client.Create(ctx, class); err != nil {
 		return err
 	}
@@ -96,7 +97,8 @@ func (p *plane) installRecycler(ctx context.Context) error {
 			}
 		}
 	}
-	config := strings.Replace(p.kubeconfig("https://"+p.address), "user: {token:", "user: {as: \"system:serviceaccount:"+recyclerNamespace+":recycler\", token:", 1)
+	config := strings.Replace(p.kubeconfig("https://"+p.address), "user: {token:",
+		"user: {as: \"system:serviceaccount:"+recyclerNamespace+":recycler\", token:", 1)
 	return os.WriteFile(filepath.Join(p.folder, "recycler.config"), []byte(config), 0o600)
 }
 
@@ -169,7 +171,8 @@ func (p *plane) unrecycled(ctx context.Context) (left int, err error) {
 	}
 	var pods corev1.PodList
 	var claims corev1.PersistentVolumeClaimList
-	err = errors.Join(p.client.List(ctx, &pods, client.InNamespace(recyclerNamespace)), p.client.List(ctx, &claims, client.InNamespace(recyclerNamespace)))
+	err = errors.Join(p.client.List(ctx, &pods, client.InNamespace(recyclerNamespace)),
+		p.client.List(ctx, &claims, client.InNamespace(recyclerNamespace)))
 	return left + len(pods.Items) + len(claims.Items), err
 }
 
@@ -198,7 +201,8 @@ func (p *plane) runPod(ctx context.Context, pod *corev1.Pod) error {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return nil
 	case pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil:
-		return p.client.SubResource("binding").Create(ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}})
+		return p.client.SubResource("binding").Create(ctx, pod,
+			&corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}})
 	case pod.DeletionTimestamp != nil:
 		pod.Status.Phase = corev1.PodFailed
 		return p.client.Status().Update(ctx, pod)
@@ -261,7 +265,8 @@ func (p *plane) claimAgain(ctx context.Context, count int) error {
 			}
 		}
 		if len(after) != len(before) || bound != count {
-			return fmt.Errorf("of %d volumes %d are bound, and there were %d: want all %d, and no new one", len(after), bound, len(before), count)
+			return fmt.Errorf("of %d volumes %d are bound, and there were %d: want all %d, and no new one", len(after), bound,
+				len(before), count)
 		}
 		return nil
 	})

@@ -31,7 +31,8 @@ func TestTheDriveIsAsked(t *testing.T) {
 	}{
 		{"a write", func() error { _, err := unix.Pwrite(device, block, 4096); return err }, []kind{written}},
 		{"a flush", func() error { return unix.Fsync(device) }, []kind{flushed}},
-		{"a write with forced unit access", func() error { _, err := unix.Pwrite(durable, block, 8192); return err }, []kind{written, flushed}},
+		{"a write with forced unit access", func() error { _, err := unix.Pwrite(durable, block, 8192); return err },
+			[]kind{written, flushed}},
 		{"a discard", func() error { return discard(device, 4096, 4096) }, []kind{zeroed}},
 	} {
 		before := len(j.all())
@@ -65,7 +66,8 @@ func alignedBlock(t *testing.T) []byte {
 // discard is BLKDISCARD.
 func discard(device int, offset, length uint64) error {
 	extent := [2]uint64{offset, length}
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(device), unix.BLKDISCARD, uintptr(unsafe.Pointer(&extent))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(device), unix.BLKDISCARD,
+		uintptr(unsafe.Pointer(&extent))); errno != 0 {
 		return errno
 	}
 	return nil

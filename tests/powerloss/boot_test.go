@@ -11,8 +11,8 @@ import (
 // bootFile is where the kernel tells this boot from all others.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
-// newBoots lets the test say which boot this is: a power loss ends one. It holds for this process only, which has a mount
-// namespace of its own.
+// newBoots lets the test say which boot this is: a power loss ends one. It holds for this process only, which has a
+// mount namespace of its own.
 func newBoots(t *testing.T) (boot func(id string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "boot-id")

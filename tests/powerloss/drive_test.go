@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drive is a disk in memory, served as a file. The kernel's loop driver turns each request of the block layer into one of
-// the file's: a write into WRITE, a flush into FSYNC (vfs_fsync), and a discard or a write of zeros into FALLOCATE. It
-// knows no forced unit access, for which the block layer sends a flush after the write.
+// drive is a disk in memory, served as a file. The kernel's loop driver turns each request of the block layer into one
+// of the file's: a write into WRITE, a flush into FSYNC (vfs_fsync), and a discard or a write of zeros into FALLOCATE.
+// It knows no forced unit access, for which the block layer sends a flush after the write.
 type drive struct {
 	fs.Inode
 

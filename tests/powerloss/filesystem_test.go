@@ -19,8 +19,8 @@ type filesystem struct {
 	mkfs    []string // arguments for its mkfs: without background work, which would only add writes of no interest
 	options string   // for mount(2)
 	alone   bool     // whether two drives with the same filesystem cannot be mounted at a time
-	// superblocks are the pages of its superblocks, which it writes in place although they have several sectors, and which are not
-	// torn here. See doc.go for what is known of that.
+	// superblocks are the pages of its superblocks, which it writes in place although they have several sectors, and which
+	// are not torn here. See doc.go for what is known of that.
 	superblocks []int64
 }
 
@@ -32,8 +32,9 @@ func filesystems() []filesystem {
 		},
 		{name: "xfs", sizeMiB: 320, options: "nouuid", mkfs: []string{"-q", "-f", "-K", "-m", "reflink=1"}},
 		{
-			name: "btrfs", sizeMiB: 256, options: "nodiscard", alone: true, superblocks: []int64{64 << 10 / pageSize, 64 * mib / pageSize},
-			mkfs: []string{"-q", "-f", "-K"},
+			name: "btrfs", sizeMiB: 256, options: "nodiscard", alone: true,
+			superblocks: []int64{64 << 10 / pageSize, 64 * mib / pageSize},
+			mkfs:        []string{"-q", "-f", "-K"},
 		},
 	}
 }

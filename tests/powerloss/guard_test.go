@@ -22,8 +22,9 @@ import (
 const guardWord = "guard-drives"
 
 // guard is a process that breaks the drives off when the test is killed. The kernel does so when the last descriptor of
-// the FUSE connection is closed, which a thread of the test prevents that waits for a drive in mount(2): nobody serves that
-// any more, and nothing interrupts it. It would stay for ever, and so would everybody who asks the loop device something.
+// the FUSE connection is closed, which a thread of the test prevents that waits for a drive in mount(2): nobody serves
+// that any more, and nothing interrupts it. It would stay for ever, and so would everybody who asks the loop device
+// something.
 type guard struct {
 	control string // where the kernel's connections are files
 	orders  io.WriteCloser
@@ -88,7 +89,8 @@ func (g *guard) watch(dir string) error {
 	return err
 }
 
-// runGuard is the guard. It opens what breaks a connection off, so that it never hits another that gets the number later.
+// runGuard is the guard. It opens what breaks a connection off, so that it never hits another that gets the number
+// later.
 func runGuard(in io.Reader, out io.Writer) {
 	killed := make(chan os.Signal, 1)
 	signal.Notify(killed, syscall.SIGTERM)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lie is a planted bug: the backend's syncs of one sort succeed and do nothing, as though the code had none. The kernel does it,
-// by a filter on the system calls of the process (seccomp(2)), so that what is tested is what is shipped.
+// lie is a planted bug: the backend's syncs of one sort succeed and do nothing, as though the code had none. The kernel
+// does it, by a filter on the system calls of the process (seccomp(2)), so that what is tested is what is shipped.
 type lie string
 
 const (
@@ -41,8 +41,8 @@ func (l lie) during(call func() error) error {
 	return call()
 }
 
-// liar has the kernel ask about the syncs of this process from now on, and tells the lie that is stored. A filter stays as long
-// as its process, and there can be one such only.
+// liar has the kernel ask about the syncs of this process from now on, and tells the lie that is stored. A filter stays
+// as long as its process, and there can be one such only.
 //
 //nolint:gochecknoglobals // A filter is its process's, and a second test of the process needs the first one's.
 var liar = sync.OnceValues(func() (*atomic.Pointer[lie], error) {
@@ -61,7 +61,8 @@ var liar = sync.OnceValues(func() (*atomic.Pointer[lie], error) {
 
 // filterSyncs has the kernel ask about each fsync(2), fdatasync(2) and syncfs(2) of all threads.
 func filterSyncs() (listener int, err error) {
-	const load, equal, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const load, equal, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+		unix.BPF_RET | unix.BPF_K
 	program := []unix.SockFilter{
 		{Code: load, K: 0}, // seccomp_data.nr
 		{Code: equal, K: unix.SYS_FSYNC, Jt: 3},
@@ -71,7 +72,8 @@ func filterSyncs() (listener int, err error) {
 		{Code: ret, K: unix.SECCOMP_RET_USER_NOTIF},
 	}
 	header := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_TSYNC |
+		unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&header)))
 	if errno != 0 {
 		return -1, errno
@@ -97,15 +99,16 @@ type reply struct {
 	flags  uint32
 }
 
-// answer waits for the next sync, and lets it be made or says that it has been. A thread that was interrupted has gone, and asks
-// again.
+// answer waits for the next sync, and lets it be made or says that it has been. A thread that was interrupted has gone,
+// and asks again.
 func answer(listener int, told *atomic.Pointer[lie]) {
 	events := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
 	if _, err := unix.Poll(events, -1); err != nil {
 		return
 	}
 	var q question
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&q))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV,
+		uintptr(unsafe.Pointer(&q))); errno != 0 {
 		return
 	}
 	a := reply{id: q.id}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// state is all that is known of one thing: a volume, a snapshot, a group or a retained volume. It is comparable, so that what is
-// there can be held against what must be.
+// state is all that is known of one thing: a volume, a snapshot, a group or a retained volume. It is comparable, so
+// that what is there can be held against what must be.
 type state struct {
 	SizeBytes   int64
 	Fingerprint string
@@ -92,7 +92,8 @@ func (b *belief) judge(have world) verdict {
 		case maps.Equal(o.mask(now), o.mask(before)):
 			v.gone++
 		default:
-			v.violations = append(v.violations, fmt.Sprintf("%s was in flight and is neither whole nor gone: %s", o.name, differences(now, before)))
+			v.violations = append(v.violations, fmt.Sprintf("%s was in flight and is neither whole nor gone: %s", o.name,
+				differences(now, before)))
 		}
 		for key := range o.change {
 			delete(want, key)

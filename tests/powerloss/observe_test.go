@@ -37,7 +37,8 @@ func readRecord(dir string) (r volumeRecord, err error) {
 // observe finds out everything that there is.
 func (b *backend) observe(ctx context.Context, groups []string) (world, error) {
 	w := world{}
-	return w, errors.Join(b.observeVolumes(ctx, w), b.observeSnapshots(ctx, w), b.observeGroups(ctx, w, groups), b.observeRetained(w))
+	return w, errors.Join(b.observeVolumes(ctx, w), b.observeSnapshots(ctx, w), b.observeGroups(ctx, w, groups),
+		b.observeRetained(w))
 }
 
 func (b *backend) observeVolumes(ctx context.Context, w world) error {
@@ -82,7 +83,8 @@ func (b *backend) lookAt(s *state, source backends.Source) (string, error) {
 			return "", err
 		}
 		if stat.Size != s.SizeBytes || source.Identity.SizeBytes != s.SizeBytes {
-			return "", fmt.Errorf("%s has %d bytes, its source says %d, and the volume %d", source.Path, stat.Size, source.Identity.SizeBytes, s.SizeBytes)
+			return "", fmt.Errorf("%s has %d bytes, its source says %d, and the volume %d", source.Path, stat.Size,
+				source.Identity.SizeBytes, s.SizeBytes)
 		}
 		return source.Path, b.checkAllocation(source.Path, &stat)
 	}

@@ -57,8 +57,8 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// demand fails the test on a machine that lacks what it needs, and gives it a directory of its own, which the next run removes
-// when this one is killed. Mounts and loop devices go with the process.
+// demand fails the test on a machine that lacks what it needs, and gives it a directory of its own, which the next run
+// removes when this one is killed. Mounts and loop devices go with the process.
 func demand(t *testing.T) {
 	t.Helper()
 	missing := orchestrator.Missing()

@@ -87,8 +87,10 @@ func (b *bench) inspect(ctx context.Context, l *loss, must *belief) error {
 		l.tree = tree(b.dir) // Before everything is deleted.
 	}
 	errs = append(errs, backend.removeAll(ctx, []string{groupName}))
-	errs = append(errs, backend.compareAccounts(ctx, map[string]int64{imagePool: imageCapacity, directoryPool: directoryCapacity}))
-	errs = append(errs, backend.instance.Close(), backend.leftovers("staging", "trash", "quarantine", "volumes", "snapshots", "groups"))
+	errs = append(errs, backend.compareAccounts(ctx, map[string]int64{imagePool: imageCapacity,
+		directoryPool: directoryCapacity}))
+	errs = append(errs, backend.instance.Close(), backend.leftovers("staging", "trash", "quarantine", "volumes",
+		"snapshots", "groups"))
 	if list := backend.complaints.all(); len(list) > 0 {
 		errs = append(errs, fmt.Errorf("the backend complains: %q", list))
 	}

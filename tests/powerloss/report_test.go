@@ -49,7 +49,8 @@ func (r *report) String() string {
 		if l.recording.manner.lie != noLie {
 			lie = string(l.recording.manner.lie)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t%v\t\n", l.recording.filesystem.name, l.recording.manner.name, lie,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t%v\t\n", l.recording.filesystem.name,
+			l.recording.manner.name, lie,
 			writes, flushes, l.model, l.cuts, l.volumes, l.whole, l.gone, l.unmounted, l.broken,
 			(l.sum / time.Duration(max(1, l.cuts))).Round(100*time.Microsecond), l.slowest.Round(time.Millisecond))
 	}
@@ -93,7 +94,8 @@ func complain(t *testing.T, r *recording, losses []loss) {
 // describe tells a loss in full.
 func (l loss) describe(r *recording) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, %s, cut %s of %d entries, in flight: %s\n", r.filesystem.name, r.manner.name, l.cut, len(r.entries), l.inFlight)
+	fmt.Fprintf(&text, "%s, %s, cut %s of %d entries, in flight: %s\n", r.filesystem.name, r.manner.name, l.cut,
+		len(r.entries), l.inFlight)
 	if l.unmounted != nil {
 		fmt.Fprintf(&text, "  the filesystem cannot be mounted: %v\n", l.unmounted)
 	}

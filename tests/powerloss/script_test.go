@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
 
-// script does things with the backend, one after the other or several at a time, and notes in the journal what it begins
-// and what it is told.
+// script does things with the backend, one after the other or several at a time, and notes in the journal what it
+// begins and what it is told.
 type script struct {
 	backend *backend
 	journal *journal
@@ -68,7 +68,8 @@ func (s *script) make(ctx context.Context, w wish) error {
 			made.ReadAhead = *w.parameters.ReadAheadKiB
 		}
 		spec := backends.Spec{
-			Name: w.name, Capacity: backends.CapacityRange{RequiredBytes: w.size}, Parameters: &w.parameters, Fingerprint: made.Fingerprint,
+			Name: w.name, Capacity: backends.CapacityRange{RequiredBytes: w.size}, Parameters: &w.parameters,
+			Fingerprint: made.Fingerprint,
 		}
 		source, handle := s.get(w.from)
 		made.Source, made.Content = handle, source.Content

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSecondLoss loses the power again while the filesystem and the backend recover from a first loss. What somebody has
-// seen by then of an operation that was in flight must stay so.
+// TestSecondLoss loses the power again while the filesystem and the backend recover from a first loss. What somebody
+// has seen by then of an operation that was in flight must stay so.
 func TestSecondLoss(t *testing.T) {
 	demand(t)
 	boot := newBoots(t)
@@ -86,7 +86,8 @@ func (b *bench) recordRecovery(ctx context.Context, r *recording, c cut, m image
 		return nil, err
 	}
 	name := fmt.Sprintf("recovery from %s", c)
-	return &recording{filesystem: r.filesystem, manner: manner{name: name}, blank: m, belief: must.clone(), entries: j.all()}, nil
+	return &recording{filesystem: r.filesystem, manner: manner{name: name}, blank: m, belief: must.clone(),
+		entries: j.all()}, nil
 }
 
 // look opens the backend and notes what became of what was in flight.

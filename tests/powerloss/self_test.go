@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheTestSees plants bugs and expects to be told: a backend that leaves out syncs, and a drive that ignores flushes. A
-// test of power losses that finds nothing could as well look at nothing.
+// TestTheTestSees plants bugs and expects to be told: a backend that leaves out syncs, and a drive that ignores
+// flushes. A test of power losses that finds nothing could as well look at nothing.
 func TestTheTestSees(t *testing.T) {
 	demand(t)
 	boot := newBoots(t)
@@ -39,9 +39,9 @@ func TestTheTestSees(t *testing.T) {
 type plant struct {
 	lie   lie
 	model model
-	// unseenOn are the filesystems that may make up for it: a sync of one file brings the whole journal to the drive, and with
-	// it the names in all directories (ext4, xfs) and the data that was on its way (ext4, in ordered mode). The backend does
-	// not count on that, and btrfs does not do it.
+	// unseenOn are the filesystems that may make up for it: a sync of one file brings the whole journal to the drive, and
+	// with it the names in all directories (ext4, xfs) and the data that was on its way (ext4, in ordered mode). The
+	// backend does not count on that, and btrfs does not do it.
 	unseenOn []string
 }
 

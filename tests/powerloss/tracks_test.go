@@ -23,7 +23,8 @@ func (s *script) imageTrack() track {
 		},
 		func(ctx context.Context) error { return s.write(ctx, "sparse", "one") },
 		func(ctx context.Context) error {
-			return s.make(ctx, wish{name: "full", size: mib, parameters: local.Parameters{Pool: imagePool, Allocation: "full", ReadAheadKiB: &ahead}})
+			return s.make(ctx, wish{name: "full", size: mib,
+				parameters: local.Parameters{Pool: imagePool, Allocation: "full", ReadAheadKiB: &ahead}})
 		},
 		func(ctx context.Context) error { return s.write(ctx, "full", "two") },
 		func(ctx context.Context) error { return s.expand(ctx, "sparse", 2*mib) },

@@ -27,7 +27,8 @@ func ebsSetup(t testing.TB, access string) setup {
 		}
 		return instance, err
 	}
-	s := setup{name: "ebs " + access, definition: &definition, backend: "ebs", access: access, nodeID: region.NodeA, mutable: map[string]string{"throughput": "200"}}
+	s := setup{name: "ebs " + access, definition: &definition, backend: "ebs", access: access, nodeID: region.NodeA,
+		mutable: map[string]string{"throughput": "200"}}
 	s.skips = map[string]string{
 		"GroupController":      "EC2 takes snapshots of several volumes of one instance only, whichever they are",
 		"GetCapacity":          "EC2 tells no capacity",
@@ -70,5 +71,6 @@ func (d *diskless) Source(ctx context.Context, attachment backends.Attachment) (
 			err = file.Truncate(int64(v.GiB) << 30)
 		}
 	}
-	return backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: disk.Identity.SizeBytes}}, errors.Join(err, file.Close())
+	return backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: disk.Identity.SizeBytes}},
+		errors.Join(err, file.Close())
 }

@@ -14,20 +14,23 @@ import (
 
 // Where the kernel has NFS, a real server is used.
 var (
-	nfsServer = flag.String("nfs-server", "", "the NFS server to test the nfs backend with; without it a directory stands for one")
-	nfsShare  = flag.String("nfs-share", "/", "what the NFS server exports")
-	kernel    = flag.Bool("nfsd", false, "start the kernel's NFS server and test with it: in the guest of tests/vm/run, and nowhere else")
+	nfsServer = flag.String("nfs-server", "",
+		"the NFS server to test the nfs backend with; without it a directory stands for one")
+	nfsShare = flag.String("nfs-share", "/", "what the NFS server exports")
+	kernel   = flag.Bool("nfsd", false,
+		"start the kernel's NFS server and test with it: in the guest of tests/vm/run, and nowhere else")
 )
 
 // nfsSetup is the nfs backend over a share that a zone reaches, on a server if there is one.
 func nfsSetup(t testing.TB) setup {
-	s := setup{name: "nfs", backend: "nfs", access: "mount", mutable: map[string]string{"onDelete": "delete"}, skips: map[string]string{
-		"ControllerPublishVolume":      "shares need no attach step",
-		"ControllerUnpublishVolume":    "shares need no attach step",
-		"volume lifecycle":             "shares need no attach step",
-		"node max attach limit":        "shares have no attach limit",
-		"already published but is inc": "shares need no attach step",
-	}, parameters: map[string]string{"shareName": "zonal"}, topology: backends.Topology{"example.com/zone": "a"}}
+	s := setup{name: "nfs", backend: "nfs", access: "mount", mutable: map[string]string{"onDelete": "delete"},
+		skips: map[string]string{
+			"ControllerPublishVolume":      "shares need no attach step",
+			"ControllerUnpublishVolume":    "shares need no attach step",
+			"volume lifecycle":             "shares need no attach step",
+			"node max attach limit":        "shares have no attach limit",
+			"already published but is inc": "shares need no attach step",
+		}, parameters: map[string]string{"shareName": "zonal"}, topology: backends.Topology{"example.com/zone": "a"}}
 	configure := func(server, share string) string {
 		return fmt.Sprintf("shares: [{name: zonal, server: %q, share: %q, topology: {example.com/zone: a}}]", server, share)
 	}

@@ -48,8 +48,10 @@ func setups(t testing.TB) []setup {
 	}
 	memory := "maxVolumesPerNode: 16\n"
 	return []setup{
-		{name: "memory mount", backend: "memory", config: memory, access: "mount", mutable: map[string]string{"readAheadKiB": "512"}},
-		{name: "memory block", backend: "memory", config: memory, access: "block", mutable: map[string]string{"readAheadKiB": "512"}},
+		{name: "memory mount", backend: "memory", config: memory, access: "mount",
+			mutable: map[string]string{"readAheadKiB": "512"}},
+		{name: "memory block", backend: "memory", config: memory, access: "block",
+			mutable: map[string]string{"readAheadKiB": "512"}},
 		{
 			// An ext4 that is mounted grows only with CAP_SYS_RESOURCE, which not every machine grants.
 			name: "local image mount", backend: "local", access: "mount", skips: noAttach,
@@ -92,7 +94,8 @@ func TestSanity(t *testing.T) {
 }
 
 func (s setup) start(t *testing.T) *sanity.TestConfig {
-	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config, NodeID: s.nodeID, Topology: s.topology})
+	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config,
+		NodeID: s.nodeID, Topology: s.topology})
 	config := sanity.NewTestConfig()
 	dir := t.TempDir()
 	config.Address = driver.Endpoint
@@ -111,7 +114,8 @@ func (s setup) start(t *testing.T) *sanity.TestConfig {
 // sizeTopologies makes up for a defect of csi-sanity 5.6.0: it compares a snapshot's topology with the
 // node's as Go structs, and the node's has been sent by then, which leaves its size in a private field.
 // So no driver that reports where its snapshots are could pass. The contents are not touched.
-func sizeTopologies(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+func sizeTopologies(ctx context.Context, method string, request, response any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := invoke(ctx, method, request, response, conn, options...)
 	if made, ok := response.(*csi.CreateSnapshotResponse); ok && err == nil {
 		proto.Size(made)
@@ -133,7 +137,8 @@ func table(t *testing.T, all []setup, report types.Report) {
 				t.Errorf("%s was skipped without a reason: %s", spec.FullText(), spec.Failure.Message)
 			}
 		}
-		failed := counts[types.SpecStateFailed] + counts[types.SpecStatePanicked] + counts[types.SpecStateTimedout] + counts[types.SpecStateInterrupted]
+		failed := counts[types.SpecStateFailed] + counts[types.SpecStatePanicked] + counts[types.SpecStateTimedout] +
+			counts[types.SpecStateInterrupted]
 		fmt.Printf("%-24s %6d %6d %8d %8d\n", s.name, counts[types.SpecStatePassed], failed,
 			counts[types.SpecStateSkipped], counts[types.SpecStatePending])
 	}

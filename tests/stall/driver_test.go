@@ -34,10 +34,12 @@ func capability() *csi.VolumeCapability {
 
 func create(t *testing.T, driver *inprocess.Driver, pool string) *volume {
 	t.Helper()
-	v := &volume{T: t, controller: csi.NewControllerClient(driver.Conn), node: csi.NewNodeClient(driver.Conn), dir: t.TempDir()}
+	v := &volume{T: t, controller: csi.NewControllerClient(driver.Conn), node: csi.NewNodeClient(driver.Conn),
+		dir: t.TempDir()}
 	made, err := v.controller.CreateVolume(t.Context(), &csi.CreateVolumeRequest{
-		Name: "volume-in-" + pool, Parameters: map[string]string{"pool": pool}, VolumeCapabilities: []*csi.VolumeCapability{capability()},
-		CapacityRange: &csi.CapacityRange{RequiredBytes: 32 << 20},
+		Name: "volume-in-" + pool, Parameters: map[string]string{"pool": pool},
+		VolumeCapabilities: []*csi.VolumeCapability{capability()},
+		CapacityRange:      &csi.CapacityRange{RequiredBytes: 32 << 20},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,8 @@ func (v *volume) call(name string, limit time.Duration) (err error) {
 		})
 	case "publish":
 		_, err = v.node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-			VolumeId: v.id, StagingTargetPath: v.staging(), TargetPath: v.target(), VolumeCapability: capability(), VolumeContext: v.context,
+			VolumeId: v.id, StagingTargetPath: v.staging(), TargetPath: v.target(), VolumeCapability: capability(),
+			VolumeContext: v.context,
 		})
 	case "unpublish":
 		_, err = v.node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target()})
@@ -115,7 +118,8 @@ func again(t *testing.T, v *volume, name string) {
 // is wrong, and not turned away because another were under way. A volume on another pool does not notice.
 func TestLockIsFreed(t *testing.T) {
 	server := stall.Serve(t)
-	config := fmt.Sprintf("pools:\n- {name: slow, type: image, path: %s}\n- {name: quick, type: image, path: %s}\n", filepath.Join(server.Dir, "pool"), t.TempDir())
+	config := fmt.Sprintf("pools:\n- {name: slow, type: image, path: %s}\n- {name: quick, type: image, path: %s}\n",
+		filepath.Join(server.Dir, "pool"), t.TempDir())
 	driver := inprocess.Start(t, inprocess.Options{Backend: "local", Config: config})
 	slow, quick := create(t, driver, "slow"), create(t, driver, "quick")
 	t.Cleanup(func() {

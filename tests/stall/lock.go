@@ -62,7 +62,8 @@ func locked(t testing.TB, how int) (giveBack func()) {
 	return func() { unlock(lock) }
 }
 
-// unlock gives the lock back. Somebody who waits for it is woken by that, and would come too late if the next test took it at once.
+// unlock gives the lock back. Somebody who waits for it is woken by that, and would come too late if the next test took
+// it at once.
 func unlock(lock *os.File) {
 	waited := isWaitedFor(lock)
 	_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN) // a process that is being started has a copy for an instant

@@ -51,8 +51,8 @@ func (t *trap) pass(request Request) {
 	}
 }
 
-// Freeze stops this process before it returns, until somebody lets it go on. A signal to a process is taken by any of its
-// threads, while the others go on for a moment: only one to the thread itself is there when the call ends.
+// Freeze stops this process before it returns, until somebody lets it go on. A signal to a process is taken by any of
+// its threads, while the others go on for a moment: only one to the thread itself is there when the call ends.
 func Freeze() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -91,7 +91,8 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	return f, fuse.FOPEN_DIRECT_IO, errno
 }
 
-func (n *node) Read(ctx context.Context, f fs.FileHandle, buffer []byte, offset int64) (fuse.ReadResult, syscall.Errno) {
+func (n *node) Read(ctx context.Context, f fs.FileHandle, buffer []byte,
+	offset int64) (fuse.ReadResult, syscall.Errno) {
 	n.trap.pass(Read)
 	if r, ok := f.(fs.FileReader); ok {
 		return r.Read(ctx, buffer, offset)
@@ -132,7 +133,8 @@ func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.Entry
 	return n.LoopbackNode.Symlink(ctx, target, name, out)
 }
 
-func (n *node) Link(ctx context.Context, to fs.InodeEmbedder, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+func (n *node) Link(ctx context.Context, to fs.InodeEmbedder, name string,
+	out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	n.trap.pass(Change)
 	return n.LoopbackNode.Link(ctx, to, name, out)
 }
@@ -147,7 +149,8 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 	return n.LoopbackNode.Rmdir(ctx, name)
 }
 
-func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string,
+	flags uint32) syscall.Errno {
 	n.trap.pass(Change)
 	return n.LoopbackNode.Rename(ctx, name, to, newName, flags)
 }

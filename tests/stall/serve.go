@@ -33,7 +33,9 @@ func serve(dir, place string) error {
 	top := &node{fs.LoopbackNode{RootData: root}, t}
 	root.RootNode = top
 	// Nothing is remembered by the kernel: it asks each time.
-	server, err := fs.Mount(place, top, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, AllowOther: true, FsName: "stall", Name: "stall"}})
+	server, err := fs.Mount(place, top,
+		&fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, AllowOther: true, FsName: "stall",
+			Name: "stall"}})
 	if err != nil {
 		return err
 	}

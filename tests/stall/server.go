@@ -141,8 +141,8 @@ func (s *Server) Stopped(t testing.TB) bool {
 // Kill ends the server for good: whatever hangs fails.
 func (s *Server) Kill() error { return s.cmd.Process.Kill() }
 
-// Continue makes the server answer again, and all that it has not answered yet. It does not stop again, also if a request at which it was
-// to stop comes just now.
+// Continue makes the server answer again, and all that it has not answered yet. It does not stop again, also if a
+// request at which it was to stop comes just now.
 func (s *Server) Continue(t testing.TB) {
 	t.Helper()
 	if _, err := fmt.Fprintln(s.orders, Lookup, 0); err != nil {

@@ -82,8 +82,8 @@ func Format(tb testing.TB, fsType, path string) {
 	Run(tb, "mkfs."+fsType, "-q", force, path)
 }
 
-// Attach makes a loop device of an image and returns its path. It is detached at the end of the test, and also when the test
-// is killed: the device clears itself once neither this process nor a mount uses it.
+// Attach makes a loop device of an image and returns its path. It is detached at the end of the test, and also when the
+// test is killed: the device clears itself once neither this process nor a mount uses it.
 func Attach(tb testing.TB, image string) string {
 	tb.Helper()
 	NeedRoot(tb)

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeStorage is what one node has of local volumes. It bears the node's name. The master writes its spec and metadata, the
-// worker on the node its status.
+// NodeStorage is what one node has of local volumes. It bears the node's name. The master writes its spec and metadata,
+// the worker on the node its status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -39,7 +39,8 @@ type NodeStorageList struct {
 
 // NodeStorageSpec is what the master has offered and wants deleted. Nobody else writes it.
 type NodeStorageSpec struct {
-	// Offers are the volumes that have a PersistentVolume, or had one and may hold data. An offer is written before its PersistentVolume.
+	// Offers are the volumes that have a PersistentVolume, or had one and may hold data. An offer is written before its
+	// PersistentVolume.
 	//
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
@@ -56,7 +57,8 @@ type NodeStorageSpec struct {
 	DeleteOperations []DeleteRequest `json:"deleteOperations,omitempty"`
 }
 
-// VolumeOffer records that a volume is offered by a PersistentVolume. All that is needed at its end stands here, as it was at its beginning.
+// VolumeOffer records that a volume is offered by a PersistentVolume. All that is needed at its end stands here, as it
+// was at its beginning.
 //
 // +kubebuilder:validation:XValidation:rule="self.persistentVolume == oldSelf.persistentVolume && self.wipePolicy == oldSelf.wipePolicy && self.reclaimPolicy == oldSelf.reclaimPolicy && self.path == oldSelf.path && self.volumeMode == oldSelf.volumeMode && self.storageClassName == oldSelf.storageClassName",message="an offer cannot be changed, but for becoming retained: remove it and write another"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.retained) && oldSelf.retained) || (has(self.retained) && self.retained)",message="an offer stays retained until it is removed"
@@ -98,8 +100,8 @@ type VolumeOffer struct {
 	// WipePolicy is how the volume is wiped.
 	WipePolicy WipePolicy `json:"wipePolicy"`
 
-	// Retained says that the PersistentVolume was deleted under the policy Retain. The volume is neither wiped nor offered until an
-	// operator names it in the annotation stowage.dev/reclaim.
+	// Retained says that the PersistentVolume was deleted under the policy Retain. The volume is neither wiped nor offered
+	// until an operator names it in the annotation stowage.dev/reclaim.
 	//
 	// +optional
 	Retained bool `json:"retained,omitempty"`
@@ -111,8 +113,8 @@ type VolumeOffer struct {
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 type VolumeName string
 
-// WipePolicy says what happens to the data of a volume before it is offered again. For a volume of mode Filesystem every policy but none removes all
-// files.
+// WipePolicy says what happens to the data of a volume before it is offered again. For a volume of mode Filesystem
+// every policy but none removes all files.
 //
 // +kubebuilder:validation:Enum=discard;zero;shred;signatures;none
 type WipePolicy string
@@ -299,10 +301,12 @@ const (
 
 // The names by which local volumes are known on other objects.
 const (
-	// LocalVolumeFinalizer keeps a PersistentVolume until its local volume is wiped, and a NodeStorage until nothing of it is offered.
+	// LocalVolumeFinalizer keeps a PersistentVolume until its local volume is wiped, and a NodeStorage until nothing of it
+	// is offered.
 	LocalVolumeFinalizer = "stowage.dev/local-volume"
 
-	// LocalVolumeProvisioner stands in pv.kubernetes.io/provisioned-by of the PersistentVolumes of found volumes. It is no CSI driver.
+	// LocalVolumeProvisioner stands in pv.kubernetes.io/provisioned-by of the PersistentVolumes of found volumes. It is no
+	// CSI driver.
 	LocalVolumeProvisioner = "stowage.dev/local-volumes"
 
 	// NodeStorageAnnotation names the node of a PersistentVolume of a found volume.

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PersistentVolumeSet keeps a number of PersistentVolumes ready for claims of one StorageClass, so that a claim binds without
-// waiting for the storage.
+// PersistentVolumeSet keeps a number of PersistentVolumes ready for claims of one StorageClass, so that a claim binds
+// without waiting for the storage.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -58,7 +58,8 @@ type PersistentVolumeSetSpec struct {
 	// +kubebuilder:validation:Maximum=100000
 	MaximumReplicas int32 `json:"maximumReplicas"`
 
-	// Selector selects the volumes of the set by their labels. Volumes that others made count as well, and are never deleted.
+	// Selector selects the volumes of the set by their labels. Volumes that others made count as well, and are never
+	// deleted.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=8
@@ -100,9 +101,11 @@ type TemplateMetadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// PersistentVolumeTemplateSpec says which kind of volume to create. The StorageClass names the driver and its parameters.
+// PersistentVolumeTemplateSpec says which kind of volume to create. The StorageClass names the driver and its
+// parameters.
 type PersistentVolumeTemplateSpec struct {
-	// StorageClassName is the class whose claims the volumes are for. Its provisioner must be the driver that the manager serves.
+	// StorageClassName is the class whose claims the volumes are for. Its provisioner must be the driver that the manager
+	// serves.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -216,8 +219,8 @@ type VolumeSlot struct {
 	// Name of the PersistentVolume, and of the volume at the driver. It is never used twice.
 	Name string `json:"name"`
 
-	// Manager is the process that asks the driver for the volume. No other asks before it has written its own name here, so that one that
-	// finds another's name, or none, knows that the volume may exist already.
+	// Manager is the process that asks the driver for the volume. No other asks before it has written its own name here,
+	// so that one that finds another's name, or none, knows that the volume may exist already.
 	//
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -287,7 +290,8 @@ const (
 	// ConditionReady says whether the minimum of unbound volumes is there.
 	ConditionReady = "Ready"
 
-	// VolumeSetFinalizer keeps a PersistentVolume that a set made until its volume is deleted, and a set until its unbound volumes are.
+	// VolumeSetFinalizer keeps a PersistentVolume that a set made until its volume is deleted, and a set until its unbound
+	// volumes are.
 	VolumeSetFinalizer = "stowage.dev/volumeset"
 
 	// VolumeSetAnnotation names the set that made a PersistentVolume, by UID.

@@ -2,10 +2,12 @@ package v1alpha1
 
 // The names that the recycler reads and writes.
 const (
-	// RecycleAnnotation of a PersistentVolume of policy Retain, with the value "true", has it scrubbed and made Available after its release.
+	// RecycleAnnotation of a PersistentVolume of policy Retain, with the value "true", has it scrubbed and made Available
+	// after its release.
 	RecycleAnnotation = "stowage.dev/recycle"
 
-	// RecyclingAnnotation of a PersistentVolume says how far its recycling is. As a label of a scrub claim or pod it is the volume's UID.
+	// RecyclingAnnotation of a PersistentVolume says how far its recycling is. As a label of a scrub claim or pod it is
+	// the volume's UID.
 	RecyclingAnnotation = "stowage.dev/recycling"
 
 	// RecycledVolumeAnnotation names the PersistentVolume of a scrub claim or pod.

@@ -16,7 +16,8 @@ func GroupVersion() schema.GroupVersion {
 
 // AddToScheme makes the types of this package known to clients that use the scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion(), &PersistentVolumeSet{}, &PersistentVolumeSetList{}, &NodeStorage{}, &NodeStorageList{})
+	scheme.AddKnownTypes(GroupVersion(), &PersistentVolumeSet{}, &PersistentVolumeSetList{}, &NodeStorage{},
+		&NodeStorageList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

@@ -89,7 +89,8 @@ func attachOtherway(w *world) {
 		w.must("Attach", err)
 		request.ReadOnly = !readOnly
 		_, err = w.f.Attach.Attach(w.ctx(), request)
-		w.fails(fmt.Sprintf("attaching with read-only %t what is attached with %t", !readOnly, readOnly), err, backends.Exists)
+		w.fails(fmt.Sprintf("attaching with read-only %t what is attached with %t", !readOnly, readOnly), err,
+			backends.Exists)
 		w.publishedTo(v, w.node())
 		w.detach(v, w.node())
 		_, err = w.f.Attach.Attach(w.ctx(), request)

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// awayChecks take the storage of the volumes away: what is on it is Unusable everywhere, keeps its name and its handle, and is there
-// again with the storage.
+// awayChecks take the storage of the volumes away: what is on it is Unusable everywhere, keeps its name and its handle,
+// and is there again with the storage.
 func awayChecks(h Harness) []check {
 	var checks []check
 	for _, name := range slices.Sorted(maps.Keys(h.Lose)) {

@@ -73,7 +73,8 @@ func capacityFallsAndReturns(w *world) {
 		taken += made[i].CapacityBytes
 	}
 	if left := w.capacity().AvailableBytes; left != before.AvailableBytes-taken {
-		w.Errorf("after taking %d of %d bytes there are %d, want %d", taken, before.AvailableBytes, left, before.AvailableBytes-taken)
+		w.Errorf("after taking %d of %d bytes there are %d, want %d", taken, before.AvailableBytes, left,
+			before.AvailableBytes-taken)
 	}
 	w.tooLarge("more than there is", before.AvailableBytes-taken+1)
 	w.tooLarge("more than there was", before.AvailableBytes+1)

@@ -45,7 +45,8 @@ func readDirectory(dir string) ([]byte, error) {
 		return nil, err
 	}
 	if owner := ownerOf(info); info.Mode() != os.ModeDir|0o750 || owner != directoryOwner {
-		return nil, fmt.Errorf("the subdirectory has the mode %v and the owner %d, want %v and %d", info.Mode(), owner, os.ModeDir|0o750, directoryOwner)
+		return nil, fmt.Errorf("the subdirectory has the mode %v and the owner %d, want %v and %d", info.Mode(), owner,
+			os.ModeDir|0o750, directoryOwner)
 	}
 	if link, err := os.Readlink(filepath.Join(sub, "link")); err != nil {
 		return nil, err

@@ -40,7 +40,8 @@ func volumeMeetsSpec(w *world) {
 func (w *world) meets(v *backends.Volume, spec backends.Spec) {
 	w.Helper()
 	if v.Name != spec.Name || v.Fingerprint != spec.Fingerprint {
-		w.Errorf("the volume has the name %q and the fingerprint %q, want %q and %q", v.Name, v.Fingerprint, spec.Name, spec.Fingerprint)
+		w.Errorf("the volume has the name %q and the fingerprint %q, want %q and %q", v.Name, v.Fingerprint, spec.Name,
+			spec.Fingerprint)
 	}
 	if !maps.Equal(v.Settings, spec.Settings) {
 		w.Errorf("the volume has the settings %v, want %v", v.Settings, spec.Settings)
@@ -69,9 +70,12 @@ func capacityRanges(w *world) {
 		{"exactly a size that there is", backends.CapacityRange{RequiredBytes: usual, LimitBytes: usual}, none},
 		{"at most a size that there is", backends.CapacityRange{LimitBytes: usual}, none},
 		{"at most a little more", backends.CapacityRange{LimitBytes: usual + 1}, none},
-		{"at most less than what is required", backends.CapacityRange{RequiredBytes: usual, LimitBytes: usual - 1}, []backends.Kind{backends.OutOfRange}},
-		{"more than can be counted", backends.CapacityRange{RequiredBytes: math.MaxInt64}, []backends.Kind{backends.OutOfRange, backends.Exhausted}},
-		{"nearly more than can be counted", backends.CapacityRange{RequiredBytes: math.MaxInt64 - 4096}, []backends.Kind{backends.OutOfRange, backends.Exhausted}},
+		{"at most less than what is required", backends.CapacityRange{RequiredBytes: usual, LimitBytes: usual - 1},
+			[]backends.Kind{backends.OutOfRange}},
+		{"more than can be counted", backends.CapacityRange{RequiredBytes: math.MaxInt64},
+			[]backends.Kind{backends.OutOfRange, backends.Exhausted}},
+		{"nearly more than can be counted", backends.CapacityRange{RequiredBytes: math.MaxInt64 - 4096},
+			[]backends.Kind{backends.OutOfRange, backends.Exhausted}},
 	} {
 		spec := w.spec(fmt.Sprint("volume ", i))
 		spec.Capacity = row.size
@@ -147,7 +151,8 @@ func impossibleAccess(w *world) {
 	v, err := w.c.Create(w.ctx(), w.spec("one"))
 	w.must("Create", err)
 	for _, m := range impossibleMountings() {
-		w.fails(fmt.Sprintf("its use, mounted as %+v", m), v.Access.Check(backends.Access{Mountings: []backends.Mounting{m}}), backends.Invalid)
+		w.fails(fmt.Sprintf("its use, mounted as %+v", m), v.Access.Check(backends.Access{Mountings: []backends.Mounting{m}}),
+			backends.Invalid)
 	}
 	w.must("Check of its use, mounted without a word", v.Access.Check(backends.Access{Mountings: []backends.Mounting{{}}}))
 }
@@ -156,7 +161,8 @@ func impossibleAccess(w *world) {
 func impossibleMountings() []backends.Mounting {
 	return []backends.Mounting{
 		{Filesystem: "ntfs"}, {Filesystem: "../x"}, {Filesystem: "ext4\x00"},
-		{Options: []string{"bind"}}, {Options: []string{"ro,rw"}}, {Options: []string{"logdev=/dev/sda"}}, {Options: []string{"addr=192.0.2.1"}},
+		{Options: []string{"bind"}}, {Options: []string{"ro,rw"}}, {Options: []string{"logdev=/dev/sda"}},
+		{Options: []string{"addr=192.0.2.1"}},
 	}
 }
 
@@ -197,8 +203,8 @@ func scribble(v *backends.Volume) {
 	}
 }
 
-// notAttached are the Kinds for which Source may fail while the volume is there: Invalid for an attachment that lacks what
-// Attach returns.
+// notAttached are the Kinds for which Source may fail while the volume is there: Invalid for an attachment that lacks
+// what Attach returns.
 func (w *world) notAttached() []backends.Kind {
 	kinds := []backends.Kind{backends.Busy, backends.Unavailable}
 	if w.f.Attach != nil {
@@ -222,7 +228,8 @@ func allAtOnce(w *world) {
 		if _, err := w.c.Get(w.ctx(), v.Handle); err != nil {
 			w.fails("Get beside others", err, backends.Busy, backends.Unavailable)
 		}
-		if _, err := w.n.Source(w.ctx(), backends.Attachment{Handle: v.Handle, Type: w.spec("one").Access.Types[0]}); err != nil {
+		if _, err := w.n.Source(w.ctx(),
+			backends.Attachment{Handle: v.Handle, Type: w.spec("one").Access.Types[0]}); err != nil {
 			w.fails("Source beside others", err, w.notAttached()...)
 		}
 	})

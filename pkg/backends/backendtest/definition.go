@@ -13,7 +13,8 @@ func definitionChecks() []check {
 		{"each call returns a new pointer to a struct", definitionReturnsStructs},
 		{"mutable parameters and Modifier go together", func(w *world) {
 			if (w.h.Definition.NewMutable != nil) != (w.f.Modify != nil) {
-				w.Errorf("NewMutable is set: %t, the backend is a Modifier: %t; want both or neither", w.h.Definition.NewMutable != nil, w.f.Modify != nil)
+				w.Errorf("NewMutable is set: %t, the backend is a Modifier: %t; want both or neither",
+					w.h.Definition.NewMutable != nil, w.f.Modify != nil)
 			}
 		}},
 		{"snapshot parameters need a Snapshotter", func(w *world) {

@@ -17,8 +17,9 @@ func deleteChecks() []check {
 	}
 }
 
-// noVolume are the Kinds for which Source may fail when there is no such volume. A node to which volumes are attached may see
-// only what is attached to it: it need not be let into the storage's API to tell what is deleted from what is elsewhere.
+// noVolume are the Kinds for which Source may fail when there is no such volume. A node to which volumes are attached
+// may see only what is attached to it: it need not be let into the storage's API to tell what is deleted from what is
+// elsewhere.
 func (w *world) noVolume() []backends.Kind {
 	if w.f.Attach != nil {
 		return []backends.Kind{backends.NotFound, backends.Unavailable}

@@ -88,7 +88,9 @@ func (w *world) works(v *backends.Volume) map[string]func() error {
 			}
 			return third(f.Health.ListHealth(ctx, backends.Page{}))
 		},
-		"snapshot":       func() error { return second(f.Snapshot.CreateSnapshot(ctx, w.snapshotSpec("snapshot", v.Handle))) },
+		"snapshot": func() error {
+			return second(f.Snapshot.CreateSnapshot(ctx, w.snapshotSpec("snapshot", v.Handle)))
+		},
 		"list-snapshots": func() error { return third(f.Snapshots.ListSnapshots(ctx, "", backends.Page{})) },
 		"group-snapshot": func() error { return second(f.Group.CreateGroup(ctx, w.groupSpec("group", v.Handle))) },
 		"topology":       func() error { f.Topologist.TopologyKeys(); return nil },

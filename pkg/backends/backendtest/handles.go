@@ -85,7 +85,8 @@ func (w *world) volumeUses() []handleUse {
 		}})
 	}
 	if w.f.Health != nil {
-		uses = append(uses, handleUse{"Health", func(handle string) error { return second(w.f.Health.Health(w.ctx(), handle)) }})
+		uses = append(uses, handleUse{"Health",
+			func(handle string) error { return second(w.f.Health.Health(w.ctx(), handle)) }})
 	}
 	return uses
 }

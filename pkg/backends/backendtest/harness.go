@@ -38,8 +38,8 @@ type Harness struct {
 	// Exports says that a Directory which Source describes stands for what a server would export. It is for tests
 	// without that server: over it Source describes an Export.
 	Exports bool
-	// Simulated runs each check in a bubble of testing/synctest: waiting takes no time, and a machine that is busy with something
-	// else changes nothing. It is for backends whose cloud is in the same process.
+	// Simulated runs each check in a bubble of testing/synctest: waiting takes no time, and a machine that is busy with
+	// something else changes nothing. It is for backends whose cloud is in the same process.
 	Simulated bool
 	// Patience is how long something may take that ought to be prompt; two minutes if zero.
 	Patience time.Duration
@@ -49,8 +49,8 @@ type Harness struct {
 	// Broken provokes failures that need help and returns what the backend answered: the error must be
 	// of the Kind under which the function is entered.
 	Broken map[backends.Kind]func(tb testing.TB, instance *backends.Instance) error
-	// Lose are ways, by name, to take the storage of Spec's volumes away, such as a configuration that names it no more. The
-	// backend must open all the same. A Harness that Over made can have them.
+	// Lose are ways, by name, to take the storage of Spec's volumes away, such as a configuration that names it no more.
+	// The backend must open all the same. A Harness that Over made can have them.
 	Lose map[string]Loss
 	// Damage makes a volume unwell; with it HealthReporter is checked by more than its silence.
 	Damage func(tb testing.TB, instance *backends.Instance, handle string)
@@ -64,8 +64,8 @@ type Harness struct {
 	reopenWith func(tb testing.TB, instance *backends.Instance, change func(*backends.Options)) *backends.Instance
 }
 
-// Loss takes storage away, by changing the options with which the backend is opened again or in any other way. What it returns brings
-// back what the former options do not.
+// Loss takes storage away, by changing the options with which the backend is opened again or in any other way. What it
+// returns brings back what the former options do not.
 type Loss func(tb testing.TB, options *backends.Options) (restore func())
 
 // Modification is a change to a volume's mutable parameters.

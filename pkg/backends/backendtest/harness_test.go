@@ -16,7 +16,8 @@ import (
 // right is the harness of a backend that keeps its promises.
 func right() Harness {
 	h := Over(memory.Definition(), func(_ testing.TB, o *backends.Options) {
-		*o.Config.(*memory.Config) = memory.Config{CapacityBytes: 1 << 32, MaxVolumesPerNode: 3, Nodes: []string{"node-b"}, Zone: "here"}
+		*o.Config.(*memory.Config) = memory.Config{CapacityBytes: 1 << 32, MaxVolumesPerNode: 3, Nodes: []string{"node-b"},
+			Zone: "here"}
 	})
 	// Nothing of memory outlives it: an instance stands for its own successor.
 	h.Reopen = func(_ testing.TB, instance *backends.Instance) *backends.Instance { return instance }
@@ -158,11 +159,13 @@ func TestRunWithContentHooks(t *testing.T) {
 
 func TestRunRefusesAHarnessThatIsNotWhole(t *testing.T) {
 	for name, spoil := range map[string]func(h *Harness){
-		"no Open":           func(h *Harness) { h.Open = nil },
-		"no Spec":           func(h *Harness) { h.Spec = nil },
-		"no Definition":     func(h *Harness) { h.Definition = backends.Definition{} },
-		"Write and no Read": func(h *Harness) { h.Write = func(testing.TB, *backends.Instance, backends.Attachment, []byte) {} },
-		"no second node":    func(h *Harness) { h.Nodes = h.Nodes[:1] },
+		"no Open":       func(h *Harness) { h.Open = nil },
+		"no Spec":       func(h *Harness) { h.Spec = nil },
+		"no Definition": func(h *Harness) { h.Definition = backends.Definition{} },
+		"Write and no Read": func(h *Harness) {
+			h.Write = func(testing.TB, *backends.Instance, backends.Attachment, []byte) {}
+		},
+		"no second node": func(h *Harness) { h.Nodes = h.Nodes[:1] },
 		"no node side": func(h *Harness) {
 			inside := h.Open
 			h.Open = func(tb testing.TB) *backends.Instance { return &backends.Instance{Controller: inside(tb).Controller} }

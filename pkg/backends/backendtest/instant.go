@@ -118,7 +118,8 @@ func (w *world) countsAgree(copies []*backends.Volume) {
 	first := w.counted(copies[0], "first")
 	second := w.counted(copies[len(copies)-1], "second")
 	if first != second && first != second+1 {
-		w.Errorf("the copies are of different instants: the file that is written first has %d, the one that is written second has %d", first, second)
+		w.Errorf("the copies are of different instants: the file that is written first has %d, the one that is written "+
+			"second has %d", first, second)
 	}
 }
 

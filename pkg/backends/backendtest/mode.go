@@ -6,8 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// modeChecks are about volumes that were made as raw devices. What is on one is whatever its users wrote there, so that a kernel mounts it
-// only where somebody says so. A backend with one access type has nothing to mix up.
+// modeChecks are about volumes that were made as raw devices. What is on one is whatever its users wrote there, so that
+// a kernel mounts it only where somebody says so. A backend with one access type has nothing to mix up.
 func modeChecks() []check {
 	return []check{{"what was made as a raw device is no filesystem", func(w *world) {
 		mounted, err := w.c.Create(w.ctx(), w.as("mounted", backends.Mount))
@@ -58,7 +58,8 @@ func (w *world) staysRaw(v *backends.Volume) {
 // copiesStayRaw fills volumes from what was made as a raw device.
 func (w *world) copiesStayRaw(name string, fill fill, source string) {
 	w.Helper()
-	w.fails(name+" as a filesystem", second(fill(w.ctx(), w.as(name+" mounted", backends.Mount), source)), backends.Invalid)
+	w.fails(name+" as a filesystem", second(fill(w.ctx(), w.as(name+" mounted", backends.Mount), source)),
+		backends.Invalid)
 	v, err := fill(w.ctx(), w.as(name+" raw", backends.Block), source)
 	w.must(name+" as a raw device", err)
 	w.staysRaw(v)

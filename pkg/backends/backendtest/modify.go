@@ -87,7 +87,8 @@ func modifyWhileGrowing(w *world) {
 				return err
 			})
 		}()
-		w.must("Modify to "+describe(m.Value), w.settled("Modify", func(ctx context.Context) error { return w.f.Modify.Modify(ctx, v.Handle, m.Value) }))
+		w.must("Modify to "+describe(m.Value), w.settled("Modify",
+			func(ctx context.Context) error { return w.f.Modify.Modify(ctx, v.Handle, m.Value) }))
 		w.must("Expand meanwhile", <-grown)
 		w.is(v.Handle, m)
 		if have := w.get(v.Handle).CapacityBytes; have < size {

@@ -49,7 +49,8 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Create", "a volume that cannot be used as asked is Invalid", func(p parts) any { return ignoresAccess{p} }},
 		{"Create", "a volume is what its spec asks for", func(p parts) any { return showsSecrets{p} }},
 		{"Create", "what is returned belongs to the caller", func(p parts) any { return sharesItsState{p, new(sync.Map)} }},
-		{"Handles", "a handle that was never given out is NotFound everywhere", func(p parts) any { return cleansHandles{p} }},
+		{"Handles", "a handle that was never given out is NotFound everywhere",
+			func(p parts) any { return cleansHandles{p} }},
 		{"Delete", "a new volume has nothing of a deleted one", func(p parts) any { return keepsOldData{p, new(sync.Map)} }},
 		{"Features", "whatever is offered works", func(p parts) any { return offersTooMuch{p} }},
 		{"Features", "those that build on each other come together", func(p parts) any {
@@ -57,11 +58,14 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		}},
 		{"Node", "Source describes the same thing each time", func(p parts) any { return sourceDiffersEachTime{p} }},
 		{"Node", "Source describes the same thing each time", func(p parts) any { return sourceWithoutProof{p} }},
-		{"Node", "Source describes another thing for another volume", func(p parts) any { return oneSourceForAll{p, new(sync.Map)} }},
+		{"Node", "Source describes another thing for another volume",
+			func(p parts) any { return oneSourceForAll{p, new(sync.Map)} }},
 		{"Node", "Source changes nothing", func(p parts) any { return sourceWrites{p} }},
 		{"Node", "a volume in use is not deleted", func(p parts) any { return deletesWhatIsInUse{p} }},
-		{"Node", "a volume in use is not deleted", func(p parts) any { return knowsOfNoUse{p.Backend, bare{p.Backend, p.NodeBackend, p.Releaser}} }},
-		{"Node", "Release can be called again, without Source and for what is gone", func(p parts) any { return releasesOnce{p} }},
+		{"Node", "a volume in use is not deleted",
+			func(p parts) any { return knowsOfNoUse{p.Backend, bare{p.Backend, p.NodeBackend, p.Releaser}} }},
+		{"Node", "Release can be called again, without Source and for what is gone",
+			func(p parts) any { return releasesOnce{p} }},
 		{"Attach", "attached elsewhere is InUse and names the node", func(p parts) any { return attachesTwice{p} }},
 		{"Attach", "of concurrent attachments to two nodes one wins", func(p parts) any { return attachesTwice{p} }},
 		{"Attach", "attached in another way is Exists", func(p parts) any { return attachesAnyway{p} }},
@@ -73,7 +77,8 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Attach", "an attached volume is not deleted", func(p parts) any { return deletesWhatIsInUse{p} }},
 		{"Expand", "a volume grows and keeps its data", func(p parts) any { return growsInWordsOnly{p} }},
 		{"Expand", "a volume that is large enough is left as it is", func(p parts) any { return growsInWordsOnly{p} }},
-		{"Expand", "a range that cannot be met is OutOfRange and nothing changes", func(p parts) any { return ignoresTheLimit{p} }},
+		{"Expand", "a range that cannot be met is OutOfRange and nothing changes",
+			func(p parts) any { return ignoresTheLimit{p} }},
 		{"Modify", "what a value leaves out stays", func(p parts) any {
 			return resetsWhatIsLeftOut{p, &memory.Mutable{ReadAheadKiB: &zero}}
 		}},
@@ -82,20 +87,26 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Prove", elsewhereIsNotName, func(p parts) any { return provesEverything{p} }},
 		{"Prove", refusedIsAbsentName, func(p parts) any { return provesNothing{p} }},
 		{"Clone", nameTakenName, func(p parts) any { return looksForTheSourceFirst{p} }},
-		{"Clone", "a clone has the data of its source and is independent", func(p parts) any { return clonesTheLatestData{p, new(sync.Map)} }},
-		{"Clone", "a clone of a volume in use has the data of one instant", func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
+		{"Clone", "a clone has the data of its source and is independent",
+			func(p parts) any { return clonesTheLatestData{p, new(sync.Map)} }},
+		{"Clone", "a clone of a volume in use has the data of one instant",
+			func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
 		{"List", "a page goes on when the entry before it is gone", func(p parts) any { return listsByPosition{p} }},
 		{"List", "what is there all the time is returned once", func(p parts) any { return listsByPosition{p} }},
-		{"List", "pages of any size add up to everything, once and in one order", func(p parts) any { return listsWithoutOrder{p} }},
+		{"List", "pages of any size add up to everything, once and in one order",
+			func(p parts) any { return listsWithoutOrder{p} }},
 		{"List", "a foreign token is Busy", func(p parts) any { return startsOver{p} }},
-		{"ListSnapshots", "with a volume's handle only its snapshots are listed", func(p parts) any { return listsAllSnapshots{p} }},
+		{"ListSnapshots", "with a volume's handle only its snapshots are listed",
+			func(p parts) any { return listsAllSnapshots{p} }},
 		{"Capacity", "a new volume takes its capacity and gives it back", func(p parts) any { return hasAlwaysAsMuch{p} }},
 		{"Capacity", "a place that cannot be served has none", func(p parts) any { return hasAlwaysAsMuch{p} }},
 		{"Health", "what is wrong is reported for the volume that is unwell", func(p parts) any { return isAlwaysWell{p} }},
 		{"Topology", "a place that cannot be met is Exhausted", func(p parts) any { return ignoresTopology{p} }},
 		{"Topology", "this node has one segment for each key", func(p parts) any { return locatesInPart{p} }},
-		{"Snapshot", "a snapshot outlives its volume and its restored volumes outlive it", func(p parts) any { return restoresNothing{p} }},
-		{"Snapshot", "a snapshot of a volume in use has the data of one instant", func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
+		{"Snapshot", "a snapshot outlives its volume and its restored volumes outlive it",
+			func(p parts) any { return restoresNothing{p} }},
+		{"Snapshot", "a snapshot of a volume in use has the data of one instant",
+			func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
 		{"Restore", "a restored volume meets its spec and names its source", func(p parts) any { return restoresNothing{p} }},
 		{"Group", "all snapshots exist afterwards or none", func(p parts) any { return groupsOneByOne{p} }},
 		{"Group", "all snapshots are of one instant", func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
@@ -143,7 +154,9 @@ func TestTheSuiteFindsStateThatIsLost(t *testing.T) {
 
 func TestTheSuiteFindsWhatIsForgottenWithItsStorage(t *testing.T) {
 	for name, after := range map[string]func(tb testing.TB, before *backends.Instance) *backends.Instance{
-		"everything is gone":           func(tb testing.TB, _ *backends.Instance) *backends.Instance { return right().Open(tb) },
+		"everything is gone": func(tb testing.TB, _ *backends.Instance) *backends.Instance {
+			return right().Open(tb)
+		},
 		"everything is used as before": func(_ testing.TB, before *backends.Instance) *backends.Instance { return before },
 	} {
 		h := right()
@@ -199,11 +212,12 @@ func TestTheSuiteWatchesWhatIsAround(t *testing.T) {
 func TestOverReopens(t *testing.T) {
 	var opened []string
 	closed := 0
-	definition := backends.Definition{Name: "counting", Open: func(_ context.Context, o backends.Options) (*backends.Instance, error) {
-		opened = append(opened, o.DataDir)
-		o.Log.Log(t.Context(), slog.LevelDebug, "opened")
-		return &backends.Instance{Close: func() error { closed++; return nil }}, nil
-	}}
+	definition := backends.Definition{Name: "counting",
+		Open: func(_ context.Context, o backends.Options) (*backends.Instance, error) {
+			opened = append(opened, o.DataDir)
+			o.Log.Log(t.Context(), slog.LevelDebug, "opened")
+			return &backends.Instance{Close: func() error { closed++; return nil }}, nil
+		}}
 	t.Run("inside", func(t *testing.T) {
 		h := Over(definition, func(_ testing.TB, o *backends.Options) { o.NodeID = "other" })
 		again := h.Reopen(t, h.Open(t))

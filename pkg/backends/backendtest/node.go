@@ -136,7 +136,8 @@ func (w *world) knowsOfUse(v *backends.Volume, source backends.Source) bool {
 		return true
 	}
 	if _, ok := source.(backends.Export); !ok && !w.h.Exports {
-		w.Errorf("Source describes a %T, and Delete cannot know that it is in use: the backend has to be a Releaser or an Attacher", source)
+		w.Errorf("Source describes a %T, and Delete cannot know that it is in use: the backend has to be a Releaser or an "+
+			"Attacher", source)
 	}
 	return false
 }

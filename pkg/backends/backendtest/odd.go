@@ -16,9 +16,11 @@ func oddNames() []string {
 // oddHandles are handles that no backend gave out, close to one that it did.
 func oddHandles(known string) []string {
 	handles := []string{
-		"", " ", ".", "..", "/", "../x", "../../etc/passwd", "/etc/passwd", "a/b", "\x00", "a\x00b", "\n", "-rf", "%2e%2e", "\xff\xfe",
+		"", " ", ".", "..", "/", "../x", "../../etc/passwd", "/etc/passwd", "a/b", "\x00", "a\x00b", "\n", "-rf", "%2e%2e",
+		"\xff\xfe",
 		"missing", strings.Repeat("h", 10_000), strings.Repeat("../", 3_000),
-		known + "/", known + "/.", "./" + known, "/" + known, known + "/../" + known, known + "\x00", known + "\n", known + " ", " " + known,
+		known + "/", known + "/.", "./" + known, "/" + known, known + "/../" + known, known + "\x00", known + "\n",
+		known + " ", " " + known,
 		known + "x", known[:len(known)-1], known + "," + known, "*",
 	}
 	for _, other := range []string{strings.ToUpper(known), strings.ToLower(known)} {

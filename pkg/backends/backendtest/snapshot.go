@@ -110,7 +110,8 @@ func listSnapshotChecks() []check {
 		w.snapshotsOf(two.Handle, want)
 		w.must("deleting the volume", w.c.Delete(w.ctx(), one.Handle))
 		w.snapshotsOf(one.Handle, want)
-		if list, next, err := w.f.Snapshots.ListSnapshots(w.ctx(), "missing", backends.Page{}); len(list) != 0 || next != "" || err != nil {
+		if list, next, err := w.f.Snapshots.ListSnapshots(w.ctx(), "missing", backends.Page{}); len(list) != 0 ||
+			next != "" || err != nil {
 			w.Errorf("an unknown volume has the snapshots %v, %q, %v; want none", list, next, err)
 		}
 	}}}

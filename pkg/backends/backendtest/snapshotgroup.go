@@ -78,7 +78,8 @@ func (w *world) listsMembers(g *backends.Group) {
 	list, _, err := w.f.Snapshots.ListSnapshots(w.ctx(), "", backends.Page{})
 	w.must("ListSnapshots", err)
 	for _, member := range g.Snapshots {
-		if !slices.ContainsFunc(list, func(s backends.Snapshot) bool { return s.Handle == member.Handle && s.Group == g.Handle }) {
+		if !slices.ContainsFunc(list,
+			func(s backends.Snapshot) bool { return s.Handle == member.Handle && s.Group == g.Handle }) {
 			w.Errorf("ListSnapshots does not return the member %q: %v", member.Handle, list)
 		}
 	}
@@ -113,7 +114,8 @@ func groupAllOrNone(w *world) {
 
 func groupInvalid(w *world) {
 	one, two := w.volume("one").Handle, w.volume("two").Handle
-	for name, volumes := range map[string][]string{"no volume": nil, "one twice": {one, one}, "one twice, apart": {one, two, one}} {
+	for name, volumes := range map[string][]string{"no volume": nil, "one twice": {one, one},
+		"one twice, apart": {one, two, one}} {
 		_, err := w.f.Group.CreateGroup(w.ctx(), w.groupSpec("group", volumes...))
 		w.fails("a group of "+name, err, backends.Invalid)
 	}

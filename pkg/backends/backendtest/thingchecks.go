@@ -39,8 +39,8 @@ func (w *world) make(ts things, name string) thing {
 	return t
 }
 
-// made makes a thing as an orchestrator does, which asks again until the answer is final: what is there then may have been made by a
-// request whose answer was not.
+// made makes a thing as an orchestrator does, which asks again until the answer is final: what is there then may have
+// been made by a request whose answer was not.
 func (w *world) made(ts things, name string) (t thing, err error) {
 	w.Helper()
 	unsure := false
@@ -159,7 +159,8 @@ func oneWins(w *world, ts things) {
 	}
 	w.same(ts, "one", winners[0])
 	w.onlyNew(ts, before, winners[0].handle)
-	w.must("deleting it", w.settled("deleting it", func(ctx context.Context) error { return ts.delete(ctx, winners[0].handle) }))
+	w.must("deleting it", w.settled("deleting it",
+		func(ctx context.Context) error { return ts.delete(ctx, winners[0].handle) }))
 	_, err := ts.find(w.ctx(), "one")
 	w.fails("finding it then", err, backends.NotFound)
 }
@@ -234,7 +235,8 @@ func (w *world) allOrNothing(ts things, name string) {
 	}
 	again, err := w.made(ts, name)
 	w.must("creating it again", err)
-	w.must("deleting it again", w.settled("deleting it again", func(ctx context.Context) error { return ts.delete(ctx, again.handle) }))
+	w.must("deleting it again", w.settled("deleting it again",
+		func(ctx context.Context) error { return ts.delete(ctx, again.handle) }))
 }
 
 func strangeNames(w *world, ts things) {

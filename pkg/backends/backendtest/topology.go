@@ -11,7 +11,8 @@ func topologyChecks() []check {
 	return []check{
 		{"the keys are there and different", func(w *world) {
 			keys := w.f.Topologist.TopologyKeys()
-			if len(keys) == 0 || slices.Contains(keys, "") || len(slices.Compact(slices.Sorted(slices.Values(keys)))) != len(keys) {
+			if len(keys) == 0 || slices.Contains(keys, "") ||
+				len(slices.Compact(slices.Sorted(slices.Values(keys)))) != len(keys) {
 				w.Errorf("the topology keys are %q, want at least one and none empty or twice", keys)
 			}
 		}},
@@ -88,7 +89,8 @@ func placeImpossible(w *world) {
 		nowhere[key] = "no-such-place"
 	}
 	spec := w.spec("one")
-	spec.Topology = backends.TopologyRequirement{Requisite: []backends.Topology{nowhere}, Preferred: []backends.Topology{nowhere}}
+	spec.Topology = backends.TopologyRequirement{Requisite: []backends.Topology{nowhere},
+		Preferred: []backends.Topology{nowhere}}
 	_, err := w.c.Create(w.ctx(), spec)
 	w.fails("Create in no place", err, backends.Exhausted)
 	_, err = w.c.Find(w.ctx(), w.spec("one"))

@@ -23,7 +23,8 @@ func (b restoresNothing) Restore(ctx context.Context, spec backends.Spec, snapsh
 
 type looksForTheSourceFirst struct{ parts }
 
-func (b looksForTheSourceFirst) Clone(ctx context.Context, spec backends.Spec, source string) (*backends.Volume, error) {
+func (b looksForTheSourceFirst) Clone(ctx context.Context, spec backends.Spec,
+	source string) (*backends.Volume, error) {
 	if _, err := b.Get(ctx, source); err != nil {
 		return nil, err
 	}
@@ -61,7 +62,8 @@ type groupsOneByOne struct{ parts }
 
 func (b groupsOneByOne) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
 	for i, volume := range spec.Volumes {
-		if _, err := b.CreateSnapshot(ctx, backends.SnapshotSpec{Name: fmt.Sprint(spec.Name, i), Volume: volume}); err != nil {
+		if _, err := b.CreateSnapshot(ctx,
+			backends.SnapshotSpec{Name: fmt.Sprint(spec.Name, i), Volume: volume}); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +82,8 @@ func (b deletesMembers) DeleteSnapshot(ctx context.Context, handle string) error
 
 type listsAllSnapshots struct{ parts }
 
-func (b listsAllSnapshots) ListSnapshots(ctx context.Context, _ string, page backends.Page) ([]backends.Snapshot, string, error) {
+func (b listsAllSnapshots) ListSnapshots(ctx context.Context, _ string,
+	page backends.Page) ([]backends.Snapshot, string, error) {
 	return b.parts.ListSnapshots(ctx, "", page)
 }
 

@@ -99,7 +99,8 @@ func (b leavesHalfAVolume) Create(ctx context.Context, spec backends.Spec) (*bac
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(os.Remove(source.(backends.Directory).Path), b.Release(context.WithoutCancel(ctx), v.Handle)); err != nil {
+	if err := errors.Join(os.Remove(source.(backends.Directory).Path),
+		b.Release(context.WithoutCancel(ctx), v.Handle)); err != nil {
 		return nil, err
 	}
 	return nil, backends.Errorf(backends.Unavailable, "given up half way: %w", ctx.Err())
@@ -132,7 +133,8 @@ func (b ignoresTheLimit) Create(ctx context.Context, spec backends.Spec) (*backe
 	return b.parts.Create(ctx, spec)
 }
 
-func (b ignoresTheLimit) Expand(ctx context.Context, handle string, size backends.CapacityRange) (backends.Expansion, error) {
+func (b ignoresTheLimit) Expand(ctx context.Context, handle string,
+	size backends.CapacityRange) (backends.Expansion, error) {
 	size.LimitBytes = 0
 	return b.parts.Expand(ctx, handle, size)
 }

@@ -114,7 +114,8 @@ func (b detachesAll) Detach(ctx context.Context, handle, _ string) error {
 
 type growsInWordsOnly struct{ parts }
 
-func (b growsInWordsOnly) Expand(ctx context.Context, handle string, size backends.CapacityRange) (backends.Expansion, error) {
+func (b growsInWordsOnly) Expand(ctx context.Context, handle string,
+	size backends.CapacityRange) (backends.Expansion, error) {
 	if _, err := b.Get(ctx, handle); err != nil {
 		return backends.Expansion{}, err
 	}

@@ -28,7 +28,8 @@ func (b copiesWhileWritten) Clone(ctx context.Context, spec backends.Spec, sourc
 	return v, b.goOn(ctx, v, dir)
 }
 
-func (b copiesWhileWritten) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
+func (b copiesWhileWritten) CreateSnapshot(ctx context.Context,
+	spec backends.SnapshotSpec) (*backends.Snapshot, error) {
 	dir, err := b.free(ctx, spec.Volume)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,8 @@ func (b copiesWhileWritten) CreateGroup(ctx context.Context, spec backends.Group
 	return g, err
 }
 
-func (b copiesWhileWritten) Restore(ctx context.Context, spec backends.Spec, snapshot string) (*backends.Volume, error) {
+func (b copiesWhileWritten) Restore(ctx context.Context, spec backends.Spec,
+	snapshot string) (*backends.Volume, error) {
 	v, err := b.parts.Restore(ctx, spec, snapshot)
 	if err != nil {
 		return nil, err

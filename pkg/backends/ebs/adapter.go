@@ -29,12 +29,14 @@ func attachmentsOf(v types.Volume) attach.Volume {
 			state = attach.Attached
 		default:
 		}
-		view.Attachments = append(view.Attachments, attach.Attachment{Node: aws.ToString(a.InstanceId), Name: aws.ToString(a.Device), State: state, ID: idOf(a.AttachTime)})
+		view.Attachments = append(view.Attachments, attach.Attachment{Node: aws.ToString(a.InstanceId),
+			Name: aws.ToString(a.Device), State: state, ID: idOf(a.AttachTime)})
 	}
 	return view
 }
 
-// idOf tells attachments of a volume to an instance apart, by when they began. It is no time to count with: the clock is EC2's.
+// idOf tells attachments of a volume to an instance apart, by when they began. It is no time to count with: the clock
+// is EC2's.
 func idOf(began *time.Time) string {
 	if began == nil {
 		return ""
@@ -49,8 +51,10 @@ func (a adapter) Look(ctx context.Context, volume string) (attach.Volume, error)
 }
 
 // Wait looks from time to time.
-func (a adapter) Wait(ctx context.Context, transition, volume string, until func(attach.Volume, error) (bool, error)) (attach.Volume, error) {
-	v, err := a.b.volumes.Until(ctx, transition, volume, func(v types.Volume, err error) (bool, error) { return until(attachmentsOf(v), err) })
+func (a adapter) Wait(ctx context.Context, transition, volume string,
+	until func(attach.Volume, error) (bool, error)) (attach.Volume, error) {
+	v, err := a.b.volumes.Until(ctx, transition, volume,
+		func(v types.Volume, err error) (bool, error) { return until(attachmentsOf(v), err) })
 	return attachmentsOf(v), err
 }
 
@@ -64,8 +68,8 @@ func (a adapter) Attach(ctx context.Context, volume, node, name string) error {
 	return ofEC2(err)
 }
 
-// Detach asks for the end of an attachment, of any if there is no node. What is not in use is attached nowhere ("Error codes for the
-// Amazon EC2 API", IncorrectState), and an instance that is gone has nothing.
+// Detach asks for the end of an attachment, of any if there is no node. What is not in use is attached nowhere ("Error
+// codes for the Amazon EC2 API", IncorrectState), and an instance that is gone has nothing.
 func (a adapter) Detach(ctx context.Context, volume, node string) error {
 	_, err := a.b.once.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &volume, InstanceId: text(node)})
 	switch codeOf(err) {

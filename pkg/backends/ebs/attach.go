@@ -21,7 +21,8 @@ const sizeAttribute = "sizeBytes"
 func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_ map[string]string, err error) {
 	defer annotate(&err, "attach", request.Handle)
 	if !isID("i", request.Node) {
-		return nil, backends.Errorf(backends.NotFound, "there is no instance %q: node IDs are such as i-0123456789abcdef0", request.Node)
+		return nil, backends.Errorf(backends.NotFound, "there is no instance %q: node IDs are such as i-0123456789abcdef0",
+			request.Node)
 	}
 	v, err := b.ownVolume(ctx, request.Handle)
 	if err != nil {
@@ -34,7 +35,8 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 		return nil, err
 	}
 	seen := attachmentsOf(v)
-	_, err = b.attach.Attach(ctx, attach.Request{Volume: request.Handle, Node: request.Node, Shared: shared(request.Access.Modes), Seen: &seen})
+	_, err = b.attach.Attach(ctx, attach.Request{Volume: request.Handle, Node: request.Node,
+		Shared: shared(request.Access.Modes), Seen: &seen})
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +47,12 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 // attached to the node in the other way.
 func (b *backend) mark(ctx context.Context, v types.Volume, request backends.AttachRequest) error {
 	_, marked := tag(v.Tags, b.readOnlyTag(request.Node))
-	here := slices.ContainsFunc(b.attach.Current(request.Handle, attachmentsOf(v)).Attachments, func(a attach.Attachment) bool { return a.Node == request.Node && a.State != attach.Detaching })
+	here := slices.ContainsFunc(b.attach.Current(request.Handle, attachmentsOf(v)).Attachments,
+		func(a attach.Attachment) bool { return a.Node == request.Node && a.State != attach.Detaching })
 	switch {
 	case here && marked != request.ReadOnly:
-		return backends.Errorf(backends.Exists, "the volume is attached to node %q with read-only %t: detach it first", request.Node, marked)
+		return backends.Errorf(backends.Exists, "the volume is attached to node %q with read-only %t: detach it first",
+			request.Node, marked)
 	case here, !marked && !request.ReadOnly:
 		return nil
 	case !request.ReadOnly:
@@ -57,12 +61,14 @@ func (b *backend) mark(ctx context.Context, v types.Volume, request backends.Att
 	// One that is shown may be gone by now: EC2 shows late what was taken away.
 	// No two marks are the same: a request to take away an earlier one that arrives late must not take this one.
 	mark := time.Now().UTC().Format(time.RFC3339Nano)
-	return b.finish(ctx, &b.tagging, request.Handle+" "+request.Node, "marking it read-only", func(ctx context.Context) error {
-		_, err := b.once.CreateTags(ctx, &ec2.CreateTagsInput{
-			Resources: []string{request.Handle}, Tags: []types.Tag{{Key: aws.String(b.readOnlyTag(request.Node)), Value: aws.String(mark)}},
+	return b.finish(ctx, &b.tagging, request.Handle+" "+request.Node, "marking it read-only",
+		func(ctx context.Context) error {
+			_, err := b.once.CreateTags(ctx, &ec2.CreateTagsInput{
+				Resources: []string{request.Handle},
+				Tags:      []types.Tag{{Key: aws.String(b.readOnlyTag(request.Node)), Value: aws.String(mark)}},
+			})
+			return err
 		})
-		return err
-	})
 }
 
 // unmark removes what mark has put on the volume for a node, or for any.
@@ -70,21 +76,23 @@ func (b *backend) unmark(ctx context.Context, v types.Volume, node string) error
 	var marks []types.Tag
 	for _, t := range v.Tags {
 		key := aws.ToString(t.Key)
-		if prefix := b.readOnlyTag(""); key == prefix+node || node == "" && len(key) > len(prefix) && key[:len(prefix)] == prefix {
+		if prefix := b.readOnlyTag(""); key == prefix+node || node == "" && len(key) > len(prefix) &&
+			key[:len(prefix)] == prefix {
 			marks = append(marks, types.Tag{Key: t.Key, Value: t.Value})
 		}
 	}
 	if len(marks) == 0 {
 		return nil
 	}
-	return b.finish(ctx, &b.tagging, *v.VolumeId+" "+node, "taking away the mark that it is read-only", func(ctx context.Context) error {
-		_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{*v.VolumeId}, Tags: marks})
-		return err
-	})
+	return b.finish(ctx, &b.tagging, *v.VolumeId+" "+node, "taking away the mark that it is read-only",
+		func(ctx context.Context) error {
+			_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{*v.VolumeId}, Tags: marks})
+			return err
+		})
 }
 
-// Detach detaches a volume from an instance, or from all. One of another cluster that is not attached there is success: or else what
-// Attach has refused could never be tidied up. Kinds: NotFound for the volume; Denied.
+// Detach detaches a volume from an instance, or from all. One of another cluster that is not attached there is success:
+// or else what Attach has refused could never be tidied up. Kinds: NotFound for the volume; Denied.
 func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 	defer annotate(&err, "detach", handle)
 	request := attach.Request{Volume: handle, Node: node}
@@ -97,7 +105,8 @@ func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 		request.Seen = &seen
 	}
 	if err := b.owned(handle, v.Tags); err != nil {
-		if slices.ContainsFunc(attachmentsOf(v).Attachments, func(a attach.Attachment) bool { return node == "" || a.Node == node }) {
+		if slices.ContainsFunc(attachmentsOf(v).Attachments,
+			func(a attach.Attachment) bool { return node == "" || a.Node == node }) {
 			return err
 		}
 		return nil

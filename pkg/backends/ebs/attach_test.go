@@ -49,14 +49,16 @@ func sourceFindsTheDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := backends.Device{Path: "/dev/nvme" + map[string]string{"one": "1", "two": "2"}[name] + "n1", Identity: backends.Identity{SizeBytes: 4 << 30, Serial: region.Serial(v.Handle)}}
+		want := backends.Device{Path: "/dev/nvme" + map[string]string{"one": "1", "two": "2"}[name] + "n1",
+			Identity: backends.Identity{SizeBytes: 4 << 30, Serial: region.Serial(v.Handle)}}
 		if found != want {
 			t.Errorf("%s is %+v, want %+v", name, found, want)
 		}
 	}
 	// A second disk with the serial number: nobody knows which is the volume.
 	w.Double(t, last.Handle)
-	if _, err := d.node.Source(t.Context(), last); !backends.Is(err, backends.Unavailable) || !strings.Contains(err.Error(), "/dev/nvme2n1 and /dev/nvme3n1") {
+	if _, err := d.node.Source(t.Context(), last); !backends.Is(err, backends.Unavailable) ||
+		!strings.Contains(err.Error(), "/dev/nvme2n1 and /dev/nvme3n1") {
 		t.Errorf("two disks with the serial number: %v, want Unavailable and both", err)
 	}
 	v := d.make("elsewhere")
@@ -64,7 +66,8 @@ func sourceFindsTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.node.Source(t.Context(), backends.Attachment{Handle: v.Handle, Attributes: attributes}); !backends.Is(err, backends.Unavailable) {
+	if _, err := d.node.Source(t.Context(),
+		backends.Attachment{Handle: v.Handle, Attributes: attributes}); !backends.Is(err, backends.Unavailable) {
 		t.Errorf("a disk of another instance: %v, want Unavailable", err)
 	}
 }
@@ -83,7 +86,8 @@ func readOnlyAttachmentIsRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t, w, nil)
-	if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA)); !backends.Is(err, backends.Exists) {
+	if _, err := d.f.Attach.Attach(t.Context(),
+		region.Request(v.Handle, region.NodeA)); !backends.Is(err, backends.Exists) {
 		t.Errorf("in the other way after a restart: %v, want Exists", err)
 	}
 	if err := d.f.Attach.Detach(t.Context(), v.Handle, ""); err != nil {
@@ -142,15 +146,18 @@ func detachingIsNotAttached(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Server.Stick("detaching", true)
-		if err := d.f.Attach.Detach(within(t, 100*time.Millisecond), v.Handle, region.NodeA); !backends.Is(err, backends.Busy) {
+		if err := d.f.Attach.Detach(within(t, 100*time.Millisecond), v.Handle,
+			region.NodeA); !backends.Is(err, backends.Busy) {
 			t.Fatalf("stuck: %v, want Busy", err)
 		}
 		other := open(t, w, nil) // knows nothing of it
-		if _, err := other.f.Attach.Attach(within(t, 100*time.Millisecond), region.Request(v.Handle, next)); !backends.Is(err, backends.Busy) {
+		if _, err := other.f.Attach.Attach(within(t, 100*time.Millisecond),
+			region.Request(v.Handle, next)); !backends.Is(err, backends.Busy) {
 			t.Errorf("attaching it to %s meanwhile: %v, want Busy", next, err)
 		}
 		err := d.Delete(t.Context(), v.Handle)
-		if !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), region.NodeA+": detach it from that instance first") {
+		if !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(),
+			region.NodeA+": detach it from that instance first") {
 			t.Errorf("deleting it meanwhile: %v, want InUse, and the instance that it is to be detached from", err)
 		}
 		w.Server.Stick("detaching", false)

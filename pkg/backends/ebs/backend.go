@@ -64,19 +64,21 @@ func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	})
 	const crowd = 100 * time.Millisecond // half of it for names, of which each volume is looked for once, not twice
 	asked := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10}
-	looks := wait.Options{Batch: asked, Least: t.Least, Most: t.Most, Typical: t.Most / 10, Slow: asked.Slow, Gap: b.gap(13*time.Second, crowd)}
+	looks := wait.Options{Batch: asked, Least: t.Least, Most: t.Most, Typical: t.Most / 10, Slow: asked.Slow,
+		Gap: b.gap(13*time.Second, crowd)}
 	b.instances = batch.New(asked, b.describeInstances)
 	b.volumes = wait.New(looks, b.describe)
 	looks.Gap = b.gap(20*time.Second, crowd/2)
 	b.named = wait.New(looks, b.describeNamed)
 	b.snapshots = wait.New(looks, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}
-	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle, Tick: t.Tick, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
+	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle,
+		Tick: t.Tick, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
 	return b
 }
 
-// again repeats what failed for a while. Not for long: others wait for a read to end, and whoever still wants an answer asks
-// again.
+// again repeats what failed for a while. Not for long: others wait for a read to end, and whoever still wants an answer
+// asks again.
 func again(longest time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = longest })
 }
@@ -89,8 +91,9 @@ func refusedOnly(longest time.Duration) aws.Retryer {
 	})
 }
 
-// deviceNames are the names under which disks are attached, as many as the largest limit of an instance: /dev/xvdaa to /dev/xvddx, which is
-// the last that EC2 accepts, and then /dev/sdb to /dev/sdz. aws-ebs-csi-driver uses the same (its NameAllocator says why).
+// deviceNames are the names under which disks are attached, as many as the largest limit of an instance: /dev/xvdaa to
+// /dev/xvddx, which is the last that EC2 accepts, and then /dev/sdb to /dev/sdz. aws-ebs-csi-driver uses the same (its
+// NameAllocator says why).
 func deviceNames() (names []string) {
 	for first := 'a'; first <= 'd'; first++ {
 		for second := 'a'; second <= 'z' && (first < 'd' || second <= 'x'); second++ {
@@ -103,11 +106,13 @@ func deviceNames() (names []string) {
 	return names
 }
 
-// finish makes a request that is to be answered although its caller leaves, on a thing to which nothing else is done then. Who
-// asks for the same shares it. Kinds: Busy when the caller's time ends first; those of the request.
-func (b *backend) finish(ctx context.Context, group *flight.Group[struct{}], key, what string, request func(ctx context.Context) error) error {
+// finish makes a request that is to be answered although its caller leaves, on a thing to which nothing else is done
+// then. Who asks for the same shares it. Kinds: Busy when the caller's time ends first; those of the request.
+func (b *backend) finish(ctx context.Context, group *flight.Group[struct{}], key, what string,
+	request func(ctx context.Context) error) error {
 	_, err := group.Do(ctx, flight.Op{Key: key, What: what, Join: true}, func(ctx context.Context) (struct{}, error) {
-		return flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (struct{}, error) { return struct{}{}, ofEC2(request(ctx)) })
+		return flight.Finish(ctx, b.config.Timing.Call,
+			func(ctx context.Context) (struct{}, error) { return struct{}{}, ofEC2(request(ctx)) })
 	})
 	return err
 }
@@ -119,7 +124,8 @@ func filter(name string, values ...string) types.Filter {
 
 // query reads all pages of what the filters let through.
 func (b *backend) query(ctx context.Context, filters ...types.Filter) (all []types.Volume, err error) {
-	pages := ec2.NewDescribeVolumesPaginator(b.api, &ec2.DescribeVolumesInput{Filters: filters, MaxResults: aws.Int32(pageSize)})
+	pages := ec2.NewDescribeVolumesPaginator(b.api, &ec2.DescribeVolumesInput{Filters: filters,
+		MaxResults: aws.Int32(pageSize)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -133,8 +139,8 @@ func (b *backend) query(ctx context.Context, filters ...types.Filter) (all []typ
 // pageSize is how much is asked for at a time; EC2 allows 1000.
 const pageSize = 500
 
-// describe looks at several volumes. One that is not shown is missing from the answer to a filter, where it would fail a
-// request by IDs as a whole.
+// describe looks at several volumes. One that is not shown is missing from the answer to a filter, where it would fail
+// a request by IDs as a whole.
 func (b *backend) describe(ctx context.Context, ids []string) ([]batch.Result[types.Volume], error) {
 	found, err := b.query(ctx, filter("volume-id", ids...))
 	if err != nil {

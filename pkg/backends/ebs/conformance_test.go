@@ -18,5 +18,6 @@ func TestConformanceShared(t *testing.T) {
 }
 
 func harness() backendtest.Harness {
-	return region.Harness(ebs.Definition(), func(tb testing.TB) *region.Region { return region.New(tb, region.Quick(), 0) })
+	return region.Harness(ebs.Definition(),
+		func(tb testing.TB) *region.Region { return region.New(tb, region.Quick(), 0) })
 }

@@ -25,12 +25,14 @@ func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) 
 		if err != nil {
 			return origin{}, err
 		}
-		return origin{volume: source, raw: b.raw(v.Tags), bytes: int64(aws.ToInt32(v.Size)) * gib, zone: aws.ToString(v.AvailabilityZone)}, nil
+		return origin{volume: source, raw: b.raw(v.Tags), bytes: int64(aws.ToInt32(v.Size)) * gib,
+			zone: aws.ToString(v.AvailabilityZone)}, nil
 	})
 }
 
 // create makes a volume unless there is one of the name, or one is being made.
-func (b *backend) create(ctx context.Context, spec backends.Spec, source func(context.Context) (origin, error)) (*backends.Volume, error) {
+func (b *backend) create(ctx context.Context, spec backends.Spec,
+	source func(context.Context) (origin, error)) (*backends.Volume, error) {
 	op := flight.Op{Key: spec.Name, What: "making volume " + spec.Name}
 	return b.making.Do(ctx, op, func(ctx context.Context) (*backends.Volume, error) {
 		leave, err := b.pace.Enter("CreateVolume", 2*b.config.Timing.Call/3)
@@ -66,8 +68,8 @@ func (b *backend) exists(ctx context.Context, name string, v types.Volume) error
 	return backends.Errorf(backends.Exists, "there is a volume %q already", name)
 }
 
-// made waits until a volume is no longer being made: who is told of it may attach it next. Kinds: Busy when that does not end
-// in the request's time; Unavailable when it ends in nothing.
+// made waits until a volume is no longer being made: who is told of it may attach it next. Kinds: Busy when that does
+// not end in the request's time; Unavailable when it ends in nothing.
 func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.Volume, error) {
 	if v.State != types.VolumeStateCreating {
 		return v, nil
@@ -84,12 +86,14 @@ func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.
 	return v, nil
 }
 
-// givenUp removes a volume that ended in error while it was being made, and says so: it was never whole, and nobody was told of it.
+// givenUp removes a volume that ended in error while it was being made, and says so: it was never whole, and nobody was
+// told of it.
 func (b *backend) givenUp(ctx context.Context, v types.Volume) error {
 	if err := b.askDelete(ctx, *v.VolumeId); err != nil {
 		b.log.Warn("a volume that could not be made is left", "volume", *v.VolumeId, "error", err)
 	}
-	return backends.Errorf(backends.Unavailable, "EC2 gave up making the volume %s: check the KMS key and the quotas, it is tried again", *v.VolumeId)
+	return backends.Errorf(backends.Unavailable,
+		"EC2 gave up making the volume %s: check the KMS key and the quotas, it is tried again", *v.VolumeId)
 }
 
 // making is a volume on its way.
@@ -102,12 +106,13 @@ type making struct {
 	began  time.Time // before the first request
 }
 
-// run asks for the volume with one token after the other, until one has made it. A token is left for the next only when what
-// it made is certainly gone.
+// run asks for the volume with one token after the other, until one has made it. A token is left for the next only when
+// what it made is certainly gone.
 func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 	for {
 		token := m.b.tokens.Of(m.name)
-		v, err := flight.Finish(ctx, m.b.config.Timing.Call, func(ctx context.Context) (reply, error) { return m.b.ask(ctx, m.design, token) })
+		v, err := flight.Finish(ctx, m.b.config.Timing.Call,
+			func(ctx context.Context) (reply, error) { return m.b.ask(ctx, m.design, token) })
 		m.asked()
 		if codeOf(err) == "IdempotentParameterMismatch" {
 			err = m.other(ctx, token)
@@ -175,17 +180,20 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 }
 
 // shownSoon waits as long as EC2 needs as a rule to show what was made.
-func (m *making) shownSoon(ctx context.Context, id string, usable func(types.Volume, error) (bool, error)) (types.Volume, error) {
+func (m *making) shownSoon(ctx context.Context, id string,
+	usable func(types.Volume, error) (bool, error)) (types.Volume, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.b.config.Timing.Settle/10)
 	defer cancel()
 	return m.b.volumes.Until(ctx, "create", id, usable)
 }
 
-// other finds out what has the token: a volume that EC2 does not show yet, or one that is gone. It returns nil for the latter.
+// other finds out what has the token: a volume that EC2 does not show yet, or one that is gone. It returns nil for the
+// latter.
 func (m *making) other(ctx context.Context, token string) error {
 	ctx, cancel := context.WithDeadline(ctx, m.b.tokens.Doubt(token).Add(m.b.config.Timing.Settle))
 	defer cancel()
-	found, err := m.b.named.Until(ctx, "appear", m.name, func(found []types.Volume, err error) (bool, error) { return len(found) > 0, err })
+	found, err := m.b.named.Until(ctx, "appear", m.name,
+		func(found []types.Volume, err error) (bool, error) { return len(found) > 0, err })
 	switch {
 	case err == nil:
 		return m.b.exists(ctx, m.name, found[0])

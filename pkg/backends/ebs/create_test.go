@@ -30,12 +30,14 @@ func lostReplyIsFoundAgain(t *testing.T) {
 	}
 	w.Server.SetLag(0)
 	d = open(t, w, nil)
-	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Exists) || len(w.Server.Volumes()) != 1 {
+	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Exists) ||
+		len(w.Server.Volumes()) != 1 {
 		t.Errorf("afterwards: %v and %d volumes; want Exists and 1", err, len(w.Server.Volumes()))
 	}
 }
 
-// TestFinalFailureAfterLostReplyIsNotFinal has EC2 refuse, for good, a request of which an earlier one may have succeeded.
+// TestFinalFailureAfterLostReplyIsNotFinal has EC2 refuse, for good, a request of which an earlier one may have
+// succeeded.
 func TestFinalFailureAfterLostReplyIsNotFinal(t *testing.T) {
 	synctest.Test(t, finalFailureAfterLostReplyIsNotFinal)
 }
@@ -80,7 +82,8 @@ func TestFailureIsNotFound(t *testing.T) { synctest.Test(t, failureIsNotFound) }
 func failureIsNotFound(t *testing.T) {
 	w := region.New(t, region.Quick(), 0)
 	w.Server.Doom(1)
-	if _, err := open(t, w, nil).Create(within(t, time.Millisecond), region.Spec("one")); !backends.Is(err, backends.Busy) {
+	if _, err := open(t, w, nil).Create(within(t, time.Millisecond),
+		region.Spec("one")); !backends.Is(err, backends.Busy) {
 		t.Fatalf("a request that ends: %v, want Busy", err)
 	}
 	d := open(t, w, nil)
@@ -88,12 +91,14 @@ func failureIsNotFound(t *testing.T) {
 		t.Errorf("found while it is made: %+v, %v; want Unavailable", v, err)
 	}
 	<-time.After(time.Second)
-	if v, err := d.Find(t.Context(), region.Spec("one")); !backends.Is(err, backends.NotFound) || len(w.Server.Volumes()) != 0 {
+	if v, err := d.Find(t.Context(), region.Spec("one")); !backends.Is(err, backends.NotFound) ||
+		len(w.Server.Volumes()) != 0 {
 		t.Errorf("found later: %+v, %v; want NotFound and nothing left of it", v, err)
 	}
 }
 
-// TestTokensAfterRestart deletes a volume and makes another one of the name in a process that knows nothing of the first.
+// TestTokensAfterRestart deletes a volume and makes another one of the name in a process that knows nothing of the
+// first.
 func TestTokensAfterRestart(t *testing.T) { synctest.Test(t, tokensAfterRestart) }
 
 func tokensAfterRestart(t *testing.T) {
@@ -114,8 +119,8 @@ func tokensAfterRestart(t *testing.T) {
 	}
 }
 
-// TestTokensAfterRestartInShortCalls makes another volume of a deleted one's name, in a new process, by calls none of which
-// lasts as long as it takes to be certain that the first volume is gone.
+// TestTokensAfterRestartInShortCalls makes another volume of a deleted one's name, in a new process, by calls none of
+// which lasts as long as it takes to be certain that the first volume is gone.
 func TestTokensAfterRestartInShortCalls(t *testing.T) {
 	synctest.Test(t, tokensAfterRestartInShortCalls)
 }
@@ -145,11 +150,13 @@ func zones(t *testing.T) {
 	w := region.New(t, region.Quick(), 0)
 	d := open(t, w, nil)
 	here := backends.Topology{"topology.ebs.csi.stowage.dev/zone": "region-1b"}
-	reachable := []backends.Topology{{"topology.kubernetes.io/zone": "region-1b"}} // by new nodes too, whose labels an autoscaler foretells
+	// by new nodes too, whose labels an autoscaler foretells
+	reachable := []backends.Topology{{"topology.kubernetes.io/zone": "region-1b"}}
 	for name, where := range map[string]backends.TopologyRequirement{
 		"required": {Requisite: []backends.Topology{here}},
 		"preferred of two": {
-			Requisite: []backends.Topology{{"topology.kubernetes.io/zone": "region-1a"}, {"topology.kubernetes.io/zone": "region-1b"}},
+			Requisite: []backends.Topology{{"topology.kubernetes.io/zone": "region-1a"},
+				{"topology.kubernetes.io/zone": "region-1b"}},
 			Preferred: []backends.Topology{here},
 		},
 	} {

@@ -15,21 +15,21 @@ import (
 
 // Config is what can be configured.
 type Config struct {
-	// AWS says where EC2 is and how to get in; the zero value for what the SDK finds by itself: AWS_REGION, AWS_ENDPOINT_URL, the
-	// chain of credentials, the instance's metadata.
+	// AWS says where EC2 is and how to get in; the zero value for what the SDK finds by itself: AWS_REGION,
+	// AWS_ENDPOINT_URL, the chain of credentials, the instance's metadata.
 	AWS aws.Config `json:"-"`
-	// ClusterID tells volumes of this cluster from those of others in the same account: only they are listed, and changed. It is the
-	// value of a tag; empty for what Kubernetes calls the cluster.
+	// ClusterID tells volumes of this cluster from those of others in the same account: only they are listed, and changed.
+	// It is the value of a tag; empty for what Kubernetes calls the cluster.
 	ClusterID string `json:"clusterID"`
 	// ExtraTags are put on everything that is made.
 	ExtraTags map[string]string `json:"extraTags"`
-	// VolumeAttachLimit is how many attachments nodes are taken to allow; 0 for what EC2 says of their type. Set it for nodes that may
-	// not ask EC2.
+	// VolumeAttachLimit is how many attachments nodes are taken to allow; 0 for what EC2 says of their type. Set it for
+	// nodes that may not ask EC2.
 	VolumeAttachLimit int `json:"volumeAttachLimit"`
 	// ReservedAttachments are kept free on every node.
 	ReservedAttachments int `json:"reservedAttachments"`
-	// Rates are how often actions that change something may be asked for, by their names in EC2's API, where the account has other limits
-	// than the usual ones.
+	// Rates are how often actions that change something may be asked for, by their names in EC2's API, where the account
+	// has other limits than the usual ones.
 	Rates map[string]pace.Limit `json:"rates"`
 	// Timing is not for users.
 	Timing Timing `json:"-"`
@@ -47,10 +47,11 @@ type Timing struct {
 	Least, Most time.Duration // between two looks at something that is waited for
 }
 
-// defaultTiming is for the real EC2, which promises nothing: its eventual consistency is said to be a matter of seconds, in
-// rare cases of minutes.
+// defaultTiming is for the real EC2, which promises nothing: its eventual consistency is said to be a matter of
+// seconds, in rare cases of minutes.
 func defaultTiming() Timing {
-	return Timing{Call: 30 * time.Second, Read: 10 * time.Second, Settle: 2 * time.Minute, Gather: time.Second, Tick: time.Second, Least: 10 * time.Millisecond, Most: 10 * time.Second}
+	return Timing{Call: 30 * time.Second, Read: 10 * time.Second, Settle: 2 * time.Minute, Gather: time.Second,
+		Tick: time.Second, Least: 10 * time.Millisecond, Most: 10 * time.Second}
 }
 
 // Definition describes the backend.
@@ -70,10 +71,12 @@ func Definition() backends.Definition {
 func open(ctx context.Context, options backends.Options) (*backends.Instance, error) {
 	config, ok := options.Config.(*Config)
 	if !ok {
-		return nil, backends.Errorf(backends.Invalid, "the configuration is a %T: give what NewConfig returns", options.Config)
+		return nil, backends.Errorf(backends.Invalid, "the configuration is a %T: give what NewConfig returns",
+			options.Config)
 	}
 	if options.NodeID != "" && !isID("i", options.NodeID) {
-		return nil, backends.Errorf(backends.Invalid, "the node ID %q is not that of an EC2 instance, such as i-0123456789abcdef0", options.NodeID)
+		return nil, backends.Errorf(backends.Invalid,
+			"the node ID %q is not that of an EC2 instance, such as i-0123456789abcdef0", options.NodeID)
 	}
 	if err := config.load(ctx, options.Node != nil); err != nil {
 		return nil, err
@@ -94,7 +97,8 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 	return &backends.Instance{Controller: b, Node: newNode(b, self, imds), NodeID: self.ID}, nil
 }
 
-// load reads the SDK's configuration unless there is one. The region of a node is found out with the rest of what the node is.
+// load reads the SDK's configuration unless there is one. The region of a node is found out with the rest of what the
+// node is.
 func (c *Config) load(ctx context.Context, isNode bool) error {
 	if c.AWS.Region != "" || c.AWS.Credentials != nil {
 		return nil
@@ -114,11 +118,13 @@ func (c *Config) load(ctx context.Context, isNode bool) error {
 func (c *Config) check() error {
 	switch {
 	case c.AWS.Region == "" || c.AWS.Credentials == nil:
-		return backends.Errorf(backends.Invalid, "the AWS region or credentials are missing: set AWS_REGION and give the pod a role")
+		return backends.Errorf(backends.Invalid,
+			"the AWS region or credentials are missing: set AWS_REGION and give the pod a role")
 	case !positive(c.Rates):
 		return backends.Errorf(backends.Invalid, "rates is %v: burst and perSecond must be above 0", c.Rates)
 	case c.ReservedAttachments < 0 || c.VolumeAttachLimit < 0:
-		return backends.Errorf(backends.Invalid, "reservedAttachments is %d and volumeAttachLimit %d: they must be at least 0",
+		return backends.Errorf(backends.Invalid,
+			"reservedAttachments is %d and volumeAttachLimit %d: they must be at least 0",
 			c.ReservedAttachments, c.VolumeAttachLimit)
 	}
 	return nil

@@ -58,7 +58,8 @@ func (b *backend) design(ctx context.Context, spec backends.Spec, from origin) (
 		return design{}, err
 	}
 	if d.multi && !slices.Contains([]string{typeIO1, typeIO2}, d.kind) {
-		return design{}, backends.Errorf(backends.Invalid, "volumes of type %s are for one node at a time: use io2 for access modes of several nodes", d.kind)
+		return design{}, backends.Errorf(backends.Invalid,
+			"volumes of type %s are for one node at a time: use io2 for access modes of several nodes", d.kind)
 	}
 	if d.tags, err = b.tagsFor(volumeNameTag, spec.Name, p.Tags, spec.Claim); err != nil {
 		return design{}, err
@@ -79,7 +80,8 @@ func (b *backend) zoneFor(ctx context.Context, spec backends.Spec, from origin) 
 		return b.zone(ctx, spec.Name, spec.Topology)
 	}
 	if !spec.Topology.Allows(b.place(from.zone)) {
-		return "", backends.Errorf(backends.Exhausted, "a clone is in its source's zone, %s, which the topology %v does not allow", from.zone, spec.Topology.Requisite)
+		return "", backends.Errorf(backends.Exhausted,
+			"a clone is in its source's zone, %s, which the topology %v does not allow", from.zone, spec.Topology.Requisite)
 	}
 	return from.zone, nil
 }
@@ -90,20 +92,24 @@ func (b *backend) ask(ctx context.Context, d design, token string) (reply, error
 		return b.askCopy(ctx, d, token)
 	}
 	out, err := b.once.CreateVolume(ctx, &ec2.CreateVolumeInput{
-		AvailabilityZone: &d.zone, ClientToken: &token, Size: number(d.gib), VolumeType: types.VolumeType(d.kind), Iops: number(d.iops), Throughput: number(d.throughput),
+		AvailabilityZone: &d.zone, ClientToken: &token, Size: number(d.gib), VolumeType: types.VolumeType(d.kind),
+		Iops: number(d.iops), Throughput: number(d.throughput),
 		Encrypted: d.encrypted, KmsKeyId: text(d.key), SnapshotId: text(d.snapshot), MultiAttachEnabled: flag(d.multi),
 		TagSpecifications: specification(types.ResourceTypeVolume, d.tags),
 	})
 	if err != nil {
 		return reply{}, ofEC2(err)
 	}
-	return replyOf(types.Volume{VolumeId: out.VolumeId, CreateTime: out.CreateTime, State: out.State}, out.ResultMetadata), nil
+	return replyOf(types.Volume{VolumeId: out.VolumeId, CreateTime: out.CreateTime, State: out.State}, out.ResultMetadata),
+		nil
 }
 
 func (b *backend) askCopy(ctx context.Context, d design, token string) (reply, error) {
 	out, err := b.once.CopyVolumes(ctx, &ec2.CopyVolumesInput{
-		SourceVolumeId: &d.volume, ClientToken: &token, Size: number(d.gib), VolumeType: types.VolumeType(d.kind), Iops: number(d.iops), Throughput: number(d.throughput),
-		Encrypted: d.encrypted, KmsKeyId: text(d.key), MultiAttachEnabled: flag(d.multi), TagSpecifications: specification(types.ResourceTypeVolume, d.tags),
+		SourceVolumeId: &d.volume, ClientToken: &token, Size: number(d.gib), VolumeType: types.VolumeType(d.kind),
+		Iops: number(d.iops), Throughput: number(d.throughput),
+		Encrypted: d.encrypted, KmsKeyId: text(d.key), MultiAttachEnabled: flag(d.multi),
+		TagSpecifications: specification(types.ResourceTypeVolume, d.tags),
 	})
 	if err != nil {
 		return reply{}, ofEC2(err)

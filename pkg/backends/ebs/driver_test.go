@@ -24,7 +24,8 @@ type driver struct {
 func open(t *testing.T, w *region.Region, edit func(*ebs.Config)) driver {
 	t.Helper()
 	d := ebs.Definition()
-	options := backends.Options{Driver: "ebs.csi.stowage.dev", DataDir: t.TempDir(), Config: d.NewConfig(), Log: slog.New(slog.DiscardHandler)}
+	options := backends.Options{Driver: "ebs.csi.stowage.dev", DataDir: t.TempDir(), Config: d.NewConfig(),
+		Log: slog.New(slog.DiscardHandler)}
 	w.Configure(&options)
 	if edit != nil {
 		edit(options.Config.(*ebs.Config))

@@ -40,7 +40,8 @@ func callsAreShared(t *testing.T) {
 	}
 	round("first", 1)
 	one, many := round("alone", 1), round("many", 32)
-	t.Logf("create, attach, detach and delete: %d requests for one volume alone, %.1f a volume for 32 at a time", one, float64(many)/32)
+	t.Logf("create, attach, detach and delete: %d requests for one volume alone, %.1f a volume for 32 at a time", one,
+		float64(many)/32)
 	if one > 20 || many > 32*9 {
 		t.Errorf("%d requests for one volume and %d for 32, want at most 20 and %d", one, many, 32*9)
 	}

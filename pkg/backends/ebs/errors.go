@@ -59,20 +59,26 @@ func codeOf(err error) string {
 func kindOf(api smithy.APIError) backends.Kind {
 	switch code := api.ErrorCode(); code {
 	case "InvalidVolume.NotFound", "InvalidVolumeID.Malformed", "InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed",
-		"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "InvalidAttachment.NotFound", "InvalidVolumeModification.NotFound", "InvalidID":
+		"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "InvalidAttachment.NotFound",
+		"InvalidVolumeModification.NotFound", "InvalidID":
 		return backends.NotFound
 	case "VolumeInUse", "InvalidSnapshot.InUse", "VolumeModificationRateExceeded":
 		return backends.InUse
-	case "IncorrectState", "IncorrectInstanceState", "IncorrectModificationState", "ConcurrentTagAccess", "SnapshotCreationPerVolumeRateExceeded",
+	case "IncorrectState", "IncorrectInstanceState", "IncorrectModificationState", "ConcurrentTagAccess",
+		"SnapshotCreationPerVolumeRateExceeded",
 		"IdempotentParameterMismatch", "IdempotentInstanceTerminated":
 		return backends.Busy
-	case "VolumeLimitExceeded", "MaxIOPSLimitExceeded", "InsufficientVolumeCapacity", "AttachmentLimitExceeded", "SnapshotLimitExceeded",
+	case "VolumeLimitExceeded", "MaxIOPSLimitExceeded", "InsufficientVolumeCapacity", "AttachmentLimitExceeded",
+		"SnapshotLimitExceeded",
 		"ConcurrentSnapshotLimitExceeded", "VolumeModificationSizeLimitExceeded", "InvalidZone.NotFound":
 		return backends.Exhausted
-	case "UnauthorizedOperation", "AuthFailure", "Blocked", "InvalidClientTokenId", "OptInRequired", "PendingVerification", "SignatureDoesNotMatch", "UnrecognizedClientException":
+	case "UnauthorizedOperation", "AuthFailure", "Blocked", "InvalidClientTokenId", "OptInRequired", "PendingVerification",
+		"SignatureDoesNotMatch", "UnrecognizedClientException":
 		return backends.Denied
-	case "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "InvalidParameterDependency", "MissingParameter", "UnknownParameter",
-		"UnsupportedOperation", "UnknownVolumeType", "VolumeTypeNotAvailableInZone", "InvalidVolume.ZoneMismatch", "TagLimitExceeded", "TagPolicyViolation", "InvalidTagKey.Malformed":
+	case "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "InvalidParameterDependency",
+		"MissingParameter", "UnknownParameter",
+		"UnsupportedOperation", "UnknownVolumeType", "VolumeTypeNotAvailableInZone", "InvalidVolume.ZoneMismatch",
+		"TagLimitExceeded", "TagPolicyViolation", "InvalidTagKey.Malformed":
 		return backends.Invalid
 	}
 	// Throttling goes by several names and faults of the server by more. All that is not known to be final is not.

@@ -32,11 +32,13 @@ func (b *backend) Health(ctx context.Context, handle string) (_ []backends.Healt
 	return issues, nil
 }
 
-// ListHealth returns the cluster's volumes that are not well, in the order of their handles. Kinds: Busy for a token that is not
-// ListHealth's.
-func (b *backend) ListHealth(ctx context.Context, page backends.Page) (_ []backends.VolumeHealth, next string, err error) {
+// ListHealth returns the cluster's volumes that are not well, in the order of their handles. Kinds: Busy for a token
+// that is not ListHealth's.
+func (b *backend) ListHealth(ctx context.Context,
+	page backends.Page) (_ []backends.VolumeHealth, next string, err error) {
 	defer annotate(&err, "check volumes", "")
-	return b.lists.unwell.page(page, "vol", "", func(v backends.VolumeHealth) string { return v.Handle }, func() ([]backends.VolumeHealth, error) { return b.unwell(ctx) })
+	return b.lists.unwell.page(page, "vol", "", func(v backends.VolumeHealth) string { return v.Handle },
+		func() ([]backends.VolumeHealth, error) { return b.unwell(ctx) })
 }
 
 // unwell looks for the cluster's volumes that are not well.
@@ -59,11 +61,13 @@ func (b *backend) unwell(ctx context.Context) (unwell []backends.VolumeHealth, e
 	return unwell, nil
 }
 
-// impaired are the account's volumes that fail a check. The request knows no tags: it asks for the few that are not well.
+// impaired are the account's volumes that fail a check. The request knows no tags: it asks for the few that are not
+// well.
 func (b *backend) impaired(ctx context.Context) (map[string][]backends.HealthIssue, error) {
 	found := map[string][]backends.HealthIssue{}
 	pages := ec2.NewDescribeVolumeStatusPaginator(b.api, &ec2.DescribeVolumeStatusInput{
-		Filters: []types.Filter{filter("volume-status.status", string(types.VolumeStatusInfoStatusImpaired))}, MaxResults: aws.Int32(pageSize),
+		Filters:    []types.Filter{filter("volume-status.status", string(types.VolumeStatusInfoStatusImpaired))},
+		MaxResults: aws.Int32(pageSize),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -82,7 +86,8 @@ func issuesOf(v types.Volume) []backends.HealthIssue {
 	if v.State != types.VolumeStateError {
 		return nil
 	}
-	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "VolumeError", Message: "EC2 has given the volume up (state error): restore it from a snapshot"}}
+	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "VolumeError",
+		Message: "EC2 has given the volume up (state error): restore it from a snapshot"}}
 }
 
 // issuesIn is what the checks of one volume say. Checks whose result is not known yet are no issue.
@@ -94,11 +99,14 @@ func issuesIn(status types.VolumeStatusItem) (issues []backends.HealthIssue) {
 		switch value := aws.ToString(detail.Status); {
 		case detail.Name == types.VolumeStatusNameIoEnabled && value == "failed":
 			issues = append(issues, backends.HealthIssue{Status: backends.Inaccessible, Reason: "IODisabled",
-				Message: "EC2 has stopped the volume's I/O because its data may be inconsistent: check the data, and enable I/O again (EnableVolumeIO)"})
+				Message: "EC2 has stopped the volume's I/O because its data may be inconsistent: check the data, and enable I/O " +
+					"again (EnableVolumeIO)"})
 		case detail.Name == types.VolumeStatusNameIoPerformance && value == "stalled":
-			issues = append(issues, backends.HealthIssue{Status: backends.Inaccessible, Reason: "IOStalled", Message: "EC2 says that the volume's I/O has stalled"})
+			issues = append(issues, backends.HealthIssue{Status: backends.Inaccessible, Reason: "IOStalled",
+				Message: "EC2 says that the volume's I/O has stalled"})
 		case value == "degraded" || value == "severely-degraded" || value == "failed":
-			issues = append(issues, backends.HealthIssue{Status: backends.Degraded, Reason: "VolumeImpaired", Message: fmt.Sprintf("EC2's check %s of the volume says %s", detail.Name, value)})
+			issues = append(issues, backends.HealthIssue{Status: backends.Degraded, Reason: "VolumeImpaired",
+				Message: fmt.Sprintf("EC2's check %s of the volume says %s", detail.Name, value)})
 		}
 	}
 	for _, event := range status.Events {
@@ -106,7 +114,8 @@ func issuesIn(status types.VolumeStatusItem) (issues []backends.HealthIssue) {
 			Message: fmt.Sprintf("EC2 reports %s: %s", aws.ToString(event.EventType), aws.ToString(event.Description))})
 	}
 	if len(issues) == 0 {
-		issues = append(issues, backends.HealthIssue{Status: backends.Degraded, Reason: "VolumeImpaired", Message: "EC2 says that the volume is impaired, and not why"})
+		issues = append(issues, backends.HealthIssue{Status: backends.Degraded, Reason: "VolumeImpaired",
+			Message: "EC2 says that the volume is impaired, and not why"})
 	}
 	return issues
 }

@@ -41,7 +41,8 @@ func TestOthersAreNotListedAsUnwell(t *testing.T) {
 	if unwell, _, err := other.f.Health.ListHealth(t.Context(), backends.Page{}); err != nil || len(unwell) != 0 {
 		t.Errorf("got %+v, %v; want none", unwell, err)
 	}
-	if unwell, _, err := d.f.Health.ListHealth(t.Context(), backends.Page{}); err != nil || len(unwell) != 1 || unwell[0].Handle != v.Handle {
+	if unwell, _, err := d.f.Health.ListHealth(t.Context(), backends.Page{}); err != nil || len(unwell) != 1 ||
+		unwell[0].Handle != v.Handle {
 		t.Errorf("got %+v, %v; want %s", unwell, err, v.Handle)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// identify finds out which instance this is: the one that the options name, or else the one that the metadata service or the
-// orchestrator tells of. What they say besides, such as the zone, is taken from whoever means the same instance. Kinds: Unavailable
-// when there is no ID.
+// identify finds out which instance this is: the one that the options name, or else the one that the metadata service
+// or the orchestrator tells of. What they say besides, such as the zone, is taken from whoever means the same instance.
+// Kinds: Unavailable when there is no ID.
 func identify(ctx context.Context, imds service, options backends.Options) (metadata.Instance, error) {
 	if options.Node == nil { // a controller, or somebody who knows all that there is
 		return metadata.Instance{ID: options.NodeID}, nil
@@ -22,7 +22,8 @@ func identify(ctx context.Context, imds service, options backends.Options) (meta
 	if options.NodeID == "" {
 		self, err := metadata.First(ctx, append(sources, unset())...)
 		if err == nil {
-			options.Log.Info("this instance is known", "instance", self.ID, "type", self.Type, "zone", self.Zone, "from", self.From)
+			options.Log.Info("this instance is known", "instance", self.ID, "type", self.Type, "zone", self.Zone, "from",
+				self.From)
 		}
 		return self, err
 	}
@@ -31,7 +32,8 @@ func identify(ctx context.Context, imds service, options backends.Options) (meta
 	}
 	self, err := metadata.First(ctx, sources...)
 	if err != nil {
-		options.Log.Warn("only EC2 can tell in which zone this instance is", "instance", options.NodeID, "reason", failure.OneLine(err).Error())
+		options.Log.Warn("only EC2 can tell in which zone this instance is", "instance", options.NodeID, "reason",
+			failure.OneLine(err).Error())
 	}
 	self.ID = options.NodeID
 	return self, nil
@@ -44,12 +46,15 @@ func unset() metadata.Source {
 	}}
 }
 
-// ofProviderID reads what AWS's cloud controller manager writes: aws:///us-east-1a/i-0123456789abcdef0, where the zone may be missing.
+// ofProviderID reads what AWS's cloud controller manager writes: aws:///us-east-1a/i-0123456789abcdef0, where the zone
+// may be missing.
 func ofProviderID(providerID string) (metadata.Instance, error) {
 	path, ok := strings.CutPrefix(providerID, "aws:///")
 	zone, id, cut := strings.Cut(path, "/")
 	if !ok || !cut || !isID("i", id) || !only("abcdefghijklmnopqrstuvwxyz0123456789-", zone) {
-		return metadata.Instance{}, fmt.Errorf("has the providerID %q, which is that of no EC2 instance, such as aws:///us-east-1a/i-0123456789abcdef0", providerID)
+		return metadata.Instance{},
+			fmt.Errorf("has the providerID %q, which is that of no EC2 instance, such as aws:///us-east-1a/i-0123456789abcdef0",
+				providerID)
 	}
 	return metadata.Instance{ID: id, Zone: zone}, nil
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/metadata"
 )
 
-// service is the metadata service of EC2, in its second version only: the first one answers whoever can make something in the
-// instance send a request.
+// service is the metadata service of EC2, in its second version only: the first one answers whoever can make something
+// in the instance send a request.
 type service struct {
 	client *imds.Client
 	at     string
@@ -72,9 +72,11 @@ func (s service) instance(ctx context.Context) (metadata.Instance, error) {
 		return metadata.Instance{}, last.failure(err)
 	}
 	if !isID("i", out.InstanceID) {
-		return metadata.Instance{}, fmt.Errorf("says that the instance is %q: EC2's are such as i-0123456789abcdef0", out.InstanceID)
+		return metadata.Instance{}, fmt.Errorf("says that the instance is %q: EC2's are such as i-0123456789abcdef0",
+			out.InstanceID)
 	}
-	return metadata.Instance{ID: out.InstanceID, Type: out.InstanceType, Zone: out.AvailabilityZone, Region: out.Region}, nil
+	return metadata.Instance{ID: out.InstanceID, Type: out.InstanceType, Zone: out.AvailabilityZone, Region: out.Region},
+		nil
 }
 
 // interfaces counts the instance's network interfaces as they are now.
@@ -89,8 +91,8 @@ func (s service) interfaces(ctx context.Context) (int, error) {
 	return len(strings.Fields(string(text))), errors.Join(err, out.Content.Close())
 }
 
-// answer is what came of the last attempt of a request. The SDK's own error does not always tell: that for a token that was not
-// given wraps nothing.
+// answer is what came of the last attempt of a request. The SDK's own error does not always tell: that for a token that
+// was not given wraps nothing.
 type answer struct {
 	status int // 0 for none
 	err    error
@@ -102,7 +104,8 @@ type answerKey struct{}
 // watch notes what comes of each attempt.
 func watch(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("Watch",
-		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+			middleware.DeserializeOutput, middleware.Metadata, error) {
 			out, data, err := next.HandleDeserialize(ctx, in)
 			last, asked := ctx.Value(answerKey{}).(*answer)
 			if response, ok := out.RawResponse.(*smithyhttp.Response); ok && asked && err == nil {
@@ -132,8 +135,8 @@ func (a answer) failure(err error) error {
 	return fmt.Errorf("%w: %w", metadata.ErrSilent, err)
 }
 
-// isOfService tells whether a failure comes from the metadata service, where the SDK looks for credentials last: there were none
-// elsewhere.
+// isOfService tells whether a failure comes from the metadata service, where the SDK looks for credentials last: there
+// were none elsewhere.
 func isOfService(err error) bool {
 	for {
 		op, ok := errors.AsType[*smithy.OperationError](err)

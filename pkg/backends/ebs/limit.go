@@ -14,13 +14,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// A node that may not ask EC2 takes this for granted. It is less than what next to any instance allows, on purpose: too few
-// volumes leave a pod pending, which a person and an autoscaler see, and which more nodes cure. Too many send pods to a node where their
-// volumes can never be attached, which is what users complain about most. And without any limit at all, or by refusing to
-// say one, the node would be worse off: full without end, or unable to use the volumes that it has.
+// A node that may not ask EC2 takes this for granted. It is less than what next to any instance allows, on purpose: too
+// few volumes leave a pod pending, which a person and an autoscaler see, and which more nodes cure. Too many send pods
+// to a node where their volumes can never be attached, which is what users complain about most. And without any limit
+// at all, or by refusing to say one, the node would be worse off: full without end, or unable to use the volumes that
+// it has.
 const (
-	// assumedAttachments is for instances on which interfaces and disks share 28 attachments, or 27 ("Amazon EBS volume limits for
-	// Amazon EC2 instances"). A few kinds, mostly with accelerators, have fewer: for them volumeAttachLimit must be set.
+	// assumedAttachments is for instances on which interfaces and disks share 28 attachments, or 27 ("Amazon EBS volume
+	// limits for Amazon EC2 instances"). A few kinds, mostly with accelerators, have fewer: for them volumeAttachLimit
+	// must be set.
 	assumedAttachments = 26
 	// assumedInterfaces is what up to 32 processors can have, when even the metadata service does not tell.
 	assumedInterfaces = 8
@@ -44,7 +46,8 @@ func (n *node) Limit(ctx context.Context) (_ int64, err error) {
 	return m.Volumes(), err
 }
 
-// isBarred tells whether a node may not ask EC2, or has nothing to prove who it is, and that is not likely to change soon.
+// isBarred tells whether a node may not ask EC2, or has nothing to prove who it is, and that is not likely to change
+// soon.
 func isBarred(err error) bool { return backends.Is(err, backends.Denied) || isOfService(err) }
 
 // look asks EC2 about this instance.
@@ -107,14 +110,16 @@ func (n *node) kindLimit(ctx context.Context, kind types.InstanceType) (kindLimi
 	if kind == "" {
 		return kindLimit{assumedAttachments, true}, nil
 	}
-	out, err := n.b.api.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{kind}})
+	out, err := n.b.api.DescribeInstanceTypes(ctx,
+		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{kind}})
 	if err != nil {
 		return kindLimit{}, ofEC2(err)
 	}
 	var known kindLimit
 	for _, t := range out.InstanceTypes {
 		if t.EbsInfo != nil {
-			known = kindLimit{int(aws.ToInt32(t.EbsInfo.MaximumEbsAttachments)), t.EbsInfo.AttachmentLimitType == types.AttachmentLimitTypeShared}
+			known = kindLimit{int(aws.ToInt32(t.EbsInfo.MaximumEbsAttachments)),
+				t.EbsInfo.AttachmentLimitType == types.AttachmentLimitTypeShared}
 		}
 	}
 	if known.attachments > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/imds"
 )
 
-// TestLimitWithoutPermission is about nodes that may not ask EC2 for all that it takes. The instance has 12 attachments, 2 of them with
-// interfaces.
+// TestLimitWithoutPermission is about nodes that may not ask EC2 for all that it takes. The instance has 12
+// attachments, 2 of them with interfaces.
 func TestLimitWithoutPermission(t *testing.T) {
 	none := func(m *machine) {
 		m.ec2.Forbid("DescribeInstances", "DescribeInstanceTypes")
@@ -32,19 +32,24 @@ func TestLimitWithoutPermission(t *testing.T) {
 		{"not of instances", func(m *machine) { m.ec2.Forbid("DescribeInstances") }, 12 - 1 - 3, true},
 		{"not of types", func(m *machine) { m.ec2.Forbid("DescribeInstanceTypes") }, 26 - 1 - 2, true},
 		{"not at all", none, 26 - 1 - 3, true},
-		{"not at all, not even the metadata service", func(m *machine) { none(m); m.imds.Be(imds.Disabled) }, 26 - 1 - 8, true},
-		{"not at all, and some are reserved", func(m *machine) { none(m); m.edit = func(c *ebs.Config) { c.ReservedAttachments = 5 } }, 26 - 1 - 3 - 5, true},
-		{"not at all, and the limit is configured", func(m *machine) { none(m); m.edit = func(c *ebs.Config) { c.VolumeAttachLimit = 11 } }, 11 - 1, true},
+		{"not at all, not even the metadata service", func(m *machine) { none(m); m.imds.Be(imds.Disabled) }, 26 - 1 - 8,
+			true},
+		{"not at all, and some are reserved",
+			func(m *machine) { none(m); m.edit = func(c *ebs.Config) { c.ReservedAttachments = 5 } }, 26 - 1 - 3 - 5, true},
+		{"not at all, and the limit is configured",
+			func(m *machine) { none(m); m.edit = func(c *ebs.Config) { c.VolumeAttachLimit = 11 } }, 11 - 1, true},
 		{"not at all, and two disks are the instance's own", func(m *machine) {
 			none(m)
 			m.edit = func(c *ebs.Config) {
-				for name, serial := range map[string]string{"nvme0n1": "vol0123456789abcdef0", "nvme1n1": "AWS1", "nvme2n1": "AWS2"} {
+				for name, serial := range map[string]string{"nvme0n1": "vol0123456789abcdef0", "nvme1n1": "AWS1",
+					"nvme2n1": "AWS2"} {
 					disk(t, c.SysBlock, name, serial)
 				}
 			}
 		}, 26 - 1 - 3 - 2, true},
 		{"it has no credentials", noCredentials, 26 - 1 - 3, true},
-		{"it has no credentials and no metadata service", func(m *machine) { noCredentials(m); m.imds.Be(imds.Far) }, 26 - 1 - 8, true},
+		{"it has no credentials and no metadata service", func(m *machine) { noCredentials(m); m.imds.Be(imds.Far) },
+			26 - 1 - 8, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m := newMachine(t)

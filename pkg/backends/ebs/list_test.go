@@ -45,8 +45,8 @@ func pagesAreCheap(t *testing.T) {
 	}
 }
 
-// TestPagesGoOn: an enumeration goes on after its last handle when what it found at its beginning is not kept any more, in this process or
-// in the next one, and shows what is there by then.
+// TestPagesGoOn: an enumeration goes on after its last handle when what it found at its beginning is not kept any more,
+// in this process or in the next one, and shows what is there by then.
 func TestPagesGoOn(t *testing.T) { synctest.Test(t, pagesGoOn) }
 
 func pagesGoOn(t *testing.T) {

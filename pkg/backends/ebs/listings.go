@@ -13,14 +13,16 @@ import (
 )
 
 const (
-	// keepListing is how long an enumeration may take before it costs EC2's pages again. What it shows is as old as its beginning.
+	// keepListing is how long an enumeration may take before it costs EC2's pages again. What it shows is as old as its
+	// beginning.
 	keepListing = time.Minute
 	// mostListings is how many enumerations of a kind are kept: each holds all that there is.
 	mostListings = 2
 )
 
-// listings keep what an enumeration found at its beginning, so that the pages after the first one ask EC2 for nothing. A token names
-// the last handle and the listing: where that is gone, the enumeration goes on after the handle in a new one.
+// listings keep what an enumeration found at its beginning, so that the pages after the first one ask EC2 for nothing.
+// A token names the last handle and the listing: where that is gone, the enumeration goes on after the handle in a new
+// one.
 type listings[T any] struct {
 	mu   sync.Mutex
 	made uint64
@@ -33,9 +35,10 @@ type listing[T any] struct {
 	gone        map[string]bool // deleted since, by this process
 }
 
-// page returns the page of an enumeration. The query tells those apart that find different things; find looks for all of them.
-// Kinds: Busy for a token that is not of such an enumeration, and those of find.
-func (l *listings[T]) page(page backends.Page, prefix, query string, handle func(T) string, find func() ([]T, error)) ([]T, string, error) {
+// page returns the page of an enumeration. The query tells those apart that find different things; find looks for all
+// of them. Kinds: Busy for a token that is not of such an enumeration, and those of find.
+func (l *listings[T]) page(page backends.Page, prefix, query string, handle func(T) string,
+	find func() ([]T, error)) ([]T, string, error) {
 	place, err := pagetoken.Parse(page.Token, func(place string) bool {
 		id, _, _ := strings.Cut(place, "/")
 		return isID(prefix, id)
@@ -51,7 +54,8 @@ func (l *listings[T]) page(page backends.Page, prefix, query string, handle func
 		}
 		slices.SortFunc(all, func(x, y T) int { return cmp.Compare(handle(x), handle(y)) })
 	}
-	first, exact := slices.BinarySearchFunc(all, after, func(x T, after string) int { return cmp.Compare(handle(x), after) })
+	first, exact := slices.BinarySearchFunc(all, after,
+		func(x T, after string) int { return cmp.Compare(handle(x), after) })
 	if exact {
 		first++
 	}

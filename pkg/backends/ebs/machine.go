@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Machine returns what EC2 says of a node's instance. EC2 forgets a terminated instance after an hour or so: NotFound proves nothing, since
-// another account or region, or a read that is behind, has the same answer.
+// Machine returns what EC2 says of a node's instance. EC2 forgets a terminated instance after an hour or so: NotFound
+// proves nothing, since another account or region, or a read that is behind, has the same answer.
 func (b *backend) Machine(ctx context.Context, query backends.MachineQuery) (_ backends.Machine, err error) {
 	defer annotate(&err, "state of", query.Node)
 	if err := sameInstance(query); err != nil {
@@ -40,7 +40,8 @@ func sameInstance(query backends.MachineQuery) error {
 		return backends.Errorf(backends.Invalid, "the Node %w", err)
 	}
 	if other.ID != query.Node {
-		return backends.Errorf(backends.Invalid, "the node has registered as instance %q, and its providerID %q is of instance %q: which of them it is, is not known",
+		return backends.Errorf(backends.Invalid,
+			"the node has registered as instance %q, and its providerID %q is of instance %q: which of them it is, is not known",
 			query.Node, query.ProviderID, other.ID)
 	}
 	return nil

@@ -32,13 +32,15 @@ func machineOfEC2(t *testing.T) {
 	} {
 		w.Server.SetPower(region.NodeB, c.state)
 		have, err := reporter.Machine(t.Context(), query)
-		if err != nil || have.State != c.want || have.Began.After(began) != c.anew || !strings.Contains(have.Says, region.NodeB+" is "+c.state) {
+		if err != nil || have.State != c.want || have.Began.After(began) != c.anew ||
+			!strings.Contains(have.Says, region.NodeB+" is "+c.state) {
 			t.Errorf("%s: %+v, %v; want %q", c.state, have, err, c.want)
 		}
 		began = have.Began
 		time.Sleep(time.Second) //nolint:forbidigo // Simulated time.
 	}
-	if other, err := reporter.Machine(t.Context(), backends.MachineQuery{Node: region.NodeA}); err != nil || other.State != backends.MachineRunning {
+	if other, err := reporter.Machine(t.Context(), backends.MachineQuery{Node: region.NodeA}); err != nil ||
+		other.State != backends.MachineRunning {
 		t.Errorf("the other instance: %+v, %v", other, err)
 	}
 }
@@ -54,11 +56,13 @@ func machineThatIsNotKnown(t *testing.T) {
 		query backends.MachineQuery
 		kind  backends.Kind
 	}{
-		"no ID":                  {backends.MachineQuery{}, backends.Invalid},
-		"a name":                 {backends.MachineQuery{Node: "node-1"}, backends.Invalid},
-		"no such instance":       {backends.MachineQuery{Node: "i-0123456789abcdef0"}, backends.NotFound},
-		"another's providerID":   {backends.MachineQuery{Node: region.NodeA, ProviderID: "aws:///region-1a/" + region.NodeB}, backends.Invalid},
-		"another cloud":          {backends.MachineQuery{Node: region.NodeA, ProviderID: "gce://project/zone/name"}, backends.Invalid},
+		"no ID":            {backends.MachineQuery{}, backends.Invalid},
+		"a name":           {backends.MachineQuery{Node: "node-1"}, backends.Invalid},
+		"no such instance": {backends.MachineQuery{Node: "i-0123456789abcdef0"}, backends.NotFound},
+		"another's providerID": {backends.MachineQuery{Node: region.NodeA, ProviderID: "aws:///region-1a/" + region.NodeB},
+			backends.Invalid},
+		"another cloud": {backends.MachineQuery{Node: region.NodeA, ProviderID: "gce://project/zone/name"},
+			backends.Invalid},
 		"a providerID that lies": {backends.MachineQuery{Node: region.NodeA, ProviderID: region.NodeA}, backends.Invalid},
 	} {
 		if have, err := reporter.Machine(t.Context(), c.query); !backends.Is(err, c.kind) {
@@ -66,7 +70,8 @@ func machineThatIsNotKnown(t *testing.T) {
 		}
 	}
 	w.Server.Forbid("DescribeInstances")
-	if have, err := reporter.Machine(t.Context(), backends.MachineQuery{Node: region.NodeA}); !backends.Is(err, backends.Denied) {
+	if have, err := reporter.Machine(t.Context(),
+		backends.MachineQuery{Node: region.NodeA}); !backends.Is(err, backends.Denied) {
 		t.Errorf("without the right to ask: %+v, %v", have, err)
 	}
 }

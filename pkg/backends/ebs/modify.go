@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
-// changes are modifications that wait for others of their volume: EC2 takes hours between two of them, so that growing and
-// changing a volume at about the same time must be one request.
+// changes are modifications that wait for others of their volume: EC2 takes hours between two of them, so that growing
+// and changing a volume at about the same time must be one request.
 type changes struct {
 	mu      sync.Mutex
 	pending map[string]*change // by ID
@@ -46,8 +46,10 @@ func set[T any](to **T, value *T) {
 	}
 }
 
-// Expand grows a volume. Kinds: NotFound; OutOfRange; Exhausted; InUse while EC2 makes the volume wait for its next modification.
-func (b *backend) Expand(ctx context.Context, handle string, size backends.CapacityRange) (_ backends.Expansion, err error) {
+// Expand grows a volume. Kinds: NotFound; OutOfRange; Exhausted; InUse while EC2 makes the volume wait for its next
+// modification.
+func (b *backend) Expand(ctx context.Context, handle string,
+	size backends.CapacityRange) (_ backends.Expansion, err error) {
 	defer annotate(&err, "expand", handle)
 	v, err := b.ownVolume(ctx, handle)
 	if err != nil {
@@ -59,7 +61,8 @@ func (b *backend) Expand(ctx context.Context, handle string, size backends.Capac
 		return backends.Expansion{}, err
 	}
 	if l, err := rulesOf(string(v.VolumeType)); err == nil && bytes > had && bytes/gib > l.mostGiB {
-		return backends.Expansion{}, backends.Errorf(backends.OutOfRange, "a volume of type %s has at most %d GiB, not %d", v.VolumeType, l.mostGiB, bytes/gib)
+		return backends.Expansion{}, backends.Errorf(backends.OutOfRange, "a volume of type %s has at most %d GiB, not %d",
+			v.VolumeType, l.mostGiB, bytes/gib)
 	}
 	if bytes > had {
 		if v, err = b.modify(ctx, handle, change{gib: bytes / gib}); err != nil {
@@ -90,7 +93,8 @@ func (b *backend) Modify(ctx context.Context, handle string, mutable any) (err e
 
 // shapeOf is a volume's shape.
 func shapeOf(v types.Volume) shape {
-	s := shape{kind: string(v.VolumeType), gib: int64(aws.ToInt32(v.Size)), iops: int64(aws.ToInt32(v.Iops)), throughput: int64(aws.ToInt32(v.Throughput))}
+	s := shape{kind: string(v.VolumeType), gib: int64(aws.ToInt32(v.Size)), iops: int64(aws.ToInt32(v.Iops)),
+		throughput: int64(aws.ToInt32(v.Throughput))}
 	if l, err := rulesOf(s.kind); err == nil && l.mostIOPS == 0 {
 		s.iops = 0 // what gp2 says there is its baseline
 	}
@@ -101,11 +105,13 @@ func shapeOf(v types.Volume) shape {
 func (b *backend) modify(ctx context.Context, id string, want change) (types.Volume, error) {
 	joined, ok := b.join(id, want)
 	if !ok {
-		return types.Volume{}, backends.Errorf(backends.Busy, "another modification is about to begin that contradicts this one: ask again")
+		return types.Volume{}, backends.Errorf(backends.Busy,
+			"another modification is about to begin that contradicts this one: ask again")
 	}
-	v, err := b.modifying.Do(ctx, flight.Op{Key: id, What: "modifying volume " + id, Join: true}, func(ctx context.Context) (types.Volume, error) {
-		return b.change(ctx, id)
-	})
+	v, err := b.modifying.Do(ctx, flight.Op{Key: id, What: "modifying volume " + id, Join: true},
+		func(ctx context.Context) (types.Volume, error) {
+			return b.change(ctx, id)
+		})
 	b.drop(id, joined)
 	if err == nil && !want.met(v) {
 		if err := want.target(v).check(); err != nil {
@@ -161,8 +167,8 @@ func (c change) target(v types.Volume) shape {
 	return s.with(c.Mutable)
 }
 
-// possible is as much of the change as the volume can have. A change of performance that breaks EC2's rules must not keep
-// the volume from growing.
+// possible is as much of the change as the volume can have. A change of performance that breaks EC2's rules must not
+// keep the volume from growing.
 func (c change) possible(v types.Volume) (change, error) {
 	err := c.target(v).check()
 	if grow := (change{gib: c.gib}); err != nil && c.gib != 0 && grow.target(v).check() == nil {
@@ -189,7 +195,8 @@ func (b *backend) change(ctx context.Context, id string) (types.Volume, error) {
 	target := want.target(v)
 	_, err = flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.ModifyVolumeOutput, error) {
 		return b.once.ModifyVolume(ctx, &ec2.ModifyVolumeInput{
-			VolumeId: &id, Size: number(target.gib), VolumeType: types.VolumeType(target.kind), Iops: number(target.iops), Throughput: number(target.throughput),
+			VolumeId: &id, Size: number(target.gib), VolumeType: types.VolumeType(target.kind), Iops: number(target.iops),
+			Throughput: number(target.throughput),
 		})
 	})
 	until := func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err }
@@ -206,8 +213,9 @@ func (b *backend) change(ctx context.Context, id string) (types.Volume, error) {
 		}
 	case code == "VolumeModificationRateExceeded":
 		// The request can be met, unlike one that is Exhausted, and nobody is bound to it until then, as by one that is Busy.
-		return v, backends.Errorf(backends.InUse, "the volume was changed a short while ago, and EC2 takes the next one some hours after it: "+
-			"ask again later: %w", ofEC2(err))
+		return v, backends.Errorf(backends.InUse,
+			"the volume was changed a short while ago, and EC2 takes the next one some hours after it: "+
+				"ask again later: %w", ofEC2(err))
 	}
 	return v, ofEC2(err)
 }

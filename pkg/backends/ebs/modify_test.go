@@ -48,7 +48,8 @@ func growingAndChangingIsOneRequest(t *testing.T) {
 	if !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), "again later") {
 		t.Errorf("changing again too soon: %v, want InUse, and that it goes later", err)
 	}
-	if _, err = d.f.Expand.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 11 << 30}); !backends.Is(err, backends.InUse) {
+	if _, err = d.f.Expand.Expand(t.Context(), v.Handle,
+		backends.CapacityRange{RequiredBytes: 11 << 30}); !backends.Is(err, backends.InUse) {
 		t.Errorf("growing again too soon: %v, want InUse", err)
 	}
 	<-time.After(config.Cooldown)
@@ -56,7 +57,8 @@ func growingAndChangingIsOneRequest(t *testing.T) {
 		t.Errorf("changing again later: %v", err)
 	}
 	wrong := "st1"
-	if err := d.f.Modify.Modify(t.Context(), v.Handle, &ebs.Mutable{Type: &wrong}); !backends.Is(err, backends.OutOfRange) {
+	if err := d.f.Modify.Modify(t.Context(), v.Handle,
+		&ebs.Mutable{Type: &wrong}); !backends.Is(err, backends.OutOfRange) {
 		t.Errorf("to a type that is too large: %v, want OutOfRange", err)
 	}
 }
@@ -73,7 +75,8 @@ func wrongChangeKeepsNobodyFromGrowing(t *testing.T) {
 	iops := int64(80_000)
 	var group sync.WaitGroup
 	group.Go(func() {
-		if e, err := d.f.Expand.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 8 << 30}); err != nil || e.CapacityBytes != 8<<30 {
+		if e, err := d.f.Expand.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 8 << 30}); err != nil ||
+			e.CapacityBytes != 8<<30 {
 			t.Errorf("growing: %+v, %v", e, err)
 		}
 	})

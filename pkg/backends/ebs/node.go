@@ -21,7 +21,8 @@ import (
 )
 
 // node is the node's side. It needs nothing of EC2 to use a volume. It asks EC2 about its own instance only, for which
-// ec2:DescribeInstances and ec2:DescribeInstanceTypes are enough: for the attach limit, and for the zone when nobody nearer knows it.
+// ec2:DescribeInstances and ec2:DescribeInstanceTypes are enough: for the attach limit, and for the zone when nobody
+// nearer knows it.
 type node struct {
 	b       *backend
 	self    metadata.Instance
@@ -40,21 +41,23 @@ func newNode(b *backend, self metadata.Instance, imds service) *node {
 	return n
 }
 
-// Source finds the NVMe device whose controller has the volume's ID for a serial number. Kinds: NotFound for a handle that no
-// volume can have; Invalid when the attachment does not say the volume's size, as ControllerPublishVolume does; Unavailable while
-// there is no such device, or more than one.
+// Source finds the NVMe device whose controller has the volume's ID for a serial number. Kinds: NotFound for a handle
+// that no volume can have; Invalid when the attachment does not say the volume's size, as ControllerPublishVolume does;
+// Unavailable while there is no such device, or more than one.
 func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ backends.Source, err error) {
 	defer annotate(&err, "find device of", attachment.Handle)
 	if err := ctx.Err(); err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "not done, because the request has ended: %w", err)
 	}
 	if !isID("vol", attachment.Handle) {
-		return nil, backends.Errorf(backends.NotFound, "there is no volume %q: handles are such as vol-0123456789abcdef0", attachment.Handle)
+		return nil, backends.Errorf(backends.NotFound, "there is no volume %q: handles are such as vol-0123456789abcdef0",
+			attachment.Handle)
 	}
 	// Without it nobody has attached the volume for this call: there may be no disk, and waiting for one would be in vain.
 	size, err := strconv.ParseInt(attachment.Attributes[sizeAttribute], 10, 64)
 	if err != nil || size <= 0 {
-		return nil, backends.Errorf(backends.Invalid, "the attachment does not say the volume's size: its attribute %s is %q", sizeAttribute, attachment.Attributes[sizeAttribute])
+		return nil, backends.Errorf(backends.Invalid, "the attachment does not say the volume's size: its attribute %s is %q",
+			sizeAttribute, attachment.Attributes[sizeAttribute])
 	}
 	serial := strings.Replace(attachment.Handle, "-", "", 1)
 	device, err := n.device(serial)
@@ -64,9 +67,10 @@ func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ ba
 	return backends.Device{Path: device, Identity: backends.Identity{SizeBytes: size, Serial: serial}}, nil
 }
 
-// device looks through the NVMe disks. The links below /dev/disk/by-id, which others use, need udev's rules in the host and
-// may be of a disk that is gone. What is found is a hint all the same: the node pipeline proves it once it is open. Of two disks with
-// the serial number that proof holds for either, so that neither is taken: one is not the volume, or not any more.
+// device looks through the NVMe disks. The links below /dev/disk/by-id, which others use, need udev's rules in the host
+// and may be of a disk that is gone. What is found is a hint all the same: the node pipeline proves it once it is open.
+// Of two disks with the serial number that proof holds for either, so that neither is taken: one is not the volume, or
+// not any more.
 func (n *node) device(serial string) (string, error) {
 	disks, err := n.disks()
 	if err != nil {
@@ -80,11 +84,13 @@ func (n *node) device(serial string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", backends.Errorf(backends.Unavailable, "no NVMe disk has the serial number %q (yet): is the volume attached to this instance?", serial)
+		return "", backends.Errorf(backends.Unavailable,
+			"no NVMe disk has the serial number %q (yet): is the volume attached to this instance?", serial)
 	case 1:
 		return found[0], nil
 	}
-	return "", backends.Errorf(backends.Unavailable, "%d NVMe disks have the serial number %q, %s: none is used until only the volume has it",
+	return "", backends.Errorf(backends.Unavailable,
+		"%d NVMe disks have the serial number %q, %s: none is used until only the volume has it",
 		len(found), serial, strings.Join(found, " and "))
 }
 

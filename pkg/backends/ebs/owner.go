@@ -15,20 +15,26 @@ func (b *backend) ownerTag() string { return b.driver + "/cluster" }
 // cluster is the owner's name in the tag.
 func (b *backend) cluster() string { return tagValue(b.config.ClusterID) }
 
-// owned refuses what is not this cluster's: whoever may write a PersistentVolume may name any volume of the account in it. Only the tag
-// makes a volume this cluster's, and only those who have rights in AWS can write it. Kinds: Denied.
+// owned refuses what is not this cluster's: whoever may write a PersistentVolume may name any volume of the account in
+// it. Only the tag makes a volume this cluster's, and only those who have rights in AWS can write it. Kinds: Denied.
 func (b *backend) owned(id string, tags []types.Tag) error {
 	owner, ok := tag(tags, b.ownerTag())
 	switch {
 	case ok && owner == b.cluster():
 		return nil
 	case ok && owner == formerly:
-		return backends.Errorf(backends.Denied, "%s belongs to the cluster %q by its tag %s, and this cluster is %q: earlier versions called every cluster that: "+
-			"if it is this one's, change the tag, or set clusterID to %q in the driver's configuration", id, owner, b.ownerTag(), b.cluster(), formerly)
+		return backends.Errorf(backends.Denied,
+			"%s belongs to the cluster %q by its tag %s, and this cluster is %q: earlier versions called every cluster that: "+
+				"if it is this one's, change the tag, or set clusterID to %q in the driver's configuration",
+			id, owner, b.ownerTag(),
+			b.cluster(), formerly)
 	case ok:
-		return backends.Errorf(backends.Denied, "%s belongs to the cluster %q by its tag %s, and this cluster is %q: it is left alone", id, owner, b.ownerTag(), b.cluster())
+		return backends.Errorf(backends.Denied,
+			"%s belongs to the cluster %q by its tag %s, and this cluster is %q: it is left alone", id, owner, b.ownerTag(),
+			b.cluster())
 	default:
-		return backends.Errorf(backends.Denied, "%s belongs to no cluster: an administrator makes it this one's by the tag %s=%s", id, b.ownerTag(), b.cluster())
+		return backends.Errorf(backends.Denied,
+			"%s belongs to no cluster: an administrator makes it this one's by the tag %s=%s", id, b.ownerTag(), b.cluster())
 	}
 }
 
@@ -60,10 +66,12 @@ func (c *Config) identifyCluster(ctx context.Context, options backends.Options) 
 	}
 	const way = "set clusterID, an ID that no other cluster has which shares the AWS account"
 	if options.Cluster == nil {
-		return backends.Errorf(backends.Invalid, "clusterID is missing in the configuration, and there is no Kubernetes to ask which cluster this is: %s", way)
+		return backends.Errorf(backends.Invalid,
+			"clusterID is missing in the configuration, and there is no Kubernetes to ask which cluster this is: %s", way)
 	}
 	if c.ClusterID, err = options.Cluster(ctx); err != nil {
-		return backends.Errorf(backends.Invalid, "clusterID is missing in the configuration, and which cluster this is cannot be found out: %w: %s", err, way)
+		return backends.Errorf(backends.Invalid,
+			"clusterID is missing in the configuration, and which cluster this is cannot be found out: %w: %s", err, way)
 	}
 	options.Log.Info("this cluster is known", "cluster", c.ClusterID)
 	return nil

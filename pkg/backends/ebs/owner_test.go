@@ -22,7 +22,8 @@ import (
 // elsewhere makes a process of another cluster.
 func elsewhere(c *ebs.Config) { c.ClusterID = "elsewhere" }
 
-// TestAnothersThingsAreLeftAlone names what another cluster has made in every call that would change it, or read its data.
+// TestAnothersThingsAreLeftAlone names what another cluster has made in every call that would change it, or read its
+// data.
 func TestAnothersThingsAreLeftAlone(t *testing.T) { synctest.Test(t, anothersThingsAreLeftAlone) }
 
 func anothersThingsAreLeftAlone(t *testing.T) {
@@ -51,7 +52,8 @@ func anothersThingsAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, node := range []string{region.NodeA, ""} {
-		if err := d.f.Attach.Detach(t.Context(), v, node); !backends.Is(err, backends.Denied) || w.Server.Calls()["DetachVolume"] > 0 {
+		if err := d.f.Attach.Detach(t.Context(), v, node); !backends.Is(err, backends.Denied) ||
+			w.Server.Calls()["DetachVolume"] > 0 {
 			t.Errorf("detach from %q what its owner has attached: %v, want Denied", node, err)
 		}
 	}
@@ -114,7 +116,8 @@ func adoption(t *testing.T) {
 	options := backends.Options{Config: ebs.Definition().NewConfig()}
 	w.Configure(&options)
 	_, err := ec2.NewFromConfig(options.Config.(*ebs.Config).AWS).CreateTags(t.Context(), &ec2.CreateTagsInput{
-		Resources: []string{v}, Tags: []types.Tag{{Key: aws.String("ebs.csi.stowage.dev/cluster"), Value: aws.String("elsewhere")}},
+		Resources: []string{v},
+		Tags:      []types.Tag{{Key: aws.String("ebs.csi.stowage.dev/cluster"), Value: aws.String("elsewhere")}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -160,15 +163,17 @@ func clusterIsKnown(t *testing.T) {
 		nodeOnly   bool
 		want       string // the tag's value; empty for a refusal
 	}{
-		"derived":               {cluster: uidOf(uid, nil), want: uid},
-		"configured":            {configured: "production", cluster: uidOf("", errors.New("must not be asked")), want: "production"},
+		"derived": {cluster: uidOf(uid, nil), want: uid},
+		"configured": {configured: "production", cluster: uidOf("", errors.New("must not be asked")),
+			want: "production"},
 		"that of former times":  {configured: "default", want: "default"},
 		"no cluster":            {},
 		"a cluster that is off": {cluster: uidOf("", errors.New("is out of reach"))},
 		"a node needs none":     {nodeOnly: true, want: "none is made"},
 	} {
 		d := ebs.Definition()
-		options := backends.Options{Driver: "ebs.csi.stowage.dev", Config: d.NewConfig(), Cluster: row.cluster, NodeOnly: row.nodeOnly, Log: slog.New(slog.DiscardHandler)}
+		options := backends.Options{Driver: "ebs.csi.stowage.dev", Config: d.NewConfig(), Cluster: row.cluster,
+			NodeOnly: row.nodeOnly, Log: slog.New(slog.DiscardHandler)}
 		w.Configure(&options)
 		options.Config.(*ebs.Config).ClusterID = row.configured
 		instance, err := d.Open(t.Context(), options)

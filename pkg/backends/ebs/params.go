@@ -53,7 +53,8 @@ func (p *Parameters) Validate() error {
 	case p.IOPS != 0 && p.IOPSPerGB != 0:
 		return backends.Errorf(backends.Invalid, "iops and iopsPerGB exclude each other: leave one out")
 	case p.AutoIOPS && p.IOPSPerGB == 0:
-		return backends.Errorf(backends.Invalid, "allowAutoIOPSPerGBIncrease goes with iopsPerGB only: give that too or leave it out")
+		return backends.Errorf(backends.Invalid,
+			"allowAutoIOPSPerGBIncrease goes with iopsPerGB only: give that too or leave it out")
 	case p.KMSKeyID != "" && (p.Encrypted == nil || !*p.Encrypted):
 		return backends.Errorf(backends.Invalid, "kmsKeyId goes with encrypted volumes only: give encrypted: \"true\" too")
 	}

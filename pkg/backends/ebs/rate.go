@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 )
 
-// usualRate is what an account has for each action that changes something ("Request throttling for the Amazon EC2 API": 50 at once,
-// 5 a second), less a little for those who use it besides.
+// usualRate is what an account has for each action that changes something ("Request throttling for the Amazon EC2 API":
+// 50 at once, 5 a second), less a little for those who use it besides.
 func usualRate() pace.Limit { return pace.Limit{Burst: 45, PerSecond: 4.8} }
 
 // rateOf is how often an action may be asked for.
@@ -23,10 +23,11 @@ func (c Config) rateOf(action string) pace.Limit {
 	return usualRate()
 }
 
-// gap is how long to leave between two looks of a kind, at the longest. The nearer the account is to its limits, the less is gained by
-// looking often, because what is seen earlier has to wait for its next change: next to nothing for a few volumes at once, and seconds
-// where hundreds are under way. And the more volumes a look was for, the sooner as many come again, to whom a moment is worth a request
-// that they share: one volume alone is not kept waiting for others, and nobody for longer than crowd.
+// gap is how long to leave between two looks of a kind, at the longest. The nearer the account is to its limits, the
+// less is gained by looking often, because what is seen earlier has to wait for its next change: next to nothing for a
+// few volumes at once, and seconds where hundreds are under way. And the more volumes a look was for, the sooner as
+// many come again, to whom a moment is worth a request that they share: one volume alone is not kept waiting for
+// others, and nobody for longer than crowd.
 func (b *backend) gap(longest, crowd time.Duration) func(things int) time.Duration {
 	const (
 		exhausted = 8 * time.Second
@@ -44,7 +45,8 @@ func (b *backend) paced(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Pace", b.turn), "Retry", middleware.After)
 }
 
-func (b *backend) turn(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (out middleware.FinalizeOutput, data middleware.Metadata, err error) {
+func (b *backend) turn(ctx context.Context, in middleware.FinalizeInput,
+	next middleware.FinalizeHandler) (out middleware.FinalizeOutput, data middleware.Metadata, err error) {
 	action := awsmiddleware.GetOperationName(ctx)
 	if err := b.pace.Wait(ctx, action); err != nil {
 		return out, data, err

@@ -24,7 +24,8 @@ type rules struct {
 func rulesOf(kind string) (rules, error) {
 	switch kind {
 	case typeGP3:
-		return rules{leastGiB: 1, mostGiB: 65536, leastIOPS: 3000, mostIOPS: 80000, iopsPerGiB: 500, mostThroughput: 2000}, nil
+		return rules{leastGiB: 1, mostGiB: 65536, leastIOPS: 3000, mostIOPS: 80000, iopsPerGiB: 500, mostThroughput: 2000},
+			nil
 	case typeIO1:
 		return rules{leastGiB: 4, mostGiB: 16384, leastIOPS: 100, mostIOPS: 64000, iopsPerGiB: 50, needsIOPS: true}, nil
 	case typeIO2:
@@ -36,7 +37,8 @@ func rulesOf(kind string) (rules, error) {
 	case "standard":
 		return rules{leastGiB: 1, mostGiB: 1024}, nil
 	}
-	return rules{}, backends.Errorf(backends.Invalid, "volume type %q is unknown: use gp3, gp2, io1, io2, st1, sc1 or standard", kind)
+	return rules{}, backends.Errorf(backends.Invalid,
+		"volume type %q is unknown: use gp3, gp2, io1, io2, st1, sc1 or standard", kind)
 }
 
 // What a gp3 volume has anyhow, and how many operations each MiB a second of throughput needs.
@@ -46,15 +48,15 @@ const (
 	iopsPerThroughput = 4
 )
 
-// shape is what of a volume can be changed: its type, size in GiB, operations and MiB a second. A 0 is what the type has
-// without being asked.
+// shape is what of a volume can be changed: its type, size in GiB, operations and MiB a second. A 0 is what the type
+// has without being asked.
 type shape struct {
 	kind                  string
 	gib, iops, throughput int64
 }
 
-// check returns which of EC2's rules the shape breaks, so that a class that cannot work says so before anything is asked of
-// the cloud. Kinds: Invalid; OutOfRange for the size.
+// check returns which of EC2's rules the shape breaks, so that a class that cannot work says so before anything is
+// asked of the cloud. Kinds: Invalid; OutOfRange for the size.
 func (s shape) check() error {
 	l, err := rulesOf(s.kind)
 	if err != nil {
@@ -62,15 +64,19 @@ func (s shape) check() error {
 	}
 	switch {
 	case s.gib < l.leastGiB || s.gib > l.mostGiB:
-		return backends.Errorf(backends.OutOfRange, "a volume of type %s has %d to %d GiB, not %d", s.kind, l.leastGiB, l.mostGiB, s.gib)
+		return backends.Errorf(backends.OutOfRange, "a volume of type %s has %d to %d GiB, not %d", s.kind, l.leastGiB,
+			l.mostGiB, s.gib)
 	case s.iops != 0 && l.mostIOPS == 0:
-		return backends.Errorf(backends.Invalid, "iops are provisioned for gp3, io1 and io2 only: leave them out for %s", s.kind)
+		return backends.Errorf(backends.Invalid, "iops are provisioned for gp3, io1 and io2 only: leave them out for %s",
+			s.kind)
 	case s.iops == 0 && l.needsIOPS:
 		return backends.Errorf(backends.Invalid, "a volume of type %s needs iops or iopsPerGB", s.kind)
 	case s.iops != 0 && (s.iops < l.leastIOPS || s.iops > l.mostIOPS):
-		return backends.Errorf(backends.Invalid, "iops of type %s are %d to %d, not %d", s.kind, l.leastIOPS, l.mostIOPS, s.iops)
+		return backends.Errorf(backends.Invalid, "iops of type %s are %d to %d, not %d", s.kind, l.leastIOPS, l.mostIOPS,
+			s.iops)
 	case s.iops > max(l.iopsPerGiB*s.gib, l.leastIOPS):
-		return backends.Errorf(backends.Invalid, "a volume of type %s and %d GiB has at most %d iops, not %d: make it larger", s.kind, s.gib, max(l.iopsPerGiB*s.gib, l.leastIOPS), s.iops)
+		return backends.Errorf(backends.Invalid, "a volume of type %s and %d GiB has at most %d iops, not %d: make it larger",
+			s.kind, s.gib, max(l.iopsPerGiB*s.gib, l.leastIOPS), s.iops)
 	}
 	return s.checkThroughput(l)
 }
@@ -83,14 +89,17 @@ func (s shape) checkThroughput(l rules) error {
 	case l.mostThroughput == 0:
 		return backends.Errorf(backends.Invalid, "throughput is provisioned for gp3 only: leave it out for %s", s.kind)
 	case s.throughput < baseThroughput || s.throughput > l.mostThroughput:
-		return backends.Errorf(backends.Invalid, "throughput is %d to %d MiB/s, not %d", baseThroughput, l.mostThroughput, s.throughput)
+		return backends.Errorf(backends.Invalid, "throughput is %d to %d MiB/s, not %d", baseThroughput, l.mostThroughput,
+			s.throughput)
 	case s.throughput*iopsPerThroughput > iops:
-		return backends.Errorf(backends.Invalid, "a throughput of %d MiB/s needs %d iops, not %d", s.throughput, s.throughput*iopsPerThroughput, iops)
+		return backends.Errorf(backends.Invalid, "a throughput of %d MiB/s needs %d iops, not %d", s.throughput,
+			s.throughput*iopsPerThroughput, iops)
 	}
 	return nil
 }
 
-// shapeFor is the shape of a new volume of a size that is in the range, at least least bytes. Kinds: Invalid; OutOfRange.
+// shapeFor is the shape of a new volume of a size that is in the range, at least least bytes. Kinds: Invalid;
+// OutOfRange.
 func shapeFor(p Parameters, m Mutable, size backends.CapacityRange, preferred, least int64) (shape, error) {
 	s := shape{kind: p.Type, iops: p.IOPS, throughput: p.Throughput}
 	l, err := rulesOf(s.with(m).kind)

@@ -24,26 +24,35 @@ func TestShapes(t *testing.T) {
 		fails  backends.Kind
 	}{
 		{name: "nothing is asked", size: backends.CapacityRange{}, want: shape{kind: "gp3", gib: 100}},
-		{name: "a size is rounded up", size: backends.CapacityRange{RequiredBytes: gib + 1}, want: shape{kind: "gp3", gib: 2}},
-		{name: "a limit below a GiB more", size: backends.CapacityRange{RequiredBytes: gib + 1, LimitBytes: 2*gib - 1}, fails: backends.OutOfRange},
+		{name: "a size is rounded up", size: backends.CapacityRange{RequiredBytes: gib + 1},
+			want: shape{kind: "gp3", gib: 2}},
+		{name: "a limit below a GiB more", size: backends.CapacityRange{RequiredBytes: gib + 1, LimitBytes: 2*gib - 1},
+			fails: backends.OutOfRange},
 		{name: "a source that is larger", size: gibs(1), source: 7 * gib, want: shape{kind: "gp3", gib: 7}},
 		{name: "st1 is at least 125 GiB", class: "type=st1", size: gibs(1), want: shape{kind: "st1", gib: 125}},
 		{name: "gp2 has no iops", class: "type=gp2 iops=3000", size: gibs(1), fails: backends.Invalid},
 		{name: "io2 needs iops", class: "type=io2", size: gibs(10), fails: backends.Invalid},
 		{name: "io2", class: "type=io2 iops=10000", size: gibs(10), want: shape{kind: "io2", gib: 10, iops: 10000}},
 		{name: "io2, too fast for its size", class: "type=io2 iops=10001", size: gibs(10), fails: backends.Invalid},
-		{name: "io1, iops per GiB", class: "type=io1 iopsPerGB=50", size: gibs(10), want: shape{kind: "io1", gib: 10, iops: 500}},
+		{name: "io1, iops per GiB", class: "type=io1 iopsPerGB=50", size: gibs(10),
+			want: shape{kind: "io1", gib: 10, iops: 500}},
 		{name: "io1, more per GiB than there are", class: "type=io1 iopsPerGB=51", size: gibs(10), fails: backends.Invalid},
 		{name: "io1, too few", class: "type=io1 iopsPerGB=10", size: gibs(4), fails: backends.Invalid},
-		{name: "io1, too few made enough", class: "type=io1 iopsPerGB=10 allowAutoIOPSPerGBIncrease=true", size: gibs(4), want: shape{kind: "io1", gib: 4, iops: 100}},
-		{name: "io1, no more than there are", class: "type=io1 iopsPerGB=50", size: gibs(16000), want: shape{kind: "io1", gib: 16000, iops: 64000}},
-		{name: "gp3 with throughput", class: "type=gp3 throughput=750", size: gibs(1), want: shape{kind: "gp3", gib: 1, throughput: 750}},
+		{name: "io1, too few made enough", class: "type=io1 iopsPerGB=10 allowAutoIOPSPerGBIncrease=true", size: gibs(4),
+			want: shape{kind: "io1", gib: 4, iops: 100}},
+		{name: "io1, no more than there are", class: "type=io1 iopsPerGB=50", size: gibs(16000),
+			want: shape{kind: "io1", gib: 16000, iops: 64000}},
+		{name: "gp3 with throughput", class: "type=gp3 throughput=750", size: gibs(1),
+			want: shape{kind: "gp3", gib: 1, throughput: 750}},
 		{name: "gp3 with more than its iops bear", class: "type=gp3 throughput=751", size: gibs(1), fails: backends.Invalid},
-		{name: "gp3 with enough iops for it", class: "throughput=1000 iops=4000", size: gibs(8), want: shape{kind: "gp3", gib: 8, iops: 4000, throughput: 1000}},
+		{name: "gp3 with enough iops for it", class: "throughput=1000 iops=4000", size: gibs(8),
+			want: shape{kind: "gp3", gib: 8, iops: 4000, throughput: 1000}},
 		{name: "throughput for io2", class: "type=io2 iops=100 throughput=125", size: gibs(8), fails: backends.Invalid},
 		{name: "too large", class: "type=gp2", size: gibs(16385), fails: backends.OutOfRange},
-		{name: "a mutable type", class: "type=gp2", m: Mutable{Type: ptr("gp3"), IOPS: ptr(int64(4000))}, size: gibs(8), want: shape{kind: "gp3", gib: 8, iops: 4000}},
-		{name: "a mutable type that bears no iops", class: "type=gp3 iops=4000", m: Mutable{Type: ptr("gp2")}, size: gibs(8), want: shape{kind: "gp2", gib: 8}},
+		{name: "a mutable type", class: "type=gp2", m: Mutable{Type: ptr("gp3"), IOPS: ptr(int64(4000))}, size: gibs(8),
+			want: shape{kind: "gp3", gib: 8, iops: 4000}},
+		{name: "a mutable type that bears no iops", class: "type=gp3 iops=4000", m: Mutable{Type: ptr("gp2")}, size: gibs(8),
+			want: shape{kind: "gp2", gib: 8}},
 	} {
 		values := map[string]string{}
 		for _, pair := range strings.Fields(row.class) {
@@ -78,7 +87,8 @@ func defaultSizeWithout(source int64) int64 {
 
 func TestParametersExcludeEachOther(t *testing.T) {
 	for _, values := range []map[string]string{
-		{"iops": "3000", "iopsPerGB": "10"}, {"allowAutoIOPSPerGBIncrease": "true"}, {"kmsKeyId": "key"}, {"kmsKeyId": "key", "encrypted": "false"},
+		{"iops": "3000", "iopsPerGB": "10"}, {"allowAutoIOPSPerGBIncrease": "true"}, {"kmsKeyId": "key"},
+		{"kmsKeyId": "key", "encrypted": "false"},
 		{"type": "gp4"}, {"blockSize": "4096"}, {"throughput": "100"}, {"iops": "fast"},
 	} {
 		var p Parameters
@@ -89,7 +99,8 @@ func TestParametersExcludeEachOther(t *testing.T) {
 }
 
 func TestTagValues(t *testing.T) {
-	for _, text := range []string{"", "pvc-1", "PVC/1=a+b@c_.", " pvc", "pvc ", "*", "a?b", `a\b`, "with\nnewline", "名前", "base64:", "base64:cHZj", strings.Repeat("\x01", 185)} {
+	for _, text := range []string{"", "pvc-1", "PVC/1=a+b@c_.", " pvc", "pvc ", "*", "a?b", `a\b`, "with\nnewline", "名前",
+		"base64:", "base64:cHZj", strings.Repeat("\x01", 185)} {
 		value := tagValue(text)
 		if tagText(value) != text || len(value) > 256 || strings.ContainsAny(value, "*?\\\n \x01") {
 			t.Errorf("%q becomes %q and then %q", text, value, tagText(value))
@@ -98,10 +109,13 @@ func TestTagValues(t *testing.T) {
 }
 
 func TestTags(t *testing.T) {
-	b := &backend{driver: "ebs.csi.stowage.dev", config: Config{ClusterID: "production", ExtraTags: map[string]string{"team": "storage"}}}
+	b := &backend{driver: "ebs.csi.stowage.dev", config: Config{ClusterID: "production",
+		ExtraTags: map[string]string{"team": "storage"}}}
 	claim := backends.Claim{Namespace: "ns", Name: "data", Volume: "pv"}
-	tags, err := b.tagsFor(volumeNameTag, "pvc-1", Tags{Tag1: "for={{.PVCNamespace}}/{{ .PVCName }}={{.PVName}}", Tag2: "empty="}, claim)
-	want := map[string]string{"team": "storage", "for": "ns/data=pv", "empty": "", "CSIVolumeName": "pvc-1", "ebs.csi.stowage.dev/cluster": "production"}
+	tags, err := b.tagsFor(volumeNameTag, "pvc-1", Tags{Tag1: "for={{.PVCNamespace}}/{{ .PVCName }}={{.PVName}}",
+		Tag2: "empty="}, claim)
+	want := map[string]string{"team": "storage", "for": "ns/data=pv", "empty": "", "CSIVolumeName": "pvc-1",
+		"ebs.csi.stowage.dev/cluster": "production"}
 	if err != nil || len(tags) != len(want) {
 		t.Fatalf("got %v, %v; want %v", tags, err, want)
 	}
@@ -110,7 +124,8 @@ func TestTags(t *testing.T) {
 			t.Errorf("the tag %s is %q, want %q", key, tags[key], value)
 		}
 	}
-	for _, wrong := range []string{"no value", "=v", "k={{.Secret}}", "k={{", "k={{.PVCName", "k={{ printf .PVCName }}", "CSIVolumeName=other", "ebs.csi.stowage.dev/cluster=other", "aws:k=v"} {
+	for _, wrong := range []string{"no value", "=v", "k={{.Secret}}", "k={{", "k={{.PVCName", "k={{ printf .PVCName }}",
+		"CSIVolumeName=other", "ebs.csi.stowage.dev/cluster=other", "aws:k=v"} {
 		if _, err := b.tagsFor(volumeNameTag, "pvc-1", Tags{Tag1: wrong}, claim); !backends.Is(err, backends.Invalid) {
 			t.Errorf("the tag %q: got %v, want Invalid", wrong, err)
 		}

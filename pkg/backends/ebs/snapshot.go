@@ -16,58 +16,64 @@ import (
 // CreateSnapshot begins a snapshot. Kinds: those of backends.Snapshotter.
 func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (_ *backends.Snapshot, err error) {
 	defer annotate(&err, "create snapshot", spec.Name)
-	return b.taking.Do(ctx, flight.Op{Key: spec.Name, What: "taking snapshot " + spec.Name}, func(ctx context.Context) (*backends.Snapshot, error) {
-		found, err := b.findSnapshot(ctx, spec.Name)
-		if err != nil {
-			return nil, err
-		}
-		if found != nil {
-			return nil, backends.Errorf(backends.Exists, "there is a snapshot %q already", spec.Name)
-		}
-		v, err := b.ownVolume(ctx, spec.Volume)
-		if err != nil {
-			return nil, err
-		}
-		p, err := snapshotParametersOf(spec.Parameters)
-		if err != nil {
-			return nil, err
-		}
-		if err := b.checkZones(ctx, p.fastZones()); err != nil {
-			return nil, err
-		}
-		tags, err := b.tagsFor(snapshotNameTag, spec.Name, p.Tags, backends.Claim{})
-		if err != nil {
-			return nil, err
-		}
-		if b.raw(v.Tags) {
-			tags[b.rawTag()] = "true"
-		}
-		made, own, err := b.takeSnapshot(ctx, spec, tags)
-		if err != nil {
-			return nil, err
-		}
-		if err := b.fulfil(ctx, made.Handle, p); err != nil {
-			return nil, b.unfulfilled(ctx, made.Handle, own, err)
-		}
-		return made, nil
-	})
+	return b.taking.Do(ctx, flight.Op{Key: spec.Name, What: "taking snapshot " + spec.Name},
+		func(ctx context.Context) (*backends.Snapshot, error) {
+			found, err := b.findSnapshot(ctx, spec.Name)
+			if err != nil {
+				return nil, err
+			}
+			if found != nil {
+				return nil, backends.Errorf(backends.Exists, "there is a snapshot %q already", spec.Name)
+			}
+			v, err := b.ownVolume(ctx, spec.Volume)
+			if err != nil {
+				return nil, err
+			}
+			p, err := snapshotParametersOf(spec.Parameters)
+			if err != nil {
+				return nil, err
+			}
+			if err := b.checkZones(ctx, p.fastZones()); err != nil {
+				return nil, err
+			}
+			tags, err := b.tagsFor(snapshotNameTag, spec.Name, p.Tags, backends.Claim{})
+			if err != nil {
+				return nil, err
+			}
+			if b.raw(v.Tags) {
+				tags[b.rawTag()] = "true"
+			}
+			made, own, err := b.takeSnapshot(ctx, spec, tags)
+			if err != nil {
+				return nil, err
+			}
+			if err := b.fulfil(ctx, made.Handle, p); err != nil {
+				return nil, b.unfulfilled(ctx, made.Handle, own, err)
+			}
+			return made, nil
+		})
 }
 
-// takeSnapshot asks once, since CreateSnapshot knows no client token, and keeps the name until EC2 shows the snapshot: or else
-// the next request for the name would find nothing and make a second one. Own tells that what it returns is what this very request made.
-func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec, tags map[string]string) (made *backends.Snapshot, own bool, err error) {
+// takeSnapshot asks once, since CreateSnapshot knows no client token, and keeps the name until EC2 shows the snapshot:
+// or else the next request for the name would find nothing and make a second one. Own tells that what it returns is
+// what this very request made.
+func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
+	tags map[string]string) (made *backends.Snapshot, own bool, err error) {
 	out, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.CreateSnapshotOutput, error) {
-		return b.once.CreateSnapshot(ctx, &ec2.CreateSnapshotInput{VolumeId: &spec.Volume, TagSpecifications: specification(types.ResourceTypeSnapshot, tags)})
+		return b.once.CreateSnapshot(ctx, &ec2.CreateSnapshotInput{VolumeId: &spec.Volume,
+			TagSpecifications: specification(types.ResourceTypeSnapshot, tags)})
 	})
 	asked := ofEC2(err)
 	if asked != nil && (!backends.Is(asked, backends.Unavailable) || throttled(asked)) {
 		return nil, false, asked
 	}
 	found, err := flight.Finish(ctx, b.config.Timing.Settle, func(ctx context.Context) ([]types.Snapshot, error) {
-		return b.snapshots.Until(ctx, "appear", spec.Name, func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
+		return b.snapshots.Until(ctx, "appear", spec.Name,
+			func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
 	})
 	if err != nil {
-		return nil, false, backends.Errorf(backends.Busy, "the snapshot was asked for and does not show: ask again: %w", cmp.Or(asked, err))
+		return nil, false, backends.Errorf(backends.Busy, "the snapshot was asked for and does not show: ask again: %w",
+			cmp.Or(asked, err))
 	}
 	made = b.viewSnapshot(*oldestSnapshot(found))
 	return made, out != nil && aws.ToString(out.SnapshotId) == made.Handle, nil
@@ -88,7 +94,8 @@ func (b *backend) findSnapshot(ctx context.Context, name string) (*types.Snapsho
 
 // querySnapshots reads all pages of the account's snapshots that the filters let through.
 func (b *backend) querySnapshots(ctx context.Context, filters ...types.Filter) (all []types.Snapshot, err error) {
-	pages := ec2.NewDescribeSnapshotsPaginator(b.api, &ec2.DescribeSnapshotsInput{Filters: filters, OwnerIds: []string{"self"}, MaxResults: aws.Int32(pageSize)})
+	pages := ec2.NewDescribeSnapshotsPaginator(b.api,
+		&ec2.DescribeSnapshotsInput{Filters: filters, OwnerIds: []string{"self"}, MaxResults: aws.Int32(pageSize)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -100,12 +107,14 @@ func (b *backend) querySnapshots(ctx context.Context, filters ...types.Filter) (
 }
 
 // describeNamedSnapshots looks for the snapshots of several names. Those that failed hold nothing and are left out.
-func (b *backend) describeNamedSnapshots(ctx context.Context, names []string) ([]batch.Result[[]types.Snapshot], error) {
+func (b *backend) describeNamedSnapshots(ctx context.Context,
+	names []string) ([]batch.Result[[]types.Snapshot], error) {
 	values := make([]string, len(names))
 	for i, name := range names {
 		values[i] = tagValue(name)
 	}
-	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, values...), filter("tag:"+b.ownerTag(), b.cluster()))
+	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, values...),
+		filter("tag:"+b.ownerTag(), b.cluster()))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +130,8 @@ func (b *backend) describeNamedSnapshots(ctx context.Context, names []string) ([
 	return results, nil
 }
 
-// FindSnapshot returns the snapshot of that name, once it is as its class wants. Kinds: NotFound; Busy while it is being asked for.
+// FindSnapshot returns the snapshot of that name, once it is as its class wants. Kinds: NotFound; Busy while it is
+// being asked for.
 func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (_ *backends.Snapshot, err error) {
 	name := spec.Name
 	defer annotate(&err, "find snapshot", name)
@@ -176,7 +186,8 @@ func (b *backend) snapshot(ctx context.Context, handle string) (types.Snapshot, 
 }
 
 func noSnapshot(handle string) error {
-	return backends.Errorf(backends.NotFound, "there is no snapshot %q: handles are such as snap-0123456789abcdef0", handle)
+	return backends.Errorf(backends.NotFound, "there is no snapshot %q: handles are such as snap-0123456789abcdef0",
+		handle)
 }
 
 // DeleteSnapshot removes a snapshot, and its twins. Kinds: NotFound; InUse when an image of the account needs it.
@@ -231,7 +242,8 @@ func (b *backend) Restore(ctx context.Context, spec backends.Spec, snapshot stri
 func (b *backend) viewSnapshot(s types.Snapshot) *backends.Snapshot {
 	name, _ := tag(s.Tags, snapshotNameTag)
 	return &backends.Snapshot{
-		Handle: aws.ToString(s.SnapshotId), Name: tagText(name), Volume: aws.ToString(s.VolumeId), SizeBytes: int64(aws.ToInt32(s.VolumeSize)) * gib,
+		Handle: aws.ToString(s.SnapshotId), Name: tagText(name), Volume: aws.ToString(s.VolumeId),
+		SizeBytes: int64(aws.ToInt32(s.VolumeSize)) * gib,
 		CreatedAt: aws.ToTime(s.StartTime), Ready: s.State == types.SnapshotStateCompleted,
 	}
 }

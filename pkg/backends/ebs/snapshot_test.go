@@ -26,7 +26,8 @@ func snapshotTwinsGoTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := open(t, w, nil).f.Snapshot.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "twin"}); err != nil || found.Handle != twin.Handle {
+	if found, err := open(t, w, nil).f.Snapshot.FindSnapshot(t.Context(),
+		backends.SnapshotSpec{Name: "twin"}); err != nil || found.Handle != twin.Handle {
 		t.Errorf("found again is %+v, %v; want %s", found, err, twin.Handle)
 	}
 	var listed []string

@@ -29,24 +29,28 @@ func TestOneOldReadProvesNothing(t *testing.T) {
 				}
 			}
 		},
-		"one that is not shown to be attached is detached": func(t *testing.T, w *region.Region, d driver, v *backends.Volume) {
+		"one that is not shown to be attached is detached": func(
+			t *testing.T, w *region.Region, d driver, v *backends.Volume) {
 			w.Server.SetLag(0)
 			if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA)); err != nil {
 				t.Fatal(err)
 			}
 			w.Server.SetLag(past)
-			if err := d.f.Attach.Detach(t.Context(), v.Handle, region.NodeA); err != nil || len(w.Server.Volumes()[0].Instances) != 0 {
+			if err := d.f.Attach.Detach(t.Context(), v.Handle, region.NodeA); err != nil ||
+				len(w.Server.Volumes()[0].Instances) != 0 {
 				t.Errorf("detached with %v, and it is %+v", err, w.Server.Volumes()[0])
 			}
 		},
 		"a snapshot of one that is not shown": func(t *testing.T, w *region.Region, d driver, v *backends.Volume) {
 			s := backends.SnapshotSpec{Name: "snapshot", Volume: v.Handle}
-			if _, err := d.f.Snapshot.CreateSnapshot(within(t, time.Second), s); err == nil || backends.Is(err, backends.NotFound) || len(w.Server.Snapshots()) != 1 {
+			if _, err := d.f.Snapshot.CreateSnapshot(within(t, time.Second), s); err == nil ||
+				backends.Is(err, backends.NotFound) || len(w.Server.Snapshots()) != 1 {
 				t.Errorf("taken with %v, and there are %v", err, w.Server.Snapshots())
 			}
 			<-time.After(time.Minute) // What goes on has ended.
 		},
-		"a snapshot that is not shown is not taken twice": func(t *testing.T, w *region.Region, d driver, v *backends.Volume) {
+		"a snapshot that is not shown is not taken twice": func(
+			t *testing.T, w *region.Region, d driver, v *backends.Volume) {
 			w.Server.SetLag(0)
 			s := backends.SnapshotSpec{Name: "snapshot", Volume: v.Handle}
 			made, err := d.f.Snapshot.CreateSnapshot(t.Context(), s)
@@ -54,7 +58,8 @@ func TestOneOldReadProvesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Server.SetLag(past)
-			if _, err := d.f.Snapshot.CreateSnapshot(within(t, time.Second), s); !backends.Is(err, backends.Exists) || len(w.Server.Snapshots()) != 1 {
+			if _, err := d.f.Snapshot.CreateSnapshot(within(t, time.Second), s); !backends.Is(err, backends.Exists) ||
+				len(w.Server.Snapshots()) != 1 {
 				t.Errorf("taken again with %v, and there are %v", err, w.Server.Snapshots())
 			}
 			if err := d.f.Snapshot.DeleteSnapshot(t.Context(), made.Handle); err != nil || len(w.Server.Snapshots()) != 0 {
@@ -149,7 +154,8 @@ func TestAnOldReadRevivesNothing(t *testing.T) {
 					next = open(t, w, nil)
 				}
 				w.Server.SetLag(tt.shown)
-				if _, err := next.Find(within(t, time.Minute), region.Spec("v")); tt.shown > 0 && !backends.Is(err, backends.NotFound) {
+				if _, err := next.Find(within(t, time.Minute), region.Spec("v")); tt.shown > 0 &&
+					!backends.Is(err, backends.NotFound) {
 					t.Errorf("found: %v", err)
 				}
 				v, err := next.Create(within(t, time.Minute), region.Spec("v"))
@@ -194,7 +200,8 @@ func TestOneOldReadAfterAnother(t *testing.T) {
 			w, d := lagging(t, "DescribeLockedSnapshots")
 			class := &ebs.SnapshotParameters{LockMode: "governance", LockDays: 1}
 			spec := backends.SnapshotSpec{Name: "snapshot", Volume: d.make("one").Handle, Parameters: class}
-			if _, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec); !backends.Is(err, backends.Unavailable) || len(w.Server.Snapshots()) != 1 {
+			if _, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec); !backends.Is(err, backends.Unavailable) ||
+				len(w.Server.Snapshots()) != 1 {
 				t.Fatalf("taken with %v, want Unavailable, and there are %v", err, w.Server.Snapshots())
 			}
 			w.Server.SetLag(0)

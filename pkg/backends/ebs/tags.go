@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params/placeholder"
 )
 
-// The tags that say whose a volume or snapshot is. The names are those of aws-ebs-csi-driver, which bills and policies may
-// refer to.
+// The tags that say whose a volume or snapshot is. The names are those of aws-ebs-csi-driver, which bills and policies
+// may refer to.
 const (
 	volumeNameTag   = "CSIVolumeName"
 	snapshotNameTag = "CSIVolumeSnapshotName"
@@ -23,8 +23,8 @@ const (
 // encoded begins a tag's value that is not the text itself.
 const encoded = "base64:"
 
-// tagValue makes a text fit to be a tag's value and a filter: EC2 takes no control characters, cuts spaces, and takes * and ?
-// in filters for wildcards. A text of 185 bytes fits into the 256 characters that a value may have.
+// tagValue makes a text fit to be a tag's value and a filter: EC2 takes no control characters, cuts spaces, and takes *
+// and ? in filters for wildcards. A text of 185 bytes fits into the 256 characters that a value may have.
 func tagValue(text string) string {
 	const plain, longest = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/=+@-", 200
 	if len(text) <= longest && only(plain, text) {
@@ -77,7 +77,8 @@ func (b *backend) raw(tags []types.Tag) bool {
 // readOnlyTag is the key that says that a volume is attached to a node read-only, which EC2 knows nothing of.
 func (b *backend) readOnlyTag(node string) string { return b.driver + "/read-only/" + node }
 
-// tagsFor are the tags of something new. Kinds: Invalid for a template that cannot be rendered or a tag that is reserved.
+// tagsFor are the tags of something new. Kinds: Invalid for a template that cannot be rendered or a tag that is
+// reserved.
 func (b *backend) tagsFor(nameTag, name string, extra Tags, claim backends.Claim) (map[string]string, error) {
 	tags := maps.Clone(b.config.ExtraTags)
 	if tags == nil {
@@ -108,8 +109,8 @@ func (t Tags) list() []string {
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
-// render fills a template in. It is no text/template: with that in the program, the linker keeps every method of the AWS SDK,
-// 30 MB of them.
+// render fills a template in. It is no text/template: with that in the program, the linker keeps every method of the
+// AWS SDK, 30 MB of them.
 func render(text string, claim backends.Claim) (string, error) {
 	values := map[placeholder.Field]string{
 		placeholder.PVCName: claim.Name, placeholder.PVCNamespace: claim.Namespace, placeholder.PVName: claim.Volume,

@@ -22,18 +22,20 @@ func byAge(x, y types.Snapshot) int {
 	return cmp.Or(aws.ToTime(x.StartTime).Compare(aws.ToTime(y.StartTime)), cmp.Compare(*x.SnapshotId, *y.SnapshotId))
 }
 
-// twins are further snapshots that were made for the same request: CreateSnapshot knows no client token, so that a request
-// whose answer was lost with the process may be sent again. Nobody was told of them. A copy that a user made has the name too,
-// if tags were copied, but never the volume.
+// twins are further snapshots that were made for the same request: CreateSnapshot knows no client token, so that a
+// request whose answer was lost with the process may be sent again. Nobody was told of them. A copy that a user made
+// has the name too, if tags were copied, but never the volume.
 func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, err error) {
 	name, named := tag(s.Tags, snapshotNameTag)
 	if !named {
 		return nil, nil
 	}
-	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, name), filter("tag:"+b.ownerTag(), b.cluster()), filter("volume-id", aws.ToString(s.VolumeId)))
+	found, err := b.querySnapshots(ctx, filter("tag:"+snapshotNameTag, name), filter("tag:"+b.ownerTag(), b.cluster()),
+		filter("volume-id", aws.ToString(s.VolumeId)))
 	found = append(found, b.kept.Which(func(other types.Snapshot) bool { // A read may be older than a twin.
 		value, has := tag(other.Tags, snapshotNameTag)
-		return has && value == name && aws.ToString(other.VolumeId) == aws.ToString(s.VolumeId) && b.owned("", other.Tags) == nil
+		return has && value == name && aws.ToString(other.VolumeId) == aws.ToString(s.VolumeId) &&
+			b.owned("", other.Tags) == nil
 	})...)
 	for _, other := range found {
 		if *other.SnapshotId != *s.SnapshotId {

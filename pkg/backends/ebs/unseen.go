@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// remember takes down what a read shows, and leaves out the volumes of which EC2 has said that they are gone: the read is older. That a
-// volume is being deleted is certain as well.
+// remember takes down what a read shows, and leaves out the volumes of which EC2 has said that they are gone: the read
+// is older. That a volume is being deleted is certain as well.
 func (b *backend) remember(volumes []types.Volume) (there []types.Volume) {
 	for _, v := range volumes {
 		id := aws.ToString(v.VolumeId)
@@ -39,8 +39,8 @@ func (b *backend) rememberSnapshots(snapshots []types.Snapshot) (there []types.S
 // ended is for a volume of which EC2 has said, in answer to a request that changes something, that there is none.
 func (b *backend) ended(id string) { b.shown.End(id) }
 
-// ours is a volume of this cluster's, as it was shown last: its ID and tags, from which nothing but its owner and name is taken. It
-// spares the look before a request which EC2 decides on anyhow. Kinds: NotFound; Denied.
+// ours is a volume of this cluster's, as it was shown last: its ID and tags, from which nothing but its owner and name
+// is taken. It spares the look before a request which EC2 decides on anyhow. Kinds: NotFound; Denied.
 func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error) {
 	if v, ok := b.shown.Last(handle); ok && b.owned(handle, v.Tags) == nil {
 		return v, nil
@@ -48,9 +48,9 @@ func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error)
 	return b.ownVolume(ctx, handle)
 }
 
-// refused reports whether EC2 says that there is no such volume, in answer to a request that would change nothing: it is to
-// take a tag away which nothing has. What is forbidden or not answered proves nothing, and neither does it that EC2 takes
-// the request: see asOfNow.
+// refused reports whether EC2 says that there is no such volume, in answer to a request that would change nothing: it
+// is to take a tag away which nothing has. What is forbidden or not answered proves nothing, and neither does it that
+// EC2 takes the request: see asOfNow.
 func (b *backend) refused(ctx context.Context, id string) bool {
 	nobodys := types.Tag{Key: aws.String(b.readOnlyTag("none")), Value: aws.String(rand.Text())}
 	_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{nobodys}})
@@ -64,8 +64,8 @@ func (b *backend) refused(ctx context.Context, id string) bool {
 // errUnseen says that a read does not show a volume, which may be too new for it.
 var errUnseen = errors.New("EC2 does not show it, and has not said that it is gone")
 
-// absent is what it means that a read does not show a volume. Kinds: NotFound when EC2 has said so, or no read has shown it for as long
-// as EC2 may take; Unavailable, for now.
+// absent is what it means that a read does not show a volume. Kinds: NotFound when EC2 has said so, or no read has
+// shown it for as long as EC2 may take; Unavailable, for now.
 func (b *backend) absent(id string) error {
 	if b.shown.Ended(id) || b.shown.Miss(id) > b.config.Timing.Settle {
 		return noVolume(id)
@@ -73,8 +73,8 @@ func (b *backend) absent(id string) error {
 	return backends.Errorf(backends.Unavailable, "volume %q: %w: ask again", id, errUnseen)
 }
 
-// unseen waits for a volume that a read has not shown until one does, or it is certainly not there. Kinds: NotFound; Busy when the call
-// ends before that.
+// unseen waits for a volume that a read has not shown until one does, or it is certainly not there. Kinds: NotFound;
+// Busy when the call ends before that.
 func (b *backend) unseen(ctx context.Context, handle string) (types.Volume, error) {
 	if b.refused(ctx, handle) {
 		return types.Volume{}, noVolume(handle)

@@ -41,8 +41,8 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 	}
 }
 
-// findNamed returns the volume of that name, nil when there is none. Should there be several, which takes two controllers or
-// an EC2 that hid one for long, all callers get the oldest one, and the log tells of the others.
+// findNamed returns the volume of that name, nil when there is none. Should there be several, which takes two
+// controllers or an EC2 that hid one for long, all callers get the oldest one, and the log tells of the others.
 func (b *backend) findNamed(ctx context.Context, name string) (*types.Volume, error) {
 	found, err := b.named.Look(ctx, name)
 	if err != nil {
@@ -52,7 +52,8 @@ func (b *backend) findNamed(ctx context.Context, name string) (*types.Volume, er
 }
 
 func (b *backend) oldest(name string, found []types.Volume) *types.Volume {
-	usable := slices.DeleteFunc(slices.Clone(found), func(v types.Volume) bool { return v.State == types.VolumeStateError && len(v.Attachments) == 0 })
+	usable := slices.DeleteFunc(slices.Clone(found),
+		func(v types.Volume) bool { return v.State == types.VolumeStateError && len(v.Attachments) == 0 })
 	if len(usable) == 0 {
 		return nil
 	}
@@ -60,7 +61,8 @@ func (b *backend) oldest(name string, found []types.Volume) *types.Volume {
 		return cmp.Or(aws.ToTime(x.CreateTime).Compare(aws.ToTime(y.CreateTime)), cmp.Compare(*x.VolumeId, *y.VolumeId))
 	})
 	for _, v := range usable[1:] {
-		b.log.Warn("a second volume has the same name: it is not used", "name", name, "volume", *v.VolumeId, "used", *usable[0].VolumeId)
+		b.log.Warn("a second volume has the same name: it is not used", "name", name, "volume", *v.VolumeId, "used",
+			*usable[0].VolumeId)
 	}
 	return &usable[0]
 }
@@ -75,7 +77,8 @@ func (b *backend) Get(ctx context.Context, handle string) (_ *backends.Volume, e
 	return b.view(v), nil
 }
 
-// volume looks at a volume. One look that does not show it proves nothing. Kinds: NotFound, also for a handle of another form.
+// volume looks at a volume. One look that does not show it proves nothing. Kinds: NotFound, also for a handle of
+// another form.
 func (b *backend) volume(ctx context.Context, handle string) (types.Volume, error) {
 	if !isID("vol", handle) {
 		return types.Volume{}, noVolume(handle)
@@ -100,7 +103,8 @@ func (b *backend) view(v types.Volume) *backends.Volume {
 	name, _ := tag(v.Tags, volumeNameTag)
 	fingerprint, _ := tag(v.Tags, b.fingerprintTag())
 	view := &backends.Volume{
-		Handle: aws.ToString(v.VolumeId), Name: tagText(name), Fingerprint: tagText(fingerprint), Settings: b.settingsOf(v.Tags),
+		Handle: aws.ToString(v.VolumeId), Name: tagText(name), Fingerprint: tagText(fingerprint),
+		Settings:      b.settingsOf(v.Tags),
 		CapacityBytes: int64(aws.ToInt32(v.Size)) * gib,
 		Source:        backends.ContentSource{Snapshot: aws.ToString(v.SnapshotId), Volume: aws.ToString(v.SourceVolumeId)},
 		Access:        accessOf(aws.ToBool(v.MultiAttachEnabled)).OfRaw(b.raw(v.Tags)),
@@ -113,10 +117,11 @@ func (b *backend) view(v types.Volume) *backends.Volume {
 	return view
 }
 
-// accessOf is how a volume can be used. On several nodes at a time it is a raw device only: no filesystem here bears two
-// kernels.
+// accessOf is how a volume can be used. On several nodes at a time it is a raw device only: no filesystem here bears
+// two kernels.
 func accessOf(multi bool) backends.Access {
-	access := backends.Access{Types: []backends.AccessType{backends.Mount, backends.Block}, Modes: backends.SingleNodeModes(), Mountable: mountoptions.Device{}}
+	access := backends.Access{Types: []backends.AccessType{backends.Mount, backends.Block},
+		Modes: backends.SingleNodeModes(), Mountable: mountoptions.Device{}}
 	if multi {
 		access.Types, access.Mountable = []backends.AccessType{backends.Block}, nil
 		access.Modes = append(access.Modes, sharedModes()...)
@@ -125,7 +130,8 @@ func accessOf(multi bool) backends.Access {
 }
 
 func sharedModes() []backends.AccessMode {
-	return []backends.AccessMode{backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter}
+	return []backends.AccessMode{backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter,
+		backends.MultiNodeMultiWriter}
 }
 
 // shared tells whether any of the modes is for several nodes.
@@ -136,15 +142,17 @@ func shared(modes []backends.AccessMode) bool {
 // Delete removes a volume. Kinds: NotFound; InUse; Denied.
 func (b *backend) Delete(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete", handle)
-	_, err = b.deleting.Do(ctx, flight.Op{Key: handle, What: "deleting volume " + handle, Join: true}, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, b.remove(ctx, handle)
-	})
+	_, err = b.deleting.Do(ctx, flight.Op{Key: handle, What: "deleting volume " + handle, Join: true},
+		func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, b.remove(ctx, handle)
+		})
 	b.lists.volumes.without(handle, err)
 	b.lists.unwell.without(handle, err)
 	return err
 }
 
-// remove sends the request for a deletion, whatever is shown: EC2's answer is the proof. What it does not refuse is gone, or going.
+// remove sends the request for a deletion, whatever is shown: EC2's answer is the proof. What it does not refuse is
+// gone, or going.
 func (b *backend) remove(ctx context.Context, handle string) error {
 	v, err := b.ours(ctx, handle)
 	if err != nil {
@@ -190,8 +198,8 @@ func notGone(err error) error {
 	return err
 }
 
-// forget turns the token of a deleted volume's name, which EC2 would answer with the deleted volume. Not while another one of
-// the name is being made, maybe with this very token.
+// forget turns the token of a deleted volume's name, which EC2 would answer with the deleted volume. Not while another
+// one of the name is being made, maybe with this very token.
 func (b *backend) forget(v types.Volume) {
 	value, ok := tag(v.Tags, volumeNameTag)
 	name := tagText(value)
@@ -209,8 +217,9 @@ func (b *backend) place(zone string) backends.Topology {
 	return place
 }
 
-// zoneLabel is Kubernetes' own label for zones, and all that a volume's topology names: an autoscaler knows it of nodes that do not exist
-// yet, and a PersistentVolume's node affinity cannot be changed later. The driver's key is for nodes and classes.
+// zoneLabel is Kubernetes' own label for zones, and all that a volume's topology names: an autoscaler knows it of nodes
+// that do not exist yet, and a PersistentVolume's node affinity cannot be changed later. The driver's key is for nodes
+// and classes.
 const zoneLabel = "topology.kubernetes.io/zone"
 
 // TopologyKeys are the driver's key for a zone and Kubernetes'.

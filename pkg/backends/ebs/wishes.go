@@ -16,16 +16,19 @@ import (
 // Validate checks what no single parameter can (LockSnapshot in the API reference).
 func (p *SnapshotParameters) Validate() error {
 	if p.LockMode == "" && (p.LockDays != 0 || p.LockUntil != "" || p.LockCoolOff != 0) {
-		return backends.Errorf(backends.Invalid, "lockDuration, lockExpirationDate and lockCoolOffPeriod go with lockMode only: give that too or leave them out")
+		return backends.Errorf(backends.Invalid,
+			"lockDuration, lockExpirationDate and lockCoolOffPeriod go with lockMode only: give that too or leave them out")
 	}
 	if p.LockMode != "" && (p.LockDays == 0) == (p.LockUntil == "") {
-		return backends.Errorf(backends.Invalid, "lockMode goes with either lockDuration or lockExpirationDate: give one of the two")
+		return backends.Errorf(backends.Invalid,
+			"lockMode goes with either lockDuration or lockExpirationDate: give one of the two")
 	}
 	if p.LockCoolOff != 0 && p.LockMode != string(types.LockModeCompliance) {
 		return backends.Errorf(backends.Invalid, "lockCoolOffPeriod goes with lockMode compliance only: leave it out")
 	}
 	if _, err := p.until(); err != nil {
-		return backends.Errorf(backends.Invalid, "lockExpirationDate is %q: it must be such as 2030-12-31T00:00:00Z", p.LockUntil)
+		return backends.Errorf(backends.Invalid, "lockExpirationDate is %q: it must be such as 2030-12-31T00:00:00Z",
+			p.LockUntil)
 	}
 	return nil
 }
@@ -55,13 +58,15 @@ func (b *backend) checkZones(ctx context.Context, wanted []string) error {
 	}
 	for _, zone := range wanted {
 		if !slices.Contains(zones, zone) {
-			return backends.Errorf(backends.Invalid, "fastSnapshotRestoreAvailabilityZones has %q: the region's zones are %q", zone, zones)
+			return backends.Errorf(backends.Invalid, "fastSnapshotRestoreAvailabilityZones has %q: the region's zones are %q",
+				zone, zones)
 		}
 	}
 	return nil
 }
 
-// fulfil does what the class wants of a snapshot that is there, if that was not done yet: the process may have ended in between.
+// fulfil does what the class wants of a snapshot that is there, if that was not done yet: the process may have ended in
+// between.
 func (b *backend) fulfil(ctx context.Context, id string, p SnapshotParameters) error {
 	if zones := p.fastZones(); len(zones) > 0 {
 		if err := b.enableFastRestore(ctx, id, zones); err != nil {
@@ -74,8 +79,9 @@ func (b *backend) fulfil(ctx context.Context, id string, p SnapshotParameters) e
 	return b.lock(ctx, id, p)
 }
 
-// unfulfilled is why a snapshot that was just taken is not as its class wants. What will not change by asking again leaves nothing
-// behind, if the snapshot is the call's own: nobody was told of it. One that was made before may have been handed out.
+// unfulfilled is why a snapshot that was just taken is not as its class wants. What will not change by asking again
+// leaves nothing behind, if the snapshot is the call's own: nobody was told of it. One that was made before may have
+// been handed out.
 func (b *backend) unfulfilled(ctx context.Context, id string, own bool, why error) error {
 	switch backends.KindOf(why) {
 	case backends.Exhausted, backends.Invalid, backends.Denied:
@@ -92,7 +98,8 @@ func (b *backend) unfulfilled(ctx context.Context, id string, own bool, why erro
 }
 
 func (b *backend) enableFastRestore(ctx context.Context, id string, zones []string) error {
-	have, err := b.api.DescribeFastSnapshotRestores(ctx, &ec2.DescribeFastSnapshotRestoresInput{Filters: []types.Filter{filter("snapshot-id", id)}})
+	have, err := b.api.DescribeFastSnapshotRestores(ctx,
+		&ec2.DescribeFastSnapshotRestoresInput{Filters: []types.Filter{filter("snapshot-id", id)}})
 	if err != nil {
 		return ofEC2(err)
 	}
@@ -105,7 +112,8 @@ func (b *backend) enableFastRestore(ctx context.Context, id string, zones []stri
 		return nil
 	}
 	return b.finish(ctx, &b.fulfilling, id, "enabling fast restore of snapshot "+id, func(ctx context.Context) error {
-		out, err := b.once.EnableFastSnapshotRestores(ctx, &ec2.EnableFastSnapshotRestoresInput{AvailabilityZones: zones, SourceSnapshotIds: []string{id}})
+		out, err := b.once.EnableFastSnapshotRestores(ctx,
+			&ec2.EnableFastSnapshotRestoresInput{AvailabilityZones: zones, SourceSnapshotIds: []string{id}})
 		if err != nil {
 			return err
 		}
@@ -119,15 +127,17 @@ func notEnabled(failures []types.EnableFastSnapshotRestoreErrorItem) error {
 		for _, e := range f.FastSnapshotRestoreStateErrors {
 			if e.Error != nil {
 				return backends.Errorf(backends.Exhausted, "fast restore of snapshot %s in zone %s: EC2 says %s: %s",
-					aws.ToString(f.SnapshotId), aws.ToString(e.AvailabilityZone), aws.ToString(e.Error.Code), aws.ToString(e.Error.Message))
+					aws.ToString(f.SnapshotId), aws.ToString(e.AvailabilityZone), aws.ToString(e.Error.Code),
+					aws.ToString(e.Error.Message))
 			}
 		}
 	}
 	return nil
 }
 
-// lock locks a snapshot that is not locked. A lock that is there stays as it is: to lock again would begin its time anew. So a read that
-// does not know the snapshot yet decides nothing. Kinds: Unavailable then, and those of the requests.
+// lock locks a snapshot that is not locked. A lock that is there stays as it is: to lock again would begin its time
+// anew. So a read that does not know the snapshot yet decides nothing. Kinds: Unavailable then, and those of the
+// requests.
 func (b *backend) lock(ctx context.Context, id string, p SnapshotParameters) error {
 	have, err := b.api.DescribeLockedSnapshots(ctx, &ec2.DescribeLockedSnapshotsInput{SnapshotIds: []string{id}})
 	if err = ofEC2(err); isGone(err) {
@@ -136,7 +146,8 @@ func (b *backend) lock(ctx context.Context, id string, p SnapshotParameters) err
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(have.Snapshots, func(s types.LockedSnapshotsInfo) bool { return s.LockState != types.LockStateExpired }) {
+	if slices.ContainsFunc(have.Snapshots,
+		func(s types.LockedSnapshotsInfo) bool { return s.LockState != types.LockStateExpired }) {
 		return nil
 	}
 	until, err := p.until()
@@ -145,7 +156,8 @@ func (b *backend) lock(ctx context.Context, id string, p SnapshotParameters) err
 	}
 	return b.finish(ctx, &b.fulfilling, id, "locking snapshot "+id, func(ctx context.Context) error {
 		_, err := b.once.LockSnapshot(ctx, &ec2.LockSnapshotInput{
-			SnapshotId: &id, LockMode: types.LockMode(p.LockMode), LockDuration: number(p.LockDays), ExpirationDate: until, CoolOffPeriod: number(p.LockCoolOff),
+			SnapshotId: &id, LockMode: types.LockMode(p.LockMode), LockDuration: number(p.LockDays), ExpirationDate: until,
+			CoolOffPeriod: number(p.LockCoolOff),
 		})
 		return err
 	})

@@ -13,7 +13,8 @@ import (
 )
 
 func wished() *ebs.SnapshotParameters {
-	return &ebs.SnapshotParameters{FastZones: "region-1a, region-1b", LockMode: "compliance", LockDays: 30, LockCoolOff: 24}
+	return &ebs.SnapshotParameters{FastZones: "region-1a, region-1b", LockMode: "compliance", LockDays: 30,
+		LockCoolOff: 24}
 }
 
 func protectable(t *testing.T, quota int) *region.Region {
@@ -31,7 +32,8 @@ func TestSnapshotsAreMadeFastAndLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	zones, mode, until := w.Server.Protection(s.Handle)
-	if !slices.Equal(zones, []string{"region-1a", "region-1b"}) || mode != "compliance" || time.Until(until) < 29*24*time.Hour {
+	if !slices.Equal(zones, []string{"region-1a", "region-1b"}) || mode != "compliance" ||
+		time.Until(until) < 29*24*time.Hour {
 		t.Errorf("it is fast in %q and locked in mode %q until %v", zones, mode, until)
 	}
 	// A class that was asked for again, maybe by another process, does nothing anew.
@@ -88,7 +90,8 @@ func TestWishesThatCannotBeFulfilled(t *testing.T) {
 		_, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: name, Volume: volume, Parameters: p})
 		return err
 	}
-	if err := take("nowhere", &ebs.SnapshotParameters{FastZones: "region-9z"}); !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), "region-1a") {
+	if err := take("nowhere", &ebs.SnapshotParameters{FastZones: "region-9z"}); !backends.Is(err, backends.Invalid) ||
+		!strings.Contains(err.Error(), "region-1a") {
 		t.Errorf("in a zone that is not there: %v, want Invalid with the zones", err)
 	}
 	if n := w.Server.Calls()["CreateSnapshot"]; n != 0 {
@@ -97,7 +100,8 @@ func TestWishesThatCannotBeFulfilled(t *testing.T) {
 	if err := take("first", &ebs.SnapshotParameters{FastZones: "region-1a"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := take("second", &ebs.SnapshotParameters{FastZones: "region-1a"}); !backends.Is(err, backends.Exhausted) || !strings.Contains(err.Error(), "Limit") {
+	if err := take("second", &ebs.SnapshotParameters{FastZones: "region-1a"}); !backends.Is(err, backends.Exhausted) ||
+		!strings.Contains(err.Error(), "Limit") {
 		t.Errorf("beyond the quota: %v, want Exhausted with EC2's reason", err)
 	}
 	if list, _, err := d.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{}); err != nil || len(list) != 1 {
@@ -111,7 +115,8 @@ func TestWishesThatCannotBeFulfilled(t *testing.T) {
 			t.Errorf("%+v: %v, want Invalid", p, err)
 		}
 	}
-	if err := take("until", &ebs.SnapshotParameters{LockMode: "governance", LockUntil: "2090-12-31T00:00:00Z"}); err != nil {
+	if err := take("until",
+		&ebs.SnapshotParameters{LockMode: "governance", LockUntil: "2090-12-31T00:00:00Z"}); err != nil {
 		t.Error(err)
 	}
 }

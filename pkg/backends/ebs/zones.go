@@ -55,8 +55,8 @@ func (b *backend) askZones(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// zone chooses where a volume is made: the first preference that the requirement allows, or one that follows from the name, so
-// that many volumes spread and a repeated request means the same. Kinds: Exhausted when no zone is allowed.
+// zone chooses where a volume is made: the first preference that the requirement allows, or one that follows from the
+// name, so that many volumes spread and a repeated request means the same. Kinds: Exhausted when no zone is allowed.
 func (b *backend) zone(ctx context.Context, name string, where backends.TopologyRequirement) (string, error) {
 	all, err := b.zoneNames(ctx)
 	if err != nil {
@@ -64,7 +64,8 @@ func (b *backend) zone(ctx context.Context, name string, where backends.Topology
 	}
 	allowed := slices.DeleteFunc(slices.Clone(all), func(zone string) bool { return !where.Allows(b.place(zone)) })
 	if len(allowed) == 0 {
-		return "", backends.Errorf(backends.Exhausted, "no zone of the region meets the topology %v: there are %q", where.Requisite, all)
+		return "", backends.Errorf(backends.Exhausted, "no zone of the region meets the topology %v: there are %q",
+			where.Requisite, all)
 	}
 	for _, preferred := range where.Preferred {
 		if i := slices.IndexFunc(allowed, func(zone string) bool { return b.place(zone).Within(preferred) }); i >= 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// serve opens a pool, takes in what it holds, and serves it from then on. Kinds: Invalid when the configuration is wrong; Busy when
-// another process has it; else Unavailable or what the kernel says: it may be tried again.
+// serve opens a pool, takes in what it holds, and serves it from then on. Kinds: Invalid when the configuration is
+// wrong; Busy when another process has it; else Unavailable or what the kernel says: it may be tried again.
 func (e *engine) serve(ctx context.Context, p *pool) error {
 	if err := p.occupy(e); err != nil {
 		return err
@@ -29,12 +29,13 @@ func (e *engine) serve(ctx context.Context, p *pool) error {
 	return nil
 }
 
-// enlist makes the pool's index that of what was found. Snapshots that the index has and that were not found may be members of a
-// group that cannot be read.
+// enlist makes the pool's index that of what was found. Snapshots that the index has and that were not found may be
+// members of a group that cannot be read.
 func (e *engine) enlist(p *pool, c *contents) {
 	extra, err := p.index.complete(c.handles(), p.path)
 	if err != nil {
-		p.log.Warn("the index of the pool could not be written: should the pool be missing, it is not known what is in it", "error", err)
+		p.log.Warn("the index of the pool could not be written: should the pool be missing, it is not known what is in it",
+			"error", err)
 	}
 	var unread *away
 	for handle, a := range c.away {

@@ -32,5 +32,6 @@ func (a *away) ofPool() bool { return a.reason == poolUnavailable || a.reason ==
 
 // issue is how the health of what is away is told.
 func (a *away) issue() []backends.HealthIssue {
-	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: a.reason, Message: failure.OneLine(a.err()).Error()}}
+	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: a.reason,
+		Message: failure.OneLine(a.err()).Error()}}
 }

@@ -129,7 +129,8 @@ func TestWhatCannotBeReadNowKeepsItsNameAndPlace(t *testing.T) {
 			p := f.in("image")
 			f.shut()
 			var heal []func() error
-			for folder, handle := range map[string]string{volumesFolder: v.Handle, snapshotsFolder: s.Handle, groupsFolder: g.Handle} {
+			for folder, handle := range map[string]string{volumesFolder: v.Handle, snapshotsFolder: s.Handle,
+				groupsFolder: g.Handle} {
 				record := filepath.Join(p.folder(folder), handle, recordFile)
 				heal = append(heal, spoil(f, record))
 			}
@@ -138,7 +139,8 @@ func TestWhatCannotBeReadNowKeepsItsNameAndPlace(t *testing.T) {
 			f.copiesAreAway("one", "one")
 			f.holdsOnly("volumes/"+v.Handle, "volumes/"+other.Handle, "snapshots/"+s.Handle, "groups/"+g.Handle)
 			must(t, f.Release(t.Context(), v.Handle))
-			if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 1 || !strings.Contains(issues[0].Message, "image") {
+			if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 1 ||
+				!strings.Contains(issues[0].Message, "image") {
 				t.Errorf("the issues are %+v, %v", issues, err)
 			}
 			f.use(other.Handle) // What works is served.

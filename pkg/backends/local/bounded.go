@@ -10,8 +10,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local/quota"
 )
 
-// A directory volume has no size by nature. Where the filesystem has project quotas each has a project of its own, with its size as the
-// limit. Which project that is stands in the record alone: who writes to a volume may change the project of what is in it.
+// A directory volume has no size by nature. Where the filesystem has project quotas each has a project of its own, with
+// its size as the limit. Which project that is stands in the record alone: who writes to a volume may change the
+// project of what is in it.
 
 // findQuotas finds out whether the pool's filesystem bounds directories.
 func (p *pool) findQuotas() error {
@@ -27,9 +28,10 @@ func (p *pool) findQuotas() error {
 	return nil
 }
 
-// fillBounded fills a draft, whose contents have a project of their own from the first byte on. The limit comes last, so that contents
-// that are too large are refused with a sentence, and not in the middle of their copy. A crash before that leaves a draft, which the
-// next start removes. The draft's own folder leaves the project again: nothing could be moved into it.
+// fillBounded fills a draft, whose contents have a project of their own from the first byte on. The limit comes last,
+// so that contents that are too large are refused with a sentence, and not in the middle of their copy. A crash before
+// that leaves a draft, which the next start removes. The draft's own folder leaves the project again: nothing could be
+// moved into it.
 func (d *draft) fillBounded(record *volumeRecord, fill func() error) error {
 	if !d.pool.quotas {
 		return fill()
@@ -51,17 +53,20 @@ func (d *draft) fillBounded(record *volumeRecord, fill func() error) error {
 		return err
 	}
 	if used > record.SizeBytes+slack(record.SizeBytes) {
-		return backends.Errorf(backends.OutOfRange, "the contents of its source take %d bytes, and it is to have %d, which this pool enforces: ask for more",
+		return backends.Errorf(backends.OutOfRange,
+			"the contents of its source take %d bytes, and it is to have %d, which this pool enforces: ask for more",
 			used, record.SizeBytes)
 	}
 	record.Project = project
 	return quota.Limit(folder, project, max(record.SizeBytes, used))
 }
 
-// slack is how much more than its source a copy may take, which has its blocks elsewhere, and what an empty directory takes.
+// slack is how much more than its source a copy may take, which has its blocks elsewhere, and what an empty directory
+// takes.
 func slack(size int64) int64 { return 1<<20 + size/16 }
 
-// limit has the volume hold so many bytes from now on, or what it holds already. Where the quotas are off, the next start with them does.
+// limit has the volume hold so many bytes from now on, or what it holds already. Where the quotas are off, the next
+// start with them does.
 func (v *volume) limit(size int64) error {
 	project := v.record.Load().Project
 	if project == 0 || !v.pool.quotas {
@@ -116,7 +121,8 @@ func (p *pool) checkBounds(ctx context.Context, volumes []*volume) {
 		p.unbounded.Store(nil)
 		return
 	}
-	message := fmt.Sprintf("%d volumes of pool %q may be filled beyond their sizes, one of them is %s: %v", len(unbounded), p.name, unbounded[0], why)
+	message := fmt.Sprintf("%d volumes of pool %q may be filled beyond their sizes, one of them is %s: %v", len(unbounded),
+		p.name, unbounded[0], why)
 	p.log.Warn("the sizes of volumes are not enforced any more", "why", message)
 	p.unbounded.Store(&message)
 }

@@ -46,7 +46,8 @@ func (f *fixture) room(pool string) int64 {
 	return c.AvailableBytes
 }
 
-// comesTo waits until a pool has so much room, but for what filesystems need themselves: xfs and btrfs free in the background.
+// comesTo waits until a pool has so much room, but for what filesystems need themselves: xfs and btrfs free in the
+// background.
 func (f *fixture) comesTo(pool string, want int64) {
 	f.Helper()
 	f.settle()
@@ -96,7 +97,8 @@ func TestCapacityIsWhatCanBeMade(t *testing.T) {
 				}
 				room = f.room(test.pool)
 				_, err := f.createOf(test.pool, "more", room+1)
-				hasKind(t, "Create of one byte more", err, backends.Exhausted, test.pool, fmt.Sprint(room + 1)[:5], fmt.Sprint(room)[:5])
+				hasKind(t, "Create of one byte more", err, backends.Exhausted, test.pool, fmt.Sprint(room + 1)[:5],
+					fmt.Sprint(room)[:5])
 				spec := specIn(test.pool, "all")
 				spec.Parameters.(*Parameters).Allocation = test.allocation
 				spec.Capacity.RequiredBytes = room
@@ -115,7 +117,8 @@ func TestCapacityIsWhatCanBeMade(t *testing.T) {
 	}
 }
 
-// TestManyPoolsAtOncePromiseWhatIsThere creates in all pools of a filesystem until none has room, and fills all volumes.
+// TestManyPoolsAtOncePromiseWhatIsThere creates in all pools of a filesystem until none has room, and fills all
+// volumes.
 func TestManyPoolsAtOncePromiseWhatIsThere(t *testing.T) {
 	f, _ := newPoolsSharing(t, "ext4", nil)
 	room := f.room("one")
@@ -157,7 +160,8 @@ func TestWhatTakesRoom(t *testing.T) {
 				do    func() error
 				takes int64
 			}{
-				{"somebody else's file", func() error { return os.WriteFile(filepath.Join(mount, "foreign"), make([]byte, size), 0o600) }, size},
+				{"somebody else's file",
+					func() error { return os.WriteFile(filepath.Join(mount, "foreign"), make([]byte, size), 0o600) }, size},
 				{"a promise", func() (err error) { image, err = f.createOf("two", "i", size); return err }, size},
 				{"what was promised, written", func() error { f.fill(image.Handle); return nil }, 0},
 				{"a directory's promise", func() (err error) { dir, err = f.createOf("three", "d", size); return err }, size},

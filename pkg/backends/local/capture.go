@@ -27,10 +27,11 @@ type imageCopy struct {
 	moving bool
 }
 
-// instant tells whether the copy is to take no time, because blocks are shared. The kernel may refuse that of single files, such as
-// those of a btrfs of which one is copied on write and the other is not.
+// instant tells whether the copy is to take no time, because blocks are shared. The kernel may refuse that of single
+// files, such as those of a btrfs of which one is copied on write and the other is not.
 func (c imageCopy) instant() bool {
-	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink.Load() && safepath.Within(c.volume.pool.path, c.to)
+	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink.Load() &&
+		safepath.Within(c.volume.pool.path, c.to)
 }
 
 // copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules
@@ -81,8 +82,10 @@ func (e *engine) explainMoving(copies []imageCopy, err error) error {
 		return err
 	}
 	return backends.Errorf(backends.InUse,
-		"volume %s is in use on node %q as a raw device, which cannot be brought to rest, and its image cannot share its blocks with a new file: "+
-			"stop what uses it, or see to it that both are copied on write (lsattr shows C for those that are not): %w", copies[i].volume.record.Load().Handle, e.node, err)
+		"volume %s is in use on node %q as a raw device, which cannot be brought to rest, and its image cannot share its "+
+			"blocks with a new file: "+
+			"stop what uses it, or see to it that both are copied on write (lsattr shows C for those that are not): %w",
+		copies[i].volume.record.Load().Handle, e.node, err)
 }
 
 // findUses finds how each image is used. It is costly, and not done for one that is not staged.

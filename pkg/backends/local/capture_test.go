@@ -86,7 +86,8 @@ func TestSnapshotsOfMountedVolumes(t *testing.T) {
 			must(t, writeFile(filepath.Join(dir, "file"), "third"))
 			restored, err := f.Restore(t.Context(), specIn("image", "restored"), s.Handle)
 			must(t, err)
-			for handle, want := range map[string]string{restored.Handle: "first", clone.Handle: "second", elsewhere.Handle: "second"} {
+			for handle, want := range map[string]string{restored.Handle: "first", clone.Handle: "second",
+				elsewhere.Handle: "second"} {
 				if have := f.readFrom(t, handle, "file"); have != want {
 					t.Errorf("volume %s has %q, want %q", handle, have, want)
 				}
@@ -140,7 +141,8 @@ func TestRawVolumesInUse(t *testing.T) {
 			hasKind(t, "Clone into another pool, which is a copy", err, backends.InUse)
 			_, err = f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: handles})
 			hasKind(t, "CreateGroup of two raw volumes in use", err, backends.InUse, "one by one")
-			if _, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{handles[2], handles[0]}}); err != nil {
+			if _, err := f.CreateGroup(t.Context(),
+				backends.GroupSpec{Name: "g", Volumes: []string{handles[2], handles[0]}}); err != nil {
 				t.Errorf("CreateGroup of one raw volume in use: %v", err)
 			}
 		})
@@ -223,7 +225,8 @@ func TestSnapshotsOfOneMountedVolumeAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			if _, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: fmt.Sprint(i), Volume: v.Handle}); err != nil {
+			if _, err := f.CreateSnapshot(t.Context(),
+				backends.SnapshotSpec{Name: fmt.Sprint(i), Volume: v.Handle}); err != nil {
 				t.Errorf("CreateSnapshot %d: %v", i, err)
 			}
 		})
@@ -296,7 +299,8 @@ func TestFullImagesShareNoBlocks(t *testing.T) {
 	var stat unix.Stat_t
 	must(t, unix.Stat(f.data(clone.Handle), &stat))
 	if !bytes.Equal(one, other[:4<<20]) || len(other) != 8<<20 || stat.Blocks*512 < 8<<20 {
-		t.Errorf("the clone has %d bytes, takes %d, and has the source's data: %t", len(other), stat.Blocks*512, bytes.Equal(one, other[:4<<20]))
+		t.Errorf("the clone has %d bytes, takes %d, and has the source's data: %t", len(other), stat.Blocks*512,
+			bytes.Equal(one, other[:4<<20]))
 	}
 	if out := testfs.Run(t, "filefrag", "-v", f.data(clone.Handle)); bytes.Contains([]byte(out), []byte("shared")) {
 		t.Errorf("the clone shares blocks:\n%s", out)
@@ -311,7 +315,8 @@ func TestDirectoriesInUse(t *testing.T) {
 	hasKind(t, "CreateSnapshot", err, backends.InUse, "inUse=copy", "node-1")
 	_, err = f.Clone(t.Context(), specIn("directory", "c"), v.Handle)
 	hasKind(t, "Clone", err, backends.InUse, "sourceInUse=copy")
-	s, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle, Parameters: &SnapshotParameters{InUse: copyInUse}})
+	s, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle,
+		Parameters: &SnapshotParameters{InUse: copyInUse}})
 	must(t, err)
 	restored, err := f.Restore(t.Context(), specIn("directory", "r"), s.Handle)
 	must(t, err)
@@ -359,7 +364,8 @@ func TestCopiesThatFailLeaveNothing(t *testing.T) {
 	f.holdsOnly("volumes/"+i.Handle, "volumes/"+d.Handle)
 	f.promised(8 << 20)
 	for _, err := range []error{
-		second(f.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "s"})), second(f.FindGroup(t.Context(), "s")), second(f.Find(t.Context(), backends.Spec{Name: "c"})),
+		second(f.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "s"})), second(f.FindGroup(t.Context(), "s")),
+		second(f.Find(t.Context(), backends.Spec{Name: "c"})),
 	} {
 		hasKind(t, "finding it", err, backends.NotFound)
 	}

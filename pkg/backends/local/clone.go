@@ -32,8 +32,10 @@ func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*ori
 	}
 	if v.pool.kind == directory && v.inUse.Load() && !torn {
 		release()
-		return nil, backends.Errorf(backends.InUse, "volume %s is a directory in use on node %q, whose copy would not be of one instant: "+
-			"stop what uses it, or accept that: by the parameter sourceInUse=copy of a StorageClass, or inUse=copy of a VolumeSnapshotClass", handle, e.node)
+		return nil, backends.Errorf(backends.InUse,
+			"volume %s is a directory in use on node %q, whose copy would not be of one instant: "+
+				"stop what uses it, or accept that: by the parameter sourceInUse=copy of a StorageClass, or inUse=copy of a "+
+				"VolumeSnapshotClass", handle, e.node)
 	}
 	return &origin{
 		kind: v.pool.kind, size: v.record.Load().size(), source: backends.ContentSource{Volume: handle},

@@ -19,8 +19,9 @@ type Config struct {
 	// Pools are those of this node. Without any there are two, "directory" and "image", each of the type
 	// that it is named after.
 	Pools []PoolConfig `json:"pools,omitempty"`
-	// Retired names pools that were served before and are given up. Nothing in them is touched, and all of it is forgotten:
-	// a volume in one of them is NotFound, and so can be deleted. A pool that is neither here nor among Pools keeps what is in it.
+	// Retired names pools that were served before and are given up. Nothing in them is touched, and all of it is
+	// forgotten: a volume in one of them is NotFound, and so can be deleted. A pool that is neither here nor among Pools
+	// keeps what is in it.
 	Retired []string `json:"retired,omitempty"`
 	// FreezeLimit bounds how long a mounted filesystem is kept frozen for a snapshot by copy, in the form
 	// of time.ParseDuration; default "30s".
@@ -44,11 +45,11 @@ type PoolConfig struct {
 	// Overcommit is how many bytes may be promised for each that the filesystem has free or that volumes hold already;
 	// default 1. What is promised beyond that is not there when it is written.
 	Overcommit *float64 `json:"overcommit,omitempty"`
-	// Reserve is how much of the filesystem is kept free, for what else is on it, such as "10Gi"; by default nothing. A directory
-	// volume may be filled beyond its size all the same.
+	// Reserve is how much of the filesystem is kept free, for what else is on it, such as "10Gi"; by default nothing. A
+	// directory volume may be filled beyond its size all the same.
 	Reserve string `json:"reserve,omitempty"`
-	// SharesDisk says of a pool of type directory that it is known to be on the filesystem of the data directory, which its volumes may
-	// fill: without it the log warns of that.
+	// SharesDisk says of a pool of type directory that it is known to be on the filesystem of the data directory, which
+	// its volumes may fill: without it the log warns of that.
 	SharesDisk bool `json:"sharesDisk,omitempty"`
 }
 
@@ -120,7 +121,8 @@ func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
 		s.overcommit = *p.Overcommit
 	}
 	if s.overcommit <= 0 || s.overcommit > mostOvercommit {
-		return s, backends.Errorf(backends.Invalid, "the overcommit of pool %q is %v: use a number above 0 and up to %d, such as 1.0",
+		return s, backends.Errorf(backends.Invalid,
+			"the overcommit of pool %q is %v: use a number above 0 and up to %d, such as 1.0",
 			p.Name, s.overcommit, mostOvercommit)
 	}
 	var err error
@@ -182,9 +184,11 @@ func nested(one, other, onePath, otherPath string) error {
 // checkOutside refuses a path of a pool that the backend keeps for itself.
 func checkOutside(name, path, dataDir string) error {
 	home := filepath.Join(dataDir, poolsFolder)
-	if safepath.Within(path, dataDir) || safepath.Within(path, home) || safepath.Within(dataDir, path) && !safepath.Within(home, path) {
+	if safepath.Within(path, dataDir) || safepath.Within(path, home) || safepath.Within(dataDir, path) &&
+		!safepath.Within(home, path) {
 		return backends.Errorf(backends.Invalid,
-			"the path of pool %q is %s, which the backend keeps for itself: use one below %s or outside the data directory", name, path, home)
+			"the path of pool %q is %s, which the backend keeps for itself: use one below %s or outside the data directory",
+			name, path, home)
 	}
 	return nil
 }
@@ -193,10 +197,12 @@ func checkOutside(name, path, dataDir string) error {
 func checkRetired(retired []string, pools []poolSettings) error {
 	for _, name := range retired {
 		if !isPoolName(name) {
-			return backends.Errorf(backends.Invalid, "retired names %q, which cannot be a pool's name: name a pool that was served before", name)
+			return backends.Errorf(backends.Invalid,
+				"retired names %q, which cannot be a pool's name: name a pool that was served before", name)
 		}
 		if slices.ContainsFunc(pools, func(p poolSettings) bool { return p.name == name }) {
-			return backends.Errorf(backends.Invalid, "pool %q is retired and among the pools: take it out of one of the two", name)
+			return backends.Errorf(backends.Invalid, "pool %q is retired and among the pools: take it out of one of the two",
+				name)
 		}
 	}
 	return nil

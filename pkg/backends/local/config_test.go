@@ -91,7 +91,9 @@ func TestConfigErrors(t *testing.T) {
 }
 
 func TestPathsWithACommonBeginningAreApart(t *testing.T) {
-	config, err := decodeConfig(t, "pools: [{name: a, type: image, path: /mnt/disk}, {name: b, type: image, path: /mnt/disk2}, {name: c, type: image, path: /data2}]")
+	config, err := decodeConfig(t,
+		"pools: [{name: a, type: image, path: /mnt/disk}, {name: b, type: image, path: /mnt/disk2}, {name: c, type: image, "+
+			"path: /data2}]")
 	must(t, err)
 	if _, err := config.resolve("/data"); err != nil {
 		t.Error(err)

@@ -40,7 +40,8 @@ func conformanceHarness(kind poolType, as backends.AccessType) backendtest.Harne
 	harness.Modifications = []backendtest.Modification{{Value: &Mutable{OnDelete: &retain}}}
 	harness.Lose = losses()
 	harness.Damage = func(tb testing.TB, instance *backends.Instance, handle string) {
-		if err := os.RemoveAll(filepath.Join(engineOf(instance).pools[0].folder(volumesFolder), handle, kind.dataName())); err != nil {
+		if err := os.RemoveAll(filepath.Join(engineOf(instance).pools[0].folder(volumesFolder), handle,
+			kind.dataName())); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -65,7 +65,8 @@ func child(t *testing.T, args ...string) (kill func(), lines <-chan string) {
 }
 
 func openChild(dataDir string) *grouping {
-	instance, err := open(context.Background(), backends.Options{Driver: testDriver, NodeID: "node-1", DataDir: dataDir, Config: patient()})
+	instance, err := open(context.Background(), backends.Options{Driver: testDriver, NodeID: "node-1", DataDir: dataDir,
+		Config: patient()})
 	if err != nil {
 		panic(err)
 	}
@@ -272,14 +273,16 @@ func childThatFreezes(dataDir, handle string, out io.Writer) {
 	if err := os.WriteFile(first, []byte("x"), 0o600); err != nil {
 		panic(err)
 	}
-	copies := []imageCopy{{from: first, volume: v, to: first + copySuffix, size: 1}, {from: fifo, volume: v, to: fifo + copySuffix, size: 1}}
+	copies := []imageCopy{{from: first, volume: v, to: first + copySuffix, size: 1},
+		{from: fifo, volume: v, to: fifo + copySuffix, size: 1}}
 	panic(e.copyFrozen(context.Background(), copies, []freeze.Use{use}))
 }
 
 // copySuffix ends the names of the copies that childThatFreezes makes.
 const copySuffix = ".copy"
 
-// waitUntilFrozen waits until childThatFreezes has begun to copy. To ask by freezing the filesystem would be in its way.
+// waitUntilFrozen waits until childThatFreezes has begun to copy. To ask by freezing the filesystem would be in its
+// way.
 func waitUntilFrozen(t *testing.T, dataDir string) {
 	t.Helper()
 	for begun := time.Now(); time.Since(begun) < patience; <-time.After(time.Millisecond) {

@@ -23,7 +23,8 @@ const (
 // Create makes an empty volume. Kinds: as backends.Backend says.
 func (e *engine) Create(ctx context.Context, spec backends.Spec) (result *backends.Volume, err error) {
 	defer annotate(&err, "create volume", spec.Name)
-	return e.provision(ctx, spec, backends.ContentSource{}, func(context.Context) (*origin, error) { return nothing(), nil })
+	return e.provision(ctx, spec, backends.ContentSource{},
+		func(context.Context) (*origin, error) { return nothing(), nil })
 }
 
 // origin is what a new volume is filled with.
@@ -50,7 +51,8 @@ type volumeRequest struct {
 
 // provision makes a volume. The name is reserved before anything else is looked at: a name that is taken
 // is Exists, whatever else is wrong with the request.
-func (e *engine) provision(ctx context.Context, spec backends.Spec, source backends.ContentSource, from opener) (*backends.Volume, error) {
+func (e *engine) provision(ctx context.Context, spec backends.Spec, source backends.ContentSource,
+	from opener) (*backends.Volume, error) {
 	handle := handleOf(volumePrefix, spec.Name)
 	v, err := making[*volume]{
 		shelf: e.volumes, handle: handle, asked: volumeRequest{spec, source},
@@ -139,7 +141,8 @@ func (k poolType) least(spec backends.Spec, contents int64) int64 {
 // size picks the size of a volume whose contents take at least so many bytes. Kinds: OutOfRange.
 func (k poolType) size(wanted backends.CapacityRange, least int64) (int64, error) {
 	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
-		return 0, backends.Errorf(backends.OutOfRange, "the contents take %d bytes, which is more than the limit of %d: raise the limit",
+		return 0, backends.Errorf(backends.OutOfRange,
+			"the contents take %d bytes, which is more than the limit of %d: raise the limit",
 			least, wanted.LimitBytes)
 	}
 	wanted.RequiredBytes = max(wanted.RequiredBytes, least)

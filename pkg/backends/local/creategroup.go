@@ -52,7 +52,8 @@ func (e *grouping) planGroup(ctx context.Context, handle string, spec backends.G
 	}, nil
 }
 
-func (e *grouping) makeGroup(ctx context.Context, handle string, spec backends.GroupSpec, volumes []*volume) (*group, error) {
+func (e *grouping) makeGroup(ctx context.Context, handle string, spec backends.GroupSpec,
+	volumes []*volume) (*group, error) {
 	record := e.newGroupRecord(handle, spec, volumes)
 	p := volumes[0].pool
 	if err := p.take(ctx, record.cost()); err != nil {
@@ -87,11 +88,13 @@ func (e *grouping) groupVolumes(handles []string) ([]*volume, error) {
 		}
 		if v.pool.kind != image {
 			return nil, backends.Errorf(backends.Invalid,
-				"volume %s is a directory, whose copy is not of one instant: only volumes of pools of type image can be in a group", handle)
+				"volume %s is a directory, whose copy is not of one instant: only volumes of pools of type image can be in a group",
+				handle)
 		}
 		volumes = append(volumes, v)
 		if first := volumes[0]; v.pool != first.pool {
-			return nil, backends.Errorf(backends.Invalid, "volumes %s and %s are in the pools %q and %q: a group must be of one pool",
+			return nil, backends.Errorf(backends.Invalid,
+				"volumes %s and %s are in the pools %q and %q: a group must be of one pool",
 				handles[0], handle, first.pool.name, v.pool.name)
 		}
 	}
@@ -122,7 +125,8 @@ func holdAll(ctx context.Context, volumes []*volume) (release func(), err error)
 }
 
 func (e *grouping) newGroupRecord(handle string, spec backends.GroupSpec, volumes []*volume) *groupRecord {
-	record := &groupRecord{Version: recordVersion, Handle: handle, Name: spec.Name, CreatedAt: e.now().UTC().Round(0), Fingerprint: spec.Fingerprint}
+	record := &groupRecord{Version: recordVersion, Handle: handle, Name: spec.Name, CreatedAt: e.now().UTC().Round(0),
+		Fingerprint: spec.Fingerprint}
 	for i, v := range volumes {
 		member := e.newSnapshotRecord(memberHandle(handle, i), spec.Name+"/"+strconv.Itoa(i), v)
 		member.CreatedAt = record.CreatedAt

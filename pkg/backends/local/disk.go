@@ -72,7 +72,8 @@ func (d *disk) leave(p *pool) {
 	d.pools = slices.DeleteFunc(d.pools, func(other *pool) bool { return other == p })
 }
 
-// promised is what all pools have promised together, and what is not served or cannot be used may still take; d.mu is held.
+// promised is what all pools have promised together, and what is not served or cannot be used may still take; d.mu is
+// held.
 func (d *disk) promised() (sum int64) {
 	for _, p := range d.pools {
 		sum += p.ledger.sum() + d.engine.owesAway(p)
@@ -123,7 +124,8 @@ func btrfsOf(dir *os.File) (diskID, error) {
 	const fsInfo = 0x8400941f // BTRFS_IOC_FS_INFO: _IOR(0x94, 31, struct btrfs_ioctl_fs_info_args)
 	var info btrfsInfo
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), fsInfo, uintptr(unsafe.Pointer(&info))); errno != 0 {
-		return diskID{}, backends.Errorf(backends.Unavailable, "the UUID of the btrfs at %s could not be read: %w", dir.Name(), errno)
+		return diskID{}, backends.Errorf(backends.Unavailable, "the UUID of the btrfs at %s could not be read: %w",
+			dir.Name(), errno)
 	}
 	return diskID{uuid: info.uuid}, nil
 }

@@ -3,13 +3,12 @@
 // It is the backend of people who have disks and no storage system: one process, no cluster, no other daemon.
 // A pool is a directory of some filesystem and has one of two types:
 //
-//   - directory: a volume is a directory, mounted into a pod as it is. Its size is a number that counts
-//     against the room of the filesystem, which pools share; where the filesystem has project quotas it is enforced (package quota), else
-//     nothing stops a pod from writing more. The volume's root belongs to root
-//     with mode 0755, as that of a new filesystem does; the kubelet applies a pod's fsGroup. A snapshot or
-//     clone is a copy of the tree, which is not of one instant while pods write to it: while the volume is in
-//     use it is refused, unless the snapshot's parameters accept such a copy (inUse=copy). For the same reason
-//     there are no group snapshots of directories.
+//   - directory: a volume is a directory, mounted into a pod as it is. Its size is a number that counts against the
+//     room of the filesystem, which pools share; where the filesystem has project quotas it is enforced (package
+//     quota), else nothing stops a pod from writing more. The volume's root belongs to root with mode 0755, as that of
+//     a new filesystem does; the kubelet applies a pod's fsGroup. A snapshot or clone is a copy of the tree, which is
+//     not of one instant while pods write to it: while the volume is in use it is refused, unless the snapshot's
+//     parameters accept such a copy (inUse=copy). For the same reason there are no group snapshots of directories.
 //   - image: a volume is a file that the node attaches as a loop device. Its size is enforced by nature, it can
 //     be a raw block device, and a snapshot is of one instant: by reflink where the filesystem can (xfs,
 //     btrfs), else by a copy while the filesystem on the image is frozen. On a reflink a full image shares its
@@ -41,10 +40,11 @@
 //
 // # What cannot be used now
 //
-// A pool that cannot be opened, or that the configuration names no more, stops itself only; so does a record that cannot be read,
-// that is damaged, or that a newer version wrote. What it holds is Unusable: its handles are known from held/, so that none is forgotten or given out
-// again. What is configured is tried again in the background. An administrator who gives a pool up names it under retired. A pool under
-// another name is known by its identity. Two pools that hold one handle make it Unusable: nobody can tell which is meant.
+// A pool that cannot be opened, or that the configuration names no more, stops itself only; so does a record that
+// cannot be read, that is damaged, or that a newer version wrote. What it holds is Unusable: its handles are known from
+// held/, so that none is forgotten or given out again. What is configured is tried again in the background. An
+// administrator who gives a pool up names it under retired. A pool under another name is known by its identity. Two
+// pools that hold one handle make it Unusable: nobody can tell which is meant.
 //
 // # Crashes
 //
@@ -56,9 +56,9 @@
 //
 // # Long work
 //
-// A copy can take longer than a call. It outlives the call (package background), holds its source meanwhile, and the next
-// call for the name waits for it and hears what became of it. A Delete by the handle that the name makes ends it, and so
-// does Close; what it has made is trash then. A copy from a filesystem that is frozen is short, by freezeLimit.
+// A copy can take longer than a call. It outlives the call (package background), holds its source meanwhile, and the
+// next call for the name waits for it and hears what became of it. A Delete by the handle that the name makes ends it,
+// and so does Close; what it has made is trash then. A copy from a filesystem that is frozen is short, by freezeLimit.
 //
 // It needs Linux 5.14.
 package local

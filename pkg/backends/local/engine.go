@@ -73,7 +73,8 @@ func (e *engine) pool(name string) (*pool, error) {
 	if k := e.leftPool(name); k != nil {
 		return nil, backends.Errorf(backends.Unavailable, "pool %q cannot be used: %w", name, k.why())
 	}
-	return nil, backends.Errorf(backends.Invalid, "there is no pool %q on this node: use %s", name, strings.Join(names, " or "))
+	return nil, backends.Errorf(backends.Invalid, "there is no pool %q on this node: use %s", name,
+		strings.Join(names, " or "))
 }
 
 // situate notes where a pool is, unless it would get into another's way. Kinds: Invalid.

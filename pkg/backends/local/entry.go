@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// notOurs is the error of an entry that is certainly not a volume, a snapshot or a group: it was read, and is not what the backend
-// writes. All other errors say nothing about the entry, only about today.
+// notOurs is the error of an entry that is certainly not a volume, a snapshot or a group: it was read, and is not what
+// the backend writes. All other errors say nothing about the entry, only about today.
 type notOurs struct{ error }
 
 // Unwrap returns the error as it was.
@@ -43,8 +43,9 @@ func (c *contents) handles() []string {
 	return handles
 }
 
-// read reads one entry of a folder into contents. It fails with notOurs for what is certainly none of ours, with errNewer for
-// what a later version wrote, with Unusable for one of ours whose record is damaged, and else with what the kernel says.
+// read reads one entry of a folder into contents. It fails with notOurs for what is certainly none of ours, with
+// errNewer for what a later version wrote, with Unusable for one of ours whose record is damaged, and else with what
+// the kernel says.
 func (p *pool) read(folder, name string) (*contents, error) {
 	c := &contents{away: map[string]*away{}}
 	dir := filepath.Join(p.folder(folder), name)
@@ -71,14 +72,16 @@ func (p *pool) read(folder, name string) (*contents, error) {
 	return c, err
 }
 
-// misread is the error of an entry whose record is not a record of that entry. When the index has the handle, the entry is one of
-// ours whose record was damaged, by a disk or by hand: its data is there, and neither its name nor its handle is free.
+// misread is the error of an entry whose record is not a record of that entry. When the index has the handle, the entry
+// is one of ours whose record was damaged, by a disk or by hand: its data is there, and neither its name nor its handle
+// is free.
 func (p *pool) misread(name string, err error) error {
 	if !p.index.has(name) {
 		return notOurs{err}
 	}
 	return backends.Errorf(backends.Unusable,
-		"its record is damaged, and its data is there: put a copy of the record back, or move the folder out of the pool to give it up: %w", err)
+		"its record is damaged, and its data is there: put a copy of the record back, or move the folder out of the pool "+
+			"to give it up: %w", err)
 }
 
 // isEmpty reports whether a directory is there and has nothing in it.

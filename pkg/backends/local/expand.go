@@ -10,7 +10,8 @@ import (
 
 // Expand grows a volume, also while it is in use. The node must grow the loop device and what is on it.
 // Kinds: NotFound; OutOfRange; Exhausted; Busy.
-func (e *engine) Expand(ctx context.Context, handle string, wanted backends.CapacityRange) (result backends.Expansion, err error) {
+func (e *engine) Expand(ctx context.Context, handle string,
+	wanted backends.CapacityRange) (result backends.Expansion, err error) {
 	defer annotate(&err, "expand volume", handle)
 	v, err := e.volumes.get(handle)
 	if err != nil {
@@ -32,7 +33,8 @@ func (e *engine) Expand(ctx context.Context, handle string, wanted backends.Capa
 func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int64, error) {
 	r := v.record.Load()
 	if wanted.LimitBytes != 0 && wanted.LimitBytes < r.SizeBytes {
-		return 0, backends.Errorf(backends.OutOfRange, "it has %d bytes, which is more than the limit of %d, and cannot shrink",
+		return 0, backends.Errorf(backends.OutOfRange,
+			"it has %d bytes, which is more than the limit of %d, and cannot shrink",
 			r.SizeBytes, wanted.LimitBytes)
 	}
 	if wanted.RequiredBytes <= r.size() && r.ExpandingFromBytes == 0 {

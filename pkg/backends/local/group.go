@@ -46,7 +46,8 @@ func (r *groupRecord) handles() []string {
 }
 
 func (e *engine) describeGroup(g *group) *backends.Group {
-	result := &backends.Group{Handle: g.record.Handle, Name: g.record.Name, CreatedAt: g.record.CreatedAt, Fingerprint: g.record.Fingerprint}
+	result := &backends.Group{Handle: g.record.Handle, Name: g.record.Name, CreatedAt: g.record.CreatedAt,
+		Fingerprint: g.record.Fingerprint}
 	for _, m := range g.members {
 		result.Snapshots = append(result.Snapshots, *e.describeSnapshot(m))
 	}

@@ -25,7 +25,8 @@ func (e *engine) Health(ctx context.Context, handle string) (issues []backends.H
 
 // ListHealth returns the volumes that are not well, in the order of their handles. Kinds: Busy for a token
 // that is not ListHealth's.
-func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []backends.VolumeHealth, next string, err error) {
+func (e *engine) ListHealth(ctx context.Context,
+	page backends.Page) (unwell []backends.VolumeHealth, next string, err error) {
 	defer annotate(&err, "check volumes", "")
 	after, err := startOf(ctx, volumePrefix, page)
 	if err != nil {
@@ -43,7 +44,8 @@ func (e *engine) ListHealth(ctx context.Context, page backends.Page) (unwell []b
 		if len(issues) == 0 {
 			continue
 		}
-		found = append(found, entry[backends.VolumeHealth]{handle: v.handle, item: backends.VolumeHealth{Handle: v.handle, Issues: issues}})
+		found = append(found, entry[backends.VolumeHealth]{handle: v.handle,
+			item: backends.VolumeHealth{Handle: v.handle, Issues: issues}})
 		if page.Limit > 0 && len(found) > page.Limit { // One more than asked for: so there is a next page.
 			break
 		}
@@ -95,7 +97,8 @@ func (v *volume) look() []backends.HealthIssue {
 	case v.pool.kind == directory && !info.IsDir(), v.pool.kind == image && !info.Mode().IsRegular():
 		return lost("DataReplaced", fmt.Sprintf("%s is %s: restore it from a backup", v.data(), info.Mode()))
 	case v.pool.kind == image && info.Size() < size:
-		return lost("ImageTruncated", fmt.Sprintf("the image has %d bytes and should have %d: restore it from a backup", info.Size(), size))
+		return lost("ImageTruncated", fmt.Sprintf("the image has %d bytes and should have %d: restore it from a backup",
+			info.Size(), size))
 	}
 	return nil
 }

@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// measureAge is how old a measurement may be, and measureShare how much of the time measuring may take: one in so many.
+	// measureAge is how old a measurement may be, and measureShare how much of the time measuring may take: one in so
+	// many.
 	measureAge   = time.Minute
 	measureShare = 20
 	// mostMeasurements is how many are made at the same time.
 	mostMeasurements = 2
 )
 
-// measured is how many bytes of a volume or snapshot are its own, where the filesystem does not say that at once: it was found
-// out by looking at each of its files or extents. Until then it is nothing.
+// measured is how many bytes of a volume or snapshot are its own, where the filesystem does not say that at once: it
+// was found out by looking at each of its files or extents. Until then it is nothing.
 type measured struct {
 	bytes atomic.Int64
 	due   atomic.Pointer[time.Time] // when it is to be found out again, by the clock that nobody sets
@@ -48,7 +49,8 @@ func blocksOf(info os.FileInfo, err error) int64 {
 	return min(stat.Blocks*512, info.Size())
 }
 
-// shares reports whether a copy in the pool may have its blocks in common with its source, as long as that is not known too.
+// shares reports whether a copy in the pool may have its blocks in common with its source, as long as that is not known
+// too.
 func (p *pool) shares() bool { return p.reflink.Load() || !p.probed.Load() }
 
 // isCopy reports whether the volume may have blocks in common with others.
@@ -85,8 +87,8 @@ func (s *snapshot) holds() int64 {
 	return own
 }
 
-// held is how many bytes all that is in the pools has of what was promised. It looks at last where a thing is first: what is
-// made or deleted meanwhile is not counted twice.
+// held is how many bytes all that is in the pools has of what was promised. It looks at last where a thing is first:
+// what is made or deleted meanwhile is not counted twice.
 func (e *engine) held(pools []*pool) (sum int64) {
 	for _, p := range pools {
 		sum += p.heldIn(trashFolder)
@@ -107,8 +109,8 @@ func (e *engine) held(pools []*pool) (sum int64) {
 	return sum
 }
 
-// owed is how many bytes the pools need beyond what they have promised: the snapshot of a directory that has its blocks in common
-// with its volume lacks them once the volume is overwritten.
+// owed is how many bytes the pools need beyond what they have promised: the snapshot of a directory that has its blocks
+// in common with its volume lacks them once the volume is overwritten.
 func (e *engine) owed(pools []*pool) (sum int64) {
 	if !slices.ContainsFunc(pools, func(p *pool) bool { return p.kind == directory && p.shares() }) {
 		return 0
@@ -139,8 +141,8 @@ func (p *pool) heldIn(folder string) (sum int64) {
 	return sum
 }
 
-// measure finds out what is to be found out about the pools, as far as it gets to that before the context ends: the rest goes on
-// in the background.
+// measure finds out what is to be found out about the pools, as far as it gets to that before the context ends: the
+// rest goes on in the background.
 func (e *engine) measure(ctx context.Context, pools []*pool) {
 	for _, entry := range e.volumes.all() {
 		v := entry.item
@@ -165,21 +167,23 @@ func (e *engine) closeMeasuring() error {
 	return e.measuring.Close(ctx)
 }
 
-func (e *engine) measureOne(ctx context.Context, handle string, m *measured, path string, bytes func(context.Context, string) (int64, error)) {
+func (e *engine) measureOne(ctx context.Context, handle string, m *measured, path string,
+	bytes func(context.Context, string) (int64, error)) {
 	if !m.isDue() {
 		return
 	}
-	_, err := e.measuring.Do(ctx, background.Work{Key: handle, Name: fmt.Sprintf("measuring %s", handle)}, func(ctx context.Context) (struct{}, error) {
-		began := time.Now()
-		n, err := bytes(ctx, path)
-		if err != nil {
-			n = 0
-		}
-		m.bytes.Store(n)
-		due := time.Now().Add(max(measureAge, measureShare*time.Since(began)))
-		m.due.Store(&due)
-		return struct{}{}, err
-	})
+	_, err := e.measuring.Do(ctx, background.Work{Key: handle, Name: fmt.Sprintf("measuring %s", handle)},
+		func(ctx context.Context) (struct{}, error) {
+			began := time.Now()
+			n, err := bytes(ctx, path)
+			if err != nil {
+				n = 0
+			}
+			m.bytes.Store(n)
+			due := time.Now().Add(max(measureAge, measureShare*time.Since(began)))
+			m.due.Store(&due)
+			return struct{}{}, err
+		})
 	if err != nil && !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) && ctx.Err() == nil {
 		e.log.Debug("it cannot be told how much is held: it counts as nothing", "of", handle, "error", err)
 	}
@@ -195,7 +199,8 @@ func ownBytes(ctx context.Context, path string) (int64, error) {
 	return filecopy.OwnBytes(ctx, file)
 }
 
-// treeBytes are those of the blocks of all files of a directory. Hard links share theirs; what is mounted inside does not count.
+// treeBytes are those of the blocks of all files of a directory. Hard links share theirs; what is mounted inside does
+// not count.
 func treeBytes(ctx context.Context, path string) (sum int64, err error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {

@@ -38,10 +38,12 @@ func (e *engine) fillImage(ctx context.Context, path string, record *volumeRecor
 // Unavailable.
 func checkImage(info os.FileInfo, size int64) error {
 	if !info.Mode().IsRegular() {
-		return backends.Errorf(backends.Unavailable, "its image is %s and no regular file: restore it from a backup", info.Mode())
+		return backends.Errorf(backends.Unavailable, "its image is %s and no regular file: restore it from a backup",
+			info.Mode())
 	}
 	if info.Size() < size {
-		return backends.Errorf(backends.Unavailable, "its image has %d bytes of %d: data is lost; restore it from a backup", info.Size(), size)
+		return backends.Errorf(backends.Unavailable, "its image has %d bytes of %d: data is lost; restore it from a backup",
+			info.Size(), size)
 	}
 	return nil
 }
@@ -92,7 +94,8 @@ func allocateImage(ctx context.Context, file *os.File, size int64) error {
 			return backends.Errorf(backends.Unsupported, "the pool's filesystem cannot set space aside: use allocation=sparse")
 		}
 		if err != nil {
-			return fmt.Errorf("the image's blocks could not be set aside: %w", &os.PathError{Op: "fallocate", Path: file.Name(), Err: err})
+			return fmt.Errorf("the image's blocks could not be set aside: %w",
+				&os.PathError{Op: "fallocate", Path: file.Name(), Err: err})
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ const indexFolder = "held"
 // pathLink is the name in an index of the link to its pool. It is there when the index is complete.
 const pathLink = "path"
 
-// index is a folder with an empty file for each handle that a pool may hold. It tells what is in a pool that cannot be read,
-// so that its handles are neither forgotten nor given out again. A handle is in it before it is in the pool.
+// index is a folder with an empty file for each handle that a pool may hold. It tells what is in a pool that cannot be
+// read, so that its handles are neither forgotten nor given out again. A handle is in it before it is in the pool.
 type index struct {
 	dir   string
 	apart bool // whether the pool is on another filesystem, which may come back from a power failure when this one has not
@@ -26,8 +26,8 @@ func (e *engine) indexOf(pool string) index {
 	return index{dir: filepath.Join(e.dataDir, indexFolder, pool)}
 }
 
-// add enters handles. What is on one filesystem with the pool is made durable by what follows there; should it not be, the pool
-// can be read where the index can.
+// add enters handles. What is on one filesystem with the pool is made durable by what follows there; should it not be,
+// the pool can be read where the index can.
 func (x index) add(handles ...string) error {
 	for _, handle := range handles {
 		file, err := os.OpenFile(filepath.Join(x.dir, handle), os.O_CREATE|os.O_WRONLY, 0o600)

@@ -19,7 +19,8 @@ func (e *engine) Inspect(ctx context.Context) (issues []backends.StorageIssue, e
 			return nil, err
 		}
 		if a := p.trouble.Load(); a != nil {
-			issues = append(issues, backends.StorageIssue{Unreachable: true, Reason: a.reason, Message: failure.OneLine(a.why).Error()})
+			issues = append(issues, backends.StorageIssue{Unreachable: true, Reason: a.reason,
+				Message: failure.OneLine(a.why).Error()})
 			continue
 		}
 		seen, err := look(ctx, e, p.path, p.inspect)
@@ -45,7 +46,8 @@ func (e *engine) inspectEntries(p *pool) *backends.StorageIssue {
 		for handle, a := range s.awayFrom(p.name) {
 			count++
 			issue.Reason = a.reason
-			issue.Message = fmt.Sprintf("%d things in pool %q cannot be used now, one of them is %s: %v", count, p.name, handle, failure.OneLine(a.why))
+			issue.Message = fmt.Sprintf("%d things in pool %q cannot be used now, one of them is %s: %v", count, p.name, handle,
+				failure.OneLine(a.why))
 		}
 	}
 	if count == 0 {

@@ -60,8 +60,8 @@ func (e *engine) knownPool(name string) *knownPool {
 	return k
 }
 
-// scan looks for what the pool holds where it was, or where a pool without a path of its own is. An older version of the
-// driver kept no index.
+// scan looks for what the pool holds where it was, or where a pool without a path of its own is. An older version of
+// the driver kept no index.
 func (e *engine) scan(k *knownPool) {
 	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), kind: k.kind}
 	var owes owing
@@ -76,8 +76,8 @@ func (e *engine) scan(k *knownPool) {
 	k.path, k.handles, k.complete = p.path, append(k.handles, without(handles, k.handles)...), true
 }
 
-// list returns the handles of all that the pool's folders hold, members of groups included; nil when it is not the pool with the
-// identity, or cannot be read.
+// list returns the handles of all that the pool's folders hold, members of groups included; nil when it is not the pool
+// with the identity, or cannot be read.
 func (p *pool) list(id string) []string {
 	record, err := readPoolRecord(filepath.Join(p.path, poolFile))
 	if err != nil || record == nil || record.ID != id {
@@ -132,7 +132,8 @@ func (e *engine) takeStock(s settings) error {
 	for _, k := range known {
 		if slices.Contains(s.retired, k.name) {
 			err := e.forget(k.name)
-			e.log.Warn("a pool is retired: what is in it is forgotten, and was not touched", "pool", k.name, "path", k.path, "error", err)
+			e.log.Warn("a pool is retired: what is in it is forgotten, and was not touched", "pool", k.name, "path", k.path,
+				"error", err)
 			continue
 		}
 		configured := slices.IndexFunc(e.pools, func(p *pool) bool { return p.name == k.name })
@@ -174,12 +175,14 @@ func (e *engine) recognize(p *pool) {
 			s.settlePool(k.name)
 		}
 		if err := e.forget(k.name); err != nil {
-			p.log.Warn("the former name of the pool could not be forgotten: the next start tries again", "former", k.name, "error", err)
+			p.log.Warn("the former name of the pool could not be forgotten: the next start tries again", "former", k.name,
+				"error", err)
 		}
 	}
 }
 
-// forget removes what the data directory knows of a pool: the identity last, so that it is known as long as anything is.
+// forget removes what the data directory knows of a pool: the identity last, so that it is known as long as anything
+// is.
 func (e *engine) forget(name string) error {
 	if err := os.RemoveAll(e.indexOf(name).dir); err != nil {
 		return err

@@ -33,8 +33,8 @@ type room struct {
 	because   func() string
 }
 
-// take promises so many bytes. One decides at a time for all pools of a filesystem, and looks at each volume only when the free
-// space is less than all that may be written. Kinds: Exhausted.
+// take promises so many bytes. One decides at a time for all pools of a filesystem, and looks at each volume only when
+// the free space is less than all that may be written. Kinds: Exhausted.
 func (l *ledger) take(size int64) error {
 	l.disk.mu.Lock()
 	defer l.disk.mu.Unlock()
@@ -60,8 +60,9 @@ func (l *ledger) room() (room, error) {
 	return l.look(l.disk.engine.held)
 }
 
-// look compares what is promised with what there is: the free space, and what volumes hold of their promises already. Each is
-// read in such an order that what changes meanwhile makes the room smaller than it is. The disk's mutex is kept.
+// look compares what is promised with what there is: the free space, and what volumes hold of their promises already.
+// Each is read in such an order that what changes meanwhile makes the room smaller than it is. The disk's mutex is
+// kept.
 func (l *ledger) look(holds func([]*pool) int64) (room, error) {
 	own, promised := l.sum(), l.disk.promised()
 	before, err := l.free()
@@ -76,7 +77,8 @@ func (l *ledger) look(holds func([]*pool) int64) (room, error) {
 	free := min(before, after)
 	there := usable(free) + held - l.disk.engine.owed(l.disk.pools) - l.reserve
 	r := room{available: int64(l.overcommit*float64(there)) - promised, because: func() string {
-		return fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised there, %d are kept free, and overcommit is %v",
+		return fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised "+
+			"there, %d are kept free, and overcommit is %v",
 			l.path, free, held, promised, l.reserve, l.overcommit)
 	}}
 	if l.capacity != 0 && l.capacity-own < r.available {
@@ -88,8 +90,8 @@ func (l *ledger) look(holds func([]*pool) int64) (room, error) {
 	return r, nil
 }
 
-// The part of the free space that is not promised: the filesystem's own records of where a volume's blocks are, and ours of
-// the volume, take room too.
+// The part of the free space that is not promised: the filesystem's own records of where a volume's blocks are, and
+// ours of the volume, take room too.
 const (
 	keptBack      = 1 << 20
 	keptBackShare = 128

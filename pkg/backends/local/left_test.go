@@ -14,7 +14,8 @@ import (
 // left is a backend with a volume, a snapshot and a group in a pool that the configuration names no more.
 func left(t *testing.T) (*fixture, *backends.Volume, []PoolConfig) {
 	t.Helper()
-	pools := []PoolConfig{{Name: "fast", Type: "image", Path: filepath.Join(t.TempDir(), "fast")}, {Name: "directory", Type: "directory"}}
+	pools := []PoolConfig{{Name: "fast", Type: "image", Path: filepath.Join(t.TempDir(), "fast")},
+		{Name: "directory", Type: "directory"}}
 	f := newFixture(t, pools...)
 	v := f.create("fast", "one")
 	must(t, writeFile(f.data(v.Handle), "kept"))

@@ -40,7 +40,8 @@ func (e *engine) ListSnapshots(
 		return nil, "", err
 	}
 	entries := e.snapshots.after(after, oneMore(page.Limit), func(s entry[*snapshot]) bool {
-		return s.item != nil && (volume == "" || s.item.record.Volume == volume) // Of what was never read the volume is not known.
+		// Of what was never read the volume is not known.
+		return s.item != nil && (volume == "" || s.item.record.Volume == volume)
 	})
 	entries, next = pagetoken.Cut(entries, page.Limit, entry[*snapshot].key)
 	for _, entry := range entries {

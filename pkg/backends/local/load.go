@@ -35,7 +35,8 @@ func (e *engine) load(ctx context.Context, p *pool) (*contents, error) {
 	}
 	p.checkBounds(ctx, c.volumes)
 	for name, a := range c.away {
-		p.log.Error("something cannot be used now: it stays where it is, and is tried again", "entry", a.folder+"/"+name, "why", failure.OneLine(a.why))
+		p.log.Error("something cannot be used now: it stays where it is, and is tried again", "entry", a.folder+"/"+name,
+			"why", failure.OneLine(a.why))
 	}
 	p.log.Info("pool is open", "path", p.path, "type", string(p.kind), "reflink", p.reflink.Load(), "quotas", p.quotas,
 		"volumes", len(c.volumes), "snapshots", len(c.snapshots), "groups", len(c.groups), "unusable", len(c.away),
@@ -58,8 +59,8 @@ func (p *pool) readFolder(ctx context.Context, folder string, c *contents, r *re
 	return nil
 }
 
-// readInto adds an entry to contents. What is certainly none of ours is set aside. What cannot be read now keeps its place
-// and its name: that a disk fails, or that the process has no descriptor left, makes no volume less there.
+// readInto adds an entry to contents. What is certainly none of ours is set aside. What cannot be read now keeps its
+// place and its name: that a disk fails, or that the process has no descriptor left, makes no volume less there.
 func (p *pool) readInto(c *contents, folder, name string, r *report) {
 	found, err := p.read(folder, name)
 	if _, ok := errors.AsType[notOurs](err); ok {
@@ -90,8 +91,8 @@ func (p *pool) unreadable(folder string, why error) *away {
 	return a
 }
 
-// quarantine sets aside what cannot be understood. Nothing is lost by that, and the name is free again. An empty folder is what a
-// deletion in place leaves when it is cut short.
+// quarantine sets aside what cannot be understood. Nothing is lost by that, and the name is free again. An empty folder
+// is what a deletion in place leaves when it is cut short.
 func (p *pool) quarantine(folder, name string, why error) error {
 	if err := unix.Rmdir(p.entry(folder, name)); err == nil {
 		return durable.SyncDir(p.folder(folder))

@@ -276,7 +276,8 @@ func TestDefaultPools(t *testing.T) {
 
 func TestImagesHoldTheirFilesystem(t *testing.T) {
 	f := newFixture(t)
-	spec := backends.Spec{Name: "small", Capacity: backends.CapacityRange{RequiredBytes: 1 << 20}, LeastDeviceBytes: 300 << 20}
+	spec := backends.Spec{Name: "small", Capacity: backends.CapacityRange{RequiredBytes: 1 << 20},
+		LeastDeviceBytes: 300 << 20}
 	for kind, want := range map[poolType]int64{directory: 1 << 20, image: 300 << 20} {
 		spec.Name, spec.Parameters = string(kind), &Parameters{Pool: string(kind)}
 		v, err := f.Create(t.Context(), spec)

@@ -23,7 +23,8 @@ type works struct {
 
 func newWorks() works {
 	return works{
-		background.New[*made[*volume]](mostCopies), background.New[*made[*snapshot]](mostCopies), background.New[*made[*group]](mostCopies),
+		background.New[*made[*volume]](mostCopies), background.New[*made[*snapshot]](mostCopies),
+		background.New[*made[*group]](mostCopies),
 	}
 }
 
@@ -58,8 +59,8 @@ type making[T any] struct {
 }
 
 // run reserves the handle, has decided what is to be made and makes it. What takes long goes on when the call ends: it
-// holds its sources and the handle to its end, and the next call for the handle waits for it. If that call asks for the same, it
-// is told what became of it; to others the item Exists.
+// holds its sources and the handle to its end, and the next call for the handle waits for it. If that call asks for the
+// same, it is told what became of it; to others the item Exists.
 //
 // Kinds: Exists; Busy while it is being made; those of deciding and making.
 func (m making[T]) run(ctx context.Context, works *background.Works[*made[T]]) (T, error) {
@@ -85,9 +86,10 @@ func (m making[T]) run(ctx context.Context, works *background.Works[*made[T]]) (
 		result, err := h.make(ctx, p)
 		return result.item, err
 	}
-	result, err := works.Do(ctx, background.Work{Key: m.handle, Name: p.work, Holds: h}, func(ctx context.Context) (*made[T], error) {
-		return h.make(ctx, p)
-	})
+	result, err := works.Do(ctx, background.Work{Key: m.handle, Name: p.work, Holds: h},
+		func(ctx context.Context) (*made[T], error) {
+			return h.make(ctx, p)
+		})
 	if err == nil && !m.isTold(result, nil) {
 		return none, backends.Errorf(backends.Exists, "another call has made it just now: it is %s", m.handle)
 	}
@@ -97,9 +99,11 @@ func (m making[T]) run(ctx context.Context, works *background.Works[*made[T]]) (
 	return result.item, nil
 }
 
-// isTold reports whether the outcome is that of the same request: every call of it hears of a failure, and one of the success.
+// isTold reports whether the outcome is that of the same request: every call of it hears of a failure, and one of the
+// success.
 func (m making[T]) isTold(result *made[T], err error) bool {
-	return result != nil && reflect.DeepEqual(result.asked, m.asked) && (err != nil || result.heard.CompareAndSwap(false, true))
+	return result != nil && reflect.DeepEqual(result.asked, m.asked) &&
+		(err != nil || result.heard.CompareAndSwap(false, true))
 }
 
 // held is the handle and the sources, as long as something is being made of them.

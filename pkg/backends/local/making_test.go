@@ -84,7 +84,8 @@ func sumOf(t *testing.T, path string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// TestCopiesOutliveTheirCalls makes every sort of copy by a call that ends before it, and one that asks what became of it.
+// TestCopiesOutliveTheirCalls makes every sort of copy by a call that ends before it, and one that asks what became of
+// it.
 func TestCopiesOutliveTheirCalls(t *testing.T) {
 	f := newSlowPools(t)
 	for _, pool := range []string{"image", "directory"} {

@@ -9,7 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// The snapshots of a group that cannot be read, and that somebody then removes, are gone with it, and may be made again.
+// The snapshots of a group that cannot be read, and that somebody then removes, are gone with it, and may be made
+// again.
 func TestMembersGoWithTheirGroup(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")

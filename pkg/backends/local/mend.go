@@ -27,8 +27,9 @@ func (e *engine) watch() {
 	}
 }
 
-// tend opens a pool, or makes well what is wrong in one that is open. It works in the background, once at a time for each pool, so
-// that one that hangs holds up nothing else. The channel gets the outcome, unless the pool is being tended already: then it is nil.
+// tend opens a pool, or makes well what is wrong in one that is open. It works in the background, once at a time for
+// each pool, so that one that hangs holds up nothing else. The channel gets the outcome, unless the pool is being
+// tended already: then it is nil.
 func (e *engine) tend(p *pool) <-chan error {
 	if !p.mending.CompareAndSwap(false, true) {
 		return nil
@@ -43,7 +44,8 @@ func (e *engine) tend(p *pool) <-chan error {
 		}
 		err := e.serve(e.life, p)
 		if err != nil {
-			err = backends.Errorf(classify(err), "pool %q in %s cannot be used: %w", p.name, p.settings.path, failure.OneLine(err))
+			err = backends.Errorf(classify(err), "pool %q in %s cannot be used: %w", p.name, p.settings.path,
+				failure.OneLine(err))
 			e.refuse(p, err)
 		}
 		outcome <- err
@@ -58,7 +60,8 @@ func (e *engine) refuse(p *pool, err error) {
 	e.noteOwing(p.name, (&pool{path: p.settings.path, kind: p.kind}).owesAll())
 	if !p.told && e.life.Err() == nil {
 		p.told = true
-		p.log.Error("a pool cannot be used: all others are served, and it is tried again", "path", p.settings.path, "error", err)
+		p.log.Error("a pool cannot be used: all others are served, and it is tried again", "path", p.settings.path, "error",
+			err)
 	}
 }
 

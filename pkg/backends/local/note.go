@@ -19,7 +19,8 @@ const (
 	frozenNote note = "frozen" // the filesystem on the image is being frozen
 )
 
-// set makes the note in a folder, unless it is there. It replaces one of an earlier boot, which start-up could not remove.
+// set makes the note in a folder, unless it is there. It replaces one of an earlier boot, which start-up could not
+// remove.
 func (n note) set(dir, boot string) error {
 	err := os.Symlink(boot, filepath.Join(dir, string(n)))
 	if !errors.Is(err, os.ErrExist) {
@@ -43,7 +44,8 @@ func (n note) holds(dir, boot string) (bool, error) {
 	return err == nil && target == boot, err
 }
 
-// clear removes the note; it is no error when there is none, which a filesystem that cannot be written to does not tell.
+// clear removes the note; it is no error when there is none, which a filesystem that cannot be written to does not
+// tell.
 func (n note) clear(dir string) error {
 	path := filepath.Join(dir, string(n))
 	err := os.Remove(path)

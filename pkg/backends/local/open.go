@@ -111,8 +111,8 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 	return nil
 }
 
-// openPools opens all pools at once. One that cannot be opened stops itself only. Kinds: Invalid or Busy when the configuration is
-// wrong, or another process works with it.
+// openPools opens all pools at once. One that cannot be opened stops itself only. Kinds: Invalid or Busy when the
+// configuration is wrong, or another process works with it.
 func (e *engine) openPools(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.limits.Open, errSlow)
 	defer cancel()

@@ -77,8 +77,8 @@ func (p *pool) fails(why error) {
 	p.trouble.Store(&away{pool: p.name, reason: poolUnavailable, why: why})
 }
 
-// occupy takes the pool's directory and makes what is missing in it. It writes nothing to a pool that lacks nothing: one that
-// is full, or can only be read, is served like any other.
+// occupy takes the pool's directory and makes what is missing in it. It writes nothing to a pool that lacks nothing:
+// one that is full, or can only be read, is served like any other.
 func (p *pool) occupy(e *engine) error {
 	if err := durable.MakeAll(p.settings.path, 0o700); err != nil {
 		return err
@@ -134,8 +134,10 @@ func (p *pool) open(e *engine) error {
 // warn says what a directory on the node's own disk can do to all else that is there.
 func (p *pool) warn() {
 	if p.kind == directory && !p.quotas && !p.index.apart && !p.settings.sharesDisk {
-		p.log.Warn("nothing bounds what is written to a volume of this pool, which is on the filesystem of the data directory: one volume can fill the node's disk; "+
-			"use a pool of type image, or a path on a filesystem of its own or with project quotas, or say that it is known: sharesDisk: true", "path", p.path)
+		p.log.Warn("nothing bounds what is written to a volume of this pool, which is on the filesystem of the data "+
+			"directory: one volume can fill the node's disk; "+
+			"use a pool of type image, or a path on a filesystem of its own or with project quotas, or say that it is known: "+
+			"sharesDisk: true", "path", p.path)
 	}
 }
 
@@ -154,11 +156,13 @@ func (p *pool) makeFolders() error {
 	return durable.SyncDir(p.path)
 }
 
-// probe finds out whether files can share blocks. While there is no room to try they are taken not to: copies are frozen then.
+// probe finds out whether files can share blocks. While there is no room to try they are taken not to: copies are
+// frozen then.
 func (p *pool) probe() {
 	can, err := filecopy.CanClone(p.folder(stagingFolder))
 	if err != nil {
-		p.log.Warn("the pool cannot be written to: what is in it is served, and all that needs no room works", "path", p.path, "error", err)
+		p.log.Warn("the pool cannot be written to: what is in it is served, and all that needs no room works", "path", p.path,
+			"error", err)
 		return
 	}
 	p.reflink.Store(can)
@@ -166,7 +170,8 @@ func (p *pool) probe() {
 }
 
 func folders() []string {
-	return []string{volumesFolder, snapshotsFolder, groupsFolder, stagingFolder, trashFolder, retainedFolder, quarantineFolder}
+	return []string{volumesFolder, snapshotsFolder, groupsFolder, stagingFolder, trashFolder, retainedFolder,
+		quarantineFolder}
 }
 
 func (p *pool) folder(name string) string { return filepath.Join(p.path, name) }
@@ -187,7 +192,8 @@ func (k poolType) dataName() string {
 
 // access is all the ways in which a pool's volumes can be used.
 func (k poolType) access() backends.Access {
-	access := backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes(), Mountable: mountoptions.Directory{}}
+	access := backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes(),
+		Mountable: mountoptions.Directory{}}
 	if k == image {
 		access.Types, access.Mountable = append(access.Types, backends.Block), mountoptions.Device{}
 	}

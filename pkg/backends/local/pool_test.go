@@ -85,7 +85,8 @@ func TestPoolsNestedThroughLinks(t *testing.T) {
 	f.shut()
 	f.options.DataDir = filepath.Join(t.TempDir(), "data")
 	f.options.Config = &Config{Pools: []PoolConfig{
-		{Name: "a", Type: "image", Path: filepath.Join(dir, "real")}, {Name: "b", Type: "image", Path: filepath.Join(dir, "link")},
+		{Name: "a", Type: "image", Path: filepath.Join(dir, "real")},
+		{Name: "b", Type: "image", Path: filepath.Join(dir, "link")},
 	}}
 	f.opens(backends.Invalid, "one in the other")
 }
@@ -153,7 +154,8 @@ func TestPoolThatGoesAway(t *testing.T) {
 func (f *fixture) hasHealth(handle string, status backends.HealthStatus, reason string) {
 	f.Helper()
 	issues, err := f.Health(f.Context(), handle)
-	if err != nil || len(issues) != 1 || issues[0].Status != status || issues[0].Reason != reason || issues[0].Message == "" {
+	if err != nil || len(issues) != 1 || issues[0].Status != status || issues[0].Reason != reason ||
+		issues[0].Message == "" {
 		f.Errorf("the health is %+v, %v; want %s, %s", issues, err, status, reason)
 	}
 }
@@ -164,9 +166,10 @@ func TestHealth(t *testing.T) {
 		pool, reason string
 		damage       func(path string) error
 	}{
-		"image missing":     {"image", "DataMissing", os.Remove},
-		"image truncated":   {"image", "ImageTruncated", func(path string) error { return os.Truncate(path, 4096) }},
-		"image replaced":    {"image", "DataReplaced", func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }},
+		"image missing":   {"image", "DataMissing", os.Remove},
+		"image truncated": {"image", "ImageTruncated", func(path string) error { return os.Truncate(path, 4096) }},
+		"image replaced": {"image", "DataReplaced",
+			func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }},
 		"directory missing": {"directory", "DataMissing", os.RemoveAll},
 		"directory replaced": {"directory", "DataReplaced", func(path string) error {
 			return errors.Join(os.RemoveAll(path), os.Symlink("/etc", path))
@@ -288,10 +291,11 @@ func TestFullFilesystem(t *testing.T) {
 func TestCapacityOfWhatCannotBe(t *testing.T) {
 	f := newFixture(t)
 	for name, query := range map[string]backends.CapacityQuery{
-		"unknown pool":      {Parameters: &Parameters{Pool: "none"}},
-		"full directories":  {Parameters: &Parameters{Pool: "directory", Allocation: full}},
-		"block directories": {Parameters: &Parameters{Pool: "directory"}, Access: backends.Access{Types: []backends.AccessType{backends.Block}}},
-		"another type":      {Parameters: 1},
+		"unknown pool":     {Parameters: &Parameters{Pool: "none"}},
+		"full directories": {Parameters: &Parameters{Pool: "directory", Allocation: full}},
+		"block directories": {Parameters: &Parameters{Pool: "directory"},
+			Access: backends.Access{Types: []backends.AccessType{backends.Block}}},
+		"another type": {Parameters: 1},
 	} {
 		if c, err := f.Capacity(t.Context(), query); err != nil || c != (backends.Capacity{}) {
 			t.Errorf("%s: the capacity is %+v, %v; want none", name, c, err)

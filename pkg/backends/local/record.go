@@ -102,7 +102,8 @@ func (r *volumeRecord) check(handle string, kind poolType) error {
 		return err
 	}
 	if r.Type != kind || r.SizeBytes <= 0 || r.ExpandingFromBytes < 0 || r.ExpandingFromBytes > r.SizeBytes {
-		return fmt.Errorf("the record says type %q and size %d, which is wrong in a pool of type %q", r.Type, r.SizeBytes, kind)
+		return fmt.Errorf("the record says type %q and size %d, which is wrong in a pool of type %q", r.Type, r.SizeBytes,
+			kind)
 	}
 	return r.checkParameters()
 }

@@ -26,7 +26,8 @@ func goodGroupRecord() *groupRecord {
 	r := &groupRecord{Version: 1, Handle: handle, Name: "group", CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
 	for i := range 2 {
 		r.Members = append(r.Members, snapshotRecord{
-			Version: 1, Handle: memberHandle(handle, i), Name: "group/0", Type: image, SizeBytes: 4096, Volume: handleOf(volumePrefix, "pvc"),
+			Version: 1, Handle: memberHandle(handle, i), Name: "group/0", Type: image, SizeBytes: 4096,
+			Volume: handleOf(volumePrefix, "pvc"),
 		})
 	}
 	return r
@@ -55,7 +56,8 @@ func TestRecordsSurvive(t *testing.T) {
 
 func TestDecodeRefuses(t *testing.T) {
 	for _, text := range []string{
-		"", "null null", "{", "[]", "{}{}", `{"version":1,"color":"red"}`, `{"version":"1"}`, `{"version":1} x`, "\x00\x00\x00",
+		"", "null null", "{", "[]", "{}{}", `{"version":1,"color":"red"}`, `{"version":"1"}`, `{"version":1} x`,
+		"\x00\x00\x00",
 	} {
 		if err := decode([]byte(text), new(volumeRecord)); err == nil {
 			t.Errorf("the record %q was accepted", text)
@@ -132,11 +134,13 @@ func FuzzDecode(f *testing.F) {
 
 func TestTokens(t *testing.T) {
 	handle := handleOf(volumePrefix, "pvc")
-	if after, err := startOf(t.Context(), volumePrefix, backends.Page{Token: pagetoken.After(handle)}); err != nil || after != handle {
+	if after, err := startOf(t.Context(), volumePrefix, backends.Page{Token: pagetoken.After(handle)}); err != nil ||
+		after != handle {
 		t.Errorf("got %q, %v; want %q", after, err, handle)
 	}
 	for _, token := range []string{
-		"x", "!", pagetoken.After("lv-short"), pagetoken.After("../../etc"), pagetoken.After(strings.ToUpper(handle)), pagetoken.After(handleOf(snapshotPrefix, "s")),
+		"x", "!", pagetoken.After("lv-short"), pagetoken.After("../../etc"), pagetoken.After(strings.ToUpper(handle)),
+		pagetoken.After(handleOf(snapshotPrefix, "s")),
 		base64url.Encode([]byte("2:" + handle)), pagetoken.After(handle) + "A",
 	} {
 		_, err := startOf(t.Context(), volumePrefix, backends.Page{Token: token})
@@ -170,7 +174,8 @@ func FuzzForeignHandle(f *testing.F) {
 	kept := x.create("directory", "kept")
 	must(f, writeFile(x.data(kept.Handle)+"/file", "text"))
 	before := strings.Join(everything(f, x.dataDir), "\n")
-	for _, handle := range []string{"", "..", "../volumes/" + kept.Handle, kept.Handle + "/", "/etc", "\x00", handleOf(volumePrefix, "x"), "a,b"} {
+	for _, handle := range []string{"", "..", "../volumes/" + kept.Handle, kept.Handle + "/", "/etc", "\x00",
+		handleOf(volumePrefix, "x"), "a,b"} {
 		f.Add(handle)
 	}
 	f.Fuzz(func(t *testing.T, handle string) {
@@ -201,7 +206,8 @@ func TestUnusualValues(t *testing.T) {
 		"an unknown pool":            {Name: "a", Parameters: &Parameters{Pool: "none"}},
 		"full in a directory pool":   {Name: "a", Parameters: &Parameters{Pool: "directory", Allocation: full}},
 		"an allocation":              {Name: "a", Parameters: &Parameters{Allocation: "thick"}},
-		"read-ahead in a directory":  {Name: "a", Parameters: &Parameters{Pool: "directory", ReadAheadKiB: new(int)}, Mutable: &Mutable{ReadAheadKiB: pointer(5)}},
+		"read-ahead in a directory": {Name: "a", Parameters: &Parameters{Pool: "directory", ReadAheadKiB: new(int)},
+			Mutable: &Mutable{ReadAheadKiB: pointer(5)}},
 		"block in a directory": {Name: "a", Parameters: &Parameters{Pool: "directory"},
 			Access: backends.Access{Types: []backends.AccessType{backends.Block}}},
 		"many nodes": {Name: "a", Access: backends.Access{Modes: []backends.AccessMode{backends.MultiNodeMultiWriter}}},

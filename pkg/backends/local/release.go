@@ -10,12 +10,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// releasedFolder is where the data directory keeps a note, by handle, of each volume that went out of use while its pool could not
-// be written to. It outweighs the note in the volume's own folder, which says that it is in use.
+// releasedFolder is where the data directory keeps a note, by handle, of each volume that went out of use while its
+// pool could not be written to. It outweighs the note in the volume's own folder, which says that it is in use.
 const releasedFolder = "released"
 
-// Release notes that the volume is no longer in use. It is unmounted by then, so that nothing may fail which the pool lacks: where
-// its own note cannot be removed the data directory gets another. Kinds: Busy while it is being copied.
+// Release notes that the volume is no longer in use. It is unmounted by then, so that nothing may fail which the pool
+// lacks: where its own note cannot be removed the data directory gets another. Kinds: Busy while it is being copied.
 func (e *engine) Release(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "release volume", handle)
 	v, ok := e.volumes.here(handle)
@@ -36,7 +36,8 @@ func (e *engine) Release(ctx context.Context, handle string) (err error) {
 	defer release()
 	e.unuse(handle)
 	if err := inUseNote.clear(v.dir); err != nil {
-		v.pool.log.Warn("the note that a volume is in use cannot be removed now: it is tried again", "volume", handle, "error", err)
+		v.pool.log.Warn("the note that a volume is in use cannot be removed now: it is tried again", "volume", handle,
+			"error", err)
 		e.noteReleased(handle)
 		v.released.Store(true)
 	} else if err := e.forgetReleased(v); err != nil {
@@ -49,7 +50,8 @@ func (e *engine) Release(ctx context.Context, handle string) (err error) {
 // unuse removes the note in the data directory that the volume is in use.
 func (e *engine) unuse(handle string) {
 	if err := e.forgetUsed(handle); err != nil {
-		e.log.Warn("the note that a volume is in use cannot be removed from the data directory: after a restart of the driver it counts as in use",
+		e.log.Warn("the note that a volume is in use cannot be removed from the data directory: after a restart of the "+
+			"driver it counts as in use",
 			"volume", handle, "error", err)
 	}
 }
@@ -62,8 +64,10 @@ func (e *engine) noteReleased(handle string) {
 		err = note(handle).set(e.releasedNotes(), e.boot)
 	}
 	if err != nil {
-		e.log.Warn("it could not be noted that a volume is no longer in use: should the driver be started again before its pool can be "+
-			"written to, it counts as in use until it is staged and unstaged, or until the machine is started again", "volume", handle, "error", err)
+		e.log.Warn("it could not be noted that a volume is no longer in use: should the driver be started again before its "+
+			"pool can be "+
+			"written to, it counts as in use until it is staged and unstaged, or until the machine is started again", "volume",
+			handle, "error", err)
 	}
 }
 

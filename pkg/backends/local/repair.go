@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
 )
 
-// repairVolumes finishes what was begun with each volume that was found, and reads its notes. One of which it is not known whether
-// it is in use cannot be used.
+// repairVolumes finishes what was begun with each volume that was found, and reads its notes. One of which it is not
+// known whether it is in use cannot be used.
 func (e *engine) repairVolumes(ctx context.Context, c *contents, r *report) error {
 	found := c.volumes
 	c.volumes = nil

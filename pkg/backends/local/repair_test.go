@@ -27,7 +27,8 @@ func TestEveryStepOfCreate(t *testing.T) {
 		{"half a copy", func() error { return os.MkdirAll(filepath.Join(draft, "data.links", "a", "b"), 0o700) }},
 		{"an empty record", func() error { return os.WriteFile(filepath.Join(draft, recordFile), nil, 0o600) }},
 		{"a record", func() error {
-			data, err := encode(&volumeRecord{Version: 1, Handle: handleOf(volumePrefix, "one"), Name: "one", Type: directory, SizeBytes: 4 << 20})
+			data, err := encode(&volumeRecord{Version: 1, Handle: handleOf(volumePrefix, "one"), Name: "one", Type: directory,
+				SizeBytes: 4 << 20})
 			return errors.Join(err, os.WriteFile(filepath.Join(draft, recordFile), data, 0o600))
 		}},
 		{"a record that was to replace another", func() error { return writeFile(filepath.Join(staging, "record"), "{") }},
@@ -74,7 +75,8 @@ func TestTrashKeepsItsSpaceUntilItIsGone(t *testing.T) {
 	g, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{v.Handle}})
 	must(t, err)
 	p := f.in("image")
-	for handle, folder := range map[string]string{v.Handle: volumesFolder, s.Handle: snapshotsFolder, g.Handle: groupsFolder} {
+	for handle, folder := range map[string]string{v.Handle: volumesFolder, s.Handle: snapshotsFolder,
+		g.Handle: groupsFolder} {
 		if cost := p.costOfTrash(filepath.Join(p.folder(folder), handle)); cost != 4<<20 {
 			t.Errorf("what is in %s costs %d, want %d", folder, cost, 4<<20)
 		}
@@ -112,7 +114,8 @@ func TestEveryStepOfExpand(t *testing.T) {
 			info, err := os.Stat(f.data(v.Handle))
 			must(t, err)
 			if got.CapacityBytes != 8<<20 || info.Size() != 8<<20 || f.volumesRecord(v.Handle).ExpandingFromBytes != 0 {
-				t.Errorf("%s, %s: the volume has %d bytes and its image %d, want %d", allocation, name, got.CapacityBytes, info.Size(), 8<<20)
+				t.Errorf("%s, %s: the volume has %d bytes and its image %d, want %d", allocation, name, got.CapacityBytes,
+					info.Size(), 8<<20)
 			}
 			must(t, f.Delete(t.Context(), v.Handle))
 			f.promised(0)
@@ -140,7 +143,8 @@ func TestGrowingDoesNotHideLostData(t *testing.T) {
 		t.Errorf("the record is %+v", r)
 	}
 	must(t, os.Truncate(f.data(v.Handle), 4<<20)) // Somebody has restored it.
-	if e, err := f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 8 << 20}); err != nil || e.CapacityBytes != 8<<20 {
+	if e, err := f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 8 << 20}); err != nil ||
+		e.CapacityBytes != 8<<20 {
 		t.Errorf("the next expansion: %+v, %v", e, err)
 	}
 	f.promised(8 << 20)
@@ -149,7 +153,9 @@ func TestGrowingDoesNotHideLostData(t *testing.T) {
 func TestWhatCannotBeUnderstoodIsSetAside(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
 		"another's record": func(dir string) error { return os.Rename(dir, dir[:len(dir)-4]+"0000") },
-		"a foreign folder": func(dir string) error { return os.Rename(dir, filepath.Join(filepath.Dir(dir), "backup of monday")) },
+		"a foreign folder": func(dir string) error {
+			return os.Rename(dir, filepath.Join(filepath.Dir(dir), "backup of monday"))
+		},
 		"a file":           func(dir string) error { return errors.Join(os.RemoveAll(dir), writeFile(dir, "x")) },
 		"a link out of it": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.Symlink("/etc", dir)) },
 	} {
@@ -161,7 +167,8 @@ func TestWhatCannotBeUnderstoodIsSetAside(t *testing.T) {
 			must(t, err)
 			p := f.in("image")
 			f.shut()
-			for folder, handle := range map[string]string{volumesFolder: v.Handle, snapshotsFolder: s.Handle, groupsFolder: g.Handle} {
+			for folder, handle := range map[string]string{volumesFolder: v.Handle, snapshotsFolder: s.Handle,
+				groupsFolder: g.Handle} {
 				must(t, spoil(filepath.Join(p.folder(folder), handle)))
 			}
 			f.open()
@@ -172,7 +179,8 @@ func TestWhatCannotBeUnderstoodIsSetAside(t *testing.T) {
 			}
 			f.promised(0)
 			for _, err := range []error{
-				second(f.Find(t.Context(), backends.Spec{Name: "one"})), second(f.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "one"})), second(f.FindGroup(t.Context(), "one")),
+				second(f.Find(t.Context(), backends.Spec{Name: "one"})),
+				second(f.FindSnapshot(t.Context(), backends.SnapshotSpec{Name: "one"})), second(f.FindGroup(t.Context(), "one")),
 			} {
 				hasKind(t, "finding it", err, backends.NotFound)
 			}
@@ -250,7 +258,8 @@ func TestRecordsOfANewerVersion(t *testing.T) {
 		must(t, writeFile(filepath.Join(dir, recordFile), `{"version":2}`))
 		f.open()
 		f.holdsOnly(folder + "/whatever")
-		if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 1 || !strings.Contains(issues[0].Message, "newer version") {
+		if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 1 ||
+			!strings.Contains(issues[0].Message, "newer version") {
 			t.Errorf("the issues are %+v, %v", issues, err)
 		}
 	}
@@ -263,7 +272,8 @@ func TestOneNameInTwoPools(t *testing.T) {
 	f.shut()
 	other := filepath.Join(p.folder(volumesFolder), v.Handle)
 	must(t, os.Mkdir(other, 0o700))
-	record := volumeRecord{Version: 1, Handle: v.Handle, Name: "one", Type: directory, SizeBytes: 1, Allocation: sparse, OnDelete: deleteData}
+	record := volumeRecord{Version: 1, Handle: v.Handle, Name: "one", Type: directory, SizeBytes: 1, Allocation: sparse,
+		OnDelete: deleteData}
 	data, err := encode(record)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(other, recordFile), data, 0o600))

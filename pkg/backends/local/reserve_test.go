@@ -26,8 +26,10 @@ func TestReserveIsKeptFree(t *testing.T) {
 	if none != 0 {
 		t.Errorf("a reserve that is larger than the disk leaves %d bytes", none)
 	}
-	spec := backends.Spec{Name: "v", Capacity: backends.CapacityRange{RequiredBytes: most + 4096}, Parameters: &Parameters{Pool: "most"}}
-	if _, err := f.Create(t.Context(), spec); !backends.Is(err, backends.Exhausted) || !strings.Contains(err.Error(), "104857600 are kept free") {
+	spec := backends.Spec{Name: "v", Capacity: backends.CapacityRange{RequiredBytes: most + 4096},
+		Parameters: &Parameters{Pool: "most"}}
+	if _, err := f.Create(t.Context(), spec); !backends.Is(err, backends.Exhausted) ||
+		!strings.Contains(err.Error(), "104857600 are kept free") {
 		t.Errorf("a volume that takes of the reserve: %v, want Exhausted and the reserve", err)
 	}
 	for _, wrong := range []string{"-1", "much", "0"} {

@@ -23,7 +23,8 @@ type shelf[T any] struct {
 
 func newShelf[T any](what string) *shelf[T] {
 	return &shelf[T]{
-		what: what, items: map[string]T{}, making: map[string]struct{}{}, away: map[string]*away{}, doubts: map[string]*away{},
+		what: what, items: map[string]T{}, making: map[string]struct{}{}, away: map[string]*away{},
+		doubts: map[string]*away{},
 	}
 }
 
@@ -95,8 +96,8 @@ type entry[T any] struct {
 
 func (e entry[T]) key() string { return e.handle }
 
-// after returns what has a handle that sorts after the one given, in the order of the handles: at most limit, all for 0, of what
-// keep says yes to.
+// after returns what has a handle that sorts after the one given, in the order of the handles: at most limit, all for
+// 0, of what keep says yes to.
 func (s *shelf[T]) after(handle string, limit int, keep func(entry[T]) bool) (entries []entry[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,8 @@ func (s *shelf[T]) adopt(handle string, item T, pool, path string) *away {
 	_, taken := s.items[handle]
 	if _, making := s.making[handle]; taken || making {
 		s.away[handle] = &away{pool: pool, reason: handleInTwoPlaces, why: fmt.Errorf(
-			"another pool has a %s of the same name as %s: move the one that is not wanted out of its pool and start again", s.what, path)}
+			"another pool has a %s of the same name as %s: move the one that is not wanted out of its pool and start again",
+			s.what, path)}
 		return s.away[handle]
 	}
 	s.items[handle] = item

@@ -141,7 +141,8 @@ func readOnly(t *testing.T, mount string) (writable func()) {
 func TestReadOnlyPoolIsServed(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		mount := testfs.New(t, "ext4", 64)
-		f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")}, PoolConfig{Name: "image", Type: "image"})
+		f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")},
+			PoolConfig{Name: "image", Type: "image"})
 		v, idle := f.create("disk", "one"), f.create("disk", "idle")
 		f.use(v.Handle)
 		p := f.in("disk")
@@ -254,7 +255,8 @@ func TestOneBadPoolStopsItselfOnly(t *testing.T) {
 			f.use(well.Handle)
 			_, err = f.Create(t.Context(), specIn("bad", "two"))
 			hasKind(t, "Create in the pool", err, backends.Unavailable, bad.Path)
-			if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 1 || !issues[0].Unreachable || issues[0].Reason != poolUnavailable {
+			if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 1 || !issues[0].Unreachable ||
+				issues[0].Reason != poolUnavailable {
 				t.Errorf("the issues are %+v, %v", issues, err)
 			}
 			f.mend()
@@ -296,7 +298,8 @@ func TestDiskThatFails(t *testing.T) {
 	testfs.Format(t, "ext4", file)
 	device := testfs.Attach(t, file)
 	mount := testfs.Mount(t, device)
-	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")}, PoolConfig{Name: "directory", Type: "directory"})
+	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")},
+		PoolConfig{Name: "directory", Type: "directory"})
 	v := f.create("disk", "one")
 	f.shut()
 	testfs.Run(t, "umount", mount) // With it goes what the kernel has in memory.
@@ -310,7 +313,8 @@ func TestDiskThatFails(t *testing.T) {
 // TestDiskThatHangs has a filesystem whose server does not answer while the driver starts.
 func TestDiskThatHangs(t *testing.T) {
 	server := stall.Serve(t)
-	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")}, PoolConfig{Name: "directory", Type: "directory"})
+	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")},
+		PoolConfig{Name: "directory", Type: "directory"})
 	v := f.create("slow", "one")
 	f.shut()
 	f.options.Config.(*Config).Limits = Limits{} // That they pass is what is tested.
@@ -340,8 +344,9 @@ func TestDiskThatHangs(t *testing.T) {
 	server.Continue(t)
 }
 
-// What is full frees itself only through those who use it: a volume of a full pool comes into use and goes out of it, is known to be in use
-// after a restart, and is deleted when it is not. One that came into use before, with another note, is treated as all.
+// What is full frees itself only through those who use it: a volume of a full pool comes into use and goes out of it,
+// is known to be in use after a restart, and is deleted when it is not. One that came into use before, with another
+// note, is treated as all.
 func TestFullPoolIsUsed(t *testing.T) {
 	for fsType, size := range map[string]int64{"ext4": 32, "xfs": 300, "btrfs": 128} {
 		t.Run(fsType, func(t *testing.T) {

@@ -25,8 +25,8 @@ func newSnapshot(p *pool, dir string, record *snapshotRecord, group string) *sna
 
 func (s *snapshot) data() string { return filepath.Join(s.dir, s.pool.kind.dataName()) }
 
-// cost is what a snapshot of so many bytes takes from the ledger. The copy of a directory has all that it needs once it is
-// made: see needs.
+// cost is what a snapshot of so many bytes takes from the ledger. The copy of a directory has all that it needs once it
+// is made: see needs.
 func (k poolType) cost(size int64) int64 {
 	if k == image {
 		return size
@@ -50,7 +50,8 @@ func (e *engine) describeSnapshot(s *snapshot) *backends.Snapshot {
 // CreateSnapshot copies a volume, sharing blocks where the filesystem can. That of an image shows one
 // instant, also while it is in use; that of a directory in use does not, and is refused unless the parameters
 // ask for it. Kinds: Exists; NotFound; InUse; Exhausted; Busy.
-func (e *engine) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
+func (e *engine) CreateSnapshot(ctx context.Context,
+	spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "create snapshot", spec.Name)
 	handle := handleOf(snapshotPrefix, spec.Name)
 	s, err := making[*snapshot]{
@@ -172,7 +173,8 @@ func (e *engine) GetSnapshot(_ context.Context, handle string) (result *backends
 	return e.describeSnapshot(s), nil
 }
 
-// DeleteSnapshot removes a snapshot, or ends the work that is to become it. Kinds: NotFound; InUse for a member of a group; Busy.
+// DeleteSnapshot removes a snapshot, or ends the work that is to become it. Kinds: NotFound; InUse for a member of a
+// group; Busy.
 func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete snapshot", handle)
 	if err := e.making.snapshots.Stop(ctx, handle); err != nil {

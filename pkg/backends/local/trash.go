@@ -45,8 +45,8 @@ func (p *pool) delete(path string, size int64) error {
 	return nil
 }
 
-// deleteInPlace removes something where it is: on a btrfs that is full a rename finds no room, and only removing does. The record
-// goes last, so that a deletion that is cut short goes on when it is asked for again.
+// deleteInPlace removes something where it is: on a btrfs that is full a rename finds no room, and only removing does.
+// The record goes last, so that a deletion that is cut short goes on when it is asked for again.
 func (p *pool) deleteInPlace(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -24,11 +24,12 @@ func TestTruncatedImages(t *testing.T) {
 			full.Parameters.(*Parameters).Allocation = "full"
 			for what, err := range map[string]error{
 				"CreateSnapshot": second(f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})),
-				"CreateGroup":    second(f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{other.Handle, v.Handle}})),
-				"Clone":          second(f.Clone(t.Context(), specIn("image", "c"), v.Handle)),
-				"Clone, full":    second(f.Clone(t.Context(), full, v.Handle)),
-				"Restore":        second(f.Restore(t.Context(), specIn("image", "r"), s.Handle)),
-				"Source":         second(f.Source(t.Context(), backends.Attachment{Handle: v.Handle})),
+				"CreateGroup": second(f.CreateGroup(t.Context(),
+					backends.GroupSpec{Name: "g", Volumes: []string{other.Handle, v.Handle}})),
+				"Clone":       second(f.Clone(t.Context(), specIn("image", "c"), v.Handle)),
+				"Clone, full": second(f.Clone(t.Context(), full, v.Handle)),
+				"Restore":     second(f.Restore(t.Context(), specIn("image", "r"), s.Handle)),
+				"Source":      second(f.Source(t.Context(), backends.Attachment{Handle: v.Handle})),
 			} {
 				hasKind(t, what+" of a truncated image", err, backends.Unavailable, "1048576 bytes of 4194304")
 			}

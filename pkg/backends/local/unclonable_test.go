@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// unshared makes new files of a pool on btrfs ones that share no blocks with those that are there, as chattr +C does with a pool that
-// is in use: the kernel refuses to clone a file that is copied on write into one that is not.
+// unshared makes new files of a pool on btrfs ones that share no blocks with those that are there, as chattr +C does
+// with a pool that is in use: the kernel refuses to clone a file that is copied on write into one that is not.
 func (f *fixture) unshared(t *testing.T) {
 	t.Helper()
 	testfs.Run(t, "chattr", "+C", f.in("image").folder(stagingFolder))

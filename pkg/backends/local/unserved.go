@@ -12,7 +12,8 @@ type owing struct {
 	bytes int64
 }
 
-// owes is how many bytes an entry may still take that is on no shelf. Blocks that a copy has in common count as its own.
+// owes is how many bytes an entry may still take that is on no shelf. Blocks that a copy has in common count as its
+// own.
 func (p *pool) owes(folder, name string) (sum int64) {
 	dir := p.entry(folder, name)
 	if p.kind == directory {

@@ -10,7 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// What pods have and nobody serves is not promised once more: they write on. When it is served again it counts as before.
+// What pods have and nobody serves is not promised once more: they write on. When it is served again it counts as
+// before.
 func TestUnservedVolumesKeepTheirPromises(t *testing.T) {
 	replace := func(f *fixture, path, old, by string) {
 		f.Helper()

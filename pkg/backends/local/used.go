@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// usedFolder is where the data directory keeps a note, by handle, of each volume that came into use while its pool had no room for
-// one: whoever has filled it must be able to come back and free some.
+// usedFolder is where the data directory keeps a note, by handle, of each volume that came into use while its pool had
+// no room for one: whoever has filled it must be able to come back and free some.
 const usedFolder = "in-use"
 
 func (e *engine) usedNotes() string { return filepath.Join(e.dataDir, usedFolder) }
@@ -19,7 +19,8 @@ func (e *engine) usedNotes() string { return filepath.Join(e.dataDir, usedFolder
 // makeUsedNotes makes the folder for the notes while there is room for it. When it is needed it is tried again.
 func (e *engine) makeUsedNotes() {
 	if err := durable.MakeAll(e.usedNotes(), 0o700); err != nil {
-		e.log.Warn("there is no folder for notes of volumes that come into use in a full pool: it is tried again", "path", e.usedNotes(), "error", err)
+		e.log.Warn("there is no folder for notes of volumes that come into use in a full pool: it is tried again", "path",
+			e.usedNotes(), "error", err)
 	}
 }
 

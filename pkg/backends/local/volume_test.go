@@ -50,14 +50,16 @@ func TestImageVolume(t *testing.T) {
 		must(t, err)
 		source, err := f.Source(t.Context(), backends.Attachment{Handle: v.Handle, Type: backends.Block})
 		must(t, err)
-		want := backends.Device{Path: f.data(v.Handle), Image: true, Identity: backends.Identity{SizeBytes: 4 << 20}, ReadAheadKiB: 64}
+		want := backends.Device{Path: f.data(v.Handle), Image: true, Identity: backends.Identity{SizeBytes: 4 << 20},
+			ReadAheadKiB: 64}
 		if source != want {
 			t.Errorf("the source is %+v, want %+v", source, want)
 		}
 		var stat unix.Stat_t
 		must(t, unix.Stat(want.Path, &stat))
 		if used := stat.Blocks * 512; stat.Size != 4<<20 || used < test.least || used > test.most {
-			t.Errorf("a %s image has %d bytes and takes %d, want %d to %d", test.allocation, stat.Size, used, test.least, test.most)
+			t.Errorf("a %s image has %d bytes and takes %d, want %d to %d", test.allocation, stat.Size, used, test.least,
+				test.most)
 		}
 	}
 }
@@ -109,7 +111,8 @@ func TestRetain(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(retained[0], "data", "file")); err != nil || string(data) != "kept" {
 		t.Errorf("the retained file has %q, %v", data, err)
 	}
-	if record, err := os.ReadFile(filepath.Join(retained[0], recordFile)); err != nil || !strings.Contains(string(record), `name\nwith / odd things`) {
+	if record, err := os.ReadFile(filepath.Join(retained[0], recordFile)); err != nil ||
+		!strings.Contains(string(record), `name\nwith / odd things`) {
 		t.Errorf("the record of a retained volume is %q, %v", record, err)
 	}
 }
@@ -132,8 +135,10 @@ func TestModify(t *testing.T) {
 		t.Errorf("the record is %+v after Modify", r)
 	}
 	d := f.create("directory", "two")
-	hasKind(t, "read-ahead of a directory", f.Modify(t.Context(), d.Handle, &Mutable{ReadAheadKiB: pointer(1)}), backends.Invalid, "directory")
-	hasKind(t, "a value that does not exist", f.Modify(t.Context(), d.Handle, &Mutable{OnDelete: pointer("shred")}), backends.Invalid, "shred")
+	hasKind(t, "read-ahead of a directory", f.Modify(t.Context(), d.Handle, &Mutable{ReadAheadKiB: pointer(1)}),
+		backends.Invalid, "directory")
+	hasKind(t, "a value that does not exist", f.Modify(t.Context(), d.Handle, &Mutable{OnDelete: pointer("shred")}),
+		backends.Invalid, "shred")
 }
 
 func TestUseSurvivesTheProcessButNotTheBoot(t *testing.T) {
@@ -227,7 +232,8 @@ func TestExpand(t *testing.T) {
 
 func TestExpandThatFailsLeavesTheVolumeAsItWas(t *testing.T) {
 	dir := testfs.New(t, "ext4", 64)
-	f := newFixture(t, PoolConfig{Name: "small", Type: "image", Path: filepath.Join(dir, "pool"), Overcommit: pointer(1e6)})
+	f := newFixture(t, PoolConfig{Name: "small", Type: "image", Path: filepath.Join(dir, "pool"),
+		Overcommit: pointer(1e6)})
 	spec := specIn("small", "one")
 	spec.Parameters = &Parameters{Pool: "small", Allocation: full}
 	v, err := f.Create(t.Context(), spec)
@@ -251,7 +257,8 @@ func TestExpandThatFailsLeavesTheVolumeAsItWas(t *testing.T) {
 			t.Errorf("%s: the expansion succeeded", what)
 		}
 		r := f.volumesRecord(v.Handle)
-		if info, err := os.Stat(f.data(v.Handle)); err != nil || info.Size() != 4<<20 || r.SizeBytes != 4<<20 || r.ExpandingFromBytes != 0 {
+		if info, err := os.Stat(f.data(v.Handle)); err != nil || info.Size() != 4<<20 || r.SizeBytes != 4<<20 ||
+			r.ExpandingFromBytes != 0 {
 			t.Errorf("%s: the image has %d bytes, %v, and the record is %+v", what, info.Size(), err, r)
 		}
 		f.promised(4 << 20)

@@ -37,7 +37,9 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (m
 	if have, ok := v.attached[request.Node]; !ok {
 		err = b.attach(v, request.Node, want)
 	} else if have.readOnly != want.readOnly || !slices.Equal(have.modes, want.modes) {
-		err = backends.Errorf(backends.Exists, "volume %q is attached to node %q with read-only %t in the modes %v: detach it first", v.handle, request.Node, have.readOnly, have.modes)
+		err = backends.Errorf(backends.Exists,
+			"volume %q is attached to node %q with read-only %t in the modes %v: detach it first", v.handle, request.Node,
+			have.readOnly, have.modes)
 	}
 	if err != nil {
 		return nil, err
@@ -48,7 +50,8 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (m
 func (b *backend) attach(v *volume, node string, want attachment) error {
 	for _, other := range slices.Sorted(maps.Keys(v.attached)) {
 		if v.attached[other].excludes(want) {
-			return backends.Errorf(backends.InUse, "volume %q is attached to node %q, which rules out node %q: detach it there first", v.handle, other, node)
+			return backends.Errorf(backends.InUse,
+				"volume %q is attached to node %q, which rules out node %q: detach it there first", v.handle, other, node)
 		}
 	}
 	if limit := b.config.MaxVolumesPerNode; limit > 0 && b.attachedTo(node) >= limit {

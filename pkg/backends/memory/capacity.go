@@ -31,7 +31,8 @@ func (b *backend) room(size backends.CapacityRange, preferred, least, had int64)
 		return 0, err
 	}
 	if bytes > b.config.CapacityBytes {
-		return 0, backends.Errorf(backends.OutOfRange, "%d bytes are more than the %d bytes of all the storage", bytes, b.config.CapacityBytes)
+		return 0, backends.Errorf(backends.OutOfRange, "%d bytes are more than the %d bytes of all the storage", bytes,
+			b.config.CapacityBytes)
 	}
 	if bytes-had > b.left() {
 		return 0, backends.Errorf(backends.Exhausted, "no room for %d bytes more: %d are left", bytes-had, b.left())

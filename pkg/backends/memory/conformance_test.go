@@ -12,7 +12,8 @@ import (
 
 func TestConformance(t *testing.T) {
 	h := backendtest.Over(memory.Definition(), func(_ testing.TB, o *backends.Options) {
-		*o.Config.(*memory.Config) = memory.Config{CapacityBytes: 1 << 32, MaxVolumesPerNode: 3, Nodes: []string{"node-b"}, Zone: "here"}
+		*o.Config.(*memory.Config) = memory.Config{CapacityBytes: 1 << 32, MaxVolumesPerNode: 3, Nodes: []string{"node-b"},
+			Zone: "here"}
 	})
 	h.Reopen = nil // What is in memory is gone with the process.
 	h.Reserves = true

@@ -49,7 +49,8 @@ func TestCopyTreeKeepsWhatFilesAre(t *testing.T) {
 		want, wantStat := statOf(t, filepath.Join(from, name))
 		have, haveStat := statOf(t, filepath.Join(to, name))
 		if have.Mode() != want.Mode() || haveStat.Uid != wantStat.Uid || haveStat.Gid != wantStat.Gid {
-			t.Errorf("%q is %v of %d:%d, want %v of %d:%d", name, have.Mode(), haveStat.Uid, haveStat.Gid, want.Mode(), wantStat.Uid, wantStat.Gid)
+			t.Errorf("%q is %v of %d:%d, want %v of %d:%d", name, have.Mode(), haveStat.Uid, haveStat.Gid, want.Mode(),
+				wantStat.Uid, wantStat.Gid)
 		}
 		if name != "link" && !have.ModTime().Equal(want.ModTime()) {
 			t.Errorf("%q is of %v, want %v", name, have.ModTime(), want.ModTime())
@@ -141,7 +142,8 @@ func TestCopyTreeIsNotLedOut(t *testing.T) {
 			default:
 			}
 			for _, pair := range [][2]string{{"dir", "to-dir"}, {"plain", "to-file"}} {
-				err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(from, pair[0]), unix.AT_FDCWD, filepath.Join(from, pair[1]), unix.RENAME_EXCHANGE)
+				err := unix.Renameat2(unix.AT_FDCWD, filepath.Join(from, pair[0]), unix.AT_FDCWD, filepath.Join(from, pair[1]),
+					unix.RENAME_EXCHANGE)
 				if err != nil {
 					t.Errorf("swapping: %v", err)
 					return

@@ -9,7 +9,8 @@ import (
 
 // create makes a volume in three steps: plan reserves its name and room under the lock, the files are
 // made without it, and finish records the volume or gives everything back.
-func (b *backend) create(ctx context.Context, spec backends.Spec, source func() (origin, error)) (*backends.Volume, error) {
+func (b *backend) create(ctx context.Context, spec backends.Spec,
+	source func() (origin, error)) (*backends.Volume, error) {
 	v, from, err := b.plan(ctx, spec, source)
 	if err != nil {
 		return nil, err
@@ -18,7 +19,8 @@ func (b *backend) create(ctx context.Context, spec backends.Spec, source func() 
 	return b.finish(v, from, err)
 }
 
-func (b *backend) plan(ctx context.Context, spec backends.Spec, source func() (origin, error)) (*volume, origin, error) {
+func (b *backend) plan(ctx context.Context, spec backends.Spec,
+	source func() (origin, error)) (*volume, origin, error) {
 	if err := b.lock(ctx); err != nil {
 		return nil, origin{}, err
 	}
@@ -59,15 +61,17 @@ func (b *backend) design(spec backends.Spec, from origin) (*volume, error) {
 		return nil, err
 	}
 	if !spec.Topology.Allows(b.zone) {
-		return nil, backends.Errorf(backends.Exhausted, "no place in %v: all storage is in %v", spec.Topology.Requisite, b.zone)
+		return nil, backends.Errorf(backends.Exhausted, "no place in %v: all storage is in %v", spec.Topology.Requisite,
+			b.zone)
 	}
 	size, err := b.room(spec.Capacity, from.preferred, from.least, 0)
 	if err != nil {
 		return nil, err
 	}
 	v := &volume{
-		handle: b.volumes.newHandle(), name: spec.Name, fingerprint: spec.Fingerprint, tier: parameters.Tier, settings: maps.Clone(spec.Settings),
-		size: size, raw: spec.Raw(), source: from.content, attached: map[string]attachment{},
+		handle: b.volumes.newHandle(), name: spec.Name, fingerprint: spec.Fingerprint, tier: parameters.Tier,
+		settings: maps.Clone(spec.Settings),
+		size:     size, raw: spec.Raw(), source: from.content, attached: map[string]attachment{},
 	}
 	mutable.apply(v)
 	return v, nil

@@ -35,7 +35,8 @@ func Definition() backends.Definition {
 func open(_ context.Context, options backends.Options) (*backends.Instance, error) {
 	config, ok := options.Config.(*Config)
 	if !ok {
-		return nil, backends.Errorf(backends.Invalid, "the configuration is a %T: give what NewConfig returns", options.Config)
+		return nil, backends.Errorf(backends.Invalid, "the configuration is a %T: give what NewConfig returns",
+			options.Config)
 	}
 	if err := config.check(); err != nil {
 		return nil, err

@@ -48,7 +48,8 @@ func (b *backend) planGroup(ctx context.Context, spec backends.GroupSpec) (*grou
 	if err != nil {
 		return nil, err
 	}
-	g := &group{handle: b.groups.newHandle(), name: spec.Name, fingerprint: spec.Fingerprint, createdAt: time.Now().UTC().Round(0)}
+	g := &group{handle: b.groups.newHandle(), name: spec.Name, fingerprint: spec.Fingerprint,
+		createdAt: time.Now().UTC().Round(0)}
 	for _, v := range volumes {
 		s, err := b.beginSnapshot(v, g.handle)
 		if err != nil {
@@ -162,5 +163,6 @@ func (b *backend) describeGroup(g *group) *backends.Group {
 	for i, s := range g.members {
 		members[i] = *b.describeSnapshot(s)
 	}
-	return &backends.Group{Handle: g.handle, Name: g.name, Snapshots: members, CreatedAt: g.createdAt, Fingerprint: g.fingerprint}
+	return &backends.Group{Handle: g.handle, Name: g.name, Snapshots: members, CreatedAt: g.createdAt,
+		Fingerprint: g.fingerprint}
 }

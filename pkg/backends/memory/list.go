@@ -21,7 +21,8 @@ func (b *backend) List(ctx context.Context, page backends.Page) ([]backends.Volu
 }
 
 // ListSnapshots enumerates the snapshots of a volume, or all, oldest first.
-func (b *backend) ListSnapshots(ctx context.Context, volume string, page backends.Page) ([]backends.Snapshot, string, error) {
+func (b *backend) ListSnapshots(ctx context.Context, volume string,
+	page backends.Page) ([]backends.Snapshot, string, error) {
 	if err := b.lock(ctx); err != nil {
 		return nil, "", err
 	}

@@ -68,7 +68,8 @@ func TestParametersAreDecoded(t *testing.T) {
 		err := params.Decode(map[string]string{key: value}, d.NewParameters(), d.NewMutable())
 		wants(t, key+"="+value, err, backends.Invalid)
 	}
-	if err := params.Decode(nil, parameters, mutable); err != nil || parameters.Tier != "hot" || mutable.ReadAheadKiB != nil {
+	if err := params.Decode(nil, parameters, mutable); err != nil || parameters.Tier != "hot" ||
+		mutable.ReadAheadKiB != nil {
 		t.Errorf("decoded from nothing: %+v, %+v, %v", parameters, mutable, err)
 	}
 }
@@ -207,7 +208,8 @@ func TestAttachToSeveralNodes(t *testing.T) {
 // TestAttachAgainInAnotherMode: the same node, and another use.
 func TestAttachAgainInAnotherMode(t *testing.T) {
 	b := opened(t, 1<<30)
-	request := backends.AttachRequest{Handle: created(t, b, "v"), Node: "b", Access: backends.Access{Modes: []backends.AccessMode{backends.MultiNodeMultiWriter}}}
+	request := backends.AttachRequest{Handle: created(t, b, "v"), Node: "b",
+		Access: backends.Access{Modes: []backends.AccessMode{backends.MultiNodeMultiWriter}}}
 	for range 2 {
 		if _, err := b.Attach(t.Context(), request); err != nil {
 			t.Fatal(err)
@@ -268,7 +270,8 @@ func TestWhatIsBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, taken, member := b.volumes.rows[handle].value, b.snapshots.rows[s.Handle].value, b.groups.rows[g.Handle].value.members[0]
+	v, taken, member := b.volumes.rows[handle].value, b.snapshots.rows[s.Handle].value,
+		b.groups.rows[g.Handle].value.members[0]
 	for _, busy := range []struct {
 		state string
 		hold  hold
@@ -313,7 +316,8 @@ func TestMissingFilesAreSeen(t *testing.T) {
 	if issues, err := b.Inspect(t.Context()); len(issues) != 1 || !issues[0].Unreachable || err != nil {
 		t.Errorf("the storage has the issues %+v, %v; want one, unreachable", issues, err)
 	}
-	if issues, err := b.Health(t.Context(), handle); len(issues) != 1 || issues[0].Status != backends.DataLoss || err != nil {
+	if issues, err := b.Health(t.Context(), handle); len(issues) != 1 || issues[0].Status != backends.DataLoss ||
+		err != nil {
 		t.Errorf("the volume has the issues %+v, %v; want a loss of data", issues, err)
 	}
 	_, err := b.Source(t.Context(), backends.Attachment{Handle: handle, Type: backends.Block})

@@ -39,7 +39,8 @@ func (b *backend) still(handle string) (*volume, error) {
 		return nil, err
 	}
 	if v.mounted {
-		return nil, backends.Errorf(backends.InUse, "volume %q is mounted on node %q and cannot be copied at one instant: unmount it first", handle, b.node)
+		return nil, backends.Errorf(backends.InUse,
+			"volume %q is mounted on node %q and cannot be copied at one instant: unmount it first", handle, b.node)
 	}
 	return v, v.whole(handle)
 }

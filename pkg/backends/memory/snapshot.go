@@ -42,7 +42,8 @@ func (b *backend) planSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 		return nil, err
 	}
 	if !spec.Topology.Allows(b.zone) {
-		return nil, backends.Errorf(backends.Exhausted, "no place in %v: all storage is in %v", spec.Topology.Requisite, b.zone)
+		return nil, backends.Errorf(backends.Exhausted, "no place in %v: all storage is in %v", spec.Topology.Requisite,
+			b.zone)
 	}
 	v, err := b.still(spec.Volume)
 	if err != nil {
@@ -65,7 +66,8 @@ func (b *backend) beginSnapshot(v *volume, group string) (*snapshot, error) {
 	b.used += v.size
 	v.readers++
 	now := time.Now().UTC().Round(0)
-	return &snapshot{handle: b.snapshots.newHandle(), volume: v.handle, group: group, size: v.size, raw: v.raw, createdAt: now}, nil
+	return &snapshot{handle: b.snapshots.newHandle(), volume: v.handle, group: group, size: v.size, raw: v.raw,
+		createdAt: now}, nil
 }
 
 // finishSnapshot records the snapshot, or gives back what beginSnapshot took, and passes err on.

@@ -54,9 +54,12 @@ func TestWhatCannotBeRemovedIsStillThere(t *testing.T) {
 		remove func() error
 		get    func() error
 	}{
-		"volume":   {v, func() error { return b.Delete(t.Context(), v) }, func() error { _, err := b.Get(t.Context(), v); return err }},
-		"snapshot": {s.Handle, func() error { return b.DeleteSnapshot(t.Context(), s.Handle) }, func() error { _, err := b.GetSnapshot(t.Context(), s.Handle); return err }},
-		"group":    {g.Snapshots[0].Handle, func() error { return b.DeleteGroup(t.Context(), g.Handle) }, func() error { _, err := b.GetGroup(t.Context(), g.Handle); return err }},
+		"volume": {v, func() error { return b.Delete(t.Context(), v) },
+			func() error { _, err := b.Get(t.Context(), v); return err }},
+		"snapshot": {s.Handle, func() error { return b.DeleteSnapshot(t.Context(), s.Handle) },
+			func() error { _, err := b.GetSnapshot(t.Context(), s.Handle); return err }},
+		"group": {g.Snapshots[0].Handle, func() error { return b.DeleteGroup(t.Context(), g.Handle) },
+			func() error { _, err := b.GetGroup(t.Context(), g.Handle); return err }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unstick := stuck(t, b.files.data(row.files))

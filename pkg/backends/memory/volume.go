@@ -129,7 +129,8 @@ func (b *backend) beginDelete(ctx context.Context, handle string) (*volume, erro
 		return nil, err
 	}
 	if len(v.attached) > 0 {
-		return nil, backends.Errorf(backends.InUse, "volume %q is attached to %q: detach it first", handle, slices.Sorted(maps.Keys(v.attached)))
+		return nil, backends.Errorf(backends.InUse, "volume %q is attached to %q: detach it first", handle,
+			slices.Sorted(maps.Keys(v.attached)))
 	}
 	if v.mounted {
 		return nil, backends.Errorf(backends.InUse, "volume %q is mounted on node %q: unmount it first", handle, b.node)

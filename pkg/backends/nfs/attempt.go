@@ -58,7 +58,8 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 	return m.makeCopy(ctx, job, want)
 }
 
-// refused ends all attempts at what is refused for good: the caller does not ask again, and another controller may be at it yet.
+// refused ends all attempts at what is refused for good: the caller does not ask again, and another controller may be
+// at it yet.
 func (m *making) refused(id string, why error) error {
 	if again(why) || backends.Is(why, backends.Exists) {
 		return why
@@ -95,8 +96,8 @@ func (m *making) orGivenUp(r *record, err error) error {
 	return err
 }
 
-// unlessFenced says of a failure that it comes from having lost the token: then the draft is gone, or another's data is in the place.
-// Kinds: Busy then.
+// unlessFenced says of a failure that it comes from having lost the token: then the draft is gone, or another's data is
+// in the place. Kinds: Busy then.
 func (m *making) unlessFenced(r *record, err error) error {
 	if !failure.IsAny(err, unix.ENOENT, unix.ESTALE) && !backends.Is(err, backends.Invalid) {
 		return err
@@ -156,8 +157,8 @@ func (m *making) fill(ctx context.Context, r *record, progress *tree.Progress) e
 	return nil
 }
 
-// begin writes the attempt's token, which is the record that publish needs, and ends all earlier attempts at the same. The
-// draft comes afterwards: one without a token is nobody's. Kinds: Exists; Exhausted where there is no room.
+// begin writes the attempt's token, which is the record that publish needs, and ends all earlier attempts at the same.
+// The draft comes afterwards: one without a token is nobody's. Kinds: Exists; Exhausted where there is no room.
 func (m *making) begin(r *record) error {
 	if err := m.room(); err != nil {
 		return m.refused(r.ID, err)
@@ -176,7 +177,8 @@ func (m *making) begin(r *record) error {
 	return m.free(r.Kind, r.ID)
 }
 
-// fence ends all attempts at the thing with the ID but one: what has no token is never published, whoever wakes up with it.
+// fence ends all attempts at the thing with the ID but one: what has no token is never published, whoever wakes up with
+// it.
 func (e *engine) fence(s *share.Share, h *share.Home, id, but string) error {
 	if err := h.Refresh(share.Staging); err != nil {
 		return err
@@ -219,7 +221,8 @@ func (e *engine) giveUp(s *share.Share, h *share.Home, r *record) {
 		err = e.unclaimDead(s, h, claimOf(r.SubDir), r.key())
 	}
 	if err != nil {
-		e.log.Warn("what was given up could not be taken away yet", "share", s.Address.String(), "directory", r.SubDir, "error", err)
+		e.log.Warn("what was given up could not be taken away yet", "share", s.Address.String(), "directory", r.SubDir,
+			"error", err)
 		e.janitors.sweepAgain(s.Address.String()) // Its claim may be left, and be all that is left.
 	}
 	e.janitors.add(s.Address)

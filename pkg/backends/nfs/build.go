@@ -16,8 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// reserve takes the directory of a volume, and makes the directories above it. Kinds: Invalid for what is not the driver's, or is
-// another volume's; Busy.
+// reserve takes the directory of a volume, and makes the directories above it. Kinds: Invalid for what is not the
+// driver's, or is another volume's; Busy.
 func (m *making) reserve(r *record) error {
 	if err := m.claim(r); err != nil {
 		return err
@@ -35,7 +35,9 @@ func (m *making) reserve(r *record) error {
 }
 
 func notOurs(dir string, s *share.Share) error {
-	return backends.Errorf(backends.Invalid, "the directory %s is on %s already, and this driver did not make it for this volume: use another subDir, such as one with ${pv.metadata.name}", dir, s.Address)
+	return backends.Errorf(backends.Invalid,
+		"the directory %s is on %s already, and this driver did not make it for this volume: use another subDir, such as "+
+			"one with ${pv.metadata.name}", dir, s.Address)
 }
 
 // exists tells whether there is something of that name, which is the driver's own but for its last element.
@@ -53,7 +55,8 @@ func claimOf(subDir string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// claim takes the directory for the volume. Kinds: Invalid when it is another volume's; Busy while that is being removed or made.
+// claim takes the directory for the volume. Kinds: Invalid when it is another volume's; Busy while that is being
+// removed or made.
 func (m *making) claim(r *record) error {
 	name := claimOf(r.SubDir)
 	holder, err := m.home.Claim(name, r.key())
@@ -77,11 +80,12 @@ func (e *engine) unclaimDead(s *share.Share, h *share.Home, name, holder string)
 	return unclaim(s, h, name, holder)
 }
 
-// dead reports whether a volume is not there and will not be: it has no token, and no record. The order is that in which a volume goes
-// through them. Those in making are of an earlier version of the driver.
+// dead reports whether a volume is not there and will not be: it has no token, and no record. The order is that in
+// which a volume goes through them. Those in making are of an earlier version of the driver.
 func dead(h *share.Home, key string) (bool, error) {
 	id, turn, _ := strings.Cut(key, "-")
-	for _, at := range [][2]string{{share.Staging, key}, {share.Making, string(volumeKind) + "-" + id}, {share.Volumes, id}, {share.Trash, key}} {
+	for _, at := range [][2]string{{share.Staging, key}, {share.Making, string(volumeKind) + "-" + id},
+		{share.Volumes, id}, {share.Trash, key}} {
 		r, err := read(h, at[0], at[1]+suffix)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -99,15 +103,18 @@ func (m *making) taken(holder string, r *record) error {
 	id, _, _ := strings.Cut(holder, "-")
 	other, err := read(m.home, share.Volumes, id+suffix)
 	if err == nil && id != r.ID {
-		return backends.Errorf(backends.Invalid, "the directory %s on %s belongs to the volume %q: a directory is for one volume; use another subDir, such as one with ${pv.metadata.name}", r.SubDir, m.share.Address, other.Name)
+		return backends.Errorf(backends.Invalid,
+			"the directory %s on %s belongs to the volume %q: a directory is for one volume; use another subDir, such as one "+
+				"with ${pv.metadata.name}", r.SubDir, m.share.Address, other.Name)
 	}
 	m.janitors.add(m.share.Address)
-	return backends.Errorf(backends.Busy, "the directory %s is of a volume that is being made or deleted: ask again", r.SubDir)
+	return backends.Errorf(backends.Busy, "the directory %s is of a volume that is being made or deleted: ask again",
+		r.SubDir)
 }
 
 // parent opens the directory that is to hold the volume's, and makes what is missing of it. It may not be in another
-// volume: a pod could change there what the driver relies on. Claims are looked at after the directories are there, so that of
-// two volumes of which one would be inside the other one notices. Kinds: Invalid.
+// volume: a pod could change there what the driver relies on. Claims are looked at after the directories are there, so
+// that of two volumes of which one would be inside the other one notices. Kinds: Invalid.
 func (m *making) parent(subDir string) (*os.File, error) {
 	dir := path.Dir(subDir)
 	if dir == "." {
@@ -149,7 +156,9 @@ func (m *making) parentAt(at string) error {
 	if dead, err := dead(m.home, holder); err != nil || dead {
 		return err
 	}
-	return backends.Errorf(backends.Invalid, "the directory %s on %s belongs to another volume: a volume cannot be inside it; use another subDir", at, m.share.Address)
+	return backends.Errorf(backends.Invalid,
+		"the directory %s on %s belongs to another volume: a volume cannot be inside it; use another subDir", at,
+		m.share.Address)
 }
 
 // fileMode is permissions as package os has them.

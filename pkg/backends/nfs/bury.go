@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// bury moves the record of something to the trash, by which it is gone. NFS moves whatever has the name by now: if that is another
-// thing's record, because this one was deleted and made anew meanwhile, it is put back. Kinds: Busy then.
+// bury moves the record of something to the trash, by which it is gone. NFS moves whatever has the name by now: if that
+// is another thing's record, because this one was deleted and made anew meanwhile, it is put back. Kinds: Busy then.
 func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
 	if err := h.Move(r.Kind.folder(), r.ID+suffix, share.Trash, r.key()+suffix); err != nil {
 		return fmt.Errorf("its record cannot be moved to the trash: %w", err)
@@ -55,8 +55,8 @@ func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) (*record, e
 // errReplaced says that something was deleted, and another made in its place.
 var errReplaced = errors.New("it was deleted, and made anew: ask again")
 
-// buried reads a record in the trash. Its name there says what was to be deleted. What has another number was moved by somebody who had
-// been stopped before, and is put back. Kinds: Busy then.
+// buried reads a record in the trash. Its name there says what was to be deleted. What has another number was moved by
+// somebody who had been stopped before, and is put back. Kinds: Busy then.
 func (e *engine) buried(h *share.Home, key string) (*record, error) {
 	r, err := read(h, share.Trash, key+suffix)
 	if err != nil || r.key() == key {
@@ -68,7 +68,8 @@ func (e *engine) buried(h *share.Home, key string) (*record, error) {
 // putBack gives a record that has a name in the trash its own name again. Kinds: Busy once that is done.
 func (e *engine) putBack(h *share.Home, r *record, name string) error {
 	err := h.PutBack(name, r.Kind.folder(), r.ID+suffix)
-	if now, readErr := read(h, r.Kind.folder(), r.ID+suffix); errors.Is(err, fs.ErrExist) && readErr == nil && now.Turn == r.Turn {
+	if now, readErr := read(h, r.Kind.folder(), r.ID+suffix); errors.Is(err, fs.ErrExist) && readErr == nil &&
+		now.Turn == r.Turn {
 		err = nil // An earlier look has put it back.
 	}
 	if err == nil {

@@ -7,12 +7,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// A deletion that was stopped moves the record of a volume that was made anew, just when a janitor is about to remove the record of the
-// earlier volume, which has that name in the trash. The volume stays, and also when the janitor dies before it has looked.
+// A deletion that was stopped moves the record of a volume that was made anew, just when a janitor is about to remove
+// the record of the earlier volume, which has that name in the trash. The volume stays, and also when the janitor dies
+// before it has looked.
 func TestLateBurialKeepsTheNewVolume(t *testing.T) {
 	for name, late := range map[string]func(w *world, earlier, now *record){
 		"before the end": func(w *world, earlier, now *record) {
-			w.must(os.Rename(w.path(share.At(share.Volumes, now.ID+suffix)), w.path(share.At(share.Trash, earlier.key()+suffix))))
+			w.must(os.Rename(w.path(share.At(share.Volumes, now.ID+suffix)),
+				w.path(share.At(share.Trash, earlier.key()+suffix))))
 			p, err := w.target(specOf("one"))
 			w.must(err)
 			s, release, err := w.pool.Hold(w.Context(), p.Address)
@@ -24,7 +26,8 @@ func TestLateBurialKeepsTheNewVolume(t *testing.T) {
 		},
 		"and the janitor dies": func(w *world, earlier, now *record) {
 			w.shut()
-			w.must(os.Rename(w.path(share.At(share.Volumes, now.ID+suffix)), w.path(share.At(share.Trash, earlier.key()+endedMark+"1"+suffix))))
+			w.must(os.Rename(w.path(share.At(share.Volumes, now.ID+suffix)),
+				w.path(share.At(share.Trash, earlier.key()+endedMark+"1"+suffix))))
 			w.open()
 		},
 	} {

@@ -8,15 +8,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// Expand records a larger size. NFS enforces none, so that there is nothing to do on the node. Kinds: NotFound; OutOfRange;
-// Exhausted; Busy.
-func (e *controllerSide) Expand(ctx context.Context, handle string, wanted backends.CapacityRange) (result backends.Expansion, err error) {
+// Expand records a larger size. NFS enforces none, so that there is nothing to do on the node. Kinds: NotFound;
+// OutOfRange; Exhausted; Busy.
+func (e *controllerSide) Expand(ctx context.Context, handle string,
+	wanted backends.CapacityRange) (result backends.Expansion, err error) {
 	defer annotate(&err, "expand volume", handle)
 	var size atomic.Int64
 	err = e.rewriting(ctx, handle, "expanding a volume", func(s *share.Share, r *record) error {
 		size.Store(r.SizeBytes)
 		if wanted.LimitBytes != 0 && wanted.LimitBytes < r.SizeBytes {
-			return backends.Errorf(backends.OutOfRange, "it has %d bytes, which is more than the limit of %d: volumes do not shrink", r.SizeBytes, wanted.LimitBytes)
+			return backends.Errorf(backends.OutOfRange,
+				"it has %d bytes, which is more than the limit of %d: volumes do not shrink", r.SizeBytes, wanted.LimitBytes)
 		}
 		if wanted.RequiredBytes <= r.SizeBytes {
 			return nil
@@ -30,7 +32,8 @@ func (e *controllerSide) Expand(ctx context.Context, handle string, wanted backe
 			return err
 		}
 		if larger-r.SizeBytes > free {
-			return backends.Errorf(backends.Exhausted, "%s has no room for %d more bytes: %d are free", s.Address, larger-r.SizeBytes, free)
+			return backends.Errorf(backends.Exhausted, "%s has no room for %d more bytes: %d are free", s.Address,
+				larger-r.SizeBytes, free)
 		}
 		r.SizeBytes = larger
 		size.Store(larger)
@@ -65,9 +68,10 @@ func (m Mutable) applyTo(r *record) {
 	}
 }
 
-// Capacity is what the server says is free on the share. Sizes are labels, so that volumes share it. What the query asks for
-// in vain has none. Kinds: Unavailable when the server does not answer.
-func (e *controllerSide) Capacity(ctx context.Context, query backends.CapacityQuery) (result backends.Capacity, err error) {
+// Capacity is what the server says is free on the share. Sizes are labels, so that volumes share it. What the query
+// asks for in vain has none. Kinds: Unavailable when the server does not answer.
+func (e *controllerSide) Capacity(ctx context.Context,
+	query backends.CapacityQuery) (result backends.Capacity, err error) {
 	defer annotate(&err, "tell the capacity", "")
 	p, err := e.target(backends.Spec{Parameters: query.Parameters})
 	if err != nil || access(p.Version).Check(query.Access) != nil || !e.places.reach(p.Name, query.Topology) {

@@ -11,7 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// Once the server's clock was set back since the instant of a copy, what is written looks as if it had been there before.
+// Once the server's clock was set back since the instant of a copy, what is written looks as if it had been there
+// before.
 func TestServerClockIsSetBack(t *testing.T) {
 	w := newWorld(t)
 	m, _ := w.attempt(in("one", "one", deleteData))
@@ -28,7 +29,8 @@ func TestServerClockIsSetBack(t *testing.T) {
 		c := &copying{making: m, from: &from, since: unix.NsecToTimespec(since.UnixNano()), progress: new(tree.Progress)}
 		return c.replicate(t.Context(), open(t.TempDir()), open(source), open(t.TempDir()))
 	}
-	w.fails("a copy of an instant that the clock has yet to reach", copied(time.Now().Add(10*time.Minute)), backends.Unavailable, "clock", "10m0s")
+	w.fails("a copy of an instant that the clock has yet to reach", copied(time.Now().Add(10*time.Minute)),
+		backends.Unavailable, "clock", "10m0s")
 	<-time.After(2 * tick)
 	now := time.Now()
 	<-time.After(2 * tick)

@@ -14,14 +14,14 @@ const maxConnections = 16
 
 // Config is the backend's configuration, as --config holds it in YAML. Controller and nodes need the same.
 type Config struct {
-	// Shares are shares with a name, for the class parameter shareName, and for addresses that are too long for a
-	// handle. They are enumerated, and their trash is removed, from the start, whereas that of others is once they have been used.
+	// Shares are shares with a name, for the class parameter shareName, and for addresses that are too long for a handle.
+	// They are enumerated, and their trash is removed, from the start, whereas that of others is once they have been used.
 	Shares []ShareConfig `json:"shares,omitempty"`
-	// OnlyShares refuses every other share, whoever names it: a class, a handle, a static volume; of that also directories of these
-	// shares by a path of their own.
+	// OnlyShares refuses every other share, whoever names it: a class, a handle, a static volume; of that also directories
+	// of these shares by a path of their own.
 	OnlyShares bool `json:"onlyShares,omitempty"`
-	// Patience is how long an attempt has shown no life that is taken for dead; 0 is five minutes. No file sets it: it is for
-	// tests, which have no five minutes.
+	// Patience is how long an attempt has shown no life that is taken for dead; 0 is five minutes. No file sets it: it is
+	// for tests, which have no five minutes.
 	Patience time.Duration `json:"-"`
 }
 
@@ -35,8 +35,9 @@ type ShareConfig struct {
 	Share  string `json:"share"`
 	// NFSVersion is as the class parameter nfsvers.
 	NFSVersion string `json:"nfsvers,omitempty"`
-	// Nconnect is how many connections the driver's own mounts ask for, 1 to 16; by default 1, and on nodes what the volume's class says.
-	// A controller shares the connections of its node with the pods there, and may be first: give what the classes say.
+	// Nconnect is how many connections the driver's own mounts ask for, 1 to 16; by default 1, and on nodes what the
+	// volume's class says. A controller shares the connections of its node with the pods there, and may be first: give
+	// what the classes say.
 	Nconnect int `json:"nconnect,omitempty"`
 	// Topology is from where the share can be reached, such as topology.kubernetes.io/zone: a; by default from everywhere.
 	Topology backends.Topology `json:"topology,omitempty"`
@@ -47,11 +48,13 @@ func (c *Config) resolve() (map[string]export.Address, error) {
 	form := regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 	named := map[string]export.Address{}
 	if c.OnlyShares && len(c.Shares) == 0 {
-		return nil, backends.Errorf(backends.Invalid, "onlyShares is set and the configuration has no shares: name those that may be used")
+		return nil, backends.Errorf(backends.Invalid,
+			"onlyShares is set and the configuration has no shares: name those that may be used")
 	}
 	for _, s := range c.Shares {
 		if !form.MatchString(s.Name) {
-			return nil, backends.Errorf(backends.Invalid, "a share's name is %q: use at most 63 of a-z, 0-9, \"-\" and \".\", with a letter or digit at both ends", s.Name)
+			return nil, backends.Errorf(backends.Invalid,
+				"a share's name is %q: use at most 63 of a-z, 0-9, \"-\" and \".\", with a letter or digit at both ends", s.Name)
 		}
 		if _, taken := named[s.Name]; taken {
 			return nil, backends.Errorf(backends.Invalid, "two shares are named %q: give each a name of its own", s.Name)
@@ -64,7 +67,8 @@ func (c *Config) resolve() (map[string]export.Address, error) {
 			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: %w", s.Name, err)
 		}
 		if s.Nconnect < 0 || s.Nconnect > maxConnections {
-			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: nconnect is %d: use 1 to %d", s.Name, s.Nconnect, maxConnections)
+			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: nconnect is %d: use 1 to %d", s.Name,
+				s.Nconnect, maxConnections)
 		}
 		if s.Nconnect > 0 {
 			address.Connection = fmt.Sprintf("nconnect=%d", s.Nconnect)

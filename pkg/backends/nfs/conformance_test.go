@@ -35,12 +35,14 @@ func TestConformance(t *testing.T) {
 }
 
 // conformance is what the suite needs: the backend with the options, which makes the volumes of the specs.
-func conformance(spec func(name string) backends.Spec, options func(tb testing.TB, root string, o *backends.Options)) backendtest.Harness {
+func conformance(spec func(name string) backends.Spec,
+	options func(tb testing.TB, root string, o *backends.Options)) backendtest.Harness {
 	// The stand-in reads the share's place from here, since each check wants an empty one.
 	moving := &movingServers{}
 	harness := backendtest.Over(DefinitionOver(moving), func(tb testing.TB, o *backends.Options) {
 		moving.move(serve(tb))
-		o.Config.(*Config).Shares = []ShareConfig{{Name: "conformance", Server: testServer, Share: testShare}} // It lists before it makes anything.
+		// It lists before it makes anything.
+		o.Config.(*Config).Shares = []ShareConfig{{Name: "conformance", Server: testServer, Share: testShare}}
 		options(tb, *moving.root.Load(), o)
 	})
 	harness.Nodes = []string{"node-a"}
@@ -61,8 +63,8 @@ func conformance(spec func(name string) backends.Spec, options func(tb testing.T
 	return harness
 }
 
-// movingServers is a stand-in whose directory changes from check to check. What an earlier check's driver does in the background
-// may still ask for it.
+// movingServers is a stand-in whose directory changes from check to check. What an earlier check's driver does in the
+// background may still ask for it.
 type movingServers struct {
 	now  atomic.Pointer[standin.Servers]
 	root atomic.Pointer[string]

@@ -31,8 +31,8 @@ func (o *observed) all() []string {
 	return slices.Clone(o.connections)
 }
 
-// The driver's own mounts ask for the connections of the volume's class, and else for those of the configuration: the first mount on a machine
-// decides for the pods there.
+// The driver's own mounts ask for the connections of the volume's class, and else for those of the configuration: the
+// first mount on a machine decides for the pods there.
 func TestOwnMountsAskForConnections(t *testing.T) {
 	for name, row := range map[string]struct {
 		nconnect int

@@ -36,8 +36,8 @@ func paceOf(patience time.Duration) pace {
 	return pace{look: time.Second, beat: patience / 15, kept: 3 * patience, patience: patience}
 }
 
-// copies are the copies under way. A copy takes as long as it takes, and a request has a deadline: so a copy has a life of its
-// own, and each call that asks for it waits for a while. It belongs to this process: another one begins its own.
+// copies are the copies under way. A copy takes as long as it takes, and a request has a deadline: so a copy has a life
+// of its own, and each call that asks for it waits for a while. It belongs to this process: another one begins its own.
 type copies struct {
 	pace  pace
 	entry func(ctx context.Context) // is called before each entry of a copy; may be nil
@@ -55,8 +55,8 @@ func newCopies(p pace) *copies {
 	return &copies{pace: p, life: life, stop: stop, turns: map[string]chan struct{}{}, jobs: map[string]*job{}}
 }
 
-// run waits for the copy that is known by the key, and begins it if it is not under way, or if that is of something else. A
-// failure is told once. Kinds: Busy, with its progress, when the context ends first; else the copy's own.
+// run waits for the copy that is known by the key, and begins it if it is not under way, or if that is of something
+// else. A failure is told once. Kinds: Busy, with its progress, when the context ends first; else the copy's own.
 func (c *copies) run(ctx context.Context, key string, want *record, m *making) (*record, error) {
 	j, begun, err := c.join(key, want, m)
 	if err != nil {
@@ -71,7 +71,9 @@ func (c *copies) run(ctx context.Context, key string, want *record, m *making) (
 	select {
 	case <-j.ended:
 	case <-ctx.Done():
-		return nil, backends.Errorf(backends.Busy, "the data is being copied: %d entries and %d bytes are done so far: ask again", j.progress.Entries.Load(), j.progress.Bytes.Load())
+		return nil, backends.Errorf(backends.Busy,
+			"the data is being copied: %d entries and %d bytes are done so far: ask again", j.progress.Entries.Load(),
+			j.progress.Bytes.Load())
 	}
 	if j.err != nil {
 		c.drop(key)
@@ -160,7 +162,8 @@ func (c *copies) reads(ids ...string) bool {
 			continue
 		default:
 		}
-		if slices.ContainsFunc(j.from, func(key string) bool { id, _, _ := strings.Cut(key, "-"); return slices.Contains(ids, id) }) {
+		if slices.ContainsFunc(j.from,
+			func(key string) bool { id, _, _ := strings.Cut(key, "-"); return slices.Contains(ids, id) }) {
 			return true
 		}
 	}

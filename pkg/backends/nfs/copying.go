@@ -70,8 +70,8 @@ func (c *copying) explained(err error, after time.Duration) error {
 	return c.restless.refusal(c.from, err)
 }
 
-// replicate copies what fits, and stops as soon as it is seen that the copy is of no instant, or that it takes the space that
-// others need: not first when all is copied.
+// replicate copies what fits, and stops as soon as it is seen that the copy is of no instant, or that it takes the
+// space that others need: not first when all is copied.
 func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error {
 	found, err := tree.Look(ctx, src, c.quietSince())
 	if err != nil {
@@ -94,7 +94,8 @@ func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error
 	})
 	defer stop()
 	err = because(ctx, tree.Replicate(ctx, dst, src, tree.Replication{
-		Workers: copyWorkers, Links: links, Lenient: true, Since: c.since, Lag: c.share.Lag(), Direct: c.share.Direct(), Progress: c.progress, Before: c.copies.entry,
+		Workers: copyWorkers, Links: links, Lenient: true, Since: c.since, Lag: c.share.Lag(), Direct: c.share.Direct(),
+		Progress: c.progress, Before: c.copies.entry,
 	}))
 	if err == nil {
 		err = c.clockKept(links)
@@ -102,8 +103,8 @@ func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error
 	return err
 }
 
-// clockKept fails when the server's clock is before the instant of the copy: it was set back since then, and what is written now looks as
-// if it had been there before. Kinds: Unavailable.
+// clockKept fails when the server's clock is before the instant of the copy: it was set back since then, and what is
+// written now looks as if it had been there before. Kinds: Unavailable.
 func (c *copying) clockKept(dir *os.File) error {
 	if c.since == (unix.Timespec{}) {
 		return nil
@@ -112,7 +113,9 @@ func (c *copying) clockKept(dir *os.File) error {
 	if err != nil || unix.TimespecToNsec(now) >= unix.TimespecToNsec(c.since) {
 		return err
 	}
-	return backends.Errorf(backends.Unavailable, "the clock of %s was set back by %v or more while the data was copied, so that nobody can tell what was written meanwhile: ask again",
+	return backends.Errorf(backends.Unavailable,
+		"the clock of %s was set back by %v or more while the data was copied, so that nobody can tell what was written "+
+			"meanwhile: ask again",
 		c.share.Address, time.Duration(unix.TimespecToNsec(c.since)-unix.TimespecToNsec(now)).Round(time.Second))
 }
 
@@ -128,7 +131,9 @@ func (c *copying) quietSince() unix.Timespec {
 func (c *copying) spare() error {
 	size, free, err := c.share.Space()
 	if left := min(size/20, reserve); err == nil && free < left {
-		err = backends.Errorf(backends.Exhausted, "%s has %d bytes free, and copies leave %d to others: free space there, or make the share larger", c.share.Address, free, left)
+		err = backends.Errorf(backends.Exhausted,
+			"%s has %d bytes free, and copies leave %d to others: free space there, or make the share larger", c.share.Address,
+			free, left)
 	}
 	return err
 }
@@ -148,5 +153,7 @@ func (c *copying) fits(bytes int64, links *os.File) error {
 	if err != nil || shared {
 		return err
 	}
-	return backends.Errorf(backends.Exhausted, "the copy takes %d bytes, and %s has %d free, of which other copies take %d: free space there, or make the share larger", bytes, c.share.Address, free, others)
+	return backends.Errorf(backends.Exhausted,
+		"the copy takes %d bytes, and %s has %d free, of which other copies take %d: free space there, or make the share "+
+			"larger", bytes, c.share.Address, free, others)
 }

@@ -79,8 +79,8 @@ func churnGroup(ctx context.Context, e *controllerSide, i int, volume string) {
 	_ = e.Delete(ctx, w.Handle)
 }
 
-// Killed at any instant, a controller leaves what the next one goes on with: every name can be made and removed, and nothing is
-// left in the end.
+// Killed at any instant, a controller leaves what the next one goes on with: every name can be made and removed, and
+// nothing is left in the end.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	check := w.canaries()
@@ -108,7 +108,8 @@ func TestKilled(t *testing.T) {
 		t.Errorf("what is left is\n%q\nwant\n%q", after, before)
 	}
 	w.must(os.Remove(w.path("ns")))
-	w.must(errors.Join(os.Remove(filepath.Join(servers, knownFile)), os.Remove(filepath.Join(servers, ownerFile)))) // the victims' data directory
+	// the victims' data directory
+	w.must(errors.Join(os.Remove(filepath.Join(servers, knownFile)), os.Remove(filepath.Join(servers, ownerFile))))
 	check()
 }
 
@@ -161,5 +162,6 @@ func (w *world) ask(what string, call func() error) {
 func (w *world) removeForgotten() {
 	w.Helper()
 	w.hurry(func(p *pace) { p.patience = 50 * time.Millisecond })
-	w.ask("waking the janitor", func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })
+	w.ask("waking the janitor",
+		func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })
 }

@@ -29,7 +29,8 @@ func (e *engine) target(spec backends.Spec) (place, error) {
 	}
 	switch {
 	case p.ShareName != "" && (p.Server != "" || p.Share != ""):
-		return place{}, backends.Errorf(backends.Invalid, "the class has shareName %q besides server or share: use one or the other", p.ShareName)
+		return place{}, backends.Errorf(backends.Invalid,
+			"the class has shareName %q besides server or share: use one or the other", p.ShareName)
 	case p.ShareName != "":
 		address, ok := e.named[p.ShareName]
 		if !ok {
@@ -37,7 +38,8 @@ func (e *engine) target(spec backends.Spec) (place, error) {
 		}
 		return place{address, p.ShareName}, nil
 	case p.Server == "" || p.Share == "":
-		return place{}, backends.Errorf(backends.Invalid, "the class has server %q and share %q: give both, or shareName", p.Server, p.Share)
+		return place{}, backends.Errorf(backends.Invalid, "the class has server %q and share %q: give both, or shareName",
+			p.Server, p.Share)
 	}
 	address, err := export.Parse(p.Server, p.Share, p.NFSVersion)
 	if err != nil {
@@ -77,8 +79,9 @@ func (e *engine) homeAt(s *share.Share, p place) (*share.Home, error) {
 	used := e.known.used(p)
 	h, err := s.Home(!used)
 	if used && errors.Is(err, fs.ErrNotExist) {
-		return nil, backends.Errorf(backends.Unavailable, "%s has no directory %s, and had one: does the server export something else? Bring the share back; "+
-			"if it was emptied on purpose, remove %s and start the controller anew", s.Address, share.HomeName, e.known.path)
+		return nil, backends.Errorf(backends.Unavailable,
+			"%s has no directory %s, and had one: does the server export something else? Bring the share back; "+
+				"if it was emptied on purpose, remove %s and start the controller anew", s.Address, share.HomeName, e.known.path)
 	}
 	return h, err
 }
@@ -107,7 +110,8 @@ func (m *making) plan(spec backends.Spec, id string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &record{Kind: volumeKind, ID: id, Name: spec.Name, OnDelete: p.OnDelete, Permissions: mode, Fingerprint: spec.Fingerprint, Settings: spec.Settings, NFSVersion: p.NFSVersion}
+	r := &record{Kind: volumeKind, ID: id, Name: spec.Name, OnDelete: p.OnDelete, Permissions: mode,
+		Fingerprint: spec.Fingerprint, Settings: spec.Settings, NFSVersion: p.NFSVersion}
 	least := int64(0)
 	for i := range m.origins {
 		if least, err = m.origins[i].check(m); err != nil {
@@ -135,26 +139,29 @@ func (m *making) plan(spec backends.Spec, id string) (*record, error) {
 // complete gives a new record what makes it this one.
 func (m *making) complete(r *record) (err error) {
 	r.Version, r.CreatedAt, r.Turn = recordVersion, m.now().UTC().Round(0), share.Random()
-	r.Handle, err = handle{kind: r.Kind, address: m.place.Address, share: m.place.Name, home: m.home.Identity(), id: r.ID}.encode()
+	r.Handle, err = handle{kind: r.Kind, address: m.place.Address, share: m.place.Name, home: m.home.Identity(),
+		id: r.ID}.encode()
 	return err
 }
 
 // size picks a size for contents of at least so many bytes. Kinds: OutOfRange.
 func (m *making) size(wanted backends.CapacityRange, least int64) (int64, error) {
 	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
-		return 0, backends.Errorf(backends.OutOfRange, "the source has %d bytes, which is more than the limit of %d: raise the limit", least, wanted.LimitBytes)
+		return 0, backends.Errorf(backends.OutOfRange,
+			"the source has %d bytes, which is more than the limit of %d: raise the limit", least, wanted.LimitBytes)
 	}
 	wanted.RequiredBytes = max(wanted.RequiredBytes, least)
 	m.required = wanted.RequiredBytes
 	return wanted.Round(defaultSize, 1, 1)
 }
 
-// room fails when less is free than is required. It is asked before anything is made: afterwards the thing itself takes some. Kinds:
-// Exhausted.
+// room fails when less is free than is required. It is asked before anything is made: afterwards the thing itself takes
+// some. Kinds: Exhausted.
 func (m *making) room() error {
 	_, free, err := m.share.Space()
 	if err == nil && m.required > free {
-		err = backends.Errorf(backends.Exhausted, "%s has no room for %d bytes: %d are free", m.share.Address, m.required, free)
+		err = backends.Errorf(backends.Exhausted, "%s has no room for %d bytes: %d are free", m.share.Address, m.required,
+			free)
 	}
 	return err
 }
@@ -172,7 +179,8 @@ func subDirOf(template string, spec backends.Spec, id string) (string, error) {
 		return path, nil
 	}
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	if spec.Name != "" && strings.Trim(spec.Name, plain) == "" && !strings.HasPrefix(spec.Name, ".") && !strings.HasPrefix(spec.Name, "-") && len(spec.Name) <= 128 {
+	if spec.Name != "" && strings.Trim(spec.Name, plain) == "" && !strings.HasPrefix(spec.Name, ".") &&
+		!strings.HasPrefix(spec.Name, "-") && len(spec.Name) <= 128 {
 		return spec.Name, nil
 	}
 	return "volume-" + id, nil

@@ -23,12 +23,14 @@ func damages() map[string]func(record string) error {
 		},
 		"newer": func(record string) error {
 			data, err := os.ReadFile(record)
-			return errors.Join(err, os.WriteFile(record, []byte(strings.Replace(string(data), `"version": 1`, `"version": 99`, 1)), 0o600))
+			return errors.Join(err, os.WriteFile(record,
+				[]byte(strings.Replace(string(data), `"version": 1`, `"version": 99`, 1)), 0o600))
 		},
 	}
 }
 
-// One damaged record makes unusable what it is of. That stays in the list, keeps its name and data, and all else is listed as before.
+// One damaged record makes unusable what it is of. That stays in the list, keeps its name and data, and all else is
+// listed as before.
 func TestDamagedRecordStopsItselfOnly(t *testing.T) {
 	for name, spoil := range damages() {
 		t.Run(name, func(t *testing.T) {
@@ -99,13 +101,17 @@ func (w *world) isUnusable(v *backends.Volume) {
 	w.Helper()
 	ctx, spec := w.Context(), onShare(v.Name, "one")
 	for what, ask := range map[string]func() error{
-		"Create":         func() error { return second(w.Create(ctx, spec)) },
-		"Find":           func() error { return second(w.Find(ctx, spec)) },
-		"Get":            func() error { return second(w.Get(ctx, v.Handle)) },
-		"Delete":         func() error { return w.Delete(ctx, v.Handle) },
-		"Expand":         func() error { return second(w.Expand(ctx, v.Handle, backends.CapacityRange{RequiredBytes: 4 << 20})) },
-		"CreateSnapshot": func() error { return second(w.CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: v.Handle})) },
-		"Source":         func() error { return second(w.node.Source(ctx, backends.Attachment{Handle: v.Handle})) },
+		"Create": func() error { return second(w.Create(ctx, spec)) },
+		"Find":   func() error { return second(w.Find(ctx, spec)) },
+		"Get":    func() error { return second(w.Get(ctx, v.Handle)) },
+		"Delete": func() error { return w.Delete(ctx, v.Handle) },
+		"Expand": func() error {
+			return second(w.Expand(ctx, v.Handle, backends.CapacityRange{RequiredBytes: 4 << 20}))
+		},
+		"CreateSnapshot": func() error {
+			return second(w.CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: v.Handle}))
+		},
+		"Source": func() error { return second(w.node.Source(ctx, backends.Attachment{Handle: v.Handle})) },
 	} {
 		w.fails(what, ask(), backends.Unusable, "record")
 	}
@@ -141,7 +147,8 @@ func TestDamagedCopiesStopThemselvesOnly(t *testing.T) {
 			w.fails("GetGroup", second(w.GetGroup(t.Context(), group.Handle)), backends.Unusable, "record")
 			w.fails("FindGroup", second(w.FindGroup(t.Context(), "group")), backends.Unusable, "record")
 			w.fails("DeleteGroup", w.DeleteGroup(t.Context(), group.Handle), backends.Unusable, "record")
-			w.fails("GetSnapshot of the group", second(w.GetSnapshot(t.Context(), group.Snapshots[0].Handle)), backends.Unusable, "record")
+			w.fails("GetSnapshot of the group", second(w.GetSnapshot(t.Context(), group.Snapshots[0].Handle)), backends.Unusable,
+				"record")
 		})
 	}
 }
@@ -155,8 +162,8 @@ func idOf(t *testing.T, k kind, text string) string {
 	return h.id
 }
 
-// A share that has lost the driver's directory is away, also for a process that has just begun: it is not listed as empty, and nothing
-// is made on what the server shows in its place.
+// A share that has lost the driver's directory is away, also for a process that has just begun: it is not listed as
+// empty, and nothing is made on what the server shows in its place.
 func TestShareWithoutItsHomeIsAway(t *testing.T) {
 	for _, byClass := range []bool{false, true} {
 		w := newWorld(t)

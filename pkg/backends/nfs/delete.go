@@ -24,32 +24,34 @@ func (e *controllerSide) Delete(ctx context.Context, handle string) (err error) 
 }
 
 func (e *engine) remove(ctx context.Context, k kind, text string) error {
-	return e.reach(ctx, k, text, "deleting a "+string(k), func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
-		unlock, err := e.lock(s, k, id)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		r, err := e.removable(ctx, h, k, id)
-		if r != nil && e.copies.reads(append(r.memberIDs(), r.ID)...) {
-			return backends.Errorf(backends.Busy, "it is being copied: ask again")
-		}
-		if err != nil && !backends.Is(err, backends.NotFound) {
-			return err
-		}
-		// What an earlier call is making yet must not come after the deletion, nor after the answer that there is nothing.
-		if err := e.fence(s, h, id, ""); err != nil {
-			return err
-		}
-		if err != nil {
-			return err
-		}
-		return e.removed(s, h, r)
-	})
+	return e.reach(ctx, k, text, "deleting a "+string(k),
+		func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
+			unlock, err := e.lock(s, k, id)
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			r, err := e.removable(ctx, h, k, id)
+			if r != nil && e.copies.reads(append(r.memberIDs(), r.ID)...) {
+				return backends.Errorf(backends.Busy, "it is being copied: ask again")
+			}
+			if err != nil && !backends.Is(err, backends.NotFound) {
+				return err
+			}
+			// What an earlier call is making yet must not come after the deletion, nor after the answer that there is nothing.
+			if err := e.fence(s, h, id, ""); err != nil {
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			return e.removed(s, h, r)
+		})
 }
 
-// removable is the record of what is to be removed. It is read before the permit is looked at: so it is of what was there when the call
-// came, and what another controller has made in its place since is not removed. Kinds: NotFound; InUse for a snapshot of a group; Busy.
+// removable is the record of what is to be removed. It is read before the permit is looked at: so it is of what was
+// there when the call came, and what another controller has made in its place since is not removed. Kinds: NotFound;
+// InUse for a snapshot of a group; Busy.
 func (e *engine) removable(ctx context.Context, h *share.Home, k kind, id string) (*record, error) {
 	r, err := whole(h, k, id)
 	if err != nil && !backends.Is(err, backends.NotFound) {
@@ -73,7 +75,8 @@ func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
 	}
 	if err := e.dispose(s, h, r); err != nil {
 		// It is gone for everybody; the janitor does the rest, whenever it can.
-		e.log.Warn("the directory of what was deleted could not be taken away yet", "share", s.Address.String(), "directory", r.SubDir, "error", err)
+		e.log.Warn("the directory of what was deleted could not be taken away yet", "share", s.Address.String(), "directory",
+			r.SubDir, "error", err)
 	}
 	e.janitors.add(s.Address)
 	return nil
@@ -82,7 +85,8 @@ func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
 // dispose takes the directory of what is in the trash from its place, and gives the place free. It may be called again.
 func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	for _, p := range r.parts() { // What was not put in its place yet never will be.
-		if err := moveAway(s.Dir(), share.At(share.Staging, p.draft), s.Dir(), share.At(share.Trash, p.draft), false); err != nil {
+		if err := moveAway(s.Dir(), share.At(share.Staging, p.draft), s.Dir(), share.At(share.Trash, p.draft),
+			false); err != nil {
 			return err
 		}
 	}
@@ -116,8 +120,8 @@ func toTrash(s *share.Share, parent *os.File, name string, r *record) error {
 	return moveDir(parent, name, s.Dir(), share.At(share.Trash, r.key()), false)
 }
 
-// moveDir moves a directory; one that is gone was moved already. Only a directory is moved: a link or file in a volume's
-// place is somebody else's.
+// moveDir moves a directory; one that is gone was moved already. Only a directory is moved: a link or file in a
+// volume's place is somebody else's.
 func moveDir(from *os.File, name string, to *os.File, target string, kept bool) error {
 	stat, err := safepath.NewRoot(from).Lstat(name, 0)
 	switch {
@@ -126,7 +130,8 @@ func moveDir(from *os.File, name string, to *os.File, target string, kept bool) 
 	case err != nil:
 		return err
 	case stat.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return backends.Errorf(backends.Unavailable, "%s is no directory (%s): it is left alone", name, fs.FileMode(stat.Mode&0o777))
+		return backends.Errorf(backends.Unavailable, "%s is no directory (%s): it is left alone", name,
+			fs.FileMode(stat.Mode&0o777))
 	}
 	return moveAway(from, name, to, target, kept)
 }

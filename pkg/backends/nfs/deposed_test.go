@@ -62,13 +62,14 @@ func (d *deposed) tidy(volumes, snapshots int) {
 	d.hurry(func(*pace) {})
 }
 
-// overtaken makes a call of a controller that is stopped at its n-th change, or for 0 before it hears of the call, lets others do something, and lets it go on. It returns
-// false when the call makes less changes.
+// overtaken makes a call of a controller that is stopped at its n-th change, or for 0 before it hears of the call, lets
+// others do something, and lets it go on. It returns false when the call makes less changes.
 func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others func()) bool {
 	d.Helper()
 	mount := &withSlow{Servers: d.mount.(realServer).Servers, slow: d.slow}
 	instance, err := DefinitionOver(mount).Open(d.Context(), backends.Options{
-		Driver: "nfs.test", DataDir: d.TempDir(), NodeID: "node-1", NodeOnly: true, Config: &Config{}, Log: slog.New(slog.NewTextHandler(d.log, nil)),
+		Driver: "nfs.test", DataDir: d.TempDir(), NodeID: "node-1", NodeOnly: true, Config: &Config{},
+		Log: slog.New(slog.NewTextHandler(d.log, nil)),
 	})
 	d.must(err)
 	defer func() { d.must(instance.Close()) }()
@@ -110,8 +111,8 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 	return true
 }
 
-// A controller that is stopped in the middle of a deletion, while another finishes that and makes the volume anew, does not touch the new
-// one when it goes on.
+// A controller that is stopped in the middle of a deletion, while another finishes that and makes the volume anew, does
+// not touch the new one when it goes on.
 func TestDeposedDeletion(t *testing.T) {
 	for _, onDelete := range []string{deleteData, archiveData} {
 		t.Run(onDelete, func(t *testing.T) {
@@ -135,8 +136,8 @@ func TestDeposedDeletion(t *testing.T) {
 	}
 }
 
-// overtakenDeletion makes a volume, of which the deletion is stopped at the n-th change and overtaken. It returns false when there are
-// less.
+// overtakenDeletion makes a volume, of which the deletion is stopped at the n-th change and overtaken. It returns false
+// when there are less.
 func (d *deposed) overtakenDeletion(n int, spec backends.Spec) bool {
 	d.Helper()
 	v := d.make(spec)
@@ -169,7 +170,8 @@ func (d *deposed) held(when string, spec backends.Spec) {
 		return
 	}
 	r := d.recordOf(v)
-	if holder, err := os.Readlink(d.path(share.HomeName, share.Claims, claimOf("dir/one"))); err != nil || holder != r.key() {
+	if holder, err := os.Readlink(d.path(share.HomeName, share.Claims, claimOf("dir/one"))); err != nil ||
+		holder != r.key() {
 		d.Errorf("%s: the directory is of %s, want %s (%v)", when, holder, r.key(), err)
 	}
 }

@@ -77,7 +77,8 @@ func otherController(word, servers, count string) int {
 // another starts another controller and returns when it has stopped itself in the midst of its copy.
 func (w *world) another(word string, files int) *exec.Cmd {
 	w.Helper()
-	other := exec.CommandContext(w.Context(), "/proc/self/exe", word, filepath.Dir(filepath.Dir(w.root)), fmt.Sprint(files))
+	other := exec.CommandContext(w.Context(), "/proc/self/exe", word, filepath.Dir(filepath.Dir(w.root)),
+		fmt.Sprint(files))
 	other.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	other.Stdout = new(bytes.Buffer)
 	w.must(other.Start())
@@ -123,7 +124,8 @@ func contents(tb testing.TB, dir string) string {
 	return all.String()
 }
 
-// A controller that is stopped in the middle of a clone and overtaken does not touch the volume that another has made, when it goes on.
+// A controller that is stopped in the middle of a clone and overtaken does not touch the volume that another has made,
+// when it goes on.
 func TestDeposedControllerLeavesTheVolumeAlone(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(2000)
@@ -203,7 +205,8 @@ func (w *world) otherWorld() *world {
 	return other
 }
 
-// A snapshot or volume that another controller deletes while it is copied makes no copy with files missing: the copy is whole, or fails.
+// A snapshot or volume that another controller deletes while it is copied makes no copy with files missing: the copy is
+// whole, or fails.
 func TestSourceIsDeletedByAnother(t *testing.T) {
 	w := newWorld(t)
 	other := w.otherWorld()
@@ -355,7 +358,8 @@ func TestDraftsOfNewerVersionsStay(t *testing.T) {
 	const id, turn = "00112233445566778899aabbccddeeff", "-0123456789abcdef"
 	old := time.Now().Add(-48 * time.Hour)
 	for i, record := range []string{
-		share.Making + "/volume-%s.json", share.Staging + "/%s" + turn + ".json", share.Volumes + "/%s.json", share.Snapshots + "/%s.json",
+		share.Making + "/volume-%s.json", share.Staging + "/%s" + turn + ".json", share.Volumes + "/%s.json",
+		share.Snapshots + "/%s.json",
 	} {
 		this := fmt.Sprint(i) + id[1:]
 		draft := []string{share.HomeName, share.Staging, this + turn}
@@ -367,7 +371,8 @@ func TestDraftsOfNewerVersionsStay(t *testing.T) {
 	}
 	w.write("data", share.HomeName, share.Staging, "9"+id[1:]+turn, "file") // nobody's
 	w.hurry(func(p *pace) { p.patience = 20 * time.Millisecond })
-	w.ask("waking the janitor", func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })
+	w.ask("waking the janitor",
+		func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })
 	w.eventually("removing what is nobody's", func() bool {
 		_, err := os.Lstat(w.path(share.HomeName, share.Staging, "9"+id[1:]+turn))
 		return errors.Is(err, fs.ErrNotExist)
@@ -379,7 +384,8 @@ func TestDraftsOfNewerVersionsStay(t *testing.T) {
 	}
 }
 
-// An attempt that takes longer to write its token than to show that it is alive is not taken for one that was ended by another.
+// An attempt that takes longer to write its token than to show that it is alive is not taken for one that was ended by
+// another.
 func TestTokenThatTakesLongerThanABeat(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(1)
@@ -413,7 +419,8 @@ func (w *world) looks(name string) string {
 	return appearance(stat)
 }
 
-// timePasses has the janitor see the attempts so long ago, if it has seen them all, and one of them alone has shown a sign of life since.
+// timePasses has the janitor see the attempts so long ago, if it has seen them all, and one of them alone has shown a
+// sign of life since.
 func (w *world) timePasses(ago time.Duration) bool {
 	w.janitors.mu.Lock()
 	defer w.janitors.mu.Unlock()
@@ -447,7 +454,8 @@ func (w *world) wakeJanitors() {
 	}
 }
 
-// The draft of another controller that is alive stays, and that of one that is dead goes, whatever the server's clock says.
+// The draft of another controller that is alive stays, and that of one that is dead goes, whatever the server's clock
+// says.
 func TestDraftOfTheLiving(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(2000)
@@ -462,7 +470,8 @@ func TestDraftOfTheLiving(t *testing.T) {
 	})
 	last := w.make(in("last", "last", deleteData))
 	w.must(w.Delete(t.Context(), last.Handle)) // wakes the janitor
-	w.eventually("a sign of life after the janitor's look", func() bool { w.wakeJanitors(); return w.timePasses(w.copies.pace.patience) })
+	w.eventually("a sign of life after the janitor's look",
+		func() bool { w.wakeJanitors(); return w.timePasses(w.copies.pace.patience) })
 	w.eventually("removing the draft of the dead", func() bool { w.wakeJanitors(); return len(w.tokens()) == 1 })
 	g.open()
 	w.ask("finishing", func() error {

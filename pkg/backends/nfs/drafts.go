@@ -21,9 +21,9 @@ type sighting struct {
 	since time.Time
 }
 
-// drafts removes what dead attempts left in staging, and reports whether there is something that may be alive. An attempt is dead when it has no
-// token; and it loses that when nobody has touched it for long. Should its controller have been asleep only, it finds that
-// it cannot publish any more.
+// drafts removes what dead attempts left in staging, and reports whether there is something that may be alive. An
+// attempt is dead when it has no token; and it loses that when nobody has touched it for long. Should its controller
+// have been asleep only, it finds that it cannot publish any more.
 func (j *janitors) drafts(s *share.Share, h *share.Home) (alive bool, err error) {
 	names, err := h.Names(share.Staging, "")
 	if err != nil {
@@ -76,11 +76,13 @@ func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []stri
 		j.engine.giveUp(s, h, token)
 		return true, nil // It may have been published just before: the next round knows.
 	}
-	half := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, key+suffix+".") })
+	half := slices.DeleteFunc(slices.Clone(names),
+		func(name string) bool { return !strings.HasPrefix(name, key+suffix+".") })
 	if len(half) == len(names) { // A token that is being written.
 		return j.stray(s, names)
 	}
-	boxes := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, key+boxSuffix) })
+	boxes := slices.DeleteFunc(slices.Clone(names),
+		func(name string) bool { return !strings.HasPrefix(name, key+boxSuffix) })
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(boxes, name) })
 	alive, err = j.stray(s, boxes) // Somebody may be dropping the claim just now.
 	return alive, errors.Join(err, j.remove(s, names))
@@ -89,7 +91,8 @@ func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []stri
 // leave leaves a draft alone, such as one whose record cannot be read, or is of a newer version of the driver.
 func (j *janitors) leave(s *share.Share, key string, why error) error {
 	if j.life.Err() == nil {
-		j.engine.log.Warn("a draft is left alone", "share", s.Address.String(), "draft", share.At(share.Staging, key), "error", why)
+		j.engine.log.Warn("a draft is left alone", "share", s.Address.String(), "draft", share.At(share.Staging, key),
+			"error", why)
 	}
 	return nil
 }
@@ -110,7 +113,8 @@ func publishedAs(h *share.Home, key string) (*record, error) {
 	return nil, nil // That it was not published is no failure.
 }
 
-// stray removes what belongs to no attempt, such as the half of a file that was being written, once nobody has touched it for long.
+// stray removes what belongs to no attempt, such as the half of a file that was being written, once nobody has touched
+// it for long.
 func (j *janitors) stray(s *share.Share, names []string) (alive bool, err error) {
 	for _, name := range names {
 		lives, err := j.unchanged(s, name)
@@ -125,7 +129,8 @@ func (j *janitors) stray(s *share.Share, names []string) (alive bool, err error)
 	return alive, nil
 }
 
-// unchanged reports whether something in staging may be alive: it looks otherwise than it did for long, by our own clock.
+// unchanged reports whether something in staging may be alive: it looks otherwise than it did for long, by our own
+// clock.
 func (j *janitors) unchanged(s *share.Share, name string) (alive bool, err error) {
 	info, err := s.Files().Lstat(share.At(share.Staging, name), 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -22,12 +22,14 @@ func annotate(err *error, op, subject string) {
 // advised adds what can be done where a server refuses root.
 func advised(err error) error {
 	if classify(err) == backends.Denied && failure.IsAny(err, unix.EPERM) && !errors.Is(err, tree.ErrOwner) {
-		return fmt.Errorf("%w: the server lets nobody do that: is the file or its directory immutable or append-only there? Look with lsattr on the server, and allow it with chattr -i -a", err)
+		return fmt.Errorf("%w: the server lets nobody do that: is the file or its directory immutable or append-only "+
+			"there? Look with lsattr on the server, and allow it with chattr -i -a", err)
 	}
 	if classify(err) != backends.Denied || !failure.IsAny(err, unix.EACCES) && !errors.Is(err, tree.ErrOwner) {
 		return err
 	}
-	return fmt.Errorf("%w: does the server make nobody of this machine's root (root_squash)? Export the share with no_root_squash to where the controller runs", err)
+	return fmt.Errorf("%w: does the server make nobody of this machine's root (root_squash)? Export the share with "+
+		"no_root_squash to where the controller runs", err)
 }
 
 // classify is the Kind of an error: the one that it was given, or the one that its cause stands for.

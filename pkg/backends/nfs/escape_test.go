@@ -13,14 +13,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// canaries puts files where nobody may ever touch them: on the share beside the volumes, on the server beside the share, and
-// on another server. The check looks whether they are as they were.
+// canaries puts files where nobody may ever touch them: on the share beside the volumes, on the server beside the
+// share, and on another server. The check looks whether they are as they were.
 func (w *world) canaries() (check func()) {
 	w.Helper()
 	w.write("canary", "canary", "file")
 	w.write("canary", "other", "tenant", "file")
 	beside := filepath.Dir(w.root)
-	for _, dir := range []string{filepath.Join(beside, "secret"), filepath.Join(filepath.Dir(beside), "other.test", "export")} {
+	for _, dir := range []string{filepath.Join(beside, "secret"),
+		filepath.Join(filepath.Dir(beside), "other.test", "export")} {
 		w.must(os.MkdirAll(dir, 0o755))
 		w.must(os.WriteFile(filepath.Join(dir, "file"), []byte("canary"), 0o644))
 	}
@@ -29,7 +30,8 @@ func (w *world) canaries() (check func()) {
 		w.Helper()
 		after := photograph(w, filepath.Dir(beside))
 		if !slices.Equal(before, after) {
-			w.Errorf("what is none of the driver's has changed:\n%s\nwas\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+			w.Errorf("what is none of the driver's has changed:\n%s\nwas\n%s", strings.Join(after, "\n"),
+				strings.Join(before, "\n"))
 		}
 	}
 }
@@ -37,9 +39,12 @@ func (w *world) canaries() (check func()) {
 // hostilePaths are directories that no class may name.
 func hostilePaths() []string {
 	return []string{
-		"..", "../secret", "../../other.test/export", "a/../../secret", "a/../canary", "/secret", "/etc", "a//b", "./a", "a/.", "a/", "a\x00b", "a\nb",
-		"a,b", "a,addr=6.6.6.6", "a b", `a\b`, ".stowage", ".stowage/volumes", ".stowage/trash/x", "x/.stowage", ".STOWAGE/x", ".stowage2",
-		"${pv.metadata.name}/../canary", "${pv.metadata.name}/../../secret", "${unknown}", "${unknown", "${${pvc.metadata.name}}",
+		"..", "../secret", "../../other.test/export", "a/../../secret", "a/../canary", "/secret", "/etc", "a//b", "./a",
+		"a/.", "a/", "a\x00b", "a\nb",
+		"a,b", "a,addr=6.6.6.6", "a b", `a\b`, ".stowage", ".stowage/volumes", ".stowage/trash/x", "x/.stowage", ".STOWAGE/x",
+		".stowage2",
+		"${pv.metadata.name}/../canary", "${pv.metadata.name}/../../secret", "${unknown}", "${unknown",
+		"${${pvc.metadata.name}}",
 		strings.Repeat("a/", 3000) + "a", strings.Repeat("n", 300),
 	}
 }
@@ -59,7 +64,8 @@ func TestHostileSubDir(t *testing.T) {
 			w.fails("template "+template+" with "+value, err, backends.Invalid)
 		}
 	}
-	_, err := w.Create(t.Context(), backends.Spec{Name: "x", Parameters: &Parameters{Server: testServer, Share: testShare, SubDir: "${pvc.metadata.name}"}})
+	_, err := w.Create(t.Context(), backends.Spec{Name: "x",
+		Parameters: &Parameters{Server: testServer, Share: testShare, SubDir: "${pvc.metadata.name}"}})
 	w.fails("a template whose value is not known", err, backends.Invalid, "--extra-create-metadata")
 	check()
 }
@@ -67,13 +73,15 @@ func TestHostileSubDir(t *testing.T) {
 func TestHostileAddresses(t *testing.T) {
 	w := newWorld(t)
 	check := w.canaries()
-	for _, path := range []string{"/export/../secret", "export", "/export//x", "/export,sec=none", "/export\nx", "/export\x00", "/a b", "", ".", "/./x"} {
+	for _, path := range []string{"/export/../secret", "export", "/export//x", "/export,sec=none", "/export\nx",
+		"/export\x00", "/a b", "", ".", "/./x"} {
 		spec := specOf("x")
 		spec.Parameters = &Parameters{Server: testServer, Share: path}
 		_, err := w.Create(t.Context(), spec)
 		w.fails("share "+path, err, backends.Invalid)
 	}
-	for _, server := range []string{"../other.test", "nfs.test,soft", "nfs.test:/x", "a b", "-o", ".", "..", "nfs.test\x00", "nfs.test/secret", strings.Repeat("a", 300), "::1:x", "@name"} {
+	for _, server := range []string{"../other.test", "nfs.test,soft", "nfs.test:/x", "a b", "-o", ".", "..",
+		"nfs.test\x00", "nfs.test/secret", strings.Repeat("a", 300), "::1:x", "@name"} {
 		spec := specOf("x")
 		spec.Parameters = &Parameters{Server: server, Share: testShare}
 		_, err := w.Create(t.Context(), spec)
@@ -86,10 +94,14 @@ func TestHostileAddresses(t *testing.T) {
 func hostileHandles(known string) []string {
 	code, where, _ := strings.Cut(strings.TrimPrefix(known, volumeKind.prefix()), ".")
 	return []string{
-		"nfs.test#export#../secret#pvc-1#", "nfs.test#/export#../../secret##delete", "nfs.test/export/../secret", "../../../secret", "nfs.test:/export",
-		volumeKind.prefix(), volumeKind.prefix() + ".", volumeKind.prefix() + "." + where, volumeKind.prefix() + code, volumeKind.prefix() + code + ".",
-		volumeKind.prefix() + code + ".other.test:/export", volumeKind.prefix() + code + ".nfs.test:/secret", volumeKind.prefix() + code + ".nfs.test:/export/../secret",
-		volumeKind.prefix() + code + ".@share", known + ",addr=6.6.6.6", known + "/..", snapshotKind.prefix() + code + "." + where, "x" + known,
+		"nfs.test#export#../secret#pvc-1#", "nfs.test#/export#../../secret##delete", "nfs.test/export/../secret",
+		"../../../secret", "nfs.test:/export",
+		volumeKind.prefix(), volumeKind.prefix() + ".", volumeKind.prefix() + "." + where, volumeKind.prefix() + code,
+		volumeKind.prefix() + code + ".",
+		volumeKind.prefix() + code + ".other.test:/export", volumeKind.prefix() + code + ".nfs.test:/secret",
+		volumeKind.prefix() + code + ".nfs.test:/export/../secret",
+		volumeKind.prefix() + code + ".@share", known + ",addr=6.6.6.6", known + "/..",
+		snapshotKind.prefix() + code + "." + where, "x" + known,
 		volumeKind.prefix() + code[:9] + "\r" + code[9:] + "." + where, volumeKind.prefix() + code + "\n." + where,
 	}
 }
@@ -166,13 +178,15 @@ func TestStaticVolumes(t *testing.T) {
 	static := func(handle string, attributes map[string]string) (backends.Source, error) {
 		return w.node.Source(t.Context(), backends.Attachment{Handle: handle, Type: backends.Mount, Attributes: attributes})
 	}
-	for dir, want := range map[string]string{"": w.root, "canary": w.path("canary"), "other/tenant": w.path("other", "tenant"), "/canary/": w.path("canary")} {
+	for dir, want := range map[string]string{"": w.root, "canary": w.path("canary"),
+		"other/tenant": w.path("other", "tenant"), "/canary/": w.path("canary")} {
 		source, err := static("by-hand", map[string]string{"server": testServer, "share": testShare, "subDir": dir})
 		if err != nil || source != (backends.Directory{Path: want}) {
 			t.Errorf("static volume %q: got %v, %v; want %s", dir, source, err, want)
 		}
 	}
-	for _, dir := range []string{"..", "../secret", "a/../..", ".stowage", ".stowage/volumes", "a//b", "a\x00", "canary,soft"} {
+	for _, dir := range []string{"..", "../secret", "a/../..", ".stowage", ".stowage/volumes", "a//b", "a\x00",
+		"canary,soft"} {
 		_, err := static("by-hand", map[string]string{"server": testServer, "share": testShare, "subDir": dir})
 		w.fails("static volume "+dir, err, backends.Invalid)
 	}
@@ -222,7 +236,8 @@ func TestPlantedSymlinks(t *testing.T) {
 	check := w.canaries()
 	v := w.make(in("pvc-1", "mine", deleteData))
 	for name, target := range map[string]string{
-		"absolute": w.path("canary"), "up": "../canary", "home": "../.stowage", "file": "../canary/file", "root": "/", "dangling": "nowhere",
+		"absolute": w.path("canary"), "up": "../canary", "home": "../.stowage", "file": "../canary/file", "root": "/",
+		"dangling": "nowhere",
 	} {
 		w.must(os.Symlink(target, w.path("mine", name)))
 	}
@@ -266,8 +281,10 @@ func TestHostileMountOptions(t *testing.T) {
 		return err
 	}
 	for _, option := range []string{
-		"addr=6.6.6.6", "clientaddr=6.6.6.6", "mountaddr=6.6.6.6", "mounthost=evil", "port=1", "mountport=1", "soft,addr=6.6.6.6", "bind", "remount",
-		"x-systemd.automount", "source=evil:/", "minorversion=9", "vers=5", "vers=4.2,addr=6.6.6.6", "v9", "fscontext", "suid_dumpable", "",
+		"addr=6.6.6.6", "clientaddr=6.6.6.6", "mountaddr=6.6.6.6", "mounthost=evil", "port=1", "mountport=1",
+		"soft,addr=6.6.6.6", "bind", "remount",
+		"x-systemd.automount", "source=evil:/", "minorversion=9", "vers=5", "vers=4.2,addr=6.6.6.6", "v9", "fscontext",
+		"suid_dumpable", "",
 	} {
 		if option == "fscontext" { // Of the pipeline's own options; package mount checks its form.
 			continue
@@ -281,7 +298,8 @@ func TestHostileMountOptions(t *testing.T) {
 func FuzzHandle(f *testing.F) {
 	e := &engine{named: map[string]export.Address{"named": {Server: "s", Path: "/p"}}}
 	for _, h := range []handle{
-		{kind: volumeKind, address: export.Address{Server: "nfs.test", Path: "/export", Version: "4.1"}, id: strings.Repeat("ab", 16)},
+		{kind: volumeKind, address: export.Address{Server: "nfs.test", Path: "/export", Version: "4.1"},
+			id: strings.Repeat("ab", 16)},
 		{kind: volumeKind, address: export.Address{Server: "::1", Path: "/"}, id: strings.Repeat("00", 16)},
 		{kind: volumeKind, share: "named", id: strings.Repeat("ff", 16)},
 	} {
@@ -314,14 +332,16 @@ func FuzzSubDir(f *testing.F) {
 		f.Add(path, "..", "a/b", "/")
 	}
 	f.Fuzz(func(t *testing.T, template, namespace, name, volume string) {
-		path, err := subDirOf(template, backends.Spec{Name: name, Claim: backends.Claim{Namespace: namespace, Name: name, Volume: volume}}, "id")
+		path, err := subDirOf(template, backends.Spec{Name: name,
+			Claim: backends.Claim{Namespace: namespace, Name: name, Volume: volume}}, "id")
 		if err != nil {
 			if !backends.Is(err, backends.Invalid) {
 				t.Fatal(err)
 			}
 			return
 		}
-		if !filepath.IsLocal(path) || filepath.Clean(path) != path || safepath.Within(share.HomeName, path) || strings.ContainsAny(path, ",\x00\n") {
+		if !filepath.IsLocal(path) || filepath.Clean(path) != path || safepath.Within(share.HomeName, path) ||
+			strings.ContainsAny(path, ",\x00\n") {
 			t.Fatalf("%q, %q, %q, %q become %q", template, namespace, name, volume, path)
 		}
 	})

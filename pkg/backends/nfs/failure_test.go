@@ -63,8 +63,8 @@ func newSlowWorld(t *testing.T) (*world, *stall.Server) {
 	return w, slow
 }
 
-// A server that stops costs each call its deadline at most, the next ones nothing, and other servers' volumes nothing at all;
-// when it answers again all is well by itself, and no goroutine is left.
+// A server that stops costs each call its deadline at most, the next ones nothing, and other servers' volumes nothing
+// at all; when it answers again all is well by itself, and no goroutine is left.
 func TestServerStops(t *testing.T) {
 	const limit, slack = 300 * time.Millisecond, 2 * time.Minute // What waits for the server waits for ever.
 	for name, call := range map[string]func(w *world, ctx context.Context, v *backends.Volume, s *backends.Snapshot) error{
@@ -177,8 +177,8 @@ func TestHealthOfAServerThatIsStopped(t *testing.T) {
 	}
 }
 
-// A server that exports something else, such as an empty directory because its disk is not mounted, has not lost the volumes:
-// to say so would have them forgotten.
+// A server that exports something else, such as an empty directory because its disk is not mounted, has not lost the
+// volumes: to say so would have them forgotten.
 func TestAnotherExport(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))
@@ -273,7 +273,8 @@ func TestTrashIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("one", "one", deleteData))
 	w.write("text", "one", "file")
-	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "chattr", "-R", "-i", w.root).Run() }) // if the test fails before it does so
+	// if the test fails before it does so
+	t.Cleanup(func() { _ = exec.CommandContext(context.Background(), "chattr", "-R", "-i", w.root).Run() })
 	testfs.Run(t, "chattr", "+i", w.path("one", "file"))
 	w.must(w.Delete(t.Context(), v.Handle))
 	w.eventually("noticing that it cannot be removed", func() bool {
@@ -292,9 +293,12 @@ func TestBadTrashStopsNoSweep(t *testing.T) {
 	w := newWorld(t)
 	w.make(specOf("zero"))
 	w.shut()
-	w.must(os.WriteFile(w.path(share.HomeName, share.Trash, "00112233445566778899aabbccddeeff-0123456789abcdef.json"), []byte("garbage"), 0o600))
-	w.must(os.Symlink("00112233445566778899aabbccddeef0-0123456789abcdef", w.path(share.HomeName, share.Claims, claimOf("x"))))
+	w.must(os.WriteFile(w.path(share.HomeName, share.Trash, "00112233445566778899aabbccddeeff-0123456789abcdef.json"),
+		[]byte("garbage"), 0o600))
+	w.must(os.Symlink("00112233445566778899aabbccddeef0-0123456789abcdef",
+		w.path(share.HomeName, share.Claims, claimOf("x"))))
 	w.open()
 	w.make(specOf("two"))
-	w.eventually("the sweep", func() bool { _, err := os.Lstat(w.path(share.HomeName, share.Claims, claimOf("x"))); return err != nil })
+	w.eventually("the sweep",
+		func() bool { _, err := os.Lstat(w.path(share.HomeName, share.Claims, claimOf("x"))); return err != nil })
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Whoever can write a handle can name a server of his own, on which all is as the handle says. Lists do not come to depend on it.
+// Whoever can write a handle can name a server of his own, on which all is as the handle says. Lists do not come to
+// depend on it.
 func TestForgedHandleAddsNoShare(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("hostile"))

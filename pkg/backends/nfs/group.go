@@ -14,9 +14,9 @@ import (
 // maxMembers is how many snapshots a group has at most: its record has room for more, but not for twice as many.
 const maxMembers = 256
 
-// CreateGroup copies volumes of one share, each as it was at the same instant: the time of the server at which the group was
-// begun. Kinds: as backends.GroupSnapshotter says; Invalid for volumes of several shares; InUse when one of them is
-// written to meanwhile and the class does not accept that; Busy while the data is being copied.
+// CreateGroup copies volumes of one share, each as it was at the same instant: the time of the server at which the
+// group was begun. Kinds: as backends.GroupSnapshotter says; Invalid for volumes of several shares; InUse when one of
+// them is written to meanwhile and the class does not accept that; Busy while the data is being copied.
 func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
 	defer annotate(&err, "create group snapshot", spec.Name)
 	p, err := backends.Given[SnapshotParameters](spec.Parameters)
@@ -62,7 +62,8 @@ func (e *engine) shareOf(volumes []string) (hd handle, err error) {
 			return hd, err
 		}
 		if i > 0 && (other.where() != hd.where() || other.home != hd.home) {
-			return hd, backends.Errorf(backends.Invalid, "the volumes are on %s and on %s: a group is of one share", hd.where(), other.where())
+			return hd, backends.Errorf(backends.Invalid, "the volumes are on %s and on %s: a group is of one share", hd.where(),
+				other.where())
 		}
 		hd = other
 	}
@@ -77,8 +78,8 @@ func (m *making) group(ctx context.Context, spec backends.GroupSpec, anyInstant 
 	return m.make(ctx, groupKind, id, func() (*record, error) { return m.plannedGroup(spec, id, anyInstant) })
 }
 
-// plannedGroup decides what the group will be. Its snapshots have IDs of this attempt alone, so that none of another is in the way.
-// Kinds: NotFound for a volume.
+// plannedGroup decides what the group will be. Its snapshots have IDs of this attempt alone, so that none of another is
+// in the way. Kinds: NotFound for a volume.
 func (m *making) plannedGroup(spec backends.GroupSpec, id string, anyInstant bool) (*record, error) {
 	r := &record{Kind: groupKind, ID: id, Name: spec.Name, Fingerprint: spec.Fingerprint}
 	if err := m.complete(r); err != nil {
@@ -101,8 +102,8 @@ func (m *making) plannedGroup(spec backends.GroupSpec, id string, anyInstant boo
 	return r, nil
 }
 
-// describeGroup is a group as the contract has it. Of one whose controller was stopped just after it was published the snapshots are put in
-// their places first.
+// describeGroup is a group as the contract has it. Of one whose controller was stopped just after it was published the
+// snapshots are put in their places first.
 func (e *engine) describeGroup(s *share.Share, h *share.Home, r *record) (*backends.Group, error) {
 	if err := e.settle(s, r); err != nil {
 		return nil, err
@@ -122,16 +123,17 @@ func (e *engine) describeGroup(s *share.Share, h *share.Home, r *record) (*backe
 func (e *controllerSide) GetGroup(ctx context.Context, handle string) (result *backends.Group, err error) {
 	defer annotate(&err, "get group snapshot", handle)
 	var found atomic.Pointer[backends.Group]
-	err = e.found(ctx, groupKind, handle, "reading a group's record", func(_ context.Context, s *share.Share, h *share.Home, r *record) error {
-		g, err := e.describeGroup(s, h, r)
-		found.Store(g)
-		return err
-	})
+	err = e.found(ctx, groupKind, handle, "reading a group's record",
+		func(_ context.Context, s *share.Share, h *share.Home, r *record) error {
+			g, err := e.describeGroup(s, h, r)
+			found.Store(g)
+			return err
+		})
 	return orNothing(&found, err)
 }
 
-// FindGroup returns the group of the name, on whichever share that is known. Kinds: NotFound; Unavailable when a share does
-// not answer and none of the others has it.
+// FindGroup returns the group of the name, on whichever share that is known. Kinds: NotFound; Unavailable when a share
+// does not answer and none of the others has it.
 func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *backends.Group, err error) {
 	defer annotate(&err, "find group snapshot", name)
 	var found atomic.Pointer[backends.Group]

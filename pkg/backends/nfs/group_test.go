@@ -89,7 +89,8 @@ func TestGroupThatWasGivenUp(t *testing.T) {
 		_, err := w.CreateGroup(w.Context(), backends.GroupSpec{Name: "g", Volumes: volumes})
 		return err
 	})
-	w.ask("waking the janitor", func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })
+	w.ask("waking the janitor",
+		func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })
 	w.tidy(2, 2)
 	again, err := w.FindGroup(w.Context(), "g")
 	w.must(err)

@@ -42,8 +42,8 @@ type handle struct {
 	id      string // 32 hexadecimal digits
 }
 
-// The parts of a handle: one byte for the version, the home, the ID, and a sum that tells what was never given out from what
-// is on a server that cannot be asked.
+// The parts of a handle: one byte for the version, the home, the ID, and a sum that tells what was never given out from
+// what is on a server that cannot be asked.
 const (
 	homeAt    = 1
 	idAt      = homeAt + 6
@@ -72,7 +72,8 @@ func (h handle) encode() (string, error) {
 	text := h.kind.prefix() + base64url.Encode(data) + "." + h.where()
 	if len(text) > maxHandle {
 		return "", backends.Errorf(backends.Invalid,
-			"server and share have %d bytes, and a volume's handle has room for %d: give the share a name in the driver's configuration, and name it in the class parameter shareName",
+			"server and share have %d bytes, and a volume's handle has room for %d: give the share a name in the driver's "+
+				"configuration, and name it in the class parameter shareName",
 			len(h.where()), maxHandle-len(text)+len(h.where()))
 	}
 	return text, nil
@@ -101,7 +102,8 @@ func (e *engine) parse(k kind, text string) (handle, error) {
 	return h, e.locate(&h, where, version)
 }
 
-// decodeHandle reads what a handle says whatever the share is called now: of the address only as text, and the version's number.
+// decodeHandle reads what a handle says whatever the share is called now: of the address only as text, and the
+// version's number.
 func decodeHandle(k kind, text string) (h handle, where string, version int, ok bool) {
 	rest, ours := strings.CutPrefix(text, k.prefix())
 	code, where, found := strings.Cut(rest, ".")
@@ -110,11 +112,12 @@ func decodeHandle(k kind, text string) (h handle, where string, version int, ok 
 		int(data[0]) > len(export.Versions()) || !slices.Equal(data[sumAt:], sum(k, data[:sumAt], where)) {
 		return handle{kind: k}, "", 0, false
 	}
-	return handle{kind: k, home: [6]byte(data[homeAt:idAt]), id: hex.EncodeToString(data[idAt:sumAt])}, where, int(data[0]), true
+	return handle{kind: k, home: [6]byte(data[homeAt:idAt]), id: hex.EncodeToString(data[idAt:sumAt])}, where,
+		int(data[0]), true
 }
 
-// locate finds out on which share something is. Kinds: as parse; Unavailable for a share that is not configured; Denied when it may not
-// be used.
+// locate finds out on which share something is. Kinds: as parse; Unavailable for a share that is not configured; Denied
+// when it may not be used.
 func (e *engine) locate(h *handle, where string, version int) (err error) {
 	name, named := strings.CutPrefix(where, "@")
 	if named {

@@ -20,11 +20,12 @@ func (e *controllerSide) Health(ctx context.Context, handle string) (issues []ba
 		return nil, err
 	}
 	var found atomic.Pointer[[]backends.HealthIssue]
-	err = e.found(ctx, volumeKind, handle, "checking a volume", func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
-		look := e.look(s, r)
-		found.Store(&look)
-		return nil
-	})
+	err = e.found(ctx, volumeKind, handle, "checking a volume",
+		func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
+			look := e.look(s, r)
+			found.Store(&look)
+			return nil
+		})
 	switch {
 	case backends.Is(err, backends.NotFound):
 		return nil, err
@@ -36,7 +37,8 @@ func (e *controllerSide) Health(ctx context.Context, handle string) (issues []ba
 	return *found.Load(), nil
 }
 
-// healthOf is Health of what an enumeration has found. A share that did not answer is not asked again for each of its volumes.
+// healthOf is Health of what an enumeration has found. A share that did not answer is not asked again for each of its
+// volumes.
 func (e *controllerSide) healthOf(ctx context.Context, f entry) ([]backends.HealthIssue, error) {
 	if f.away != nil {
 		return unreachable(f.away), nil //nolint:nilerr // It is what is wrong with the volume.
@@ -48,11 +50,13 @@ func (e *controllerSide) healthOf(ctx context.Context, f entry) ([]backends.Heal
 }
 
 func unreadable(err error) []backends.HealthIssue {
-	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "RecordUnreadable", Message: failure.OneLine(err).Error()}}
+	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "RecordUnreadable",
+		Message: failure.OneLine(err).Error()}}
 }
 
 func unreachable(err error) []backends.HealthIssue {
-	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "ShareUnreachable", Message: failure.OneLine(err).Error()}}
+	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "ShareUnreachable",
+		Message: failure.OneLine(err).Error()}}
 }
 
 // look says what is wrong with a volume whose share answers.
@@ -60,9 +64,11 @@ func (e *engine) look(s *share.Share, r *record) []backends.HealthIssue {
 	dir, err := safepath.OpenBeneath(s.Dir(), r.SubDir)
 	switch {
 	case backends.Is(err, backends.NotFound):
-		return lost("DataMissing", fmt.Sprintf("the directory %s is gone from %s: restore it from a backup", r.SubDir, s.Address))
+		return lost("DataMissing", fmt.Sprintf("the directory %s is gone from %s: restore it from a backup", r.SubDir,
+			s.Address))
 	case backends.Is(err, backends.Invalid):
-		return lost("DataReplaced", fmt.Sprintf("%s on %s is no longer a directory: restore it from a backup: %v", r.SubDir, s.Address, err))
+		return lost("DataReplaced", fmt.Sprintf("%s on %s is no longer a directory: restore it from a backup: %v", r.SubDir,
+			s.Address, err))
 	case err != nil && !backends.Is(err, backends.Denied): // A pod may keep everybody out of its directory.
 		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "DataUnreadable", Message: err.Error()}}
 	}
@@ -72,7 +78,8 @@ func (e *engine) look(s *share.Share, r *record) []backends.HealthIssue {
 	if used, known := e.usage.of(s, r); known && used > r.SizeBytes {
 		return []backends.HealthIssue{{
 			Status: backends.Degraded, Reason: "OverRecordedSize",
-			Message: fmt.Sprintf("its files take %d bytes, and its size is %d: NFS enforces no size; expand the volume or remove files", used, r.SizeBytes),
+			Message: fmt.Sprintf("its files take %d bytes, and its size is %d: NFS enforces no size; expand the volume or "+
+				"remove files", used, r.SizeBytes),
 		}}
 	}
 	return nil
@@ -86,12 +93,14 @@ func lost(reason, message string) []backends.HealthIssue {
 const healthToken = "health."
 
 // ListHealth returns the volumes that are not well. Kinds: as enumerate.
-func (e *controllerSide) ListHealth(ctx context.Context, page backends.Page) (unwell []backends.VolumeHealth, next string, err error) {
+func (e *controllerSide) ListHealth(ctx context.Context,
+	page backends.Page) (unwell []backends.VolumeHealth, next string, err error) {
 	defer annotate(&err, "check volumes", "")
 	if page.Token != "" {
 		var ours bool
 		if page.Token, ours = strings.CutPrefix(page.Token, healthToken); !ours || page.Token == "" {
-			return nil, "", backends.Errorf(backends.Busy, "the token is not one of this enumeration: start again without a token")
+			return nil, "", backends.Errorf(backends.Busy,
+				"the token is not one of this enumeration: start again without a token")
 		}
 	}
 	found, _, err := e.enumerate(ctx, volumeKind, backends.Page{Token: page.Token}, func(*record) bool { return true })

@@ -22,6 +22,7 @@ func TestDeletionOfWhatIsImmutable(t *testing.T) {
 	w.must(unix.IoctlSetPointerInt(int(record.Fd()), unix.FS_IOC_SETFLAGS, flags|unix.STATX_ATTR_IMMUTABLE))
 	err = w.Delete(t.Context(), v.Handle)
 	w.must(unix.IoctlSetPointerInt(int(record.Fd()), unix.FS_IOC_SETFLAGS, flags))
-	w.fails("deleting what is immutable", err, backends.Denied, "its record cannot be moved to the trash", "lsattr", "chattr -i")
+	w.fails("deleting what is immutable", err, backends.Denied, "its record cannot be moved to the trash", "lsattr",
+		"chattr -i")
 	w.must(w.Delete(t.Context(), v.Handle))
 }

@@ -49,5 +49,6 @@ func (e *engine) probe(ctx context.Context, address export.Address) *backends.St
 	if err == nil {
 		return nil
 	}
-	return &backends.StorageIssue{Unreachable: true, Reason: "ShareUnreachable", Message: fmt.Sprintf("the share %s does not answer: %v", address, failure.OneLine(err))}
+	return &backends.StorageIssue{Unreachable: true, Reason: "ShareUnreachable",
+		Message: fmt.Sprintf("the share %s does not answer: %v", address, failure.OneLine(err))}
 }

@@ -25,8 +25,9 @@ const (
 	claimsSwept = 15 * time.Minute
 )
 
-// janitors remove what is in the trash of the shares, and what dead attempts left, in the background: one goroutine for each share that has
-// some. What they do not finish, they or those of another process do later: the share itself says what there is to do.
+// janitors remove what is in the trash of the shares, and what dead attempts left, in the background: one goroutine for
+// each share that has some. What they do not finish, they or those of another process do later: the share itself says
+// what there is to do.
 type janitors struct {
 	engine *engine
 	life   context.Context // of the work in the background, which is no request's
@@ -44,7 +45,8 @@ type janitors struct {
 func newJanitors(e *engine) *janitors {
 	life, stop := context.WithCancel(context.Background())
 	return &janitors{
-		engine: e, life: life, stop: stop, known: map[string]bool{}, swept: map[string]time.Time{}, active: map[string]chan struct{}{}, seen: map[string]sighting{},
+		engine: e, life: life, stop: stop, known: map[string]bool{}, swept: map[string]time.Time{},
+		active: map[string]chan struct{}{}, seen: map[string]sighting{},
 	}
 }
 
@@ -79,8 +81,8 @@ func (j *janitors) add(address export.Address) {
 	j.group.Go(func() { j.work(address, more) })
 }
 
-// work makes rounds until one has found all done. Between two rounds it waits for what may be alive yet, and after a failure for the
-// server.
+// work makes rounds until one has found all done. Between two rounds it waits for what may be alive yet, and after a
+// failure for the server.
 func (j *janitors) work(address export.Address, more chan struct{}) {
 	wait := firstRetry
 	for {
@@ -90,7 +92,8 @@ func (j *janitors) work(address export.Address, more chan struct{}) {
 		}
 		switch {
 		case err != nil && j.life.Err() == nil:
-			j.engine.log.Warn("trash could not be removed: it is tried again", "share", address.String(), "after", wait, "error", err)
+			j.engine.log.Warn("trash could not be removed: it is tried again", "share", address.String(), "after", wait, "error",
+				err)
 			j.pause(wait, nil)
 			wait = min(2*wait, lastRetry)
 			continue
@@ -126,8 +129,8 @@ func (j *janitors) done(name string, more <-chan struct{}) bool {
 	return true
 }
 
-// round removes all that is in the trash of a share and all that dead attempts left there. It reports whether there is something that may
-// be alive.
+// round removes all that is in the trash of a share and all that dead attempts left there. It reports whether there is
+// something that may be alive.
 func (j *janitors) round(address export.Address) (alive bool, err error) {
 	s, release, err := j.engine.pool.HoldBriefly(j.life, address)
 	if err != nil {
@@ -169,7 +172,8 @@ func (j *janitors) trash(s *share.Share, h *share.Home) error {
 	return err
 }
 
-// pieces are names by the key of the thing to which they belong. A deep tree is removed in pieces, beside the first: key.1, key.2 and so on.
+// pieces are names by the key of the thing to which they belong. A deep tree is removed in pieces, beside the first:
+// key.1, key.2 and so on.
 func pieces(names []string) map[string][]string {
 	all := map[string][]string{}
 	for _, name := range names {

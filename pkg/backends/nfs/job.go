@@ -45,14 +45,15 @@ func (c *copies) live(key string, j *job, turns chan struct{}) {
 	}
 }
 
-// wanted fails when no call has asked for a copy for long, or when another attempt has taken its place. It shows others that the
-// attempt is alive.
+// wanted fails when no call has asked for a copy for long, or when another attempt has taken its place. It shows others
+// that the attempt is alive.
 func (c *copies) wanted(j *job) error {
 	c.mu.Lock()
 	unwanted := j.waiting == 0 && time.Since(j.left) > c.pace.kept
 	c.mu.Unlock()
 	if unwanted {
-		return backends.Errorf(backends.Unavailable, "no call has asked for the copy for %v, so that it was given up: ask again", c.pace.kept)
+		return backends.Errorf(backends.Unavailable,
+			"no call has asked for the copy for %v, so that it was given up: ask again", c.pace.kept)
 	}
 	if time.Since(j.beat) < c.pace.beat {
 		return nil
@@ -113,7 +114,8 @@ func (m *making) kept(ctx context.Context) (on *making, release func(), err erro
 func (m *making) report(j *job) (stop func()) {
 	begin := time.Now()
 	_, stop = every(context.Background(), reportTime, func() error {
-		m.log.Info("copying", "what", j.record.Name, "entries", j.progress.Entries.Load(), "bytes", j.progress.Bytes.Load(), "since", time.Since(begin).Round(time.Second))
+		m.log.Info("copying", "what", j.record.Name, "entries", j.progress.Entries.Load(), "bytes", j.progress.Bytes.Load(),
+			"since", time.Since(begin).Round(time.Second))
 		return nil
 	})
 	return stop

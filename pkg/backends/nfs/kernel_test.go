@@ -19,7 +19,9 @@ func exported() string { return flag.Lookup(exportedFlag).Value.String() }
 
 // testMain runs the tests, with the kernel's NFS server if it is wanted.
 func testMain(m *testing.M) int {
-	kernel := flag.Bool("nfsd", false, "reach the stand-ins for servers through the kernel's NFS server and client: in the guest of tests/vm/run, and nowhere else")
+	kernel := flag.Bool("nfsd", false,
+		"reach the stand-ins for servers through the kernel's NFS server and client: in the guest of tests/vm/run, and "+
+			"nowhere else")
 	flag.String(exportedFlag, "", "for -nfsd itself")
 	flag.Parse()
 	return mountns.Isolate(func() int {

@@ -49,8 +49,10 @@ type place struct {
 func (p place) key() string { return handle{address: p.Address, share: p.Name}.where() }
 
 // openKnown reads the note. A noted share that allowed refuses is neither enumerated nor looked after.
-func openKnown(dataDir string, named map[string]export.Address, allowed func(export.Address) bool, log *slog.Logger) (*known, error) {
-	k := &known{path: filepath.Join(dataDir, knownFile), log: log, all: map[string]place{}, barred: map[string]place{}, homes: map[string]string{}}
+func openKnown(dataDir string, named map[string]export.Address, allowed func(export.Address) bool,
+	log *slog.Logger) (*known, error) {
+	k := &known{path: filepath.Join(dataDir, knownFile), log: log, all: map[string]place{}, barred: map[string]place{},
+		homes: map[string]string{}}
 	data, err := os.ReadFile(k.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -101,7 +103,8 @@ func (k *known) add(p place, id homeID) {
 	k.all[p.key()] = p
 	k.identify(p, home)
 	if err := k.save(); err != nil {
-		k.log.Warn("a share could not be noted: after a restart it is enumerated once it is used again", "share", p.key(), "error", err)
+		k.log.Warn("a share could not be noted: after a restart it is enumerated once it is used again", "share", p.key(),
+			"error", err)
 	}
 }
 

@@ -23,8 +23,9 @@ func (l lagging) Open(ctx context.Context, address export.Address) (*export.Root
 	return root, err
 }
 
-// A copy of a volume begins when the client has forgotten what was before, and ends when it has noticed what was changed
-// meanwhile. Nobody writes to a snapshot. Whether a kernel's client is fresh then is seen in tests/vm/suites/nfsdriver.
+// A copy of a volume begins when the client has forgotten what was before, and ends when it has noticed what was
+// changed meanwhile. Nobody writes to a snapshot. Whether a kernel's client is fresh then is seen in
+// tests/vm/suites/nfsdriver.
 func TestCopiesWaitForTheClient(t *testing.T) {
 	w := newWorld(t)
 	const lag = 300 * time.Millisecond

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// earlier gives up what an earlier version of the driver was making: it kept records of that in making. What cannot be read is
-// a newer version's, perhaps.
+// earlier gives up what an earlier version of the driver was making: it kept records of that in making. What cannot be
+// read is a newer version's, perhaps.
 func (j *janitors) earlier(s *share.Share, h *share.Home) error {
 	names, err := h.Names(share.Making, suffix)
 	if err != nil {

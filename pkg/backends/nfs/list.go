@@ -38,16 +38,18 @@ type entry struct {
 	place place
 	*record
 	away error // why the share cannot be asked now
-	// damage is why it cannot be used although the share answers. Of a record that cannot be read the kind, the ID and the handle are known.
+	// damage is why it cannot be used although the share answers. Of a record that cannot be read the kind, the ID and the
+	// handle are known.
 	damage error
 }
 
-// enumerate returns at most limit things, all for 0, that want says yes to, on all shares that are known, and the token for
-// the rest. What is on a share that does not answer is as it was seen last.
+// enumerate returns at most limit things, all for 0, that want says yes to, on all shares that are known, and the token
+// for the rest. What is on a share that does not answer is as it was seen last.
 //
-// Kinds: Busy for a token of another enumeration; Unavailable when no share is known, or when one does not answer of which nothing
-// was seen yet: without what is on it the list would say that it is gone.
-func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page, want func(*record) bool) (found []entry, next string, err error) {
+// Kinds: Busy for a token of another enumeration; Unavailable when no share is known, or when one does not answer of
+// which nothing was seen yet: without what is on it the list would say that it is gone.
+func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page,
+	want func(*record) bool) (found []entry, next string, err error) {
 	after, err := start(k, page.Token)
 	if err != nil {
 		return nil, "", err
@@ -79,9 +81,10 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page, want
 	return found, next, nil
 }
 
-// enumerateOn is enumerate for one share. The page with which it begins reads all of the share, so that all is remembered; it returns
-// more than the limit then.
-func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, limit int, want func(*record) bool) ([]entry, error) {
+// enumerateOn is enumerate for one share. The page with which it begins reads all of the share, so that all is
+// remembered; it returns more than the limit then.
+func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, limit int,
+	want func(*record) bool) ([]entry, error) {
 	if s.away != nil {
 		return e.seen.recall(k, s, from, limit, want)
 	}
@@ -112,7 +115,8 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, 
 }
 
 // entries reads what is on a share after an ID; all for a limit of 0, and else the limit at least.
-func entries(ctx context.Context, h *share.Home, k kind, p place, from string, limit int, want func(*record) bool) (found []entry, err error) {
+func entries(ctx context.Context, h *share.Home, k kind, p place, from string, limit int,
+	want func(*record) bool) (found []entry, err error) {
 	ids, err := h.Names(k.folder(), suffix)
 	if err != nil {
 		return nil, err
@@ -177,7 +181,8 @@ func listed(h *share.Home, k kind, p place, id string) (entry, error) {
 }
 
 // List returns volumes in a stable order. Kinds: as enumerate.
-func (e *controllerSide) List(ctx context.Context, page backends.Page) (volumes []backends.Volume, next string, err error) {
+func (e *controllerSide) List(ctx context.Context,
+	page backends.Page) (volumes []backends.Volume, next string, err error) {
 	defer annotate(&err, "list volumes", "")
 	found, next, err := e.enumerate(ctx, volumeKind, page, func(*record) bool { return true })
 	for _, f := range found {
@@ -195,9 +200,11 @@ func (e *engine) describeEntry(f entry) *backends.Volume {
 }
 
 // ListSnapshots returns snapshots, of one volume or of all, in a stable order. Kinds: as enumerate.
-func (e *controllerSide) ListSnapshots(ctx context.Context, volume string, page backends.Page) (snapshots []backends.Snapshot, next string, err error) {
+func (e *controllerSide) ListSnapshots(ctx context.Context, volume string,
+	page backends.Page) (snapshots []backends.Snapshot, next string, err error) {
 	defer annotate(&err, "list snapshots", volume)
-	found, next, err := e.enumerate(ctx, snapshotKind, page, func(r *record) bool { return volume == "" || r.SourceVolume == volume })
+	found, next, err := e.enumerate(ctx, snapshotKind, page,
+		func(r *record) bool { return volume == "" || r.SourceVolume == volume })
 	for _, f := range found {
 		snapshots = append(snapshots, *e.describeSnapshot(f.record))
 	}

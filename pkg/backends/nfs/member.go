@@ -35,7 +35,8 @@ func (r *record) shown(h *share.Home) (bool, error) {
 // writeMembers writes the records of a group's snapshots beside their data. They get to their places with it.
 func (m *making) writeMembers(g *record) error {
 	for i, of := range g.Members {
-		r := &record{Kind: snapshotKind, ID: of.ID, Name: g.Name, SizeBytes: m.origins[i].size, SourceVolume: of.Volume, Group: &membership{g.Handle, g.ID, g.Turn}}
+		r := &record{Kind: snapshotKind, ID: of.ID, Name: g.Name, SizeBytes: m.origins[i].size, SourceVolume: of.Volume,
+			Group: &membership{g.Handle, g.ID, g.Turn}}
 		if err := m.complete(r); err != nil {
 			return err
 		}
@@ -58,7 +59,8 @@ func (e *engine) disposeMembers(s *share.Share, h *share.Home, g *record) error 
 			return err
 		}
 		// The data may have come to its place without its record.
-		if err := moveDir(s.Dir(), share.At(share.Snapshots, of.ID+"-"+g.Turn), s.Dir(), share.At(share.Trash, g.draftOf(i)), false); err != nil {
+		if err := moveDir(s.Dir(), share.At(share.Snapshots, of.ID+"-"+g.Turn), s.Dir(), share.At(share.Trash, g.draftOf(i)),
+			false); err != nil {
 			return err
 		}
 	}
@@ -74,7 +76,8 @@ func (e *engine) disposeMember(s *share.Share, h *share.Home, g *record, of memb
 	if err != nil {
 		return err
 	}
-	if r.Group == nil || r.Group.Turn != g.Turn { // Of a later group of that name, made by an earlier version of the driver.
+	// Of a later group of that name, made by an earlier version of the driver.
+	if r.Group == nil || r.Group.Turn != g.Turn {
 		return nil
 	}
 	err = h.Move(share.Snapshots, of.ID+suffix, share.Trash, r.key()+suffix)

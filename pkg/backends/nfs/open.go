@@ -40,7 +40,8 @@ type (
 )
 
 // open starts the backend. No server is asked for anything yet. Kinds: Invalid for a configuration that is wrong.
-func open(_ context.Context, options backends.Options, mounter export.Mounter) (instance *backends.Instance, err error) {
+func open(_ context.Context, options backends.Options,
+	mounter export.Mounter) (instance *backends.Instance, err error) {
 	defer annotate(&err, "open the nfs backend", "")
 	config, err := backends.Given[Config](options.Config)
 	if err != nil {
@@ -56,12 +57,14 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter) (
 		return nil, err
 	}
 	e := &engine{
-		mounter: mounter, named: named, onlyShares: config.OnlyShares, places: places, locks: keylock.New(), log: options.Log, now: time.Now,
+		mounter: mounter, named: named, onlyShares: config.OnlyShares, places: places, locks: keylock.New(), log: options.Log,
+		now:     time.Now,
 		permits: openPermits(options.DataDir, options.Log),
 		usage:   newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
 	}
 	e.copies, e.janitors = newCopies(paceOf(config.Patience)), newJanitors(e)
-	if e.known, err = openKnown(options.DataDir, named, func(a export.Address) bool { return e.allow(a, export.Address.Same) == nil }, options.Log); err != nil {
+	if e.known, err = openKnown(options.DataDir, named,
+		func(a export.Address) bool { return e.allow(a, export.Address.Same) == nil }, options.Log); err != nil {
 		return nil, err
 	}
 	if !options.NodeOnly {

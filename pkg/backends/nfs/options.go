@@ -12,24 +12,27 @@ import (
 // what is mounted, from where, or as whom (addr, port, clientaddr, mounthost), or are for other tools.
 func allowed() []string {
 	return []string{
-		"hard", "soft", "softerr", "softreval", "nosoftreval", "timeo", "retrans", "rsize", "wsize", "bsize", "nconnect", "max_connect", "trunkdiscovery", "notrunkdiscovery",
+		"hard", "soft", "softerr", "softreval", "nosoftreval", "timeo", "retrans", "rsize", "wsize", "bsize", "nconnect",
+		"max_connect", "trunkdiscovery", "notrunkdiscovery",
 		"ac", "noac", "acregmin", "acregmax", "acdirmin", "acdirmax", "actimeo", "lookupcache", "cto", "nocto",
 		"lock", "nolock", "local_lock", "sharecache", "nosharecache", "resvport", "noresvport", "rdirplus", "nordirplus",
-		"sec", "acl", "noacl", "migration", "nomigration", "fsc", "nofsc", "write", "xprtsec", "proto", "tcp", "udp", "intr", "nointr", "fg", "bg", "retry",
+		"sec", "acl", "noacl", "migration", "nomigration", "fsc", "nofsc", "write", "xprtsec", "proto", "tcp", "udp", "intr",
+		"nointr", "fg", "bg", "retry",
 	}
 }
 
 // genericOptions are those that the node's pipeline understands for every filesystem.
 func genericOptions() []string {
 	return []string{
-		"ro", "rw", "suid", "nosuid", "dev", "nodev", "exec", "noexec", "symfollow", "nosymfollow", "sync", "async", "dirsync",
+		"ro", "rw", "suid", "nosuid", "dev", "nodev", "exec", "noexec", "symfollow", "nosymfollow", "sync", "async",
+		"dirsync",
 		"atime", "noatime", "relatime", "norelatime", "strictatime", "nostrictatime", "diratime", "nodiratime",
 		"defaults", "_netdev", "nofail", "context", "fscontext", "defcontext", "rootcontext",
 	}
 }
 
-// checkOptions refuses mount options that make no sense for NFS or lead elsewhere, and returns the version that they ask
-// for. Kinds: Invalid.
+// checkOptions refuses mount options that make no sense for NFS or lead elsewhere, and returns the version that they
+// ask for. Kinds: Invalid.
 func checkOptions(options []string) (version string, err error) {
 	for _, option := range options {
 		name, value, pair := strings.Cut(option, "=")
@@ -40,7 +43,8 @@ func checkOptions(options []string) (version string, err error) {
 		case !pair && len(name) > 1 && name[0] == 'v' && strings.Trim(name[1:], "0123456789.") == "":
 			asked = name[1:]
 		case !slices.Contains(allowed(), name) && !slices.Contains(genericOptions(), name):
-			return "", backends.Errorf(backends.Invalid, "mount option %q is not allowed for NFS: possible are %s", secret.Option(option), strings.Join(allowed(), ", "))
+			return "", backends.Errorf(backends.Invalid, "mount option %q is not allowed for NFS: possible are %s",
+				secret.Option(option), strings.Join(allowed(), ", "))
 		default:
 			continue
 		}
@@ -48,15 +52,16 @@ func checkOptions(options []string) (version string, err error) {
 			return "", backends.Errorf(backends.Invalid, "the mount options ask for NFS %s and %s: name one", version, asked)
 		}
 		if !slices.Contains([]string{"3", "4", "4.0", "4.1", "4.2"}, asked) {
-			return "", backends.Errorf(backends.Invalid, "mount option %q asks for a version of NFS that is not known: use 3, 4, 4.0, 4.1 or 4.2", option)
+			return "", backends.Errorf(backends.Invalid,
+				"mount option %q asks for a version of NFS that is not known: use 3, 4, 4.0, 4.1 or 4.2", option)
 		}
 		version = asked
 	}
 	return version, nil
 }
 
-// connectionOptions are those of a list that are of the connection to the server, which all mounts of it on a node share: the driver's own
-// mount comes first, and must ask for them too.
+// connectionOptions are those of a list that are of the connection to the server, which all mounts of it on a node
+// share: the driver's own mount comes first, and must ask for them too.
 func connectionOptions(options []string) string {
 	of := []string{"nconnect", "max_connect", "resvport", "noresvport"}
 	return strings.Join(slices.DeleteFunc(slices.Clone(options), func(option string) bool {
@@ -65,8 +70,8 @@ func connectionOptions(options []string) string {
 	}), ",")
 }
 
-// alone asks for a filesystem of its own where the kernel would give the mount that of another volume of the share, with that one's values: it does
-// not compare these options.
+// alone asks for a filesystem of its own where the kernel would give the mount that of another volume of the share,
+// with that one's values: it does not compare these options.
 func alone(options []string) []string {
 	never := []string{"timeo", "retrans", "bsize", "resvport", "noresvport"}
 	for _, option := range options {

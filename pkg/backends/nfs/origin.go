@@ -41,7 +41,8 @@ func (o *origin) check(m *making) (int64, error) {
 		return 0, err
 	}
 	if !h.address.Same(m.share.Address) || h.home != m.home.Identity() {
-		return 0, backends.Errorf(backends.Invalid, "the source is on %s and the copy is to be on %s: use a class of the source's share", h.where(), m.share.Address)
+		return 0, backends.Errorf(backends.Invalid,
+			"the source is on %s and the copy is to be on %s: use a class of the source's share", h.where(), m.share.Address)
 	}
 	r, err := whole(m.home, o.kind, h.id)
 	if err != nil {
@@ -62,8 +63,9 @@ func keysOf(origins []origin) (keys []string) {
 	return keys
 }
 
-// intact fails when the source is not there any more: what was read of it may have been removed meanwhile. Deleting takes the record
-// away before any data. So where the record is there after the copy, whichever controller deletes, the copy is whole. Kinds: NotFound.
+// intact fails when the source is not there any more: what was read of it may have been removed meanwhile. Deleting
+// takes the record away before any data. So where the record is there after the copy, whichever controller deletes, the
+// copy is whole. Kinds: NotFound.
 func (o *origin) intact(m *making) error {
 	for _, folder := range []string{o.kind.folder(), share.Groups} {
 		if err := m.home.Refresh(folder); err != nil {
@@ -80,8 +82,8 @@ func (o *origin) intact(m *making) error {
 	return err
 }
 
-// copyAll copies the origins into the draft. All copies are of the same instant. Kinds: InUse when an origin was written to;
-// NotFound when one was deleted; Exhausted.
+// copyAll copies the origins into the draft. All copies are of the same instant. Kinds: InUse when an origin was
+// written to; NotFound when one was deleted; Exhausted.
 func (m *making) copyAll(ctx context.Context, r *record, progress *tree.Progress) error {
 	begun, drafts := time.Now(), r.drafts()
 	at, err := m.instant(ctx, drafts[0])
@@ -115,7 +117,8 @@ func (m *making) copyAll(ctx context.Context, r *record, progress *tree.Progress
 // exact reports whether the copy must be of one instant. Nobody writes to a snapshot.
 func (o *origin) exact() bool { return o.kind == volumeKind && !o.anyInstant }
 
-// instant is the time of the server's filesystem, a little after the call began: what was changed before the call is older.
+// instant is the time of the server's filesystem, a little after the call began: what was changed before the call is
+// older.
 func (m *making) instant(ctx context.Context, draft string) (at unix.Timespec, err error) {
 	dir, err := openDir(m.share, share.At(share.Staging, draft))
 	if err != nil {
@@ -138,8 +141,9 @@ func serverTime(dir *os.File) (unix.Timespec, error) {
 	return stat.Ctim, err
 }
 
-// forget waits until the kernel knows nothing any more that is from before the call. Until then a file that a pod has just
-// written may seem as long as it was at an earlier copy, and would be cut there; and one that is new may not seem to be there.
+// forget waits until the kernel knows nothing any more that is from before the call. Until then a file that a pod has
+// just written may seem as long as it was at an earlier copy, and would be cut there; and one that is new may not seem
+// to be there.
 func forget(ctx context.Context, lag time.Duration) error {
 	select {
 	case <-time.After(lag):

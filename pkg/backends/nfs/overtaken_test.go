@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// A controller that is stopped in the middle of an expansion, while another deletes the volume and makes it anew or not, neither replaces the
-// record of the new one nor brings the old one back.
+// A controller that is stopped in the middle of an expansion, while another deletes the volume and makes it anew or
+// not, neither replaces the record of the new one nor brings the old one back.
 func TestDeposedExpansion(t *testing.T) {
 	for _, anew := range []bool{true, false} {
 		t.Run(fmt.Sprint("made anew ", anew), func(t *testing.T) {
@@ -49,8 +49,8 @@ func (d *deposed) overtakenExpansion(n int, anew bool) bool {
 	return stopped
 }
 
-// A controller that is stopped in the middle of making a volume, while another makes it, and deletes it or not, leaves the other's alone,
-// and leaves nothing.
+// A controller that is stopped in the middle of making a volume, while another makes it, and deletes it or not, leaves
+// the other's alone, and leaves nothing.
 func TestDeposedCreation(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		t.Run(fmt.Sprint("deleted ", deleted), func(t *testing.T) {

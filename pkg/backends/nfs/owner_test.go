@@ -17,7 +17,8 @@ import (
 
 const ownerWord = "squashed-owner"
 
-// squashedOwner is a controller that a server makes nobody of. It is to copy a file that it may read, but not give to its owner.
+// squashedOwner is a controller that a server makes nobody of. It is to copy a file that it may read, but not give to
+// its owner.
 func squashedOwner(servers string) int {
 	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
 		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -56,13 +57,15 @@ func ownerKept(e *controllerSide, servers string) error {
 			}
 		}
 	}
-	if _, err := e.FindSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: string(handle)}); !backends.Is(err, backends.NotFound) {
+	if _, err := e.FindSnapshot(ctx,
+		backends.SnapshotSpec{Name: "s", Volume: string(handle)}); !backends.Is(err, backends.NotFound) {
 		return fmt.Errorf("after that the snapshot is there (%v)", err) //nolint:errorlint // It may be nil.
 	}
 	return nil
 }
 
-// A server that lets the controller's root give nothing away: a snapshot whose files would belong to somebody else is never ready.
+// A server that lets the controller's root give nothing away: a snapshot whose files would belong to somebody else is
+// never ready.
 func TestSquashedOwner(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("one", "ns/one", deleteData))

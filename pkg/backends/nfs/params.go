@@ -45,7 +45,8 @@ type SnapshotParameters struct {
 func (p Parameters) permissions() (uint32, error) {
 	mode, err := strconv.ParseUint(cmp.Or(p.MountPermissions, "0"), 8, 32)
 	if err != nil || mode > 0o7777 {
-		return 0, backends.Errorf(backends.Invalid, "mountPermissions is %q: use octal digits such as 0770", p.MountPermissions)
+		return 0, backends.Errorf(backends.Invalid, "mountPermissions is %q: use octal digits such as 0770",
+			p.MountPermissions)
 	}
 	return uint32(mode), nil
 }

@@ -75,16 +75,19 @@ type permit struct {
 	asked map[string]bool // the calls that were turned away since
 }
 
-// openPermits reads the controller's name, or gives it one. That it cannot be kept costs a call that is turned away once.
+// openPermits reads the controller's name, or gives it one. That it cannot be kept costs a call that is turned away
+// once.
 func openPermits(dataDir string, log *slog.Logger) *permits {
 	path := filepath.Join(dataDir, ownerFile)
 	owner, err := os.ReadFile(path)
-	if text := string(owner); err == nil && len(text) == len(share.Random()) && strings.Trim(text, "0123456789abcdef") == "" {
+	if text := string(owner); err == nil && len(text) == len(share.Random()) &&
+		strings.Trim(text, "0123456789abcdef") == "" {
 		return &permits{owner: text, all: map[permitted]*permit{}}
 	}
 	text := share.Random()
 	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
-		log.Warn("the name of this controller cannot be kept: after a restart it turns a call away on each share", "path", path, "error", err)
+		log.Warn("the name of this controller cannot be kept: after a restart it turns a call away on each share", "path",
+			path, "error", err)
 	}
 	return &permits{owner: text, all: map[permitted]*permit{}}
 }

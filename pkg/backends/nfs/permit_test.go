@@ -41,7 +41,8 @@ func makers(volume, snapshot string) map[string]maker {
 		return g.Handle, nil
 	}
 	return map[string]maker{
-		"volume": {func(ctx context.Context, e *controllerSide) (string, error) { return handleOf(e.Create(ctx, spec)) }, find, drop},
+		"volume": {func(ctx context.Context, e *controllerSide) (string, error) { return handleOf(e.Create(ctx, spec)) },
+			find, drop},
 		"clone": {func(ctx context.Context, e *controllerSide) (string, error) {
 			return handleOf(e.Clone(ctx, spec, volume))
 		}, find, drop},
@@ -80,8 +81,8 @@ func handleOf(v *backends.Volume, err error) (string, error) {
 	return v.Handle, nil
 }
 
-// What others have made and deleted while a controller was stopped does not come back when that goes on, whatever it is and wherever
-// the controller was: also where it hears of the call only then. What it is asked for after that it makes.
+// What others have made and deleted while a controller was stopped does not come back when that goes on, whatever it is
+// and wherever the controller was: also where it hears of the call only then. What it is asked for after that it makes.
 func TestDeposedControllerMakesNothingThatIsDeleted(t *testing.T) {
 	for _, kind := range []string{"volume", "clone", "restored", "snapshot", "group"} {
 		t.Run(kind, func(t *testing.T) {
@@ -105,8 +106,8 @@ func TestDeposedControllerMakesNothingThatIsDeleted(t *testing.T) {
 	}
 }
 
-// madeLate has a controller make something that others make and delete while it is stopped at its n-th change. It returns false when it
-// makes less.
+// madeLate has a controller make something that others make and delete while it is stopped at its n-th change. It
+// returns false when it makes less.
 func (d *deposed) madeLate(n int, m maker) bool {
 	d.Helper()
 	drop := func() {
@@ -175,8 +176,8 @@ func TestPermitThatIsSpentMeanwhile(t *testing.T) {
 	}
 }
 
-// A share that has no file left for a permit is full: nobody is at work there, and who waits would wait for ever. What needs no
-// permit goes on, so that something can become free.
+// A share that has no file left for a permit is full: nobody is at work there, and who waits would wait for ever. What
+// needs no permit goes on, so that something can become free.
 func TestNoRoomForAPermit(t *testing.T) {
 	w := newWorld(t)
 	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=64"))

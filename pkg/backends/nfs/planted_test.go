@@ -20,8 +20,9 @@ func (w *world) plant(folder, target string) {
 	w.noticed()
 }
 
-// Somebody who can write on the server puts a symlink in the place of a folder of the driver's own. What the janitor would remove there, and
-// what a deletion would move there, is elsewhere: on another share, or on the machine of the controller.
+// Somebody who can write on the server puts a symlink in the place of a folder of the driver's own. What the janitor
+// would remove there, and what a deletion would move there, is elsewhere: on another share, or on the machine of the
+// controller.
 func TestPlantedFoldersLeadNowhere(t *testing.T) {
 	for _, folder := range []string{share.Staging, share.Trash} {
 		for name, elsewhere := range map[string]func(w *world) string{
@@ -73,7 +74,8 @@ func TestRecordsProveTheirNames(t *testing.T) {
 	defer release()
 	h, err := s.Home(false)
 	w.must(err)
-	for folder, name := range map[string]string{share.Volumes: other, share.Staging: other + "-" + strings.Repeat("1", 16), share.Snapshots: genuine.id} {
+	for folder, name := range map[string]string{share.Volumes: other, share.Staging: other + "-" + strings.Repeat("1", 16),
+		share.Snapshots: genuine.id} {
 		w.must(os.WriteFile(w.path(share.HomeName, folder, name+suffix), data, 0o600))
 		_, err := read(h, folder, name+suffix)
 		w.fails("a record in "+folder, err, backends.Unusable, "renamed")
@@ -83,7 +85,8 @@ func TestRecordsProveTheirNames(t *testing.T) {
 // The members of a group name files: none can be a path.
 func TestMembersAreNoPaths(t *testing.T) {
 	for _, id := range []string{"../../victim", "", "..", strings.Repeat("A", 32), strings.Repeat("0", 31) + "/"} {
-		data := fmt.Sprintf(`{"version":1,"kind":"group","id":%q,"turn":%q,"sizeBytes":1,"members":[{"id":%q}]}`, strings.Repeat("0", 32), strings.Repeat("1", 16), id)
+		data := fmt.Sprintf(`{"version":1,"kind":"group","id":%q,"turn":%q,"sizeBytes":1,"members":[{"id":%q}]}`,
+			strings.Repeat("0", 32), strings.Repeat("1", 16), id)
 		if _, err := decodeRecord([]byte(data), "here"); !backends.Is(err, backends.Unusable) {
 			t.Errorf("member %q: got %v, want a failure that is Unusable", id, err)
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// publish makes the thing be there, by one link: the draft is whole. Kinds: Invalid when its directory is somebody else's; Busy.
+// publish makes the thing be there, by one link: the draft is whole. Kinds: Invalid when its directory is somebody
+// else's; Busy.
 func (m *making) publish(ctx context.Context, r *record) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -41,8 +42,8 @@ func (m *making) publish(ctx context.Context, r *record) error {
 	return m.home.Remove(share.Staging, r.key()+suffix)
 }
 
-// settle puts in its place what is published. Each piece can be moved once, since its name in staging is never used again: whoever
-// comes late finds it gone. So any controller may do it for another.
+// settle puts in its place what is published. Each piece can be moved once, since its name in staging is never used
+// again: whoever comes late finds it gone. So any controller may do it for another.
 func (e *engine) settle(s *share.Share, r *record) error {
 	for _, p := range r.parts() {
 		waits, err := exists(s.Dir(), share.At(share.Staging, p.draft))
@@ -65,8 +66,8 @@ func (e *engine) settle(s *share.Share, r *record) error {
 	return nil
 }
 
-// putInPlace is settle for a volume in whose place somebody else may have put something just before. It is taken back then: no call has
-// been told of it. Kinds: Invalid.
+// putInPlace is settle for a volume in whose place somebody else may have put something just before. It is taken back
+// then: no call has been told of it. Kinds: Invalid.
 func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
 	err := e.settle(s, r)
 	if !failure.IsAny(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR) {

@@ -59,7 +59,8 @@ func TestPublishedAndNotYetInPlace(t *testing.T) {
 		},
 		"the janitor comes": func(_ *making, other *world, _ *record) int {
 			other.must(other.Delete(t.Context(), other.make(specOf("last")).Handle))
-			other.eventually("putting it in its place", func() bool { _, err := os.Stat(other.path("dir", "one")); return err == nil })
+			other.eventually("putting it in its place",
+				func() bool { _, err := os.Stat(other.path("dir", "one")); return err == nil })
 			return 1
 		},
 		"it is deleted": func(_ *making, other *world, r *record) int {

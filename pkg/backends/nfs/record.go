@@ -21,8 +21,8 @@ const recordVersion = 1
 // suffix ends the names of records.
 const suffix = ".json"
 
-// record is all that is known of a volume, a snapshot or a group of snapshots. It is in the home's folder volumes, snapshots or
-// groups once the thing is published, before that in staging, and in trash while it is being removed.
+// record is all that is known of a volume, a snapshot or a group of snapshots. It is in the home's folder volumes,
+// snapshots or groups once the thing is published, before that in staging, and in trash while it is being removed.
 type record struct {
 	Version int    `json:"version"`
 	Kind    kind   `json:"kind"`
@@ -70,7 +70,8 @@ func (k kind) folder() string {
 	return share.Volumes
 }
 
-// part is a piece of what is made: its name in staging, and its place once the record is published, from the share's root.
+// part is a piece of what is made: its name in staging, and its place once the record is published, from the share's
+// root.
 type part struct{ draft, place string }
 
 // parts are in the order in which they are put in their places.
@@ -110,7 +111,8 @@ func (r *record) memberIDs() (ids []string) {
 	return ids
 }
 
-// draftOf is the name of a member's data in staging. It belongs to the group's draft, as all names do that begin with its key.
+// draftOf is the name of a member's data in staging. It belongs to the group's draft, as all names do that begin with
+// its key.
 func (r *record) draftOf(member int) string { return fmt.Sprintf("%s.m%d", r.key(), member) }
 
 func (r *record) encode() ([]byte, error) {
@@ -125,7 +127,8 @@ func decodeRecord(data []byte, where string) (*record, error) {
 		return nil, backends.Errorf(backends.Unusable, "the record %s is damaged: restore it from a backup: %w", where, err)
 	}
 	if r.Version > recordVersion {
-		return nil, backends.Errorf(backends.Unusable, "the record %s has version %d, and this driver knows %d: use the newer driver", where, r.Version, recordVersion)
+		return nil, backends.Errorf(backends.Unusable,
+			"the record %s has version %d, and this driver knows %d: use the newer driver", where, r.Version, recordVersion)
 	}
 	if err := r.check(); err != nil {
 		return nil, backends.Errorf(backends.Unusable, "the record %s is not as this driver writes it: %w", where, err)
@@ -159,23 +162,28 @@ func (r *record) check() error {
 	return nil
 }
 
-// read returns a record, and fails with fs.ErrNotExist when there is none. Kinds: Unusable for one that is there and is none.
+// read returns a record, and fails with fs.ErrNotExist when there is none. Kinds: Unusable for one that is there and is
+// none.
 func read(h *share.Home, folder, name string) (*record, error) {
 	data, err := h.Read(folder, name)
 	if backends.Is(err, backends.Unusable) {
-		return nil, backends.Errorf(backends.Unusable, "the record %s is damaged: restore it from a backup: %w", share.At(folder, name), err)
+		return nil, backends.Errorf(backends.Unusable, "the record %s is damaged: restore it from a backup: %w",
+			share.At(folder, name), err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	r, err := decodeRecord(data, share.At(folder, name))
 	if err == nil && !r.belongs(folder, name) {
-		err = backends.Errorf(backends.Unusable, "the record of %s %s was found as %s: somebody has renamed it; give it its name back", r.Kind, r.key(), share.At(folder, name))
+		err = backends.Errorf(backends.Unusable,
+			"the record of %s %s was found as %s: somebody has renamed it; give it its name back", r.Kind, r.key(),
+			share.At(folder, name))
 	}
 	return r, err
 }
 
-// belongs tells whether a record has its own name. Of those in the trash buried says more, and in making an earlier version named them.
+// belongs tells whether a record has its own name. Of those in the trash buried says more, and in making an earlier
+// version named them.
 func (r *record) belongs(folder, name string) bool {
 	switch folder {
 	case share.Trash, share.Making:
@@ -186,7 +194,8 @@ func (r *record) belongs(folder, name string) bool {
 	return folder == r.Kind.folder() && name == r.ID+suffix
 }
 
-// whole returns the record of something that is there. Kinds: NotFound, once it is certain that this is the right share; Unusable.
+// whole returns the record of something that is there. Kinds: NotFound, once it is certain that this is the right
+// share; Unusable.
 func whole(h *share.Home, k kind, id string) (*record, error) {
 	r, err := read(h, k.folder(), id+suffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -196,7 +205,8 @@ func whole(h *share.Home, k kind, id string) (*record, error) {
 		return nil, backends.Errorf(backends.NotFound, "there is no such %s", k)
 	}
 	if err == nil && (r.Kind != k || r.ID != id) {
-		err = backends.Errorf(backends.Unusable, "the record of %s %s was found as %s: somebody has renamed it", r.Kind, r.ID, id)
+		err = backends.Errorf(backends.Unusable, "the record of %s %s was found as %s: somebody has renamed it", r.Kind, r.ID,
+			id)
 	}
 	if err != nil {
 		return nil, err
@@ -242,9 +252,11 @@ func expandSubDir(template string, claim backends.Claim) (string, error) {
 			return "", backends.Errorf(backends.Invalid,
 				"subDir has ${%s}: use ${pvc.metadata.name}, ${pvc.metadata.namespace} or ${pv.metadata.name}", m.Name)
 		case value == "":
-			return "", backends.Errorf(backends.Invalid, "subDir has ${%s}, and that is not known: run csi-provisioner with --extra-create-metadata", m.Name)
+			return "", backends.Errorf(backends.Invalid,
+				"subDir has ${%s}, and that is not known: run csi-provisioner with --extra-create-metadata", m.Name)
 		case safepath.Name(value) != nil || strings.HasPrefix(value, "."):
-			return "", backends.Errorf(backends.Invalid, "subDir has ${%s}, which is %.64q: that is no name of a directory", m.Name, value)
+			return "", backends.Errorf(backends.Invalid, "subDir has ${%s}, which is %.64q: that is no name of a directory",
+				m.Name, value)
 		}
 		return value, nil
 	})

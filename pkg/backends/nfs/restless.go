@@ -14,9 +14,9 @@ const (
 	restlessKept = 1000
 )
 
-// restless are the volumes that were written to while they were copied. Each time, the next copy asks that the volume has been left
-// alone for twice as long before it begins, and at least for as long as the last one went well. So a writer that never
-// stops costs few copies, and then a look at the volume for each call.
+// restless are the volumes that were written to while they were copied. Each time, the next copy asks that the volume
+// has been left alone for twice as long before it begins, and at least for as long as the last one went well. So a
+// writer that never stops costs few copies, and then a look at the volume for each call.
 type restless struct {
 	mu   sync.Mutex
 	rest map[string]time.Duration // by the volume's ID
@@ -49,6 +49,7 @@ func (r *restless) disturbed(id string, after time.Duration) {
 // refusal says what to do about a volume that is written to. Kinds: InUse.
 func (r *restless) refusal(from *origin, cause error) error {
 	return backends.Errorf(backends.InUse,
-		"%s %s is written to, so that the copy is of no single instant: stop what writes until nothing has been written for %v, or accept that with sourceInUse=copy: %w",
+		"%s %s is written to, so that the copy is of no single instant: stop what writes until nothing has been written "+
+			"for %v, or accept that with sourceInUse=copy: %w",
 		from.kind, from.handle, max(r.asked(from.id), firstRest).Round(time.Second), cause)
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// writing appends to a log in a volume, until stop is called: again and again, and at each entry of a copy, however busy the machine is.
+// writing appends to a log in a volume, until stop is called: again and again, and at each entry of a copy, however
+// busy the machine is.
 func (w *world) writing(volume string) (stop func()) {
 	w.Helper()
 	log, err := os.OpenFile(w.path(volume, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -101,8 +102,9 @@ func (w *world) holdCopies(entries int64) {
 	}
 }
 
-// Under a writer that never stops a snapshot and a clone are refused, with what to do, before much is copied; and made once it does. A copy
-// that is begun all the same comes to an end at its next look, for which it waits here before it has much.
+// Under a writer that never stops a snapshot and a clone are refused, with what to do, before much is copied; and made
+// once it does. A copy that is begun all the same comes to an end at its next look, for which it waits here before it
+// has much.
 func TestWriterThatNeverStops(t *testing.T) {
 	w := newWorld(t)
 	w.hurry(func(p *pace) { p.look = 10 * time.Millisecond })
@@ -147,7 +149,8 @@ func TestWriterThatNeverStops(t *testing.T) {
 	w.tidy(1, 1)
 }
 
-// However rarely a volume is written to, copies that are disturbed come to an end: the wait before the next one doubles.
+// However rarely a volume is written to, copies that are disturbed come to an end: the wait before the next one
+// doubles.
 func TestDisturbedCopiesEnd(t *testing.T) {
 	for _, pause := range []time.Duration{3 * time.Second, time.Minute, 5 * time.Hour} {
 		var r restless
@@ -220,8 +223,8 @@ func TestShareFillsDuringACopy(t *testing.T) {
 	w.shut()
 }
 
-// A volume that takes most of the share is made of a snapshot also when the copy takes several calls: what the copy takes itself is
-// not missing.
+// A volume that takes most of the share is made of a snapshot also when the copy takes several calls: what the copy
+// takes itself is not missing.
 func TestCopyLeavesNoRoomForItself(t *testing.T) {
 	w, v := onSmallShare(t, 12)
 	s, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})

@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// allow refuses a share that the configuration lacks, if it is to be the only source of shares: no server is asked for anything then
-// because a handle, a PersistentVolume or a class names it. Kinds: Denied.
+// allow refuses a share that the configuration lacks, if it is to be the only source of shares: no server is asked for
+// anything then because a handle, a PersistentVolume or a class names it. Kinds: Denied.
 func (e *engine) allow(address export.Address, one func(configured, named export.Address) bool) error {
 	if !e.onlyShares {
 		return nil
@@ -25,17 +25,19 @@ func (e *engine) allow(address export.Address, one func(configured, named export
 			return nil
 		}
 	}
-	return backends.Errorf(backends.Denied, "the share %s is none of the configuration, which allows no other (onlyShares): it has %q",
+	return backends.Errorf(backends.Denied,
+		"the share %s is none of the configuration, which allows no other (onlyShares): it has %q",
 		address, slices.Sorted(maps.Keys(e.named)))
 }
 
 // within tells whether an export is another one, or a directory of it.
 func within(configured, named export.Address) bool {
-	return configured.Same(named) || configured.Server == named.Server && strings.HasPrefix(named.Path, strings.TrimSuffix(configured.Path, "/")+"/")
+	return configured.Same(named) || configured.Server == named.Server &&
+		strings.HasPrefix(named.Path, strings.TrimSuffix(configured.Path, "/")+"/")
 }
 
-// checkStatic refuses a directory that holds a share's records: whoever has it mounted could write some of his own. Kinds: Invalid;
-// Unavailable.
+// checkStatic refuses a directory that holds a share's records: whoever has it mounted could write some of his own.
+// Kinds: Invalid; Unavailable.
 func checkStatic(s *share.Share, dir string) error {
 	if err := there(s, dir); err != nil {
 		return err
@@ -60,6 +62,8 @@ func checkStatic(s *share.Share, dir string) error {
 	case err != nil:
 		return backends.Errorf(backends.Unavailable, "whether %s is on %s cannot be seen: %w", share.HomeName, s.Address, err)
 	}
-	return backends.Errorf(backends.Invalid, "%s holds %s, in which the driver keeps what it knows of its volumes: name a directory on the share, by the attribute subDir",
+	return backends.Errorf(backends.Invalid,
+		"%s holds %s, in which the driver keeps what it knows of its volumes: name a directory on the share, by the "+
+			"attribute subDir",
 		s.Address.Below(dir), share.HomeName)
 }

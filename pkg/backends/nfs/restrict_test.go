@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// TestOnlyConfiguredShares names a share that the configuration lacks: in a handle, as whoever writes a PersistentVolume can forge it, in a
-// static volume, and in a class. Its server is not so much as asked.
+// TestOnlyConfiguredShares names a share that the configuration lacks: in a handle, as whoever writes a
+// PersistentVolume can forge it, in a static volume, and in a class. Its server is not so much as asked.
 func TestOnlyConfiguredShares(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("there before"))
@@ -27,7 +27,8 @@ func TestOnlyConfiguredShares(t *testing.T) {
 	_, err = w.Create(t.Context(), specOf("new"))
 	w.fails("Create", err, backends.Denied, says)
 	for _, path := range []string{testShare, "/othermost", "/"} {
-		_, err = w.node.Source(t.Context(), backends.Attachment{Handle: "by-hand", Attributes: map[string]string{"server": testServer, "share": path}})
+		_, err = w.node.Source(t.Context(), backends.Attachment{Handle: "by-hand",
+			Attributes: map[string]string{"server": testServer, "share": path}})
 		w.fails("the static volume "+path, err, backends.Denied, says)
 	}
 	if asked := w.pool.Mounted(); len(asked) != 0 {
@@ -66,7 +67,8 @@ func TestBarredSharesAreKept(t *testing.T) {
 // TestSharesBelow compares a static volume's share with those of the configuration.
 func TestSharesBelow(t *testing.T) {
 	root := export.Address{Server: "a", Path: "/export"}
-	for path, want := range map[string]bool{"/export": true, "/export/x": true, "/exports": false, "/": false, "/expor": false} {
+	for path, want := range map[string]bool{"/export": true, "/export/x": true, "/exports": false, "/": false,
+		"/expor": false} {
 		if have := within(root, export.Address{Server: "a", Path: path}); have != want {
 			t.Errorf("%s is within %s: %t, want %t", path, root.Path, have, want)
 		}
@@ -83,7 +85,8 @@ func TestSharesBelow(t *testing.T) {
 func TestStaticRootIsRefused(t *testing.T) {
 	w := newWorld(t)
 	static := func(share, dir string) error {
-		_, err := w.node.Source(t.Context(), backends.Attachment{Handle: "by-hand", Attributes: map[string]string{"server": testServer, "share": share, "subDir": dir}})
+		_, err := w.node.Source(t.Context(), backends.Attachment{Handle: "by-hand",
+			Attributes: map[string]string{"server": testServer, "share": share, "subDir": dir}})
 		return err
 	}
 	w.write("x", "nested", share.HomeName, "id")

@@ -17,9 +17,9 @@ import (
 // homeID is the identity of a share.
 type homeID [6]byte
 
-// seen is what this process saw last of the shares, for enumerations while one does not answer: what is on it is there and cannot be
-// reached now, and a list without it would say that it is gone. Of a share on which something may have been changed since, nothing
-// is remembered.
+// seen is what this process saw last of the shares, for enumerations while one does not answer: what is on it is there
+// and cannot be reached now, and a list without it would say that it is gone. Of a share on which something may have
+// been changed since, nothing is remembered.
 type seen struct {
 	mu    sync.Mutex
 	turns uint64            // counts the changes
@@ -66,8 +66,10 @@ func (s *seen) recall(k kind, on asked, from string, limit int, want func(*recor
 	defer s.mu.Unlock()
 	all, remembered := s.lists[on.home][k]
 	if !remembered {
-		return nil, backends.Errorf(backends.Unavailable, "what is on the share %s is not known, and a list without it would not be whole: "+
-			"bring its server back, or take the share out of the configuration and start the controller anew: %w", on.place.key(), on.away)
+		return nil, backends.Errorf(backends.Unavailable,
+			"what is on the share %s is not known, and a list without it would not be whole: "+
+				"bring its server back, or take the share out of the configuration and start the controller anew: %w",
+			on.place.key(), on.away)
 	}
 	for _, e := range all {
 		if e.ID <= from || !want(e.record) {
@@ -103,13 +105,14 @@ type asked struct {
 	empty bool   // nothing of this driver is on it
 }
 
-// distinct are the shares that are known, each once whatever its names and addresses, in the order of their identities. All are asked at
-// once, and each for a while only. Kinds: Unavailable when none is known.
+// distinct are the shares that are known, each once whatever its names and addresses, in the order of their identities.
+// All are asked at once, and each for a while only. Kinds: Unavailable when none is known.
 func (e *engine) distinct(ctx context.Context) ([]asked, error) {
 	places := e.known.sorted()
 	if len(places) == 0 {
-		return nil, backends.Errorf(backends.Unavailable, "no share is known: the configuration (--config) names none, and none was used since the start; "+
-			"name the shares of the classes in the configuration, so that what is on them is known from the start")
+		return nil, backends.Errorf(backends.Unavailable,
+			"no share is known: the configuration (--config) names none, and none was used since the start; "+
+				"name the shares of the classes in the configuration, so that what is on them is known from the start")
 	}
 	all := make([]asked, len(places))
 	var asking sync.WaitGroup
@@ -163,7 +166,8 @@ func (e *engine) ask(ctx context.Context, p place) (a asked) {
 		a.empty = true
 	default:
 		a.home, a.away = home, err
-		e.log.WarnContext(ctx, "a share does not answer: what is on it is listed as it was seen last", "share", p.key(), "error", failure.OneLine(err))
+		e.log.WarnContext(ctx, "a share does not answer: what is on it is listed as it was seen last", "share", p.key(),
+			"error", failure.OneLine(err))
 	}
 	return a
 }

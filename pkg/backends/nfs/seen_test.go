@@ -51,8 +51,8 @@ func (w *world) listed(ctx context.Context, limit int) (names []string) {
 	}
 }
 
-// A share has several names and addresses, of which one ends like the other, and the configuration has lost the one that a volume
-// was made by: each volume is listed, and once.
+// A share has several names and addresses, of which one ends like the other, and the configuration has lost the one
+// that a volume was made by: each volume is listed, and once.
 func TestShareWithSeveralNames(t *testing.T) {
 	w := newWorld(t)
 	w.must(os.Symlink(testServer, filepath.Join(filepath.Dir(filepath.Dir(w.root)), "a."+testServer)))
@@ -76,7 +76,8 @@ func TestShareWithSeveralNames(t *testing.T) {
 	}
 }
 
-// A controller whose data directory is new does not know on which shares there are volumes. It says so, until the configuration does.
+// A controller whose data directory is new does not know on which shares there are volumes. It says so, until the
+// configuration does.
 func TestListWithoutAShare(t *testing.T) {
 	w := newWorld(t)
 	w.make(specOf("one"))
@@ -96,7 +97,8 @@ func TestListWithoutAShare(t *testing.T) {
 	}
 }
 
-// A share that does not answer keeps nobody from listing what is on the others, and what was on it when it was seen last is not gone.
+// A share that does not answer keeps nobody from listing what is on the others, and what was on it when it was seen
+// last is not gone.
 func TestListWhileAShareIsAway(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.make(specOf("here"))
@@ -152,7 +154,8 @@ func TestListWhileAShareIsNotExported(t *testing.T) {
 	w.fails("a list of what is not known", err, backends.Unavailable, "@other")
 }
 
-// A share whose identity this process does not know is away: the rest of a list that another process began does not leave it out.
+// A share whose identity this process does not know is away: the rest of a list that another process began does not
+// leave it out.
 func TestRestOfAListWhileAShareIsAway(t *testing.T) {
 	w := newWorld(t)
 	w.configured("one")
@@ -192,8 +195,8 @@ func TestListForgetsWhatChanges(t *testing.T) {
 	w.fails("a list of what is not known", err, backends.Unavailable, slowServer)
 }
 
-// What lies in the trash is removed after a restart, and when the controller that put it there has ended, without that anybody
-// makes a volume on the share.
+// What lies in the trash is removed after a restart, and when the controller that put it there has ended, without that
+// anybody makes a volume on the share.
 func TestTrashIsRemovedWithoutACall(t *testing.T) {
 	for name, takeover := range map[string]bool{"restart": false, "takeover": true} {
 		t.Run(name, func(t *testing.T) {

@@ -10,27 +10,32 @@ import (
 
 // Clone makes a volume with the contents of another on the same share. Kinds: as backends.Cloner says; Invalid for a
 // source on another share; Busy while the data is being copied.
-func (e *controllerSide) Clone(ctx context.Context, spec backends.Spec, source string) (result *backends.Volume, err error) {
+func (e *controllerSide) Clone(ctx context.Context, spec backends.Spec,
+	source string) (result *backends.Volume, err error) {
 	defer annotate(&err, "create volume", spec.Name)
 	p, err := backends.Given[Parameters](spec.Parameters)
 	if err != nil {
 		return nil, err
 	}
 	return e.provision(ctx, spec, origin{
-		kind: volumeKind, handle: source, source: backends.ContentSource{Volume: source}, anyInstant: p.SourceInUse == copyInUse,
+		kind: volumeKind, handle: source, source: backends.ContentSource{Volume: source},
+		anyInstant: p.SourceInUse == copyInUse,
 	})
 }
 
 // Restore makes a volume with the contents of a snapshot on the same share. Kinds: as backends.Snapshotter says;
 // Invalid for a snapshot on another share; Busy while the data is being copied.
-func (e *controllerSide) Restore(ctx context.Context, spec backends.Spec, snapshot string) (result *backends.Volume, err error) {
+func (e *controllerSide) Restore(ctx context.Context, spec backends.Spec,
+	snapshot string) (result *backends.Volume, err error) {
 	defer annotate(&err, "create volume", spec.Name)
-	return e.provision(ctx, spec, origin{kind: snapshotKind, handle: snapshot, source: backends.ContentSource{Snapshot: snapshot}})
+	return e.provision(ctx, spec, origin{kind: snapshotKind, handle: snapshot,
+		source: backends.ContentSource{Snapshot: snapshot}})
 }
 
-// CreateSnapshot copies a volume. Kinds: as backends.Snapshotter says; InUse when the volume is written to meanwhile and
-// the class does not accept that; Busy while the data is being copied.
-func (e *controllerSide) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
+// CreateSnapshot copies a volume. Kinds: as backends.Snapshotter says; InUse when the volume is written to meanwhile
+// and the class does not accept that; Busy while the data is being copied.
+func (e *controllerSide) CreateSnapshot(ctx context.Context,
+	spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "create snapshot", spec.Name)
 	p, err := backends.Given[SnapshotParameters](spec.Parameters)
 	if err != nil {
@@ -57,8 +62,8 @@ func (e *controllerSide) CreateSnapshot(ctx context.Context, spec backends.Snaps
 	return orNothing(&made, err)
 }
 
-// unlessTaken returns the failure, unless there is a snapshot of that name on a share that is known: of a volume whose handle
-// says nothing it cannot be told where else to look.
+// unlessTaken returns the failure, unless there is a snapshot of that name on a share that is known: of a volume whose
+// handle says nothing it cannot be told where else to look.
 func (e *controllerSide) unlessTaken(ctx context.Context, spec backends.SnapshotSpec, failure error) error {
 	for _, p := range e.known.sorted() {
 		err := e.pool.With(ctx, p.Address, "looking for a snapshot", func(_ context.Context, s *share.Share) error {
@@ -99,7 +104,8 @@ func (m *making) snapshot(ctx context.Context, spec backends.SnapshotSpec) (*rec
 
 // describeSnapshot is a snapshot as the contract has it.
 func (e *engine) describeSnapshot(r *record) *backends.Snapshot {
-	s := &backends.Snapshot{Handle: r.Handle, Name: r.Name, Volume: r.SourceVolume, SizeBytes: r.SizeBytes, CreatedAt: r.CreatedAt, Ready: true, Topology: e.places.of(r)}
+	s := &backends.Snapshot{Handle: r.Handle, Name: r.Name, Volume: r.SourceVolume, SizeBytes: r.SizeBytes,
+		CreatedAt: r.CreatedAt, Ready: true, Topology: e.places.of(r)}
 	if r.Group != nil {
 		s.Group = r.Group.Handle
 	}
@@ -107,7 +113,8 @@ func (e *engine) describeSnapshot(r *record) *backends.Snapshot {
 }
 
 // FindSnapshot returns the snapshot of the spec's name, on the share of the spec's volume. Kinds: NotFound.
-func (e *controllerSide) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
+func (e *controllerSide) FindSnapshot(ctx context.Context,
+	spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "find snapshot", spec.Name)
 	hd, err := e.parse(volumeKind, spec.Volume)
 	if err != nil {
@@ -132,10 +139,11 @@ func (e *controllerSide) FindSnapshot(ctx context.Context, spec backends.Snapsho
 func (e *controllerSide) GetSnapshot(ctx context.Context, handle string) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "get snapshot", handle)
 	var found atomic.Pointer[backends.Snapshot]
-	err = e.found(ctx, snapshotKind, handle, "reading a snapshot's record", func(_ context.Context, _ *share.Share, _ *share.Home, r *record) error {
-		found.Store(e.describeSnapshot(r))
-		return nil
-	})
+	err = e.found(ctx, snapshotKind, handle, "reading a snapshot's record",
+		func(_ context.Context, _ *share.Share, _ *share.Home, r *record) error {
+			found.Store(e.describeSnapshot(r))
+			return nil
+		})
 	return orNothing(&found, err)
 }
 

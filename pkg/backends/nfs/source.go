@@ -15,7 +15,8 @@ import (
 )
 
 // Source tells what the node mounts. For a volume that the driver made, the record on the share says where it is, and
-// nothing that a PersistentVolume says is believed. Any other handle is that of a static volume, whose attributes say it.
+// nothing that a PersistentVolume says is believed. Any other handle is that of a static volume, whose attributes say
+// it.
 //
 // Kinds: NotFound; Invalid for a raw volume, for mount options that are not allowed, and for wrong attributes;
 // Unavailable when the share does not answer or the directory is not there.
@@ -41,21 +42,22 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 		return nil, err
 	}
 	hd.address.Connection = cmp.Or(connectionOptions(a.MountOptions), hd.address.Connection)
-	err = n.engine.at(ctx, hd, "reading a volume's record", func(_ context.Context, s *share.Share, h *share.Home, id string) error {
-		r, err := whole(h, volumeKind, id)
-		if err != nil {
-			return err
-		}
-		address, err := agreed(s, r.NFSVersion, asked)
-		if err != nil {
-			return err
-		}
-		if err := there(s, r.SubDir); err != nil {
-			return err
-		}
-		found.Store(&where{address, r.SubDir})
-		return nil
-	})
+	err = n.engine.at(ctx, hd, "reading a volume's record",
+		func(_ context.Context, s *share.Share, h *share.Home, id string) error {
+			r, err := whole(h, volumeKind, id)
+			if err != nil {
+				return err
+			}
+			address, err := agreed(s, r.NFSVersion, asked)
+			if err != nil {
+				return err
+			}
+			if err := there(s, r.SubDir); err != nil {
+				return err
+			}
+			found.Store(&where{address, r.SubDir})
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,8 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 }
 
 // source is what is mounted for a directory with the options.
-func (n *nodeSide) source(ctx context.Context, address export.Address, dir string, options []string) (backends.Source, error) {
+func (n *nodeSide) source(ctx context.Context, address export.Address, dir string,
+	options []string) (backends.Source, error) {
 	source, err := n.engine.mounter.Source(ctx, address, dir)
 	if exported, ok := source.(backends.Export); ok {
 		exported.Options = append(exported.Options, alone(options)...)
@@ -92,13 +95,14 @@ func there(s *share.Share, dir string) error {
 // agree refuses two versions of which one is not the other. Kinds: Invalid.
 func agree(class, asked string) error {
 	if class != "" && asked != "" && class != asked && (class != "4" || asked == "3") && asked != "4" {
-		return backends.Errorf(backends.Invalid, "the mount options ask for NFS %s and the class for %s: name one, or the same twice", asked, class)
+		return backends.Errorf(backends.Invalid,
+			"the mount options ask for NFS %s and the class for %s: name one, or the same twice", asked, class)
 	}
 	return nil
 }
 
-// agreed is the address with the version that is to be spoken: the one that the mount options ask for, else that of the class,
-// else the one that the share was reached with. Kinds: Invalid when the first two differ.
+// agreed is the address with the version that is to be spoken: the one that the mount options ask for, else that of the
+// class, else the one that the share was reached with. Kinds: Invalid when the first two differ.
 func agreed(s *share.Share, class, asked string) (export.Address, error) {
 	if err := agree(class, asked); err != nil {
 		return export.Address{}, err
@@ -124,7 +128,8 @@ type staticAttributes struct {
 // static is the source of a volume that somebody else made, and that this driver never changes or deletes.
 func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked string) (backends.Source, error) {
 	if a.Attributes["server"] == "" && a.Attributes["share"] == "" {
-		return nil, backends.Errorf(backends.NotFound, "there is no such volume: a static one needs the attributes server and share")
+		return nil, backends.Errorf(backends.NotFound,
+			"there is no such volume: a static one needs the attributes server and share")
 	}
 	var given staticAttributes
 	if err := params.Decode(a.Attributes, &given); err != nil {
@@ -139,7 +144,8 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 			return nil, backends.Errorf(backends.Invalid, "subDir is %q: %w", given.SubDir, err)
 		}
 	}
-	if slices.ContainsFunc(strings.Split(address.Path, "/"), func(e string) bool { return strings.EqualFold(e, share.HomeName) }) {
+	if slices.ContainsFunc(strings.Split(address.Path, "/"),
+		func(e string) bool { return strings.EqualFold(e, share.HomeName) }) {
 		return nil, backends.Errorf(backends.Invalid, "share is %q: %s is the driver's own", address.Path, share.HomeName)
 	}
 	if err := n.engine.allow(address, within); err != nil {

@@ -24,8 +24,8 @@ const (
 	nobody     = 65534
 )
 
-// squashed does a controller's work as a user other than root, which is what a server with root_squash makes of it: a volume
-// with files of others is made, copied, and deleted.
+// squashed does a controller's work as a user other than root, which is what a server with root_squash makes of it: a
+// volume with files of others is made, copied, and deleted.
 func squashed(servers string) int {
 	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
 		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -66,7 +66,8 @@ func squashed(servers string) int {
 // squashedNode is a node whose root is nobody on the server: what is asked of it is in a file.
 func squashedNode(servers string) int {
 	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
-		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), NodeID: "n", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), NodeID: "n",
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	var handle []byte
 	if err == nil {
@@ -124,7 +125,8 @@ func asNobody(t *testing.T, servers standin.Servers, word string) {
 	}
 }
 
-// A server may make nobody of the nodes' root and leave the controller's: the nodes still find the volumes, and may list none.
+// A server may make nobody of the nodes' root and leave the controller's: the nodes still find the volumes, and may
+// list none.
 func TestSquashedNode(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "ns/one", deleteData)

@@ -9,7 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// topologies are from where shares of the configuration can be reached, by their names. All other shares can be from everywhere.
+// topologies are from where shares of the configuration can be reached, by their names. All other shares can be from
+// everywhere.
 type topologies map[string]backends.Topology
 
 func (c *Config) topologies() topologies {
@@ -25,10 +26,13 @@ func (c *Config) topologies() topologies {
 // checkSegments refuses what cannot be a label of a node. Kinds: Invalid.
 func checkSegments(t backends.Topology) error {
 	const word = `[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?`
-	key, value := regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?`+word+`$`), regexp.MustCompile(`^`+word+`$`)
+	key, value := regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?`+word+`$`),
+		regexp.MustCompile(`^`+word+`$`)
 	for k, v := range t {
 		if !key.MatchString(k) || !value.MatchString(v) {
-			return backends.Errorf(backends.Invalid, "topology has %q: %q: use a key and a value that a node's label can have, such as topology.kubernetes.io/zone: a", k, v)
+			return backends.Errorf(backends.Invalid,
+				"topology has %q: %q: use a key and a value that a node's label can have, such as topology.kubernetes.io/zone: a",
+				k, v)
 		}
 	}
 	return nil
@@ -58,7 +62,9 @@ func (t topologies) check(share string, required backends.TopologyRequirement) e
 	if required.Allows(t[share]) {
 		return nil
 	}
-	return backends.Errorf(backends.Exhausted, "the share %s can be reached from %v only, and not from any of %v: let the class have a share for that place, or allowedTopologies",
+	return backends.Errorf(backends.Exhausted,
+		"the share %s can be reached from %v only, and not from any of %v: let the class have a share for that place, or "+
+			"allowedTopologies",
 		share, t[share], required.Requisite)
 }
 
@@ -96,7 +102,8 @@ func (t topologies) here(options backends.Options) (backends.Topology, error) {
 	for _, key := range t.keys() {
 		value, said := options.Topology[key]
 		if !said && options.NodeID != "" {
-			return nil, backends.Errorf(backends.Invalid, "the configuration has shares with the topology key %s: say where this node is, as in --topology %s=a", key, key)
+			return nil, backends.Errorf(backends.Invalid,
+				"the configuration has shares with the topology key %s: say where this node is, as in --topology %s=a", key, key)
 		}
 		place[key] = value
 	}

@@ -38,10 +38,11 @@ func placedSpec(name, share string) backends.Spec {
 
 // The suite's promises of places hold for a backend whose shares have some.
 func TestPlacedConformance(t *testing.T) {
-	backendtest.Run(t, conformance(func(name string) backends.Spec { return placedSpec(name, "a") }, func(tb testing.TB, root string, o *backends.Options) {
-		placedShares(tb, root)
-		o.Config, o.Topology = placedConfig(), backends.Topology{"zone": "a", "nas": "no"}
-	}))
+	backendtest.Run(t, conformance(func(name string) backends.Spec { return placedSpec(name, "a") },
+		func(tb testing.TB, root string, o *backends.Options) {
+			placedShares(tb, root)
+			o.Config, o.Topology = placedConfig(), backends.Topology{"zone": "a", "nas": "no"}
+		}))
 }
 
 func TestTopology(t *testing.T) {
@@ -61,8 +62,10 @@ func TestTopology(t *testing.T) {
 		from backends.Topology
 		want bool
 	}{
-		"a":   {"its zone": {zoneA, true}, "another": {zoneB, false}, "its zone, nothing else said": {backends.Topology{"zone": "a"}, true}},
-		"b":   {"its place": {zoneB, true}, "its zone, a node without": {without, false}, "a place of a part of its keys": {backends.Topology{"nas": "yes"}, true}},
+		"a": {"its zone": {zoneA, true}, "another": {zoneB, false},
+			"its zone, nothing else said": {backends.Topology{"zone": "a"}, true}},
+		"b": {"its place": {zoneB, true}, "its zone, a node without": {without, false},
+			"a place of a part of its keys": {backends.Topology{"nas": "yes"}, true}},
 		"all": {"one zone": {zoneA, true}, "the other": {zoneB, true}},
 	} {
 		for name, row := range rows {
@@ -81,7 +84,8 @@ func created(t *testing.T, instance *backends.Instance, share string, from backe
 	spec := placedSpec("v-"+strings.ReplaceAll(t.Name(), "/", "-"), share)
 	spec.Topology.Requisite = []backends.Topology{from}
 	v, err := instance.Controller.Create(t.Context(), spec)
-	capacity, capacityErr := instance.Controller.(backends.CapacityReporter).Capacity(t.Context(), backends.CapacityQuery{Parameters: spec.Parameters, Topology: from})
+	capacity, capacityErr := instance.Controller.(backends.CapacityReporter).Capacity(t.Context(),
+		backends.CapacityQuery{Parameters: spec.Parameters, Topology: from})
 	if capacityErr != nil || capacity.AvailableBytes > 0 != want {
 		t.Errorf("from there %d bytes are free (%v), want any: %t", capacity.AvailableBytes, capacityErr, want)
 	}
@@ -106,8 +110,12 @@ func TestWrongTopologies(t *testing.T) {
 	}{
 		"a node of which nothing is said": {func(o *backends.Options) { o.Topology = nil }, []string{"--topology"}},
 		"a node that lacks a segment":     {func(o *backends.Options) { delete(o.Topology, "nas") }, []string{"nas"}},
-		"a key that is no label":          {func(o *backends.Options) { o.Config.(*Config).Shares[0].Topology = backends.Topology{"a b": "c"} }, []string{"a b", "label"}},
-		"a value that is no label":        {func(o *backends.Options) { o.Config.(*Config).Shares[0].Topology = backends.Topology{"zone": ""} }, []string{"zone"}},
+		"a key that is no label": {func(o *backends.Options) {
+			o.Config.(*Config).Shares[0].Topology = backends.Topology{"a b": "c"}
+		}, []string{"a b", "label"}},
+		"a value that is no label": {func(o *backends.Options) {
+			o.Config.(*Config).Shares[0].Topology = backends.Topology{"zone": ""}
+		}, []string{"zone"}},
 	} {
 		servers, _ := serve(t)
 		options := backends.Options{

@@ -76,8 +76,9 @@ func (u *usages) measure(asked *share.Share, key, dir string) {
 	u.known[key] = usage{bytes, true, time.Now()}
 }
 
-// count adds up the blocks of all files that can be seen: a pod may have directories that keep the controller out, whom a server takes for
-// nobody. Hard links count as often as they are. The walk follows no link, and keeps nothing of what it has seen.
+// count adds up the blocks of all files that can be seen: a pod may have directories that keep the controller out, whom
+// a server takes for nobody. Hard links count as often as they are. The walk follows no link, and keeps nothing of what
+// it has seen.
 func (u *usages) count(s *share.Share, dir string) (bytes int64, err error) {
 	root, err := safepath.OpenBeneath(s.Dir(), dir)
 	if err != nil {

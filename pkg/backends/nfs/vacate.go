@@ -14,9 +14,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// box is a directory in staging into which somebody moves what he takes from a place: the directory of a deleted volume, and claims. He
-// makes it, removes all other boxes for the same holder, looks whose the place is, and then moves. So who was stopped between
-// looking and moving has no box any more once another has looked, and moves nothing: by then the place may be another volume's.
+// box is a directory in staging into which somebody moves what he takes from a place: the directory of a deleted
+// volume, and claims. He makes it, removes all other boxes for the same holder, looks whose the place is, and then
+// moves. So who was stopped between looking and moving has no box any more once another has looked, and moves nothing:
+// by then the place may be another volume's.
 type box struct{ path string }
 
 const (
@@ -27,8 +28,8 @@ const (
 	boxedClaim = "claim"
 )
 
-// newBox makes the only box for a holder. What was left in others goes to unpack. On a share that is full there is none: freeing
-// must not need to write.
+// newBox makes the only box for a holder. What was left in others goes to unpack. On a share that is full there is
+// none: freeing must not need to write.
 func newBox(s *share.Share, h *share.Home, holder string, unpack func(box) error) (own box, err error) {
 	name := holder + boxSuffix + share.Random()
 	own = box{share.At(share.Staging, name)}
@@ -55,8 +56,8 @@ func newBox(s *share.Share, h *share.Home, holder string, unpack func(box) error
 	return own, h.Refresh(share.Claims)
 }
 
-// remove removes a box. What is in it but a claim keeps it there. That the box is gone is an error: another has taken over, who may not
-// be ready. Kinds: Busy then.
+// remove removes a box. What is in it but a claim keeps it there. That the box is gone is an error: another has taken
+// over, who may not be ready. Kinds: Busy then.
 func (b box) remove(s *share.Share) error {
 	if b.path == "" {
 		return nil
@@ -136,7 +137,8 @@ func (e *engine) take(s *share.Share, r *record, own box) error {
 	if r.OnDelete == archiveData {
 		otherwise = path.Join(path.Dir(r.SubDir), r.archive())
 	}
-	if err := moveDir(parent, path.Base(r.SubDir), s.Dir(), own.target(boxedData, otherwise), r.OnDelete == archiveData); err != nil {
+	if err := moveDir(parent, path.Base(r.SubDir), s.Dir(), own.target(boxedData, otherwise),
+		r.OnDelete == archiveData); err != nil {
 		return err
 	}
 	return e.unpack(s, r, own)
@@ -162,7 +164,8 @@ func (e *engine) unpack(s *share.Share, r *record, b box) error {
 	if err := moveAway(s.Dir(), path.Join(b.path, boxedData), parent, r.archive(), true); err != nil {
 		return err
 	}
-	e.log.Info("a deleted volume is archived", "share", s.Address.String(), "directory", path.Join(path.Dir(r.SubDir), r.archive()))
+	e.log.Info("a deleted volume is archived", "share", s.Address.String(), "directory",
+		path.Join(path.Dir(r.SubDir), r.archive()))
 	return nil
 }
 

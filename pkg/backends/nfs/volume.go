@@ -12,11 +12,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
-// access is what a directory on a server can be used for, that is reached with the version of NFS which its class names, if any.
+// access is what a directory on a server can be used for, that is reached with the version of NFS which its class
+// names, if any.
 func access(version string) backends.Access {
 	return backends.Access{
-		Types:     []backends.AccessType{backends.Mount},
-		Modes:     append(backends.SingleNodeModes(), backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, backends.MultiNodeMultiWriter),
+		Types: []backends.AccessType{backends.Mount},
+		Modes: append(backends.SingleNodeModes(), backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter,
+			backends.MultiNodeMultiWriter),
 		Mountable: mountable{version},
 	}
 }
@@ -24,13 +26,17 @@ func access(version string) backends.Access {
 // mountable is the backends.Mountable of an export.
 type mountable struct{ version string }
 
-// Check refuses filesystems other than NFS, options that are not allowed for it, and those of another version. Kinds: Invalid.
+// Check refuses filesystems other than NFS, options that are not allowed for it, and those of another version. Kinds:
+// Invalid.
 func (m mountable) Check(filesystem string, options []string) error {
 	switch {
 	case filesystem == "nfs4" && m.version == "3":
-		return backends.Errorf(backends.Invalid, "filesystem %q is asked for, and the class says nfsvers 3: use nfs, or name none", filesystem)
+		return backends.Errorf(backends.Invalid,
+			"filesystem %q is asked for, and the class says nfsvers 3: use nfs, or name none", filesystem)
 	case filesystem != "" && filesystem != "nfs" && filesystem != "nfs4":
-		return backends.Errorf(backends.Invalid, "filesystem %q is asked for, but the volume is a directory on an NFS server: use nfs or nfs4, or name none", filesystem)
+		return backends.Errorf(backends.Invalid,
+			"filesystem %q is asked for, but the volume is a directory on an NFS server: use nfs or nfs4, or name none",
+			filesystem)
 	}
 	if err := mountoptions.Check(options); err != nil {
 		return err
@@ -90,9 +96,10 @@ func orNothing[T any](found *atomic.Pointer[T], err error) (*T, error) {
 func (e *controllerSide) Get(ctx context.Context, handle string) (result *backends.Volume, err error) {
 	defer annotate(&err, "get volume", handle)
 	var found atomic.Pointer[backends.Volume]
-	err = e.found(ctx, volumeKind, handle, "reading a volume's record", func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
-		found.Store(e.describe(r, s.Address))
-		return nil
-	})
+	err = e.found(ctx, volumeKind, handle, "reading a volume's record",
+		func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
+			found.Store(e.describe(r, s.Address))
+			return nil
+		})
 	return orNothing(&found, err)
 }

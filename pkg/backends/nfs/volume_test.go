@@ -28,7 +28,8 @@ func TestSubDirAndPermissions(t *testing.T) {
 	if want := os.ModeDir | os.ModeSetgid | 0o770; info.Mode() != want {
 		t.Errorf("the permissions are %v, want %v", info.Mode(), want)
 	}
-	for path, want := range map[string]os.FileMode{"": 0o711, share.Volumes: 0o711, share.Snapshots: 0o700, share.Trash: 0o700, "key": 0o600, "share.json": 0o644} {
+	for path, want := range map[string]os.FileMode{"": 0o711, share.Volumes: 0o711, share.Snapshots: 0o700,
+		share.Trash: 0o700, "key": 0o600, "share.json": 0o644} {
 		if info, err := os.Stat(w.path(share.HomeName, path)); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want %v", path, info, err, want)
 		}
@@ -51,7 +52,8 @@ func TestPermissionsOfCopies(t *testing.T) {
 	w.must(os.Chmod(w.path("one"), os.ModeSetgid|0o775))
 	given := in("three", "three", deleteData)
 	given.Parameters.(*Parameters).MountPermissions = "0700"
-	for spec, want := range map[*backends.Spec]os.FileMode{ptr(in("two", "two", deleteData)): os.ModeDir | os.ModeSetgid | 0o775, &given: os.ModeDir | 0o700} {
+	for spec, want := range map[*backends.Spec]os.FileMode{ptr(in("two", "two",
+		deleteData)): os.ModeDir | os.ModeSetgid | 0o775, &given: os.ModeDir | 0o700} {
 		if _, err := w.Clone(t.Context(), *spec, v.Handle); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +78,8 @@ func TestOnDelete(t *testing.T) {
 	w.tidy(0, 0)
 	kept, err := filepath.Glob(w.path("dir", "*", "deep", "file"))
 	w.must(err)
-	if len(kept) != 2 || !strings.HasPrefix(kept[0], w.path("dir", "archived-archive-")) || kept[1] != w.path("dir", "retain", "deep", "file") {
+	if len(kept) != 2 || !strings.HasPrefix(kept[0], w.path("dir", "archived-archive-")) ||
+		kept[1] != w.path("dir", "retain", "deep", "file") {
 		t.Errorf("after deletion there is %q, want what was archived and what was retained", kept)
 	}
 	_, err = w.Create(t.Context(), in("retain", "dir/retain", retainData))
@@ -252,7 +255,8 @@ func TestDeepTreesAreRemoved(t *testing.T) {
 	w.tidy(0, 0)
 }
 
-// A volume that is written to while it is copied has no instant that the copy could be of. Nothing is left of the attempt.
+// A volume that is written to while it is copied has no instant that the copy could be of. Nothing is left of the
+// attempt.
 func TestSourceInUse(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("one", "one", deleteData))
@@ -276,7 +280,8 @@ func TestSourceInUse(t *testing.T) {
 	_, err = w.Clone(t.Context(), in("two", "two", deleteData), v.Handle)
 	w.fails("a clone of it", err, backends.InUse)
 	w.tidy(1, 0)
-	_, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle, Parameters: &SnapshotParameters{SourceInUse: copyInUse}})
+	_, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle,
+		Parameters: &SnapshotParameters{SourceInUse: copyInUse}})
 	w.must(err)
 	close(stop)
 	<-stopped

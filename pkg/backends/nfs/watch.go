@@ -10,12 +10,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// lookEvery is how often the shares that are known are looked at for trash and drafts that somebody has left; at the start it is more often.
+// lookEvery is how often the shares that are known are looked at for trash and drafts that somebody has left; at the
+// start it is more often.
 const lookEvery = time.Minute
 
-// watch looks for trash and drafts that nobody removes, as after a restart, or after another controller has ended: sidecars do not tell who
-// leads now. What lies there at two looks is not being removed by the one that put it there, or is a lot; then this
-// process helps.
+// watch looks for trash and drafts that nobody removes, as after a restart, or after another controller has ended:
+// sidecars do not tell who leads now. What lies there at two looks is not being removed by the one that put it there,
+// or is a lot; then this process helps.
 func (j *janitors) watch() {
 	j.group.Go(func() {
 		lying := map[string]bool{}
@@ -30,8 +31,8 @@ func (j *janitors) watch() {
 	})
 }
 
-// look returns what is in the trash and in staging of all shares that are known, and has the janitor of a share look closer where
-// something lay there before.
+// look returns what is in the trash and in staging of all shares that are known, and has the janitor of a share look
+// closer where something lay there before.
 func (j *janitors) look(before map[string]bool) map[string]bool {
 	var mu sync.Mutex
 	now := map[string]bool{}
@@ -40,7 +41,8 @@ func (j *janitors) look(before map[string]bool) map[string]bool {
 		looks.Go(func() {
 			names, err := j.leftOn(p)
 			if err != nil {
-				j.engine.log.Debug("what is left on a share could not be looked at", "share", p.key(), "error", failure.OneLine(err))
+				j.engine.log.Debug("what is left on a share could not be looked at", "share", p.key(), "error",
+					failure.OneLine(err))
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -12,8 +12,8 @@ import (
 // work is what is done with something that is there.
 type work func(ctx context.Context, s *share.Share, h *share.Home, r *record) error
 
-// found does work with something that is there. Kinds: as parse; NotFound; Unavailable when the share does not answer, or
-// is not the one that the handle was given out for.
+// found does work with something that is there. Kinds: as parse; NotFound; Unavailable when the share does not answer,
+// or is not the one that the handle was given out for.
 func (e *engine) found(ctx context.Context, k kind, text, name string, do work) error {
 	return e.reach(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
 		r, err := whole(h, k, id)
@@ -41,7 +41,8 @@ func (e *engine) changing(ctx context.Context, k kind, text, name string, do wor
 }
 
 // reach goes to the share that a handle names.
-func (e *engine) reach(ctx context.Context, k kind, text, name string, do func(ctx context.Context, s *share.Share, h *share.Home, id string) error) error {
+func (e *engine) reach(ctx context.Context, k kind, text, name string,
+	do func(ctx context.Context, s *share.Share, h *share.Home, id string) error) error {
 	hd, err := e.parse(k, text)
 	if err != nil {
 		return err
@@ -50,7 +51,8 @@ func (e *engine) reach(ctx context.Context, k kind, text, name string, do func(c
 }
 
 // at goes to the share of a handle.
-func (e *engine) at(ctx context.Context, hd handle, name string, do func(ctx context.Context, s *share.Share, h *share.Home, id string) error) error {
+func (e *engine) at(ctx context.Context, hd handle, name string,
+	do func(ctx context.Context, s *share.Share, h *share.Home, id string) error) error {
 	return e.pool.With(ctx, hd.address, name, func(ctx context.Context, s *share.Share) error {
 		h, err := e.homeOf(s, hd)
 		if err != nil {
@@ -64,16 +66,18 @@ func (e *engine) at(ctx context.Context, hd handle, name string, do func(ctx con
 func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
 	h, err := s.Home(false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, backends.Errorf(backends.Unavailable, "%s has no directory %s: does the server export something else?", s.Address, share.HomeName)
+		return nil, backends.Errorf(backends.Unavailable, "%s has no directory %s: does the server export something else?",
+			s.Address, share.HomeName)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if h.Identity() != hd.home {
-		return nil, backends.Errorf(backends.Unavailable, "%s is another share than the one with identity %x: does the server export something else?", s.Address, hd.home)
+		return nil, backends.Errorf(backends.Unavailable,
+			"%s is another share than the one with identity %x: does the server export something else?", s.Address, hd.home)
 	}
-	// The share is not noted for enumerations: anybody can write a handle for a server of his own. What is listed comes from the
-	// configuration, or from a volume that was made there.
+	// The share is not noted for enumerations: anybody can write a handle for a server of his own. What is listed comes
+	// from the configuration, or from a volume that was made there.
 	p := place{hd.address, hd.share}
 	p.Connection = ""
 	if e.known.has(p) {

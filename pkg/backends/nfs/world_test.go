@@ -64,7 +64,8 @@ func newWorld(tb testing.TB) *world {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		tb.Fatal(err)
 	}
-	w := &world{TB: tb, root: root, mount: mounter(standin.Servers(dir)), log: &logBuffer{}, config: &Config{}, data: tb.TempDir()}
+	w := &world{TB: tb, root: root, mount: mounter(standin.Servers(dir)), log: &logBuffer{}, config: &Config{},
+		data: tb.TempDir()}
 	w.open()
 	tb.Cleanup(w.shut)
 	return w
@@ -73,7 +74,8 @@ func newWorld(tb testing.TB) *world {
 func (w *world) open() {
 	w.Helper()
 	instance, err := DefinitionOver(w.mount).Open(context.Background(), backends.Options{
-		Driver: "nfs.test", DataDir: w.data, NodeID: "node-1", NodeOnly: w.nodeOnly, Config: w.config, Log: slog.New(slog.NewTextHandler(w.log, nil)),
+		Driver: "nfs.test", DataDir: w.data, NodeID: "node-1", NodeOnly: w.nodeOnly, Config: w.config,
+		Log: slog.New(slog.NewTextHandler(w.log, nil)),
 	})
 	w.must(err)
 	w.controllerSide, w.node, w.close = instance.Controller.(*controllerSide), instance.Node.(*nodeSide), instance.Close
@@ -208,7 +210,8 @@ func (w *world) tidy(volumes, snapshots int) {
 	w.eventually("tidying up", func() bool {
 		have = nil
 		counts := map[string]int{}
-		for _, folder := range []string{share.Volumes, share.Snapshots, share.Making, share.Staging, share.Trash, share.Claims} {
+		for _, folder := range []string{share.Volumes, share.Snapshots, share.Making, share.Staging, share.Trash,
+			share.Claims} {
 			entries, err := os.ReadDir(w.path(share.HomeName, folder))
 			w.must(err)
 			for _, entry := range entries {
@@ -216,7 +219,8 @@ func (w *world) tidy(volumes, snapshots int) {
 				have = append(have, folder+"/"+entry.Name())
 			}
 		}
-		return counts[share.Volumes] == volumes && counts[share.Claims] == volumes && counts[share.Snapshots] == 2*snapshots &&
+		return counts[share.Volumes] == volumes && counts[share.Claims] == volumes &&
+			counts[share.Snapshots] == 2*snapshots &&
 			counts[share.Making]+counts[share.Staging]+counts[share.Trash] == 0
 	})
 }

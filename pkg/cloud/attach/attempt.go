@@ -68,7 +68,8 @@ func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, de
 		a.Seen, err = a.m.gone(ctx, a.Volume, other.Node)
 		return Attachment{}, false, err
 	}
-	return Attachment{}, false, failure.Errorf(failure.InUse, "volume %q is attached to node %q: detach it there before it is attached to node %q",
+	return Attachment{}, false, failure.Errorf(failure.InUse,
+		"volume %q is attached to node %q: detach it there before it is attached to node %q",
 		a.Volume, other.Node, a.Node)
 }
 
@@ -112,8 +113,8 @@ func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided boo
 	return Attachment{}, false, err
 }
 
-// mostNames is how many device names a call tries. Names that are taken are shown, but for those of the last seconds: a cloud that
-// refuses more may mean something else than the name.
+// mostNames is how many device names a call tries. Names that are taken are shown, but for those of the last seconds: a
+// cloud that refuses more may mean something else than the name.
 const mostNames = 4
 
 // refused returns nil while another device name is worth a try. Kinds: Unavailable.
@@ -121,7 +122,9 @@ func (a *attempt) refused(err error) error {
 	if len(a.avoid) < mostNames {
 		return nil
 	}
-	return failure.Errorf(failure.Unavailable, "the cloud refused %d device names on node %q: ask again; it refused the last one because: %w", len(a.avoid), a.Node, err)
+	return failure.Errorf(failure.Unavailable,
+		"the cloud refused %d device names on node %q: ask again; it refused the last one because: %w", len(a.avoid), a.Node,
+		err)
 }
 
 // name chooses a device name; without an Allocator it is empty.
@@ -155,7 +158,8 @@ func (a *attempt) arrive(ctx context.Context) (Attachment, error) {
 		case ok && here.State == Attaching:
 			began = true
 		case ok, began:
-			return false, failure.Errorf(failure.Unavailable, "volume %q did not stay attached to node %q: ask again", a.Volume, a.Node)
+			return false, failure.Errorf(failure.Unavailable, "volume %q did not stay attached to node %q: ask again", a.Volume,
+				a.Node)
 		}
 		return false, nil
 	})
@@ -171,9 +175,11 @@ func (a *attempt) arrive(ctx context.Context) (Attachment, error) {
 func (a *attempt) shown(ctx context.Context, refusal error) error {
 	ctx, cancel := context.WithTimeout(ctx, a.m.options.Settle)
 	defer cancel()
-	_, err := a.m.wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) { return len(v.Attachments) > 0, err })
+	_, err := a.m.wait(ctx, "attach", a.Volume,
+		func(v Volume, err error) (bool, error) { return len(v.Attachments) > 0, err })
 	if failure.Is(err, failure.Busy) {
-		return failure.Errorf(failure.Busy, "volume %q is in use, but the cloud does not say where: ask again: %w", a.Volume, refusal)
+		return failure.Errorf(failure.Busy, "volume %q is in use, but the cloud does not say where: ask again: %w", a.Volume,
+			refusal)
 	}
 	return err
 }

@@ -19,9 +19,8 @@ type begun struct {
 // key is a connection that was asked for, or its end.
 type key struct{ volume, node string }
 
-// times are when the last request of a kind was sent. One that was answered is shown soon; one that was lost may yet be on its
-// way, whatever later ones have led to.
-// The last one of all is what reads may be older than.
+// times are when the last request of a kind was sent. One that was answered is shown soon; one that was lost may yet be
+// on its way, whatever later ones have led to. The last one of all is what reads may be older than.
 type times struct{ asked, lost, last time.Time }
 
 // note takes down a request, and forgets those that are shown by now.
@@ -97,7 +96,9 @@ func (b *begun) wait(ctx context.Context, volume, node string) error {
 	case <-time.After(left):
 		return nil
 	case <-ctx.Done():
-		return failure.Errorf(failure.Busy, "the cloud has not answered an earlier request to detach volume %q from node %q, which may still arrive: it is attached again in %v: %w",
+		return failure.Errorf(failure.Busy,
+			"the cloud has not answered an earlier request to detach volume %q from node %q, which may still arrive: it is "+
+				"attached again in %v: %w",
 			volume, node, left.Round(time.Second), context.Cause(ctx))
 	}
 }

@@ -9,8 +9,8 @@ import (
 // ErrNameTaken says that another disk has the device name on that node; Cloud.Attach wraps it.
 var ErrNameTaken = errors.New("the device name is taken")
 
-// ErrNotAttached says that the cloud refused to detach, because there is no such attachment: that is the proof that there is none.
-// Cloud.Detach wraps it.
+// ErrNotAttached says that the cloud refused to detach, because there is no such attachment: that is the proof that
+// there is none. Cloud.Detach wraps it.
 var ErrNotAttached = errors.New("the volume is not attached there")
 
 // State is where a volume is on its way to or from a node. A volume that is detached has none.
@@ -27,8 +27,8 @@ const (
 type Attachment struct {
 	Node string
 	Name string // the device name, in clouds that have them
-	// ID tells this attachment from others of the volume to the node, before and after it; empty in clouds that cannot. One that has
-	// ended never comes back.
+	// ID tells this attachment from others of the volume to the node, before and after it; empty in clouds that cannot.
+	// One that has ended never comes back.
 	ID    string
 	State State
 }
@@ -59,8 +59,8 @@ func (v Volume) elsewhere(node string) (found Attachment, ok bool) {
 	return found, ok
 }
 
-// Cloud is what a Machine needs of a cloud. All failures are Errors of package backends; one after which the cloud may or
-// may not have done what was asked is Unavailable.
+// Cloud is what a Machine needs of a cloud. All failures are Errors of package backends; one after which the cloud may
+// or may not have done what was asked is Unavailable.
 type Cloud interface {
 	// Look says how the volume is attached now. Kinds: NotFound.
 	Look(ctx context.Context, volume string) (Volume, error)
@@ -71,13 +71,13 @@ type Cloud interface {
 
 	// Attach asks for an attachment and returns when the cloud has accepted that. Kinds: NotFound for the volume or the
 	// node; InUse when it is attached, wherever that may be; Exhausted when the node can take no more; Busy when the cloud
-	// has refused it for now; Unavailable, and no other, when it is not known whether anything was begun. ErrNameTaken when
-	// another disk has the name there.
+	// has refused it for now; Unavailable, and no other, when it is not known whether anything was begun. ErrNameTaken
+	// when another disk has the name there.
 	Attach(ctx context.Context, volume, node, name string) error
 
-	// Detach asks for the end of an attachment, of any if the node is empty, and returns when the cloud has accepted that. Where
-	// there is no such attachment it fails with ErrNotAttached; while one is on its way out it need not. Kinds: NotFound for the
-	// volume.
+	// Detach asks for the end of an attachment, of any if the node is empty, and returns when the cloud has accepted that.
+	// Where there is no such attachment it fails with ErrNotAttached; while one is on its way out it need not. Kinds:
+	// NotFound for the volume.
 	Detach(ctx context.Context, volume, node string) error
 
 	// Taken lists the device names that disks of the node have; a cloud without them lists none. Kinds: NotFound for

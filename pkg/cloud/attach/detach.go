@@ -27,8 +27,9 @@ func (m *Machine) detach(ctx context.Context, r Request) error {
 	return m.detachOne(ctx, r.Volume, "") // what was not shown
 }
 
-// detachOne takes an attachment away, or any if the node is empty. Whatever is shown, the cloud is asked: only its refusal proves that
-// there is none. What it accepts has ended when it is not shown any more, and when no look could be from before the attachment.
+// detachOne takes an attachment away, or any if the node is empty. Whatever is shown, the cloud is asked: only its
+// refusal proves that there is none. What it accepts has ended when it is not shown any more, and when no look could be
+// from before the attachment.
 func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 	release, err := m.detaching.take(ctx, node)
 	if err != nil {
@@ -78,8 +79,8 @@ func rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// arrivesLate reports whether an attachment shows of which the request was lost. It looks for as long as that may still arrive:
-// detached now would be attached in a moment.
+// arrivesLate reports whether an attachment shows of which the request was lost. It looks for as long as that may still
+// arrive: detached now would be attached in a moment.
 func (m *Machine) arrivesLate(ctx context.Context, volume, node string) (bool, error) {
 	left := m.begun.late(volume, node)
 	if left <= 0 {
@@ -99,8 +100,8 @@ func (v Volume) has(node string) bool {
 	return slices.ContainsFunc(v.Attachments, func(a Attachment) bool { return node == "" || a.Node == node })
 }
 
-// release asks for the end of an attachment. When the answer is lost, what is shown tells whether the request has arrived; sure is
-// false then.
+// release asks for the end of an attachment. When the answer is lost, what is shown tells whether the request has
+// arrived; sure is false then.
 func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, err error) {
 	m.ended.note(volume, node)
 	_, err = flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (struct{}, error) {
@@ -122,8 +123,8 @@ func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, 
 	return false, nil
 }
 
-// gone waits until the volume is not attached to the node, and returns how it is then. A volume that is not there is attached
-// nowhere: nil.
+// gone waits until the volume is not attached to the node, and returns how it is then. A volume that is not there is
+// attached nowhere: nil.
 func (m *Machine) gone(ctx context.Context, volume, node string) (*Volume, error) {
 	there := true
 	v, err := m.wait(ctx, "detach", volume, func(v Volume, err error) (bool, error) {

@@ -3,10 +3,12 @@
 //   - one operation a volume at a time; the same one asked for twice is one operation with two callers;
 //   - attached here is attached, not attached is detached, whoever did it;
 //   - what has one writer is never asked to be attached to a second node: that is InUse, with the node's name;
-//   - so many operations a node and in all, with detachments in a lane of their own, since they are what attachments wait for;
+//   - so many operations a node and in all, with detachments in a lane of their own, since they are what attachments
+//     wait for;
 //   - the state of the world is what the cloud says now. Nothing is believed because it was asked for, and nothing is
 //     remembered but that an attachment was begun so lately that the cloud may not show it yet.
 //
-// What the cloud does after it has said yes takes seconds to minutes. A caller whose time is over leaves with Busy and asks
-// again; the next operation starts from what the cloud says then, so that it does not matter how the one before ended.
+// What the cloud does after it has said yes takes seconds to minutes. A caller whose time is over leaves with Busy and
+// asks again; the next operation starts from what the cloud says then, so that it does not matter how the one before
+// ended.
 package attach

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// late is a cloud that a first request to attach or to detach reaches a minute after it was sent, when nobody waits for the
-// answer any more.
+// late is a cloud that a first request to attach or to detach reaches a minute after it was sent, when nobody waits for
+// the answer any more.
 type late struct {
 	*sim
 	attach, detach bool // not lost yet
@@ -20,7 +20,8 @@ type late struct {
 const delay = time.Minute
 
 func lateMachine(l *late) *Machine {
-	return New(l, Options{PerNode: 2, InAll: 10, Timeout: 10 * time.Second, Settle: 2 * time.Minute, Names: names.New([]string{"a", "b"})})
+	return New(l, Options{PerNode: 2, InAll: 10, Timeout: 10 * time.Second, Settle: 2 * time.Minute,
+		Names: names.New([]string{"a", "b"})})
 }
 
 func (l *late) Attach(ctx context.Context, volume, node, name string) error {
@@ -74,7 +75,8 @@ func TestDetachmentThatArrivesLate(t *testing.T) {
 		if err := attachTo(t, m, "v", "one"); err != nil {
 			t.Fatal(err)
 		}
-		for err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil; err = m.Detach(t.Context(), Request{Volume: "v", Node: "one"}) {
+		for err := m.Detach(t.Context(),
+			Request{Volume: "v", Node: "one"}); err != nil; err = m.Detach(t.Context(), Request{Volume: "v", Node: "one"}) {
 			if !failure.Is(err, failure.Unavailable) {
 				t.Fatal(err)
 			}

@@ -17,12 +17,13 @@ type Options struct {
 	Timeout time.Duration
 	// Settle is how long the cloud may take to show what was asked of it.
 	Settle time.Duration
-	// Tick is how far apart two attachments must begin for their IDs to differ: one second where an ID is a time in seconds.
+	// Tick is how far apart two attachments must begin for their IDs to differ: one second where an ID is a time in
+	// seconds.
 	Tick time.Duration
 	// Names chooses device names; nil in clouds without.
 	Names *names.Allocator
-	// Remember is how long the device names that a node has are taken to be those that the cloud listed, and those given since:
-	// a name that another has taken meanwhile is refused by the cloud.
+	// Remember is how long the device names that a node has are taken to be those that the cloud listed, and those given
+	// since: a name that another has taken meanwhile is refused by the cloud.
 	Remember time.Duration
 }
 
@@ -57,7 +58,8 @@ func New(cloud Cloud, options Options) *Machine {
 func (m *Machine) young() bool { return time.Since(m.opened) <= m.options.Settle }
 
 // wait looks from time to time, without what is known to have ended.
-func (m *Machine) wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error) {
+func (m *Machine) wait(ctx context.Context, transition, volume string,
+	until func(Volume, error) (bool, error)) (Volume, error) {
 	v, err := m.cloud.Wait(ctx, transition, volume, func(v Volume, err error) (bool, error) {
 		return until(m.over.without(volume, v), err)
 	})
@@ -76,18 +78,19 @@ type Request struct {
 	Seen *Volume
 }
 
-// Attach returns once the cloud says that the volume is attached to the node. Kinds: NotFound for the volume or the node;
-// InUse, naming the other node, when it is attached elsewhere and not Shared; Exhausted when the node can take no more; Busy
-// and Unavailable when it is not known or not decided yet.
+// Attach returns once the cloud says that the volume is attached to the node. Kinds: NotFound for the volume or the
+// node; InUse, naming the other node, when it is attached elsewhere and not Shared; Exhausted when the node can take no
+// more; Busy and Unavailable when it is not known or not decided yet.
 func (m *Machine) Attach(ctx context.Context, r Request) (Attachment, error) {
 	what := fmt.Sprintf("attaching volume %q to node %q", r.Volume, r.Node)
 	if r.Shared {
 		what += " among others"
 	}
-	return m.flights.Do(ctx, flight.Op{Key: r.Volume, What: what, Join: true}, func(ctx context.Context) (Attachment, error) {
-		a := attempt{m: m, Request: r}
-		return a.run(ctx)
-	})
+	return m.flights.Do(ctx, flight.Op{Key: r.Volume, What: what, Join: true},
+		func(ctx context.Context) (Attachment, error) {
+			a := attempt{m: m, Request: r}
+			return a.run(ctx)
+		})
 }
 
 // Detach returns once the cloud says that the volume is not attached to the node; with an empty node, to any. Kinds:
@@ -97,8 +100,9 @@ func (m *Machine) Detach(ctx context.Context, r Request) error {
 	if r.Node == "" {
 		what = fmt.Sprintf("detaching volume %q from every node", r.Volume)
 	}
-	_, err := m.flights.Do(ctx, flight.Op{Key: r.Volume, What: what, Join: true}, func(ctx context.Context) (Attachment, error) {
-		return Attachment{}, m.detach(ctx, r)
-	})
+	_, err := m.flights.Do(ctx, flight.Op{Key: r.Volume, What: what, Join: true},
+		func(ctx context.Context) (Attachment, error) {
+			return Attachment{}, m.detach(ctx, r)
+		})
 	return err
 }

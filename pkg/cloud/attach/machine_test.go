@@ -17,7 +17,8 @@ import (
 )
 
 func machine(s *sim) *Machine {
-	return New(s, Options{PerNode: 3, InAll: 5, Timeout: 5 * time.Second, Settle: 10 * time.Second, Remember: time.Minute, Names: names.New([]string{"a", "b", "c", "d", "e", "f", "g", "h"})})
+	return New(s, Options{PerNode: 3, InAll: 5, Timeout: 5 * time.Second, Settle: 10 * time.Second, Remember: time.Minute,
+		Names: names.New([]string{"a", "b", "c", "d", "e", "f", "g", "h"})})
 }
 
 // within runs a call with a deadline, which it must keep to.
@@ -57,7 +58,8 @@ func TestAttachAndDetach(t *testing.T) {
 		if err := attachTo(t, m, "v", "two"); !failure.Is(err, failure.InUse) || !strings.Contains(err.Error(), `"one"`) {
 			t.Errorf("attaching to a second node: %v, want InUse and the first one's name", err)
 		}
-		if have := s.truth("v"); len(have.Attachments) != 1 || s.asked["attach v to one"] != 2 || s.asked["attach v to two"] != 0 {
+		if have := s.truth("v"); len(have.Attachments) != 1 || s.asked["attach v to one"] != 2 ||
+			s.asked["attach v to two"] != 0 {
 			t.Errorf("the volume is %+v after the requests %v", have, s.asked)
 		}
 		for _, node := range []string{"two", "one", "one", ""} {
@@ -68,7 +70,8 @@ func TestAttachAndDetach(t *testing.T) {
 		if have := s.truth("v"); len(have.Attachments) != 0 || s.asked["detach v from two"] != 1 {
 			t.Errorf("the volume is %+v after the requests %v", have, s.asked)
 		}
-		for _, err := range []error{attachTo(t, m, "no-such-volume", "one"), m.Detach(t.Context(), Request{Volume: "no-such-volume", Node: "one"})} {
+		for _, err := range []error{attachTo(t, m, "no-such-volume", "one"),
+			m.Detach(t.Context(), Request{Volume: "no-such-volume", Node: "one"})} {
 			if !failure.Is(err, failure.NotFound) {
 				t.Errorf("a volume that is not there: %v, want NotFound", err)
 			}
@@ -117,7 +120,8 @@ func TestNameThatOthersTookIsAvoided(t *testing.T) {
 		s.add("v", false)
 		s.add("theirs", false)
 		blind := &blindCloud{sim: s}
-		m := New(blind, Options{PerNode: 1, InAll: 1, Timeout: time.Second, Settle: time.Second, Names: names.New([]string{"a", "b"})})
+		m := New(blind, Options{PerNode: 1, InAll: 1, Timeout: time.Second, Settle: time.Second,
+			Names: names.New([]string{"a", "b"})})
 		if err := s.serveAttach("theirs", "one", "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +132,8 @@ func TestNameThatOthersTookIsAvoided(t *testing.T) {
 	})
 }
 
-// A cloud says "invalid value" for more than a name that is taken: not every name is tried, and the cloud's reason is shown.
+// A cloud says "invalid value" for more than a name that is taken: not every name is tried, and the cloud's reason is
+// shown.
 func TestNotEveryNameIsTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(4)
@@ -192,7 +197,8 @@ func TestRefusalIsNotWaitedFor(t *testing.T) {
 		if err := attachTo(t, m, "v", "one"); !failure.Is(err, failure.Busy) {
 			t.Fatalf("refused: %v, want Busy", err)
 		}
-		if err := within(t, time.Second, func(ctx context.Context) error { return m.Detach(ctx, Request{Volume: "v", Node: "one"}) }); err != nil {
+		if err := within(t, time.Second,
+			func(ctx context.Context) error { return m.Detach(ctx, Request{Volume: "v", Node: "one"}) }); err != nil {
 			t.Errorf("detaching what was never attached: %v", err)
 		}
 	})
@@ -229,8 +235,8 @@ func TestSlotsBoundWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// TestUnderFaults attaches and detaches at random in a cloud that loses, throttles, repeats, gets stuck and shows things
-// late. Whatever the Machine says must be so; and once the faults are over, everything must succeed.
+// TestUnderFaults attaches and detaches at random in a cloud that loses, throttles, repeats, gets stuck and shows
+// things late. Whatever the Machine says must be so; and once the faults are over, everything must succeed.
 func TestUnderFaults(t *testing.T) {
 	const seeds = 60
 	successes := 0
@@ -290,12 +296,13 @@ func underFaults(t *testing.T, seed uint64) (successes int) {
 	return successes
 }
 
-// attachChecked attaches and, on success, compares with the truth. Nobody else may have detached it again meanwhile: that
-// is looked for in the history since the call returned.
+// attachChecked attaches and, on success, compares with the truth. Nobody else may have detached it again meanwhile:
+// that is looked for in the history since the call returned.
 func (m *Machine) attachChecked(ctx context.Context, t *testing.T, s *sim, volume, node string) error {
 	began := time.Now()
 	_, err := m.Attach(ctx, Request{Volume: volume, Node: node})
-	if err == nil && !s.wasSince(volume, began.Add(-s.lag), func(v Volume) bool { a, ok := v.on(node); return ok && a.State == Attached }) {
+	if err == nil && !s.wasSince(volume, began.Add(-s.lag),
+		func(v Volume) bool { a, ok := v.on(node); return ok && a.State == Attached }) {
 		t.Errorf("volume %q is said to be attached to %q and is %+v", volume, node, s.truth(volume))
 	}
 	return err
@@ -323,7 +330,8 @@ func (s *sim) wasSince(volume string, since time.Time, so func(Volume) bool) boo
 	return false
 }
 
-// settle repeats a call as an orchestrator does; it must succeed before long, though something may be stuck for a while yet.
+// settle repeats a call as an orchestrator does; it must succeed before long, though something may be stuck for a while
+// yet.
 func settle(t *testing.T, seed uint64, call func(ctx context.Context) error) {
 	t.Helper()
 	var err error

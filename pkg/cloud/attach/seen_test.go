@@ -32,7 +32,8 @@ func TestWhatWasSeenIsNotLookedAtAgain(t *testing.T) {
 			t.Errorf("after %d looks it is %+v", c.looks, seen)
 		}
 		// What the detachment ended with shows another attachment that has come meanwhile.
-		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one", Seen: &seen}); err != nil || c.looks != 0 || c.truth("v").has("") {
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one", Seen: &seen}); err != nil || c.looks != 0 ||
+			c.truth("v").has("") {
 			t.Errorf("detached with %d looks: %v; it is %+v", c.looks, err, c.truth("v"))
 		}
 	})

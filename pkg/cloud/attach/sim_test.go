@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// sim is a cloud with rules of its own: it takes time, shows what is so late, and has faults while faulty is set. What is
-// true in it is known to the test.
+// sim is a cloud with rules of its own: it takes time, shows what is so late, and has faults while faulty is set. What
+// is true in it is known to the test.
 type sim struct {
 	lag    time.Duration // how old what it shows is
 	back   bool          // it goes back in time: each look is as of another instant, up to lag ago
@@ -41,8 +41,10 @@ type moment struct {
 }
 
 func newSim(seed uint64) *sim {
-	s := &sim{limit: 100, stuck: 30 * time.Second, random: rand.New(rand.NewPCG(seed, 4)), history: map[string][]moment{}, asked: map[string]int{}, under: map[string]int{}}
-	s.waiter = wait.New(wait.Options{Least: 200 * time.Millisecond, Most: 5 * time.Second, Typical: time.Second}, s.describe)
+	s := &sim{limit: 100, stuck: 30 * time.Second, random: rand.New(rand.NewPCG(seed, 4)), history: map[string][]moment{},
+		asked: map[string]int{}, under: map[string]int{}}
+	s.waiter = wait.New(wait.Options{Least: 200 * time.Millisecond, Most: 5 * time.Second, Typical: time.Second},
+		s.describe)
 	return s
 }
 
@@ -108,7 +110,8 @@ func (s *sim) Look(ctx context.Context, volume string) (Volume, error) {
 	return results[0].Value, results[0].Err
 }
 
-func (s *sim) Wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error) {
+func (s *sim) Wait(ctx context.Context, transition, volume string,
+	until func(Volume, error) (bool, error)) (Volume, error) {
 	return s.waiter.Until(ctx, transition, volume, until)
 }
 

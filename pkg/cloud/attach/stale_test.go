@@ -24,7 +24,8 @@ func (s *stale) Look(ctx context.Context, volume string) (Volume, error) {
 	return v, nil
 }
 
-func (s *stale) Wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error) {
+func (s *stale) Wait(ctx context.Context, transition, volume string,
+	until func(Volume, error) (bool, error)) (Volume, error) {
 	return s.sim.Wait(ctx, transition, volume, func(v Volume, err error) (bool, error) {
 		if len(s.past) > 0 {
 			v, s.past = s.past[0], s.past[1:]
@@ -73,7 +74,8 @@ func TestOneOldLookAttachesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.past = []Volume{before, before}
-		if err := attachTo(t, m, "v", "one"); err != nil || !s.truth("v").has("one") || s.truth("v").Attachments[0].State != Attached {
+		if err := attachTo(t, m, "v", "one"); err != nil || !s.truth("v").has("one") ||
+			s.truth("v").Attachments[0].State != Attached {
 			t.Errorf("attached with %v, and it is %+v", err, s.truth("v"))
 		}
 		// Another process knows of no detachment, however old it is: it asks.

@@ -14,7 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// cloud is an API that takes a while, fails as a whole when a bad item is in a request, and writes down what it was asked.
+// cloud is an API that takes a while, fails as a whole when a bad item is in a request, and writes down what it was
+// asked.
 type cloud struct {
 	mu       sync.Mutex
 	latency  func() time.Duration
@@ -222,7 +223,8 @@ func manyCallers(t *testing.T, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var mu sync.Mutex
 	below := func(n int) int { mu.Lock(); defer mu.Unlock(); return random.IntN(n) }
-	c := &cloud{bad: map[int]bool{}, latency: func() time.Duration { return time.Duration(1+below(50)) * time.Millisecond }}
+	c := &cloud{bad: map[int]bool{},
+		latency: func() time.Duration { return time.Duration(1+below(50)) * time.Millisecond }}
 	for range below(6) {
 		c.bad[below(40)] = true
 	}
@@ -230,7 +232,8 @@ func manyCallers(t *testing.T, seed uint64) {
 	b := New(Options{Max: limit}, c.call)
 	var group sync.WaitGroup
 	for range 120 {
-		pause, patience, item := time.Duration(below(400))*time.Millisecond, time.Duration(20+below(2000))*time.Millisecond, below(40)
+		pause, patience, item := time.Duration(below(400))*time.Millisecond, time.Duration(20+below(2000))*time.Millisecond,
+			below(40)
 		group.Go(func() {
 			time.Sleep(pause) //nolint:forbidigo // The clock is the test's own.
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Batcher gathers the items of concurrent callers into requests, one request at a time unless one is slow. It has goroutines
-// only while a request is under way.
+// Batcher gathers the items of concurrent callers into requests, one request at a time unless one is slow. It has
+// goroutines only while a request is under way.
 type Batcher[I comparable, O any] struct {
 	options Options
 	call    Func[I, O]

@@ -23,16 +23,17 @@ type Options struct {
 	Max int
 	// Timeout bounds one request; 0 for no bound but the context's.
 	Timeout time.Duration
-	// Slow is how long a Batcher holds the next request back for the sake of one that is under way; 0 for until it ends. One
-	// connection that hangs would otherwise stop all callers.
+	// Slow is how long a Batcher holds the next request back for the sake of one that is under way; 0 for until it ends.
+	// One connection that hangs would otherwise stop all callers.
 	Slow time.Duration
 	// Blames tells whether a request that failed as a whole may have failed for the sake of one item, so that halves of
 	// it are worth a try. Nil stands for BlamesItem.
 	Blames func(error) bool
 }
 
-// BlamesItem reports whether the Kind of a failure speaks about what was asked for. Throttling and a right that is missing speak about
-// the cloud or the account: halves would fail alike, and asking twice as often would make the former worse.
+// BlamesItem reports whether the Kind of a failure speaks about what was asked for. Throttling and a right that is
+// missing speak about the cloud or the account: halves would fail alike, and asking twice as often would make the
+// former worse.
 func BlamesItem(err error) bool {
 	switch failure.KindOf(err) {
 	case failure.Invalid, failure.NotFound, failure.Exists, failure.OutOfRange, failure.InUse:
@@ -89,7 +90,8 @@ func once[I comparable, O any](ctx context.Context, items []I, options Options, 
 	results, err := call(ctx, items)
 	if err == nil && len(results) != len(items) {
 		// Without this, answers would reach those who did not ask.
-		return nil, failure.Errorf(failure.Unavailable, "a request for %d items was answered with %d results", len(items), len(results))
+		return nil, failure.Errorf(failure.Unavailable, "a request for %d items was answered with %d results", len(items),
+			len(results))
 	}
 	return results, err
 }

@@ -29,7 +29,8 @@ func TestOneOperationAThing(t *testing.T) {
 		var g Group[string]
 		go func() { _, _ = g.Do(t.Context(), Op{Key: "v", What: "attaching"}, takes(time.Second)) }()
 		synctest.Wait()
-		for _, op := range []Op{{Key: "v", What: "detaching", Join: true}, {Key: "v", What: "attaching"}, {Key: "v", What: "attaching", Join: true}} {
+		for _, op := range []Op{{Key: "v", What: "detaching", Join: true}, {Key: "v", What: "attaching"},
+			{Key: "v", What: "attaching", Join: true}} {
 			if _, err := g.Do(t.Context(), op, takes(0)); !failure.Is(err, failure.Busy) {
 				t.Errorf("%+v beside another: got %v, want Busy", op, err)
 			}
@@ -84,7 +85,8 @@ func TestJoinedCallersShareTheOutcome(t *testing.T) {
 					ctx = impatient
 				}
 				v, err := g.Do(ctx, Op{Key: "v", What: "attaching", Join: true}, work)
-				if left := failure.Is(err, failure.Busy) && errors.Is(err, context.DeadlineExceeded); left != (i == 0) || !left && v != "done" {
+				if left := failure.Is(err, failure.Busy) && errors.Is(err, context.DeadlineExceeded); left != (i == 0) || !left &&
+					v != "done" {
 					t.Errorf("caller %d got %q, %v", i, v, err)
 				}
 			})

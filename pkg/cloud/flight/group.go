@@ -112,8 +112,8 @@ func withDeadline(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// Deadline is when the caller wants its answer for whom an operation was begun, or a context's own deadline. Whatever it does for
-// others meanwhile, work is to get on by then.
+// Deadline is when the caller wants its answer for whom an operation was begun, or a context's own deadline. Whatever
+// it does for others meanwhile, work is to get on by then.
 func Deadline(ctx context.Context) (at time.Time, ok bool) {
 	if at, ok = ctx.Deadline(); ok {
 		return at, ok

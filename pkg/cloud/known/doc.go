@@ -1,4 +1,5 @@
-// Package known remembers what a cloud has said for certain, so that a read which is older than that takes nothing back.
+// Package known remembers what a cloud has said for certain, so that a read which is older than that takes nothing
+// back.
 //
 // A read of a cloud may be late, and a later one older than an earlier one. That a thing is absent from a read proves
 // nothing: it may be too new for it. That a read shows a thing proves nothing either once the cloud has confirmed its

@@ -78,8 +78,8 @@ func (t *Things[V]) Ended(id string) bool {
 	return ended
 }
 
-// Miss takes down that a read does not show the thing, and returns for how long none has. It is the process's own clock that
-// counts, and the time outlives the call that began it.
+// Miss takes down that a read does not show the thing, and returns for how long none has. It is the process's own clock
+// that counts, and the time outlives the call that began it.
 func (t *Things[V]) Miss(id string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()

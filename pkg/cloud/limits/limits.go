@@ -47,8 +47,8 @@ func Refresh(age time.Duration, look func(ctx context.Context) (Machine, error))
 	return &Refreshed{look: look, age: age}
 }
 
-// Get returns what is known. A look that fails leaves what was known before; only the very first failure is returned, with
-// its Kind.
+// Get returns what is known. A look that fails leaves what was known before; only the very first failure is returned,
+// with its Kind.
 func (r *Refreshed) Get(ctx context.Context) (Machine, error) {
 	if m := r.fresh(); m != nil {
 		return *m, nil

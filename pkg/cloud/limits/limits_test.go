@@ -16,7 +16,8 @@ func TestVolumes(t *testing.T) {
 	}{
 		{"nothing is known", Machine{ForeignDisks: 1, Interfaces: 2}, 0},
 		{"an own limit", Machine{Attachments: 27, Interfaces: 4, ForeignDisks: 1}, 26},
-		{"a limit shared with interfaces", Machine{Attachments: 28, SharedWithInterfaces: true, Interfaces: 4, ForeignDisks: 1}, 23},
+		{"a limit shared with interfaces", Machine{Attachments: 28, SharedWithInterfaces: true, Interfaces: 4,
+			ForeignDisks: 1}, 23},
 		{"some are reserved", Machine{Attachments: 28, ForeignDisks: 2, Reserved: 3}, 23},
 		{"others have taken all", Machine{Attachments: 4, ForeignDisks: 6}, 1},
 	} {
@@ -50,7 +51,8 @@ func TestRefreshed(t *testing.T) {
 			row.change()
 			m, err := r.Get(t.Context())
 			if m.ForeignDisks != row.disks || looks != row.looks || !errors.Is(err, row.err) {
-				t.Errorf("%s: got %+v, %v after %d looks; want %d disks, %v, %d looks", row.name, m, err, looks, row.disks, row.err, row.looks)
+				t.Errorf("%s: got %+v, %v after %d looks; want %d disks, %v, %d looks", row.name, m, err, looks, row.disks, row.err,
+					row.looks)
 			}
 		}
 	})

@@ -25,15 +25,16 @@ type Source struct {
 	Timeout time.Duration
 	// Silence is why it may be that there is no answer in time; it may be empty.
 	Silence string
-	// Get returns what is known, the ID at least. It honours its context. Its error goes on with the sentence that Name begins,
-	// and wraps ErrSilent, or the context's error, when there was no answer in time.
+	// Get returns what is known, the ID at least. It honours its context. Its error goes on with the sentence that Name
+	// begins, and wraps ErrSilent, or the context's error, when there was no answer in time.
 	Get func(ctx context.Context) (Instance, error)
 }
 
 // ErrSilent is that a Source did not answer in time.
 var ErrSilent = errors.New("did not answer in time")
 
-// near is usually long enough for something in the same machine. A start is not to be held up for longer by what is out of reach.
+// near is usually long enough for something in the same machine. A start is not to be held up for longer by what is out
+// of reach.
 const near = 2 * time.Second
 
 // First asks the sources in turn until one answers. Kinds: Unavailable when none does, with the reason of each.
@@ -46,7 +47,8 @@ func First(ctx context.Context, sources ...Source) (Instance, error) {
 			return instance, nil
 		}
 		if ended := ctx.Err(); ended != nil {
-			return Instance{}, failure.Errorf(failure.Unavailable, "which machine this is was not found out, because the request has ended: %w", ended)
+			return Instance{}, failure.Errorf(failure.Unavailable,
+				"which machine this is was not found out, because the request has ended: %w", ended)
 		}
 		why = append(why, fmt.Errorf("%s %w", source.Name, err))
 	}

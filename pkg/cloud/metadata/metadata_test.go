@@ -47,18 +47,26 @@ func TestFirst(t *testing.T) {
 	}{
 		{"the first answers", []Source{answering("A", m, nil), unasked(t)}, from("A"), "", 0},
 		{"the second answers", []Source{answering("A", m, errWhy), answering("B", m, nil), unasked(t)}, from("B"), "", 0},
-		{"the first is silent", []Source{dropping("A", ""), answering("B", m, nil), unasked(t)}, from("B"), "", 2 * time.Second},
-		{"the first does not know the ID", []Source{answering("A", Instance{Zone: "a"}, nil), answering("B", m, nil)}, from("B"), "", 0},
-		{"the first knows another", []Source{Only("m-1", "--id", answering("A", Instance{ID: "m-2"}, nil)), Only("m-1", "--id", answering("B", m, nil))}, from("B"), "", 0},
-		{"the first takes its time", []Source{{Name: "A", Timeout: time.Minute, Get: dropping("", "").Get}, answering("B", m, nil)}, from("B"), "", time.Minute},
+		{"the first is silent", []Source{dropping("A", ""), answering("B", m, nil), unasked(t)}, from("B"), "",
+			2 * time.Second},
+		{"the first does not know the ID", []Source{answering("A", Instance{Zone: "a"}, nil), answering("B", m, nil)},
+			from("B"), "", 0},
+		{"the first knows another", []Source{Only("m-1", "--id", answering("A", Instance{ID: "m-2"}, nil)),
+			Only("m-1", "--id", answering("B", m, nil))}, from("B"), "", 0},
+		{"the first takes its time", []Source{{Name: "A", Timeout: time.Minute, Get: dropping("", "").Get},
+			answering("B", m, nil)}, from("B"), "", time.Minute},
 		{"there is none", nil, Instance{}, "find out which machine this is: ", 0},
 		{
-			"none answers", []Source{dropping("A", "it is far away"), dropping("B", ""), answering("C", m, fmt.Errorf("gave up: %w", ErrSilent)), answering("D", m, errWhy), answering("E", Instance{}, nil)},
-			Instance{}, "find out which machine this is: A did not answer within 2s: it is far away; B did not answer within 2s; " +
+			"none answers", []Source{dropping("A", "it is far away"), dropping("B", ""),
+				answering("C", m, fmt.Errorf("gave up: %w", ErrSilent)), answering("D", m, errWhy),
+				answering("E", Instance{}, nil)},
+			Instance{}, "find out which machine this is: A did not answer within 2s: it is far away; B did not answer within " +
+				"2s; " +
 				"C did not answer within 2s; D has no idea; E does not say the machine's ID", 4 * time.Second,
 		},
 		{
-			"all know another", []Source{Only("m-9", "--id", answering("A", m, nil)), Only("m-9", "--id", answering("B", m, errWhy))},
+			"all know another", []Source{Only("m-9", "--id", answering("A", m, nil)),
+				Only("m-9", "--id", answering("B", m, errWhy))},
 			Instance{}, `find out which machine this is: A says that this is "m-1", and --id that it is "m-9"; B has no idea`, 0,
 		},
 	} {
@@ -115,7 +123,8 @@ func TestOrchestrator(t *testing.T) {
 		want Instance
 		text string
 	}{
-		{backends.NodeInfo{ProviderID: "a/m-1", Type: "small", Zone: "b", Region: "r"}, nil, Instance{ID: "m-1", Type: "small", Zone: "a", Region: "r", From: "the Node"}, ""},
+		{backends.NodeInfo{ProviderID: "a/m-1", Type: "small", Zone: "b", Region: "r"}, nil,
+			Instance{ID: "m-1", Type: "small", Zone: "a", Region: "r", From: "the Node"}, ""},
 		{backends.NodeInfo{ProviderID: "/m-1", Zone: "b"}, nil, Instance{ID: "m-1", Zone: "b", From: "the Node"}, ""},
 		{backends.NodeInfo{Type: "small", Zone: "b"}, nil, Instance{}, "the Node has no providerID"},
 		{backends.NodeInfo{ProviderID: "m-1"}, nil, Instance{}, "the Node has another cloud's providerID"},

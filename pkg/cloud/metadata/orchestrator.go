@@ -13,8 +13,8 @@ import (
 // far is for what all nodes ask at the same time when a cluster starts.
 const far = 10 * time.Second
 
-// Orchestrator is what the orchestrator knows, as a Source. Parse knows the form that the cloud gives a providerID, and fails as
-// Get does. What the providerID says comes before what else is known, since it is what finds the machine.
+// Orchestrator is what the orchestrator knows, as a Source. Parse knows the form that the cloud gives a providerID, and
+// fails as Get does. What the providerID says comes before what else is known, since it is what finds the machine.
 func Orchestrator(node backends.NodeSource, parse func(providerID string) (Instance, error)) Source {
 	return Source{Name: node.Name, Timeout: far, Get: func(ctx context.Context) (Instance, error) {
 		info, err := node.Get(ctx)
@@ -35,7 +35,8 @@ func Orchestrator(node backends.NodeSource, parse func(providerID string) (Insta
 	}}
 }
 
-// Only lets through nobody but the machine with the ID, which somebody gave: what a Source says of another one is not about this one.
+// Only lets through nobody but the machine with the ID, which somebody gave: what a Source says of another one is not
+// about this one.
 func Only(id, somebody string, source Source) Source {
 	get := source.Get
 	source.Get = func(ctx context.Context) (Instance, error) {

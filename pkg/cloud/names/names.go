@@ -48,7 +48,8 @@ func (a *Allocator) Reserve(on string, taken, avoid []string) (name string, rele
 		}
 	}
 	if name == "" {
-		return "", nil, failure.Errorf(failure.Exhausted, "node %q has none of its %d device names left: detach a volume there", on, len(a.candidates))
+		return "", nil, failure.Errorf(failure.Exhausted,
+			"node %q has none of its %d device names left: detach a volume there", on, len(a.candidates))
 	}
 	n.choices++
 	n.last[name], n.reserved[name] = n.choices, true

@@ -50,8 +50,8 @@ func (p *Pacer) Wait(ctx context.Context, action string) error {
 	return nil
 }
 
-// Used is how much of its burst an action has used up that has used most of it: 0 for nothing, 1 for all of it, and more when
-// requests are waiting for their turn.
+// Used is how much of its burst an action has used up that has used most of it: 0 for nothing, 1 for all of it, and
+// more when requests are waiting for their turn.
 func (p *Pacer) Used() (most float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,11 +62,13 @@ func (p *Pacer) Used() (most float64) {
 }
 
 func late(action string, perSecond float64) error {
-	return failure.Errorf(failure.Busy, "%s is asked for as often as the cloud allows, %.3g times a second, and others are before: ask again", action, perSecond)
+	return failure.Errorf(failure.Busy,
+		"%s is asked for as often as the cloud allows, %.3g times a second, and others are before: ask again", action,
+		perSecond)
 }
 
-// slowest is the least part of its limit to which an action is slowed down, and recovery how much faster it becomes with each
-// request that is accepted.
+// slowest is the least part of its limit to which an action is slowed down, and recovery how much faster it becomes
+// with each request that is accepted.
 const (
 	slowest  = 1.0 / 8
 	recovery = 1.05

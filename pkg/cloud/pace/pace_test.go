@@ -93,7 +93,8 @@ func TestNoMoreArePreparedThanCanBeSent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := p.Enter("Attach", 2*time.Second); !failure.Is(err, failure.Busy) || !strings.Contains(err.Error(), "Attach") {
+		if _, err := p.Enter("Attach", 2*time.Second); !failure.Is(err, failure.Busy) ||
+			!strings.Contains(err.Error(), "Attach") {
 			t.Errorf("one too many: got %v, want Busy that names the action", err)
 		}
 		if _, err := p.Enter("Detach", 2*time.Second); err != nil {

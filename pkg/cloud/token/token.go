@@ -19,8 +19,8 @@ type Tokens struct {
 	doubts map[string]time.Time
 }
 
-// Doubt notes that something has the token that the cloud does not show, and returns since when that is known. It outlives
-// the call that found it out: a doubt that is resolved by time alone must not begin anew with each call.
+// Doubt notes that something has the token that the cloud does not show, and returns since when that is known. It
+// outlives the call that found it out: a doubt that is resolved by time alone must not begin anew with each call.
 func (t *Tokens) Doubt(token string) (since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

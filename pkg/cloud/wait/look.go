@@ -69,8 +69,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// tick makes one look at everything that is waited for: what is not due yet costs nothing more. What is too much for one request is
-// left to the next look. It returns when the next one may begin.
+// tick makes one look at everything that is waited for: what is not due yet costs nothing more. What is too much for
+// one request is left to the next look. It returns when the next one may begin.
 func (w *Waiter[K, S]) tick() {
 	ctx, keys := w.keys()
 	if len(keys) == 0 {
@@ -99,8 +99,8 @@ func (w *Waiter[K, S]) tick() {
 	}
 }
 
-// keys are what a look that begins now is for: what is due for longest before the rest, so that no number of things that are stuck
-// keeps others from being seen.
+// keys are what a look that begins now is for: what is due for longest before the rest, so that no number of things
+// that are stuck keeps others from being seen.
 func (w *Waiter[K, S]) keys() (ctx context.Context, keys []K) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -75,8 +75,8 @@ func TestLooksKeepTheGap(t *testing.T) {
 	})
 }
 
-// Whoever has a deadline gets to see something while there is time to do something about it, also when it is inside an operation that
-// may outlive it.
+// Whoever has a deadline gets to see something while there is time to do something about it, also when it is inside an
+// operation that may outlive it.
 func TestTheGapLeavesTimeToAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
@@ -157,7 +157,8 @@ func TestStuckThingsKeepNobodyFromBeingSeen(t *testing.T) {
 	})
 }
 
-// One request that hangs keeps nobody waiting who came later, and what it says in the end is not shown over what was seen since.
+// One request that hangs keeps nobody waiting who came later, and what it says in the end is not shown over what was
+// seen since.
 func TestSlowLooksAreOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
@@ -193,8 +194,8 @@ func TestSlowLooksAreOvertaken(t *testing.T) {
 	})
 }
 
-// The more things a look was for, the longer the next one may gather. The first look may begin before others have come; those that come
-// in its gap meet in the next.
+// The more things a look was for, the longer the next one may gather. The first look may begin before others have come;
+// those that come in its gap meet in the next.
 func TestTheGapDependsOnHowMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
@@ -224,7 +225,8 @@ func TestTheGapDependsOnHowMany(t *testing.T) {
 			pauses = append(pauses, c.at[i+1].Sub(c.at[i]))
 		}
 		if want := []time.Duration{time.Second, 3 * time.Second, time.Second}; !slices.Equal(pauses, want) {
-			t.Errorf("after looks for %v the pauses were %v, want %v; the gap was asked for after %v", c.looks, pauses, want, asked)
+			t.Errorf("after looks for %v the pauses were %v, want %v; the gap was asked for after %v", c.looks, pauses, want,
+				asked)
 		}
 	})
 }

@@ -36,8 +36,8 @@ func (p *pace) gap() time.Duration { return min(p.least<<min(p.failures, 10), p.
 func (p *pace) clamp(d time.Duration) time.Duration { return min(max(d, p.gap()), p.most) }
 
 // learn takes in that a thing was seen to be done so long after its beginning, in the first look at it or a later one.
-// What the first look finds done may have been done for long: only looking earlier can tell. When that happens twice in a row, it is
-// no chance: what has been seen so far counts no more.
+// What the first look finds done may have been done for long: only looking earlier can tell. When that happens twice in
+// a row, it is no chance: what has been seen so far counts no more.
 func (p *pace) learn(transition string, took time.Duration, first bool) {
 	typical, weight := p.typical(transition), time.Duration(4)
 	if p.early[transition]++; !first {

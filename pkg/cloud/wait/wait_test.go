@@ -108,7 +108,8 @@ func TestLearnsHowLongTheCloudTakes(t *testing.T) {
 				looks, late = len(c.looks)-before, time.Since(began)-takes
 			}
 			if looks > 4 || late > takes/2 {
-				t.Errorf("what always takes %v takes %d looks and is noticed %v late, want at most 4 and %v", takes, looks, late, takes/2)
+				t.Errorf("what always takes %v takes %d looks and is noticed %v late, want at most 4 and %v", takes, looks, late,
+					takes/2)
 			}
 		}
 	})
@@ -159,7 +160,8 @@ func TestFailedLookIsNoVerdict(t *testing.T) {
 	})
 }
 
-// TestAnsweredLookIsNoFailure has everybody leave while a look is under way: its answer still says that the cloud is well.
+// TestAnsweredLookIsNoFailure has everybody leave while a look is under way: its answer still says that the cloud is
+// well.
 func TestAnsweredLookIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{latency: time.Second}
@@ -185,7 +187,8 @@ func TestAcceptSeesNotFound(t *testing.T) {
 		if _, err := w.Until(t.Context(), "do", "gone", isDone); !failure.Is(err, failure.NotFound) {
 			t.Errorf("got %v, want NotFound", err)
 		}
-		if _, err := w.Until(t.Context(), "do", "gone", func(_ bool, err error) (bool, error) { return err != nil, nil }); err != nil {
+		if _, err := w.Until(t.Context(), "do", "gone",
+			func(_ bool, err error) (bool, error) { return err != nil, nil }); err != nil {
 			t.Errorf("waiting for it to be gone: %v", err)
 		}
 	})
@@ -201,7 +204,8 @@ func TestNothingOlderThanTheCall(t *testing.T) {
 			var group sync.WaitGroup
 			for range 60 {
 				key := string(rune('a' + random.IntN(5)))
-				pause, patience := time.Duration(random.IntN(5000))*time.Millisecond, time.Duration(random.IntN(4000))*time.Millisecond
+				pause, patience := time.Duration(random.IntN(5000))*time.Millisecond,
+					time.Duration(random.IntN(4000))*time.Millisecond
 				c.begin(key, time.Duration(random.IntN(3000))*time.Millisecond)
 				group.Go(func() {
 					time.Sleep(pause) //nolint:forbidigo // The clock is the test's own.

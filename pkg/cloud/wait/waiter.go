@@ -18,11 +18,11 @@ type Options struct {
 	Least, Most time.Duration
 	// Typical is what the cloud is taken to need before it has been seen at work.
 	Typical time.Duration
-	// Slow is how long the next look is held back for the sake of one that is under way; 0 for until it ends. One connection
-	// that hangs would otherwise stop all who wait.
+	// Slow is how long the next look is held back for the sake of one that is under way; 0 for until it ends. One
+	// connection that hangs would otherwise stop all who wait.
 	Slow time.Duration
-	// Gap is the least time between two looks of any kind at the moment, where more would be of no use, after one for so many
-	// things; nil for none. A call of Look is kept waiting for no more than half its time.
+	// Gap is the least time between two looks of any kind at the moment, where more would be of no use, after one for so
+	// many things; nil for none. A call of Look is kept waiting for no more than half its time.
 	Gap func(things int) time.Duration
 }
 
@@ -66,23 +66,25 @@ func New[K comparable, S any](options Options, look batch.Func[K, S]) *Waiter[K,
 	return &Waiter[K, S]{
 		options: options,
 		look:    look,
-		pace:    pace{least: options.Least, most: options.Most, usual: options.Typical, seen: map[string]time.Duration{}, early: map[string]int{}},
+		pace: pace{least: options.Least, most: options.Most, usual: options.Typical, seen: map[string]time.Duration{},
+			early: map[string]int{}},
 		changed: make(chan struct{}, 1),
 	}
 }
 
 // Until looks at the thing from time to time until accept is content with what was seen or fails, and returns that. The
-// transition is what is waited for, such as "attach": how long each takes is learnt by itself.
-// What accept is shown was seen after the call of Until began. It is called by the Waiter's goroutine and must not block.
+// transition is what is waited for, such as "attach": how long each takes is learnt by itself. What accept is shown was
+// seen after the call of Until began. It is called by the Waiter's goroutine and must not block.
 //
 // accept sees failures too, such as NotFound, but for those of Kinds Busy and Unavailable: they say nothing about the
 // thing, and it is looked at again. Kinds: those of accept; Busy, with the reason, when the context ends first.
-func (w *Waiter[K, S]) Until(ctx context.Context, transition string, key K, accept func(S, error) (done bool, err error)) (S, error) {
+func (w *Waiter[K, S]) Until(ctx context.Context, transition string, key K,
+	accept func(S, error) (done bool, err error)) (S, error) {
 	return w.join(ctx, &waiter[K, S]{transition: transition, key: key, accept: accept})
 }
 
-// Look looks at the thing once, together with all that others want to know. What it returns was seen after it was called. Kinds:
-// those of the look; Busy when the context ends first.
+// Look looks at the thing once, together with all that others want to know. What it returns was seen after it was
+// called. Kinds: those of the look; Busy when the context ends first.
 func (w *Waiter[K, S]) Look(ctx context.Context, key K) (S, error) {
 	return w.join(ctx, &waiter[K, S]{key: key})
 }

@@ -37,5 +37,6 @@ func isReachable(one *corev1.PersistentVolume, nodes []map[string]string) bool {
 	if one.Spec.NodeAffinity == nil {
 		return true
 	}
-	return slices.ContainsFunc(nodes, func(labels map[string]string) bool { return storage.CheckNodeAffinity(one, labels) == nil })
+	return slices.ContainsFunc(nodes,
+		func(labels map[string]string) bool { return storage.CheckNodeAffinity(one, labels) == nil })
 }

@@ -20,8 +20,9 @@ func (w *world) waiting() {
 	w.must(w.api.Update(w.Context(), class))
 }
 
-// TestSchedulerBegins lets the scheduler write the claim into a volume that the binder would not have chosen, and Kubernetes'
-// controller make any number of its writes before any write of the binder: the claim gets the scheduler's volume.
+// TestSchedulerBegins lets the scheduler write the claim into a volume that the binder would not have chosen, and
+// Kubernetes' controller make any number of its writes before any write of the binder: the claim gets the scheduler's
+// volume.
 func TestSchedulerBegins(t *testing.T) {
 	for at := range 4 {
 		for steps := range 4 {
@@ -58,8 +59,9 @@ func TestSchedulerBegins(t *testing.T) {
 	}
 }
 
-// TestClaimThatNoVolumeFits checks, for each rule that Kubernetes or the set has about a claim, that nothing is written for it though a
-// volume is ready, whichever of both binds the class, and that the volume stays free for the next claim.
+// TestClaimThatNoVolumeFits checks, for each rule that Kubernetes or the set has about a claim, that nothing is written
+// for it though a volume is ready, whichever of both binds the class, and that the volume stays free for the next
+// claim.
 func TestClaimThatNoVolumeFits(t *testing.T) {
 	group := "snapshot.storage.k8s.io"
 	for name, change := range map[string]func(*pvc){
@@ -69,10 +71,14 @@ func TestClaimThatNoVolumeFits(t *testing.T) {
 		"a reference to a data source": func(c *pvc) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "s"}
 		},
-		"a selector":            func(c *pvc) { c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "x"}} },
+		"a selector": func(c *pvc) {
+			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "x"}}
+		},
 		"a class of attributes": func(c *pvc) { c.Spec.VolumeAttributesClassName = ptr.To("gold") },
 		"another volume mode":   func(c *pvc) { c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) },
-		"another access mode":   func(c *pvc) { c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} },
+		"another access mode": func(c *pvc) {
+			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		},
 	} {
 		for _, waits := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, waiting %t", name, waits), func(t *testing.T) {

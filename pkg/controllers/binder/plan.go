@@ -56,7 +56,8 @@ func (v view) mayBegin() bool {
 	return !isProvisioned && !v.waits() && !v.hasSource()
 }
 
-// hasSource reports whether the claim asks for contents. Kubernetes' matching ignores that, and gives it an empty volume.
+// hasSource reports whether the claim asks for contents. Kubernetes' matching ignores that, and gives it an empty
+// volume.
 func (v view) hasSource() bool {
 	return v.claim.Spec.DataSource != nil || v.claim.Spec.DataSourceRef != nil
 }
@@ -66,8 +67,9 @@ func (v view) waits() bool {
 	return v.class.VolumeBindingMode != nil && *v.class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// chosen is the volume that names the claim, if its binding can be finished. That of a claim with a data source is not helped on. One that names the claim
-// without its UID was reserved by a person: Kubernetes prefers it to all others, and binds it.
+// chosen is the volume that names the claim, if its binding can be finished. That of a claim with a data source is not
+// helped on. One that names the claim without its UID was reserved by a person: Kubernetes prefers it to all others,
+// and binds it.
 func (v view) chosen() *corev1.PersistentVolume {
 	if v.hasSource() {
 		return nil
@@ -135,5 +137,6 @@ func wasSeen(one *corev1.PersistentVolume) bool {
 
 // isOver reports whether Kubernetes has taken the volume out of use: its deletion may have begun.
 func isOver(one *corev1.PersistentVolume) bool {
-	return one.Status.Phase == corev1.VolumeReleased || one.Status.Phase == corev1.VolumeFailed || one.DeletionTimestamp != nil
+	return one.Status.Phase == corev1.VolumeReleased || one.Status.Phase == corev1.VolumeFailed ||
+		one.DeletionTimestamp != nil
 }

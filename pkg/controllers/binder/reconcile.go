@@ -204,7 +204,8 @@ func (r *reconciler) look(ctx context.Context, v *view) error {
 		return nil
 	}
 	var err error
-	if v.named, err = r.volumes(ctx, byClaim, v.claim.Namespace+"/"+v.claim.Name); err != nil || v.claim.Spec.VolumeName != "" {
+	if v.named, err = r.volumes(ctx, byClaim, v.claim.Namespace+"/"+v.claim.Name); err != nil ||
+		v.claim.Spec.VolumeName != "" {
 		return err
 	}
 	if v.others, err = r.volumes(ctx, ready, name); err != nil {

@@ -53,7 +53,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			w.count()
 			return c.Update(ctx, o, options...)
 		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
 			w.count()
 			return c.SubResource(sub).Update(ctx, o, options...)
 		},
@@ -74,7 +75,8 @@ func (w *world) count() {
 
 // look lets the binder look at a claim.
 func (w *world) look(name string) error {
-	_, err := w.binder.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}})
+	_, err := w.binder.Reconcile(w.Context(),
+		ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}})
 	return err
 }
 
@@ -159,7 +161,8 @@ func (w *world) isBound(claim string) {
 	if v.Annotations[storage.AnnBoundByController] != "yes" {
 		w.Errorf("its volume has no %s", storage.AnnBoundByController)
 	}
-	if want := v.Spec.Capacity[corev1.ResourceStorage]; c.Status.Capacity.Storage().Cmp(want) != 0 || len(c.Status.AccessModes) != 1 {
+	if want := v.Spec.Capacity[corev1.ResourceStorage]; c.Status.Capacity.Storage().Cmp(want) != 0 ||
+		len(c.Status.AccessModes) != 1 {
 		w.Errorf("its status is %+v", c.Status)
 	}
 	var all corev1.PersistentVolumeList
@@ -237,11 +240,13 @@ func TestTwoClaimsOneVolume(t *testing.T) {
 // says Available again: its controller calls a claim lost whose volume it last saw with another.
 func TestVolumeThatWasFreed(t *testing.T) {
 	next := newClaim(func(c *pvc) { c.Name, c.UID = "d", "d-uid" })
-	w := newWorld(t, newClaim(boundTo("v"), isBound), next, newVolume("v", named("c-uid"), phase(corev1.VolumeBound)), newVolume("w", named("c-uid")))
+	w := newWorld(t, newClaim(boundTo("v"), isBound), next, newVolume("v", named("c-uid"), phase(corev1.VolumeBound)),
+		newVolume("w", named("c-uid")))
 	var phases []corev1.PersistentVolumePhase
 	w.before = func(int) { phases = append(phases, w.volume("w").Status.Phase) }
 	w.rest("c")
-	if v := w.volume("w"); v.Spec.ClaimRef != nil || v.Status.Phase != corev1.VolumePending || v.Annotations[storage.AnnBoundByController] != "" {
+	if v := w.volume("w"); v.Spec.ClaimRef != nil || v.Status.Phase != corev1.VolumePending ||
+		v.Annotations[storage.AnnBoundByController] != "" {
 		t.Errorf("the volume is %s with %v", v.Status.Phase, v.Spec.ClaimRef)
 	}
 	if len(phases) != 2 || phases[1] != corev1.VolumePending {
@@ -267,13 +272,15 @@ func TestGivenBackToItsSet(t *testing.T) {
 		v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 	}
 	mine := newVolume("w", named("c-uid"), phase(corev1.VolumeBound), handedOver)
-	w := newWorld(t, newClaim(boundTo("v"), func(c *pvc) { c.Status.Phase = corev1.ClaimBound }), newVolume("v", named("c-uid"), phase(corev1.VolumeBound)), mine)
+	w := newWorld(t, newClaim(boundTo("v"), func(c *pvc) { c.Status.Phase = corev1.ClaimBound }),
+		newVolume("v", named("c-uid"), phase(corev1.VolumeBound)), mine)
 	w.rest("c")
 	var freed pv
 	w.must(w.api.Get(w.Context(), types.NamespacedName{Name: "w"}, &freed))
 	want := []string{"kubernetes.io/pv-protection", v1alpha1.VolumeSetFinalizer}
 	if freed.Spec.ClaimRef != nil || !slices.Equal(freed.Finalizers, want) {
-		t.Errorf("the volume names %v and has the finalizers %q, want none and %q", freed.Spec.ClaimRef, freed.Finalizers, want)
+		t.Errorf("the volume names %v and has the finalizers %q, want none and %q", freed.Spec.ClaimRef, freed.Finalizers,
+			want)
 	}
 }
 
@@ -281,7 +288,8 @@ func TestGivenBackToItsSet(t *testing.T) {
 // it would be given back.
 func TestReleasedMeanwhile(t *testing.T) {
 	for at := range 2 {
-		w := newWorld(t, newClaim(boundTo("v"), isBound), newVolume("v", named("c-uid"), phase(corev1.VolumeBound)), newVolume("w", named("c-uid")))
+		w := newWorld(t, newClaim(boundTo("v"), isBound), newVolume("v", named("c-uid"), phase(corev1.VolumeBound)),
+			newVolume("w", named("c-uid")))
 		w.before = func(write int) {
 			if write == at+1 {
 				v := w.volume("w")
@@ -317,7 +325,8 @@ func TestClaimGoes(t *testing.T) {
 // TestOldCache checks that a binder whose cache shows nothing of its own writes neither takes a second
 // volume for the claim, nor the volume for a second claim.
 func TestOldCache(t *testing.T) {
-	w := newWorld(t, newClaim(), newClaim(func(c *pvc) { c.Name, c.UID = "d", "d-uid" }), newVolume("v"), newVolume("w", of("3Gi")))
+	w := newWorld(t, newClaim(), newClaim(func(c *pvc) { c.Name, c.UID = "d", "d-uid" }), newVolume("v"),
+		newVolume("w", of("3Gi")))
 	old := newWorld(t, w.claim("c"), w.claim("d"), w.volume("v"), w.volume("w"))
 	w.binder.cache = old.api
 	for _, one := range []string{"v", "w"} { // Both worlds count resource versions alike.
@@ -351,7 +360,8 @@ func TestOldCacheAfterAConflict(t *testing.T) {
 	w.isBound("c")
 }
 
-// TestCacheBehindTheEnd checks that a binder whose cache shows a part of its own writes, and not the last, writes nothing again.
+// TestCacheBehindTheEnd checks that a binder whose cache shows a part of its own writes, and not the last, writes
+// nothing again.
 func TestCacheBehindTheEnd(t *testing.T) {
 	w := newWorld(t, newClaim(), newVolume("v"))
 	var volume *pv

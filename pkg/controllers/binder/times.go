@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// times measures how long claims wait, by this process's own clock: from the event of the claim's creation to that of its being
-// bound. A claim that was there before the process is not measured.
+// times measures how long claims wait, by this process's own clock: from the event of the claim's creation to that of
+// its being bound. A claim that was there before the process is not measured.
 type times struct {
 	waited *prometheus.HistogramVec
 
@@ -33,7 +33,8 @@ type span struct {
 func newTimes(driver string, registry prometheus.Registerer) (*times, error) {
 	t := &times{spans: map[types.NamespacedName]span{}, waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "stowage_claim_bound_seconds", ConstLabels: prometheus.Labels{"driver": driver},
-		Help:    "Time from the creation of a claim, whose class has a PersistentVolumeSet, until it was bound: to a volume that was ready, or to any other.",
+		Help: "Time from the creation of a claim, whose class has a PersistentVolumeSet, until it was bound: to a " +
+			"volume that was ready, or to any other.",
 		Buckets: []float64{.025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300},
 	}, []string{"volume"})}
 	return t, registry.Register(t.waited)

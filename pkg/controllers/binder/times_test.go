@@ -44,7 +44,8 @@ func TestTimes(t *testing.T) {
 		class    string
 		want     string
 	}{
-		"a volume of a set":          {newVolume("v", named("c-uid"), ofASet, phase(corev1.VolumeBound)), false, "fast", "ready"},
+		"a volume of a set": {newVolume("v", named("c-uid"), ofASet, phase(corev1.VolumeBound)), false, "fast",
+			"ready"},
 		"a volume of its own":        {newVolume("v", named("c-uid"), phase(corev1.VolumeBound)), false, "fast", "other"},
 		"there before this process":  {newVolume("v", named("c-uid"), ofASet, phase(corev1.VolumeBound)), true, "fast", ""},
 		"of a class without any set": {newVolume("v", named("c-uid"), phase(corev1.VolumeBound)), false, "slow", ""},
@@ -54,7 +55,8 @@ func TestTimes(t *testing.T) {
 			inClass := func(c *pvc) { c.Spec.StorageClassName = &test.class }
 			w := newWorld(t, newClaim(boundTo("v"), isBound, inClass), test.volume)
 			h := w.binder.times.handler()
-			h.Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: newClaim(inClass), IsInInitialList: test.wasThere}, nil)
+			h.Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: newClaim(inClass),
+				IsInInitialList: test.wasThere}, nil)
 			for range 2 {
 				h.Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectNew: w.claim("c")}, nil)
 				w.must(w.look("c"))
@@ -93,7 +95,8 @@ func TestSeries(t *testing.T) {
 	desc := make(chan *prometheus.Desc, 1)
 	newWorld(t).binder.times.waited.Describe(desc)
 	name := (<-desc).String()
-	if !strings.Contains(name, `"stowage_claim_bound_seconds"`) || !strings.Contains(string(text), "\nstowage_claim_bound_seconds_count driver volume\n") {
+	if !strings.Contains(name, `"stowage_claim_bound_seconds"`) ||
+		!strings.Contains(string(text), "\nstowage_claim_bound_seconds_count driver volume\n") {
 		t.Errorf("exported is %s and the list is\n%s", name, text)
 	}
 }

@@ -15,7 +15,8 @@ import (
 type writer struct{ client client.Client }
 
 // begin writes the claim into the volume.
-func (w writer) begin(ctx context.Context, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+func (w writer) begin(ctx context.Context, v *corev1.PersistentVolume,
+	claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	named, _, err := storage.GetBindVolumeToClaim(v, claim)
 	if err != nil {
 		return nil, err
@@ -48,8 +49,8 @@ func (w writer) finish(ctx context.Context, v *corev1.PersistentVolume, claim *c
 	return w.client.Status().Update(ctx, claim)
 }
 
-// free takes the claim out of the volume. The phase Pending comes first: Kubernetes' controller writes
-// Available once it has seen the volume without the claim, and nobody begins a binding before. A set's volume is the set's again.
+// free takes the claim out of the volume. The phase Pending comes first: Kubernetes' controller writes Available once
+// it has seen the volume without the claim, and nobody begins a binding before. A set's volume is the set's again.
 func (w writer) free(ctx context.Context, v *corev1.PersistentVolume) error {
 	v = v.DeepCopy()
 	if v.Status.Phase != corev1.VolumePending {

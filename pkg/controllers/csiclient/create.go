@@ -29,8 +29,8 @@ type Volume struct {
 	Places    []map[string]string // segments of the places that the volume can be reached from; none for everywhere
 }
 
-// Create creates the volume that the request describes, or returns the one that an earlier call made. Of its errors, IsFinal
-// reports which imply that there is none.
+// Create creates the volume that the request describes, or returns the one that an earlier call made. Of its errors,
+// IsFinal reports which imply that there is none.
 func (c *Client) Create(ctx context.Context, r Request) (Volume, error) {
 	request, err := c.encode(r)
 	if err != nil {

@@ -32,7 +32,8 @@ func (c *Client) List(ctx context.Context) ([]Listed, error) {
 			return nil, err
 		}
 		for _, entry := range page.GetEntries() {
-			volumes = append(volumes, Listed{Handle: entry.GetVolume().GetVolumeId(), Nodes: entry.GetStatus().GetPublishedNodeIds()})
+			volumes = append(volumes, Listed{Handle: entry.GetVolume().GetVolumeId(),
+				Nodes: entry.GetStatus().GetPublishedNodeIds()})
 		}
 		switch page.GetNextToken() {
 		case "":

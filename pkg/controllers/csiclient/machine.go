@@ -24,7 +24,8 @@ func (c *Client) Machine(ctx context.Context, query machines.Query) (machines.Ma
 func (c *Client) KnowsMachines(ctx context.Context) error {
 	_, err := c.Machine(ctx, machines.Query{})
 	if status.Code(err) == codes.Unimplemented {
-		return fmt.Errorf("the driver %s does not tell the state of machines, so that no node can be proven to be off: leave out --failover", c.driver)
+		return fmt.Errorf("the driver %s does not tell the state of machines, so that no node can be proven to be off: "+
+			"leave out --failover", c.driver)
 	}
 	return nil // Whatever it says to an empty query, it knows the question.
 }

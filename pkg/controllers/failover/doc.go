@@ -1,29 +1,31 @@
-// Package failover frees the volumes of a node whose machine is proven to be off, so that pods run elsewhere within seconds and not
-// after the six minutes, or the person, that Kubernetes waits for otherwise.
+// Package failover frees the volumes of a node whose machine is proven to be off, so that pods run elsewhere within
+// seconds and not after the six minutes, or the person, that Kubernetes waits for otherwise.
 //
-// Kubernetes knows that a node is silent, and not why. Its machine may be off, or it may be cut off from the API server and still
-// write to its volumes. The provider of the machine knows. When a node stops renewing its Lease, or is not Ready, the driver is asked
-// through its socket what the provider says of the machine (package machines). If the machine is stopped or terminated, the
-// node gets the taint node.kubernetes.io/out-of-service with the effect NoExecute. Kubernetes then deletes its pods and detaches its
-// volumes, of all drivers. The taint goes once the node is Ready again and reports no volume in use.
+// Kubernetes knows that a node is silent, and not why. Its machine may be off, or it may be cut off from the API server
+// and still write to its volumes. The provider of the machine knows. When a node stops renewing its Lease, or is not
+// Ready, the driver is asked through its socket what the provider says of the machine (package machines). If the
+// machine is stopped or terminated, the node gets the taint node.kubernetes.io/out-of-service with the effect
+// NoExecute. Kubernetes then deletes its pods and detaches its volumes, of all drivers. The taint goes once the node is
+// Ready again and reports no volume in use.
 //
 // # What is proof
 //
-//   - The provider says of this very machine that it is stopped or terminated. Running, stopping, not found, an error and
-//     silence are no proof, and change nothing.
-//   - The machine is the node's: the ID that the node has registered for the driver, in a CSINode that belongs to this Node object, and the
-//     providerID of the Node name the same one.
-//   - The answer is not an old one. Either it was given Options.Lag after the node's last sign of life: what a provider says is never older.
-//     Or this process has seen the machine run, Options.Lag after the node's last start, and the answer is of that start or a later one.
-//     An answer that is older than one before it is no proof.
-//   - The node gave no sign of life since, and a second answer, asked for right before the taint is written, is proof too. The Node
-//     object has not changed since it was read before that second question.
+//   - The provider says of this very machine that it is stopped or terminated. Running, stopping, not found, an error
+//     and silence are no proof, and change nothing.
+//   - The machine is the node's: the ID that the node has registered for the driver, in a CSINode that belongs to this
+//     Node object, and the providerID of the Node name the same one.
+//   - The answer is not an old one. Either it was given Options.Lag after the node's last sign of life: what a provider
+//     says is never older. Or this process has seen the machine run, Options.Lag after the node's last start, and the
+//     answer is of that start or a later one. An answer that is older than one before it is no proof.
+//   - The node gave no sign of life since, and a second answer, asked for right before the taint is written, is proof
+//     too. The Node object has not changed since it was read before that second question.
 //
 // # Who may be alive too
 //
-// A second manager, or one that lost its lease and woke up, does nothing that the first one would not do: proof is sought
-// anew for each taint, nothing is written later than a few seconds after the answer, and the API server refuses a write over a Node that has
-// changed. Each decision is made from what is read. What is remembered between two looks can only delay a taint.
+// A second manager, or one that lost its lease and woke up, does nothing that the first one would not do: proof is
+// sought anew for each taint, nothing is written later than a few seconds after the answer, and the API server refuses
+// a write over a Node that has changed. Each decision is made from what is read. What is remembered between two looks
+// can only delay a taint.
 //
 // # Whose taint
 //
@@ -31,6 +33,6 @@
 //
 // # Files
 //
-// plan.go decides, and is pure. record.go is what a manager remembers of a node. watch.go is the loop, look.go reads the world for it,
-// reconcile.go writes taints. report.go has metrics and events.
+// plan.go decides, and is pure. record.go is what a manager remembers of a node. watch.go is the loop, look.go reads
+// the world for it, reconcile.go writes taints. report.go has metrics and events.
 package failover

@@ -26,7 +26,8 @@ func (w *watcher) look(ctx context.Context) ([]sight, error) {
 		list    client.ObjectList
 		options []client.ListOption
 	}{
-		{"Nodes", &nodes, nil}, {"CSINodes", &registrations, nil}, {"Leases of nodes", &leases, []client.ListOption{client.InNamespace(corev1.NamespaceNodeLease)}},
+		{"Nodes", &nodes, nil}, {"CSINodes", &registrations, nil},
+		{"Leases of nodes", &leases, []client.ListOption{client.InNamespace(corev1.NamespaceNodeLease)}},
 	} {
 		if err := w.cache.List(ctx, read.list, append(read.options, client.UnsafeDisableDeepCopy)...); err != nil {
 			return nil, fmt.Errorf("list %s: %w", read.what, err)
@@ -56,7 +57,8 @@ func (w *watcher) live(ctx context.Context, name string) (*corev1.Node, sight, e
 	if err := w.reader.Get(ctx, client.ObjectKey{Name: name}, registration); client.IgnoreNotFound(err) != nil {
 		return nil, sight{}, fmt.Errorf("read CSINode %s: %w", name, err)
 	}
-	if err := w.reader.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: name}, lease); client.IgnoreNotFound(err) != nil {
+	if err := w.reader.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: name},
+		lease); client.IgnoreNotFound(err) != nil {
 		return nil, sight{}, fmt.Errorf("read the Lease of node %s: %w", name, err)
 	}
 	return node, w.sight(node, registration, lease), nil
@@ -65,8 +67,10 @@ func (w *watcher) live(ctx context.Context, name string) (*corev1.Node, sight, e
 // sight puts together what belongs to a node. The registration and the Lease may be nil.
 func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, lease *coordinationv1.Lease) sight {
 	s := sight{
-		name: node.Name, uid: string(node.UID), going: node.DeletionTimestamp != nil, boot: node.Status.NodeInfo.BootID, system: node.Status.NodeInfo.SystemUUID,
-		mark: w.markOf(node), inUse: len(node.Status.VolumesInUse), identity: identify(w.Driver.Driver(), node, registration),
+		name: node.Name, uid: string(node.UID), going: node.DeletionTimestamp != nil, boot: node.Status.NodeInfo.BootID,
+		system: node.Status.NodeInfo.SystemUUID,
+		mark:   w.markOf(node), inUse: len(node.Status.VolumesInUse),
+		identity: identify(w.Driver.Driver(), node, registration),
 	}
 	if s.inUse > 0 {
 		s.first = string(node.Status.VolumesInUse[0])
@@ -93,7 +97,8 @@ func (w *watcher) markOf(node *corev1.Node) mark {
 	return none
 }
 
-// identify finds out which machine a node is. A CSINode that belongs to an earlier Node of the same name names that one's machine.
+// identify finds out which machine a node is. A CSINode that belongs to an earlier Node of the same name names that
+// one's machine.
 func identify(driver string, node *corev1.Node, registration *storagev1.CSINode) identity {
 	if registration == nil {
 		return identity{doubt: "the node has no CSINode"}

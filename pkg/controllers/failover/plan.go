@@ -107,7 +107,8 @@ func judge(m machines.Machine, asked time.Time, r *record, t timing) verdict {
 	return premature
 }
 
-// older reports whether an answer is of an earlier time than another. A machine is started, stops and ends in this order.
+// older reports whether an answer is of an earlier time than another. A machine is started, stops and ends in this
+// order.
 func older(m, than machines.Machine) bool {
 	if !m.Began.Equal(than.Began) {
 		return m.Began.Before(than.Began)

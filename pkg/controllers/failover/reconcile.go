@@ -29,7 +29,8 @@ func (w *watcher) fence(ctx context.Context, s sight, r *record) {
 		w.tell(s, r, found, says)
 	default:
 		w.metrics.fenced.Inc()
-		w.announce(node, corev1.EventTypeWarning, "OutOfService", "the node is out of service, its pods are deleted and its volumes detached: %s", says)
+		w.announce(node, corev1.EventTypeWarning, "OutOfService",
+			"the node is out of service, its pods are deleted and its volumes detached: %s", says)
 		w.tellOfStayers(ctx, node)
 	}
 }
@@ -37,8 +38,8 @@ func (w *watcher) fence(ctx context.Context, s sight, r *record) {
 // errChanged says that a node is not any more what it was when it was proven to be off.
 var errChanged = errors.New("the node has changed since")
 
-// prove reads the node past the cache, and asks again after that. What the answer is about cannot have changed when the Node object is
-// written with the version that was read.
+// prove reads the node past the cache, and asks again after that. What the answer is about cannot have changed when the
+// Node object is written with the version that was read.
 func (w *watcher) prove(ctx context.Context, s sight, r *record) (*corev1.Node, verdict, string, error) {
 	begun := w.now()
 	node, now, err := w.live(ctx, s.name)
@@ -62,12 +63,14 @@ func (w *watcher) prove(ctx context.Context, s sight, r *record) (*corev1.Node, 
 func (w *watcher) taint(ctx context.Context, node *corev1.Node) error {
 	before := node.DeepCopy()
 	now := metav1.NewTime(w.now())
-	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taintKey, Value: w.Driver.Driver(), Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taintKey, Value: w.Driver.Driver(),
+		Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
 	return w.patch(ctx, node, before)
 }
 
 func (w *watcher) patch(ctx context.Context, node, before *corev1.Node) error {
-	if err := w.cache.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := w.cache.Patch(ctx, node,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("write the taint of node %s: %w", node.Name, err)
 	}
 	return nil
@@ -93,11 +96,13 @@ func (w *watcher) release(ctx context.Context, s sight, r *record) {
 		w.Log.Warn("a node could not be put into service again", "node", s.name, "error", err)
 	default:
 		w.metrics.released.Inc()
-		w.announce(node, corev1.EventTypeNormal, "InService", "the node is in service again: it is Ready, renews its Lease and reports no volume in use%s", "")
+		w.announce(node, corev1.EventTypeNormal, "InService",
+			"the node is in service again: it is Ready, renews its Lease and reports no volume in use%s", "")
 	}
 }
 
-// tellOfStayers tells of pods with claims that tolerate every taint. Kubernetes does not delete them, and their volumes stay attached.
+// tellOfStayers tells of pods with claims that tolerate every taint. Kubernetes does not delete them, and their volumes
+// stay attached.
 func (w *watcher) tellOfStayers(ctx context.Context, node *corev1.Node) {
 	var pods corev1.PodList
 	err := w.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name})
@@ -118,20 +123,23 @@ func (w *watcher) tellOfStayers(ctx context.Context, node *corev1.Node) {
 	if more := len(stay) - mostNamed; more > 0 {
 		stay = append(stay[:mostNamed], fmt.Sprintf("and %d more", more))
 	}
-	w.announce(node, corev1.EventTypeWarning, "PodsStay", "these pods tolerate the taint, so that Kubernetes does not delete them and their volumes stay attached: %s. "+
-		"Delete them with --force to use their volumes elsewhere", strings.Join(stay, ", "))
+	w.announce(node, corev1.EventTypeWarning, "PodsStay",
+		"these pods tolerate the taint, so that Kubernetes does not delete them and their volumes stay attached: %s. "+
+			"Delete them with --force to use their volumes elsewhere", strings.Join(stay, ", "))
 }
 
 const mostNamed = 5
 
 func hasClaims(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
+	return slices.ContainsFunc(pod.Spec.Volumes,
+		func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
 }
 
 // tolerates reports whether a pod stays on a node with our taint for ever.
 func tolerates(pod *corev1.Pod, value string) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-		key := t.Key == "" && t.Operator == corev1.TolerationOpExists || t.Key == taintKey && (t.Operator == corev1.TolerationOpExists || t.Value == value)
+		key := t.Key == "" && t.Operator == corev1.TolerationOpExists || t.Key == taintKey &&
+			(t.Operator == corev1.TolerationOpExists || t.Value == value)
 		return key && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) && t.TolerationSeconds == nil
 	})
 }

@@ -53,14 +53,16 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{T: t, recorder: events.NewFakeRecorder(1000), clock: time.Now(), state: machines.Running, began: time.Unix(1000, 0)}
+	s := &scene{T: t, recorder: events.NewFakeRecorder(1000), clock: time.Now(), state: machines.Running,
+		began: time.Unix(1000, 0)}
 	s.provider = &provider{func(q machines.Query) (machines.Machine, error) {
 		s.asked = append(s.asked, q)
 		return machines.Machine{State: s.state, Began: s.began, Says: fmt.Sprintf("%s is %s", q.Node, s.state)}, s.trouble
 	}}
 	s.api = newAPI(t)
 	own := interceptor.NewClient(s.api, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			options ...client.PatchOption) error {
 			if s.writing != nil {
 				s.writing()
 			}
@@ -82,7 +84,8 @@ func (s *scene) manage(own client.Client) {
 func newAPI(t *testing.T) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme, coordinationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme,
+		coordinationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +110,8 @@ func (s *scene) join(name, uid string) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	s.must(s.api.Create(s.Context(), node))
 	registration := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{
-		Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(uid)}},
+		Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name,
+			UID: types.UID(uid)}},
 	}}
 	registration.Spec.Drivers = []storagev1.CSINodeDriver{{Name: driverName, NodeID: "i-" + name}}
 	s.must(s.api.Create(s.Context(), registration))
@@ -246,15 +250,18 @@ func TestWhatIsNoProof(t *testing.T) {
 		change func(s *scene)
 		says   string // empty where there is nothing to tell
 	}{
-		"it runs":                {func(*scene) {}, "its machine runs"},
-		"it is being stopped":    {func(s *scene) { s.state = machines.Stopping }, "may still write"},
-		"the provider is away":   {func(s *scene) { s.trouble = errors.New("no answer in time") }, "no answer in time"},
-		"no such machine":        {func(s *scene) { s.state, s.trouble = "", errors.New("there is no instance") }, "there is no instance"},
+		"it runs":              {func(*scene) {}, "its machine runs"},
+		"it is being stopped":  {func(s *scene) { s.state = machines.Stopping }, "may still write"},
+		"the provider is away": {func(s *scene) { s.trouble = errors.New("no answer in time") }, "no answer in time"},
+		"no such machine": {func(s *scene) { s.state, s.trouble = "", errors.New("there is no instance") },
+			"there is no instance"},
 		"a state without a name": {func(s *scene) { s.state = "" }, "is not known"},
-		"an old answer":          {func(s *scene) { s.state, s.began = machines.Stopped, time.Unix(1, 0) }, "older than one before"},
+		"an old answer": {func(s *scene) { s.state, s.began = machines.Stopped, time.Unix(1, 0) },
+			"older than one before"},
 		"another's Node object": {func(s *scene) {
 			s.must(s.api.Delete(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}))
-			s.must(s.api.Delete(s.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: corev1.NamespaceNodeLease}}))
+			s.must(s.api.Delete(s.Context(),
+				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: corev1.NamespaceNodeLease}}))
 			old := &storagev1.CSINode{}
 			s.must(s.api.Get(s.Context(), client.ObjectKey{Name: "one"}, old))
 			s.must(s.api.Delete(s.Context(), old.DeepCopy()))
@@ -359,7 +366,9 @@ func (s *scene) failed() float64 {
 func TestComesBackMeanwhile(t *testing.T) {
 	for name, back := range map[string]func(s *scene){
 		"the kubelet reports": func(s *scene) { s.change(func(n *corev1.Node) { n.Status.NodeInfo.BootID = "boot-2" }) },
-		"somebody taints it":  func(s *scene) { s.change(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: taintKey}} }) },
+		"somebody taints it": func(s *scene) {
+			s.change(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: taintKey}} })
+		},
 		"the Node is deleted": func(s *scene) { s.must(s.api.Delete(s.Context(), s.node())) },
 		"the Node is another's": func(s *scene) {
 			s.must(s.api.Delete(s.Context(), s.node()))
@@ -405,7 +414,8 @@ func TestStartedAfterTheFirstProof(t *testing.T) {
 	s.wantTaint(false)
 }
 
-// The cloud's own controller deletes the Node of a terminated machine first: nothing is written, and nothing is remembered.
+// The cloud's own controller deletes the Node of a terminated machine first: nothing is written, and nothing is
+// remembered.
 func TestNodeIsDeletedFirst(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)
@@ -421,11 +431,14 @@ func TestNodeIsDeletedFirst(t *testing.T) {
 
 func TestPodsThatTolerateEverything(t *testing.T) {
 	s := newScene(t)
-	claim := []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}}
+	claim := []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"},
+	}}}
 	all, later := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, int64(60)
 	for name, spec := range map[string]corev1.PodSpec{
 		"stays": {Volumes: claim, Tolerations: all}, "claimless": {Tolerations: all}, "goes": {Volumes: claim},
-		"goes-later": {Volumes: claim, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists, TolerationSeconds: &later}}},
+		"goes-later": {Volumes: claim,
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists, TolerationSeconds: &later}}},
 	} {
 		spec.NodeName = "one"
 		s.must(s.api.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: spec}))

@@ -9,15 +9,17 @@ import (
 // record is what a manager remembers of a node. All instants are of the process' own clock.
 type record struct {
 	uid, boot, system string
-	query             machines.Query // the last one that named a machine: a driver that stops takes its registration with it
-	former            machines.Query // the one of the machine that was the node before another took its place
+	// the last one that named a machine: a driver that stops takes its registration with it
+	query  machines.Query
+	former machines.Query // the one of the machine that was the node before another took its place
 
 	renewal string    // of the Lease, when it was seen last
 	life    time.Time // when the last sign of life was seen, or the node for the first time
 	renewed bool      // whether this process has seen a sign of life
 	born    time.Time // when the node was seen to have started, or to be back
 
-	known  time.Time        // when the machine began that was seen to run once that could be no old answer; zero if it was not
+	// when the machine began that was seen to run once that could be no old answer; zero if it was not
+	known  time.Time
 	newest machines.Machine // the newest answer
 	asked  time.Time        // when the last question was asked
 

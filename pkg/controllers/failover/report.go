@@ -25,16 +25,20 @@ func newMetrics(driver string) *metrics {
 	return &metrics{
 		nodes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "stowage_failover_nodes", ConstLabels: labels,
-			Help: "Nodes that work, that are silent and not proven to be off (doubtful), and that are out of service by this driver's or by another's taint.",
+			Help: "Nodes that work, that are silent and not proven to be off (doubtful), and that are out of service by this " +
+				"driver's or by another's taint.",
 		}, []string{"node_state"}),
-		fenced:   counter("stowage_failover_fenced_total", "Nodes that were put out of service because their machine was proven to be off."),
+		fenced: counter("stowage_failover_fenced_total",
+			"Nodes that were put out of service because their machine was proven to be off."),
 		released: counter("stowage_failover_released_total", "Nodes that were put into service again."),
-		failures: counter("stowage_failover_failures_total", "Looks, questions about nodes that work, and writes of failover that failed."),
+		failures: counter("stowage_failover_failures_total",
+			"Looks, questions about nodes that work, and writes of failover that failed."),
 	}
 }
 
 func (m *metrics) register(registry prometheus.Registerer) error {
-	return errors.Join(registry.Register(m.nodes), registry.Register(m.fenced), registry.Register(m.released), registry.Register(m.failures))
+	return errors.Join(registry.Register(m.nodes), registry.Register(m.fenced), registry.Register(m.released),
+		registry.Register(m.failures))
 }
 
 // states are the values of the label of stowage_failover_nodes.
@@ -71,10 +75,12 @@ func (w *watcher) tell(s sight, r *record, why verdict, says string) {
 	r.told, r.toldAt = why, now
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name, UID: types.UID(s.uid)}}
 	if why == inUse {
-		w.announce(node, corev1.EventTypeWarning, "StillOutOfService", "the node works again and stays out of service while it reports volumes in use: %s", says)
+		w.announce(node, corev1.EventTypeWarning, "StillOutOfService",
+			"the node works again and stays out of service while it reports volumes in use: %s", says)
 		return
 	}
-	w.announce(node, corev1.EventTypeWarning, "NotProvenOff", "the node is silent or not Ready, and its volumes stay attached: %s", explain(why, says))
+	w.announce(node, corev1.EventTypeWarning, "NotProvenOff",
+		"the node is silent or not Ready, and its volumes stay attached: %s", explain(why, says))
 }
 
 // remark tells of a node that cannot be put into service again, and forgets what was told of one that works.
@@ -87,8 +93,8 @@ func (w *watcher) remark(s sight, r *record, todo act, now time.Time) {
 	}
 }
 
-// learned counts answers that say nothing of the machine of a node that works, as without the right to ask, and tells of the first: such
-// answers would prove nothing either when the node dies.
+// learned counts answers that say nothing of the machine of a node that works, as without the right to ask, and tells
+// of the first: such answers would prove nothing either when the node dies.
 func (w *watcher) learned(s sight, r *record, found verdict, says string) {
 	if found != unknown {
 		r.mute = false
@@ -97,7 +103,8 @@ func (w *watcher) learned(s sight, r *record, found verdict, says string) {
 	w.metrics.failures.Inc()
 	if !r.mute {
 		r.mute = true
-		w.Log.Warn("the node could not be put out of service: what its machine does is not known", "node", s.name, "error", says)
+		w.Log.Warn("the node could not be put out of service: what its machine does is not known", "node", s.name, "error",
+			says)
 	}
 }
 
@@ -132,6 +139,7 @@ func (w *watcher) announce(node *corev1.Node, kind, reason, format string, evide
 	} else {
 		w.Log.Info(sentence, "node", node.Name)
 	}
-	node = &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID}}
+	node = &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID}}
 	w.events.Eventf(node, nil, kind, reason, "Failover", "%s", sentence)
 }

@@ -34,7 +34,8 @@ func TestSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Split(string(text), "\n")
-	if listed := slices.DeleteFunc(slices.Clone(all), func(l string) bool { return !strings.HasPrefix(l, "stowage_failover") }); !slices.Equal(lines, listed) {
+	if listed := slices.DeleteFunc(slices.Clone(all),
+		func(l string) bool { return !strings.HasPrefix(l, "stowage_failover") }); !slices.Equal(lines, listed) {
 		t.Errorf("exported are %q and listed are %q", lines, listed)
 	}
 	if values := "values node_state: " + strings.Join(states(), "|"); !slices.Contains(all, values) {

@@ -107,7 +107,8 @@ func (l *lateCache) catchUp(ctx context.Context, api client.Client) error {
 
 func newStory(t *testing.T, seed uint64, fading bool) *story {
 	t.Helper()
-	s := &story{T: t, Rand: rand.New(rand.NewPCG(seed, 7)), clock: time.Unix(1e6, 0), fading: fading, counts: map[string]int{}}
+	s := &story{T: t, Rand: rand.New(rand.NewPCG(seed, 7)), clock: time.Unix(1e6, 0), fading: fading,
+		counts: map[string]int{}}
 	s.api = newAPI(t)
 	for _, name := range []string{"one", "two", "three"} {
 		h := &host{name: name, mounted: map[string]bool{}}
@@ -172,7 +173,8 @@ func (s *story) host(name string) *host {
 }
 
 // patch is the write of a manager, with a pause before it, and the judgement over it.
-func (s *story) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+func (s *story) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+	options ...client.PatchOption) error {
 	s.meanwhile()
 	if !s.quietNow && s.IntN(8) == 0 {
 		return errors.New("the connection broke before the write")
@@ -242,9 +244,11 @@ func (s *story) tainted(name string) bool {
 // join writes what a kubelet writes when it starts for the first time.
 func (s *story) join(h *host) {
 	s.counts["nodes that joined"]++
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.name, UID: types.UID(fmt.Sprintf("%s-%d", h.name, s.counts["nodes that joined"]))}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.name,
+		UID: types.UID(fmt.Sprintf("%s-%d", h.name, s.counts["nodes that joined"]))}}
 	s.must(s.api.Create(s.Context(), node))
-	registration := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: h.name, OwnerReferences: []metav1.OwnerReference{{Kind: "Node", UID: node.UID}}}}
+	registration := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: h.name,
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Node", UID: node.UID}}}}
 	registration.Spec.Drivers = []storagev1.CSINodeDriver{{Name: driverName, NodeID: "i-" + h.name}}
 	_ = s.api.Delete(s.Context(), registration.DeepCopy())
 	s.must(s.api.Create(s.Context(), registration))
@@ -315,7 +319,8 @@ func (s *story) run(h *host) {
 	if s.clock.Sub(h.renewed) >= 10*time.Second {
 		s.renew(h)
 	}
-	if node.Status.NodeInfo.BootID != fmt.Sprint(h.name, h.boot) || node.Status.Conditions[0].Status != corev1.ConditionTrue || len(node.Status.VolumesInUse) != len(h.mounted) {
+	if node.Status.NodeInfo.BootID != fmt.Sprint(h.name, h.boot) ||
+		node.Status.Conditions[0].Status != corev1.ConditionTrue || len(node.Status.VolumesInUse) != len(h.mounted) {
 		s.renew(h)
 		s.report(h)
 	}
@@ -352,7 +357,8 @@ func (s *story) befall(h *host) {
 func (s *story) kubernetes() {
 	for _, h := range s.hosts {
 		node := s.node(h.name)
-		if node == nil || s.clock.Sub(h.renewed) < 40*time.Second || node.Status.Conditions[0].Status != corev1.ConditionTrue {
+		if node == nil || s.clock.Sub(h.renewed) < 40*time.Second ||
+			node.Status.Conditions[0].Status != corev1.ConditionTrue {
 			continue
 		}
 		node.Status.Conditions[0].Status = corev1.ConditionUnknown
@@ -473,9 +479,9 @@ func (s *story) live(seconds int) {
 	}
 }
 
-// TestHistories lets chance decide what happens next, first with a provider that says what is true or nothing, then with one whose answers
-// are late and go back in time, and with managers that fall asleep in the middle. At no observation two machines write to a volume, and a
-// machine that can write is never put out of service.
+// TestHistories lets chance decide what happens next, first with a provider that says what is true or nothing, then
+// with one whose answers are late and go back in time, and with managers that fall asleep in the middle. At no
+// observation two machines write to a volume, and a machine that can write is never put out of service.
 func TestHistories(t *testing.T) {
 	for _, fading := range []bool{false, true} {
 		t.Run(map[bool]string{false: "true answers", true: "late answers"}[fading], func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 // plan saw.
 func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 	if a.retire {
-		return r.write.Delete(ctx, v.storage, client.Preconditions{UID: &v.storage.UID, ResourceVersion: &v.storage.ResourceVersion})
+		return r.write.Delete(ctx, v.storage, client.Preconditions{UID: &v.storage.UID,
+			ResourceVersion: &v.storage.ResourceVersion})
 	}
 	if err := r.change(ctx, a); err != nil {
 		return err
@@ -96,7 +97,8 @@ func (r *reconciler) save(ctx context.Context, v *view, a *actions) (added []v1a
 	return added, nil
 }
 
-// create makes the PersistentVolume of an offer. Unless it was refused it may exist, now or soon, and what is absent later may hold data.
+// create makes the PersistentVolume of an offer. Unless it was refused it may exist, now or soon, and what is absent
+// later may hold data.
 func (r *reconciler) create(ctx context.Context, v *view, a *actions, o v1alpha1.VolumeOffer) error {
 	hostname := v.labels[corev1.LabelHostname]
 	if hostname == "" {
@@ -115,7 +117,8 @@ func (r *reconciler) create(ctx context.Context, v *view, a *actions, o v1alpha1
 
 // isRefusal reports whether the API server has said that nothing was made.
 func isRefusal(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err) ||
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsUnauthorized(err) ||
 		apierrors.IsTooManyRequests(err)
 }
 
@@ -139,7 +142,8 @@ type problemKey struct{ kind, namespace, name, reason, message string }
 func (r *reconciler) tellOf(node string, all []problem) {
 	now := map[problemKey]bool{}
 	for _, p := range all {
-		key := problemKey{p.about.GetObjectKind().GroupVersionKind().Kind, p.about.GetNamespace(), p.about.GetName(), p.reason, p.message}
+		key := problemKey{p.about.GetObjectKind().GroupVersionKind().Kind, p.about.GetNamespace(), p.about.GetName(),
+			p.reason, p.message}
 		now[key] = true
 		r.mu.Lock()
 		isKnown := r.told[node][key]

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
-// noProvisioner is the provisioner of classes whose volumes are not made for claims. With any other the scheduler would take a
-// node without a volume, and wait for one to be made there.
+// noProvisioner is the provisioner of classes whose volumes are not made for claims. With any other the scheduler would
+// take a node without a volume, and wait for one to be made there.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
 // settings are the parameters of a class of found disks.
@@ -50,7 +50,8 @@ func parse(c *storagev1.StorageClass) (class, error) {
 	var err error
 	switch {
 	case c.Provisioner != noProvisioner:
-		err = fmt.Errorf("the provisioner is %s: it must be %s, or pods would wait for volumes to be made", c.Provisioner, noProvisioner)
+		err = fmt.Errorf("the provisioner is %s: it must be %s, or pods would wait for volumes to be made", c.Provisioner,
+			noProvisioner)
 	case parsed.reclaim != corev1.PersistentVolumeReclaimDelete && parsed.reclaim != corev1.PersistentVolumeReclaimRetain:
 		err = fmt.Errorf("the reclaimPolicy is %s: use Delete or Retain", parsed.reclaim)
 	case len(c.MountOptions) > 0:
@@ -86,7 +87,8 @@ func (c class) reaches(labels map[string]string) bool {
 	})
 }
 
-// classOf returns the class of a volume, none if none takes it. Two that do are an administrator's mistake: neither is chosen.
+// classOf returns the class of a volume, none if none takes it. Two that do are an administrator's mistake: neither is
+// chosen.
 func classOf(classes []class, v v1alpha1.LocalVolumeStatus, labels map[string]string) (*class, error) {
 	var found []*class
 	var names []string
@@ -102,5 +104,6 @@ func classOf(classes []class, v v1alpha1.LocalVolumeStatus, labels map[string]st
 		return found[0], nil
 	}
 	slices.Sort(names)
-	return nil, fmt.Errorf("the classes %s all take volume %s (%s, %s): let one of them", strings.Join(names, " and "), v.Name, v.VolumeMode, v.Capacity.String())
+	return nil, fmt.Errorf("the classes %s all take volume %s (%s, %s): let one of them", strings.Join(names, " and "),
+		v.Name, v.VolumeMode, v.Capacity.String())
 }

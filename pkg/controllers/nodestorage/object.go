@@ -20,7 +20,9 @@ func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 	case pv == nil:
 		p.withoutObject(o)
 	case pv.Annotations[v1alpha1.LocalVolumeAnnotation] != string(o.Volume) || pv.Spec.Local == nil:
-		p.tell(pv, "NotOurs", fmt.Sprintf("it bears the name of the offer of volume %s, and is of another: nothing is done about either", o.Volume))
+		p.tell(pv, "NotOurs",
+			fmt.Sprintf("it bears the name of the offer of volume %s, and is of another: nothing is done about either",
+				o.Volume))
 	case pv.DeletionTimestamp == nil:
 		p.living(o, pv)
 	default:
@@ -28,7 +30,8 @@ func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 	}
 }
 
-// withoutObject decides about an offer whose PersistentVolume is not there: the volume may hold data, whoever removed the object.
+// withoutObject decides about an offer whose PersistentVolume is not there: the volume may hold data, whoever removed
+// the object.
 func (p *planner) withoutObject(o *v1alpha1.VolumeOffer) {
 	r := p.operation(o.Volume)
 	isKept := o.Retained || o.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain
@@ -66,8 +69,10 @@ func (p *planner) bound(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	case p.isGivenUp(o.Volume):
 		p.remove = append(p.remove, pv)
 	case p.isGone:
-		p.tell(claimOf(pv), "NodeGone", fmt.Sprintf("the node %s of the volume %s is gone; the volume stays until the node returns,"+
-			" or an operator sets the annotation %s of the NodeStorage to \"true\"", p.storage.Name, pv.Name, v1alpha1.ForgetAnnotation))
+		p.tell(claimOf(pv), "NodeGone",
+			fmt.Sprintf("the node %s of the volume %s is gone; the volume stays until the node returns,"+
+				" or an operator sets the annotation %s of the NodeStorage to \"true\"", p.storage.Name, pv.Name,
+				v1alpha1.ForgetAnnotation))
 	}
 }
 
@@ -90,7 +95,8 @@ func (p *planner) leaving(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) 
 	}
 }
 
-// wipe sees to it that a deletion is asked for after the object was deleted, and lets the object go when it is complete.
+// wipe sees to it that a deletion is asked for after the object was deleted, and lets the object go when it is
+// complete.
 func (p *planner) wipe(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	r := p.operation(o.Volume)
 	switch {

@@ -92,7 +92,8 @@ func plan(v view) actions {
 // conclude compares what is wanted with what is written.
 func (p *planner) conclude() {
 	p.reclaim = strings.Join(p.wanted, ",")
-	if !equality.Semantic.DeepEqual(p.next, p.storage.Spec) || p.reclaim != p.storage.Annotations[v1alpha1.ReclaimAnnotation] {
+	if !equality.Semantic.DeepEqual(p.next, p.storage.Spec) ||
+		p.reclaim != p.storage.Annotations[v1alpha1.ReclaimAnnotation] {
 		p.spec = &p.next
 	}
 	if p.storage.DeletionTimestamp == nil {
@@ -174,12 +175,14 @@ func (p *planner) delete(volume v1alpha1.VolumeName, policy v1alpha1.WipePolicy,
 	p.undelete(volume)
 	if len(p.next.DeleteOperations) < most {
 		id := v1alpha1.OperationID(object + "-" + strings.ReplaceAll(uuid.NewString(), "-", "")[:16])
-		p.next.DeleteOperations = append(p.next.DeleteOperations, v1alpha1.DeleteRequest{ID: id, Volume: volume, Policy: policy})
+		p.next.DeleteOperations = append(p.next.DeleteOperations,
+			v1alpha1.DeleteRequest{ID: id, Volume: volume, Policy: policy})
 	}
 }
 
 func (p *planner) undelete(volume v1alpha1.VolumeName) {
-	p.next.DeleteOperations = slices.DeleteFunc(p.next.DeleteOperations, func(r v1alpha1.DeleteRequest) bool { return r.Volume == volume })
+	p.next.DeleteOperations = slices.DeleteFunc(p.next.DeleteOperations,
+		func(r v1alpha1.DeleteRequest) bool { return r.Volume == volume })
 }
 
 // isGivenUp reports whether the operator gave up what the node has of a volume.

@@ -26,10 +26,12 @@ type change func(*view)
 // viewOf is of the node "node", which is there, with a class of raw block volumes of 1Mi and more.
 func viewOf(changes ...change) view {
 	v := view{
-		storage: &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, labels: map[string]string{}, isFresh: true,
+		storage: &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, labels: map[string]string{},
+		isFresh: true,
 		volumes: map[string]*corev1.PersistentVolume{}, proven: map[string]bool{}, unmade: map[string]bool{},
-		classes: []class{{name: "disks", reclaim: corev1.PersistentVolumeReclaimDelete, settings: settings{VolumeMode: "Block", WipePolicy: v1alpha1.WipeZero}}},
-		rules:   Rules{Devices: "/links", Mounts: []string{"/mnt/disks"}},
+		classes: []class{{name: "disks", reclaim: corev1.PersistentVolumeReclaimDelete,
+			settings: settings{VolumeMode: "Block", WipePolicy: v1alpha1.WipeZero}}},
+		rules: Rules{Devices: "/links", Mounts: []string{"/mnt/disks"}},
 	}
 	for _, c := range changes {
 		c(&v)
@@ -39,7 +41,8 @@ func viewOf(changes ...change) view {
 
 // found is a disk that the worker reports.
 func found(state v1alpha1.LocalVolumeState, changes ...func(*v1alpha1.LocalVolumeStatus)) change {
-	f := v1alpha1.LocalVolumeStatus{Name: disk, Path: "/links/disk-1", Capacity: resource.MustParse("1Gi"), VolumeMode: corev1.PersistentVolumeBlock, State: state}
+	f := v1alpha1.LocalVolumeStatus{Name: disk, Path: "/links/disk-1", Capacity: resource.MustParse("1Gi"),
+		VolumeMode: corev1.PersistentVolumeBlock, State: state}
 	for _, c := range changes {
 		c(&f)
 	}
@@ -62,8 +65,10 @@ func size(text string) func(*v1alpha1.LocalVolumeStatus) {
 // offer is one of the disk.
 func offer(changes ...func(*v1alpha1.VolumeOffer)) change {
 	o := v1alpha1.VolumeOffer{
-		Volume: disk, PersistentVolume: name, StorageClassName: "disks", Path: "/links/disk-1", Capacity: resource.MustParse("1Gi"),
-		VolumeMode: corev1.PersistentVolumeBlock, ReclaimPolicy: corev1.PersistentVolumeReclaimDelete, WipePolicy: v1alpha1.WipeZero,
+		Volume: disk, PersistentVolume: name, StorageClassName: "disks", Path: "/links/disk-1",
+		Capacity:   resource.MustParse("1Gi"),
+		VolumeMode: corev1.PersistentVolumeBlock, ReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+		WipePolicy: v1alpha1.WipeZero,
 	}
 	for _, c := range changes {
 		c(&o)
@@ -81,7 +86,8 @@ func deletion(id v1alpha1.OperationID, state v1alpha1.DeleteState, changes ...fu
 		c(&s)
 	}
 	return func(v *view) {
-		v.storage.Spec.DeleteOperations = append(v.storage.Spec.DeleteOperations, v1alpha1.DeleteRequest{ID: id, Volume: disk, Policy: v1alpha1.WipeZero})
+		v.storage.Spec.DeleteOperations = append(v.storage.Spec.DeleteOperations,
+			v1alpha1.DeleteRequest{ID: id, Volume: disk, Policy: v1alpha1.WipeZero})
 		v.storage.Status.DeleteOperations = append(v.storage.Status.DeleteOperations, s)
 	}
 }
@@ -127,7 +133,8 @@ func (a actions) described() string {
 	for _, o := range a.create {
 		say("create %s", o.PersistentVolume)
 	}
-	for verb, list := range map[string][]*corev1.PersistentVolume{"reserve": a.reserve, "remove": a.remove, "release": a.release} {
+	for verb, list := range map[string][]*corev1.PersistentVolume{"reserve": a.reserve, "remove": a.remove,
+		"release": a.release} {
 		for _, pv := range list {
 			say("%s %s", verb, pv.Name)
 		}
@@ -179,78 +186,119 @@ func TestPlan(t *testing.T) {
 		see  sights
 		want string
 	}{
-		"blank and unused":                       {sights{found("Available")}, "write offer:disk-1:new"},
-		"holds something":                        {sights{found("NotBlank")}, ""},
-		"dirty":                                  {sights{found("Dirty")}, ""},
-		"a path that is another disk's":          {sights{found("Available", at("/links/disk-2"))}, "tell NotOffered"},
-		"a path of the node's own":               {sights{found("Available", at("/dev/sda"))}, "tell NotOffered"},
-		"a path that leads elsewhere":            {sights{found("Available", at("/links/../links/disk-1"))}, "tell NotOffered"},
-		"too small":                              {sights{found("Available", size("1Ki"))}, "tell NotOffered"},
-		"a negative size":                        {sights{found("Available", size("-1Gi"))}, "tell NotOffered"},
-		"a mount point that no class takes":      {sights{found("Available", mount, at("/mnt/disks/a"))}, ""},
-		"two with one path":                      {sights{found("Available"), found("Available", func(f *v1alpha1.LocalVolumeStatus) { f.Name = "disk-2" })}, "tell NotOffered, tell NotOffered"},
-		"the node is away":                       {sights{found("Available"), away}, ""},
-		"the storage is being deleted":           {sights{found("Available"), ending}, "over"},
-		"offered, made by us and not yet there":  {sights{offer(), unmade}, "create local-1"},
-		"made by us, and the node went away":     {sights{offer(), unmade, away}, "ask local-1"},
-		"offered, and not in the cache":          {sights{offer()}, "ask local-1"},
-		"offered, and gone":                      {sights{offer(), proven}, "write offer:disk-1 wipe:disk-1:zero:absent"},
-		"gone, of the policy Retain":             {sights{offer(keeps), proven}, "write offer:disk-1:retained"},
-		"gone, and retained":                     {sights{offer(keeps, retained), proven}, ""},
-		"gone, and being wiped":                  {sights{offer(), proven, deletion(other, "InProgress")}, ""},
-		"gone, and the wipe fails":               {sights{offer(), proven, deletion(other, "Error")}, "tell WipeFailed"},
-		"gone, and wiped":                        {sights{offer(), proven, deletion(other, "Complete")}, "write"},
-		"gone, wiped, and found blank already":   {sights{offer(), proven, deletion(other, "Complete"), found("Available")}, "write"},
-		"a Complete of another volume":           {sights{offer(), proven, deletion(other, "Complete", func(s *v1alpha1.DeleteStatus) { s.Volume = "disk-2" })}, ""},
-		"a Complete of another id":               {sights{offer(), proven, deletion(other, "Complete", func(s *v1alpha1.DeleteStatus) { s.ID = "absent-0" })}, ""},
-		"available":                              {sights{offer(), volume("Available")}, ""},
-		"bound":                                  {sights{offer(), volume("Bound")}, ""},
-		"bound, and came late":                   {sights{offer(), volume("Bound"), deletion(other, "Requested")}, "write offer:disk-1"},
-		"available, and came late":               {sights{offer(), volume("Available"), deletion(other, "Requested")}, "remove local-1"},
-		"released":                               {sights{offer(), volume("Released")}, "remove local-1"},
-		"released, of the policy Retain":         {sights{offer(keeps), volume("Released", kept)}, ""},
-		"failed":                                 {sights{offer(), volume("Failed")}, "remove local-1"},
-		"deleted while it was available":         {sights{offer(), volume("Available", deleted)}, "reserve local-1"},
-		"deleted while it is bound":              {sights{offer(), volume("Bound", deleted)}, ""},
-		"deleted and released":                   {sights{offer(), volume("Released", deleted)}, "write offer:disk-1 wipe:disk-1:zero:0a1b"},
-		"deleted, and wiped before that":         {sights{offer(), volume("Released", deleted), deletion(other, "Complete")}, "write offer:disk-1 wipe:disk-1:zero:0a1b"},
-		"deleted, and being wiped":               {sights{offer(), volume("Released", deleted), deletion(mine, "InProgress")}, ""},
-		"deleted, and wiped":                     {sights{offer(), volume("Released", deleted), deletion(mine, "Complete")}, "release local-1"},
-		"deleted, and the wipe fails":            {sights{offer(), volume("Released", deleted), deletion(mine, "Error")}, "tell WipeFailed"},
-		"deleted by hand, of the policy Retain":  {sights{offer(keeps), volume("Released", kept, deleted)}, "write offer:disk-1:retained"},
-		"the same, written":                      {sights{offer(keeps, retained), volume("Released", kept, deleted)}, "release local-1"},
-		"deleted, and held by others":            {sights{offer(), volume("Released", deleted, loose)}, ""},
-		"of another disk, by a foreign hand":     {sights{offer(), volume("Available", ofAnother)}, "tell NotOurs"},
-		"retained, and named to be wiped":        {sights{offer(keeps, retained), proven, annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "write offer:disk-1:retained wipe:disk-1:zero:absent"},
-		"dirty, and named to be wiped":           {sights{found("Dirty"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "write wipe:disk-1:zero:absent"},
-		"not blank, and named to be wiped":       {sights{found("NotBlank"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "write wipe:disk-1:zero:absent"},
-		"in use, and named to be wiped":          {sights{found("InUse"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "tell NotReclaimed, write"},
-		"bound, and named to be wiped":           {sights{offer(), volume("Bound"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "tell NotReclaimed, write offer:disk-1"},
-		"pulled for good, while it is wiped":     {sights{offer(), volume("Released", deleted), deletion(mine, "Error"), annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "release local-1"},
-		"to be forgotten, and there":             {sights{found("Offered"), offer(), volume("Bound"), annotated(v1alpha1.ForgetAnnotation, "disk-1")}, ""},
-		"pulled for good, while it is bound":     {sights{offer(), volume("Bound"), annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "remove local-1"},
-		"a PersistentVolume that nobody offers":  {sights{volume("Bound")}, "ask local-1"},
-		"the same, proven":                       {sights{volume("Bound"), proven}, "write offer:disk-1"},
-		"a late one, of a disk that is offered":  {sights{offer(func(o *v1alpha1.VolumeOffer) { o.PersistentVolume = "local-2" }), func(v *view) { v.unmade["local-2"] = true }, volume("Available"), proven}, "create local-2, remove local-1"},
-		"the same, by a view that may be old":    {sights{offer(func(o *v1alpha1.VolumeOffer) { o.PersistentVolume = "local-2" }), func(v *view) { v.unmade["local-2"] = true }, volume("Available"), proven, stale}, "create local-2, recheck"},
-		"a late one that is bound":               {sights{offer(func(o *v1alpha1.VolumeOffer) { o.PersistentVolume = "local-2" }), func(v *view) { v.unmade["local-2"] = true }, volume("Bound"), proven}, "create local-2, tell OfferedTwice"},
-		"the node is gone":                       {sights{offer(), volume("Bound"), gone}, "retire"},
-		"gone, and bound":                        {sights{offer(), volume("Bound"), retiring}, "tell NodeGone"},
-		"gone, and available":                    {sights{offer(), volume("Available"), retiring}, "remove local-1"},
-		"gone, and released":                     {sights{offer(), volume("Released", deleted), retiring}, "release local-1"},
-		"gone, bound, and to be forgotten":       {sights{offer(), volume("Bound"), retiring, annotated(v1alpha1.ForgetAnnotation, "true")}, "remove local-1"},
-		"gone, and no PersistentVolume is left":  {sights{offer(), proven, retiring}, "write"},
-		"the node is gone, and one is retained":  {sights{offer(keeps, retained), proven, retiring}, "tell Retained"},
-		"the same, with another disk, not back":  {sights{offer(keeps, retained), proven, found("Available", second), retiring}, "tell Retained"},
-		"the same, and the node is back":         {sights{offer(keeps, retained), proven, found("Available", second), ending}, "tell Retained, write offer:disk-1:retained offer:disk-2:new"},
-		"the same, and the node is away":         {sights{offer(keeps, retained), proven, found("Available", second), ending, away}, "tell Retained"},
-		"deleted by hand, and the disk is back":  {sights{offer(keeps, retained), proven, found("Offered"), ending}, "tell Retained"},
-		"the same, and named to be wiped":        {sights{offer(keeps, retained), proven, found("Offered"), ending, annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "tell Retained, write offer:disk-1:retained wipe:disk-1:zero:absent"},
-		"the same, and wiped":                    {sights{offer(keeps, retained), proven, found("Offered"), ending, deletion(other, "Complete")}, "write"},
-		"gone, and nothing is left":              {sights{found("Available"), retiring}, "over"},
-		"to be forgotten, and the node is there": {sights{offer(), volume("Bound"), annotated(v1alpha1.ForgetAnnotation, "true")}, ""},
-		"deleted by hand, with a bound volume":   {sights{offer(), volume("Bound"), ending}, "over"},
-		"deleted by hand, while one is wiped":    {sights{offer(), volume("Released", deleted), deletion(mine, "InProgress"), ending}, ""},
+		"blank and unused":              {sights{found("Available")}, "write offer:disk-1:new"},
+		"holds something":               {sights{found("NotBlank")}, ""},
+		"dirty":                         {sights{found("Dirty")}, ""},
+		"a path that is another disk's": {sights{found("Available", at("/links/disk-2"))}, "tell NotOffered"},
+		"a path of the node's own":      {sights{found("Available", at("/dev/sda"))}, "tell NotOffered"},
+		"a path that leads elsewhere": {sights{found("Available", at("/links/../links/disk-1"))},
+			"tell NotOffered"},
+		"too small":                         {sights{found("Available", size("1Ki"))}, "tell NotOffered"},
+		"a negative size":                   {sights{found("Available", size("-1Gi"))}, "tell NotOffered"},
+		"a mount point that no class takes": {sights{found("Available", mount, at("/mnt/disks/a"))}, ""},
+		"two with one path": {sights{found("Available"),
+			found("Available", func(f *v1alpha1.LocalVolumeStatus) { f.Name = "disk-2" })}, "tell NotOffered, tell NotOffered"},
+		"the node is away":                      {sights{found("Available"), away}, ""},
+		"the storage is being deleted":          {sights{found("Available"), ending}, "over"},
+		"offered, made by us and not yet there": {sights{offer(), unmade}, "create local-1"},
+		"made by us, and the node went away":    {sights{offer(), unmade, away}, "ask local-1"},
+		"offered, and not in the cache":         {sights{offer()}, "ask local-1"},
+		"offered, and gone":                     {sights{offer(), proven}, "write offer:disk-1 wipe:disk-1:zero:absent"},
+		"gone, of the policy Retain":            {sights{offer(keeps), proven}, "write offer:disk-1:retained"},
+		"gone, and retained":                    {sights{offer(keeps, retained), proven}, ""},
+		"gone, and being wiped":                 {sights{offer(), proven, deletion(other, "InProgress")}, ""},
+		"gone, and the wipe fails":              {sights{offer(), proven, deletion(other, "Error")}, "tell WipeFailed"},
+		"gone, and wiped":                       {sights{offer(), proven, deletion(other, "Complete")}, "write"},
+		"gone, wiped, and found blank already": {sights{offer(), proven, deletion(other, "Complete"), found("Available")},
+			"write"},
+		"a Complete of another volume": {sights{offer(), proven,
+			deletion(other, "Complete", func(s *v1alpha1.DeleteStatus) { s.Volume = "disk-2" })}, ""},
+		"a Complete of another id": {sights{offer(), proven,
+			deletion(other, "Complete", func(s *v1alpha1.DeleteStatus) { s.ID = "absent-0" })}, ""},
+		"available": {sights{offer(), volume("Available")}, ""},
+		"bound":     {sights{offer(), volume("Bound")}, ""},
+		"bound, and came late": {sights{offer(), volume("Bound"), deletion(other, "Requested")},
+			"write offer:disk-1"},
+		"available, and came late": {sights{offer(), volume("Available"), deletion(other, "Requested")},
+			"remove local-1"},
+		"released":                       {sights{offer(), volume("Released")}, "remove local-1"},
+		"released, of the policy Retain": {sights{offer(keeps), volume("Released", kept)}, ""},
+		"failed":                         {sights{offer(), volume("Failed")}, "remove local-1"},
+		"deleted while it was available": {sights{offer(), volume("Available", deleted)}, "reserve local-1"},
+		"deleted while it is bound":      {sights{offer(), volume("Bound", deleted)}, ""},
+		"deleted and released": {sights{offer(), volume("Released", deleted)},
+			"write offer:disk-1 wipe:disk-1:zero:0a1b"},
+		"deleted, and wiped before that": {sights{offer(), volume("Released", deleted), deletion(other, "Complete")},
+			"write offer:disk-1 wipe:disk-1:zero:0a1b"},
+		"deleted, and being wiped": {sights{offer(), volume("Released", deleted), deletion(mine, "InProgress")},
+			""},
+		"deleted, and wiped": {sights{offer(), volume("Released", deleted), deletion(mine, "Complete")},
+			"release local-1"},
+		"deleted, and the wipe fails": {sights{offer(), volume("Released", deleted), deletion(mine, "Error")},
+			"tell WipeFailed"},
+		"deleted by hand, of the policy Retain": {sights{offer(keeps), volume("Released", kept, deleted)},
+			"write offer:disk-1:retained"},
+		"the same, written": {sights{offer(keeps, retained), volume("Released", kept, deleted)},
+			"release local-1"},
+		"deleted, and held by others":        {sights{offer(), volume("Released", deleted, loose)}, ""},
+		"of another disk, by a foreign hand": {sights{offer(), volume("Available", ofAnother)}, "tell NotOurs"},
+		"retained, and named to be wiped": {sights{offer(keeps, retained), proven,
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "write offer:disk-1:retained wipe:disk-1:zero:absent"},
+		"dirty, and named to be wiped": {sights{found("Dirty"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
+			"write wipe:disk-1:zero:absent"},
+		"not blank, and named to be wiped": {sights{found("NotBlank"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
+			"write wipe:disk-1:zero:absent"},
+		"in use, and named to be wiped": {sights{found("InUse"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
+			"tell NotReclaimed, write"},
+		"bound, and named to be wiped": {sights{offer(), volume("Bound"),
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "tell NotReclaimed, write offer:disk-1"},
+		"pulled for good, while it is wiped": {sights{offer(), volume("Released", deleted), deletion(mine, "Error"),
+			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "release local-1"},
+		"to be forgotten, and there": {sights{found("Offered"), offer(), volume("Bound"),
+			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, ""},
+		"pulled for good, while it is bound": {sights{offer(), volume("Bound"),
+			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "remove local-1"},
+		"a PersistentVolume that nobody offers": {sights{volume("Bound")}, "ask local-1"},
+		"the same, proven":                      {sights{volume("Bound"), proven}, "write offer:disk-1"},
+		"a late one, of a disk that is offered": {sights{offer(func(o *v1alpha1.VolumeOffer) {
+			o.PersistentVolume = "local-2"
+		}), func(v *view) { v.unmade["local-2"] = true }, volume("Available"), proven},
+			"create local-2, remove local-1"},
+		"the same, by a view that may be old": {sights{offer(func(o *v1alpha1.VolumeOffer) {
+			o.PersistentVolume = "local-2"
+		}), func(v *view) { v.unmade["local-2"] = true }, volume("Available"), proven, stale},
+			"create local-2, recheck"},
+		"a late one that is bound": {sights{offer(func(o *v1alpha1.VolumeOffer) {
+			o.PersistentVolume = "local-2"
+		}), func(v *view) { v.unmade["local-2"] = true }, volume("Bound"), proven},
+			"create local-2, tell OfferedTwice"},
+		"the node is gone":    {sights{offer(), volume("Bound"), gone}, "retire"},
+		"gone, and bound":     {sights{offer(), volume("Bound"), retiring}, "tell NodeGone"},
+		"gone, and available": {sights{offer(), volume("Available"), retiring}, "remove local-1"},
+		"gone, and released":  {sights{offer(), volume("Released", deleted), retiring}, "release local-1"},
+		"gone, bound, and to be forgotten": {sights{offer(), volume("Bound"), retiring,
+			annotated(v1alpha1.ForgetAnnotation, "true")}, "remove local-1"},
+		"gone, and no PersistentVolume is left": {sights{offer(), proven, retiring}, "write"},
+		"the node is gone, and one is retained": {sights{offer(keeps, retained), proven, retiring}, "tell Retained"},
+		"the same, with another disk, not back": {sights{offer(keeps, retained), proven, found("Available", second),
+			retiring}, "tell Retained"},
+		"the same, and the node is back": {sights{offer(keeps, retained), proven, found("Available", second), ending},
+			"tell Retained, write offer:disk-1:retained offer:disk-2:new"},
+		"the same, and the node is away": {sights{offer(keeps, retained), proven, found("Available", second), ending,
+			away}, "tell Retained"},
+		"deleted by hand, and the disk is back": {sights{offer(keeps, retained), proven, found("Offered"), ending},
+			"tell Retained"},
+		"the same, and named to be wiped": {sights{offer(keeps, retained), proven, found("Offered"), ending,
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
+			"tell Retained, write offer:disk-1:retained wipe:disk-1:zero:absent"},
+		"the same, and wiped": {sights{offer(keeps, retained), proven, found("Offered"), ending,
+			deletion(other, "Complete")}, "write"},
+		"gone, and nothing is left": {sights{found("Available"), retiring}, "over"},
+		"to be forgotten, and the node is there": {sights{offer(), volume("Bound"),
+			annotated(v1alpha1.ForgetAnnotation, "true")}, ""},
+		"deleted by hand, with a bound volume": {sights{offer(), volume("Bound"), ending}, "over"},
+		"deleted by hand, while one is wiped": {sights{offer(), volume("Released", deleted), deletion(mine, "InProgress"),
+			ending}, ""},
 	} {
 		if got := plan(viewOf(c.see...)).described(); got != c.want {
 			t.Errorf("%s: the plan is %q, want %q", name, got, c.want)
@@ -258,8 +306,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestOthersVolumes checks that a PersistentVolume is of a node's plan only when the master made it: the static provisioner of SIG Storage makes the
-// same, under a name of its own.
+// TestOthersVolumes checks that a PersistentVolume is of a node's plan only when the master made it: the static
+// provisioner of SIG Storage makes the same, under a name of its own.
 func TestOthersVolumes(t *testing.T) {
 	pv := persistentVolume("node", "node", viewOf(offer()).storage.Spec.Offers[0])
 	if nodes := nodeOf(pv); !slices.Equal(nodes, []string{"node"}) {

@@ -42,7 +42,8 @@ type reconciler struct {
 	told map[string]map[problemKey]bool
 }
 
-func newReconciler(o Options, cache, live client.Reader, write client.Client, recorder events.EventRecorder) *reconciler {
+func newReconciler(o Options, cache, live client.Reader, write client.Client,
+	recorder events.EventRecorder) *reconciler {
 	return &reconciler{
 		Options: o, cache: cache, live: live, write: write, events: recorder, now: time.Now,
 		unmade: map[string]map[string]bool{}, gone: map[string]time.Time{}, told: map[string]map[problemKey]bool{},
@@ -110,7 +111,8 @@ func (r *reconciler) look(ctx context.Context, name string) (*view, time.Duratio
 	return v, wait, r.classes(ctx, v)
 }
 
-// node returns the labels of a Node, nil for none, and then how long it may still return. A node that the cache has not is looked for past it.
+// node returns the labels of a Node, nil for none, and then how long it may still return. A node that the cache has not
+// is looked for past it.
 func (r *reconciler) node(ctx context.Context, name string) (map[string]string, time.Duration, error) {
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
@@ -154,7 +156,8 @@ func (r *reconciler) begin(ctx context.Context, name string, nodeLabels map[stri
 // volumes finds the node's PersistentVolumes. They belong to the cache and must not be changed.
 func (r *reconciler) volumes(ctx context.Context, v *view) error {
 	var list corev1.PersistentVolumeList
-	if err := r.cache.List(ctx, &list, client.MatchingFields{byNode: v.storage.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cache.List(ctx, &list, client.MatchingFields{byNode: v.storage.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	for i := range list.Items {

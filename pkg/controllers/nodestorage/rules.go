@@ -34,7 +34,8 @@ func (r Rules) check(v v1alpha1.LocalVolumeStatus) error {
 		}
 	case corev1.PersistentVolumeFilesystem:
 		if path.Clean(v.Path) != v.Path || !slices.Contains(r.Mounts, path.Dir(v.Path)) {
-			return fmt.Errorf("the path of volume %s is %q: a filesystem is offered right below %s only", v.Name, v.Path, strings.Join(r.Mounts, ", "))
+			return fmt.Errorf("the path of volume %s is %q: a filesystem is offered right below %s only", v.Name, v.Path,
+				strings.Join(r.Mounts, ", "))
 		}
 	default:
 		return fmt.Errorf("the mode of volume %s is %q: it must be Block or Filesystem", v.Name, v.VolumeMode)

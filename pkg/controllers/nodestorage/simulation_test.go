@@ -91,10 +91,13 @@ func newSimulation(t *testing.T, seed uint64, cuts int) *simulation {
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme, v1alpha1.AddToScheme} {
 		s.must(add(scheme))
 	}
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disks", Labels: map[string]string{v1alpha1.LocalVolumeProvisioner: "true"}},
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disks",
+		Labels: map[string]string{v1alpha1.LocalVolumeProvisioner: "true"}},
 		Provisioner: noProvisioner, Parameters: map[string]string{"volumeMode": "Block"}}
-	node := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, node).WithStatusSubresource(&v1alpha1.NodeStorage{}, &corev1.PersistentVolume{}).
+	node := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+		ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(class,
+		node).WithStatusSubresource(&v1alpha1.NodeStorage{}, &corev1.PersistentVolume{}).
 		WithIndex(&corev1.PersistentVolume{}, byNode, nodeOf).Build()
 	for i := range s.masters {
 		s.caches[i] = &late{Reader: s.api}
@@ -124,7 +127,8 @@ func (s *simulation) start(i int) {
 			return s.cut(c.Delete(ctx, now))
 		},
 	})
-	o := Options{Namespace: "ns", Rules: Rules{Devices: "/links"}, Nodes: labels.Everything(), NodeGoneAfter: time.Hour, Workers: 1}
+	o := Options{Namespace: "ns", Rules: Rules{Devices: "/links"}, Nodes: labels.Everything(), NodeGoneAfter: time.Hour,
+		Workers: 1}
 	s.masters[i] = newReconciler(o, s.caches[i], s.api, own, events.NewFakeRecorder(10000))
 }
 
@@ -169,7 +173,8 @@ func (s *simulation) storage() *v1alpha1.NodeStorage {
 
 // manage lets a master look; one that failed in the middle may start anew.
 func (s *simulation) manage(i int) {
-	_, err := s.masters[i].Reconcile(s.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "node"}})
+	_, err := s.masters[i].Reconcile(s.Context(),
+		ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "node"}})
 	if err != nil && s.IntN(2) == 0 {
 		s.start(i)
 	}
@@ -198,10 +203,12 @@ func (s *simulation) work() {
 	}
 	storage.Status = v1alpha1.NodeStorageStatus{}
 	for _, r := range storage.Spec.DeleteOperations {
-		storage.Status.DeleteOperations = append(storage.Status.DeleteOperations, v1alpha1.DeleteStatus{ID: r.ID, Volume: r.Volume, State: s.wipe(r)})
+		storage.Status.DeleteOperations = append(storage.Status.DeleteOperations,
+			v1alpha1.DeleteStatus{ID: r.ID, Volume: r.Volume, State: s.wipe(r)})
 	}
 	for i := range disks {
-		storage.Status.LocalVolumes = append(storage.Status.LocalVolumes, s.disk(storage, v1alpha1.VolumeName(fmt.Sprintf("disk-%d", i))))
+		storage.Status.LocalVolumes = append(storage.Status.LocalVolumes,
+			s.disk(storage, v1alpha1.VolumeName(fmt.Sprintf("disk-%d", i))))
 	}
 	s.held = storage
 }
@@ -214,7 +221,8 @@ func (s *simulation) wipe(r v1alpha1.DeleteRequest) v1alpha1.DeleteState {
 		return v1alpha1.DeleteInProgress
 	}
 	for _, pv := range s.all() {
-		if pv.Annotations[v1alpha1.LocalVolumeAnnotation] == string(r.Volume) && isBound(&pv) && pv.Spec.ClaimRef.Name != nobody {
+		if pv.Annotations[v1alpha1.LocalVolumeAnnotation] == string(r.Volume) && isBound(&pv) &&
+			pv.Spec.ClaimRef.Name != nobody {
 			s.Fatalf("%s is bound, and %s is to be wiped", pv.Name, r.Volume)
 		}
 	}
@@ -227,7 +235,8 @@ func (s *simulation) wipe(r v1alpha1.DeleteRequest) v1alpha1.DeleteState {
 }
 
 func (s *simulation) disk(storage *v1alpha1.NodeStorage, name v1alpha1.VolumeName) v1alpha1.LocalVolumeStatus {
-	v := v1alpha1.LocalVolumeStatus{Name: name, Path: "/links/" + string(name), Identity: string(name), Capacity: resource.MustParse("1Gi"),
+	v := v1alpha1.LocalVolumeStatus{Name: name, Path: "/links/" + string(name), Identity: string(name),
+		Capacity:   resource.MustParse("1Gi"),
 		VolumeMode: corev1.PersistentVolumeBlock, State: v1alpha1.VolumeAvailable}
 	for _, isWiped := range s.offers[name] {
 		if !isWiped {
@@ -336,7 +345,8 @@ func (s *simulation) run(steps int) {
 	}
 }
 
-// TestHistories lets chance decide what happens next, and checks after each step that no PersistentVolume offers a dirty disk.
+// TestHistories lets chance decide what happens next, and checks after each step that no PersistentVolume offers a
+// dirty disk.
 func TestHistories(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { newSimulation(t, seed, 10).run(300) })

@@ -12,11 +12,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// strays are PersistentVolumes of the node that nobody offers: the NodeStorage was lost, or a master that had lost its lease made them late.
+// strays are PersistentVolumes of the node that nobody offers: the NodeStorage was lost, or a master that had lost its
+// lease made them late.
 func (p *planner) strays() {
 	for _, name := range slices.Sorted(maps.Keys(p.volumes)) {
 		pv := p.volumes[name]
-		isOffered := slices.ContainsFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool { return o.PersistentVolume == name })
+		isOffered := slices.ContainsFunc(p.next.Offers,
+			func(o v1alpha1.VolumeOffer) bool { return o.PersistentVolume == name })
 		if isOffered || pv.DeletionTimestamp != nil && !isHeld(pv) {
 			continue
 		}
@@ -33,8 +35,9 @@ func (p *planner) strays() {
 	}
 }
 
-// stray makes an offer of a PersistentVolume that has none, so that it lives and ends as the others. If its volume is offered by another,
-// that one comes first: this one is deleted, so that nobody is bound to it, and offered when the other is gone.
+// stray makes an offer of a PersistentVolume that has none, so that it lives and ends as the others. If its volume is
+// offered by another, that one comes first: this one is deleted, so that nobody is bound to it, and offered when the
+// other is gone.
 func (p *planner) stray(o v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	switch {
 	case !p.isOffered(o.Volume):
@@ -44,7 +47,9 @@ func (p *planner) stray(o v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	case !p.isFresh:
 		p.recheck = true
 	case isBound(pv):
-		p.tell(pv, "OfferedTwice", fmt.Sprintf("the volume %s of node %s has another PersistentVolume too, and this one is bound: delete its pod and claim", o.Volume, p.storage.Name))
+		p.tell(pv, "OfferedTwice",
+			fmt.Sprintf("the volume %s of node %s has another PersistentVolume too, and this one is bound: delete its pod and "+
+				"claim", o.Volume, p.storage.Name))
 	case pv.DeletionTimestamp == nil:
 		p.remove = append(p.remove, pv)
 	case !isClaimed(pv):
@@ -52,7 +57,8 @@ func (p *planner) stray(o v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	}
 }
 
-// reclaims carries out what the operator asks for in the annotation: retained volumes, and those that hold something, are wiped.
+// reclaims carries out what the operator asks for in the annotation: retained volumes, and those that hold something,
+// are wiped.
 func (p *planner) reclaims() {
 	var later []string
 	for _, name := range p.wanted {
@@ -67,7 +73,9 @@ func (p *planner) reclaims() {
 		case at < 0 && (state == v1alpha1.VolumeDirty || state == v1alpha1.VolumeNotBlank):
 			p.delete(volume, p.policyOf(volume), ofNothing)
 		default:
-			p.tell(p.storage, "NotReclaimed", fmt.Sprintf("the annotation %s names %.80q: name volumes that are retained, Dirty or NotBlank", v1alpha1.ReclaimAnnotation, name))
+			p.tell(p.storage, "NotReclaimed",
+				fmt.Sprintf("the annotation %s names %.80q: name volumes that are retained, Dirty or NotBlank",
+					v1alpha1.ReclaimAnnotation, name))
 		}
 	}
 	p.wanted = later
@@ -75,7 +83,8 @@ func (p *planner) reclaims() {
 
 // policyOf is how a volume that was never offered is wiped.
 func (p *planner) policyOf(volume v1alpha1.VolumeName) v1alpha1.WipePolicy {
-	if c, err := classOf(p.classes, p.found[volume], p.labels); err == nil && c != nil && c.WipePolicy != v1alpha1.WipeNone {
+	if c, err := classOf(p.classes, p.found[volume], p.labels); err == nil && c != nil &&
+		c.WipePolicy != v1alpha1.WipeNone {
 		return c.WipePolicy
 	}
 	return v1alpha1.WipeZero
@@ -84,7 +93,8 @@ func (p *planner) policyOf(volume v1alpha1.VolumeName) v1alpha1.WipePolicy {
 // tellError tells of a deletion that fails.
 func (p *planner) tellError(about client.Object, r *v1alpha1.DeleteRequest) {
 	if s := p.states[r.ID]; s.State == v1alpha1.DeleteError {
-		p.tell(about, "WipeFailed", fmt.Sprintf("volume %s of node %s is not wiped, and is tried again: %s", r.Volume, p.storage.Name, s.Message))
+		p.tell(about, "WipeFailed", fmt.Sprintf("volume %s of node %s is not wiped, and is tried again: %s", r.Volume,
+			p.storage.Name, s.Message))
 	}
 }
 

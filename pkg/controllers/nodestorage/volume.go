@@ -22,7 +22,8 @@ const nobody = "stowage-volume-is-being-deleted"
 // newOffer offers a volume in a class, under a name that was never used.
 func newOffer(v v1alpha1.LocalVolumeStatus, c *class) v1alpha1.VolumeOffer {
 	return v1alpha1.VolumeOffer{
-		Volume: v.Name, PersistentVolume: "local-" + uuid.NewString(), StorageClassName: c.name, Path: v.Path, Capacity: v.Capacity,
+		Volume: v.Name, PersistentVolume: "local-" + uuid.NewString(), StorageClassName: c.name, Path: v.Path,
+		Capacity:   v.Capacity,
 		VolumeMode: v.VolumeMode, ReclaimPolicy: c.reclaim, WipePolicy: c.WipePolicy,
 	}
 }
@@ -43,11 +44,13 @@ func persistentVolume(node, hostname string, o v1alpha1.VolumeOffer) *corev1.Per
 			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			PersistentVolumeReclaimPolicy: o.ReclaimPolicy, StorageClassName: o.StorageClassName, VolumeMode: &o.VolumeMode,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: o.Path}},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{
-					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{hostname}},
-				},
-			}}}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{hostname}},
+					},
+				}},
+			}},
 		},
 	}
 }
@@ -68,8 +71,10 @@ func offerOf(pv *corev1.PersistentVolume) (v1alpha1.VolumeOffer, error) {
 	default:
 		o.WipePolicy = v1alpha1.WipeZero
 	}
-	if pv.Spec.Local == nil || o.Volume == "" || o.StorageClassName == "" || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		return o, fmt.Errorf("the PersistentVolume %s names a local volume, and is not of the form of one: it is left alone", pv.Name)
+	if pv.Spec.Local == nil || o.Volume == "" || o.StorageClassName == "" ||
+		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		return o, fmt.Errorf("the PersistentVolume %s names a local volume, and is not of the form of one: it is left alone",
+			pv.Name)
 	}
 	o.Path = pv.Spec.Local.Path
 	return o, nil
@@ -81,8 +86,8 @@ func isFound(pv *corev1.PersistentVolume) (node string, ok bool) {
 	return node, node != "" && pv.Annotations[storage.AnnDynamicallyProvisioned] == v1alpha1.LocalVolumeProvisioner
 }
 
-// reserved is a PersistentVolume that names no claim, naming one that is not there. Kubernetes says Released of it, and binds it to
-// nothing, not even to a claim that asks for it by name.
+// reserved is a PersistentVolume that names no claim, naming one that is not there. Kubernetes says Released of it, and
+// binds it to nothing, not even to a claim that asks for it by name.
 func reserved(pv *corev1.PersistentVolume, namespace string) *corev1.PersistentVolume {
 	pv = pv.DeepCopy()
 	pv.Spec.ClaimRef = &corev1.ObjectReference{

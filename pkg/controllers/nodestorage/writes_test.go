@@ -23,7 +23,8 @@ func (s *simulation) settle(master, turns int) {
 	s.Helper()
 	for range turns {
 		s.see(master, 2)
-		_, err := s.masters[master].Reconcile(s.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "node"}})
+		_, err := s.masters[master].Reconcile(s.Context(),
+			ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "node"}})
 		s.must(err)
 	}
 }
@@ -54,8 +55,9 @@ func (s *simulation) bind() {
 	}
 }
 
-// TestWritesOfALife counts what the master writes from the first sight of a node's disks to the moment at which they can be offered again: for
-// each three writes of its PersistentVolume, and for all of them together three of their NodeStorage.
+// TestWritesOfALife counts what the master writes from the first sight of a node's disks to the moment at which they
+// can be offered again: for each three writes of its PersistentVolume, and for all of them together three of their
+// NodeStorage.
 func TestWritesOfALife(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)
@@ -93,8 +95,8 @@ func TestSteadyStateWritesNothing(t *testing.T) {
 	}
 }
 
-// TestTwoMastersOneOffer lets two masters that saw the same decide at once: the write of one of them is refused, and there is one
-// PersistentVolume for each disk.
+// TestTwoMastersOneOffer lets two masters that saw the same decide at once: the write of one of them is refused, and
+// there is one PersistentVolume for each disk.
 func TestTwoMastersOneOffer(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)
@@ -110,9 +112,9 @@ func TestTwoMastersOneOffer(t *testing.T) {
 	}
 }
 
-// TestLateCreate has a master lose its lease between its offer and the PersistentVolume of that, which it creates when the other has had the
-// disk wiped and offered anew. The later one is not to stay: nobody can be bound to it after the leader has looked once more, and the volume stays
-// offered by the other.
+// TestLateCreate has a master lose its lease between its offer and the PersistentVolume of that, which it creates when
+// the other has had the disk wiped and offered anew. The later one is not to stay: nobody can be bound to it after the
+// leader has looked once more, and the volume stays offered by the other.
 func TestLateCreate(t *testing.T) {
 	for _, when := range []string{"wiping", "offered anew"} {
 		t.Run(when, func(t *testing.T) {

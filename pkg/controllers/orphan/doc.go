@@ -1,9 +1,10 @@
 // Package orphan compares the volumes and attachments that a driver's storage has with those that Kubernetes knows, and
 // tells of each difference.
 //
-// csi-attacher verifies the VolumeAttachments that exist. Nothing in Kubernetes sees an attachment without one, a volume
-// without a PersistentVolume, or a PersistentVolume whose volume is gone. What is attached where is read from the storage
-// and from VolumeAttachments in each sweep, and is never remembered: only since when a difference has been seen is.
+// csi-attacher verifies the VolumeAttachments that exist. Nothing in Kubernetes sees an attachment without one, a
+// volume without a PersistentVolume, or a PersistentVolume whose volume is gone. What is attached where is read from
+// the storage and from VolumeAttachments in each sweep, and is never remembered: only since when a difference has been
+// seen is.
 //
 // # Differences
 //
@@ -34,6 +35,6 @@
 //
 // # Files
 //
-// plan.go compares, and is pure. sweep.go is the loop, and look.go reads the world for it. repair.go writes. report.go has metrics and
-// events.
+// plan.go compares, and is pure. sweep.go is the loop, and look.go reads the world for it. repair.go writes. report.go
+// has metrics and events.
 package orphan

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// look reads the world. PersistentVolumes come before and after the storage, attachments after it: what is done meanwhile
-// is then seen as less than it is, never as more.
+// look reads the world. PersistentVolumes come before and after the storage, attachments after it: what is done
+// meanwhile is then seen as less than it is, never as more.
 func (s *sweeper) look(ctx context.Context) (w world, err error) {
 	w.listsNodes = s.Driver.ListsNodes()
 	before, err := s.volumes(ctx)
@@ -59,13 +59,14 @@ func named(volumes []*corev1.PersistentVolume) map[string]string {
 	return names
 }
 
-// expected returns the names by handle of those whose volume must be there. While a volume is deleted its PersistentVolume is
-// Released or being deleted.
+// expected returns the names by handle of those whose volume must be there. While a volume is deleted its
+// PersistentVolume is Released or being deleted.
 func expected(volumes []*corev1.PersistentVolume) map[string]string {
 	names := map[string]string{}
 	for _, v := range volumes {
 		released := v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed
-		if v.DeletionTimestamp == nil && (!released || v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain) {
+		if v.DeletionTimestamp == nil && (!released ||
+			v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain) {
 			names[v.Spec.CSI.VolumeHandle] = v.Name
 		}
 	}

@@ -24,7 +24,8 @@ const (
 // kinds returns all kinds, so that a metric of none is 0 and not absent.
 func kinds() []kind { return []kind{leaked, missing, dangling, foreign, unattached} }
 
-// difference is one thing that the storage and Kubernetes do not agree about. It is comparable, and the same in each sweep.
+// difference is one thing that the storage and Kubernetes do not agree about. It is comparable, and the same in each
+// sweep.
 type difference struct {
 	kind   kind
 	handle string
@@ -40,7 +41,8 @@ type attachment struct {
 
 // world is what one sweep has read.
 type world struct {
-	expected    map[string]string // names by handle of the PersistentVolumes that must have a volume, as they were before the storage was read
+	// names by handle of the PersistentVolumes that must have a volume, as they were before the storage was read
+	expected    map[string]string
 	named       map[string]string // names by handle of all PersistentVolumes, as they were after it
 	stored      []csiclient.Listed
 	listsNodes  bool // whether the storage lists where volumes are attached
@@ -57,7 +59,8 @@ func (w world) believable() error {
 		}
 	}
 	if known := len(w.both()); gone > 1 && gone > known/2 {
-		return fmt.Errorf("the storage lists %d volumes, and lacks %d of the %d that PersistentVolumes name: its list proves nothing. "+
+		return fmt.Errorf("the storage lists %d volumes, and lacks %d of the %d that PersistentVolumes name: its list "+
+			"proves nothing. "+
 			"Look at the driver's credentials and configuration", len(stored), gone, known)
 	}
 	return nil
@@ -132,8 +135,8 @@ func (w world) compareAttachments(stored map[string]bool) (found []difference) {
 // memory is since when differences have been seen.
 type memory map[difference]time.Time
 
-// confirm returns the differences that the last sweep has seen too, the leaked ones only after the grace, and forgets all that
-// are no more.
+// confirm returns the differences that the last sweep has seen too, the leaked ones only after the grace, and forgets
+// all that are no more.
 func (m memory) confirm(found []difference, now time.Time, grace time.Duration) (confirmed []difference) {
 	seen := make(map[difference]bool, len(found))
 	for _, d := range found {

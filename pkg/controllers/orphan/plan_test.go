@@ -50,8 +50,12 @@ func TestCompare(t *testing.T) {
 			func(w *world) { w.stored[0].Nodes = nil },
 			[]difference{{kind: unattached, handle: "a", node: "one", object: "va-a"}},
 		},
-		"a VolumeAttachment that is still being attached": {func(w *world) { w.stored[0].Nodes = nil; w.attachments[0].attached = false }, nil},
-		"a storage that does not list nodes":              {func(w *world) { w.stored[0].Nodes = nil; w.listsNodes = false }, nil},
+		"a VolumeAttachment that is still being attached": {func(w *world) {
+			w.stored[0].Nodes = nil
+			w.attachments[0].attached = false
+		}, nil},
+		"a storage that does not list nodes": {func(w *world) { w.stored[0].Nodes = nil; w.listsNodes = false },
+			nil},
 		"leaked and attached": {
 			func(w *world) { w.stored = append(w.stored, csiclient.Listed{Handle: "c", Nodes: []string{"id-2"}}) },
 			[]difference{{kind: dangling, handle: "c", node: "two"}, {kind: leaked, handle: "c"}},

@@ -56,9 +56,9 @@ func (s *sweeper) isInUse(ctx context.Context, d difference) (bool, error) {
 	return slices.Contains(node.Status.VolumesInUse, name), nil
 }
 
-// detachment is a VolumeAttachment that can only be detached. It has the name that Kubernetes would give it. csi-attacher attaches
-// nothing with this pair of access modes, which CSI does not have, and detaches without looking at them: Kubernetes never sees it
-// attached.
+// detachment is a VolumeAttachment that can only be detached. It has the name that Kubernetes would give it.
+// csi-attacher attaches nothing with this pair of access modes, which CSI does not have, and detaches without looking
+// at them: Kubernetes never sees it attached.
 func detachment(driver string, d difference, nodeID string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
@@ -69,7 +69,8 @@ func detachment(driver string, d difference, nodeID string) *storagev1.VolumeAtt
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: driver, NodeName: d.node,
 			Source: storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{
-				PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: d.handle}},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver,
+					VolumeHandle: d.handle}},
 				AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany},
 				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			}},

@@ -26,10 +26,12 @@ func newMetrics(driver string) *metrics {
 			Help: "Differences between the driver's storage and Kubernetes, by kind, as the last sweep has confirmed them.",
 		}, []string{"kind"}),
 		repairs: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "stowage_orphan_repairs_total", ConstLabels: labels, Help: "Dangling attachments that were given to csi-attacher to detach.",
+			Name: "stowage_orphan_repairs_total", ConstLabels: labels,
+			Help: "Dangling attachments that were given to csi-attacher to detach.",
 		}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "stowage_orphan_failures_total", ConstLabels: labels, Help: "Sweeps that could not compare the driver's storage with Kubernetes.",
+			Name: "stowage_orphan_failures_total", ConstLabels: labels,
+			Help: "Sweeps that could not compare the driver's storage with Kubernetes.",
 		}),
 	}
 }
@@ -65,19 +67,22 @@ func (s *sweeper) tell(ctx context.Context, d difference) {
 func (d difference) describe() (reason, sentence string) {
 	switch d.kind {
 	case leaked:
-		return "VolumeWithoutPersistentVolume", fmt.Sprintf("no PersistentVolume names the volume %q of the storage: it is kept. "+
-			"Write a PersistentVolume for it, or delete it at the storage", d.handle)
+		return "VolumeWithoutPersistentVolume",
+			fmt.Sprintf("no PersistentVolume names the volume %q of the storage: it is kept. "+
+				"Write a PersistentVolume for it, or delete it at the storage", d.handle)
 	case missing:
 		return "VolumeMissing", fmt.Sprintf("the storage has no volume %q, which this PersistentVolume names", d.handle)
 	case dangling:
-		return "AttachedWithoutVolumeAttachment", fmt.Sprintf("volume %q is attached to node %s without a VolumeAttachment", d.handle, d.node)
+		return "AttachedWithoutVolumeAttachment", fmt.Sprintf("volume %q is attached to node %s without a VolumeAttachment",
+			d.handle, d.node)
 	case foreign:
 		return "AttachedElsewhere", fmt.Sprintf("volume %q is attached to %q, which is no node that runs the driver: "+
 			"no node can use it until it is detached there", d.handle, d.node)
 	case unattached:
 	}
-	return "NotAttached", fmt.Sprintf("volume %q is not attached to node %s, though this VolumeAttachment says that it is: "+
-		"csi-attacher attaches it again", d.handle, d.node)
+	return "NotAttached",
+		fmt.Sprintf("volume %q is not attached to node %s, though this VolumeAttachment says that it is: "+
+			"csi-attacher attaches it again", d.handle, d.node)
 }
 
 // subject is the object of an event: the one that the difference is about, else the driver.

@@ -35,7 +35,8 @@ type Options struct {
 // Add adds the sweeps to what m runs. A driver that lists no volumes is an error.
 func Add(m ctrl.Manager, o Options) error {
 	if !o.Driver.CanList() {
-		return fmt.Errorf("the driver %s lists no volumes, so that orphans cannot be looked for: leave out --orphan-period", o.Driver.Driver())
+		return fmt.Errorf("the driver %s lists no volumes, so that orphans cannot be looked for: leave out --orphan-period",
+			o.Driver.Driver())
 	}
 	s := &sweeper{
 		Options: o, cache: m.GetClient(), live: m.GetAPIReader(), events: m.GetEventRecorder("stowage-orphan"),

@@ -31,8 +31,8 @@ func (s *storage) CanList() bool                                    { return tru
 func (s *storage) ListsNodes() bool                                 { return true }
 func (s *storage) List(context.Context) ([]csiclient.Listed, error) { return s.volumes, s.err }
 
-// scene is an API with the PersistentVolume pv-a of the volume a and the node one, a storage that has a attached to one, and
-// sweeps that repair.
+// scene is an API with the PersistentVolume pv-a of the volume a and the node one, a storage that has a attached to
+// one, and sweeps that repair.
 type scene struct {
 	*testing.T
 	*sweeper
@@ -50,7 +50,8 @@ func newScene(t *testing.T, objects ...client.Object) *scene {
 			t.Fatal(err)
 		}
 	}
-	s := &scene{T: t, storage: &storage{volumes: []csiclient.Listed{{Handle: "a", Nodes: []string{"id-1"}}}}, events: events.NewFakeRecorder(100)}
+	s := &scene{T: t, storage: &storage{volumes: []csiclient.Listed{{Handle: "a", Nodes: []string{"id-1"}}}},
+		events: events.NewFakeRecorder(100)}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-a"}}
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: s.storage.Driver(), VolumeHandle: "a"}
 	node := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
@@ -100,7 +101,8 @@ func (s *scene) wantRepair(attachments []storagev1.VolumeAttachment) {
 		s.Fatalf("there are %d VolumeAttachments, want the one of the repair", len(attachments))
 	}
 	a := attachments[0]
-	if a.DeletionTimestamp == nil || a.Finalizers[0] != "external-attacher/ebs-csi-example" || a.Annotations[nodeIDNote] != "id-1" ||
+	if a.DeletionTimestamp == nil || a.Finalizers[0] != "external-attacher/ebs-csi-example" ||
+		a.Annotations[nodeIDNote] != "id-1" ||
 		a.Spec.NodeName != "one" || a.Spec.Source.InlineVolumeSpec.CSI.VolumeHandle != "a" {
 		s.Errorf("the VolumeAttachment of the repair is %+v", a)
 	}
@@ -170,14 +172,16 @@ func TestListsThatProveNothing(t *testing.T) {
 }
 
 func TestVolumesBeingDeletedAreNotMissing(t *testing.T) {
-	volume := func(phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+	volume := func(phase corev1.PersistentVolumePhase,
+		policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: string(phase) + string(policy)}}
 		v.Spec.CSI = &corev1.CSIPersistentVolumeSource{VolumeHandle: v.Name}
 		v.Spec.PersistentVolumeReclaimPolicy, v.Status.Phase = policy, phase
 		return v
 	}
 	have := expected([]*corev1.PersistentVolume{
-		volume(corev1.VolumeBound, corev1.PersistentVolumeReclaimDelete), volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete),
+		volume(corev1.VolumeBound, corev1.PersistentVolumeReclaimDelete),
+		volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete),
 		volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain),
 	})
 	if len(have) != 2 || have["ReleasedDelete"] != "" {

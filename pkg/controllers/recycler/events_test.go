@@ -50,7 +50,8 @@ func telling(t *testing.T, one record, calls interceptor.Funcs) (*reconciler, *c
 	recorder := events.NewFakeRecorder(10)
 	return &reconciler{
 		Options: Options{
-			Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute, Deadline: time.Hour, Attempts: 3,
+			Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute, Deadline: time.Hour,
+			Attempts: 3,
 		},
 		cache: api, live: api, write: api, events: recorder, memory: newMemory(time.Now), metrics: counts,
 	}, v, recorder.Events

@@ -21,14 +21,15 @@ const randomLength = 16
 
 // Options of the recycler.
 type Options struct {
-	Drivers   []string      // whose volumes are recycled
-	Namespace string        // of the scrub claims and pods
-	Image     string        // of the scrub pods: that of the driver
-	Delay     time.Duration // for which a volume is left alone after its release: kubelets stop pods that were deleted by force
-	Deadline  time.Duration // of a scrub pod
-	Attempts  int           // after which a volume becomes Failed
-	Workers   int           // how many volumes are looked at at a time
-	Metrics   prometheus.Registerer
+	Drivers   []string // whose volumes are recycled
+	Namespace string   // of the scrub claims and pods
+	Image     string   // of the scrub pods: that of the driver
+	// for which a volume is left alone after its release: kubelets stop pods that were deleted by force
+	Delay    time.Duration
+	Deadline time.Duration // of a scrub pod
+	Attempts int           // after which a volume becomes Failed
+	Workers  int           // how many volumes are looked at at a time
+	Metrics  prometheus.Registerer
 }
 
 // Add adds the recycler to the controllers that m runs.
@@ -38,14 +39,16 @@ func Add(m ctrl.Manager, o Options) error {
 		return err
 	}
 	r := &reconciler{
-		Options: o, cache: m.GetClient(), live: m.GetAPIReader(), write: m.GetClient(), events: m.GetEventRecorder("stowage-recycler"),
+		Options: o, cache: m.GetClient(), live: m.GetAPIReader(), write: m.GetClient(),
+		events: m.GetEventRecorder("stowage-recycler"),
 		memory: newMemory(time.Now), metrics: counts, newName: func() string { return "scrub-" + rand.String(randomLength) },
 	}
 	if err := m.Add(manager.RunnableFunc(r.sweepAll)); err != nil {
 		return err
 	}
 	isOurs := predicate.NewPredicateFuncs(func(object client.Object) bool { return concerns(object) })
-	return ctrl.NewControllerManagedBy(m).Named("recycler").For(&corev1.PersistentVolume{}, builder.WithPredicates(isOurs)).
+	return ctrl.NewControllerManagedBy(m).Named("recycler").For(&corev1.PersistentVolume{},
+		builder.WithPredicates(isOurs)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).Complete(r)
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// memory is what the process knows of volumes beside their records: since when something is so, by its own clock, and what it said last.
-// It may be lost.
+// memory is what the process knows of volumes beside their records: since when something is so, by its own clock, and
+// what it said last. It may be lost.
 type memory struct {
 	now func() time.Time
 

@@ -14,7 +14,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		scrubs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stowage_recycler_scrubs_total",
-			Help: "Scrubs of released volumes by how they ended: clean, failed, or given_up for a volume that has no attempt left.",
+			Help: "Scrubs of released volumes by how they ended: clean, failed, or given_up for a volume that has no attempt " +
+				"left.",
 		}, []string{"driver", "ending"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "stowage_recycler_scrub_seconds", Help: "How long the pods of successful scrubs ran.",

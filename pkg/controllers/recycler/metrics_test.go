@@ -20,9 +20,11 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, start := begun(scrubbing), time.Unix(0, 0)
-	v.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		StartedAt: metav1.NewTime(start), FinishedAt: metav1.NewTime(start.Add(5 * time.Second)),
-	}}}}
+	v.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{
+			StartedAt: metav1.NewTime(start), FinishedAt: metav1.NewTime(start.Add(5 * time.Second)),
+		},
+	}}}
 	for _, one := range []step{begin, point, passed, passed, broke, giveUp} {
 		m.count(v, one)
 	}
@@ -53,7 +55,8 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-	if len(counts) != 4 || counts["seconds"] != 10 || counts["clean"] != 2 || counts["failed"] != 1 || counts["given_up"] != 1 {
+	if len(counts) != 4 || counts["seconds"] != 10 || counts["clean"] != 2 || counts["failed"] != 1 ||
+		counts["given_up"] != 1 {
 		t.Errorf("counted are %v", counts)
 	}
 }

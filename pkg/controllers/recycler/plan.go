@@ -51,8 +51,10 @@ func plan(v view) (step, string) {
 			}
 		}
 		if isWanted(v.volume) && !isRetained {
-			return refuse, fmt.Sprintf("the volume bears %s=true, and its reclaim policy is %s: only volumes of the policy Retain are recycled, "+
-				"since others would be deleted meanwhile; change persistentVolumeReclaimPolicy to Retain, or remove the annotation",
+			return refuse, fmt.Sprintf(
+				"the volume bears %s=true, and its reclaim policy is %s: only volumes of the policy Retain are recycled, "+
+					"since others would be deleted meanwhile; change persistentVolumeReclaimPolicy to Retain, "+
+					"or remove the annotation",
 				v1alpha1.RecycleAnnotation, policy)
 		}
 		return nothing, ""

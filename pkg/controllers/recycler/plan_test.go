@@ -27,13 +27,16 @@ func released(changes ...func(*view)) view {
 
 // begun is the view of a volume whose scrub has got to a state, with its claim and its pod.
 func begun(s state, changes ...func(*view)) view {
-	meta := metav1.ObjectMeta{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid", Labels: map[string]string{v1alpha1.RecyclingAnnotation: "v-uid"}}
+	meta := metav1.ObjectMeta{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid",
+		Labels: map[string]string{v1alpha1.RecyclingAnnotation: "v-uid"}}
 	return released(append([]func(*view){func(v *view) {
 		v.record = &record{Name: "scrub", State: s, Claim: "scrub-uid", Message: "why"}
 		v.volume.Status.Phase = corev1.VolumeBound
 		v.volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid"}
-		v.claim = &corev1.PersistentVolumeClaim{ObjectMeta: meta, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
-		v.pod = &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: "node"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		v.claim = &corev1.PersistentVolumeClaim{ObjectMeta: meta,
+			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+		v.pod = &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: "node"},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 		v.pod.Finalizers = []string{v1alpha1.RecyclerFinalizer}
 	}}, changes...)...)
 }
@@ -49,14 +52,17 @@ func podIs(phase corev1.PodPhase) func(*view) {
 }
 
 func containerRuns(v *view) {
-	v.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	v.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}
 }
 
 func failures(n int) func(*view) { return func(v *view) { v.record.Failures = n } }
 
 // usedBy is a pod of the released claim.
 func usedBy(changes ...func(*corev1.Pod)) func(*view) {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "user"}, Spec: corev1.PodSpec{NodeName: "node", Volumes: claimVolume("claim")}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "user"},
+		Spec: corev1.PodSpec{NodeName: "node", Volumes: claimVolume("claim")}}
 	for _, change := range changes {
 		change(&pod)
 	}
@@ -116,49 +122,63 @@ type planned struct {
 
 func TestPlan(t *testing.T) {
 	for name, c := range map[string]planned{
-		"released":                       {released(), begin, ""},
-		"Kubernetes failed it":           {released(phase(corev1.VolumeFailed)), begin, ""},
-		"bound":                          {released(phase(corev1.VolumeBound)), nothing, ""},
-		"available":                      {released(phase(corev1.VolumeAvailable), func(v *view) { v.volume.Spec.ClaimRef = nil }), nothing, ""},
-		"without the annotation":         {released(notWanted), nothing, ""},
-		"another value":                  {released(func(v *view) { v.volume.Annotations[v1alpha1.RecycleAnnotation] = "yes" }), nothing, ""},
-		"policy Delete":                  {released(policy(corev1.PersistentVolumeReclaimDelete)), refuse, "its reclaim policy is Delete: only volumes of the policy Retain"},
-		"policy Recycle":                 {released(policy(corev1.PersistentVolumeReclaimRecycle)), refuse, "its reclaim policy is Recycle"},
-		"policy Delete, not wanted":      {released(policy(corev1.PersistentVolumeReclaimDelete), notWanted), nothing, ""},
-		"being deleted":                  {released(func(v *view) { v.volume.DeletionTimestamp = &metav1.Time{} }), nothing, ""},
-		"no claim yet":                   {begun(scrubbing, nothingLeft, unpointed), makeClaim, ""},
-		"the claim is there":             {begun(scrubbing, noPod, unpointed), point, ""},
-		"the claim is another's":         {begun(scrubbing, noPod, unpointed, func(v *view) { v.claim.Labels = nil }), broke, "somebody else's"},
-		"bound meanwhile":                {begun(scrubbing, noPod, unpointed, phase(corev1.VolumeBound)), broke, "the volume is Bound"},
-		"used meanwhile":                 {begun(scrubbing, noPod, unpointed, usedBy()), wait, "tenant/user"},
-		"no pod yet":                     {begun(scrubbing, noPod), makePod, ""},
-		"the claim is not bound":         {begun(scrubbing, noPod, func(v *view) { v.claim.Status.Phase = corev1.ClaimPending }), wait, "not bound"},
-		"the claim was deleted":          {begun(scrubbing, func(v *view) { v.claim = nil }), broke, "deleted the scrub claim"},
-		"the claim was made anew":        {begun(scrubbing, func(v *view) { v.claim.UID = "new" }), broke, "deleted the scrub claim"},
-		"the pod runs":                   {begun(scrubbing), wait, "works"},
-		"the pod is another's":           {begun(scrubbing, func(v *view) { v.pod.Labels = nil }), broke, "somebody else's"},
-		"the pod was deleted":            {begun(scrubbing, leaves), broke, "deleted the scrub pod"},
-		"the pod succeeded":              {begun(scrubbing, podIs(corev1.PodSucceeded)), passed, ""},
-		"the pod failed":                 {begun(scrubbing, podIs(corev1.PodFailed)), broke, "without a word"},
-		"others say that it failed":      {begun(scrubbing, podIs(corev1.PodFailed), containerRuns), wait, "works"},
-		"clean, and the pod is there":    {begun(clean, podIs(corev1.PodSucceeded)), endPod, ""},
-		"clean, and the pod goes":        {begun(clean, podIs(corev1.PodSucceeded), leaves), freePod, ""},
-		"the pod goes and runs":          {begun(failed, leaves), wait, "the kubelet of node does not say"},
-		"others say that it ended":       {begun(failed, leaves, podIs(corev1.PodFailed), containerRuns), wait, "the kubelet of node"},
-		"the pod was never on a node":    {begun(failed, leaves, func(v *view) { v.pod.Spec.NodeName = "" }), freePod, ""},
-		"clean, and the claim is there":  {begun(clean, noPod), endClaim, ""},
-		"clean, and all is gone":         {begun(clean, nothingLeft), giveBack, ""},
-		"clean, not Released yet":        {begun(clean, nothingLeft, phase(corev1.VolumeBound)), wait, "not Released"},
-		"clean, and another's":           {begun(clean, nothingLeft, unpointed), broke, "another claim"},
-		"clean, and still attached":      {begun(clean, nothingLeft, attachedTo("v")), wait, "attached to node"},
-		"failed once":                    {begun(failed, nothingLeft, failures(1)), begin, ""},
-		"failed too often":               {begun(failed, nothingLeft, failures(3)), giveUp, "why"},
-		"given up":                       {begun(failed, nothingLeft, failures(3), phase(corev1.VolumeFailed)), nothing, "why"},
+		"released":             {released(), begin, ""},
+		"Kubernetes failed it": {released(phase(corev1.VolumeFailed)), begin, ""},
+		"bound":                {released(phase(corev1.VolumeBound)), nothing, ""},
+		"available": {released(phase(corev1.VolumeAvailable),
+			func(v *view) { v.volume.Spec.ClaimRef = nil }), nothing, ""},
+		"without the annotation": {released(notWanted), nothing, ""},
+		"another value": {released(func(v *view) {
+			v.volume.Annotations[v1alpha1.RecycleAnnotation] = "yes"
+		}), nothing, ""},
+		"policy Delete": {released(policy(corev1.PersistentVolumeReclaimDelete)), refuse,
+			"its reclaim policy is Delete: only volumes of the policy Retain"},
+		"policy Recycle": {released(policy(corev1.PersistentVolumeReclaimRecycle)), refuse,
+			"its reclaim policy is Recycle"},
+		"policy Delete, not wanted": {released(policy(corev1.PersistentVolumeReclaimDelete), notWanted), nothing, ""},
+		"being deleted": {released(func(v *view) { v.volume.DeletionTimestamp = &metav1.Time{} }), nothing,
+			""},
+		"no claim yet":       {begun(scrubbing, nothingLeft, unpointed), makeClaim, ""},
+		"the claim is there": {begun(scrubbing, noPod, unpointed), point, ""},
+		"the claim is another's": {begun(scrubbing, noPod, unpointed, func(v *view) { v.claim.Labels = nil }), broke,
+			"somebody else's"},
+		"bound meanwhile": {begun(scrubbing, noPod, unpointed, phase(corev1.VolumeBound)), broke,
+			"the volume is Bound"},
+		"used meanwhile": {begun(scrubbing, noPod, unpointed, usedBy()), wait, "tenant/user"},
+		"no pod yet":     {begun(scrubbing, noPod), makePod, ""},
+		"the claim is not bound": {begun(scrubbing, noPod,
+			func(v *view) { v.claim.Status.Phase = corev1.ClaimPending }), wait, "not bound"},
+		"the claim was deleted": {begun(scrubbing, func(v *view) { v.claim = nil }), broke,
+			"deleted the scrub claim"},
+		"the claim was made anew": {begun(scrubbing, func(v *view) { v.claim.UID = "new" }), broke,
+			"deleted the scrub claim"},
+		"the pod runs":                {begun(scrubbing), wait, "works"},
+		"the pod is another's":        {begun(scrubbing, func(v *view) { v.pod.Labels = nil }), broke, "somebody else's"},
+		"the pod was deleted":         {begun(scrubbing, leaves), broke, "deleted the scrub pod"},
+		"the pod succeeded":           {begun(scrubbing, podIs(corev1.PodSucceeded)), passed, ""},
+		"the pod failed":              {begun(scrubbing, podIs(corev1.PodFailed)), broke, "without a word"},
+		"others say that it failed":   {begun(scrubbing, podIs(corev1.PodFailed), containerRuns), wait, "works"},
+		"clean, and the pod is there": {begun(clean, podIs(corev1.PodSucceeded)), endPod, ""},
+		"clean, and the pod goes":     {begun(clean, podIs(corev1.PodSucceeded), leaves), freePod, ""},
+		"the pod goes and runs":       {begun(failed, leaves), wait, "the kubelet of node does not say"},
+		"others say that it ended": {begun(failed, leaves, podIs(corev1.PodFailed), containerRuns), wait,
+			"the kubelet of node"},
+		"the pod was never on a node":   {begun(failed, leaves, func(v *view) { v.pod.Spec.NodeName = "" }), freePod, ""},
+		"clean, and the claim is there": {begun(clean, noPod), endClaim, ""},
+		"clean, and all is gone":        {begun(clean, nothingLeft), giveBack, ""},
+		"clean, not Released yet":       {begun(clean, nothingLeft, phase(corev1.VolumeBound)), wait, "not Released"},
+		"clean, and another's":          {begun(clean, nothingLeft, unpointed), broke, "another claim"},
+		"clean, and still attached":     {begun(clean, nothingLeft, attachedTo("v")), wait, "attached to node"},
+		"failed once":                   {begun(failed, nothingLeft, failures(1)), begin, ""},
+		"failed too often":              {begun(failed, nothingLeft, failures(3)), giveUp, "why"},
+		"given up": {begun(failed, nothingLeft, failures(3), phase(corev1.VolumeFailed)), nothing,
+			"why"},
 		"failed too often, and bound":    {begun(failed, nothingLeft, failures(3), phase(corev1.VolumeBound)), nothing, ""},
 		"wanted no more":                 {begun(scrubbing, notWanted), endPod, ""},
 		"wanted no more, and all gone":   {begun(scrubbing, nothingLeft, notWanted), nothing, ""},
 		"policy Delete during the scrub": {begun(scrubbing, policy(corev1.PersistentVolumeReclaimDelete)), endPod, ""},
-		"policy Delete after the scrub":  {begun(scrubbing, nothingLeft, policy(corev1.PersistentVolumeReclaimDelete)), refuse, "Retain"},
+		"policy Delete after the scrub": {begun(scrubbing, nothingLeft, policy(corev1.PersistentVolumeReclaimDelete)),
+			refuse, "Retain"},
 	} {
 		t.Run(name, func(t *testing.T) { c.check(t) })
 	}
@@ -182,7 +202,8 @@ func (c planned) check(t *testing.T) {
 func TestUsers(t *testing.T) {
 	claim := func(uid types.UID, second int64) func(*view) {
 		return func(v *view) {
-			v.users.claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: uid, CreationTimestamp: metav1.Unix(second, 0)}}
+			v.users.claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: uid,
+				CreationTimestamp: metav1.Unix(second, 0)}}
 		}
 	}
 	at := func(second int64) func(*corev1.Pod) {
@@ -192,39 +213,47 @@ func TestUsers(t *testing.T) {
 		return func(p *corev1.Pod) { p.Status.Phase = phase }
 	}
 	runs := func(p *corev1.Pod) {
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}}
 	}
 	ephemeral := func(p *corev1.Pod) {
-		p.Name, p.Spec.Volumes = "claim", []corev1.Volume{{Name: "x", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
+		p.Name, p.Spec.Volumes = "claim",
+			[]corev1.Volume{{Name: "x", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 	}
 	static := func(path string) func(*view) {
 		return func(v *view) { v.volume.Spec.PersistentVolumeSource = nfs(path) }
 	}
 	for name, c := range map[string]planned{
-		"the claim exists":                 {released(claim("gone", 1)), wait, "the claim tenant/claim still exists"},
-		"a pod":                            {released(usedBy()), wait, "the pod tenant/user"},
-		"a pod that never was on a node":   {released(usedBy(func(p *corev1.Pod) { p.Spec.NodeName = "" })), begin, ""},
-		"a pod that succeeded":             {released(usedBy(is(corev1.PodSucceeded))), begin, ""},
-		"a pod that others call failed":    {released(usedBy(is(corev1.PodFailed), runs)), wait, "tenant/user"},
-		"a pod of a later claim":           {released(claim("new", 5), usedBy(at(5))), begin, ""},
-		"a pod from before a later claim":  {released(claim("new", 5), usedBy(at(4))), wait, "tenant/user"},
-		"a pod of another claim":           {released(usedBy(func(p *corev1.Pod) { p.Spec.Volumes = claimVolume("b") })), begin, ""},
-		"a pod with an ephemeral volume":   {released(func(v *view) { v.volume.Spec.ClaimRef.Name = "claim-x" }, usedBy(ephemeral)), wait, "tenant/claim"},
-		"an attachment":                    {released(attachedTo("v")), wait, "attached to node"},
-		"another's attachment":             {released(attachedTo("w")), begin, ""},
-		"a kubelet that uses it":           {released(nodeIs(corev1.ConditionTrue, "kubernetes.io/csi/driver^handle")), wait, "the kubelet of node"},
-		"a kubelet that uses another":      {released(nodeIs(corev1.ConditionTrue, "kubernetes.io/csi/driver^other")), begin, ""},
+		"the claim exists":                {released(claim("gone", 1)), wait, "the claim tenant/claim still exists"},
+		"a pod":                           {released(usedBy()), wait, "the pod tenant/user"},
+		"a pod that never was on a node":  {released(usedBy(func(p *corev1.Pod) { p.Spec.NodeName = "" })), begin, ""},
+		"a pod that succeeded":            {released(usedBy(is(corev1.PodSucceeded))), begin, ""},
+		"a pod that others call failed":   {released(usedBy(is(corev1.PodFailed), runs)), wait, "tenant/user"},
+		"a pod of a later claim":          {released(claim("new", 5), usedBy(at(5))), begin, ""},
+		"a pod from before a later claim": {released(claim("new", 5), usedBy(at(4))), wait, "tenant/user"},
+		"a pod of another claim": {released(usedBy(func(p *corev1.Pod) { p.Spec.Volumes = claimVolume("b") })),
+			begin, ""},
+		"a pod with an ephemeral volume": {released(func(v *view) { v.volume.Spec.ClaimRef.Name = "claim-x" },
+			usedBy(ephemeral)), wait, "tenant/claim"},
+		"an attachment":        {released(attachedTo("v")), wait, "attached to node"},
+		"another's attachment": {released(attachedTo("w")), begin, ""},
+		"a kubelet that uses it": {released(nodeIs(corev1.ConditionTrue, "kubernetes.io/csi/driver^handle")), wait,
+			"the kubelet of node"},
+		"a kubelet that uses another": {released(nodeIs(corev1.ConditionTrue, "kubernetes.io/csi/driver^other")), begin,
+			""},
 		"a silent node, and no attachment": {released(nodeIs(corev1.ConditionUnknown)), begin, ""},
 		"a silent node without attach":     {released(notAttached, nodeIs(corev1.ConditionUnknown)), wait, "does not answer"},
 		"nodes that answer":                {released(notAttached, nodeIs(corev1.ConditionTrue)), begin, ""},
 		"a silent node that cannot mount":  {released(notAttached, elsewhere, nodeIs(corev1.ConditionUnknown)), begin, ""},
-		"the same handle":                  {released(other(newVolume().Spec.PersistentVolumeSource)), wait, "other is of the same storage"},
-		"the same export":                  {released(static("/a/b"), other(nfs("/a/b/"))), wait, "other"},
-		"an export inside":                 {released(static("/a"), other(nfs("/a/b"))), wait, "other"},
-		"an export around":                 {released(static("/a/b"), other(nfs("/"))), wait, "other"},
-		"a neighbour":                      {released(static("/a"), other(nfs("/ab"))), begin, ""},
-		"the same disk":                    {released(disk, other(local("/mnt"))), wait, "other"},
-		"the same path on another node":    {released(disk, elsewhere, other(local("/mnt"))), begin, ""},
+		"the same handle": {released(other(newVolume().Spec.PersistentVolumeSource)), wait,
+			"other is of the same storage"},
+		"the same export":               {released(static("/a/b"), other(nfs("/a/b/"))), wait, "other"},
+		"an export inside":              {released(static("/a"), other(nfs("/a/b"))), wait, "other"},
+		"an export around":              {released(static("/a/b"), other(nfs("/"))), wait, "other"},
+		"a neighbour":                   {released(static("/a"), other(nfs("/ab"))), begin, ""},
+		"the same disk":                 {released(disk, other(local("/mnt"))), wait, "other"},
+		"the same path on another node": {released(disk, elsewhere, other(local("/mnt"))), begin, ""},
 	} {
 		t.Run(name, func(t *testing.T) { c.check(t) })
 	}
@@ -251,12 +280,16 @@ func TestDelay(t *testing.T) {
 
 // elsewhere has the volume be on another node only.
 func elsewhere(v *view) {
-	v.volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "host", Operator: corev1.NodeSelectorOpIn, Values: []string{"another"}}},
-	}}}}
+	v.volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "host", Operator: corev1.NodeSelectorOpIn,
+				Values: []string{"another"}}},
+		}},
+	}}
 }
 
-// TestTolerations checks that a scrub pod goes to nodes that people keep apart, and to none that Kubernetes says is in trouble.
+// TestTolerations checks that a scrub pod goes to nodes that people keep apart, and to none that Kubernetes says is in
+// trouble.
 func TestTolerations(t *testing.T) {
 	var node corev1.Node
 	node.Spec.Taints = []corev1.Taint{
@@ -274,7 +307,8 @@ func TestRecord(t *testing.T) {
 	for _, text := range []string{"", "yes", "{}", `{"state":"Clean"}`} {
 		v := newVolume()
 		v.Annotations[v1alpha1.RecyclingAnnotation] = text
-		if one, err := readRecord(v); one != nil || err == nil || !strings.Contains(err.Error(), "remove it to have the volume recycled anew") {
+		if one, err := readRecord(v); one != nil || err == nil ||
+			!strings.Contains(err.Error(), "remove it to have the volume recycled anew") {
 			t.Errorf("%q: %v, %v", text, one, err)
 		}
 	}

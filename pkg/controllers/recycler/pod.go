@@ -19,7 +19,8 @@ const target = "/volume"
 // meta is that of the scrub claim and pod. The label says whose they are.
 func (r *reconciler) meta(v view) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: r.Namespace, Name: v.record.Name, Labels: map[string]string{v1alpha1.RecyclingAnnotation: string(v.volume.UID)},
+		Namespace: r.Namespace, Name: v.record.Name,
+		Labels:      map[string]string{v1alpha1.RecyclingAnnotation: string(v.volume.UID)},
 		Annotations: map[string]string{v1alpha1.RecycledVolumeAnnotation: v.volume.Name},
 	}
 }
@@ -27,9 +28,12 @@ func (r *reconciler) meta(v view) metav1.ObjectMeta {
 func (r *reconciler) newClaim(v view) *corev1.PersistentVolumeClaim {
 	spec := v.volume.Spec
 	return &corev1.PersistentVolumeClaim{ObjectMeta: r.meta(v), Spec: corev1.PersistentVolumeClaimSpec{
-		VolumeName: v.volume.Name, StorageClassName: &spec.StorageClassName, AccessModes: spec.AccessModes, VolumeMode: spec.VolumeMode,
+		VolumeName: v.volume.Name, StorageClassName: &spec.StorageClassName, AccessModes: spec.AccessModes,
+		VolumeMode:                spec.VolumeMode,
 		VolumeAttributesClassName: spec.VolumeAttributesClassName,
-		Resources:                 corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *spec.Capacity.Storage()}},
+		Resources: corev1.VolumeResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceStorage: *spec.Capacity.Storage()},
+		},
 	}}
 }
 
@@ -42,7 +46,8 @@ func (r *reconciler) newPod(v view) *corev1.Pod {
 		RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &seconds,
 		AutomountServiceAccountToken: &no, EnableServiceLinks: &no, Containers: []corev1.Container{r.container(v.volume)},
 		SecurityContext: &corev1.PodSecurityContext{
-			RunAsUser: &root, RunAsGroup: &root, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			RunAsUser: &root, RunAsGroup: &root,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Tolerations: tolerations(v.volume, v.users.nodes),
 		Volumes: []corev1.Volume{{Name: "volume", VolumeSource: corev1.VolumeSource{
@@ -55,14 +60,16 @@ func (r *reconciler) newPod(v view) *corev1.Pod {
 func (r *reconciler) container(volume *corev1.PersistentVolume) corev1.Container {
 	no, yes := false, true
 	container := corev1.Container{
-		Name: "scrub", Image: r.Image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/stowage"}, Args: []string{"scrub", "--path=" + target},
+		Name: "scrub", Image: r.Image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/stowage"},
+		Args: []string{"scrub", "--path=" + target},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
 		}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER"}},
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"},
+				Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER"}},
 		},
 	}
 	if volume.Spec.VolumeMode != nil && *volume.Spec.VolumeMode == corev1.PersistentVolumeBlock {
@@ -73,15 +80,16 @@ func (r *reconciler) container(volume *corev1.PersistentVolume) corev1.Container
 	return container
 }
 
-// tolerations are for the taints that people gave to the nodes on which the volume can be mounted. Those by which Kubernetes says that
-// something is wrong with a node keep the pod from it.
+// tolerations are for the taints that people gave to the nodes on which the volume can be mounted. Those by which
+// Kubernetes says that something is wrong with a node keep the pod from it.
 func tolerations(volume *corev1.PersistentVolume, nodes []corev1.Node) (all []corev1.Toleration) {
 	for i := range nodes {
 		if !canMount(&nodes[i], volume) {
 			continue
 		}
 		for _, taint := range nodes[i].Spec.Taints {
-			one := corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value, Effect: taint.Effect}
+			one := corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: taint.Value,
+				Effect: taint.Effect}
 			if !strings.HasPrefix(taint.Key, "node.kubernetes.io/") && !slices.Contains(all, one) {
 				all = append(all, one)
 			}

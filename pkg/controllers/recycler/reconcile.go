@@ -89,7 +89,8 @@ func driverOf(v *corev1.PersistentVolume) string {
 }
 
 // decide reads the world and plans a step, by the clock too.
-func (r *reconciler) decide(ctx context.Context, volume *corev1.PersistentVolume) (v view, next step, why string, err error) {
+func (r *reconciler) decide(ctx context.Context,
+	volume *corev1.PersistentVolume) (v view, next step, why string, err error) {
 	one, unreadable := readRecord(volume)
 	if unreadable != nil {
 		return view{volume: volume}, refuse, unreadable.Error(), nil //nolint:nilerr // The volume's event tells of it.
@@ -102,7 +103,8 @@ func (r *reconciler) decide(ctx context.Context, volume *corev1.PersistentVolume
 	return v, next, why, nil
 }
 
-// look reads all that a decision is based on. The claim is read before the pod: without the one, the other cannot have started since.
+// look reads all that a decision is based on. The claim is read before the pod: without the one, the other cannot have
+// started since.
 func (r *reconciler) look(ctx context.Context, v view) (view, error) {
 	var err error
 	if v.record != nil {
@@ -123,7 +125,8 @@ func (r *reconciler) look(ctx context.Context, v view) (view, error) {
 	return v, err
 }
 
-// readUsers reads who may use a volume. Pods come last but for nodes: a pod that is gone before its claim, or its node's word, is no user.
+// readUsers reads who may use a volume. Pods come last but for nodes: a pod that is gone before its claim, or its
+// node's word, is no user.
 func (r *reconciler) readUsers(ctx context.Context, volume *corev1.PersistentVolume) (u users, err error) {
 	ref := volume.Spec.ClaimRef
 	if u.claim, err = find(ctx, r.live, ref.Namespace, ref.Name, &corev1.PersistentVolumeClaim{}); err != nil {
@@ -211,7 +214,8 @@ func (r *reconciler) tell(v view, next step, why string) {
 // complain says in an event, once, that a scrub cannot begin: its namespace is gone, or does not admit the claim or the
 // pod.
 func (r *reconciler) complain(v view, cause error) {
-	text := fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the namespace %s, and the API server says: %s",
+	text := fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the namespace %s, and the API server "+
+		"says: %s",
 		r.Namespace, cause)
 	if r.memory.isNew(v.volume.Name, text) {
 		r.say(v, corev1.EventTypeWarning, "ScrubRefused", text)

@@ -41,7 +41,8 @@ func readRecord(v *corev1.PersistentVolume) (*record, error) {
 		err = errors.New("it names no scrub")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the annotation %s is %q, which nobody can read: remove it to have the volume recycled anew: %w",
+		return nil, fmt.Errorf(
+			"the annotation %s is %q, which nobody can read: remove it to have the volume recycled anew: %w",
 			v1alpha1.RecyclingAnnotation, text, err)
 	}
 	return r, nil

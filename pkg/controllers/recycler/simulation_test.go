@@ -36,7 +36,8 @@ const (
 	protection   = "kubernetes.io/pvc-protection"
 )
 
-// simulation is a volume among tenants, with a model of Kubernetes and of two nodes, and two recyclers whose writes are lost, or made late.
+// simulation is a volume among tenants, with a model of Kubernetes and of two nodes, and two recyclers whose writes are
+// lost, or made late.
 type simulation struct {
 	*testing.T
 	*rand.Rand
@@ -52,24 +53,29 @@ type simulation struct {
 	isDown      bool      // the tenant's node is out of touch: what runs there runs on, and is not told of
 	isOtherDown bool      // that of the scrubs
 	data        types.UID // of which tenant's claim there are data in the volume
-	mounted     types.UID // by which tenant's claim a pod on the node has the volume mounted, whether its object exists or not
-	by          types.UID // that pod
-	gone        time.Time // since when the kubelet knows that it is to be stopped
-	scrubs      string    // the name of the scrub pod that runs on the node
+	// by which tenant's claim a pod on the node has the volume mounted, whether its object exists or not
+	mounted types.UID
+	by      types.UID // that pod
+	gone    time.Time // since when the kubelet knows that it is to be stopped
+	scrubs  string    // the name of the scrub pod that runs on the node
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Helper()
-	s := &simulation{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(0, 0), faults: true} // A seed repeats a run.
+	// A seed repeats a run.
+	s := &simulation{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(0, 0), faults: true}
 	s.attaches = s.IntN(2) == 0
 	scheme := runtime.NewScheme()
 	s.must(errors.Join(corev1.AddToScheme(scheme), storagev1.AddToScheme(scheme)))
 	v := newVolume()
 	v.Status.Phase = corev1.VolumeAvailable
-	node, second := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
-	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "driver"}, Spec: storagev1.CSIDriverSpec{AttachRequired: &s.attaches}}
+	node, second := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "driver"},
+		Spec: storagev1.CSIDriverSpec{AttachRequired: &s.attaches}}
 	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(v, node, second, driver).
-		WithStatusSubresource(&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &corev1.Pod{}, &corev1.Node{}).Build()
+		WithStatusSubresource(&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &corev1.Pod{},
+			&corev1.Node{}).Build()
 	for i := range s.leaders {
 		s.start(i)
 	}
@@ -86,7 +92,8 @@ func (s *simulation) start(i int) {
 		Update: func(_ context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			return s.disturb(func() error { return c.Update(context.Background(), o, options...) })
 		},
-		SubResourceUpdate: func(_ context.Context, c client.Client, _ string, o client.Object, _ ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(
+			_ context.Context, c client.Client, _ string, o client.Object, _ ...client.SubResourceUpdateOption) error {
 			return s.disturb(func() error { return c.Status().Update(context.Background(), o) })
 		},
 		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
@@ -96,8 +103,9 @@ func (s *simulation) start(i int) {
 	counts, err := newMetrics(prometheus.NewRegistry())
 	s.must(err)
 	s.leaders[i] = &reconciler{
-		Options: Options{Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute, Deadline: time.Hour, Attempts: 50},
-		cache:   s.api, live: s.api, write: own, events: events.NewFakeRecorder(100000),
+		Options: Options{Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute,
+			Deadline: time.Hour, Attempts: 50},
+		cache: s.api, live: s.api, write: own, events: events.NewFakeRecorder(100000),
 		memory: newMemory(func() time.Time { return s.clock }), metrics: counts,
 		newName: func() string {
 			s.serial++
@@ -277,7 +285,8 @@ func (s *simulation) letGo(c *corev1.PersistentVolumeClaim) {
 		isOver := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 		return p.Namespace == c.Namespace && mounts(&p, c.Name) && !isOver
 	}
-	if c.DeletionTimestamp != nil && !slices.ContainsFunc(s.pods(), uses) && controllerutil.RemoveFinalizer(c, protection) {
+	if c.DeletionTimestamp != nil && !slices.ContainsFunc(s.pods(), uses) &&
+		controllerutil.RemoveFinalizer(c, protection) {
 		s.must(s.api.Update(s.Context(), c))
 	}
 }
@@ -347,8 +356,8 @@ func (s *simulation) stop() {
 	}
 }
 
-// stopInTime has a kubelet that is in touch stop pods within less than the recycler's delay. Where there is no attach step, nothing else
-// tells.
+// stopInTime has a kubelet that is in touch stop pods within less than the recycler's delay. Where there is no attach
+// step, nothing else tells.
 func (s *simulation) stopInTime() {
 	s.Helper()
 	switch {
@@ -381,7 +390,8 @@ func (s *simulation) runScrub(p *corev1.Pod) {
 	s.Helper()
 	for _, c := range s.claims() {
 		ref := s.volume().Spec.ClaimRef
-		if c.Namespace != ownNamespace || c.Name != p.Name || c.DeletionTimestamp != nil || ref == nil || ref.UID != c.UID || s.scrubs != "" {
+		if c.Namespace != ownNamespace || c.Name != p.Name || c.DeletionTimestamp != nil || ref == nil || ref.UID != c.UID ||
+			s.scrubs != "" {
 			continue
 		}
 		p.Spec.NodeName = "other"
@@ -525,16 +535,17 @@ func (s *simulation) rest() {
 	v := s.volume()
 	_, isBegun := v.Annotations[v1alpha1.RecyclingAnnotation]
 	if v.Status.Phase != corev1.VolumeAvailable || v.Spec.ClaimRef != nil || isBegun || s.data != "" {
-		s.violated("at rest the volume is %s, names %v, bears %v, and has data of %q", v.Status.Phase, v.Spec.ClaimRef, v.Annotations, s.data)
+		s.violated("at rest the volume is %s, names %v, bears %v, and has data of %q", v.Status.Phase, v.Spec.ClaimRef,
+			v.Annotations, s.data)
 	}
 	if len(s.pods()) > 0 || len(s.claims()) > 0 {
 		s.violated("%d pods and %d claims are left", len(s.pods()), len(s.claims()))
 	}
 }
 
-// TestSimulation runs two recyclers that are cut short at any write, or make it late, beside tenants, a node that is out of touch at
-// times, and somebody who deletes what they made. No volume is scrubbed while it is bound or mounted, none is bound with another's data,
-// and nothing is left.
+// TestSimulation runs two recyclers that are cut short at any write, or make it late, beside tenants, a node that is
+// out of touch at times, and somebody who deletes what they made. No volume is scrubbed while it is bound or mounted,
+// none is bound with another's data, and nothing is left.
 func TestSimulation(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(30) {
@@ -546,7 +557,8 @@ func TestSimulation(t *testing.T) {
 		}
 		s.rest()
 		for _, line := range s.history {
-			for _, word := range []string{"is bound to tenant", "is bound to recycler", "scrubs", "Succeeded", "is Failed", "a late write", "by force"} {
+			for _, word := range []string{"is bound to tenant", "is bound to recycler", "scrubs", "Succeeded", "is Failed",
+				"a late write", "by force"} {
 				if strings.Contains(line, word) {
 					seen[word]++
 				}
@@ -559,7 +571,8 @@ func TestSimulation(t *testing.T) {
 }
 
 func newVolume() *corev1.PersistentVolume {
-	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "v-uid", Annotations: map[string]string{v1alpha1.RecycleAnnotation: "true"}}}
+	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "v-uid",
+		Annotations: map[string]string{v1alpha1.RecycleAnnotation: "true"}}}
 	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: "handle"}
 	v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	v.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}

@@ -94,7 +94,8 @@ func (r *reconciler) giveBack(ctx context.Context, v view) error {
 
 // giveUp writes the phase Failed, which Kubernetes leaves as it is.
 func (r *reconciler) giveUp(ctx context.Context, v view, why string) error {
-	text := fmt.Sprintf("all %d scrubs failed, the last one since: %s. Remove the annotation %s to have the volume scrubbed again",
+	text := fmt.Sprintf("all %d scrubs failed, the last one since: %s. Remove the annotation %s to have the volume "+
+		"scrubbed again",
 		v.record.Failures, why, v1alpha1.RecyclingAnnotation)
 	v.volume.Status.Phase, v.volume.Status.Message = corev1.VolumeFailed, text
 	if err := r.write.Status().Update(ctx, v.volume); err != nil {

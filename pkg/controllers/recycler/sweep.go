@@ -31,8 +31,8 @@ func (r *reconciler) sweepAll(ctx context.Context) error {
 	}
 }
 
-// sweep removes the scrub claims and pods that no record names: a leader that had lost its lease made them, or their volume is gone. They
-// are listed before records are read, and a record names them before they are made.
+// sweep removes the scrub claims and pods that no record names: a leader that had lost its lease made them, or their
+// volume is gone. They are listed before records are read, and a record names them before they are made.
 func (r *reconciler) sweep(ctx context.Context) error {
 	ours := []client.ListOption{client.InNamespace(r.Namespace), client.HasLabels{v1alpha1.RecyclingAnnotation}}
 	var pods corev1.PodList

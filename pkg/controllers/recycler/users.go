@@ -46,7 +46,8 @@ func (u users) inPods(v *corev1.PersistentVolume) string {
 	return ""
 }
 
-// isLater reports whether a pod came with a later claim of the same name. One that came before it counts as a user of the earlier claim.
+// isLater reports whether a pod came with a later claim of the same name. One that came before it counts as a user of
+// the earlier claim.
 func (u users) isLater(pod *corev1.Pod) bool {
 	return u.claim != nil && !pod.CreationTimestamp.Before(&u.claim.CreationTimestamp)
 }
@@ -60,8 +61,8 @@ func (u users) attached(v *corev1.PersistentVolume) string {
 	return ""
 }
 
-// onNodes looks at what kubelets report. Where volumes are not attached, they report nothing: a kubelet that answers has stopped the pods
-// that were deleted, and one that does not answer has perhaps not.
+// onNodes looks at what kubelets report. Where volumes are not attached, they report nothing: a kubelet that answers
+// has stopped the pods that were deleted, and one that does not answer has perhaps not.
 func (u users) onNodes(v *corev1.PersistentVolume) string {
 	for i := range u.nodes {
 		node := &u.nodes[i]
@@ -129,8 +130,8 @@ func isWithin(path, other string) bool {
 	return strings.HasPrefix(strings.TrimRight(path, "/")+"/", strings.TrimRight(other, "/")+"/")
 }
 
-// hasEnded reports whether no container of a pod runs, by its kubelet's own word: others write a phase for a node that is gone, and leave
-// the states of containers as they were.
+// hasEnded reports whether no container of a pod runs, by its kubelet's own word: others write a phase for a node that
+// is gone, and leave the states of containers as they were.
 func hasEnded(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" {
 		return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed
@@ -139,7 +140,8 @@ func hasEnded(pod *corev1.Pod) bool {
 		return false
 	}
 	runs := func(s corev1.ContainerStatus) bool { return s.State.Running != nil }
-	return !slices.ContainsFunc(pod.Status.ContainerStatuses, runs) && !slices.ContainsFunc(pod.Status.InitContainerStatuses, runs) &&
+	return !slices.ContainsFunc(pod.Status.ContainerStatuses, runs) &&
+		!slices.ContainsFunc(pod.Status.InitContainerStatuses, runs) &&
 		!slices.ContainsFunc(pod.Status.EphemeralContainerStatuses, runs)
 }
 

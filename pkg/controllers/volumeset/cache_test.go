@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// cache shows a manager the objects of each kind as they were, and moves on between two reads. It is an API client too, whose
-// reads come from the cache and whose writes go to the store.
+// cache shows a manager the objects of each kind as they were, and moves on between two reads. It is an API client too,
+// whose reads come from the cache and whose writes go to the store.
 type cache struct {
 	client.Client // for what nobody calls
 	m             *manager
@@ -136,7 +136,8 @@ func (c *cache) Delete(_ context.Context, object client.Object, options ...clien
 	o := &client.DeleteOptions{}
 	o.ApplyOptions(options)
 	return c.write("delete "+object.GetName(), func() error {
-		if now, ok := c.m.w.api.live[volumes][object.GetName()].(*corev1.PersistentVolume); ok && now.ResourceVersion == *o.Preconditions.ResourceVersion {
+		if now, ok := c.m.w.api.live[volumes][object.GetName()].(*corev1.PersistentVolume); ok &&
+			now.ResourceVersion == *o.Preconditions.ResourceVersion {
 			c.m.w.mustBeUnbound(now)
 		}
 		return c.m.w.api.delete(kindOf(object), object.GetName(), o.Preconditions)

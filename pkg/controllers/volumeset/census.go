@@ -23,8 +23,9 @@ type census struct {
 	// current are unbound volumes that claims of the template can bind to, but for the set's own of an earlier template.
 	current int
 	unfit   int // unbound, and of another class, size or mode than claims of the template want
-	short   int // of the unfit, those that the set has made from this template, and the driver smaller than it was asked to
-	unseen  int // unbound ones that the set may delete once Kubernetes has looked at them
+	// of the unfit, those that the set has made from this template, and the driver smaller than it was asked to
+	short  int
+	unseen int // unbound ones that the set may delete once Kubernetes has looked at them
 	// removable are the unbound volumes that the set may delete.
 	removable []*corev1.PersistentVolume
 	// outdated are those of the removable that are of an earlier template, and obsolete those of them that are unfit.
@@ -74,7 +75,8 @@ func (c *census) add(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolu
 }
 
 func (c *census) addUnbound(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, digest string) {
-	isSeen, isFit, isOld := v.Status.Phase == corev1.VolumeAvailable, fits(set.Spec.Template.Spec, v), isOutdated(set, v, digest)
+	isSeen, isFit, isOld := v.Status.Phase == corev1.VolumeAvailable, fits(set.Spec.Template.Spec, v),
+		isOutdated(set, v, digest)
 	switch {
 	case !isFit:
 		c.addUnfit(set, v, isOld)
@@ -118,7 +120,8 @@ func (c *census) addUnfit(set *v1alpha1.PersistentVolumeSet, v *corev1.Persisten
 
 // isOutdated reports whether the set has made a volume from an earlier template.
 func isOutdated(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, digest string) bool {
-	return v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) && v.Annotations[v1alpha1.TemplateAnnotation] != digest
+	return v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) &&
+		v.Annotations[v1alpha1.TemplateAnnotation] != digest
 }
 
 // fits reports whether a claim of the template's class, size and modes can bind to a volume.

@@ -16,15 +16,17 @@ func (r *reconciler) readClass(ctx context.Context, o *round) error {
 	o.class = &storagev1.StorageClass{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, o.class)
 	if apierrors.IsNotFound(err) {
-		o.unusable = verdict{reasonClassNotFound, fmt.Sprintf("the StorageClass %q of the template does not exist: create it, or name another", name)}
+		o.unusable = verdict{reasonClassNotFound,
+			fmt.Sprintf("the StorageClass %q of the template does not exist: create it, or name another", name)}
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if driver := o.set.Status.Driver; driver != "" && o.class.Provisioner != driver {
-		o.unusable = verdict{reasonClassUnusable, fmt.Sprintf("the StorageClass %q is of the provisioner %s, and the set is served by %s: create another set",
-			name, o.class.Provisioner, driver)}
+		o.unusable = verdict{reasonClassUnusable,
+			fmt.Sprintf("the StorageClass %q is of the provisioner %s, and the set is served by %s: create another set",
+				name, o.class.Provisioner, driver)}
 		return nil
 	}
 	settings, unusable := slotClass(o.class)
@@ -43,7 +45,8 @@ func (r *reconciler) serves(o *round) bool {
 	return o.class.Provisioner == r.driver.Driver()
 }
 
-// orphaned says of a set without a class what is missing: the managers of all drivers say the same, and none serves it yet.
+// orphaned says of a set without a class what is missing: the managers of all drivers say the same, and none serves it
+// yet.
 func (r *reconciler) orphaned(ctx context.Context, o *round) error {
 	before := o.set.Status.DeepCopy()
 	write(o.set, census{}, o.unusable)

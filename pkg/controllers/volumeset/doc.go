@@ -15,19 +15,20 @@
 // # What makes it safe
 //
 //   - Intent before action. The name of a volume, and all else that the driver is asked for, stands in the set's status
-//     before the driver is asked. Whoever leads next asks for the same volume. A slot goes once its PersistentVolume has been made, or
-//     seen past the cache, or once it is proven that there is no volume: nobody has asked for it, or the driver has refused the first request.
-//   - New slots are decided on a list of volumes that is newer than the set, which the write then finds unchanged: each volume is in the
-//     list, or has a slot.
-//   - Names are random and never used twice, so that a manager which lost its lease and wakes in the middle of a call can
-//     do no more than repeat what was done.
+//     before the driver is asked. Whoever leads next asks for the same volume. A slot goes once its PersistentVolume
+//     has been made, or seen past the cache, or once it is proven that there is no volume: nobody has asked for it, or
+//     the driver has refused the first request.
+//   - New slots are decided on a list of volumes that is newer than the set, which the write then finds unchanged: each
+//     volume is in the list, or has a slot.
+//   - Names are random and never used twice, so that a manager which lost its lease and wakes in the middle of a call
+//     can do no more than repeat what was done.
 //   - A PersistentVolume is deleted under the resource version at which it was seen unbound. Kubernetes binds no volume
 //     that is being deleted, and our finalizer keeps the object until the driver has deleted the volume.
 //
 // # How that is tested
 //
-// TestSimulation lets the manager live in worlds whose caches lag, and judges them by invariants. Each *.patch of plants/
-// puts a defect into a copy of the code that this is there to find; package tests/plants has their form.
+// TestSimulation lets the manager live in worlds whose caches lag, and judges them by invariants. Each *.patch of
+// plants/ puts a defect into a copy of the code that this is there to find; package tests/plants has their form.
 //
 //	go test ./pkg/controllers/volumeset                   100,000 steps, and whether all can be planted
 //	go test ./pkg/controllers/volumeset -run TestSimulation -args -steps 12000000 -seed 1

@@ -77,7 +77,8 @@ func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Vo
 		return v, err
 	}
 	if d.m.deposed && !w.hasSlot(r.Name) {
-		d.m.w.running.dead = true // Who sleeps that long, and then asks, does harm that nothing but the driver could keep it from.
+		// Who sleeps that long, and then asks, does harm that nothing but the driver could keep it from.
+		d.m.w.running.dead = true
 		return v, errKilled
 	}
 	if isGone() {
@@ -103,7 +104,8 @@ func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Vo
 
 // isRefusal reports whether an answer proves that there is no volume, unless an earlier request made it.
 func isRefusal(err error) bool {
-	return slices.ContainsFunc(csiclienttest.Refusals(), func(other error) bool { return fmt.Sprint(other) == fmt.Sprint(err) })
+	return slices.ContainsFunc(csiclienttest.Refusals(),
+		func(other error) bool { return fmt.Sprint(other) == fmt.Sprint(err) })
 }
 
 // answer draws what becomes of a request.

@@ -36,7 +36,8 @@ type Driver interface {
 // slotKey names a slot of a set.
 type slotKey struct{ set, slot string }
 
-// filler creates the volumes of slots: several at a time, each again and again until the driver has said what became of it.
+// filler creates the volumes of slots: several at a time, each again and again until the driver has said what became of
+// it.
 type filler struct {
 	client  client.Client
 	live    client.Reader // reads past the cache
@@ -59,7 +60,8 @@ type filler struct {
 }
 
 func newFiller(f *filler) *filler {
-	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[slotKey](firstPause, lastPause))
+	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[slotKey](firstPause,
+		lastPause))
 	f.now, f.identity = time.Now, uuid.NewString()
 	f.slots, f.handles, f.failures = map[slotKey]*progress{}, map[string]string{}, map[string]failures{}
 	return f
@@ -128,9 +130,9 @@ type outcome struct {
 	place   place
 }
 
-// attempt creates the volume of a slot and its PersistentVolume. A slot that is gone needs nothing, nor one that another manager
-// has taken over. It is read past the cache right before the driver is asked, so that a manager that lost its lease long ago asks
-// for nothing.
+// attempt creates the volume of a slot and its PersistentVolume. A slot that is gone needs nothing, nor one that
+// another manager has taken over. It is read past the cache right before the driver is asked, so that a manager that
+// lost its lease long ago asks for nothing.
 func (f *filler) attempt(ctx context.Context, key slotKey) (end outcome, err error) {
 	taken, set := f.taken(key), &v1alpha1.PersistentVolumeSet{}
 	if err := f.live.Get(ctx, client.ObjectKey{Name: key.set}, set); err != nil {

@@ -34,8 +34,8 @@ func wayOut(t *testing.T, of string) []byte {
 }
 
 // TestManagerTakenAway checks what the guide says of a manager that is gone before its sets: a volume that no claim had
-// hangs when it is deleted. The guide's patch lets its object go, and leaves its volume to whoever wrote it, also when the manager
-// comes back. A manager that comes back finishes a volume that was not patched.
+// hangs when it is deleted. The guide's patch lets its object go, and leaves its volume to whoever wrote it, also when
+// the manager comes back. A manager that comes back finishes a volume that was not patched.
 func TestManagerTakenAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		patch   []byte
@@ -64,7 +64,9 @@ func TestManagerTakenAway(t *testing.T) {
 			}
 		}
 		remove := &remover{client: r.client, live: r.client, driver: driver, timeout: r.filler.timeout}
-		if _, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}}); err != nil {
+		if _, err := remove.Reconcile(t.Context(), ctrl.Request{
+			NamespacedName: types.NamespacedName{Name: "x"},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if err := get(); !apierrors.IsNotFound(err) || driver.deleted != c.deleted {

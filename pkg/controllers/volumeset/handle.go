@@ -34,7 +34,8 @@ func (f *filler) take(ctx context.Context, key slotKey, handle string) error {
 	all, err := namesakes(ctx, f.client, f.driver.Driver(), handle)
 	for i := range all {
 		if name := all[i].Name; name != key.slot {
-			return fmt.Errorf("the driver answered to %s with the handle %q, which the PersistentVolume %s has: two claims would"+
+			return fmt.Errorf("the driver answered to %s with the handle %q, which the PersistentVolume %s has: two claims "+
+				"would"+
 				" get one volume, so that none is made of it. Take the slot out of the set's status, if that one is to stay",
 				key.slot, handle, name)
 		}

@@ -45,7 +45,8 @@ func indexes() map[string]client.IndexerFunc {
 }
 
 // cached returns the volumes of a set that the cache shows.
-func (r *reconciler) cached(ctx context.Context, set *v1alpha1.PersistentVolumeSet) ([]*corev1.PersistentVolume, error) {
+func (r *reconciler) cached(ctx context.Context,
+	set *v1alpha1.PersistentVolumeSet) ([]*corev1.PersistentVolume, error) {
 	key := slices.Min(slices.Collect(maps.Keys(set.Spec.Selector))) // There is one at least.
 	return volumesOf(ctx, r.client, set, client.MatchingFields{labelIndex: key + "=" + string(set.Spec.Selector[key])})
 }

@@ -64,16 +64,18 @@ func Add(m ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(m).Named("volumeset-removal").For(&corev1.PersistentVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(isEnding))).
+	return ctrl.NewControllerManagedBy(m).Named("volumeset-removal").For(&corev1.PersistentVolume{},
+		builder.WithPredicates(predicate.NewPredicateFuncs(isEnding))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause, lastPause),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstPause,
+				lastPause),
 		}).
 		Complete(remove)
 }
 
-// newParts are the controllers of the manager, without what calls them. Live reads past the cache, and changed is called when a
-// set should be looked at again.
+// newParts are the controllers of the manager, without what calls them. Live reads past the cache, and changed is
+// called when a set should be looked at again.
 func newParts(c client.Client, live client.Reader, o Options, changed func(set string)) (*reconciler, *remover) {
 	f := newFiller(&filler{
 		client: c, live: live, driver: o.Driver, log: o.Log, shares: shares{workers: o.Workers},
@@ -91,7 +93,8 @@ func newParts(c client.Client, live client.Reader, o Options, changed func(set s
 // setsOf returns the sets that a PersistentVolume counts in, and the one that made it.
 func (r *reconciler) setsOf(ctx context.Context, volume client.Object) []reconcile.Request {
 	return r.setsThat(ctx, func(set *v1alpha1.PersistentVolumeSet) bool {
-		return selector(set).Matches(labels.Set(volume.GetLabels())) || volume.GetAnnotations()[v1alpha1.VolumeSetAnnotation] == string(set.UID)
+		return selector(set).Matches(labels.Set(volume.GetLabels())) ||
+			volume.GetAnnotations()[v1alpha1.VolumeSetAnnotation] == string(set.UID)
 	})
 }
 
@@ -101,10 +104,12 @@ func (r *reconciler) setsOfClass(ctx context.Context, class client.Object) []rec
 }
 
 func (r *reconciler) setsOfClassNamed(ctx context.Context, class string) []reconcile.Request {
-	return r.setsThat(ctx, func(set *v1alpha1.PersistentVolumeSet) bool { return set.Spec.Template.Spec.StorageClassName == class })
+	return r.setsThat(ctx,
+		func(set *v1alpha1.PersistentVolumeSet) bool { return set.Spec.Template.Spec.StorageClassName == class })
 }
 
-func (r *reconciler) setsThat(ctx context.Context, are func(*v1alpha1.PersistentVolumeSet) bool) (requests []reconcile.Request) {
+func (r *reconciler) setsThat(ctx context.Context,
+	are func(*v1alpha1.PersistentVolumeSet) bool) (requests []reconcile.Request) {
 	var all v1alpha1.PersistentVolumeSetList
 	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil // The cache is closing.
@@ -118,6 +123,7 @@ func (r *reconciler) setsThat(ctx context.Context, are func(*v1alpha1.Persistent
 }
 
 // enqueue asks for a set to be looked at again.
-func enqueue(_ context.Context, e event.TypedGenericEvent[string], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func enqueue(_ context.Context, e event.TypedGenericEvent[string],
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: e.Object}})
 }

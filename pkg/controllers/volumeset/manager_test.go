@@ -41,7 +41,8 @@ func newManager(w *world, name string) *manager {
 	m := &manager{w: w, name: name, dirty: true, leaving: map[string]bool{}, removing: map[string]bool{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.cache = newCache(m)
-	o := Options{Driver: driverOf{m}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Slots: 3, Workers: 6, Timeout: time.Hour, Surplus: time.Minute}
+	o := Options{Driver: driverOf{m}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Slots: 3, Workers: 6,
+		Timeout: time.Hour, Surplus: time.Minute}
 	m.sets, m.remover = newParts(m.cache, liveReader{m}, o, func(string) { m.dirty = true })
 	m.sets.now, m.sets.filler.now, m.sets.filler.identity = w.now, w.now, name
 	m.sets.name = func() string { w.slots++; return fmt.Sprintf("volume-%03d", w.slots) }
@@ -76,11 +77,13 @@ func (m *manager) saw(k kind, before client.Object, c change) {
 	}
 	selected := labels.SelectorFromSet(labels.Set{"pool": "a"})
 	for _, object := range []client.Object{before, c.object} {
-		if object != nil && (selected.Matches(labels.Set(object.GetLabels())) || object.GetAnnotations()[v1alpha1.VolumeSetAnnotation] != "") {
+		if object != nil && (selected.Matches(labels.Set(object.GetLabels())) ||
+			object.GetAnnotations()[v1alpha1.VolumeSetAnnotation] != "") {
 			m.dirty = true
 		}
 	}
-	if c.object != nil && c.object.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(c.object, v1alpha1.VolumeSetFinalizer) {
+	if c.object != nil && c.object.GetDeletionTimestamp() != nil &&
+		controllerutil.ContainsFinalizer(c.object, v1alpha1.VolumeSetFinalizer) {
 		m.leaving[c.name] = true
 	}
 }

@@ -39,11 +39,13 @@ func newMetrics(driver string) *metrics {
 			Name: "stowage_volumeset_volumes", Help: "Volumes of a PersistentVolumeSet, by state.", ConstLabels: labels,
 		}, []string{"set", "state"}),
 		minimum: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "stowage_volumeset_minimum", Help: "Unbound volumes that a PersistentVolumeSet is to keep ready.", ConstLabels: labels,
+			Name: "stowage_volumeset_minimum", Help: "Unbound volumes that a PersistentVolumeSet is to keep ready.",
+			ConstLabels: labels,
 		}, []string{"set"}),
 		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stowage_volumeset_claims_total", ConstLabels: labels,
-			Help: "Claims of classes with a PersistentVolumeSet that were bound: to a volume of a set that was ready, or to any other.",
+			Help: "Claims of classes with a PersistentVolumeSet that were bound: to a volume of a set that was ready, or to " +
+				"any other.",
 		}, []string{"class", "volume"}),
 	}
 }
@@ -62,7 +64,8 @@ func (m *metrics) register(registry prometheus.Registerer) error {
 func (m *metrics) count(set *v1alpha1.PersistentVolumeSet) {
 	s := set.Status
 	for state, number := range map[string]int32{
-		stateBound: s.BoundReplicas, stateUnbound: s.UnboundReplicas, stateCreating: s.CreatingReplicas, stateDeleting: s.DeletingReplicas,
+		stateBound: s.BoundReplicas, stateUnbound: s.UnboundReplicas, stateCreating: s.CreatingReplicas,
+		stateDeleting: s.DeletingReplicas,
 	} {
 		m.volumes.WithLabelValues(set.Name, state).Set(float64(number))
 	}
@@ -76,11 +79,14 @@ func (m *metrics) forget(set string) {
 }
 
 // bound counts claims by the volumes that become bound. It enqueues nothing.
-func (m *metrics) bound(driver string, setsOfClass func(context.Context, string) []reconcile.Request) handler.EventHandler {
-	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (m *metrics) bound(driver string,
+	setsOfClass func(context.Context, string) []reconcile.Request) handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
+		_ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		before, after := asVolume(e.ObjectOld), asVolume(e.ObjectNew)
 		isNew := before.Status.Phase != corev1.VolumeBound && after.Status.Phase == corev1.VolumeBound
-		if !isNew || after.Spec.CSI == nil || after.Spec.CSI.Driver != driver || len(setsOfClass(ctx, after.Spec.StorageClassName)) == 0 {
+		if !isNew || after.Spec.CSI == nil || after.Spec.CSI.Driver != driver ||
+			len(setsOfClass(ctx, after.Spec.StorageClassName)) == 0 {
 			return
 		}
 		kind := volumeOther

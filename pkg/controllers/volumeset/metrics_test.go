@@ -49,8 +49,9 @@ func TestMetricsOfSet(t *testing.T) {
 	set := r.look(t)
 	want := map[string]float64{
 		"stowage_volumeset_volumes driver set bound": 0, "stowage_volumeset_volumes driver set unbound": 0,
-		"stowage_volumeset_volumes driver set creating": float64(set.Status.CreatingReplicas), "stowage_volumeset_volumes driver set deleting": 0,
-		"stowage_volumeset_minimum driver set": float64(set.Spec.MinimumReplicas),
+		"stowage_volumeset_volumes driver set creating": float64(set.Status.CreatingReplicas),
+		"stowage_volumeset_volumes driver set deleting": 0,
+		"stowage_volumeset_minimum driver set":          float64(set.Spec.MinimumReplicas),
 	}
 	if got := values(); set.Status.CreatingReplicas == 0 || !maps.Equal(got, want) {
 		t.Errorf("exported are %v, want %v", got, want)
@@ -72,7 +73,8 @@ func TestMetricsOfClaims(t *testing.T) {
 	r, values, _ := counted(t)
 	h := r.metrics.bound("driver", r.setsOfClassNamed)
 	volume := func(class, set string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
-		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", Annotations: map[string]string{v1alpha1.VolumeSetAnnotation: set}}}
+		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v",
+			Annotations: map[string]string{v1alpha1.VolumeSetAnnotation: set}}}
 		v.Spec.StorageClassName, v.Status.Phase = class, phase
 		v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "driver"}
 		return v
@@ -93,7 +95,8 @@ func TestMetricsOfClaims(t *testing.T) {
 		}, nil)
 	}
 	prefix := "stowage_volumeset_claims_total " + class + " driver "
-	if got, want := values(), map[string]float64{prefix + volumeReady: 1, prefix + volumeOther: 1}; !maps.Equal(got, want) {
+	if got, want := values(),
+		map[string]float64{prefix + volumeReady: 1, prefix + volumeOther: 1}; !maps.Equal(got, want) {
 		t.Errorf("exported are %v, want %v", got, want)
 	}
 }
@@ -119,7 +122,8 @@ func TestSeries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return !strings.HasPrefix(line, "stowage_volumeset") })
+	listed := slices.DeleteFunc(strings.Split(string(text), "\n"),
+		func(line string) bool { return !strings.HasPrefix(line, "stowage_volumeset") })
 	if !slices.Equal(lines, listed) {
 		t.Errorf("exported are %q and listed are %q", lines, listed)
 	}

@@ -37,8 +37,9 @@ func orderOf(set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) (v1alp
 			return order, nil
 		}
 	}
-	return v1alpha1.VolumeOrder{}, fmt.Errorf("the order %q of slot %s is not in the status of the PersistentVolumeSet: put it back,"+
-		" or take the slot out once no volume of its name exists", slot.Order, slot.Name)
+	return v1alpha1.VolumeOrder{},
+		fmt.Errorf("the order %q of slot %s is not in the status of the PersistentVolumeSet: put it back,"+
+			" or take the slot out once no volume of its name exists", slot.Order, slot.Name)
 }
 
 // addOrder adds an order to the status, once.
@@ -78,8 +79,10 @@ func (r *reconciler) measure(o *round) {
 		}
 	}
 	if size > maxOrders {
-		o.problem = verdict{reasonTooLarge, fmt.Sprintf("template and class, with earlier ones whose volumes are in the making, have %d bytes, and a set has room"+
-			" for %d: shorten the template's annotations", size, maxOrders)}
+		o.problem = verdict{reasonTooLarge,
+			fmt.Sprintf("template and class, with earlier ones whose volumes are in the making, have %d bytes, and a set has "+
+				"room"+
+				" for %d: shorten the template's annotations", size, maxOrders)}
 		o.actions.create, o.sites = 0, nil
 	}
 }

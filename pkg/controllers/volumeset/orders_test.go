@@ -51,12 +51,14 @@ func TestSlotOfBefore(t *testing.T) {
 	set := stored(func(set *v1alpha1.PersistentVolumeSet) {
 		template := set.Spec.Template
 		template.Spec.Capacity = resource.MustParse("7Gi")
-		set.Status.Slots = []v1alpha1.VolumeSlot{{Name: "x", Manager: "another", Template: &template, Class: &v1alpha1.SlotClass{FSType: "xfs"}}}
+		set.Status.Slots = []v1alpha1.VolumeSlot{{Name: "x", Manager: "another", Template: &template,
+			Class: &v1alpha1.SlotClass{FSType: "xfs"}}}
 	})
 	r, _ := bench(t, interceptor.Funcs{}, fast(), set)
 	got := r.look(t)
 	order, err := orderOf(got, got.Status.Slots[0])
-	if err != nil || order.Template.Spec.Capacity.String() != "7Gi" || order.Class.FSType != "xfs" || got.Status.Slots[0].Template != nil {
+	if err != nil || order.Template.Spec.Capacity.String() != "7Gi" || order.Class.FSType != "xfs" ||
+		got.Status.Slots[0].Template != nil {
 		t.Errorf("%v; the status is %+v", err, got.Status)
 	}
 }

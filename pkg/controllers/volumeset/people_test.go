@@ -102,8 +102,8 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 	return true
 }
 
-// recycle does what the recycler does next with a volume, and Kubernetes for it: a released volume is bound to a claim of the scrub pod,
-// then released again, and then nobody's.
+// recycle does what the recycler does next with a volume, and Kubernetes for it: a released volume is bound to a claim
+// of the scrub pod, then released again, and then nobody's.
 func (w *world) recycle(v *corev1.PersistentVolume) bool {
 	const scrub = "scrub"
 	ref := v.Spec.ClaimRef
@@ -111,7 +111,8 @@ func (w *world) recycle(v *corev1.PersistentVolume) bool {
 	case v.Status.Phase == corev1.VolumeReleased && isScrubs:
 		v.Spec.ClaimRef, v.Status.Phase = nil, corev1.VolumeAvailable
 	case v.Status.Phase == corev1.VolumeReleased:
-		v.Spec.ClaimRef, v.Status.Phase = &corev1.ObjectReference{Name: scrub, UID: types.UID("scrub of " + v.Name)}, corev1.VolumeBound
+		v.Spec.ClaimRef, v.Status.Phase = &corev1.ObjectReference{Name: scrub, UID: types.UID("scrub of " + v.Name)},
+			corev1.VolumeBound
 	case v.Status.Phase == corev1.VolumeBound && isScrubs:
 		v.Status.Phase = corev1.VolumeReleased
 	default:

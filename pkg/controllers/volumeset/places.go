@@ -11,9 +11,10 @@ import (
 // place is where a volume can be, as segments of the driver's topology.
 type place map[string]string
 
-// places returns the places of the nodes that run the driver, each once, as far as the class allows them. Labels are those of
-// each node.
-func places(driver string, nodes []storagev1.CSINode, labels map[string]map[string]string, allowed []corev1.TopologySelectorTerm) []place {
+// places returns the places of the nodes that run the driver, each once, as far as the class allows them. Labels are
+// those of each node.
+func places(driver string, nodes []storagev1.CSINode, labels map[string]map[string]string,
+	allowed []corev1.TopologySelectorTerm) []place {
 	var all []place
 	known := map[string]bool{}
 	for _, node := range nodes {
@@ -114,7 +115,8 @@ func (p place) within(q place) bool {
 
 // placeOf reads a volume's place back from its node affinity, nil where it has none or several.
 func placeOf(v *corev1.PersistentVolume) place {
-	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil || len(v.Spec.NodeAffinity.Required.NodeSelectorTerms) != 1 {
+	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil ||
+		len(v.Spec.NodeAffinity.Required.NodeSelectorTerms) != 1 {
 		return nil
 	}
 	p := place{}

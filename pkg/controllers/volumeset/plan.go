@@ -18,8 +18,8 @@ type actions struct {
 	surplus bool
 }
 
-// plan decides what to do. Slots is how many volumes may be in the making at a time; due says that a surplus has been borne for
-// long enough.
+// plan decides what to do. Slots is how many volumes may be in the making at a time; due says that a surplus has been
+// borne for long enough.
 func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) actions {
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
 	if set.DeletionTimestamp != nil {
@@ -49,7 +49,8 @@ func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) acti
 }
 
 // take returns so many of the volumes, the first in the order.
-func take(from []*corev1.PersistentVolume, number int, order func(a, b *corev1.PersistentVolume) int) []*corev1.PersistentVolume {
+func take(from []*corev1.PersistentVolume, number int,
+	order func(a, b *corev1.PersistentVolume) int) []*corev1.PersistentVolume {
 	sorted := slices.SortedFunc(slices.Values(from), order)
 	return sorted[:max(0, min(number, len(sorted)))]
 }

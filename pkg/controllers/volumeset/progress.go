@@ -31,8 +31,8 @@ func (f *filler) fill(key slotKey) {
 	}
 }
 
-// inherit notes that a slot is being taken from another manager, before the set says so. It may have asked for the volume, also
-// once more after all that this one knows.
+// inherit notes that a slot is being taken from another manager, before the set says so. It may have asked for the
+// volume, also once more after all that this one knows.
 func (f *filler) inherit(key slotKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,8 +47,8 @@ func (f *filler) taken(key slotKey) int {
 	return f.of(key).taken
 }
 
-// made notes that the PersistentVolume of a slot is there, unless the slot was taken once more meanwhile. From now on nothing is asked
-// for the slot: it may end at any time.
+// made notes that the PersistentVolume of a slot is there, unless the slot was taken once more meanwhile. From now on
+// nothing is asked for the slot: it may end at any time.
 func (f *filler) made(key slotKey, taken int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

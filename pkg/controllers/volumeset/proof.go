@@ -13,7 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// unprovenPause is how long nothing is created when the API server did not say whether it would take a PersistentVolume.
+// unprovenPause is how long nothing is created when the API server did not say whether it would take a
+// PersistentVolume.
 const unprovenPause = 10 * time.Second
 
 // conclude finds the slots that end: those that were given up, and those whose PersistentVolume is there, or was, as
@@ -54,8 +55,8 @@ func (o *round) end(name string) {
 	}
 }
 
-// counts reports whether a PersistentVolume that has been made and was not in the list counts in the set. One that the list is too old
-// for does: its labels say so. One that has been relabelled does not, nor one that is gone again.
+// counts reports whether a PersistentVolume that has been made and was not in the list counts in the set. One that the
+// list is too old for does: its labels say so. One that has been relabelled does not, nor one that is gone again.
 func (r *reconciler) counts(ctx context.Context, set *v1alpha1.PersistentVolumeSet, name string) (bool, error) {
 	v := &corev1.PersistentVolume{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: name}, v)
@@ -65,8 +66,9 @@ func (r *reconciler) counts(ctx context.Context, set *v1alpha1.PersistentVolumeS
 	return selector(set).Matches(labels.Set(v.Labels)), nil
 }
 
-// prove asks the API server whether it would take the PersistentVolumes of new slots, before there is a slot: a volume whose
-// object is refused for ever could neither be given to claims nor be let go of. Without its word none is created, and all else goes on.
+// prove asks the API server whether it would take the PersistentVolumes of new slots, before there is a slot: a volume
+// whose object is refused for ever could neither be given to claims nor be let go of. Without its word none is created,
+// and all else goes on.
 func (r *reconciler) prove(ctx context.Context, o *round) {
 	if o.actions.create == 0 {
 		return

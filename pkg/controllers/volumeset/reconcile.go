@@ -90,8 +90,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: o.wait}, client.IgnoreNotFound(err)
 }
 
-// settle counts, plans, and carries the plan out. What cannot be taken back is planned on what is true now: the set may be newer
-// than the volumes in the cache, so that neither slots nor cache have a volume whose slot has ended.
+// settle counts, plans, and carries the plan out. What cannot be taken back is planned on what is true now: the set may
+// be newer than the volumes in the cache, so that neither slots nor cache have a volume whose slot has ended.
 func (r *reconciler) settle(ctx context.Context, o *round) error {
 	volumes, err := r.cached(ctx, o.set)
 	if err == nil {
@@ -179,7 +179,8 @@ func (r *reconciler) plan(o *round) {
 	}
 }
 
-// save writes the status: what there is, and the slots of the volumes to be created. Nothing is asked of the driver before.
+// save writes the status: what there is, and the slots of the volumes to be created. Nothing is asked of the driver
+// before.
 func (r *reconciler) save(ctx context.Context, o *round) error {
 	before := o.set.Status.DeepCopy()
 	s := &o.set.Status
@@ -204,7 +205,8 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	}
 	for _, slot := range s.Slots {
 		if _, err := orderOf(o.set, slot); slot.Manager == "" || err != nil { // Without them nothing is asked for.
-			return errors.New("the API server does not keep the managers or orders of slots: the definition of PersistentVolumeSets is older than this manager;" +
+			return errors.New("the API server does not keep the managers or orders of slots: the definition of " +
+				"PersistentVolumeSets is older than this manager;" +
 				" apply that of its version (deploy/kubernetes/crds)")
 		}
 	}
@@ -229,8 +231,9 @@ func volumesOf(
 
 // nowhere says that the class allows no place that there is.
 func (r *reconciler) nowhere(o *round) verdict {
-	return verdict{reasonNowhere, fmt.Sprintf("no node that runs the driver %s is in a place that the allowedTopologies of StorageClass %s allow",
-		r.driver.Driver(), o.class.Name)}
+	return verdict{reasonNowhere,
+		fmt.Sprintf("no node that runs the driver %s is in a place that the allowedTopologies of StorageClass %s allow",
+			r.driver.Driver(), o.class.Name)}
 }
 
 // places returns where volumes of the class can be, none for a driver whose volumes can be reached from everywhere.

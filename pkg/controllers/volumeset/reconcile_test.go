@@ -58,7 +58,8 @@ func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*re
 			t.Fatal(err)
 		}
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.PersistentVolumeSet{}).
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(
+		&v1alpha1.PersistentVolumeSet{}).
 		WithInterceptorFuncs(calls)
 	for name, find := range indexes() {
 		builder.WithIndex(&corev1.PersistentVolume{}, name, find)
@@ -72,7 +73,8 @@ func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*re
 }
 
 func benchOptions(driver Driver) Options {
-	return Options{Driver: driver, Log: slog.New(slog.DiscardHandler), Slots: 4, Workers: 1, Timeout: time.Minute, Surplus: time.Minute}
+	return Options{Driver: driver, Log: slog.New(slog.DiscardHandler), Slots: 4, Workers: 1, Timeout: time.Minute,
+		Surplus: time.Minute}
 }
 
 func fast() *storagev1.StorageClass {
@@ -137,7 +139,9 @@ func TestSetThatNobodyServed(t *testing.T) {
 func TestDeletedSetTakesYoungVolumes(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.PersistentVolumeSet){
 		"of this template": func(*v1alpha1.PersistentVolumeSet) {},
-		"of a smaller one": func(set *v1alpha1.PersistentVolumeSet) { set.Spec.Template.Spec.Capacity = resource.MustParse("2Gi") },
+		"of a smaller one": func(set *v1alpha1.PersistentVolumeSet) {
+			set.Spec.Template.Spec.Capacity = resource.MustParse("2Gi")
+		},
 		"of another class": func(set *v1alpha1.PersistentVolumeSet) { set.Spec.Template.Spec.StorageClassName = "slow" },
 	} {
 		v := described(t, stored(), "young:fresh")[0]
@@ -279,7 +283,8 @@ func TestMessageThatIsTooLong(t *testing.T) {
 
 // TestDryRunThatFails checks that nothing but the creation of volumes waits for a dry run that fails.
 func TestDryRunThatFails(t *testing.T) {
-	set := stored(making("x", "y"), func(set *v1alpha1.PersistentVolumeSet) { set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = 4, 9 })
+	set := stored(making("x", "y"),
+		func(set *v1alpha1.PersistentVolumeSet) { set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = 4, 9 })
 	bound := described(t, set, "a:bound")[0]
 	r, _ := bench(t, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
@@ -297,10 +302,12 @@ func TestDryRunThatFails(t *testing.T) {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	got := r.look(t)
-	if len(got.Status.Slots) != 1 || got.Status.Slots[0].Name != "y" || !r.filler.slots[slotKey{set: "set", slot: "y"}].queued {
+	if len(got.Status.Slots) != 1 || got.Status.Slots[0].Name != "y" ||
+		!r.filler.slots[slotKey{set: "set", slot: "y"}].queued {
 		t.Errorf("the slots are %+v, want y", got.Status.Slots)
 	}
-	if got.Status.BoundReplicas != 1 || reason(got) != reasonUnproven || !strings.Contains(got.Status.Conditions[0].Message, "the webhook is away") {
+	if got.Status.BoundReplicas != 1 || reason(got) != reasonUnproven ||
+		!strings.Contains(got.Status.Conditions[0].Message, "the webhook is away") {
 		t.Errorf("the status is %+v", got.Status)
 	}
 }
@@ -323,7 +330,8 @@ func TestRelabelledVolume(t *testing.T) {
 	}
 }
 
-// TestVolumeThatCameAfterTheList checks that a PersistentVolume that the list is too old for is not taken for relabelled: it counts.
+// TestVolumeThatCameAfterTheList checks that a PersistentVolume that the list is too old for is not taken for
+// relabelled: it counts.
 func TestVolumeThatCameAfterTheList(t *testing.T) {
 	var r *reconciler
 	lists := 0
@@ -381,7 +389,8 @@ func TestRefusals(t *testing.T) {
 // TestOldDefinition checks that a manager says so whose set cannot keep what it writes.
 func TestOldDefinition(t *testing.T) {
 	r, driver := bench(t, interceptor.Funcs{
-		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object, options ...client.SubResourceUpdateOption) error {
+		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object,
+			options ...client.SubResourceUpdateOption) error {
 			if set, ok := o.(*v1alpha1.PersistentVolumeSet); ok {
 				for i := range set.Status.Slots {
 					set.Status.Slots[i].Manager = ""
@@ -413,7 +422,8 @@ func TestRefusalAfterTheVolume(t *testing.T) {
 	}
 }
 
-// TestOneAfterARefusal checks that a driver that refuses is asked for one volume at a time, and that a new set begins anew.
+// TestOneAfterARefusal checks that a driver that refuses is asked for one volume at a time, and that a new set begins
+// anew.
 func TestOneAfterARefusal(t *testing.T) {
 	r, _ := bench(t, interceptor.Funcs{}, stored(), fast())
 	r.filler.failures["set"] = failures{place(nil).key(): {err: errors.New("no such pool")}}
@@ -431,13 +441,15 @@ func TestOneAfterARefusal(t *testing.T) {
 // TestNowhere checks that no volume is asked for outside of the places that a class allows.
 func TestNowhere(t *testing.T) {
 	zone := func(name string) []corev1.TopologySelectorTerm {
-		return []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone", Values: []string{name}}}}}
+		return []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone",
+			Values: []string{name}}}}}
 	}
 	for allowed, want := range map[string]int{"a": 2, "b": 0} {
 		class := fast()
 		class.AllowedTopologies = zone(allowed)
 		node := &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"zone": "a"}},
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+			ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"zone": "a"}},
 		}
 		driver := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: storagev1.CSINodeSpec{
 			Drivers: []storagev1.CSINodeDriver{{Name: "driver", NodeID: "node", TopologyKeys: []string{"zone"}}},
@@ -451,7 +463,8 @@ func TestNowhere(t *testing.T) {
 	}
 }
 
-// TestSlotUntilItIsGone checks that a slot is looked at until it is gone from the status: its object may be deleted unseen.
+// TestSlotUntilItIsGone checks that a slot is looked at until it is gone from the status: its object may be deleted
+// unseen.
 func TestSlotUntilItIsGone(t *testing.T) {
 	r, driver := bench(t, interceptor.Funcs{}, stored(making("x")), fast())
 	key := slotKey{set: "set", slot: "x"}
@@ -471,7 +484,8 @@ func TestSlotUntilItIsGone(t *testing.T) {
 	}
 }
 
-// TestDeletionIsBounded checks that a driver that does not answer holds a deletion up for as long as it may, and no longer.
+// TestDeletionIsBounded checks that a driver that does not answer holds a deletion up for as long as it may, and no
+// longer.
 func TestDeletionIsBounded(t *testing.T) {
 	set := stored()
 	v := persistentVolume("driver", set, "x", newOrder(set.Spec.Template, v1alpha1.SlotClass{}), volumeOf(1<<30))
@@ -494,7 +508,8 @@ func TestBoundVolumesNeedNoManager(t *testing.T) {
 	remove := &remover{client: r.client, live: r.client, driver: driver, timeout: time.Minute}
 	look := func() []string {
 		t.Helper()
-		if _, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}}); err != nil {
+		if _, err := remove.Reconcile(t.Context(),
+			ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.client.Get(t.Context(), types.NamespacedName{Name: "x"}, v); err != nil {
@@ -522,11 +537,13 @@ func (mute) Delete(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// TestLeaderWithAnOldCache checks that a manager that sees a set as it was before another's slots writes none, and asks for nothing.
+// TestLeaderWithAnOldCache checks that a manager that sees a set as it was before another's slots writes none, and asks
+// for nothing.
 func TestLeaderWithAnOldCache(t *testing.T) {
 	var seen *v1alpha1.PersistentVolumeSet
 	r, driver := bench(t, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
 			if set, ok := o.(*v1alpha1.PersistentVolumeSet); ok && seen != nil {
 				seen.DeepCopyInto(set)
 				return nil
@@ -548,7 +565,8 @@ func TestLeaderWithAnOldCache(t *testing.T) {
 	if err := r.client.Get(t.Context(), types.NamespacedName{Name: "set"}, second); err != nil {
 		t.Fatal(err)
 	}
-	if len(first.Status.Slots) != 2 || len(second.Status.Slots) != 2 || first.Status.Slots[0].Name != second.Status.Slots[0].Name || driver.created > 0 {
+	if len(first.Status.Slots) != 2 || len(second.Status.Slots) != 2 ||
+		first.Status.Slots[0].Name != second.Status.Slots[0].Name || driver.created > 0 {
 		t.Errorf("the slots were\n%+v\nand are\n%+v", first.Status.Slots, second.Status.Slots)
 	}
 }
@@ -557,8 +575,10 @@ func TestLeaderWithAnOldCache(t *testing.T) {
 // anything is made.
 func TestClassThatNamesTheClaim(t *testing.T) {
 	for value, isUsable := range map[string]bool{
-		"namespace={{ .PVCNamespace }}": false, "of={{.PVCName}}": false, "of={{.PVName}}": true, "a/${pvc.metadata.name}": false,
-		"${pvc.metadata.namespace}/x": false, "x/${pv.metadata.name}": true, "plain": true, "{{": true, "${pvc.metadata.name": false,
+		"namespace={{ .PVCNamespace }}": false, "of={{.PVCName}}": false, "of={{.PVName}}": true,
+		"a/${pvc.metadata.name}":      false,
+		"${pvc.metadata.namespace}/x": false, "x/${pv.metadata.name}": true, "plain": true, "{{": true,
+		"${pvc.metadata.name": false,
 	} {
 		class := fast()
 		class.Parameters = map[string]string{"some": value}

@@ -19,8 +19,8 @@ import (
 // provisionerFinalizer is on a PersistentVolume while csi-provisioner means to delete its volume.
 const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer"
 
-// remove begins the deletion of unbound volumes. The resource version holds each to the state in which it was seen: one that
-// has been bound since is left alone.
+// remove begins the deletion of unbound volumes. The resource version holds each to the state in which it was seen: one
+// that has been bound since is left alone.
 func (r *reconciler) remove(ctx context.Context, volumes []*corev1.PersistentVolume) error {
 	for _, v := range volumes {
 		seen := client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}
@@ -31,8 +31,8 @@ func (r *reconciler) remove(ctx context.Context, volumes []*corev1.PersistentVol
 	return nil
 }
 
-// remover finishes the deletion of PersistentVolumes that bear our finalizer, whoever began it. It takes the finalizer away
-// from those that csi-provisioner is going to end, so that a bound volume needs no manager.
+// remover finishes the deletion of PersistentVolumes that bear our finalizer, whoever began it. It takes the finalizer
+// away from those that csi-provisioner is going to end, so that a bound volume needs no manager.
 type remover struct {
 	client  client.Client
 	live    client.Reader // reads past the cache
@@ -103,19 +103,23 @@ func (r *remover) isToDo(v *corev1.PersistentVolume) bool {
 // isEnding reports whether a PersistentVolume bears our finalizer, and is being deleted or handed over.
 func isEnding(o client.Object) bool {
 	v, ok := o.(*corev1.PersistentVolume)
-	return ok && controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSetFinalizer) && (v.DeletionTimestamp != nil || isHandedOver(v))
+	return ok && controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSetFinalizer) &&
+		(v.DeletionTimestamp != nil || isHandedOver(v))
 }
 
-// isHandedOver reports whether csi-provisioner deletes the volume once its claim is gone: it puts its finalizer on bound ones.
+// isHandedOver reports whether csi-provisioner deletes the volume once its claim is gone: it puts its finalizer on
+// bound ones.
 func isHandedOver(v *corev1.PersistentVolume) bool {
 	return v.Spec.ClaimRef != nil && slices.Contains(v.Finalizers, provisionerFinalizer) &&
-		(v.Status.Phase == corev1.VolumeBound || v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed)
+		(v.Status.Phase == corev1.VolumeBound || v.Status.Phase == corev1.VolumeReleased ||
+			v.Status.Phase == corev1.VolumeFailed)
 }
 
-// Regain puts a PersistentVolume that a claim gives back unused under the care of the set that made it, as it was before it was bound.
-// csi-provisioner, which put its finalizer on it meanwhile, ends released ones only.
+// Regain puts a PersistentVolume that a claim gives back unused under the care of the set that made it, as it was
+// before it was bound. csi-provisioner, which put its finalizer on it meanwhile, ends released ones only.
 func Regain(v *corev1.PersistentVolume) {
-	if v.Annotations[v1alpha1.VolumeSetAnnotation] != "" && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+	if v.Annotations[v1alpha1.VolumeSetAnnotation] != "" &&
+		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		controllerutil.RemoveFinalizer(v, provisionerFinalizer)
 		controllerutil.AddFinalizer(v, v1alpha1.VolumeSetFinalizer)
 	}
@@ -143,5 +147,6 @@ func fate(v *corev1.PersistentVolume) ending {
 	case v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 		return keep
 	}
-	return erase // Of a released one csi-provisioner has deleted the volume, or somebody else the object: once more does no harm.
+	// Of a released one csi-provisioner has deleted the volume, or somebody else the object: once more does no harm.
+	return erase
 }

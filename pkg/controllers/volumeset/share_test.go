@@ -38,7 +38,8 @@ func (d hanging) Create(ctx context.Context, r csiclient.Request) (csiclient.Vol
 	return csiclient.Volume{Handle: r.Name, SizeBytes: r.SizeBytes}, nil
 }
 
-// TestSetsThatHang checks that sets whose class hangs leave workers to the others, and that all their slots get their turn.
+// TestSetsThatHang checks that sets whose class hangs leave workers to the others, and that all their slots get their
+// turn.
 func TestSetsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		named := func(name, class string, slots int) *v1alpha1.PersistentVolumeSet {
@@ -51,7 +52,8 @@ func TestSetsThatHang(t *testing.T) {
 			set.Name, set.UID = name, types.UID(name)
 			return set
 		}
-		sets := []*v1alpha1.PersistentVolumeSet{named("one", "hangs", 8), named("two", "hangs", 8), named("three", "works", 8)}
+		sets := []*v1alpha1.PersistentVolumeSet{named("one", "hangs", 8), named("two", "hangs", 8),
+			named("three", "works", 8)}
 		r, talks := bench(t, interceptor.Funcs{}, sets[0], sets[1], sets[2])
 		f, driver := r.filler, hanging{talks, &sync.Mutex{}, map[string]bool{}}
 		f.driver, f.shares.workers = driver, 8

@@ -22,8 +22,8 @@ var (
 	simSteps = flag.Int("steps", 100_000, "how many steps the simulation takes, with as many seeds") //nolint:gochecknoglobals // A flag.
 )
 
-// TestSimulation lets the whole manager work in worlds where claims come and go, people and drivers err, managers die, and caches
-// lag behind each other.
+// TestSimulation lets the whole manager work in worlds where claims come and go, people and drivers err, managers die,
+// and caches lag behind each other.
 func TestSimulation(t *testing.T) {
 	for seed, steps := *simSeed, 0; steps < *simSteps; seed++ {
 		w := newWorld(seed)
@@ -51,7 +51,8 @@ func TestSimulationRepeats(t *testing.T) {
 
 func newWorld(seed uint64) *world {
 	w := &world{
-		Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(1_000_000, 0), owner: map[string]string{}, taken: map[string]bool{},
+		Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(1_000_000, 0), owner: map[string]string{},
+		taken: map[string]bool{},
 	}
 	w.api = newStore(w.now)
 	w.driver = newDriver(w)
@@ -184,7 +185,8 @@ func (w *world) atRest() {
 	if set == nil {
 		for _, v := range all {
 			isKept := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-			if !isKept && v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.Spec.CSI != nil && v.Labels["pool"] == "a" {
+			if !isKept && v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.Spec.CSI != nil &&
+				v.Labels["pool"] == "a" {
 				w.violate("A DELETED SET LEFT %s", v.Name)
 			}
 		}
@@ -213,7 +215,8 @@ func (w *world) atRest() {
 		w.violate("NOT FILLED at rest: %d are ready and of the template, want %d: %+v", fresh, want, c)
 	}
 	if isFilled := set.Status.Conditions[0].Reason == reasonFilled; isFilled != (fresh >= minimum) {
-		w.violate("THE CONDITION IS UNTRUE: %d of %d are ready and of the template: %+v", fresh, minimum, set.Status.Conditions)
+		w.violate("THE CONDITION IS UNTRUE: %d of %d are ready and of the template: %+v", fresh, minimum,
+			set.Status.Conditions)
 	}
 }
 

@@ -31,8 +31,9 @@ func slotClass(class *storagev1.StorageClass) (v1alpha1.SlotClass, error) {
 				" secrets and before there is a claim; use a class without it", key, class.Name)
 		default:
 			if mark, found := placeholder.OfClaim(class.Parameters[key]); found {
-				return c, fmt.Errorf("the parameter %q of StorageClass %s has %s, and volumes of a set are created before there is a claim;"+
-					" use a class without it", key, class.Name, mark)
+				return c, fmt.Errorf(
+					"the parameter %q of StorageClass %s has %s, and volumes of a set are created before there is a claim;"+
+						" use a class without it", key, class.Name, mark)
 			}
 			if c.Parameters == nil {
 				c.Parameters = map[string]string{}
@@ -51,8 +52,8 @@ func (r *reconciler) newSlot(o *round, where place) v1alpha1.VolumeSlot {
 	return v1alpha1.VolumeSlot{Name: r.name(), Manager: r.filler.identity, Order: o.order.Name, Segments: where}
 }
 
-// takeOver makes the slots of another manager this one's. What that one has asked for is not known, so that from now on nothing but
-// the volume itself ends the slot.
+// takeOver makes the slots of another manager this one's. What that one has asked for is not known, so that from now on
+// nothing but the volume itself ends the slot.
 func (r *reconciler) takeOver(set *v1alpha1.PersistentVolumeSet) {
 	for i := range set.Status.Slots {
 		if slot := &set.Status.Slots[i]; slot.Manager != r.filler.identity {

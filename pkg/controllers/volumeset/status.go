@@ -32,7 +32,8 @@ const (
 // verdict is what the condition Ready says.
 type verdict struct{ reason, message string }
 
-// judge says whether enough volumes are ready and, if not, why. Problem is what keeps the set from creating any, or empty.
+// judge says whether enough volumes are ready and, if not, why. Problem is what keeps the set from creating any, or
+// empty.
 func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict {
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
 	missing, isFull := minimum-c.ready, c.slots == 0 && c.fresh == 0 && c.total >= maximum
@@ -47,16 +48,21 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 	case problem.reason != "":
 		return problem
 	case c.short > 0 && c.current+c.coming() < minimum:
-		return verdict{reasonShort, fmt.Sprintf("%d volumes are ready, %d are wanted, and the driver has made %d that are smaller than the"+
-			" template says, so that no others are created in their stead: delete their PersistentVolumes once it makes larger ones,"+
-			" or lower the template's capacity", c.ready, minimum, c.short)}
+		return verdict{reasonShort,
+			fmt.Sprintf("%d volumes are ready, %d are wanted, and the driver has made %d that are smaller than the"+
+				" template says, so that no others are created in their stead: delete their PersistentVolumes once it makes "+
+				"larger ones,"+
+				" or lower the template's capacity", c.ready, minimum, c.short)}
 	case isFull:
 		others := c.total - c.bound - c.unbound() - c.unfit - c.deleting
-		return verdict{reasonMaximum, fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed,"+
-			" %d of another class, size or mode, %d being deleted; raise maximumReplicas, or delete PersistentVolumes that nobody needs%s",
-			c.ready, minimum, c.total, maximum, c.bound, others, c.unfit, c.deleting, leftover(c))}
+		return verdict{reasonMaximum,
+			fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed,"+
+				" %d of another class, size or mode, %d being deleted; raise maximumReplicas, or delete PersistentVolumes that "+
+				"nobody needs%s",
+				c.ready, minimum, c.total, maximum, c.bound, others, c.unfit, c.deleting, leftover(c))}
 	}
-	return verdict{reasonFilling, fmt.Sprintf("%d volumes are ready, %d are wanted, and %d are being created", c.ready, minimum, c.slots+c.fresh)}
+	return verdict{reasonFilling, fmt.Sprintf("%d volumes are ready, %d are wanted, and %d are being created", c.ready,
+		minimum, c.slots+c.fresh)}
 }
 
 // rolling says how far a changed template is, while enough volumes of earlier ones are ready.
@@ -66,7 +72,8 @@ func rolling(c census, minimum, maximum int, problem verdict) verdict {
 	case problem.reason != "":
 		return verdict{reasonRolling, begin + "; no more are created: " + problem.message}
 	case c.slots == 0 && c.outdated == 0 && c.deleting == 0 && c.total >= maximum:
-		return verdict{reasonRetained, fmt.Sprintf("%s%s, or raise maximumReplicas: there are %d of at most %d", begin, leftover(c), c.total, maximum)}
+		return verdict{reasonRetained, fmt.Sprintf("%s%s, or raise maximumReplicas: there are %d of at most %d", begin,
+			leftover(c), c.total, maximum)}
 	}
 	return verdict{reasonRolling, fmt.Sprintf("%s; %d are being created", begin, c.slots)}
 }
@@ -76,7 +83,8 @@ func leftover(c census) string {
 	if c.retained == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d unbound ones are of an earlier template and of policy Retain, so that the set does not delete them: delete them by hand", c.retained)
+	return fmt.Sprintf("; %d unbound ones are of an earlier template and of policy Retain, so that the set does not "+
+		"delete them: delete them by hand", c.retained)
 }
 
 // write puts a census and a verdict into the status.

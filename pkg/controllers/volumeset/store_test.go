@@ -190,7 +190,8 @@ func (all objects) list(into client.ObjectList, options []client.ListOption) err
 	list, _ := into.(*corev1.PersistentVolumeList)
 	list.Items = nil
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if isIndexed(all[name], o.FieldSelector) && (o.LabelSelector == nil || o.LabelSelector.Matches(labels.Set(all[name].GetLabels()))) {
+		if isIndexed(all[name], o.FieldSelector) && (o.LabelSelector == nil ||
+			o.LabelSelector.Matches(labels.Set(all[name].GetLabels()))) {
 			v, _ := all[name].(*corev1.PersistentVolume)
 			list.Items = append(list.Items, *v.DeepCopy())
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// templateDigest tells one template from another. It is written to each volume and must not change with the program's version,
-// so that it covers the fields as they are serialized.
+// templateDigest tells one template from another. It is written to each volume and must not change with the program's
+// version, so that it covers the fields as they are serialized.
 func templateDigest(template v1alpha1.PersistentVolumeTemplate) string {
 	text, err := json.Marshal(template)
 	if err != nil {

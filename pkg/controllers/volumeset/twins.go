@@ -22,8 +22,10 @@ func (r *reconciler) yield(ctx context.Context, o *round) error {
 	}
 	for i := range all.Items {
 		if other := &all.Items[i]; isElder(other, o.set) && selects(other, o.set) && selects(o.set, other) {
-			o.problem = verdict{reasonTwin, fmt.Sprintf("the PersistentVolumeSet %s, which is older, has volumes with the labels that this"+
-				" one selects, and selects those of this one: give each a label of its own. This one creates none meanwhile", other.Name)}
+			o.problem = verdict{reasonTwin,
+				fmt.Sprintf("the PersistentVolumeSet %s, which is older, has volumes with the labels that this"+
+					" one selects, and selects those of this one: give each a label of its own. This one creates none meanwhile",
+					other.Name)}
 			o.actions.create, o.wait = 0, lastPause
 			return nil
 		}

@@ -106,8 +106,12 @@ func TestWhoYields(t *testing.T) {
 		change func(set, other *v1alpha1.PersistentVolumeSet)
 		yields bool
 	}{
-		"the younger of two twins":              {func(set, _ *v1alpha1.PersistentVolumeSet) { set.CreationTimestamp = metav1.Unix(2000, 0) }, true},
-		"the elder":                             {func(_, other *v1alpha1.PersistentVolumeSet) { other.CreationTimestamp = metav1.Unix(2000, 0) }, false},
+		"the younger of two twins": {func(set, _ *v1alpha1.PersistentVolumeSet) {
+			set.CreationTimestamp = metav1.Unix(2000, 0)
+		}, true},
+		"the elder": {func(_, other *v1alpha1.PersistentVolumeSet) {
+			other.CreationTimestamp = metav1.Unix(2000, 0)
+		}, false},
 		"the second by name of the same second": {func(_, _ *v1alpha1.PersistentVolumeSet) {}, true},
 		"beside one that is being deleted": {func(set, other *v1alpha1.PersistentVolumeSet) {
 			leaving(other)

@@ -23,9 +23,11 @@ func nodesIn(zones ...string) (all []client.Object) {
 		driver := storagev1.CSINodeDriver{Name: "driver", NodeID: zone, TopologyKeys: []string{"zone"}}
 		all = append(all,
 			&metav1.PartialObjectMetadata{
-				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: zone, Labels: map[string]string{"zone": zone}},
+				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+				ObjectMeta: metav1.ObjectMeta{Name: zone, Labels: map[string]string{"zone": zone}},
 			},
-			&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: zone}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{driver}}})
+			&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: zone},
+				Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{driver}}})
 	}
 	return all
 }
@@ -74,9 +76,10 @@ func TestZoneWithoutRoom(t *testing.T) {
 // stays beside the one in its stead.
 func TestNodeThatIsGone(t *testing.T) {
 	for _, isOpen := range []bool{false, true} {
-		r, talks := bench(t, interceptor.Funcs{}, append(nodesIn("b"), fast(), stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
-			set.Spec.MinimumReplicas, set.Status.Slots[0].Segments = 1, map[string]string{"zone": "a"}
-		}))...)
+		r, talks := bench(t, interceptor.Funcs{}, append(nodesIn("b"), fast(),
+			stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
+				set.Spec.MinimumReplicas, set.Status.Slots[0].Segments = 1, map[string]string{"zone": "a"}
+			}))...)
 		talks.topology = true
 		if isOpen {
 			r.filler.ask(slotKey{"set", "x"})
@@ -126,9 +129,10 @@ func TestWithdrawal(t *testing.T) {
 		"there is no volume, says the driver":       {csiclienttest.Absent(csiclienttest.Full()), "another", false},
 		"there is no answer, but none can come":     {csiclienttest.Absent(csiclienttest.Open()[0]), "another", true},
 	} {
-		r, driver := bench(t, interceptor.Funcs{}, fast(), stored(leaving, making("x"), func(set *v1alpha1.PersistentVolumeSet) {
-			set.Status.Driver, set.Status.Slots[0].Manager = "driver", c.manager
-		}))
+		r, driver := bench(t, interceptor.Funcs{}, fast(),
+			stored(leaving, making("x"), func(set *v1alpha1.PersistentVolumeSet) {
+				set.Status.Driver, set.Status.Slots[0].Manager = "driver", c.manager
+			}))
 		if c.manager == "another" {
 			r.look(t)
 		}
@@ -154,11 +158,12 @@ func TestBackOff(t *testing.T) {
 		end   outcome
 		ends  bool
 	}{
-		"one that was begun before":               {"y", -1, outcome{made: true, first: true}, false},
-		"one that was begun since":                {"y", 1, outcome{made: true, first: true}, true},
-		"one that an earlier request had made":    {"y", 1, outcome{made: true}, false},
-		"the same slot":                           {"x", 1, outcome{made: true}, true},
-		"one in another place":                    {"y", 1, outcome{made: true, first: true, place: place{"zone": "b"}}, false},
+		"one that was begun before":            {"y", -1, outcome{made: true, first: true}, false},
+		"one that was begun since":             {"y", 1, outcome{made: true, first: true}, true},
+		"one that an earlier request had made": {"y", 1, outcome{made: true}, false},
+		"the same slot":                        {"x", 1, outcome{made: true}, true},
+		"one in another place": {"y", 1, outcome{made: true, first: true, place: place{"zone": "b"}},
+			false},
 		"a look that finds the slot's volume old": {"y", 1, outcome{}, false},
 	} {
 		r, _ := bench(t, interceptor.Funcs{})

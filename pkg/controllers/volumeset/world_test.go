@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// world is a set, an API server, a driver and managers, one of which leads. One task at a time goes on, as far as its next
-// call: whose turn it is, is drawn, and so is all else that happens. Its clock is its own.
+// world is a set, an API server, a driver and managers, one of which leads. One task at a time goes on, as far as its
+// next call: whose turn it is, is drawn, and so is all else that happens. Its clock is its own.
 type world struct {
 	*rand.Rand
 	api      *store
@@ -110,7 +110,8 @@ func (w *world) violate(format string, arguments ...any) {
 // isOurs reports whether the set made a volume that still counts.
 func (w *world) isOurs(v *corev1.PersistentVolume) bool {
 	set := w.api.set()
-	return set != nil && v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) && selector(set).Matches(labels.Set(v.Labels))
+	return set != nil && v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) &&
+		selector(set).Matches(labels.Set(v.Labels))
 }
 
 func (w *world) hasSlot(name string) bool {
@@ -141,7 +142,8 @@ func (w *world) mustFit(before int) {
 		return
 	}
 	if after := w.promised(); after > before && after > int(set.Spec.MaximumReplicas) {
-		w.violate("THE MAXIMUM IS EXCEEDED: there are %d of at most %d, and there were %d", after, set.Spec.MaximumReplicas, before)
+		w.violate("THE MAXIMUM IS EXCEEDED: there are %d of at most %d, and there were %d", after, set.Spec.MaximumReplicas,
+			before)
 	}
 }
 
@@ -164,7 +166,8 @@ func (w *world) check() {
 	for _, v := range w.api.volumes() {
 		isKept := v.DeletionTimestamp == nil && v.Status.Phase != corev1.VolumeReleased && v.Spec.CSI != nil
 		if isKept && w.driver.volumes[v.Name] != v.Spec.CSI.VolumeHandle {
-			w.violate("A VOLUME IS LOST: the PersistentVolume %s is of %s, and that is not there", v.Name, v.Spec.CSI.VolumeHandle)
+			w.violate("A VOLUME IS LOST: the PersistentVolume %s is of %s, and that is not there", v.Name,
+				v.Spec.CSI.VolumeHandle)
 		}
 	}
 }

@@ -78,12 +78,13 @@ func (a *agent) Start(ctx context.Context) error {
 	return nil
 }
 
-func (a *agent) enqueue(_ context.Context, _ event.GenericEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (a *agent) enqueue(_ context.Context, _ event.GenericEvent,
+	q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: a.Namespace, Name: a.Node}})
 }
 
-// Reconcile tells the disks what is wanted, and the API what there is. What is offered is told first, so that no status calls a
-// volume available that the spec offers.
+// Reconcile tells the disks what is wanted, and the API what there is. What is offered is told first, so that no status
+// calls a volume available that the spec offers.
 func (a *agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if request.Name != a.Node || request.Namespace != a.Namespace {
 		return ctrl.Result{}, nil

@@ -55,8 +55,10 @@ func newScene(t *testing.T) *scene {
 	mine.Spec.Offers = []v1alpha1.VolumeOffer{{Volume: "disk-a", PersistentVolume: "pv-a", WipePolicy: v1alpha1.WipeZero}}
 	mine.Spec.DeleteOperations = []v1alpha1.DeleteRequest{{ID: "d-1", Volume: "disk-b", Policy: v1alpha1.WipeShred}}
 	s := &scene{T: t, disks: &node{}}
-	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(mine, object("two")).WithStatusSubresource(&v1alpha1.NodeStorage{}).Build()
-	s.agent = &agent{Options: Options{Node: "one", Namespace: "stowage-system", Disks: s.disks, Log: slog.New(slog.DiscardHandler)}, client: s.api}
+	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(mine,
+		object("two")).WithStatusSubresource(&v1alpha1.NodeStorage{}).Build()
+	s.agent = &agent{Options: Options{Node: "one", Namespace: "stowage-system", Disks: s.disks,
+		Log: slog.New(slog.DiscardHandler)}, client: s.api}
 	return s
 }
 
@@ -79,7 +81,8 @@ func TestReport(t *testing.T) {
 	s.disks.state = report.State{
 		Volumes: []report.Volume{
 			{Name: "disk-a", Path: "/links/disk-a", Mode: report.Block, State: report.Offered, SizeBytes: 1 << 30},
-			{Name: "disk-b", Path: "/links/disk-b", Mode: report.Block, State: report.Dirty, SizeBytes: 1 << 30, Message: strings.Repeat("ä", 600) + "\xff"},
+			{Name: "disk-b", Path: "/links/disk-b", Mode: report.Block, State: report.Dirty, SizeBytes: 1 << 30,
+				Message: strings.Repeat("ä", 600) + "\xff"},
 			{Name: "disk-c", Path: "/mnt/disks/c", Mode: report.Filesystem, State: report.Available, SizeBytes: 1 << 20},
 		},
 		Deletions: []report.Deletion{{ID: "d-1", Volume: "disk-b", State: report.InProgress, Progress: 40}},
@@ -90,10 +93,12 @@ func TestReport(t *testing.T) {
 		t.Errorf("the disks were told %+v", w)
 	}
 	st := o.Status
-	if st.Found != 3 || st.Available != 1 || st.Offered != 1 || st.Deleting != 1 || !meta.IsStatusConditionTrue(st.Conditions, conditionReady) {
+	if st.Found != 3 || st.Available != 1 || st.Offered != 1 || st.Deleting != 1 ||
+		!meta.IsStatusConditionTrue(st.Conditions, conditionReady) {
 		t.Errorf("the status is %+v", st)
 	}
-	if v := st.LocalVolumes[1]; v.State != v1alpha1.VolumeDirty || len(v.Message) > 1024 || strings.ContainsRune(v.Message, '\uFFFD') || v.Capacity.Value() != 1<<30 {
+	if v := st.LocalVolumes[1]; v.State != v1alpha1.VolumeDirty || len(v.Message) > 1024 ||
+		strings.ContainsRune(v.Message, '\uFFFD') || v.Capacity.Value() != 1<<30 {
 		t.Errorf("the second volume is %+v", v)
 	}
 	if again := s.look("one"); again.ResourceVersion != o.ResourceVersion {

@@ -28,7 +28,8 @@ func wanted(spec v1alpha1.NodeStorageSpec) (w report.Wanted) {
 		w.Offers = append(w.Offers, report.Offer{ID: o.PersistentVolume, Volume: string(o.Volume)})
 	}
 	for _, d := range spec.DeleteOperations {
-		w.Deletions = append(w.Deletions, report.Deletable{ID: string(d.ID), Volume: string(d.Volume), Method: method.Method(d.Policy)})
+		w.Deletions = append(w.Deletions, report.Deletable{ID: string(d.ID), Volume: string(d.Volume),
+			Method: method.Method(d.Policy)})
 	}
 	return w
 }
@@ -55,9 +56,11 @@ func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.Node
 			s.Deleting++
 		}
 	}
-	ready := metav1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: reasonLooking, Message: "the disks of the node are looked at"}
+	ready := metav1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: reasonLooking,
+		Message: "the disks of the node are looked at"}
 	if state.Problem != "" {
-		ready = metav1.Condition{Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonProblem, Message: message(state.Problem)}
+		ready = metav1.Condition{Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonProblem,
+			Message: message(state.Problem)}
 	}
 	meta.SetStatusCondition(&s.Conditions, ready)
 	return s

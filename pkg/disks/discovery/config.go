@@ -123,7 +123,8 @@ func checkPaths(patterns []string, below string) error {
 			return fmt.Errorf("the path %q is no pattern: %w", p, err)
 		}
 		if plain, err := safepath.Absolute(p); err != nil || plain != p || p == "/" || !strings.HasPrefix(p, below) {
-			return fmt.Errorf("the path %q is not usable: give an absolute path below %s, without \"..\", \"//\" or a \"/\" at its end", p, below)
+			return fmt.Errorf("the path %q is not usable: give an absolute path below %s, without \"..\", \"//\" or a \"/\" "+
+				"at its end", p, below)
 		}
 	}
 	return nil

@@ -45,8 +45,8 @@ func (s selected) lookAtMount(ctx context.Context, v *report.Volume, remember Re
 	return nil
 }
 
-// OpenMount opens the mount point of a volume, having proven that the filesystem of the identity is mounted there, as a whole. The
-// filesystem cannot be unmounted until it is closed.
+// OpenMount opens the mount point of a volume, having proven that the filesystem of the identity is mounted there, as a
+// whole. The filesystem cannot be unmounted until it is closed.
 func OpenMount(ctx context.Context, at, identity string) (*os.File, error) {
 	all, err := mounts()
 	if err != nil {

@@ -86,29 +86,36 @@ func TestStates(t *testing.T) {
 			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) }, state: report.NotBlank, says: "ext4",
 		},
 		"with a filesystem that may be offered": {
-			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) }, more: ", notBlank: true", state: report.Available,
+			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) }, more: ", notBlank: true",
+			state: report.Available,
 		},
 		"with data that nothing tells of": {
 			before: func(t *testing.T, node string) { write(t, node, 20*mib) }, state: report.NotBlank, says: "unknown data",
 		},
 		"such data after a wipe of signatures": {
-			before: func(t *testing.T, node string) { write(t, node, 20*mib) }, past: discovery.History{Wiped: method.Signatures}, state: report.Available,
+			before: func(t *testing.T, node string) { write(t, node, 20*mib) },
+			past:   discovery.History{Wiped: method.Signatures}, state: report.Available,
 		},
 		"such data after a wipe of everything": {
-			before: func(t *testing.T, node string) { write(t, node, 20*mib) }, past: discovery.History{Wiped: method.Zero}, state: report.NotBlank,
+			before: func(t *testing.T, node string) { write(t, node, 20*mib) }, past: discovery.History{Wiped: method.Zero},
+			state: report.NotBlank,
 		},
 		"a filesystem after a wipe of signatures": {
-			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) }, past: discovery.History{Wiped: method.Signatures}, state: report.NotBlank,
+			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) },
+			past:   discovery.History{Wiped: method.Signatures}, state: report.NotBlank,
 		},
 		"a filesystem after no wipe": {
-			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) }, past: discovery.History{Wiped: method.None}, state: report.Available,
+			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) },
+			past:   discovery.History{Wiped: method.None}, state: report.Available,
 		},
 		"offered, whatever is on it": {
-			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) }, past: discovery.History{Taken: true}, state: report.Offered,
+			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) }, past: discovery.History{Taken: true},
+			state: report.Offered,
 		},
 		"offered once": {past: discovery.History{Dirty: true}, state: report.Dirty, says: "stowage.dev/reclaim"},
 		"mounted": {
-			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node); testfs.Mount(t, node) }, state: report.InUse, says: "mount",
+			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node); testfs.Mount(t, node) },
+			state:  report.InUse, says: "mount",
 		},
 		"held by a loop device": {
 			before: func(t *testing.T, node string) { testfs.Attach(t, node) }, state: report.InUse, says: "loop device",
@@ -168,8 +175,8 @@ func TestUnseenUsers(t *testing.T) {
 	}
 }
 
-// TestLoopOverADisk checks that a loop device which holds a disk, as the kubelet's of a raw block volume does while a pod uses that, is no disk of
-// its own, and that the disk is in use.
+// TestLoopOverADisk checks that a loop device which holds a disk, as the kubelet's of a raw block volume does while a
+// pod uses that, is no disk of its own, and that the disk is in use.
 func TestLoopOverADisk(t *testing.T) {
 	under := disk(t, 8<<20)
 	over := testfs.Attach(t, under)
@@ -206,13 +213,14 @@ func TestFilters(t *testing.T) {
 		}
 	}
 	rotates := one(t, node, ", rotational: true", unknown).State != ""
-	if found := find(t, fmt.Sprintf("devices: [{paths: [%s], rotational: %t}]", node, !rotates), unknown); len(found) != 0 {
+	if found := find(t, fmt.Sprintf("devices: [{paths: [%s], rotational: %t}]", node, !rotates),
+		unknown); len(found) != 0 {
 		t.Errorf("rotational: %t finds %+v", !rotates, found)
 	}
 }
 
-// TestIdentityLasts checks that a disk keeps its name on another path, that another disk has another one, and that two that report the
-// same are unusable.
+// TestIdentityLasts checks that a disk keeps its name on another path, that another disk has another one, and that two
+// that report the same are unusable.
 func TestIdentityLasts(t *testing.T) {
 	file := image(t, 64*mib)
 	var name string
@@ -225,7 +233,8 @@ func TestIdentityLasts(t *testing.T) {
 		t.Errorf("it is %q, and was %q", v.Name, name)
 	}
 	found := find(t, fmt.Sprintf("devices: [{paths: [%s, %s]}]", again, twin), unknown)
-	if len(found) != 2 || found[0].State != report.Unusable || found[1].State != report.Unusable || found[0].Name == found[1].Name {
+	if len(found) != 2 || found[0].State != report.Unusable || found[1].State != report.Unusable ||
+		found[0].Name == found[1].Name {
 		t.Errorf("two with one identity are %+v", found)
 	}
 }
@@ -235,7 +244,8 @@ func TestMountPoints(t *testing.T) {
 	at := testfs.New(t, "ext4", 64)
 	config := fmt.Sprintf("mountPoints: [{paths: ['%s*', '%s']}]", at, t.TempDir())
 	v := find(t, config, unknown)
-	if len(v) != 1 || v[0].State != report.Available || v[0].Path != at || v[0].Mode != report.Filesystem || v[0].SizeBytes < 32*mib {
+	if len(v) != 1 || v[0].State != report.Available || v[0].Path != at || v[0].Mode != report.Filesystem ||
+		v[0].SizeBytes < 32*mib {
 		t.Fatalf("found: %+v", v)
 	}
 	must(t, os.WriteFile(filepath.Join(at, "file"), nil, 0o600))
@@ -244,7 +254,8 @@ func TestMountPoints(t *testing.T) {
 	}
 	dir, err := discovery.OpenMount(t.Context(), at, v[0].Identity)
 	must(t, errors.Join(err, dir.Close()))
-	if _, err := discovery.OpenMount(t.Context(), at, "ext4=another"); err == nil || !strings.Contains(err.Error(), "another filesystem") {
+	if _, err := discovery.OpenMount(t.Context(), at, "ext4=another"); err == nil ||
+		!strings.Contains(err.Error(), "another filesystem") {
 		t.Errorf("another filesystem is opened: %v", err)
 	}
 	testfs.Bind(t, at, t.TempDir())
@@ -262,7 +273,8 @@ func TestMountPointThatDroppedOff(t *testing.T) {
 	if found := find(t, fmt.Sprintf("mountPoints: [{paths: [%s]}]", dir), unknown); len(found) != 0 {
 		t.Errorf("found: %+v", found)
 	}
-	if _, err := discovery.OpenMount(t.Context(), dir, "ext4=x"); err == nil || !strings.Contains(err.Error(), "no filesystem is mounted") {
+	if _, err := discovery.OpenMount(t.Context(), dir, "ext4=x"); err == nil ||
+		!strings.Contains(err.Error(), "no filesystem is mounted") {
 		t.Errorf("an empty directory is opened: %v", err)
 	}
 }

@@ -30,7 +30,8 @@ func IdentityOf(major, minor uint32) (string, error) {
 	return best(ids, b)
 }
 
-// best returns the identifier that is the most certain to be the disk's alone. A serial number is its maker's, so that the model goes with it.
+// best returns the identifier that is the most certain to be the disk's alone. A serial number is its maker's, so that
+// the model goes with it.
 func best(ids []string, b *block) (string, error) {
 	for _, attribute := range []string{"wwid=", "device/wwid=", "nguid=", "eui=", "uuid=", "dm/uuid="} {
 		for _, id := range ids {
@@ -40,13 +41,14 @@ func best(ids []string, b *block) (string, error) {
 		}
 	}
 	if len(ids) == 0 {
-		return "", fmt.Errorf("%s reports no serial number or other identity, so that it cannot be told from another disk: use a filesystem on it as a mount point", b.node())
+		return "", fmt.Errorf("%s reports no serial number or other identity, so that it cannot be told from another disk: "+
+			"use a filesystem on it as a mount point", b.node())
 	}
 	return ids[0] + ",model=" + b.model, nil
 }
 
-// loopIdentity is the file that a loop device holds. One that holds a disk is no disk of its own: the kubelet keeps such a one on each raw
-// block volume that a pod uses.
+// loopIdentity is the file that a loop device holds. One that holds a disk is no disk of its own: the kubelet keeps
+// such a one on each raw block volume that a pod uses.
 func loopIdentity(node string) (string, error) {
 	f, err := os.OpenFile(node, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -148,7 +148,8 @@ func (h History) known(v *report.Volume) bool {
 	case h.Taken:
 		v.State = report.Offered
 	case h.Dirty:
-		v.State, v.Message = report.Dirty, "it was offered before and not wiped since: name it in the annotation stowage.dev/reclaim to have it wiped"
+		v.State, v.Message = report.Dirty,
+			"it was offered before and not wiped since: name it in the annotation stowage.dev/reclaim to have it wiped"
 	}
 	return h.Taken || h.Dirty
 }
@@ -159,8 +160,8 @@ type InUseError struct{ By string }
 // Error is a sentence.
 func (e *InUseError) Error() string { return "it is in use: " + e.By }
 
-// OpenAlone opens a block device if nobody else uses it: neither the kernel, as for a mount, RAID or swap, nor a loop device, nor a process.
-// Nobody else can mount it until it is closed.
+// OpenAlone opens a block device if nobody else uses it: neither the kernel, as for a mount, RAID or swap, nor a loop
+// device, nor a process. Nobody else can mount it until it is closed.
 func OpenAlone(ctx context.Context, node string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(node, flags|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.EBUSY) {

@@ -48,7 +48,8 @@ func mounts() ([]*mounted, error) {
 	return all, nil
 }
 
-// filesystemOf tells filesystems apart. A btrfs has a number of its own for each subvolume, and names its device as source.
+// filesystemOf tells filesystems apart. A btrfs has a number of its own for each subvolume, and names its device as
+// source.
 func filesystemOf(info *mountinfo.Info) string {
 	if info.FSType == "btrfs" {
 		return info.Source
@@ -72,7 +73,8 @@ func (m *mounted) identity(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if found.UUID == "" || found.Type != m.FSType {
-		return "", fmt.Errorf("the %s at %s cannot be told from another: its device %s shows %s, UUID %q", m.FSType, m.Mountpoint, m.Source, found, found.UUID)
+		return "", fmt.Errorf("the %s at %s cannot be told from another: its device %s shows %s, UUID %q", m.FSType,
+			m.Mountpoint, m.Source, found, found.UUID)
 	}
 	return m.FSType + "=" + found.UUID, nil
 }
@@ -85,7 +87,8 @@ func (m *mounted) openDevice() (*os.File, error) {
 	}
 	var stat unix.Stat_t
 	err = unix.Fstat(int(f.Fd()), &stat)
-	if err == nil && (stat.Mode&unix.S_IFMT != unix.S_IFBLK || m.FSType != "btrfs" && stat.Rdev != unix.Mkdev(uint32(m.Major), uint32(m.Minor))) {
+	if err == nil && (stat.Mode&unix.S_IFMT != unix.S_IFBLK || m.FSType != "btrfs" &&
+		stat.Rdev != unix.Mkdev(uint32(m.Major), uint32(m.Minor))) {
 		err = fmt.Errorf("%s is not the device %d:%d", m.Source, m.Major, m.Minor)
 	}
 	if err != nil {

@@ -50,7 +50,8 @@ func start(t *testing.T) (*keeper, *report.Client) {
 
 func TestStateAndWant(t *testing.T) {
 	k, client := start(t)
-	k.changes <- report.State{Revision: "2", Volumes: []report.Volume{{Name: "a", SizeBytes: 1 << 40, State: report.Available}}}
+	k.changes <- report.State{Revision: "2",
+		Volumes: []report.Volume{{Name: "a", SizeBytes: 1 << 40, State: report.Available}}}
 	state, err := client.State(t.Context(), "1")
 	if err != nil || state.Revision != "2" || len(state.Volumes) != 1 || state.Volumes[0].SizeBytes != 1<<40 {
 		t.Errorf("%+v, %v", state, err)
@@ -59,7 +60,8 @@ func TestStateAndWant(t *testing.T) {
 		Offers:    []report.Offer{{ID: "local-a-1", Volume: "a"}},
 		Deletions: []report.Deletable{{ID: "x", Volume: "b", Method: "zero"}},
 	}
-	if err := client.Want(t.Context(), want); err != nil || len(k.wanted.Offers) != 1 || k.wanted.Deletions[0].Method != "zero" {
+	if err := client.Want(t.Context(), want); err != nil || len(k.wanted.Offers) != 1 ||
+		k.wanted.Deletions[0].Method != "zero" {
 		t.Errorf("%+v, %v", k.wanted, err)
 	}
 	k.err = errors.New("the disk is full")
@@ -72,7 +74,8 @@ func TestStateAndWant(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	k, client := start(t)
 	deletions := func(id, volume string) report.Wanted {
-		return report.Wanted{Deletions: []report.Deletable{{ID: id, Volume: volume, Method: "zero"}, {ID: id + "2", Volume: volume + "2", Method: "zero"}}}
+		return report.Wanted{Deletions: []report.Deletable{{ID: id, Volume: volume, Method: "zero"},
+			{ID: id + "2", Volume: volume + "2", Method: "zero"}}}
 	}
 	twice := deletions("a", "v")
 	twice.Deletions[1].Volume = "v"
@@ -84,7 +87,8 @@ func TestRefuses(t *testing.T) {
 		"at most":   {Offers: make([]report.Offer, report.Most+1)},
 		"an offer":  {Offers: []report.Offer{{ID: "a", Volume: ""}}},
 	} {
-		if err := client.Want(t.Context(), w); err == nil || !strings.Contains(err.Error(), says) || len(k.wanted.Deletions) > 0 {
+		if err := client.Want(t.Context(), w); err == nil || !strings.Contains(err.Error(), says) ||
+			len(k.wanted.Deletions) > 0 {
 			t.Errorf("%+v: %v, want %q in it", w, err, says)
 		}
 	}

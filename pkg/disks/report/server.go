@@ -47,7 +47,8 @@ func Serve(ctx context.Context, listener net.Listener, keeper Keeper) error {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: headers, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: headers,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // The listener is closed; what was told is told again.
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -65,7 +65,8 @@ type State struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Offer says that a volume may be used by others from now on. An offer of the same volume under another id is another use.
+// Offer says that a volume may be used by others from now on. An offer of the same volume under another id is another
+// use.
 type Offer struct {
 	ID     string `json:"id"`
 	Volume string `json:"volume"`
@@ -87,7 +88,8 @@ type Wanted struct {
 // Check refuses what could not have come from a NodeStorage.
 func (w Wanted) Check() error {
 	if len(w.Offers) > Most || len(w.Deletions) > Most {
-		return fmt.Errorf("%d offers and %d deletions are wanted: at most %d of each are allowed", len(w.Offers), len(w.Deletions), Most)
+		return fmt.Errorf("%d offers and %d deletions are wanted: at most %d of each are allowed", len(w.Offers),
+			len(w.Deletions), Most)
 	}
 	ids, volumes := map[string]bool{}, map[string]bool{}
 	for _, o := range w.Offers {
@@ -103,20 +105,24 @@ func (w Wanted) Check() error {
 			return fmt.Errorf("the deletion %s of volume %s: %w", d.ID, d.Volume, err)
 		}
 		if ids[d.ID] || volumes[d.Volume] {
-			return fmt.Errorf("the deletion %s of volume %s is wanted twice: each deletion has an id, and each volume one deletion at a time", d.ID, d.Volume)
+			return fmt.Errorf("the deletion %s of volume %s is wanted twice: each deletion has an id, and each volume one "+
+				"deletion at a time", d.ID, d.Volume)
 		}
 		ids[d.ID], volumes[d.Volume] = true, true
 	}
 	return nil
 }
 
-// checkNames refuses names that are none: they become names of files. The id of an offer is the name of its PersistentVolume.
+// checkNames refuses names that are none: they become names of files. The id of an offer is the name of its
+// PersistentVolume.
 func checkNames(id, volume string) error {
 	if !regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`).MatchString(id) {
-		return fmt.Errorf("the id is %.300q: use at most 253 of a-z, 0-9, \".\" and \"-\", with a letter or digit at both ends", id)
+		return fmt.Errorf("the id is %.300q: use at most 253 of a-z, 0-9, \".\" and \"-\", with a letter or digit at both "+
+			"ends", id)
 	}
 	if !regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(volume) {
-		return fmt.Errorf("the volume is %.300q: use at most 63 of a-z, 0-9 and \"-\", with a letter or digit at both ends", volume)
+		return fmt.Errorf("the volume is %.300q: use at most 63 of a-z, 0-9 and \"-\", with a letter or digit at both ends",
+			volume)
 	}
 	return nil
 }

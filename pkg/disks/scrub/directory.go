@@ -64,12 +64,14 @@ func finish(ctx context.Context, root, kept *os.File) error {
 		left, err = names(kept)
 	}
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("the volume holds %q after all was removed: somebody still writes to it; stop the writer first", left[0])
+		err = fmt.Errorf("the volume holds %q after all was removed: somebody still writes to it; stop the writer first",
+			left[0])
 	}
 	return err
 }
 
-// openLostFound opens the lost+found of the filesystem, if it is root's own directory. Anything else of that name is data.
+// openLostFound opens the lost+found of the filesystem, if it is root's own directory. Anything else of that name is
+// data.
 func openLostFound(root *os.File) (*os.File, error) {
 	dir, err := openInside(root, lostFound)
 	switch {
@@ -123,8 +125,8 @@ func openInside(parent *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// throw renames all that is in the root into the trash, under numbers. Names there are free once more after each round: what an
-// earlier scrub left is skipped over.
+// throw renames all that is in the root into the trash, under numbers. Names there are free once more after each round:
+// what an earlier scrub left is skipped over.
 func throw(root, bin *os.File, keep bool) error {
 	number := 0
 	for range 1000 { // A writer that never stops must not hold the scrub for ever.
@@ -141,7 +143,8 @@ func throw(root, bin *os.File, keep bool) error {
 			}
 		}
 	}
-	return errors.New("new files come as fast as the old ones go: somebody still writes to the volume; stop the writer first")
+	return errors.New("new files come as fast as the old ones go: somebody still writes to the volume; stop the writer " +
+		"first")
 }
 
 func throwOne(root, bin *os.File, name string, number *int) error {

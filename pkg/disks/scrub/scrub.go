@@ -12,7 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// Path scrubs the volume at a path: the root of a mounted filesystem, or a block device. Report gets how much of a device is done, in percent.
+// Path scrubs the volume at a path: the root of a mounted filesystem, or a block device. Report gets how much of a
+// device is done, in percent.
 func Path(ctx context.Context, path string, report func(percent int)) error {
 	var stat unix.Stat_t
 	if err := unix.Lstat(path, &stat); err != nil {

@@ -222,7 +222,8 @@ func TestRefuses(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, []byte("mine"), 0o600))
 	for path, sentence := range map[string]string{
-		dir: "nothing is mounted at", file: "is neither a directory nor a block device", filepath.Join(dir, "none"): "no such file",
+		dir: "nothing is mounted at", file: "is neither a directory nor a block device",
+		filepath.Join(dir, "none"): "no such file",
 	} {
 		if err := scrub.Path(t.Context(), path, ignore); err == nil || !strings.Contains(err.Error(), sentence) {
 			t.Errorf("%s: %v", path, err)

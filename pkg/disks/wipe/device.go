@@ -114,7 +114,8 @@ func (d Device) ends() error {
 	return nil
 }
 
-// prove reads the device anew and checks that the method has kept its promise. The kernel forgets partitions that are there no more.
+// prove reads the device anew and checks that the method has kept its promise. The kernel forgets partitions that are
+// there no more.
 func (d Device) prove(ctx context.Context, m method.Method) error {
 	if err := unix.Fdatasync(int(d.File.Fd())); err != nil {
 		return fmt.Errorf("writing %s: %w", d.File.Name(), err)
@@ -133,8 +134,8 @@ func (d Device) prove(ctx context.Context, m method.Method) error {
 	return nil
 }
 
-// forget has the kernel read the device anew. BLKFLSBUF needs CAP_SYS_ADMIN, which a pod that scrubs a volume has not; all is
-// on the device by now, so that the other way leaves nothing in memory either.
+// forget has the kernel read the device anew. BLKFLSBUF needs CAP_SYS_ADMIN, which a pod that scrubs a volume has not;
+// all is on the device by now, so that the other way leaves nothing in memory either.
 func forget(device *os.File) error {
 	err := unix.IoctlSetInt(int(device.Fd()), unix.BLKFLSBUF, 0)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {

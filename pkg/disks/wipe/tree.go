@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// Tree removes all that is in an open directory, and the directory's own extended attributes of users. It follows no link and enters
-// nothing that is mounted inside, which is an error. The directory stays.
+// Tree removes all that is in an open directory, and the directory's own extended attributes of users. It follows no
+// link and enters nothing that is mounted inside, which is an error. The directory stays.
 func Tree(ctx context.Context, dir *os.File) error {
 	if err := removeEntries(ctx, dir); err != nil {
 		return fmt.Errorf("removing what is in %s: %w", dir.Name(), err)

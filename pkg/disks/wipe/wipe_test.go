@@ -66,7 +66,8 @@ func content(t *testing.T, image string) []byte {
 func ignore(int64) error { return nil }
 
 func TestWipe(t *testing.T) {
-	for m, readable := range map[method.Method]int{method.Discard: 0, method.Zero: 0, method.Shred: 0, method.Signatures: 1, method.None: 3} {
+	for m, readable := range map[method.Method]int{method.Discard: 0, method.Zero: 0, method.Shred: 0,
+		method.Signatures: 1, method.None: 3} {
 		t.Run(string(m), func(t *testing.T) {
 			f, image := disk(t)
 			var last int64
@@ -121,7 +122,8 @@ func TestWipeEndsWithContext(t *testing.T) {
 	}
 }
 
-// TestBrokenPromise checks that a wipe after which something is found is an error: here the position claims that all was done.
+// TestBrokenPromise checks that a wipe after which something is found is an error: here the position claims that all
+// was done.
 func TestBrokenPromise(t *testing.T) {
 	f, _ := disk(t)
 	d := wipe.Device{File: f, SizeBytes: size, Note: ignore}

@@ -53,7 +53,8 @@ func Write(ctx context.Context, out io.Writer, c *doctor.Cluster, logs Logs, now
 }
 
 func (a *archive) file(name string, content []byte) error {
-	header := &tar.Header{Name: "stowage-bundle/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: a.now, Typeflag: tar.TypeReg}
+	header := &tar.Header{Name: "stowage-bundle/" + name, Mode: 0o600, Size: int64(len(content)), ModTime: a.now,
+		Typeflag: tar.TypeReg}
 	if err := a.tar.WriteHeader(header); err != nil {
 		return err
 	}
@@ -127,10 +128,12 @@ func (a *archive) log(ctx context.Context, p *corev1.Pod, container string, prev
 	return a.file(name, content)
 }
 
-// read returns the end of a log, without what may be a secret. The kubelet is not asked to bound it: it would leave out the end.
+// read returns the end of a log, without what may be a secret. The kubelet is not asked to bound it: it would leave out
+// the end.
 func read(ctx context.Context, p *corev1.Pod, container string, previous bool, logs Logs) ([]byte, error) {
 	lines := int64(mostLines)
-	from, err := logs(ctx, p.Namespace, p.Name, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, Timestamps: true})
+	from, err := logs(ctx, p.Namespace, p.Name, &corev1.PodLogOptions{Container: container, Previous: previous,
+		TailLines: &lines, Timestamps: true})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +146,8 @@ func read(ctx context.Context, p *corev1.Pod, container string, previous bool, l
 	}
 	err = errors.Join(scanner.Err(), from.Close())
 	if left > 0 {
-		err = errors.Join(fmt.Errorf("its first %d lines are left out, since it is longer than %d bytes", left, mostBytes), err)
+		err = errors.Join(fmt.Errorf("its first %d lines are left out, since it is longer than %d bytes", left, mostBytes),
+			err)
 	}
 	return []byte(strings.Join(end.lines, "")), err
 }

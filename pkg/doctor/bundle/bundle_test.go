@@ -64,7 +64,8 @@ func meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: "shop", Name: name, Labels: map[string]string{"token": canary},
 		Annotations: map[string]string{
-			"kubectl.kubernetes.io/last-applied-configuration": canary, "vault.example.org/template": canary, "stowage.dev/password": canary,
+			"kubectl.kubernetes.io/last-applied-configuration": canary, "vault.example.org/template": canary,
+			"stowage.dev/password": canary,
 		},
 	}
 }
@@ -74,8 +75,9 @@ func container(name string, args ...string) corev1.Container {
 	run := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"mysql", "-p" + canary}}}
 	return corev1.Container{
 		Name: name, Args: args, Command: []string{"mysqld", canary}, Env: []corev1.EnvVar{{Name: "PLAIN", Value: canary}},
-		LivenessProbe: &corev1.Probe{ProbeHandler: run}, ReadinessProbe: &corev1.Probe{ProbeHandler: run}, StartupProbe: &corev1.Probe{ProbeHandler: run},
-		Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: run.Exec}},
+		LivenessProbe: &corev1.Probe{ProbeHandler: run}, ReadinessProbe: &corev1.Probe{ProbeHandler: run},
+		StartupProbe: &corev1.Probe{ProbeHandler: run},
+		Lifecycle:    &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: run.Exec}},
 	}
 }
 
@@ -85,15 +87,22 @@ func pod(name string, c corev1.Container) *corev1.Pod {
 		ObjectMeta: meta(name),
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{c}, InitContainers: []corev1.Container{container("init", canary)},
-			EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Args: []string{canary}}}},
+			EphemeralContainers: []corev1.EphemeralContainer{{
+				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Args: []string{canary}},
+			}},
 			Volumes: []corev1.Volume{
-				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
-				{Name: "inline", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "nfs.csi.stowage.dev", VolumeAttributes: free()}}},
-				{Name: "git", VolumeSource: corev1.VolumeSource{GitRepo: &corev1.GitRepoVolumeSource{Repository: "https://me:" + canary + "@example.org"}}},
+				{Name: "data", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+				}},
+				{Name: "inline", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "nfs.csi.stowage.dev",
+					VolumeAttributes: free()}}},
+				{Name: "git", VolumeSource: corev1.VolumeSource{GitRepo: &corev1.GitRepoVolumeSource{Repository: "https://me:" +
+					canary + "@example.org"}}},
 			},
 		},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			Name: c.Name, RestartCount: 1, LastTerminationState: corev1.ContainerState{Terminated: ended}, State: corev1.ContainerState{Terminated: ended},
+			Name: c.Name, RestartCount: 1, LastTerminationState: corev1.ContainerState{Terminated: ended},
+			State: corev1.ContainerState{Terminated: ended},
 		}}},
 	}
 }
@@ -101,27 +110,34 @@ func pod(name string, c corev1.Container) *corev1.Pod {
 // cluster has a secret in every place where people keep one.
 func cluster() []client.Object {
 	volume := &corev1.PersistentVolume{ObjectMeta: meta("pv")}
-	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "nfs.csi.stowage.dev", VolumeHandle: "the-handle", VolumeAttributes: free()}
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "nfs.csi.stowage.dev", VolumeHandle: "the-handle",
+		VolumeAttributes: free()}
 	volume.Spec.MountOptions = []string{"noatime", "password=" + canary}
 	flex := &corev1.PersistentVolume{ObjectMeta: meta("flex")}
 	flex.Spec.FlexVolume = &corev1.FlexPersistentVolumeSource{Driver: "old", Options: free()}
 	volume.Namespace, flex.Namespace = "", ""
 	event := func(name, kind, reason string) *corev1.Event {
 		return &corev1.Event{
-			ObjectMeta: meta(name), Reason: reason, InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "shop", Name: "web"},
+			ObjectMeta: meta(name), Reason: reason, InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "shop",
+				Name: "web"},
 			Message: "mount failed: -o vers=4,password=" + canary + " Authorization: Bearer " + canary,
 		}
 	}
-	class := &storagev1.StorageClass{ObjectMeta: meta("class"), Provisioner: "nfs.csi.stowage.dev", Parameters: free(), MountOptions: []string{"secret=" + canary}}
+	class := &storagev1.StorageClass{ObjectMeta: meta("class"), Provisioner: "nfs.csi.stowage.dev", Parameters: free(),
+		MountOptions: []string{"secret=" + canary}}
 	attachment := &storagev1.VolumeAttachment{ObjectMeta: meta("attachment")}
 	attachment.Status.AttachmentMetadata = free()
 	class.Namespace, attachment.Namespace = "", ""
 	return []client.Object{
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s"}, Data: map[string][]byte{"plain": []byte(canary)}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "m"}, Data: map[string]string{"plain": canary}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s"},
+			Data: map[string][]byte{"plain": []byte(canary)}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "m"},
+			Data: map[string]string{"plain": canary}},
 		volume, flex, class, attachment, &corev1.PersistentVolumeClaim{ObjectMeta: meta("data")},
-		pod("web", container("main", canary)), pod("driver", container("stowage", "node", "--backend=nfs", "--password="+canary)),
-		event("one", "Pod", "FailedMount"), event("two", "PersistentVolumeClaim", "ProvisioningFailed"), event("three", "Pod", "Unhealthy"),
+		pod("web", container("main", canary)), pod("driver",
+			container("stowage", "node", "--backend=nfs", "--password="+canary)),
+		event("one", "Pod", "FailedMount"), event("two", "PersistentVolumeClaim", "ProvisioningFailed"),
+		event("three", "Pod", "Unhealthy"),
 	}
 }
 
@@ -132,15 +148,16 @@ func collect(t *testing.T, logs Logs) map[string]string {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster()...).Build(), interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			switch list.(type) {
-			case *corev1.SecretList, *corev1.ConfigMapList:
-				t.Errorf("%T is asked for", list)
-			}
-			return c.List(ctx, list, options...)
-		},
-	})
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster()...).Build(),
+		interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+				switch list.(type) {
+				case *corev1.SecretList, *corev1.ConfigMapList:
+					t.Errorf("%T is asked for", list)
+				}
+				return c.List(ctx, list, options...)
+			},
+		})
 	seen, err := doctor.Read(t.Context(), api)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +172,8 @@ func collect(t *testing.T, logs Logs) map[string]string {
 func TestNoSecretGetsIn(t *testing.T) {
 	files := collect(t, func(context.Context, string, string, *corev1.PodLogOptions) (io.ReadCloser, error) {
 		lines := []string{
-			"mounted with password=" + canary, `{"token":"` + canary + `"}`, `secret="two words ` + canary + `"`, "authorization: bearer " + canary, "node-1 is fine",
+			"mounted with password=" + canary, `{"token":"` + canary + `"}`, `secret="two words ` + canary + `"`,
+			"authorization: bearer " + canary, "node-1 is fine",
 		}
 		return io.NopCloser(strings.NewReader(strings.Join(lines, "\n"))), nil
 	})
@@ -166,9 +184,11 @@ func TestNoSecretGetsIn(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"objects/volumes.json": "the-handle", "objects/claims.json": `"data"`, "objects/classes.json": "nfs.example.org",
-		"objects/pods.json": `"claimName"`, "objects/own-pods.json": "--backend=nfs", "objects/events.json": "ProvisioningFailed",
-		"logs/shop/driver/stowage.log": "node-1 is fine", "logs/shop/driver/stowage.previous.log": "node-1 is fine", "logs/shop/driver/init.log": "",
-		"doctor.txt": "claim shop/data", "notes.txt": "2001-09-09",
+		"objects/pods.json": `"claimName"`, "objects/own-pods.json": "--backend=nfs",
+		"objects/events.json":          "ProvisioningFailed",
+		"logs/shop/driver/stowage.log": "node-1 is fine", "logs/shop/driver/stowage.previous.log": "node-1 is fine",
+		"logs/shop/driver/init.log": "",
+		"doctor.txt":                "claim shop/data", "notes.txt": "2001-09-09",
 	} {
 		if content, there := files[name]; !there || !strings.Contains(content, want) {
 			t.Errorf("%s has not %q:\n%s", name, want, content)
@@ -191,7 +211,8 @@ func TestLogThatCannotBeRead(t *testing.T) {
 		}
 		return io.NopCloser(strings.NewReader("here")), nil
 	})
-	if notes := files["notes.txt"]; !strings.Contains(notes, "logs/shop/driver/stowage.log is not complete: the node does not answer") {
+	if notes := files["notes.txt"]; !strings.Contains(notes,
+		"logs/shop/driver/stowage.log is not complete: the node does not answer") {
 		t.Errorf("the notes are:\n%s", notes)
 	}
 	if files["logs/shop/driver/init.log"] != "here\n" {
@@ -199,7 +220,8 @@ func TestLogThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestLongLogKeepsItsEnd has a container that wrote more than a bundle takes. What it wrote last is what a report is about.
+// TestLongLogKeepsItsEnd has a container that wrote more than a bundle takes. What it wrote last is what a report is
+// about.
 func TestLongLogKeepsItsEnd(t *testing.T) {
 	files := collect(t, func(_ context.Context, _, _ string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
 		var log strings.Builder
@@ -213,7 +235,8 @@ func TestLongLogKeepsItsEnd(t *testing.T) {
 		return io.NopCloser(strings.NewReader(text)), nil
 	})
 	const name = "logs/shop/driver/stowage.log"
-	if log := files[name]; len(log) > mostBytes || !strings.Contains(log, "line 1099 ") || strings.Contains(log, "line 0 ") {
+	if log := files[name]; len(log) > mostBytes || !strings.Contains(log, "line 1099 ") ||
+		strings.Contains(log, "line 0 ") {
 		t.Errorf("the log has %d bytes: %.40s ... %.40s", len(log), log, log[len(log)-min(len(log), mostBytes/1000+20):])
 	}
 	if notes := files["notes.txt"]; !strings.Contains(notes, name+" is not complete: its first ") {

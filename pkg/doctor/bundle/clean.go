@@ -123,7 +123,8 @@ func texts(v any, change func(string) string) any {
 	return nil
 }
 
-// argument keeps flags, and the words by which Stowage's programs are told what to do. Another word may be the value of the flag before it.
+// argument keeps flags, and the words by which Stowage's programs are told what to do. Another word may be the value of
+// the flag before it.
 func argument(arg string) string {
 	known := []string{"controller", "node", "standalone", "master", "worker", "recycler", "disks", "scrub"}
 	if !strings.HasPrefix(arg, "-") && !slices.Contains(known, arg) {
@@ -139,8 +140,10 @@ func hidden(speaking *regexp.Regexp, line string) string {
 	return speaking.ReplaceAllString(line, "${1}"+secret.Hidden)
 }
 
-// speaking matches a name that speaks of a secret, and its value. "key" alone is the word of many logs for an object's name.
+// speaking matches a name that speaks of a secret, and its value. "key" alone is the word of many logs for an object's
+// name.
 func speaking() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)([\w.-]*(?:token|secret|passw|passphrase|credential|chap|accesskey|authorization)[\w.-]*"?\s*[=:]\s*)` +
-		`("[^"]*"|(?:bearer |basic )?[^\s,;]+)`)
+	return regexp.MustCompile(
+		`(?i)([\w.-]*(?:token|secret|passw|passphrase|credential|chap|accesskey|authorization)[\w.-]*"?\s*[=:]\s*)` +
+			`("[^"]*"|(?:bearer |basic )?[^\s,;]+)`)
 }

@@ -53,8 +53,8 @@ func pods(c *doctor.Cluster) (found []corev1.Pod) {
 	return found
 }
 
-// events are those of what is in the archive, of pods only those about volumes and their node: others may quote what a program of the
-// pod has said.
+// events are those of what is in the archive, of pods only those about volumes and their node: others may quote what a
+// program of the pod has said.
 func events(c *doctor.Cluster, pods []corev1.Pod) (found []corev1.Event) {
 	present := map[string]bool{}
 	for _, p := range pods {
@@ -75,7 +75,8 @@ func events(c *doctor.Cluster, pods []corev1.Pod) (found []corev1.Event) {
 }
 
 func aboutVolumes(reason string) bool {
-	return slices.ContainsFunc([]string{"Volume", "Mount", "Attach", "Schedul", "Evict", "Device"}, func(word string) bool {
-		return strings.Contains(reason, word)
-	})
+	return slices.ContainsFunc([]string{"Volume", "Mount", "Attach", "Schedul", "Evict", "Device"},
+		func(word string) bool {
+			return strings.Contains(reason, word)
+		})
 }

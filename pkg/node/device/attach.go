@@ -29,7 +29,8 @@ func attach(ctx context.Context, image *located, opts Options) (*os.File, error)
 			return node, err
 		}
 		if ctx.Err() != nil {
-			return nil, backends.Errorf(backends.Unavailable, "looking for a free loop device for %q: %w", image.Name(), ctx.Err())
+			return nil, backends.Errorf(backends.Unavailable, "looking for a free loop device for %q: %w", image.Name(),
+				ctx.Err())
 		}
 	}
 }
@@ -73,7 +74,8 @@ func attachTo(number int, image *os.File, opts Options) (*os.File, error) {
 	}
 	fd, err := unix.Open(path, mode|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, backends.Errorf(openKind(err), "opening loop device %s, whose node must be there (is /dev the host's?): %w", path, err)
+		return nil, backends.Errorf(openKind(err),
+			"opening loop device %s, whose node must be there (is /dev the host's?): %w", path, err)
 	}
 	node := os.NewFile(uintptr(fd), path)
 	if err := configure(node, image, opts); err != nil {

@@ -18,7 +18,8 @@ type control struct{ *os.File }
 func openControl() (control, error) {
 	file, err := rawfile.Open("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
-		return control{}, backends.Errorf(backends.Unavailable, "this node offers no loop devices (loop module, privileged container): %w", err)
+		return control{}, backends.Errorf(backends.Unavailable,
+			"this node offers no loop devices (loop module, privileged container): %w", err)
 	}
 	return control{file}, nil
 }
@@ -32,8 +33,8 @@ func (c control) close() {
 
 // claim keeps everybody else who goes through this package from touching the loop device of that number, in this
 // process and in others that see the same /dev. It is the lock of the byte of that number in the control device
-// (F_OFD_SETLK, fcntl(2)), because a lock of the device itself could only be taken once it is open, and it goes with the process.
-// Kinds: Unavailable.
+// (F_OFD_SETLK, fcntl(2)), because a lock of the device itself could only be taken once it is open, and it goes with
+// the process. Kinds: Unavailable.
 func (c control) claim(number int) (bool, error) {
 	err := c.lock(unix.F_WRLCK, int64(number), 1)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -46,7 +47,8 @@ func (c control) claim(number int) (bool, error) {
 }
 
 func (c control) lock(kind int16, start, length int64) error {
-	return unix.FcntlFlock(c.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Whence: unix.SEEK_SET, Start: start, Len: length})
+	return unix.FcntlFlock(c.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Whence: unix.SEEK_SET, Start: start,
+		Len: length})
 }
 
 // free asks for the number of a free loop device, or of one made on the spot. Kinds: Exhausted.

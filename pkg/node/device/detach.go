@@ -31,7 +31,8 @@ func Detach(ctx context.Context, imagePath string) error {
 // the image has been renamed or replaced since.
 // Kinds: Invalid when the number is not a loop device's; otherwise as Detach.
 func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequence uint64) error {
-	call := deadline.Call{Name: fmt.Sprintf("detaching %q from device %d:%d", imagePath, major, minor), On: onImage(imagePath), Grace: lastWords}
+	call := deadline.Call{Name: fmt.Sprintf("detaching %q from device %d:%d", imagePath, major, minor),
+		On: onImage(imagePath), Grace: lastWords}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
 		loop, err := loopOf(major, minor)
 		if err != nil {
@@ -68,11 +69,12 @@ func DetachDeleted(ctx context.Context, major, minor uint32) error {
 // would be taken away and its number given to another image.
 func onImage(imagePath string) string { return "image " + imagePath }
 
-// loopOf returns the loop device of a number. One that does not exist holds nothing. Kinds: Invalid for another device's number;
-// Unavailable.
+// loopOf returns the loop device of a number. One that does not exist holds nothing. Kinds: Invalid for another
+// device's number; Unavailable.
 func loopOf(major, minor uint32) (loopDevice, error) {
 	if major != loopMajor {
-		return loopDevice{}, backends.Errorf(backends.Invalid, "device %d:%d is not a loop device: their major number is %d", major, minor, loopMajor)
+		return loopDevice{}, backends.Errorf(backends.Invalid, "device %d:%d is not a loop device: their major number is %d",
+			major, minor, loopMajor)
 	}
 	path, err := nodePath(major, minor)
 	if errors.Is(err, os.ErrNotExist) {

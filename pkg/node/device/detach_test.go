@@ -112,7 +112,8 @@ func TestDetachDeletedDirectory(t *testing.T) {
 	dir, path := t.TempDir(), image(t, mib)
 	link, volume := filepath.Join(dir, "pool"), filepath.Join(filepath.Dir(path), "volume")
 	moved := filepath.Join(link, "volume", "image")
-	for _, err := range []error{os.Symlink(filepath.Dir(path), link), os.Mkdir(volume, 0o700), os.Rename(path, filepath.Join(volume, "image"))} {
+	for _, err := range []error{os.Symlink(filepath.Dir(path), link), os.Mkdir(volume, 0o700),
+		os.Rename(path, filepath.Join(volume, "image"))} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +125,8 @@ func TestDetachDeletedDirectory(t *testing.T) {
 	if err := Detach(t.Context(), moved); err != nil {
 		t.Fatal(err)
 	}
-	if name, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(d.Path), "loop/backing_file")); err == nil && strings.HasPrefix(string(name), volume) {
+	if name, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(d.Path), "loop/backing_file")); err == nil &&
+		strings.HasPrefix(string(name), volume) {
 		t.Errorf("%s holds %s still", d.Path, name)
 	}
 }

@@ -48,7 +48,8 @@ type Options struct {
 // it attached is detached.
 func Open(ctx context.Context, source backends.Device, opts Options) (*Device, error) {
 	call := deadline.Call{Name: fmt.Sprintf("opening device %q", source.Path), On: onImage(source.Path), Grace: lastWords}
-	o, err := deadline.Do(ctx, call, func(ctx context.Context) (*opened, error) { return openProven(ctx, source, opts) }, (*opened).undo)
+	o, err := deadline.Do(ctx, call, func(ctx context.Context) (*opened, error) { return openProven(ctx, source, opts) },
+		(*opened).undo)
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +135,14 @@ func openNode(_ context.Context, source backends.Device, opts Options) (*opened,
 	return &opened{Device: d}, err
 }
 
-// newDevice fills a Device from an open node, which it takes over, and the path that it was opened by or that the kernel
-// has for it: no link.
+// newDevice fills a Device from an open node, which it takes over, and the path that it was opened by or that the
+// kernel has for it: no link.
 func newDevice(file *os.File, path string, opts Options) (*Device, error) {
 	var stat unix.Stat_t
 	err := unix.Fstat(int(file.Fd()), &stat)
 	if err == nil {
-		d := &Device{File: file, Path: path, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev), ReadOnly: opts.ReadOnly}
+		d := &Device{File: file, Path: path, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev),
+			ReadOnly: opts.ReadOnly}
 		if d.SizeBytes, err = blockSize(file); err == nil {
 			opts.tell(d)
 			return d, nil
@@ -187,9 +189,9 @@ func SetReadAhead(d *Device, kib int) error {
 	return nil
 }
 
-// ResetReadAhead gives a loop device the read-ahead that the kernel gives a new one: twice the optimal size of its requests, and 128 KiB
-// at least (block/blk-settings.c). A loop device keeps what an earlier image was given, if that was more.
-// Kinds: Unavailable when the kernel refuses.
+// ResetReadAhead gives a loop device the read-ahead that the kernel gives a new one: twice the optimal size of its
+// requests, and 128 KiB at least (block/blk-settings.c). A loop device keeps what an earlier image was given, if that
+// was more. Kinds: Unavailable when the kernel refuses.
 func ResetReadAhead(d *Device) error {
 	optimal, err := unix.IoctlGetUint32(int(d.File.Fd()), unix.BLKIOOPT)
 	if err != nil {

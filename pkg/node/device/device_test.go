@@ -53,7 +53,8 @@ func image(t *testing.T, size int64) string {
 
 func open(t *testing.T, path string, size int64, opts Options) *Device {
 	t.Helper()
-	d, err := Open(t.Context(), backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: size}}, opts)
+	d, err := Open(t.Context(), backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: size}},
+		opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,8 @@ func TestOpenPassesOn(t *testing.T) {
 			}
 			sizes = append(sizes, size)
 		}}
-		d, err := Open(t.Context(), backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: want}}, opts)
+		d, err := Open(t.Context(), backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: want}},
+			opts)
 		if (err == nil) != (want == 8*mib) || len(sizes) != 1 || sizes[0] != 8*mib {
 			t.Errorf("an image of 8 MiB for a volume of %d bytes: passed on with sizes %v, %v", want, sizes, err)
 		}
@@ -396,13 +398,15 @@ func TestOpenRefuses(t *testing.T) {
 		source backends.Device
 		want   backends.Kind
 	}{
-		"image too small":     {backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: 2 * mib}}, backends.Invalid},
-		"image is a link":     {backends.Device{Path: link, Image: true}, backends.Invalid},
-		"image is missing":    {backends.Device{Path: path + "x", Image: true}, backends.NotFound},
-		"image is a folder":   {backends.Device{Path: dir, Image: true}, backends.Invalid},
-		"image is a FIFO":     {backends.Device{Path: filepath.Join(dir, "fifo"), Image: true}, backends.Invalid},
-		"relative":            {backends.Device{Path: "volume.img", Image: true}, backends.Invalid},
-		"dots":                {backends.Device{Path: dir + "/../" + filepath.Base(dir) + "/volume.img", Image: true}, backends.Invalid},
+		"image too small": {backends.Device{Path: path, Image: true, Identity: backends.Identity{SizeBytes: 2 * mib}},
+			backends.Invalid},
+		"image is a link":   {backends.Device{Path: link, Image: true}, backends.Invalid},
+		"image is missing":  {backends.Device{Path: path + "x", Image: true}, backends.NotFound},
+		"image is a folder": {backends.Device{Path: dir, Image: true}, backends.Invalid},
+		"image is a FIFO":   {backends.Device{Path: filepath.Join(dir, "fifo"), Image: true}, backends.Invalid},
+		"relative":          {backends.Device{Path: "volume.img", Image: true}, backends.Invalid},
+		"dots": {backends.Device{Path: dir + "/../" + filepath.Base(dir) + "/volume.img", Image: true},
+			backends.Invalid},
 		"device is a file":    {backends.Device{Path: path}, backends.Invalid},
 		"device is a FIFO":    {backends.Device{Path: filepath.Join(dir, "fifo")}, backends.Invalid},
 		"device is missing":   {backends.Device{Path: "/dev/disk/by-id/none-such"}, backends.Unavailable},

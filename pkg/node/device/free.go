@@ -17,8 +17,8 @@ const (
 	detachPoll     = 2 * time.Millisecond
 )
 
-// detach frees the loop device if it holds what is looked for, and tells whether it did. While others have it open the kernel
-// only promises to free it with their last close (LOOP_CLR_FD, loop(4)): such a promise is taken back.
+// detach frees the loop device if it holds what is looked for, and tells whether it did. While others have it open the
+// kernel only promises to free it with their last close (LOOP_CLR_FD, loop(4)): such a promise is taken back.
 func (l loopDevice) detach(ctx context.Context, mine judge) (freed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, detachPatience)
 	defer cancel()

@@ -60,7 +60,8 @@ func (d *Device) prove(source backends.Device) error {
 		if source.Image {
 			kind = backends.Invalid
 		}
-		return backends.Errorf(kind, "%s, found through %q, has %d bytes: the volume has %d", d, source.Path, d.SizeBytes, source.Identity.SizeBytes)
+		return backends.Errorf(kind, "%s, found through %q, has %d bytes: the volume has %d", d, source.Path, d.SizeBytes,
+			source.Identity.SizeBytes)
 	}
 	if source.Identity.Serial == "" || source.Image {
 		return nil
@@ -78,9 +79,11 @@ func (d *Device) proveSerial(source backends.Device) error {
 		return nil
 	}
 	if len(ids) == 0 {
-		return backends.Errorf(backends.Unavailable, "%s, found through %q, reports no serial number: the volume's is %q", d, source.Path, want)
+		return backends.Errorf(backends.Unavailable, "%s, found through %q, reports no serial number: the volume's is %q", d,
+			source.Path, want)
 	}
-	return backends.Errorf(backends.Unavailable, "%s, found through %q, is another device: it reports %s, the volume's serial number is %q",
+	return backends.Errorf(backends.Unavailable,
+		"%s, found through %q, is another device: it reports %s, the volume's serial number is %q",
 		d, source.Path, listed(ids), want)
 }
 

@@ -50,14 +50,16 @@ func locateImage(path string) (*located, error) {
 	}
 	if image.kind() != unix.S_IFREG {
 		_ = image.Close() // O_PATH
-		return nil, backends.Errorf(backends.Invalid, "%q is not a regular file: an image must be one, and no link to one", path)
+		return nil, backends.Errorf(backends.Invalid, "%q is not a regular file: an image must be one, and no link to one",
+			path)
 	}
 	return image, nil
 }
 
 // attachOnce returns the image's one loop device, open and set up as the options ask; made tells that it was
 // attached just now.
-func attachOnce(ctx context.Context, image *located, guard *os.File, opts Options) (node *os.File, made bool, err error) {
+func attachOnce(ctx context.Context, image *located, guard *os.File,
+	opts Options) (node *os.File, made bool, err error) {
 	free, err := unopened(guard)
 	if err != nil {
 		return nil, false, err
@@ -102,10 +104,12 @@ func reuse(loop loopDevice, image *located, opts Options) (*os.File, error) {
 // adjust makes an attached loop device what the options ask for: how long it lives and how large it is.
 func adjust(node *os.File, info *unix.LoopInfo64, image *located, opts Options) error {
 	if info.Flags&unix.LO_FLAGS_READ_ONLY != 0 && !opts.ReadOnly {
-		return backends.Errorf(backends.InUse, "%s holds %q for reading only: it must be detached before it can be written to", node.Name(), image.Name())
+		return backends.Errorf(backends.InUse,
+			"%s holds %q for reading only: it must be detached before it can be written to", node.Name(), image.Name())
 	}
 	if info.Offset != 0 || info.Sizelimit != 0 {
-		return backends.Errorf(backends.InUse, "%s holds a part of %q only: it must be detached before all of it can be used", node.Name(), image.Name())
+		return backends.Errorf(backends.InUse, "%s holds a part of %q only: it must be detached before all of it can be used",
+			node.Name(), image.Name())
 	}
 	if persistent := info.Flags&unix.LO_FLAGS_AUTOCLEAR == 0; persistent != opts.Persistent {
 		if err := setAutoclear(node, info, !opts.Persistent); err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // judge decides whether what a loop device holds is what is looked for. It gets the open node: for as long as that is
-// open the kernel does not free the device, and so gives it no other file. Before that a number, or a name in sysfs, says
-// nothing, for whoever opened the device for an instant may free it with his close, and then it is anybody's.
+// open the kernel does not free the device, and so gives it no other file. Before that a number, or a name in sysfs,
+// says nothing, for whoever opened the device for an instant may free it with his close, and then it is anybody's.
 type judge func(node *os.File, status *unix.LoopInfo64) (bool, error)
 
 // openIf opens the device if it holds what is looked for; a nil file otherwise.

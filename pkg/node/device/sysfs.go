@@ -43,7 +43,8 @@ func nodePath(major, minor uint32) (string, error) {
 		return "", backends.Errorf(backends.Unavailable, "device %d:%d has no node %s: %w", major, minor, path, err)
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFBLK || stat.Rdev != unix.Mkdev(major, minor) {
-		return "", backends.Errorf(backends.Unavailable, "%s is not the node of device %d:%d: /dev must be the host's", path, major, minor)
+		return "", backends.Errorf(backends.Unavailable, "%s is not the node of device %d:%d: /dev must be the host's", path,
+			major, minor)
 	}
 	return path, nil
 }

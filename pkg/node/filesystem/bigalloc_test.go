@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
-// An ext4 with clusters fills its device when it is made, and after it was grown, whatever the sizes: else each stage would
-// check and grow it in vain.
+// An ext4 with clusters fills its device when it is made, and after it was grown, whatever the sizes: else each stage
+// would check and grow it in vain.
 func TestClustersNeedNoGrow(t *testing.T) {
 	needTools(t, "ext4")
 	for name, g := range map[string]classes.Geometry{
@@ -19,7 +19,8 @@ func TestClustersNeedNoGrow(t *testing.T) {
 		"2 KiB blocks":     {BlockSize: 2048, BigAlloc: true, ClusterSize: 8 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, size := range []int64{64*mib + 12288, 300*mib + 20480, 1<<30 + 4096, 2<<30 + 300*mib, 5<<30 + 512, 33<<30 + 40*4096} {
+			for _, size := range []int64{64*mib + 12288, 300*mib + 20480, 1<<30 + 4096, 2<<30 + 300*mib, 5<<30 + 512,
+				33<<30 + 40*4096} {
 				f := image(t, size)
 				d := attach(t, f)
 				if _, err := NewTools(1).Format(t.Context(), laidOut(d, "ext4", g)); err != nil {

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// quickWhole is the size in bytes of the largest disk that each proof reads in full, and the most that Probe reads of what an
-	// image holds. An ext4 that is larger, of blocks of 4 KiB as most are, has a second superblock.
+	// quickWhole is the size in bytes of the largest disk that each proof reads in full, and the most that Probe reads of
+	// what an image holds. An ext4 that is larger, of blocks of 4 KiB as most are, has a second superblock.
 	quickWhole = 128 << 20
-	// WholeLimit is the size in bytes of the largest disk that is to be read in full before it is formatted, should samples not do.
-	// For an image there is no limit.
+	// WholeLimit is the size in bytes of the largest disk that is to be read in full before it is formatted, should
+	// samples not do. For an image there is no limit.
 	WholeLimit = 1 << 30
 	// samplesTime is for how long samples are read. Known places are read however long that takes.
 	samplesTime = 2 * time.Second
 )
 
-// blank looks for a byte that is not zero and says in w.seen what it found and where. In the end sampled reports whether there
-// are bytes that it did not read. It reads the signature areas, and besides
+// blank looks for a byte that is not zero and says in w.seen what it found and where. In the end sampled reports
+// whether there are bytes that it did not read. It reads the signature areas, and besides
 //   - of an image all that its file holds;
 //   - of a small disk all;
 //   - of anything else the places where filesystems keep copies of what they begin with, and samples of the rest.

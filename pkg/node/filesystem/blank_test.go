@@ -149,7 +149,8 @@ func TestWholeDiskIsRead(t *testing.T) {
 	if found := probe(t, d.File); !found.Blank() || !found.Sampled {
 		t.Errorf("by samples: %+v, want it blank: the place is one that no sample is of", found)
 	}
-	if found, err := probeUpTo(t.Context(), d.File, d.SizeBytes, whole); err != nil || found.Seen != "data at byte "+strconv.FormatInt(place, 10) {
+	if found, err := probeUpTo(t.Context(), d.File, d.SizeBytes, whole); err != nil ||
+		found.Seen != "data at byte "+strconv.FormatInt(place, 10) {
 		t.Errorf("with a byte on it: %+v, %v", found, err)
 	}
 }
@@ -164,8 +165,10 @@ func TestDenseImageIsReadUpToTheLimit(t *testing.T) {
 	for most, blank := range map[int64]bool{15 * mib: false, 7 * mib: true} {
 		w := newWindow(d.File, d.SizeBytes)
 		w.most = most
-		if found := identify(t.Context(), w); w.err != nil || found.Blank() != blank || found.Sampled != blank || found.Dense != blank {
-			t.Errorf("with %d bytes read of what is held: found %+v, error %v, want blank by samples %t", most, found, w.err, blank)
+		if found := identify(t.Context(), w); w.err != nil || found.Blank() != blank || found.Sampled != blank ||
+			found.Dense != blank {
+			t.Errorf("with %d bytes read of what is held: found %+v, error %v, want blank by samples %t", most, found, w.err,
+				blank)
 		}
 	}
 }

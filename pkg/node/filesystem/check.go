@@ -74,11 +74,13 @@ func checkExt(ctx context.Context, device *lockedDevice, path string, options ..
 	case result.code >= 0 && result.code&^(fsckCorrected|fsckReboot) == 0:
 		return nil
 	case result.code > 0 && result.code&fsckUncorrected != 0:
-		return backends.Errorf(backends.Unknown, "the filesystem on %s has errors that cannot be repaired without losing data: "+
-			"look at it with e2fsck -n and decide; e2fsck -p says: %s", path, result.words)
+		return backends.Errorf(backends.Unknown,
+			"the filesystem on %s has errors that cannot be repaired without losing data: "+
+				"look at it with e2fsck -n and decide; e2fsck -p says: %s", path, result.words)
 	case result.code > 0 && result.code&fsckCancelled != 0:
 		return backends.Errorf(backends.Unavailable, "the check of %s was cancelled", path)
 	}
-	return backends.Errorf(backends.Unavailable, "the check of %s could not be made (e2fsck exit code %d, %d stands for an operational error): %s",
+	return backends.Errorf(backends.Unavailable,
+		"the check of %s could not be made (e2fsck exit code %d, %d stands for an operational error): %s",
 		path, result.code, fsckFailed, result.words)
 }

@@ -22,7 +22,8 @@ type Request struct {
 	FSType   string           // one of Types
 	Volume   string           // the handle of the volume that the device is
 	Geometry classes.Geometry // how it is laid out
-	// Whole wants every byte of the device read before it counts as blank. Of an image all that its file holds is read in any case.
+	// Whole wants every byte of the device read before it counts as blank. Of an image all that its file holds is read in
+	// any case.
 	Whole bool
 }
 
@@ -65,11 +66,13 @@ func Missing(fsType string) error {
 	}
 	m, ok := makerOf(fsType)
 	if !ok {
-		return backends.Errorf(backends.Invalid, "filesystem type %q is not supported: use %s", fsType, strings.Join(Types(), ", "))
+		return backends.Errorf(backends.Invalid, "filesystem type %q is not supported: use %s", fsType,
+			strings.Join(Types(), ", "))
 	}
 	for _, tool := range m.tools {
 		if _, ok := lookTool(tool); !ok {
-			return backends.Errorf(backends.Unsupported, "%s is not installed on this node: filesystem type %s needs the Debian package %s", tool, fsType, m.pkg)
+			return backends.Errorf(backends.Unsupported,
+				"%s is not installed on this node: filesystem type %s needs the Debian package %s", tool, fsType, m.pkg)
 		}
 	}
 	return nil
@@ -84,9 +87,9 @@ func (r Request) proof(size int64, n *turn) reading {
 	return proof
 }
 
-// Format makes a filesystem on a device that it first proves to be blank itself, however long it takes to read it, and returns
-// what is on the device then, also when that is why it is not formatted. Its Mark is on the device meanwhile: what a call that was
-// cut short left is formatted again.
+// Format makes a filesystem on a device that it first proves to be blank itself, however long it takes to read it, and
+// returns what is on the device then, also when that is why it is not formatted. Its Mark is on the device meanwhile:
+// what a call that was cut short left is formatted again.
 //
 // Kinds: InUse when the device holds something, naming it; Invalid for a type that is not one of Types or
 // a Geometry that it cannot have; OutOfRange for a device that is too small; Unsupported when mkfs is not
@@ -108,7 +111,8 @@ func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 		return Found{}, err
 	}
 	if least := classes.Least(req.FSType); size < least {
-		return Found{}, backends.Errorf(backends.OutOfRange, "%s has %d bytes: filesystem %s needs at least %d", req.Path, size, req.FSType, least)
+		return Found{}, backends.Errorf(backends.OutOfRange, "%s has %d bytes: filesystem %s needs at least %d", req.Path,
+			size, req.FSType, least)
 	}
 	if locked.turn, err = t.take(ctx, req.Path); err != nil {
 		return Found{}, err
@@ -132,7 +136,8 @@ func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 // maker checks what can be checked without the device.
 func (r Request) maker() (maker, error) {
 	if !slices.Contains(Types(), r.FSType) {
-		return maker{}, backends.Errorf(backends.Invalid, "filesystem type %q is not supported: use %s", r.FSType, strings.Join(Types(), ", "))
+		return maker{}, backends.Errorf(backends.Invalid, "filesystem type %q is not supported: use %s", r.FSType,
+			strings.Join(Types(), ", "))
 	}
 	if err := Missing(r.FSType); err != nil {
 		return maker{}, err
@@ -151,14 +156,15 @@ func (r Request) size(node *lockedDevice) (int64, error) {
 		return 0, backends.Errorf(backends.Unavailable, "looking at %s: %w", r.Path, err)
 	}
 	if held.Mode&unix.S_IFMT != unix.S_IFBLK || named.Mode&unix.S_IFMT != unix.S_IFBLK || held.Rdev != named.Rdev {
-		return 0, backends.Errorf(backends.Unavailable, "%s is not the device that was proven (%d:%d, expected %d:%d)", r.Path,
+		return 0, backends.Errorf(backends.Unavailable, "%s is not the device that was proven (%d:%d, expected %d:%d)",
+			r.Path,
 			unix.Major(named.Rdev), unix.Minor(named.Rdev), unix.Major(held.Rdev), unix.Minor(held.Rdev))
 	}
 	return device.SizeOf(r.Held)
 }
 
-// mayFormat decides whether mkfs may run over what was found, and whether it must be forced. What looks finished and was never
-// mounted is made again: mkfs.xfs ends in that way also when a write failed on the way.
+// mayFormat decides whether mkfs may run over what was found, and whether it must be forced. What looks finished and
+// was never mounted is made again: mkfs.xfs ends in that way also when a write failed on the way.
 func (r Request) mayFormat(found Found) (force bool, err error) {
 	if found.Blank() {
 		return false, nil
@@ -167,7 +173,8 @@ func (r Request) mayFormat(found Found) (force bool, err error) {
 	if found.Mark == r.mark() && (found.Type == UnknownData || same) {
 		return true, nil
 	}
-	return false, backends.Errorf(backends.InUse, "%s holds %s: it is not formatted as %s, which is done to a blank device only", r.Path, found, r.FSType)
+	return false, backends.Errorf(backends.InUse,
+		"%s holds %s: it is not formatted as %s, which is done to a blank device only", r.Path, found, r.FSType)
 }
 
 // mkfs notes on the device what it does, runs the tool and looks at what it made.
@@ -180,7 +187,8 @@ func (r Request) mkfs(ctx context.Context, c command, size int64) (Found, error)
 		return Found{}, err
 	}
 	if result.code != 0 {
-		return Found{}, backends.Errorf(backends.Unknown, "%s on %s failed with exit code %d: %s", c.tool, r.Path, result.code, result.words)
+		return Found{}, backends.Errorf(backends.Unknown, "%s on %s failed with exit code %d: %s", c.tool, r.Path,
+			result.code, result.words)
 	}
 	if err := eraseMark(ctx, r.Held, size); err != nil {
 		return Found{}, err

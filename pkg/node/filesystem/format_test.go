@@ -62,7 +62,8 @@ func TestFormat(t *testing.T) {
 // What mkfs makes fills its device, whatever the size: otherwise each stage would grow it in vain.
 func TestNewFilesystemNeedsNoGrow(t *testing.T) {
 	for fsType, sizes := range map[string][]int64{
-		"ext4":  {2 * mib, 8*mib + 512, 16 * mib, 17*mib + 3072, 128 * mib, 129 * mib, 130 * mib, 137 * mib, 513 * mib, 1<<30 + mib, 5<<30 + 512, 40<<30 + 2*mib},
+		"ext4": {2 * mib, 8*mib + 512, 16 * mib, 17*mib + 3072, 128 * mib, 129 * mib, 130 * mib, 137 * mib, 513 * mib,
+			1<<30 + mib, 5<<30 + 512, 40<<30 + 2*mib},
 		"xfs":   {300 * mib, 301*mib + 512, 1<<30 + 12288, 5<<30 + 512, 40<<30 + 2*mib},
 		"btrfs": {109 * mib, 130*mib + 512, 1<<30 + 12288, 40<<30 + 2*mib},
 	} {
@@ -92,7 +93,8 @@ func TestFormatRefuses(t *testing.T) {
 		"too small":    {request(small, "ext4"), backends.OutOfRange},
 		"another node": {Request{Path: other.Path, Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
 		"no node":      {Request{Path: "/dev/none-such", Held: d.File, FSType: "ext4", Volume: "v"}, backends.Unavailable},
-		"long handle":  {Request{Path: d.Path, Held: d.File, FSType: "ext4", Volume: strings.Repeat("v", markSize)}, backends.Invalid},
+		"long handle": {Request{Path: d.Path, Held: d.File, FSType: "ext4", Volume: strings.Repeat("v", markSize)},
+			backends.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewTools(1).Format(t.Context(), test.req)
@@ -234,7 +236,8 @@ func TestToolIsKilledWithItsChildren(t *testing.T) {
 	child := filepath.Join(t.TempDir(), "child")
 	ended := make(chan error, 1)
 	go func() {
-		_, err := run(ctx, command{tool: "sh", args: []string{"-c", "sleep 60 & echo $! > " + child + ".new; mv " + child + ".new " + child + "; wait"}, device: locked})
+		_, err := run(ctx, command{tool: "sh", args: []string{"-c",
+			"sleep 60 & echo $! > " + child + ".new; mv " + child + ".new " + child + "; wait"}, device: locked})
 		ended <- err
 	}()
 	var pid int

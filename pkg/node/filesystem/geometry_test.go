@@ -44,10 +44,14 @@ func TestGeometry(t *testing.T) {
 		g      classes.Geometry
 		want   map[number]int64
 	}{
-		"ext4, blocks and inodes":  {"ext4", 16 * mib, classes.Geometry{BlockSize: 4096, InodeSize: 512, Inodes: 1024}, map[number]int64{extBlock: 2, extInode: 512, extInodes: 1024}},
-		"ext4, bytes for an inode": {"ext4", 16 * mib, classes.Geometry{BytesPerInode: 65536}, map[number]int64{extInodes: 256}},
-		"ext4, clusters":           {"ext4", 64 * mib, classes.Geometry{BlockSize: 4096, BigAlloc: true, ClusterSize: 16384}, map[number]int64{extBlock: 2, extCluster: 4}},
-		"xfs":                      {"xfs", 300 * mib, classes.Geometry{BlockSize: 2048, InodeSize: 1024}, map[number]int64{xfsBlock: 2048, xfsInode: 1024}},
+		"ext4, blocks and inodes": {"ext4", 16 * mib, classes.Geometry{BlockSize: 4096, InodeSize: 512, Inodes: 1024},
+			map[number]int64{extBlock: 2, extInode: 512, extInodes: 1024}},
+		"ext4, bytes for an inode": {"ext4", 16 * mib, classes.Geometry{BytesPerInode: 65536},
+			map[number]int64{extInodes: 256}},
+		"ext4, clusters": {"ext4", 64 * mib, classes.Geometry{BlockSize: 4096, BigAlloc: true, ClusterSize: 16384},
+			map[number]int64{extBlock: 2, extCluster: 4}},
+		"xfs": {"xfs", 300 * mib, classes.Geometry{BlockSize: 2048, InodeSize: 1024},
+			map[number]int64{xfsBlock: 2048, xfsInode: 1024}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			needTools(t, c.fsType)

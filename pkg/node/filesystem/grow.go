@@ -115,7 +115,8 @@ func resize(ctx context.Context, device *lockedDevice, path string, r repair) er
 		return err
 	}
 	if result.code != 0 {
-		return backends.Errorf(backends.Unknown, "growing the filesystem on %s: resize2fs failed with exit code %d: %s", path, result.code, result.words)
+		return backends.Errorf(backends.Unknown, "growing the filesystem on %s: resize2fs failed with exit code %d: %s", path,
+			result.code, result.words)
 	}
 	return r.settle(device)
 }

@@ -23,13 +23,14 @@ const (
 	xfsGrowData   = 0x4010586e // _IOW('X', 110, struct xfs_growfs_data)
 )
 
-// GrowMounted makes a mounted filesystem fill its device, by the ioctl that the filesystem offers. One
-// that fills it already is left as it is. The kernel works on it to the end also when the context ends first; until then no
-// other call for the device is begun.
+// GrowMounted makes a mounted filesystem fill its device, by the ioctl that the filesystem offers. One that fills it
+// already is left as it is. The kernel works on it to the end also when the context ends first; until then no other
+// call for the device is begun.
 //
-// Kinds: Denied when CAP_SYS_RESOURCE is missing, without which the kernel grows no mounted ext filesystem;
-// OutOfRange for a btrfs that would remain too small to be resized; Invalid when the mount is not of the device or the type does not grow; NotFound; Unavailable when the
-// context ended; Busy when the kernel is growing it for somebody else; Unknown when it refuses.
+// Kinds: Denied when CAP_SYS_RESOURCE is missing, without which the kernel grows no mounted ext filesystem; OutOfRange
+// for a btrfs that would remain too small to be resized; Invalid when the mount is not of the device or the type does
+// not grow; NotFound; Unavailable when the context ended; Busy when the kernel is growing it for somebody else; Unknown
+// when it refuses.
 func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) error {
 	if !makes(fsType) {
 		return backends.Errorf(backends.Invalid, "filesystem type %q does not grow", fsType)
@@ -39,8 +40,8 @@ func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) err
 	})
 }
 
-// Grown returns once no GrowMounted of the filesystem on a device is under way: it has the mount open. Kinds: Unavailable when one was
-// given up that has not ended, as on a frozen filesystem, or the context ends first.
+// Grown returns once no GrowMounted of the filesystem on a device is under way: it has the mount open. Kinds:
+// Unavailable when one was given up that has not ended, as on a frozen filesystem, or the context ends first.
 func Grown(ctx context.Context, mountpoint, devicePath string) error {
 	return deadline.Run(ctx, growth(mountpoint, devicePath), func(context.Context) error { return nil })
 }
@@ -121,7 +122,8 @@ func growBtrfs(root *os.File, size int64) error {
 		return nil
 	}
 	if size < btrfsLeastResize {
-		return backends.Errorf(backends.OutOfRange, "the btrfs at %q cannot grow to %d bytes: the kernel resizes none below %d", root.Name(), size, btrfsLeastResize)
+		return backends.Errorf(backends.OutOfRange,
+			"the btrfs at %q cannot grow to %d bytes: the kernel resizes none below %d", root.Name(), size, btrfsLeastResize)
 	}
 	var args struct {
 		fd   int64
@@ -144,8 +146,9 @@ func growExt(ctx context.Context, root, node *os.File, size int64) error {
 	blocks := uint64(size / fs.Bsize)
 	err := ioctl(root, ext4Resize, unsafe.Pointer(&blocks))
 	if errors.Is(err, unix.EPERM) {
-		return backends.Errorf(backends.Denied, "growing the mounted ext filesystem at %q needs the capability CAP_SYS_RESOURCE, which this process lacks: "+
-			"it will be grown when the volume is next staged: %w", root.Name(), err)
+		return backends.Errorf(backends.Denied,
+			"growing the mounted ext filesystem at %q needs the capability CAP_SYS_RESOURCE, which this process lacks: "+
+				"it will be grown when the volume is next staged: %w", root.Name(), err)
 	}
 	return growFailure(root, err)
 }
@@ -184,7 +187,8 @@ func growFailure(root *os.File, err error) error {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
 		return backends.Errorf(backends.Denied, "growing the filesystem at %q: %w", root.Name(), err)
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EBUSY):
-		return backends.Errorf(backends.Busy, "growing the filesystem at %q: somebody else is growing it: %w", root.Name(), err)
+		return backends.Errorf(backends.Busy, "growing the filesystem at %q: somebody else is growing it: %w", root.Name(),
+			err)
 	}
 	return backends.Errorf(backends.Unknown, "growing the filesystem at %q: %w", root.Name(), err)
 }

@@ -218,9 +218,10 @@ func TestNeedsGrow(t *testing.T) {
 		"no geometry":       {Found{Type: "xfs", SizeBytes: 99}, 100, true},
 		"less than a block": {Found{Type: "btrfs", SizeBytes: 4096, grid: grid{block: 4096}}, 8191, false},
 		"a block":           {Found{Type: "btrfs", SizeBytes: 4096, grid: grid{block: 4096}}, 8192, true},
-		"small last group":  {Found{Type: "ext4", SizeBytes: 1000, grid: grid{block: 1, group: 1000, least: 50}}, 1049, false},
-		"least last group":  {Found{Type: "ext4", SizeBytes: 1000, grid: grid{block: 1, group: 1000, least: 50}}, 1050, true},
-		"within a group":    {Found{Type: "ext4", SizeBytes: 1060, grid: grid{block: 1, group: 1000, least: 50}}, 1061, true},
+		"small last group": {Found{Type: "ext4", SizeBytes: 1000, grid: grid{block: 1, group: 1000, least: 50}}, 1049,
+			false},
+		"least last group": {Found{Type: "ext4", SizeBytes: 1000, grid: grid{block: 1, group: 1000, least: 50}}, 1050, true},
+		"within a group":   {Found{Type: "ext4", SizeBytes: 1060, grid: grid{block: 1, group: 1000, least: 50}}, 1061, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := NeedsGrow(test.found, test.size); got != test.want {

@@ -12,8 +12,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// zeroHeld reads, of a loop device, all that its file holds (SEEK_DATA, lseek(2)): what is a hole reads as zeros. whole is false
-// when that is no proof: of another device, where the file cannot be asked, and when it holds more than is to be read (dense).
+// zeroHeld reads, of a loop device, all that its file holds (SEEK_DATA, lseek(2)): what is a hole reads as zeros. whole
+// is false when that is no proof: of another device, where the file cannot be asked, and when it holds more than is to
+// be read (dense).
 func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
 	dev, ok := w.r.(*os.File)
 	if !ok {
@@ -60,12 +61,13 @@ func nextHeld(file *os.File, offset int64) (extent, error) {
 	return extent{start, end - start}, err
 }
 
-// openHeld opens the file that a loop device shows all of, if it is there under the name that the kernel has for it. Nothing is
-// left then that was written to the device and is not in the file.
+// openHeld opens the file that a loop device shows all of, if it is there under the name that the kernel has for it.
+// Nothing is left then that was written to the device and is not in the file.
 func (w *window) openHeld(dev *os.File) (*os.File, bool) {
 	const loopMajor = 7
 	var stat unix.Stat_t
-	if err := unix.Fstat(int(dev.Fd()), &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK || unix.Major(stat.Rdev) != loopMajor {
+	if err := unix.Fstat(int(dev.Fd()), &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK ||
+		unix.Major(stat.Rdev) != loopMajor {
 		return nil, false
 	}
 	info, err := unix.IoctlLoopGetStatus64(int(dev.Fd()))
@@ -76,7 +78,8 @@ func (w *window) openHeld(dev *os.File) (*os.File, bool) {
 	if err != nil {
 		return nil, false
 	}
-	fd, err := unix.Open(strings.TrimSuffix(string(name), "\n"), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(strings.TrimSuffix(string(name), "\n"),
+		unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, false
 	}

@@ -17,16 +17,16 @@ type lockedDevice struct {
 	turn *turn // nil unless turns are bounded
 }
 
-// udevPatience bounds how long a device is waited for that somebody looks at, as udev does with each new one (systemd.io,
-// "Locking Block Device Access"); lockPoll is how often the lock is tried.
+// udevPatience bounds how long a device is waited for that somebody looks at, as udev does with each new one
+// (systemd.io, "Locking Block Device Access"); lockPoll is how often the lock is tried.
 const (
 	udevPatience = 10 * time.Second
 	lockPoll     = 2 * time.Millisecond
 )
 
-// lockDevice opens and locks a block device. It waits for those who share a lock, because they only look, and not for a tool that
-// has the device for itself, because that works for as long as it takes. Kinds: Busy when somebody has the lock; Unavailable
-// when the device cannot be opened.
+// lockDevice opens and locks a block device. It waits for those who share a lock, because they only look, and not for a
+// tool that has the device for itself, because that works for as long as it takes. Kinds: Busy when somebody has the
+// lock; Unavailable when the device cannot be opened.
 func lockDevice(ctx context.Context, path string) (*lockedDevice, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -50,14 +50,16 @@ func (d *lockedDevice) lock(ctx context.Context) error {
 			return err
 		}
 		if shared := d.tryLock(unix.LOCK_SH); shared != nil {
-			return backends.Errorf(backends.Busy, "%s is locked: a tool that was started before still works on it: %w", d.Name(), err)
+			return backends.Errorf(backends.Busy, "%s is locked: a tool that was started before still works on it: %w", d.Name(),
+				err)
 		}
 		_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // it was a question only
 		select {
 		case <-time.After(lockPoll):
 		case <-ctx.Done():
-			return backends.Errorf(backends.Busy, "%s is locked: somebody who looks at it has a shared lock, as udev takes it; wait for that (udevadm settle), "+
-				"or stop what holds it (/proc/locks): %w", d.Name(), err)
+			return backends.Errorf(backends.Busy,
+				"%s is locked: somebody who looks at it has a shared lock, as udev takes it; wait for that (udevadm settle), "+
+					"or stop what holds it (/proc/locks): %w", d.Name(), err)
 		}
 	}
 }

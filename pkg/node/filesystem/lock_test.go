@@ -52,7 +52,8 @@ func TestFormatWaitsForUdev(t *testing.T) {
 // Whoever holds a lock for longer is told apart by it: a tool that writes has it for itself alone.
 func TestLockTellsWhoHasIt(t *testing.T) {
 	d := attach(t, image(t, 16*mib))
-	for how, words := range map[int]string{unix.LOCK_SH: "shared lock, as udev", unix.LOCK_EX: "a tool that was started before"} {
+	for how, words := range map[int]string{unix.LOCK_SH: "shared lock, as udev",
+		unix.LOCK_EX: "a tool that was started before"} {
 		release := hold(t, d.Path, how)
 		synctest.Test(t, func(t *testing.T) { // time passes only while it is waited for
 			const limit = 100 * time.Millisecond

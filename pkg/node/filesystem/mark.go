@@ -53,7 +53,8 @@ func (m Mark) page(place int64) ([]byte, error) {
 	page := make([]byte, markSize)
 	text := fmt.Appendf(nil, "%s%s\n", markMagic, body)
 	if len(text) > markSize-sha256.Size {
-		return nil, backends.Errorf(backends.Invalid, "the handle of volume %.64q... is too long to be noted on a device", m.Volume)
+		return nil, backends.Errorf(backends.Invalid, "the handle of volume %.64q... is too long to be noted on a device",
+			m.Volume)
 	}
 	copy(page, text)
 	sum := markSum(page, place)

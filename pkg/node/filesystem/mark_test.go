@@ -18,7 +18,8 @@ func TestMarkOutlivesFormatting(t *testing.T) {
 	const tib = int64(1) << 40
 	random := rand.New(rand.NewPCG(1, 2)) // sizes need not be secret
 	for fsType, sizes := range map[string][]int64{
-		"ext4":  {2 * mib, 3*mib + 512, 4864 << 10, 5 * mib, 5*mib + 4096, 6 * mib, 50 * mib, 51 * mib, 123*mib + 352256, 300 * mib, 2 * tib, 9 * tib},
+		"ext4": {2 * mib, 3*mib + 512, 4864 << 10, 5 * mib, 5*mib + 4096, 6 * mib, 50 * mib, 51 * mib, 123*mib + 352256,
+			300 * mib, 2 * tib, 9 * tib},
 		"xfs":   {300 * mib, 301*mib + 512, 1 << 30, 2 * tib},
 		"btrfs": {109 * mib, 130*mib + 512, 1 << 30, 2 * tib},
 	} {
@@ -101,7 +102,8 @@ func wantFormatted(t *testing.T, d *device.Device, fsType string, before Found) 
 	}
 }
 
-// In a filesystem that was mounted, what looks like a mark is a file's contents: it is not believed, and stays as it is.
+// In a filesystem that was mounted, what looks like a mark is a file's contents: it is not believed, and stays as it
+// is.
 func TestMarkInAFileIsData(t *testing.T) {
 	for _, fsType := range Types() {
 		t.Run(fsType, func(t *testing.T) {

@@ -37,15 +37,17 @@ func readRAID1(w *window, offset int64) (Found, bool) {
 // readRAID09 recognises a superblock of version 0.90, in the byte order of the machine that made it.
 func readRAID09(w *window, offset int64) (Found, bool) {
 	b := w.at(offset, 4)
-	return Found{Type: "linux_raid_member"}, b != nil && (binary.LittleEndian.Uint32(b) == raidNumber || binary.BigEndian.Uint32(b) == raidNumber)
+	return Found{Type: "linux_raid_member"}, b != nil &&
+		(binary.LittleEndian.Uint32(b) == raidNumber || binary.BigEndian.Uint32(b) == raidNumber)
 }
 
-// readLUKS2 recognises the second header of LUKS2, which says where it must be: what a lost first one is restored from. mkfs
-// clears these places, and leaves others, which are looked for late.
+// readLUKS2 recognises the second header of LUKS2, which says where it must be: what a lost first one is restored from.
+// mkfs clears these places, and leaves others, which are looked for late.
 func readLUKS2(w *window, offset int64) (Found, bool) {
 	const place = 256 // of hdr_offset
 	at := w.at(offset+place, 8)
-	return Found{Type: "crypto_LUKS"}, at != nil && w.has(offset, "SKUL\xba\xbe\x00\x02") && binary.BigEndian.Uint64(at) == uint64(offset)
+	return Found{Type: "crypto_LUKS"}, at != nil && w.has(offset, "SKUL\xba\xbe\x00\x02") &&
+		binary.BigEndian.Uint64(at) == uint64(offset)
 }
 
 // Where VMFS notes a volume and a filesystem.

@@ -38,7 +38,8 @@ func readMBR(w *window, _ int64) (Found, bool) {
 	return Found{Type: "dos"}, used
 }
 
-// mbrInUse tells whether a table that was recognised has a partition on the device. A boot sector of a filesystem has none.
+// mbrInUse tells whether a table that was recognised has a partition on the device. A boot sector of a filesystem has
+// none.
 func mbrInUse(w *window, _ int64) bool {
 	sector := mbrOf(w)
 	for entry := mbrEntries; entry < mbrEnd; entry += mbrEntry {
@@ -52,8 +53,8 @@ func mbrInUse(w *window, _ int64) bool {
 
 const gptMagic = "EFI PART"
 
-// gptSeen tells whether tools take a GPT with sectors of so many bytes for one: with a DOS partition table to protect it they do whatever
-// its sum is, and with the right sum at the place that it names without such a table, too.
+// gptSeen tells whether tools take a GPT with sectors of so many bytes for one: with a DOS partition table to protect
+// it they do whatever its sum is, and with the right sum at the place that it names without such a table, too.
 func gptSeen(sector int64) func(*window, int64) bool {
 	return func(w *window, offset int64) bool {
 		h := w.at(offset, 92)

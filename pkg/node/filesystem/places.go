@@ -22,8 +22,8 @@ func (p place) on(page []byte) bool {
 	return p.magic != "" && strings.HasPrefix(string(page[p.offset-p.page()+p.at:]), p.magic)
 }
 
-// places are where filesystems keep copies of what they begin with, in the order of their offsets, one for each page. What is
-// in the signature areas is not among them.
+// places are where filesystems keep copies of what they begin with, in the order of their offsets, one for each page.
+// What is in the signature areas is not among them.
 func places(size int64) []place {
 	const mib, gib = 1 << 20, 1 << 30
 	var list []place
@@ -47,12 +47,14 @@ func places(size int64) []place {
 	return tidy(list, size)
 }
 
-// extPlaces are second superblocks of an ext filesystem that begins at an offset, for each size of block and for clusters of the usual 16
-// blocks: the first ones, and all of the kind that nearly every ext4 is, for as many as may have been overwritten.
+// extPlaces are second superblocks of an ext filesystem that begins at an offset, for each size of block and for
+// clusters of the usual 16 blocks: the first ones, and all of the kind that nearly every ext4 is, for as many as may
+// have been overwritten.
 func extPlaces(start, size int64) (list []place) {
 	const few = 81
 	for _, ext := range []struct{ block, blocks, last int64 }{
-		{1 << 10, 8 << 10, few}, {2 << 10, 16 << 10, few}, {4 << 10, 32 << 10, size}, {4 << 10, 16 * 32 << 10, few}, {64 << 10, 65528, few},
+		{1 << 10, 8 << 10, few}, {2 << 10, 16 << 10, few}, {4 << 10, 32 << 10, size}, {4 << 10, 16 * 32 << 10, few},
+		{64 << 10, 65528, few},
 	} {
 		first, last := int64(0), min(ext.last, (size-start)/(ext.block*ext.blocks))
 		if ext.block == extOffset {
@@ -62,14 +64,15 @@ func extPlaces(start, size int64) (list []place) {
 			last = min(last, few/9)
 		}
 		for _, group := range groupsWithCopies(last) {
-			list = append(list, place{start + (group*ext.blocks+first)*ext.block, "a second superblock of an ext filesystem", 56, "\x53\xef"})
+			list = append(list, place{start + (group*ext.blocks+first)*ext.block, "a second superblock of an ext filesystem", 56,
+				"\x53\xef"})
 		}
 	}
 	return list
 }
 
-// groupsWithCopies are the groups up to the last that have a copy of the superblock: the first and the powers of 3, 5 and 7
-// (sparse_super).
+// groupsWithCopies are the groups up to the last that have a copy of the superblock: the first and the powers of 3, 5
+// and 7 (sparse_super).
 func groupsWithCopies(last int64) []int64 {
 	groups := []int64{1}
 	for _, base := range []int64{3, 5, 7} {
@@ -80,8 +83,8 @@ func groupsWithCopies(last int64) []int64 {
 	return groups
 }
 
-// xfsPlaces are the superblocks of the first allocation groups after the first of an xfs of so many bytes that begins at an offset,
-// for numbers of groups that mkfs.xfs chooses.
+// xfsPlaces are the superblocks of the first allocation groups after the first of an xfs of so many bytes that begins
+// at an offset, for numbers of groups that mkfs.xfs chooses.
 func xfsPlaces(start, size int64, counts ...int64) (list []place) {
 	const block = 4096
 	for _, count := range counts {
@@ -93,8 +96,8 @@ func xfsPlaces(start, size int64, counts ...int64) (list []place) {
 	return list
 }
 
-// samplePlaces are where something is looked for that nobody knows: eight in each doubling of the offset, at round numbers, where partitions
-// and their like begin, and some evenly over the device.
+// samplePlaces are where something is looked for that nobody knows: eight in each doubling of the offset, at round
+// numbers, where partitions and their like begin, and some evenly over the device.
 func samplePlaces(size int64) []place {
 	const (
 		each, even = 8, 64

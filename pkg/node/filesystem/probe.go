@@ -39,7 +39,8 @@ type Found struct {
 	Mark Mark
 	// Sampled tells that the device counts as blank though not every byte of it was read.
 	Sampled bool
-	// Dense tells of an image that was sampled that its file holds more than Probe reads of one, and says where. Format reads that.
+	// Dense tells of an image that was sampled that its file holds more than Probe reads of one, and says where. Format
+	// reads that.
 	Dense bool
 	// Seen says where what was found is, for messages.
 	Seen string
@@ -56,7 +57,8 @@ func (f Found) String() string {
 	case f.Blank():
 		return "nothing"
 	case f.Mark != Mark{}:
-		return fmt.Sprintf("an unfinished %s (noted on the device: being formatted as %s for volume %q)", f.Type, f.Mark.FSType, f.Mark.Volume)
+		return fmt.Sprintf("an unfinished %s (noted on the device: being formatted as %s for volume %q)", f.Type,
+			f.Mark.FSType, f.Mark.Volume)
 	case f.Incomplete:
 		return "an unfinished " + f.Type
 	case f.Seen != "":
@@ -72,8 +74,8 @@ func Probe(ctx context.Context, dev *os.File, size int64) (Found, error) {
 	return probeUpTo(ctx, dev, size, reading{quickWhole, quickWhole, nil})
 }
 
-// ProbeWhole is Probe for a disk of which every byte is read unless it is larger than WholeLimit, and for an image of which all that
-// its file holds is.
+// ProbeWhole is Probe for a disk of which every byte is read unless it is larger than WholeLimit, and for an image of
+// which all that its file holds is.
 func ProbeWhole(ctx context.Context, dev *os.File, size int64) (Found, error) {
 	return probeUpTo(ctx, dev, size, reading{WholeLimit, math.MaxInt64, nil})
 }
@@ -91,7 +93,8 @@ func probeUpTo(ctx context.Context, dev *os.File, size int64, r reading) (Found,
 		w.quick, w.most, w.noted = r.quick, r.most, r.noted
 		found := identify(ctx, w)
 		if w.err != nil {
-			return Found{}, backends.Errorf(backends.Unavailable, "reading the signature areas of %q (%d bytes): %w", dev.Name(), size, w.err)
+			return Found{}, backends.Errorf(backends.Unavailable, "reading the signature areas of %q (%d bytes): %w", dev.Name(),
+				size, w.err)
 		}
 		return found, nil
 	}, nil)
@@ -203,9 +206,9 @@ func seen(matches []match) string {
 
 func named(matches []match, name string) bool { return slices.Contains(types(matches), name) }
 
-// covered tells whether a match lies where another match's filesystem keeps its contents. One that is larger than the device
-// is not used there, but by something that the device is a part of. At the end of a device tools take a container for one whatever
-// is before it, and no mkfs leaves one there: the last 64 KiB at least are cleared by each.
+// covered tells whether a match lies where another match's filesystem keeps its contents. One that is larger than the
+// device is not used there, but by something that the device is a part of. At the end of a device tools take a
+// container for one whatever is before it, and no mkfs leaves one there: the last 64 KiB at least are cleared by each.
 func covered(m match, matches []match, size int64) bool {
 	if m.offset < contents || m.Type == "btrfs" || m.owner || m.rank == container && m.offset >= raid09Place(size) {
 		return false

@@ -84,22 +84,38 @@ func TestSeveralThingsOnOneDevice(t *testing.T) {
 		write func(*testing.T, *os.File, int64)
 		want  string
 	}{
-		"ext4 left under mdraid 1.2":          {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, raid(1, at(4096)), "linux_raid_member"},
-		"ext4 in mdraid 1.0":                  {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"}, raid(1, raid10Place), "linux_raid_member"},
-		"ext4 in mdraid 0.90":                 {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"}, raid(0, raid09Place), "linux_raid_member"},
-		"ext4 with mdraid bytes at the end":   {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, raid(1, raid10Place), "linux_raid_member"},
-		"ext4 with iso bytes in a file":       {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(32769, "CD001"), "ext4"},
-		"ext4 with a LUKS header in a file":   {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(4*mib, "SKUL\xba\xbe\x00\x02"), "ext4"},
-		"ext4 in drbd":                        {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"}, bytesAt(-4096+60, "\x83\x74\x02\x6b"), "drbd"},
-		"ext4 of a larger device":             {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "32M"}, raid(1, raid10Place), "linux_raid_member"},
-		"ext4 left under lvm":                 {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, lvm, "LVM2_member"},
-		"ext4 with a boot sector":             {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(446, "\x80\x00\x01\x00\x83", 510, "\x55\xaa"), "ext4"},
-		"ext4 with an old gpt":                {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(512, "EFI PART", -512, "EFI PART"), "ext4"},
-		"ext4 and btrfs":                      {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(65600, "_BHRfS_M"), "ext4,btrfs"},
-		"ext4 whose counters look like minix": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(1040, "\x8f\x13"), "ext4"},
-		"xfs with jfs bytes in a file":        {300 * mib, []string{"mkfs.xfs", "-q", "IMAGE"}, bytesAt(32768, "JFS1"), "xfs"},
-		"luks and lvm":                        {16 * mib, nil, func(t *testing.T, f *os.File, size int64) { lvm(t, f, size); put(t, f, 0, "LUKS\xba\xbe") }, "LVM2_member,crypto_LUKS"},
-		"iso with an mbr":                     {16 * mib, nil, bytesAt(32769, "CD001", 446, "\x80\x00\x01\x00\x83", 510, "\x55\xaa"), "iso9660"},
+		"ext4 left under mdraid 1.2": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, raid(1, at(4096)),
+			"linux_raid_member"},
+		"ext4 in mdraid 1.0": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"}, raid(1, raid10Place),
+			"linux_raid_member"},
+		"ext4 in mdraid 0.90": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"}, raid(0, raid09Place),
+			"linux_raid_member"},
+		"ext4 with mdraid bytes at the end": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, raid(1, raid10Place),
+			"linux_raid_member"},
+		"ext4 with iso bytes in a file": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(32769, "CD001"),
+			"ext4"},
+		"ext4 with a LUKS header in a file": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"},
+			bytesAt(4*mib, "SKUL\xba\xbe\x00\x02"), "ext4"},
+		"ext4 in drbd": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "15M"},
+			bytesAt(-4096+60, "\x83\x74\x02\x6b"), "drbd"},
+		"ext4 of a larger device": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE", "32M"}, raid(1, raid10Place),
+			"linux_raid_member"},
+		"ext4 left under lvm": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, lvm, "LVM2_member"},
+		"ext4 with a boot sector": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"},
+			bytesAt(446, "\x80\x00\x01\x00\x83", 510, "\x55\xaa"), "ext4"},
+		"ext4 with an old gpt": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"},
+			bytesAt(512, "EFI PART", -512, "EFI PART"), "ext4"},
+		"ext4 and btrfs": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(65600, "_BHRfS_M"),
+			"ext4,btrfs"},
+		"ext4 whose counters look like minix": {16 * mib, []string{"mkfs.ext4", "-q", "IMAGE"}, bytesAt(1040, "\x8f\x13"),
+			"ext4"},
+		"xfs with jfs bytes in a file": {300 * mib, []string{"mkfs.xfs", "-q", "IMAGE"}, bytesAt(32768, "JFS1"),
+			"xfs"},
+		"luks and lvm": {16 * mib, nil,
+			func(t *testing.T, f *os.File, size int64) { lvm(t, f, size); put(t, f, 0, "LUKS\xba\xbe") },
+			"LVM2_member,crypto_LUKS"},
+		"iso with an mbr": {16 * mib, nil,
+			bytesAt(32769, "CD001", 446, "\x80\x00\x01\x00\x83", 510, "\x55\xaa"), "iso9660"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := image(t, test.size)
@@ -124,7 +140,8 @@ func TestSeveralThingsOnOneDevice(t *testing.T) {
 func TestFormattedOverSomething(t *testing.T) {
 	makes := map[string]string{
 		"partitions": "sgdisk -n 1:0:0 $0 >/dev/null",
-		"LUKS": "! command -v cryptsetup >/dev/null || echo secret | cryptsetup luksFormat -q --luks2-metadata-size 4m --luks2-keyslots-size 8m " +
+		"LUKS": "! command -v cryptsetup >/dev/null || echo secret | cryptsetup luksFormat -q --luks2-metadata-size 4m " +
+			"--luks2-keyslots-size 8m " +
 			"--pbkdf pbkdf2 --pbkdf-force-iterations 1000 $0 -",
 		"noise": "head -c 128k /dev/urandom | dd of=$0 bs=1k seek=$((300 * 1024 - 128)) conv=notrunc status=none",
 	}
@@ -206,7 +223,8 @@ func (c *counted) ReadAt(p []byte, offset int64) (int, error) {
 	return c.faulty.ReadAt(p, offset)
 }
 
-// What every probe looks at is asked for at once: no signature of the first list, nor the mark, costs a wait of its own.
+// What every probe looks at is asked for at once: no signature of the first list, nor the mark, costs a wait of its
+// own.
 func TestSignaturesAreReadAtOnce(t *testing.T) {
 	for _, size := range []int64{mib, 20 * mib, 64 * mib, 64*mib + 512, 1024 * mib, 10240*mib + 61440} {
 		c := &counted{faulty: faulty{size, size}}
@@ -244,7 +262,8 @@ func cached(t *testing.T, dev *os.File, e extent) bool {
 	}
 	defer func() { _ = unix.Munmap(pages) }()
 	resident := make([]byte, (len(pages)+os.Getpagesize()-1)/os.Getpagesize())
-	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&pages[0])), uintptr(len(pages)), uintptr(unsafe.Pointer(&resident[0])))
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&pages[0])), uintptr(len(pages)),
+		uintptr(unsafe.Pointer(&resident[0])))
 	if errno != 0 {
 		t.Fatal(errno)
 	}

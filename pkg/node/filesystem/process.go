@@ -55,5 +55,6 @@ func ticks(stat []byte) uint64 {
 func (p *process) String() string {
 	const mib = 1 << 20
 	d := p.done()
-	return fmt.Sprintf("%s, process %d, runs for %s and has read %d MiB and written %d MiB", p.name, p.pid, time.Since(p.since).Round(time.Second), d.read/mib, d.written/mib)
+	return fmt.Sprintf("%s, process %d, runs for %s and has read %d MiB and written %d MiB", p.name, p.pid,
+		time.Since(p.since).Round(time.Second), d.read/mib, d.written/mib)
 }

@@ -170,7 +170,8 @@ func (r repair) settle(device *lockedDevice) error {
 		}
 	}
 	if err = errors.Join(err, syncNames(filepath.Dir(r.base))); err != nil {
-		return backends.Errorf(backends.Unavailable, "removing the record that a filesystem is being repaired or grown: %w", err)
+		return backends.Errorf(backends.Unavailable, "removing the record that a filesystem is being repaired or grown: %w",
+			err)
 	}
 	return nil
 }
@@ -180,7 +181,8 @@ func (r repair) settle(device *lockedDevice) error {
 func intentsOf(base string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Dir(base))
 	if err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "looking for records that a filesystem is being repaired or grown: %w", err)
+		return nil, backends.Errorf(backends.Unavailable,
+			"looking for records that a filesystem is being repaired or grown: %w", err)
 	}
 	var paths []string
 	for _, entry := range entries {

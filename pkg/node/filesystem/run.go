@@ -45,8 +45,8 @@ func lookTool(name string) (string, bool) {
 // afterKill is how long the output of a tool that was killed is waited for.
 const afterKill = time.Second
 
-// run runs a tool and returns when the tool has ended, not before: whoever locked the device may give it back then.
-// The end of the context ends the tool and those that it started, or asks it to end, unless it must come to its own end.
+// run runs a tool and returns when the tool has ended, not before: whoever locked the device may give it back then. The
+// end of the context ends the tool and those that it started, or asks it to end, unless it must come to its own end.
 // Kinds: Unavailable when the tool cannot be started or was cut short by the end of the context.
 func run(ctx context.Context, c command) (result, error) {
 	if err := ctx.Err(); err != nil {
@@ -65,7 +65,8 @@ func run(ctx context.Context, c command) (result, error) {
 	c.device.turn.runs(c.tool, cmd.Process.Pid)
 	err := cmd.Wait()
 	if ctx.Err() != nil && cmd.ProcessState.ExitCode() != 0 {
-		return result{}, backends.Errorf(backends.Unavailable, "%s on %s was cut short: %w", c.tool, c.device.Name(), ctx.Err())
+		return result{}, backends.Errorf(backends.Unavailable, "%s on %s was cut short: %w", c.tool, c.device.Name(),
+			ctx.Err())
 	}
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return result{}, backends.Errorf(backends.Unavailable, "running %s: %w", c.tool, err)

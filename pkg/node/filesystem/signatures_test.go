@@ -53,7 +53,8 @@ func TestSamplesAreNeverFormatted(t *testing.T) {
 }
 
 func TestBlank(t *testing.T) {
-	for _, size := range []int64{512, 4096, 100_000, mib, headArea, headArea + tailArea, headArea + tailArea + 1, 64 * mib, 10 << 30} {
+	for _, size := range []int64{512, 4096, 100_000, mib, headArea, headArea + tailArea, headArea + tailArea + 1, 64 * mib,
+		10 << 30} {
 		if found := probe(t, image(t, size)); !found.Blank() {
 			t.Errorf("a blank device of %d bytes holds %q", size, found.Type)
 		}

@@ -114,9 +114,9 @@ func readXFS(w *window, offset int64) (Found, bool) {
 	}, true
 }
 
-// unusedXFS tells whether an xfs was never mounted: its superblock has not been logged (sb_lsn), and its log is as mkfs.xfs
-// leaves it, with the record of an unmount in two sectors and zeros after that. A mount overwrites those first of all
-// (xlog_clear_stale_blocks).
+// unusedXFS tells whether an xfs was never mounted: its superblock has not been logged (sb_lsn), and its log is as
+// mkfs.xfs leaves it, with the record of an unmount in two sectors and zeros after that. A mount overwrites those first
+// of all (xlog_clear_stale_blocks).
 func unusedXFS(w *window, sb []byte, block int64) bool {
 	start, ok := logStart(sb, block)
 	if !ok || binary.BigEndian.Uint64(sb[240:]) != 0 {

@@ -96,8 +96,10 @@ func TestTurns(t *testing.T) {
 
 func wantAllFree(t *testing.T, tools *Tools) {
 	t.Helper()
-	if taken, work, idle := len(tools.free), tools.work.Load(), tools.idle.Load(); taken != 0 || work != 0 || idle != 0 || len(tools.turns) != 0 {
-		t.Errorf("%d turns are taken, and %d count as at work, %d as idle and %d as known after the end", taken, work, idle, len(tools.turns))
+	if taken, work, idle := len(tools.free), tools.work.Load(), tools.idle.Load(); taken != 0 || work != 0 || idle != 0 ||
+		len(tools.turns) != 0 {
+		t.Errorf("%d turns are taken, and %d count as at work, %d as idle and %d as known after the end", taken, work, idle,
+			len(tools.turns))
 	}
 }
 
@@ -132,8 +134,8 @@ func quick(most int) *Tools {
 	return tools
 }
 
-// What hangs on one device gives its turn to those of others, and gets none back twice. What works keeps its own, whether
-// it computes or reads and writes.
+// What hangs on one device gives its turn to those of others, and gets none back twice. What works keeps its own,
+// whether it computes or reads and writes.
 func TestTurnOfWhatHangs(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
@@ -181,7 +183,8 @@ func TestHungToolsDoNotStopOthers(t *testing.T) {
 	}
 	_, err := tools.take(impatient(t), "/dev/next")
 	wantKind(t, err, backends.Unavailable)
-	if err == nil || !strings.Contains(err.Error(), "2 others are being formatted or checked") || !strings.Contains(err.Error(), "besides 2 whose devices do not answer") {
+	if err == nil || !strings.Contains(err.Error(), "2 others are being formatted or checked") ||
+		!strings.Contains(err.Error(), "besides 2 whose devices do not answer") {
 		t.Errorf("who waits is told %v", err)
 	}
 }

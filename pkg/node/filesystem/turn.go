@@ -130,7 +130,8 @@ func (t *Tools) resume() bool {
 // queue says why somebody waits.
 func (t *Tools) queue() string {
 	idle := t.idle.Load()
-	text := fmt.Sprintf("%d others are being formatted or checked on this node, and at most %d may be at the same time", t.work.Load()-idle, cap(t.free))
+	text := fmt.Sprintf("%d others are being formatted or checked on this node, and at most %d may be at the same time",
+		t.work.Load()-idle, cap(t.free))
 	if idle > 0 {
 		text += fmt.Sprintf(", besides %d whose devices do not answer", idle)
 	}

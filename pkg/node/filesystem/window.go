@@ -54,8 +54,9 @@ func newWindow(r io.ReaderAt, size int64) *window {
 // extent is a range of bytes of a device.
 type extent struct{ offset, length int64 }
 
-// Announce has the kernel begin to read what Probe looks at on an open device of so many bytes, and waits for none of it: a
-// device takes hardly longer for all the places at once than for one. It is a hint: Probe tells what cannot be read.
+// Announce has the kernel begin to read what Probe looks at on an open device of so many bytes, and waits for none of
+// it: a device takes hardly longer for all the places at once than for one. It is a hint: Probe tells what cannot be
+// read.
 func Announce(dev *os.File, size int64) { announce(dev, lookedAt(size)) }
 
 func announce(dev *os.File, list []extent) {
@@ -64,8 +65,8 @@ func announce(dev *os.File, list []extent) {
 	}
 }
 
-// lookedAt are the extents where signatures() and the mark are looked for, so that on a device that holds something no more is
-// read than these few; what a signature needs beyond them is read when it asks (at).
+// lookedAt are the extents where signatures() and the mark are looked for, so that on a device that holds something no
+// more is read than these few; what a signature needs beyond them is read when it asks (at).
 func lookedAt(size int64) []extent {
 	const (
 		head = 72 << 10 // up to the second superblock of UFS and the first of btrfs
@@ -122,8 +123,8 @@ func (w *window) has(offset int64, magic string) bool {
 	return string(w.at(offset, int64(len(magic)))) == magic
 }
 
-// zero tells whether every byte of an extent is zero, and says in w.seen which is the first that is not. A mark that is in
-// its place counts for nothing: what bears one was blank, and what holds no more is so still.
+// zero tells whether every byte of an extent is zero, and says in w.seen which is the first that is not. A mark that is
+// in its place counts for nothing: what bears one was blank, and what holds no more is so still.
 func (w *window) zero(ctx context.Context, offset, length int64) bool {
 	zeros, buf := make([]byte, min(piece, length)), make([]byte, min(piece, length))
 	for end := offset + length; offset < end; offset += piece {

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// What is on the disk of the log of an xfs (xfs_log_format.h in the kernel's fs/xfs/libxfs). All is counted in basic blocks, of which
-// each begins with the number of the cycle in which it was written: the log is a ring.
+// What is on the disk of the log of an xfs (xfs_log_format.h in the kernel's fs/xfs/libxfs). All is counted in basic
+// blocks, of which each begins with the number of the cycle in which it was written: the log is a ring.
 const (
 	logBlock       = 512
 	logMagic       = 0xfeedbabe
@@ -23,9 +23,9 @@ const (
 	logRecordMost  = 256<<10/512 + 256 // blocks of a record: XLOG_MAX_RECORD_BSIZE, and room for its header and padding
 )
 
-// UnreplayedXFS tells whether the log of an xfs holds anything that has to be replayed for its files to be seen. A log that was closed by an
-// unmount holds nothing; neither does that of a filesystem that was frozen, which notes its superblock only.
-// What is not understood has to be replayed. Kinds: Unavailable.
+// UnreplayedXFS tells whether the log of an xfs holds anything that has to be replayed for its files to be seen. A log
+// that was closed by an unmount holds nothing; neither does that of a filesystem that was frozen, which notes its
+// superblock only. What is not understood has to be replayed. Kinds: Unavailable.
 func UnreplayedXFS(ctx context.Context, dev *os.File, size int64) (bool, error) {
 	call := deadline.Call{Name: fmt.Sprintf("reading the log of the xfs on %q", dev.Name())}
 	return deadline.Do(ctx, call, func(context.Context) (bool, error) {
@@ -78,8 +78,9 @@ func (l xfsLog) cycle(block int64) uint32 {
 	return binary.BigEndian.Uint32(data[4:])
 }
 
-// head is the block after the last that was written: the first one whose cycle is that of the last block of the ring. Where
-// writes were torn there may be several such, and any does: what is before it then is no end of an unmount that counts.
+// head is the block after the last that was written: the first one whose cycle is that of the last block of the ring.
+// Where writes were torn there may be several such, and any does: what is before it then is no end of an unmount that
+// counts.
 func (l xfsLog) head() int64 {
 	last := l.cycle(l.blocks - 1)
 	if l.cycle(0) == last {
@@ -105,7 +106,8 @@ func (l xfsLog) record(block int64) (logRecord, bool) {
 	if u32(header) != logMagic || headers+data > logRecordMost {
 		return logRecord{}, false
 	}
-	r := logRecord{(block%l.blocks + l.blocks) % l.blocks, headers + data, l.read(block, headers), l.read(block+headers, data)}
+	r := logRecord{(block%l.blocks + l.blocks) % l.blocks, headers + data, l.read(block, headers),
+		l.read(block+headers, data)}
 	for i := range min(data, headers*64) { // The first word of each block is in the header: its place has the cycle.
 		at := i/64*logBlock + i%64*4
 		if i < 64 {
@@ -137,7 +139,8 @@ func (l xfsLog) clean() bool {
 // unmount tells whether the record is that of an unmount, and so the end of all.
 func (r logRecord) unmount() bool {
 	const flags = 9
-	return binary.BigEndian.Uint32(r.header[40:]) == 1 && len(r.ops) > flags && r.ops[flags]&logUnmount != 0 // h_num_logops
+	// h_num_logops
+	return binary.BigEndian.Uint32(r.header[40:]) == 1 && len(r.ops) > flags && r.ops[flags]&logUnmount != 0
 }
 
 // superblockOnly tells whether all records that would be replayed, up to the last, are of the superblock.
@@ -156,8 +159,8 @@ func (l xfsLog) superblockOnly(last logRecord, head int64) bool {
 	return false
 }
 
-// superblockOnly looks at each operation of a record: the beginning and the end of a transaction have no data, its header has its magic, and
-// a buffer's place is followed by its contents.
+// superblockOnly looks at each operation of a record: the beginning and the end of a transaction have no data, its
+// header has its magic, and a buffer's place is followed by its contents.
 func (r logRecord) superblockOnly() bool {
 	const header = 12
 	contents := 0 // operations that are contents of the superblock's buffer

@@ -37,7 +37,8 @@ func (f Found) String() string {
 	case len(parts) > 0:
 		return strings.Join(parts, ", ")
 	case f.Partial:
-		return "who uses it cannot be seen from here: the driver runs in a PID namespace of its own (hostPID), or the search took too long"
+		return "who uses it cannot be seen from here: the driver runs in a PID namespace of its own (hostPID), or the " +
+			"search took too long"
 	}
 	return "nobody is found any more who uses it"
 }

@@ -82,10 +82,10 @@ func (l *Ledger) Put(record Record) error {
 	return nil
 }
 
-// Drop replaces the record of a volume by one that claims no more than it did, after what is missing was taken down; an empty one is
-// removed. The ledger knows so from then on, whatever becomes of the file: freeing a volume must not depend on a disk that can
-// be written to. An error says that the file could not be changed. What it still claims is found to be untrue when the kernel is asked,
-// and a file that was to be removed goes with a later change.
+// Drop replaces the record of a volume by one that claims no more than it did, after what is missing was taken down; an
+// empty one is removed. The ledger knows so from then on, whatever becomes of the file: freeing a volume must not
+// depend on a disk that can be written to. An error says that the file could not be changed. What it still claims is
+// found to be untrue when the kernel is asked, and a file that was to be removed goes with a later change.
 func (l *Ledger) Drop(record Record) error {
 	record = record.clone()
 	l.mu.Lock()
@@ -133,7 +133,8 @@ func (l *Ledger) claim(record Record) (before entry, err error) {
 	paths := record.Paths()
 	for _, path := range paths {
 		if owner, taken := l.owners[path]; taken && owner != record.Volume {
-			return entry{}, backends.Errorf(backends.InUse, "%s is in use by volume %q: choose another path, or take that volume down first", path, owner)
+			return entry{}, backends.Errorf(backends.InUse,
+				"%s is in use by volume %q: choose another path, or take that volume down first", path, owner)
 		}
 	}
 	for _, path := range paths {

@@ -34,9 +34,11 @@ func sample(volume string) Record {
 	return Record{
 		Volume: volume,
 		Staged: &Staging{
-			Path: "/staging/" + volume, Type: backends.Mount, Mode: backends.MultiNodeMultiWriter, ReadOnly: true, Pending: true, Group: "12",
-			Source: Source{Kind: Device, Path: "/images/a", Image: true, FSType: "xfs", DevicePath: "/dev/loop7", Major: 7, Minor: 7},
-			Root:   Root{Dev: 1 << 40, Ino: 64},
+			Path: "/staging/" + volume, Type: backends.Mount, Mode: backends.MultiNodeMultiWriter, ReadOnly: true, Pending: true,
+			Group: "12",
+			Source: Source{Kind: Device, Path: "/images/a", Image: true, FSType: "xfs", DevicePath: "/dev/loop7", Major: 7,
+				Minor: 7},
+			Root: Root{Dev: 1 << 40, Ino: 64},
 		},
 		Published: []Publication{{Target: "/target/" + volume, Mode: backends.MultiNodeMultiWriter, ReadOnly: true}},
 	}
@@ -126,7 +128,8 @@ func TestOpenClearsUp(t *testing.T) {
 	if slices.ContainsFunc(names(t, dir), func(n string) bool { return filepath.Ext(n) == tempEnding }) {
 		t.Errorf("temporary files are left: %v", names(t, dir))
 	}
-	if again, report := open(t, dir, "now"); report.Loaded != 1 || report.SetAside != nil || again.Get("stale").Staged != nil {
+	if again, report := open(t, dir, "now"); report.Loaded != 1 || report.SetAside != nil ||
+		again.Get("stale").Staged != nil {
 		t.Errorf("the second start found %+v", report)
 	}
 }
@@ -205,7 +208,8 @@ func TestDropNeedsNoDisk(t *testing.T) {
 	l, _ := open(t, dir, "boot")
 	put(t, l, sample("a"))
 	blocked := filepath.Join(l.store.path("a")+tempEnding, "full") // fails the write, for root too
-	if err := errors.Join(os.Remove(l.store.path("a")), os.MkdirAll(blocked, 0o700), os.MkdirAll(filepath.Join(l.store.path("a"), "full"), 0o700)); err != nil {
+	if err := errors.Join(os.Remove(l.store.path("a")), os.MkdirAll(blocked, 0o700),
+		os.MkdirAll(filepath.Join(l.store.path("a"), "full"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	less := sample("a").WithoutPublication("/target/a")
@@ -358,7 +362,8 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// A record that could not be removed goes with the next change that the disk takes, unless its volume has one again by then.
+// A record that could not be removed goes with the next change that the disk takes, unless its volume has one again by
+// then.
 func TestRecordsThatStayedGoLater(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		l, _ := open(t, t.TempDir(), "boot")
@@ -366,7 +371,8 @@ func TestRecordsThatStayedGoLater(t *testing.T) {
 		path := l.store.path("a")
 		content, err := os.ReadFile(path)
 		if err == nil {
-			err = errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "full"), 0o700)) // fails the removal, for root too
+			// fails the removal, for root too
+			err = errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "full"), 0o700))
 		}
 		if err != nil {
 			t.Fatal(err)

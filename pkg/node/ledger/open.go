@@ -18,8 +18,8 @@ const bootIDPath = "/proc/sys/kernel/random/boot_id"
 type Report struct {
 	Loaded int // records that count
 	Stale  int // records of an earlier boot, removed
-	// SetAside are files that could not be read as records, with the reason. They were renamed, where that was possible, so that
-	// somebody can look at them; the volumes that they were of count as unknown.
+	// SetAside are files that could not be read as records, with the reason. They were renamed, where that was possible,
+	// so that somebody can look at them; the volumes that they were of count as unknown.
 	SetAside []SetAside
 }
 
@@ -48,7 +48,8 @@ func Open(ctx context.Context, dir, boot string) (*Ledger, Report, error) {
 	if err != nil {
 		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot read the ledger's directory: %w", err)
 	}
-	l := &Ledger{store: store{dir: dir, boot: boot}, entries: map[string]entry{}, owners: map[string]string{}, left: map[string]bool{}}
+	l := &Ledger{store: store{dir: dir, boot: boot}, entries: map[string]entry{}, owners: map[string]string{},
+		left: map[string]bool{}}
 	var report Report
 	for _, path := range files {
 		if err := ctx.Err(); err != nil {
@@ -73,8 +74,8 @@ func list(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// load takes in one file of the directory, or clears it away. One that cannot be cleared away, on a disk that takes no writes,
-// is in nobody's way: it counts for nothing, and the next record of its volume replaces it.
+// load takes in one file of the directory, or clears it away. One that cannot be cleared away, on a disk that takes no
+// writes, is in nobody's way: it counts for nothing, and the next record of its volume replaces it.
 func (l *Ledger) load(path string, report *Report) {
 	switch filepath.Ext(path) {
 	case tempEnding:

@@ -55,7 +55,8 @@ type Source struct {
 	DevicePath string `json:"devicePath,omitempty"`
 	Major      uint32 `json:"major,omitempty"`
 	Minor      uint32 `json:"minor,omitempty"`
-	// Sequence tells the device from all others that have had or will have its number (device.Sequence); 0 while it is not known.
+	// Sequence tells the device from all others that have had or will have its number (device.Sequence); 0 while it is not
+	// known.
 	Sequence uint64 `json:"sequence,omitempty"`
 }
 

@@ -13,7 +13,8 @@ import (
 // attributes are what mount options say about a mount itself, whatever its filesystem (mount_setattr(2)).
 type attributes struct{ set, clear int }
 
-// attributesOf reads the attributes from mount options, of which later ones win. Other options belong to the filesystem.
+// attributesOf reads the attributes from mount options, of which later ones win. Other options belong to the
+// filesystem.
 func attributesOf(options []string) (a attributes) {
 	for _, option := range options {
 		if set, reset, ok := attribute(option); ok {

@@ -30,7 +30,8 @@ func Bind(source string, target *safepath.Target, readOnly bool, options ...stri
 	defer closeFd(tree)
 	asked := attributesOf(options)
 	if err := asked.apply(tree, readOnly); err != nil {
-		return State{}, backends.Errorf(kindOf(err), "setting the options of the bind mount of %q (read-only %t%s): %w", source, readOnly, listed(options), err)
+		return State{}, backends.Errorf(kindOf(err), "setting the options of the bind mount of %q (read-only %t%s): %w",
+			source, readOnly, listed(options), err)
 	}
 	return attach(tree, source, target)
 }
@@ -82,7 +83,8 @@ func checkPlace(root State, what string, place *os.File) error {
 		return err
 	}
 	if below.Mounted {
-		return backends.Errorf(backends.Exists, "something is mounted at %q already: %q is not mounted over it", place.Name(), what)
+		return backends.Errorf(backends.Exists, "something is mounted at %q already: %q is not mounted over it", place.Name(),
+			what)
 	}
 	if root.Dir != below.Dir {
 		return backends.Errorf(backends.Invalid, "%q is %s and %q is %s: one cannot be mounted on the other",

@@ -14,9 +14,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// proveBtrfs checks that a btrfs has the device that it should be on among its devices. Its root tells no device's number,
-// and what is mounted need not be on the device that was named: kernels before 6.7 mount, instead of a copy, the original
-// with the same UUID, if that is mounted already.
+// proveBtrfs checks that a btrfs has the device that it should be on among its devices. Its root tells no device's
+// number, and what is mounted need not be on the device that was named: kernels before 6.7 mount, instead of a copy,
+// the original with the same UUID, if that is mounted already.
 func proveBtrfs(mount int, want Filesystem) error {
 	id, err := btrfsID(mount)
 	if err != nil {
@@ -33,7 +33,8 @@ func proveBtrfs(mount int, want Filesystem) error {
 			continue
 		}
 		if err != nil {
-			return backends.Errorf(backends.Unavailable, "asking which devices the btrfs mounted from %q is on: %w", want.Source, err)
+			return backends.Errorf(backends.Unavailable, "asking which devices the btrfs mounted from %q is on: %w", want.Source,
+				err)
 		}
 		number := strings.TrimSpace(string(text))
 		if number == fmt.Sprintf("%d:%d", unix.Major(want.Dev), unix.Minor(want.Dev)) {
@@ -41,8 +42,9 @@ func proveBtrfs(mount int, want Filesystem) error {
 		}
 		numbers = append(numbers, number)
 	}
-	return backends.Errorf(backends.Unavailable, "%q is not the device that was proven: its btrfs %s is on %s, expected %d:%d; "+
-		"is a filesystem with the same UUID mounted on this node, and the kernel older than 6.7?",
+	return backends.Errorf(backends.Unavailable,
+		"%q is not the device that was proven: its btrfs %s is on %s, expected %d:%d; "+
+			"is a filesystem with the same UUID mounted on this node, and the kernel older than 6.7?",
 		want.Source, id, strings.Join(numbers, " and "), unix.Major(want.Dev), unix.Minor(want.Dev))
 }
 

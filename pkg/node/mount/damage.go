@@ -16,7 +16,8 @@ func (c *fscontext) advice(err error) string {
 	case check == "":
 		return ""
 	case damaged(err):
-		return "; the filesystem is damaged: look at it with " + check + " and repair it by hand, which may lose data, or restore a snapshot"
+		return "; the filesystem is damaged: look at it with " + check +
+			" and repair it by hand, which may lose data, or restore a snapshot"
 	case errors.Is(err, unix.EIO), errors.Is(err, unix.EINVAL):
 		return "; if the device is well, the filesystem is damaged: the kernel's log has more, and " + check +
 			" looks at it without changing it"

@@ -27,7 +27,8 @@ type Filesystem struct {
 }
 
 // Mount mounts a filesystem at the target and returns what shows there then, but for ReadOnly. When the context ends
-// first it returns without the mount, which never appears at the target afterwards, even if the kernel still works on it.
+// first it returns without the mount, which never appears at the target afterwards, even if the kernel still works on
+// it.
 //
 // Kinds: Invalid for an option that is not allowed or that the kernel refuses, with the kernel's words;
 // Unsupported when the kernel does not know the type; NotFound when the source or the target is not there;
@@ -49,8 +50,8 @@ func Mount(ctx context.Context, fs Filesystem, target *safepath.Target) (State, 
 	return attach(mount, fs.Source, target)
 }
 
-// checkOptions goes by the list of the filesystem. That of an export, which is on no device, is its backend's: only the backend
-// knows which options are its own.
+// checkOptions goes by the list of the filesystem. That of an export, which is on no device, is its backend's: only the
+// backend knows which options are its own.
 func (fs *Filesystem) checkOptions() error {
 	if fs.Export {
 		return mountoptions.Check(fs.Options)
@@ -128,13 +129,16 @@ func (c *fscontext) set(option string) error {
 	}
 	why := c.words()
 	if mountoptions.SecurityLabel(option) && !selinux() {
-		why += "; SELinux is not enabled in this node's kernel: leave the option out, or set seLinuxMount: false in the CSIDriver"
+		why += "; SELinux is not enabled in this node's kernel: leave the option out, or set seLinuxMount: false in the " +
+			"CSIDriver"
 	}
-	return backends.Errorf(backends.Invalid, "filesystem %s refuses mount option %q: %w%s", c.fs.Type, secret.Option(option), err, why)
+	return backends.Errorf(backends.Invalid, "filesystem %s refuses mount option %q: %w%s", c.fs.Type,
+		secret.Option(option), err, why)
 }
 
 func (c *fscontext) failure(err error) error {
-	return backends.Errorf(c.failureKind(err), "mounting %q as %s%s: %w%s%s", c.fs.Source, c.fs.Type, c.withOptions(), err, c.words(), c.advice(err))
+	return backends.Errorf(c.failureKind(err), "mounting %q as %s%s: %w%s%s", c.fs.Source, c.fs.Type, c.withOptions(), err,
+		c.words(), c.advice(err))
 }
 
 func (c *fscontext) withOptions() string {
@@ -145,9 +149,10 @@ func (c *fscontext) withOptions() string {
 	return " with options " + secret.Options(options)
 }
 
-// failureKind is kindOf for the step that reads the superblock: there ENODEV is a device that has gone, as is a node that
-// was proven and is none of a block device any more (ENOENT, ENOTBLK), and EINVAL speaks of what is on the device unless there were options that it can be about. A filesystem that
-// is damaged (EBADMSG, EUCLEAN) is Unknown: to repair it is for a person, for a repair may lose data.
+// failureKind is kindOf for the step that reads the superblock: there ENODEV is a device that has gone, as is a node
+// that was proven and is none of a block device any more (ENOENT, ENOTBLK), and EINVAL speaks of what is on the device
+// unless there were options that it can be about. A filesystem that is damaged (EBADMSG, EUCLEAN) is Unknown: to repair
+// it is for a person, for a repair may lose data.
 func (c *fscontext) failureKind(err error) backends.Kind {
 	kind := kindOf(err)
 	proven := c.fs.Dev != 0
@@ -196,7 +201,8 @@ func proveDevice(mount int, fs Filesystem) error {
 		return err
 	}
 	if root.Dev != fs.Dev {
-		return backends.Errorf(backends.Unavailable, "%q is not the device that was proven: its filesystem is on %d:%d, expected %d:%d",
+		return backends.Errorf(backends.Unavailable,
+			"%q is not the device that was proven: its filesystem is on %d:%d, expected %d:%d",
 			fs.Source, unix.Major(root.Dev), unix.Minor(root.Dev), unix.Major(fs.Dev), unix.Minor(fs.Dev))
 	}
 	return nil

@@ -23,7 +23,8 @@ func TestMount(t *testing.T) {
 	dir := folder(t, "target")
 	d := disk(t)
 	fs := ext4(d)
-	fs.Options = []string{"noatime", "nodev", "nosuid", "noexec", "nosymfollow", "defaults", "data=ordered", "nodiscard", "sync"}
+	fs.Options = []string{"noatime", "nodev", "nosuid", "noexec", "nosymfollow", "defaults", "data=ordered", "nodiscard",
+		"sync"}
 	must(t, mountAt(t, fs, target(t, dir+"/target")))
 	s := look(t, dir+"/target")
 	if !s.Mounted || s.ReadOnly || s.Dev != d.Number() {
@@ -72,17 +73,22 @@ func TestMountRefuses(t *testing.T) {
 		want  backends.Kind
 		words string
 	}{
-		"unknown option":    {Filesystem{Type: "ext4", Source: d.Path, Options: []string{"no-such-option"}}, "target", backends.Invalid, "no-such-option"},
-		"bad value":         {Filesystem{Type: "ext4", Source: d.Path, Options: []string{"commit=many"}}, "target", backends.Invalid, "commit=many"},
-		"forbidden option":  {Filesystem{Type: "ext4", Source: d.Path, Options: []string{"bind"}}, "target", backends.Invalid, "bind"},
-		"unknown type":      {Filesystem{Type: "no-such-type", Source: d.Path}, "target", backends.Unsupported, "no-such-type"},
+		"unknown option": {Filesystem{Type: "ext4", Source: d.Path, Options: []string{"no-such-option"}}, "target",
+			backends.Invalid, "no-such-option"},
+		"bad value": {Filesystem{Type: "ext4", Source: d.Path, Options: []string{"commit=many"}}, "target",
+			backends.Invalid, "commit=many"},
+		"forbidden option": {Filesystem{Type: "ext4", Source: d.Path, Options: []string{"bind"}}, "target", backends.Invalid,
+			"bind"},
+		"unknown type": {Filesystem{Type: "no-such-type", Source: d.Path}, "target", backends.Unsupported,
+			"no-such-type"},
 		"missing source":    {Filesystem{Type: "ext4", Source: "/dev/no-such"}, "target", backends.NotFound, "/dev/no-such"},
 		"source is no disk": {Filesystem{Type: "ext4", Source: dir}, "target", backends.Unknown, dir},
 		"nothing on it":     {Filesystem{Type: "ext4", Source: empty.Path}, "target", backends.Unknown, empty.Path},
 		"another type":      {Filesystem{Type: "xfs", Source: d.Path}, "target", backends.Unknown, d.Path},
-		"another device":    {Filesystem{Type: "ext4", Source: d.Path, Dev: unix.Mkdev(7, 4000)}, "target", backends.Unavailable, "7:4000"},
-		"missing target":    {Filesystem{Type: "ext4", Source: d.Path}, "none", backends.NotFound, "none"},
-		"target is a file":  {Filesystem{Type: "ext4", Source: d.Path}, "file", backends.Invalid, "file"},
+		"another device": {Filesystem{Type: "ext4", Source: d.Path, Dev: unix.Mkdev(7, 4000)}, "target",
+			backends.Unavailable, "7:4000"},
+		"missing target":   {Filesystem{Type: "ext4", Source: d.Path}, "none", backends.NotFound, "none"},
+		"target is a file": {Filesystem{Type: "ext4", Source: d.Path}, "file", backends.Invalid, "file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := mountAt(t, test.fs, target(t, dir+"/"+test.place))
@@ -101,7 +107,8 @@ func TestMountRefuses(t *testing.T) {
 // The kernel's own words are in the error.
 func TestMountRepeatsKernel(t *testing.T) {
 	dir := folder(t, "target")
-	err := mountAt(t, Filesystem{Type: "ext4", Source: disk(t).Path, Options: []string{"commit=many"}}, target(t, dir+"/target"))
+	err := mountAt(t, Filesystem{Type: "ext4", Source: disk(t).Path, Options: []string{"commit=many"}},
+		target(t, dir+"/target"))
 	wantKind(t, err, backends.Invalid)
 	if err == nil || !strings.Contains(err.Error(), "Bad value") {
 		t.Errorf("the kernel's words are not in the error: %v", err)
@@ -167,10 +174,12 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// hostileOptions open other devices, read what is no superblock of the volume's, or let what is on the volume stop the node.
+// hostileOptions open other devices, read what is no superblock of the volume's, or let what is on the volume stop the
+// node.
 func hostileOptions() map[string][]string {
 	return map[string][]string{
-		"ext4":  {"journal_dev=0x700", "journal_path=/dev/loop0", "sb=32768", "errors=panic", "errors=continue", "errors", "abort", "debug", "noblock_validity", "jqfmt=vfsv1", "usrjquota=x", "test_dummy_encryption"},
+		"ext4": {"journal_dev=0x700", "journal_path=/dev/loop0", "sb=32768", "errors=panic", "errors=continue", "errors",
+			"abort", "debug", "noblock_validity", "jqfmt=vfsv1", "usrjquota=x", "test_dummy_encryption"},
 		"xfs":   {"logdev=/dev/loop0", "rtdev=/dev/loop0"},
 		"btrfs": {"device=/dev/loop0", "degraded", "fatal_errors=panic", "check_int", "fragment=all"},
 		"tmpfs": {"size=1g"},
@@ -182,9 +191,11 @@ func TestHostileOptionsAreRefused(t *testing.T) {
 	for fsType, options := range hostileOptions() {
 		for _, option := range options {
 			dir := folder(t, "target")
-			err := mountAt(t, Filesystem{Type: fsType, Source: "/dev/null", Options: []string{"noatime", option}}, target(t, dir+"/target"))
+			err := mountAt(t, Filesystem{Type: fsType, Source: "/dev/null", Options: []string{"noatime", option}},
+				target(t, dir+"/target"))
 			wantKind(t, err, backends.Invalid)
-			if err == nil || !strings.Contains(err.Error(), `"`+option+`" is not allowed`) || !strings.Contains(err.Error(), "noatime") {
+			if err == nil || !strings.Contains(err.Error(), `"`+option+`" is not allowed`) ||
+				!strings.Contains(err.Error(), "noatime") {
 				t.Errorf("%s %s: the error does not say what is allowed: %v", fsType, option, err)
 			}
 		}

@@ -23,8 +23,9 @@ type State struct {
 	Ino      uint64
 	Rdev     uint64 // st_rdev: which device, when it is a device node
 	MountID  uint64 // the mount that the path is on
-	// Deleted tells that what shows at the path has no name of its own any more. The kernel deletes the node of a device that is taken
-	// away; where it was bound before it shows for ever, and leads to whatever device has its number by then.
+	// Deleted tells that what shows at the path has no name of its own any more. The kernel deletes the node of a device
+	// that is taken away; where it was bound before it shows for ever, and leads to whatever device has its number by
+	// then.
 	Deleted bool
 
 	link bool
@@ -52,7 +53,8 @@ func Inspect(ctx context.Context, path string) (State, error) {
 // without asking it, so that one whose server does not answer does not hold the call up. Kinds: as Inspect.
 func Mounted(ctx context.Context, path string) (bool, error) {
 	call := deadline.Call{Name: fmt.Sprintf("looking for a mount at %q", path)}
-	state, err := deadline.Do(ctx, call, func(context.Context) (State, error) { return glance(path, unix.AT_STATX_DONT_SYNC) }, nil)
+	state, err := deadline.Do(ctx, call,
+		func(context.Context) (State, error) { return glance(path, unix.AT_STATX_DONT_SYNC) }, nil)
 	return state.Mounted, err
 }
 
@@ -105,7 +107,8 @@ func statx(dir int, path string, flags int) (unix.Statx_t, error) {
 // stateOf reads what statx said.
 func stateOf(path string, x unix.Statx_t) (State, error) {
 	if x.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 {
-		return State{}, backends.Errorf(backends.Unsupported, "this kernel does not tell whether something is mounted at %q: Linux 5.12 or newer is needed", path)
+		return State{}, backends.Errorf(backends.Unsupported,
+			"this kernel does not tell whether something is mounted at %q: Linux 5.12 or newer is needed", path)
 	}
 	return State{
 		Exists:  true,

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// CheckKernel refuses a kernel that lacks a part of the mount API that is used here. The last to come was the attribute of
-// the option nosymfollow, in Linux 5.14. Kinds: Unsupported.
+// CheckKernel refuses a kernel that lacks a part of the mount API that is used here. The last to come was the attribute
+// of the option nosymfollow, in Linux 5.14. Kinds: Unsupported.
 func CheckKernel() error {
 	// Attributes are looked at before the descriptor, which is none: nothing is changed.
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSYMFOLLOW}
@@ -23,6 +23,7 @@ func kernelFailure(err error) error {
 	}
 	var name unix.Utsname
 	_ = unix.Uname(&name) // fails only for a bad address
-	return backends.Errorf(backends.Unsupported, "the kernel of this node (%s) cannot mount in the ways that are needed: Linux 5.14 or newer is needed, "+
-		"and a seccomp profile must not hide mount_setattr(2): %w", unix.ByteSliceToString(name.Release[:]), err)
+	return backends.Errorf(backends.Unsupported,
+		"the kernel of this node (%s) cannot mount in the ways that are needed: Linux 5.14 or newer is needed, "+
+			"and a seccomp profile must not hide mount_setattr(2): %w", unix.ByteSliceToString(name.Release[:]), err)
 }

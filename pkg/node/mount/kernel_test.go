@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// A kernel before Linux 5.12 has no mount_setattr(2) at all, one before 5.14 does not know the attribute, and a newer one
-// looks for the descriptor next. This one is new enough.
+// A kernel before Linux 5.12 has no mount_setattr(2) at all, one before 5.14 does not know the attribute, and a newer
+// one looks for the descriptor next. This one is new enough.
 func TestCheckKernel(t *testing.T) {
 	for err, old := range map[unix.Errno]bool{unix.ENOSYS: true, unix.EINVAL: true, unix.EBADF: false, unix.EPERM: false} {
 		if got := kernelFailure(err); backends.Is(got, backends.Unsupported) != old {
@@ -23,7 +23,8 @@ func TestCheckKernel(t *testing.T) {
 		t.Skip("NOT RUN: asking for an attribute that no kernel has needs root")
 	}
 	attr := unix.MountAttr{Attr_set: 1 << 40}
-	if err := kernelFailure(unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &attr)); !backends.Is(err, backends.Unsupported) {
+	if err := kernelFailure(unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH,
+		&attr)); !backends.Is(err, backends.Unsupported) {
 		t.Errorf("an attribute that this kernel does not know is understood as %v", err)
 	}
 }

@@ -158,7 +158,8 @@ func TestBind(t *testing.T) {
 		must(t, os.WriteFile(dir+"/source/data", []byte("data"), 0o600))
 		must(t, bindAt(t, dir+"/source", target(t, dir+"/target"), readOnly))
 		s := look(t, dir+"/target")
-		if !s.Mounted || s.ReadOnly != readOnly || !s.SameRoot(look(t, dir+"/source")) || s.MountID == look(t, dir+"/source").MountID {
+		if !s.Mounted || s.ReadOnly != readOnly || !s.SameRoot(look(t, dir+"/source")) ||
+			s.MountID == look(t, dir+"/source").MountID {
 			t.Errorf("bound read-only %t: %+v", readOnly, s)
 		}
 		if data, err := os.ReadFile(dir + "/target/data"); err != nil || string(data) != "data" {
@@ -331,7 +332,8 @@ func TestCorrupted(t *testing.T) {
 
 func TestCorruptedIsFoundDeep(t *testing.T) {
 	for _, errno := range []unix.Errno{unix.ENOTCONN, unix.ESTALE, unix.EIO} {
-		err := backends.Errorf(backends.Unavailable, "outer: %w", backends.Errorf(backends.Unknown, "inner: %w", &os.PathError{Err: errno}))
+		err := backends.Errorf(backends.Unavailable, "outer: %w",
+			backends.Errorf(backends.Unknown, "inner: %w", &os.PathError{Err: errno}))
 		if !Corrupted(err) {
 			t.Errorf("%v is not recognised", err)
 		}

@@ -49,7 +49,8 @@ func accessTime(option string) (set, reset int, ok bool) {
 
 // valueOf returns the value as the kernel takes it.
 func valueOf(option, value string) string {
-	if quoted := len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"'; quoted && mountoptions.SecurityLabel(option) {
+	if quoted := len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"'; quoted &&
+		mountoptions.SecurityLabel(option) {
 		return value[1 : len(value)-1]
 	}
 	return value

@@ -39,12 +39,16 @@ func (p *Propagation) check(dir string) error {
 		return uint64(m.ID) != state.MountID, uint64(m.ID) == state.MountID
 	})
 	if err != nil || len(found) == 0 {
-		return backends.Errorf(backends.Unavailable, "cannot tell whether mounts at %s show outside of this container: the mount %d: %w", dir, state.MountID, err)
+		return backends.Errorf(backends.Unavailable,
+			"cannot tell whether mounts at %s show outside of this container: the mount %d: %w", dir, state.MountID, err)
 	}
 	if !sharedMount(found[0]) {
-		return backends.Errorf(backends.Unavailable, "what is mounted at %s would not show outside of this container, and pods would write to the node's own disk: "+
-			"the mount %s lacks propagation: set mountPropagation: Bidirectional for the volumeMount of the kubelet's directory in the driver's pod, "+
-			"and see to it that the directory is on a shared mount of the node (mount --make-rshared /)", dir, found[0].Mountpoint)
+		return backends.Errorf(backends.Unavailable,
+			"what is mounted at %s would not show outside of this container, and pods would write to the node's own disk: "+
+				"the mount %s lacks propagation: set mountPropagation: Bidirectional for the volumeMount of the kubelet's "+
+				"directory in the driver's pod, "+
+				"and see to it that the directory is on a shared mount of the node (mount --make-rshared /)", dir,
+			found[0].Mountpoint)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,8 +65,8 @@ func (p *Propagation) knows(mountID uint64) bool {
 	return p.shared[mountID]
 }
 
-// sharedMount reports whether a mount has peers that get what is mounted on it (mount_namespaces(7): "shared"). One that is
-// only a slave ("master") gets what is mounted elsewhere, and passes nothing on.
+// sharedMount reports whether a mount has peers that get what is mounted on it (mount_namespaces(7): "shared"). One
+// that is only a slave ("master") gets what is mounted elsewhere, and passes nothing on.
 func sharedMount(m *mountinfo.Info) bool {
 	for field := range strings.FieldsSeq(m.Optional) {
 		if strings.HasPrefix(field, "shared:") {

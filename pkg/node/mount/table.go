@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Table is what is mounted in this mount namespace at one instant. To read it takes the longer the more is mounted: it is
-// for what cannot be told in another way, and not for the hot path.
+// Table is what is mounted in this mount namespace at one instant. To read it takes the longer the more is mounted: it
+// is for what cannot be told in another way, and not for the hot path.
 type Table struct{ byID map[int]*mountinfo.Info }
 
 // ReadTable reads the mount table. Kinds: Unavailable.
@@ -34,8 +34,8 @@ func ReadTable() (Table, error) {
 // Entry is one mount of a table.
 type Entry struct{ *mountinfo.Info }
 
-// At returns what is mounted at a path, by the mount's ID: the table has paths without symlinks. ok is false when nothing is.
-// A filesystem whose server does not answer is not asked. Kinds: as Inspect.
+// At returns what is mounted at a path, by the mount's ID: the table has paths without symlinks. ok is false when
+// nothing is. A filesystem whose server does not answer is not asked. Kinds: as Inspect.
 func (t Table) At(path string) (m Entry, ok bool, err error) {
 	state, err := glance(path, unix.AT_STATX_DONT_SYNC)
 	if err != nil || !state.Mounted {
@@ -45,8 +45,8 @@ func (t Table) At(path string) (m Entry, ok bool, err error) {
 	return m, ok, nil
 }
 
-// Device returns the number of the block device that a filesystem is on, and 0 for one that is on none. A btrfs has a number
-// of its own in place of the device's, so that its source is looked at.
+// Device returns the number of the block device that a filesystem is on, and 0 for one that is on none. A btrfs has a
+// number of its own in place of the device's, so that its source is looked at.
 func (m Entry) Device() uint64 {
 	if m.FSType != "btrfs" {
 		return unix.Mkdev(uint32(m.Major), uint32(m.Minor))
@@ -73,7 +73,8 @@ func (t Table) Shown(m Entry, from string) Part {
 			known = append(known, Entry{info})
 		}
 	}
-	return Part{known: known, shows: func(other Entry) bool { return sameFilesystem(m, other) && within(other.Root, m.Root) }}
+	return Part{known: known,
+		shows: func(other Entry) bool { return sameFilesystem(m, other) && within(other.Root, m.Root) }}
 }
 
 // OnDevice is all of the filesystem on a block device.
@@ -100,7 +101,8 @@ func (t Table) Of(at string) (Part, error) {
 		return Part{}, backends.Errorf(backends.Unavailable, "the mount that %q is on has changed meanwhile", at)
 	}
 	root := path.Join(on.Root, strings.TrimPrefix(plain, on.Mountpoint))
-	return Part{known: []Entry{{on}}, shows: func(m Entry) bool { return sameFilesystem(Entry{on}, m) && within(m.Root, root) }}, nil
+	return Part{known: []Entry{{on}},
+		shows: func(m Entry) bool { return sameFilesystem(Entry{on}, m) && within(m.Root, root) }}, nil
 }
 
 // Where returns the paths at which the parts show, without those of mounts that are known.
@@ -121,20 +123,21 @@ func (t Table) Where(parts ...Part) []string {
 	return slices.Compact(paths)
 }
 
-// sameFilesystem tells whether two mounts are of one filesystem. Exports of one server may share a device number, and have
-// different sources then.
+// sameFilesystem tells whether two mounts are of one filesystem. Exports of one server may share a device number, and
+// have different sources then.
 func sameFilesystem(a, b Entry) bool {
 	return a.Major == b.Major && a.Minor == b.Minor && a.FSType == b.FSType && a.Source == b.Source
 }
 
-// samePlace tells whether two mounts are attached to one directory or file. So are the copies that propagation makes of a mount
-// (mount_namespaces(7)), which go with it.
+// samePlace tells whether two mounts are attached to one directory or file. So are the copies that propagation makes of
+// a mount (mount_namespaces(7)), which go with it.
 func (t Table) samePlace(a, b Entry) bool {
 	if a.Mountpoint == b.Mountpoint {
 		return true
 	}
 	below, other := t.byID[a.Parent], t.byID[b.Parent]
-	return below != nil && other != nil && sameFilesystem(Entry{below}, Entry{other}) && placeIn(below, a) == placeIn(other, b)
+	return below != nil && other != nil && sameFilesystem(Entry{below}, Entry{other}) &&
+		placeIn(below, a) == placeIn(other, b)
 }
 
 // placeIn is where in the filesystem of its parent a mount is attached.

@@ -53,7 +53,8 @@ func TestTable(t *testing.T) {
 func TestTableKnowsCopies(t *testing.T) {
 	dir := folder(t, "shared", "copy")
 	must(t, bindAt(t, dir+"/shared", target(t, dir+"/shared"), false))
-	must(t, unix.Mount("", dir+"/shared", "", unix.MS_SHARED, ""), os.Mkdir(dir+"/shared/at", 0o700), os.Mkdir(dir+"/shared/else", 0o700))
+	must(t, unix.Mount("", dir+"/shared", "", unix.MS_SHARED, ""), os.Mkdir(dir+"/shared/at", 0o700),
+		os.Mkdir(dir+"/shared/else", 0o700))
 	must(t, bindAt(t, dir+"/shared", target(t, dir+"/copy"), false))
 	d := disk(t)
 	must(t, mountAt(t, ext4(d), target(t, dir+"/shared/at")))

@@ -114,7 +114,8 @@ func unmountFailure(path string, err error) error {
 	case err == nil || errors.Is(err, unix.ENOENT):
 		return nil
 	case errors.Is(err, unix.EBUSY):
-		return backends.Errorf(backends.InUse, "it is in use: stop what has files open there, or unmount what is mounted below it: %w", err)
+		return backends.Errorf(backends.InUse,
+			"it is in use: stop what has files open there, or unmount what is mounted below it: %w", err)
 	case errors.Is(err, unix.EINVAL):
 		if state, look := glance(path, unix.AT_STATX_DONT_SYNC); look == nil && !state.Mounted {
 			return nil

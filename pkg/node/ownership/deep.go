@@ -20,8 +20,8 @@ type level struct {
 // identity tells a directory from all others of the filesystem.
 type identity struct{ device, inode uint64 }
 
-// descent works on all that is below a directory, one thing after another and with two descriptors, and lets go of the directory. The way
-// back up is "..", which is the directory from which it came, or the walk ends.
+// descent works on all that is below a directory, one thing after another and with two descriptors, and lets go of the
+// directory. The way back up is "..", which is the directory from which it came, or the walk ends.
 type descent struct {
 	*walker
 	top, here *held

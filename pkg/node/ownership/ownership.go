@@ -57,7 +57,8 @@ func ParseGID(text string) (uint32, error) {
 	gid, err := strconv.ParseUint(text, 10, 32)
 	// chown(2) takes the highest number for "leave it as it is".
 	if err != nil || gid == math.MaxUint32 {
-		return 0, backends.Errorf(backends.Invalid, "%q is not a group ID: it must be a decimal number from 0 to %d", text, uint32(math.MaxUint32-1))
+		return 0, backends.Errorf(backends.Invalid, "%q is not a group ID: it must be a decimal number from 0 to %d", text,
+			uint32(math.MaxUint32-1))
 	}
 	return uint32(gid), nil
 }
@@ -101,12 +102,14 @@ func openRoot(request Request) (*os.File, error) {
 	switch request.Policy {
 	case "", Always, OnRootMismatch:
 	default:
-		return nil, backends.Errorf(backends.Invalid, "the fsGroupChangePolicy %q is not known: use %s or %s", request.Policy, Always, OnRootMismatch)
+		return nil, backends.Errorf(backends.Invalid, "the fsGroupChangePolicy %q is not known: use %s or %s", request.Policy,
+			Always, OnRootMismatch)
 	}
 	root, err := os.OpenFile(request.Path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP):
-		return nil, backends.Errorf(backends.Invalid, "%s is not a directory: a group can be given a volume with a filesystem only", request.Path)
+		return nil, backends.Errorf(backends.Invalid,
+			"%s is not a directory: a group can be given a volume with a filesystem only", request.Path)
 	case err != nil:
 		return nil, failure(request.Path, err)
 	}

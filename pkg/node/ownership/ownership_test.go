@@ -130,7 +130,8 @@ func populate(t testing.TB, root string, directories, files int) {
 		for f := range files {
 			path := filepath.Join(dir, fmt.Sprint("f", f))
 			must(t, os.WriteFile(path, nil, 0o600))
-			must(t, os.Chmod(path, fs.FileMode((d*files+f)%0o1000)|fs.FileMode(f%8)<<20&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)))
+			must(t, os.Chmod(path,
+				fs.FileMode((d*files+f)%0o1000)|fs.FileMode(f%8)<<20&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)))
 		}
 		must(t, os.Symlink("f0", filepath.Join(dir, "link")))
 		must(t, os.Symlink("/nowhere", filepath.Join(dir, "dangling")))
@@ -288,7 +289,8 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("policy %q: %+v, want a walk", policy, result)
 		}
 	}
-	if _, err := Apply(t.Context(), Request{Path: root, GID: group, Policy: "Sometimes"}); !backends.Is(err, backends.Invalid) {
+	if _, err := Apply(t.Context(),
+		Request{Path: root, GID: group, Policy: "Sometimes"}); !backends.Is(err, backends.Invalid) {
 		t.Errorf("an unknown policy gave %v, want Invalid", err)
 	}
 }
@@ -303,7 +305,8 @@ func TestCutShort(t *testing.T) {
 	must(t, os.Chown(file, 0, 0))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Apply(ctx, Request{Path: root, GID: group}); !backends.Is(err, backends.Unavailable) || !errors.Is(err, context.Canceled) {
+	if _, err := Apply(ctx, Request{Path: root, GID: group}); !backends.Is(err, backends.Unavailable) ||
+		!errors.Is(err, context.Canceled) {
 		t.Fatalf("a cancelled run gave %v, want Unavailable", err)
 	}
 	if result := apply(t, Request{Path: root, GID: group, Policy: OnRootMismatch}); result.Skipped || result.Changed != 1 {
@@ -432,12 +435,14 @@ func TestDeepTree(t *testing.T) {
 	if result := apply(t, Request{Path: root, GID: group}); result.Changed != levels+2 {
 		t.Errorf("%+v, want %d changed", result, levels+2)
 	}
-	if result := apply(t, Request{Path: root, GID: group, Exclusive: true}); result.Entries != levels+2 || result.Changed != 0 {
+	if result := apply(t, Request{Path: root, GID: group, Exclusive: true}); result.Entries != levels+2 ||
+		result.Changed != 0 {
 		t.Errorf("the second time %+v, want %d entries", result, levels+2)
 	}
 	top, err := os.Open(deep(t, 2))
 	must(t, err)
-	if err := (&walker{want: wanted{gid: group}}).walkDeep(t.Context(), hold(top, true), maxDepth); !backends.Is(err, backends.Invalid) {
+	if err := (&walker{want: wanted{gid: group}}).walkDeep(t.Context(), hold(top, true),
+		maxDepth); !backends.Is(err, backends.Invalid) {
 		t.Errorf("a tree that is too deep gave %v, want Invalid", err)
 	}
 }
@@ -453,7 +458,8 @@ func descriptors(t *testing.T, more int) {
 	t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) })
 }
 
-// TestDeepBushes: all that lies deeper than what is held open is reached, whichever way leads there, and symlinks and mounts are not followed.
+// TestDeepBushes: all that lies deeper than what is held open is reached, whichever way leads there, and symlinks and
+// mounts are not followed.
 func TestDeepBushes(t *testing.T) {
 	needRoot(t)
 	root, outside := t.TempDir(), t.TempDir()

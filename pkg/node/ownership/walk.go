@@ -16,8 +16,8 @@ import (
 const (
 	// batch is how many names of a directory are in memory at a time for each worker.
 	batch = 512
-	// mostHeld is about how many directories all workers together hold open, each within the other, and leastHeld how many each may.
-	// What lies deeper is worked on with two descriptors.
+	// mostHeld is about how many directories all workers together hold open, each within the other, and leastHeld how many
+	// each may. What lies deeper is worked on with two descriptors.
 	mostHeld, leastHeld = 512, 16
 	// maxDepth bounds how many directories may lie within each other: each takes some memory.
 	maxDepth = 10_000

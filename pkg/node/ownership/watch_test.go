@@ -40,8 +40,10 @@ func TestObserver(t *testing.T) {
 	seen := &witness{}
 	request := Request{Path: root, GID: group, Policy: OnRootMismatch, Observer: seen, Every: time.Millisecond}
 	result := apply(t, request)
-	if seen.began != 1 || seen.ended != 1 || seen.err != nil || len(seen.progress) < 2 || seen.progress[len(seen.progress)-1] != result {
-		t.Errorf("told of %d begun, %d ended (%v) and %d times of progress; the last is to be %+v", seen.began, seen.ended, seen.err, len(seen.progress), result)
+	if seen.began != 1 || seen.ended != 1 || seen.err != nil || len(seen.progress) < 2 ||
+		seen.progress[len(seen.progress)-1] != result {
+		t.Errorf("told of %d begun, %d ended (%v) and %d times of progress; the last is to be %+v", seen.began, seen.ended,
+			seen.err, len(seen.progress), result)
 	}
 	for i, p := range seen.progress[1:] {
 		if last := seen.progress[i]; p.Entries < last.Entries || p.Changed < last.Changed || p.Entries < p.Changed+p.Denied {
@@ -68,7 +70,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	needRoot(t)
 	root := t.TempDir()
 	for i := range bigDirectory {
-		must(t, unix.Mknod(filepath.Join(root, fmt.Sprintf("an-entry-with-a-name-of-some-length-%064d", i)), unix.S_IFREG|0o600, 0))
+		must(t, unix.Mknod(filepath.Join(root, fmt.Sprintf("an-entry-with-a-name-of-some-length-%064d", i)),
+			unix.S_IFREG|0o600, 0))
 	}
 	for _, exclusive := range []bool{false, true} {
 		before, peak := liveHeap(), uint64(0)
@@ -76,9 +79,11 @@ func TestMemoryIsBounded(t *testing.T) {
 			// Of two looks the lower: what is made while it is looked counts as live.
 			peak = max(peak, min(liveHeap(), liveHeap()))
 		}}
-		result := apply(t, Request{Path: root, GID: group, Exclusive: exclusive, Observer: seen, Every: 20 * time.Millisecond})
+		result := apply(t, Request{Path: root, GID: group, Exclusive: exclusive, Observer: seen,
+			Every: 20 * time.Millisecond})
 		if result.Entries != bigDirectory+1 || len(seen.progress) < 5 {
-			t.Fatalf("%+v, looked at %d times: want %d entries, and looks in between", result, len(seen.progress), bigDirectory+1)
+			t.Fatalf("%+v, looked at %d times: want %d entries, and looks in between", result, len(seen.progress),
+				bigDirectory+1)
 		}
 		// All names are 12 MB and more; four workers' pieces of 512 are 0.3 MB, and what they make meanwhile is some more.
 		if grown := int64(peak) - int64(before); grown > 6<<20 {

@@ -27,7 +27,8 @@ func (m MarkerFile) ShouldRun(context.Context) (bool, error) {
 	case err != nil:
 		return false, backends.Errorf(backends.Unknown, "cannot tell whether the marker file %s is there: %w", m.Path, err)
 	case !info.Mode().IsRegular():
-		return false, backends.Errorf(backends.Invalid, "the marker %s is a %s: it must be a regular file or be absent", m.Path, info.Mode().Type())
+		return false, backends.Errorf(backends.Invalid, "the marker %s is a %s: it must be a regular file or be absent",
+			m.Path, info.Mode().Type())
 	}
 	return false, nil
 }
@@ -41,7 +42,8 @@ func (m MarkerFile) Mark(context.Context) error {
 	}
 	err = errors.Join(file.Sync(), file.Close(), syncDirectory(filepath.Dir(m.Path)))
 	if err != nil {
-		return backends.Errorf(backends.Unavailable, "cannot make the marker file durable: %w", errors.Join(err, os.Remove(m.Path)))
+		return backends.Errorf(backends.Unavailable, "cannot make the marker file durable: %w",
+			errors.Join(err, os.Remove(m.Path)))
 	}
 	return nil
 }

@@ -43,8 +43,10 @@ func TestRun(t *testing.T) {
 		{"ran before", journal{work: true}, nil, false, false},
 		{"finds nothing to do", journal{run: true}, []string{"setup", "mark"}, false, false},
 		{"cannot tell", journal{run: true, work: true, fail: map[string]error{"should": errTest}}, nil, false, true},
-		{"fails half-way", journal{run: true, work: true, fail: map[string]error{"setup": errTest}}, []string{"setup"}, true, true},
-		{"cannot mark", journal{run: true, work: true, fail: map[string]error{"mark": errTest}}, []string{"setup", "mark"}, true, true},
+		{"fails half-way", journal{run: true, work: true, fail: map[string]error{"setup": errTest}}, []string{"setup"}, true,
+			true},
+		{"cannot mark", journal{run: true, work: true, fail: map[string]error{"mark": errTest}}, []string{"setup", "mark"},
+			true, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			didWork, err := setup.Run(t.Context(), &test.j, test.j.setup)
@@ -75,10 +77,14 @@ func TestRunOwned(t *testing.T) {
 		{"cut short, setup finds it all done", journal{owed: true, run: true}, all, false, false},
 		{"debt unreadable", journal{run: true, fail: map[string]error{"owed": errTest}}, nil, false, true},
 		{"strategy cannot tell", journal{owed: true, fail: map[string]error{"should": errTest}}, nil, false, true},
-		{"debt not written", journal{run: true, work: true, fail: map[string]error{"owe": errTest}}, []string{"owe"}, false, true},
-		{"setup fails", journal{run: true, work: true, fail: map[string]error{"setup": errTest}}, []string{"owe", "setup"}, true, true},
-		{"ownership fails", journal{run: true, work: true, fail: map[string]error{"apply": errTest}}, []string{"owe", "setup", "apply"}, true, true},
-		{"debt not settled", journal{run: true, work: true, fail: map[string]error{"settle": errTest}}, []string{"owe", "setup", "apply", "settle"}, true, true},
+		{"debt not written", journal{run: true, work: true, fail: map[string]error{"owe": errTest}}, []string{"owe"}, false,
+			true},
+		{"setup fails", journal{run: true, work: true, fail: map[string]error{"setup": errTest}}, []string{"owe", "setup"},
+			true, true},
+		{"ownership fails", journal{run: true, work: true, fail: map[string]error{"apply": errTest}},
+			[]string{"owe", "setup", "apply"}, true, true},
+		{"debt not settled", journal{run: true, work: true, fail: map[string]error{"settle": errTest}},
+			[]string{"owe", "setup", "apply", "settle"}, true, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			owner := setup.Ownership{Debt: &test.j, Apply: test.j.apply}

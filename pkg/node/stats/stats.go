@@ -26,7 +26,8 @@ type Usage struct {
 // Kinds: NotFound when the path is not there; Unavailable when the filesystem does not answer, or not before the
 // context ends.
 func Filesystem(ctx context.Context, path string) (bytes, inodes Usage, err error) {
-	found, err := deadline.Do(ctx, measuring(path), func(context.Context) (unix.Statfs_t, error) { return statfs(path) }, nil)
+	found, err := deadline.Do(ctx, measuring(path), func(context.Context) (unix.Statfs_t, error) { return statfs(path) },
+		nil)
 	if err != nil {
 		return Usage{}, Usage{}, failure(path, err)
 	}

@@ -42,7 +42,8 @@ func TestFilesystemOfKnownSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after.Used-before.Used != 1<<20 || more.Used-inodes.Used != 1 {
-		t.Errorf("writing 1 MiB in a file changed bytes from %+v to %+v and inodes from %+v to %+v", before, after, inodes, more)
+		t.Errorf("writing 1 MiB in a file changed bytes from %+v to %+v and inodes from %+v to %+v", before, after, inodes,
+			more)
 	}
 }
 

@@ -92,7 +92,8 @@ func (s *Schedule) Pause(ctx context.Context, name string) (resume func(), err e
 		return resume, nil
 	case <-ctx.Done():
 		resume()
-		return nil, backends.Errorf(backends.Unavailable, "its filesystem is being trimmed, and the device has not answered yet: %w", ctx.Err())
+		return nil, backends.Errorf(backends.Unavailable,
+			"its filesystem is being trimmed, and the device has not answered yet: %w", ctx.Err())
 	}
 }
 
@@ -173,7 +174,8 @@ func (s *Schedule) ended(ctx context.Context, v Volume, now time.Time, bytes uin
 		log.InfoContext(ctx, "trimmed", "next", e.due)
 	case backends.Is(err, backends.Unsupported):
 		e.unable = true
-		log.WarnContext(ctx, "the class asks for trimming, and the filesystem or its device cannot be trimmed: it is not tried again until the volume is staged anew", "error", err)
+		log.WarnContext(ctx, "the class asks for trimming, and the filesystem or its device cannot be trimmed: it is not "+
+			"tried again until the volume is staged anew", "error", err)
 	case s.paused[v.Name] > 0:
 		e.due = now
 		log.InfoContext(ctx, "trimming was interrupted, to be taken up again", "error", err)

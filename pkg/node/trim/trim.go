@@ -43,7 +43,8 @@ func Mounted(ctx context.Context, fs Filesystem) (trimmed uint64, err error) {
 	defer func() { _ = root.Close() }() // open for reading only
 	for start := uint64(0); start < size; start += step {
 		if err := ctx.Err(); err != nil {
-			return trimmed, backends.Errorf(backends.Unavailable, "trimming %q was stopped after %d of %d bytes: %w", fs.Path, start, size, err)
+			return trimmed, backends.Errorf(backends.Unavailable, "trimming %q was stopped after %d of %d bytes: %w", fs.Path,
+				start, size, err)
 		}
 		done, err := trimRange(root, start, fs.length(start, size))
 		trimmed += done

@@ -38,7 +38,8 @@ func TestFill(t *testing.T) {
 
 func TestOfClaim(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "{{.PVName}} ${pv.metadata.name}": "", "{{.Other}} {{ .PVCName }}": "{{.PVCName}}", "x${pvc.metadata.namespace}": "${pvc.metadata.namespace}",
+		"": "", "{{.PVName}} ${pv.metadata.name}": "", "{{.Other}} {{ .PVCName }}": "{{.PVCName}}",
+		"x${pvc.metadata.namespace}": "${pvc.metadata.namespace}",
 	} {
 		if got, found := OfClaim(text); got != want || found != (want != "") {
 			t.Errorf("%q has %q (%t), want %q", text, got, found, want)

@@ -52,7 +52,8 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	flags.IntVar(&opts.files, "files", 1_000_000, "the `number` of files")
 	flags.IntVar(&opts.rounds, "rounds", 1, "how `many` times each is measured; the fastest counts")
 	flags.StringVar(&filesystems, "filesystems", "ext4,xfs", "the `list` of filesystems: ext4, xfs")
-	flags.StringVar(&shapes, "shapes", "wide,flat", "the `list` of shapes: wide for directories of a thousand files, flat for a single one")
+	flags.StringVar(&shapes, "shapes", "wide,flat",
+		"the `list` of shapes: wide for directories of a thousand files, flat for a single one")
 	flags.StringVar(&opts.dir, "dir", "/var/tmp", "the `directory` for the images")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
@@ -70,7 +71,8 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 		opts.shapes = append(opts.shapes, shape(name))
 	}
 	if opts.files < 1 || opts.rounds < 1 || flags.NArg() > 0 {
-		return opts, fmt.Errorf("-files and -rounds are %d and %d, with %q after the flags: use numbers from 1, and nothing else", opts.files, opts.rounds, flags.Args())
+		return opts, fmt.Errorf("-files and -rounds are %d and %d, with %q after the flags: use numbers from 1, and "+
+			"nothing else", opts.files, opts.rounds, flags.Args())
 	}
 	return opts, nil
 }

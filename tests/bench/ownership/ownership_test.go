@@ -109,7 +109,8 @@ func TestStaleWorkspaces(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	for _, args := range [][]string{{"-files", "0"}, {"-rounds", "0"}, {"-filesystems", "fat"}, {"-shapes", "round"}, {"stray"}, {"-unknown"}} {
+	for _, args := range [][]string{{"-files", "0"}, {"-rounds", "0"}, {"-filesystems", "fat"}, {"-shapes", "round"},
+		{"stray"}, {"-unknown"}} {
 		if _, err := parseOptions(args, io.Discard); err == nil {
 			t.Errorf("%q is accepted", args)
 		}

@@ -9,17 +9,20 @@ import (
 
 // report prints what was measured. A ratio is how many times as fast as the kubelet's method one is.
 func (b *bench) report(out io.Writer) {
-	fmt.Fprintf(out, "\n%s, %s: seconds (CPU seconds), and how many times as fast as the kubelet's method\n", b.fs, b.shape)
+	fmt.Fprintf(out, "\n%s, %s: seconds (CPU seconds), and how many times as fast as the kubelet's method\n", b.fs,
+		b.shape)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  method\tafter a mount, all to change\tin memory, all to change\tin memory, nothing to change")
 	base := b.costs[0]
 	for i, m := range b.methods {
 		c := b.costs[i]
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", m.name, cell(c.cold, base.cold), cell(c.warm, base.warm), cell(c.again, base.again))
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", m.name, cell(c.cold, base.cold), cell(c.warm, base.warm),
+			cell(c.again, base.again))
 	}
 	_ = table.Flush() // as with fmt.Fprintf, there is nobody to tell
 	last := b.costs[len(b.costs)-1]
-	fmt.Fprintf(out, "  a second stage with OnRootMismatch, after a mount: %.3f ms\n", float64(last.mismatch.wall)/float64(time.Millisecond))
+	fmt.Fprintf(out, "  a second stage with OnRootMismatch, after a mount: %.3f ms\n",
+		float64(last.mismatch.wall)/float64(time.Millisecond))
 }
 
 func cell(c, base cost) string {

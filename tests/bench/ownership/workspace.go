@@ -78,7 +78,8 @@ func (w *workspace) image(name string) string { return filepath.Join(w.dir, name
 
 // close removes everything.
 func (w *workspace) close() error {
-	if err := unix.Unmount(w.root(), unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+	if err := unix.Unmount(w.root(), unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) &&
+		!errors.Is(err, unix.ENOENT) {
 		return errors.Join(fmt.Errorf("unmounting %s: %w", w.root(), err), w.lock.Close())
 	}
 	return errors.Join(os.RemoveAll(w.dir), w.lock.Close())
@@ -98,11 +99,12 @@ func (w *workspace) format(ctx context.Context, fs, image string, files int) err
 		return command(ctx, "mkfs.xfs", "-q", image)
 	}
 	// Without lazy work, which would go on under the measurement.
-	return command(ctx, "mkfs.ext4", "-q", "-N", strconv.Itoa(files+files/100+1000), "-E", "lazy_itable_init=0,lazy_journal_init=0", image)
+	return command(ctx, "mkfs.ext4", "-q", "-N", strconv.Itoa(files+files/100+1000), "-E",
+		"lazy_itable_init=0,lazy_journal_init=0", image)
 }
 
-// mount mounts an image through a loop device that ends with the mount. A mount namespace that somebody has made meanwhile may still
-// hold the mount of another copy, with the same UUID.
+// mount mounts an image through a loop device that ends with the mount. A mount namespace that somebody has made
+// meanwhile may still hold the mount of another copy, with the same UUID.
 func (w *workspace) mount(ctx context.Context, fs, image string) error {
 	options := "loop"
 	if fs == "xfs" {

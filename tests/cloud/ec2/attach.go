@@ -40,7 +40,8 @@ func (s *Server) attachable(id, instance, device string) *fault {
 	case v.state != "available" && v.state != "in-use":
 		return faultf("IncorrectState", "Volume '%s' is in the '%s' state.", id, v.state)
 	case v.zone != i.Zone:
-		return faultf("InvalidVolume.ZoneMismatch", "The volume '%s' is not in the same availability zone as instance '%s'", id, instance)
+		return faultf("InvalidVolume.ZoneMismatch", "The volume '%s' is not in the same availability zone as instance '%s'",
+			id, instance)
 	case len(v.attachments) > 0 && !v.multi:
 		return faultf("VolumeInUse", "%s is already attached to an instance", id)
 	case slices.ContainsFunc(v.attachments, func(a attachment) bool { return a.instance == instance }):
@@ -51,7 +52,8 @@ func (s *Server) attachable(id, instance, device string) *fault {
 	devices := s.devices(instance)
 	if slices.Contains(devices, device) {
 		// The real API has no code of its own for this either.
-		return faultf("InvalidParameterValue", "Invalid value '%s' for unixDevice. Attachment point %s is already in use", device, device)
+		return faultf("InvalidParameterValue", "Invalid value '%s' for unixDevice. Attachment point %s is already in use",
+			device, device)
 	}
 	kind := s.config.Types[i.Type]
 	used := len(devices)
@@ -59,7 +61,8 @@ func (s *Server) attachable(id, instance, device string) *fault {
 		used += i.Interfaces
 	}
 	if used >= kind.MaxAttachments {
-		return faultf("AttachmentLimitExceeded", "Volume attachment limit of %d exceeded for instance %s", kind.MaxAttachments, instance)
+		return faultf("AttachmentLimitExceeded", "Volume attachment limit of %d exceeded for instance %s",
+			kind.MaxAttachments, instance)
 	}
 	return nil
 }
@@ -118,7 +121,8 @@ func (s *Server) detachVolume(p *params) effect {
 		case len(v.attachments) == 0:
 			return nil, faultf("IncorrectState", "Volume '%s' is in the '%s' state.", id, v.state)
 		case i < 0 || device != "" && device != v.attachments[i].device:
-			return nil, faultf("InvalidAttachment.NotFound", "The volume '%s' is not attached to instance '%s' as device '%s'", id, instance, device)
+			return nil, faultf("InvalidAttachment.NotFound", "The volume '%s' is not attached to instance '%s' as device '%s'",
+				id, instance, device)
 		case v.attachments[i].state == "detaching" || v.attachments[i].state == "busy":
 			// The volume is in use still, and IncorrectState is for one that is not ("Error codes for the Amazon EC2 API").
 			return attachResponse{XMLName: name("DetachVolume"), attachmentXML: v.attachments[i].xml(id)}, nil

@@ -16,7 +16,8 @@ func (s *Server) AddInstance(i Instance) {
 	s.now = time.Now()
 	s.instances[i.ID] = &i
 	s.powers.put(i.ID, s.now.Add(-s.config.Lag), &power{state: "running", code: 16, launched: s.now})
-	root := volume{shape: shape{kind: "gp3", size: 8}, id: s.newID("vol"), zone: i.Zone, state: "in-use", created: s.now, tags: map[string]string{}}
+	root := volume{shape: shape{kind: "gp3", size: 8}, id: s.newID("vol"), zone: i.Zone, state: "in-use", created: s.now,
+		tags: map[string]string{}}
 	root.complete()
 	root.attachments = []attachment{{i.ID, "/dev/sda1", "attached", s.now}}
 	s.volumes.put(root.id, s.now.Add(-s.config.Lag), &root)
@@ -81,7 +82,8 @@ func (s *Server) Throttled() int {
 	return s.refused
 }
 
-// Protection is what is true of a snapshot besides its data: the zones with fast restore, and the mode and end of its lock.
+// Protection is what is true of a snapshot besides its data: the zones with fast restore, and the mode and end of its
+// lock.
 func (s *Server) Protection(snapshot string) (zones []string, lockMode string, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +145,8 @@ func (v *volume) seen(id string, at time.Time) history.State {
 	if v == nil {
 		return state
 	}
-	state.There, state.Usable, state.Shared = v.state != "deleting" && v.state != "error", v.state == "available" || v.state == "in-use", v.multi
+	state.There, state.Usable, state.Shared = v.state != "deleting" && v.state != "error", v.state == "available" ||
+		v.state == "in-use", v.multi
 	state.Nodes = map[string]string{}
 	for _, a := range v.attachments {
 		state.Nodes[a.instance] = a.state

@@ -27,23 +27,28 @@ type query struct {
 
 // query reads it. The filters that are known are named; one that ends in a colon stands for all that begin so.
 func (s *Server) query(p *params, prefix, idKey string, known ...string) query {
-	q := query{ids: p.list(idKey), prefix: prefix, filters: map[string][]string{}, limit: p.integer("MaxResults"), token: p.text("NextToken")}
+	q := query{ids: p.list(idKey), prefix: prefix, filters: map[string][]string{}, limit: p.integer("MaxResults"),
+		token: p.text("NextToken")}
 	for _, id := range q.ids {
 		p.blame(malformed(prefix, id))
 	}
 	for i := 1; p.has(fmt.Sprintf("Filter.%d.Name", i)); i++ {
 		name, values := p.text(fmt.Sprintf("Filter.%d.Name", i)), p.list(fmt.Sprintf("Filter.%d.Value", i))
-		if !slices.ContainsFunc(known, func(k string) bool { return k == name || strings.HasSuffix(k, ":") && strings.HasPrefix(name, k) }) {
+		if !slices.ContainsFunc(known,
+			func(k string) bool { return k == name || strings.HasSuffix(k, ":") && strings.HasPrefix(name, k) }) {
 			p.blame(faultf("InvalidParameterValue", "The filter '%s' is invalid", name))
 		}
 		if len(values) == 0 || len(values) > mostFilterValues {
-			p.blame(faultf("FilterLimitExceeded", "The filter '%s' has %d values, not 1 to %d", name, len(values), mostFilterValues))
+			p.blame(faultf("FilterLimitExceeded", "The filter '%s' has %d values, not 1 to %d", name, len(values),
+				mostFilterValues))
 		}
 		q.filters[name] = values
 	}
 	switch {
 	case p.has("MaxResults") && (q.limit < leastPage || q.limit > mostPage):
-		p.blame(faultf("InvalidParameterValue", "Value (%d) for parameter maxResults is invalid. Expecting a value between %d and %d.", q.limit, leastPage, mostPage))
+		p.blame(faultf("InvalidParameterValue",
+			"Value (%d) for parameter maxResults is invalid. Expecting a value between %d and %d.", q.limit, leastPage,
+			mostPage))
 	case q.limit > 0 && len(q.ids) > 0:
 		p.blame(faultf("InvalidParameterCombination", "The parameter %s cannot be used with the parameter maxResults", idKey))
 	case len(q.ids) > mostPage:
@@ -85,7 +90,8 @@ func wild(pattern, value string) bool {
 		return pattern == value
 	}
 	text := regexp.QuoteMeta(pattern)
-	for _, pair := range [][2]string{{`\\\*`, "\x00a"}, {`\\\?`, "\x00b"}, {`\*`, `(?s:.*)`}, {`\?`, `(?s:.)`}, {"\x00a", `\*`}, {"\x00b", `\?`}} {
+	for _, pair := range [][2]string{{`\\\*`, "\x00a"}, {`\\\?`, "\x00b"}, {`\*`, `(?s:.*)`}, {`\?`, `(?s:.)`},
+		{"\x00a", `\*`}, {"\x00b", `\?`}} {
 		text = strings.ReplaceAll(text, pair[0], pair[1])
 	}
 	return regexp.MustCompile(`^` + text + `$`).MatchString(value)
@@ -101,7 +107,8 @@ func (s *Server) shownAt() time.Time {
 }
 
 // page calls show for each thing on a page of what a query asks for, as it was Config.Lag ago.
-func page[T any](s *Server, q query, things *store[T], look func(*T) (filterable, bool), show func(*T)) (next string, f *fault) {
+func page[T any](s *Server, q query, things *store[T], look func(*T) (filterable, bool),
+	show func(*T)) (next string, f *fault) {
 	at := s.shownAt()
 	for _, id := range q.ids {
 		if things.then(id, at) == nil {
@@ -146,7 +153,8 @@ func (s *Server) start(q query, order []string) (int, *fault) {
 }
 
 func (s *Server) describeVolumes(p *params) effect {
-	q := s.query(p, "vol", "VolumeId", "volume-id", "status", "tag:", "tag-key", "attachment.instance-id", "attachment.status", "availability-zone", "snapshot-id")
+	q := s.query(p, "vol", "VolumeId", "volume-id", "status", "tag:", "tag-key", "attachment.instance-id",
+		"attachment.status", "availability-zone", "snapshot-id")
 	return func() (any, *fault) {
 		var response volumesResponse
 		next, f := page(s, q, s.volumes, func(v *volume) (filterable, bool) { return v.filterable(), true },
@@ -157,7 +165,8 @@ func (s *Server) describeVolumes(p *params) effect {
 }
 
 func (v *volume) filterable() filterable {
-	fields := map[string][]string{"volume-id": {v.id}, "status": {v.state}, "availability-zone": {v.zone}, "snapshot-id": {v.snapshot}}
+	fields := map[string][]string{"volume-id": {v.id}, "status": {v.state}, "availability-zone": {v.zone},
+		"snapshot-id": {v.snapshot}}
 	for _, a := range v.attachments {
 		fields["attachment.instance-id"] = append(fields["attachment.instance-id"], a.instance)
 		fields["attachment.status"] = append(fields["attachment.status"], a.state)
@@ -173,7 +182,8 @@ func (s *Server) describeSnapshots(p *params) effect {
 	return func() (any, *fault) {
 		var response snapshotsResponse
 		next, f := page(s, q, s.snapshots, func(n *snapshot) (filterable, bool) {
-			return filterable{map[string][]string{"snapshot-id": {n.id}, "volume-id": {n.volume}, "status": {n.state}}, n.tags}, true
+			return filterable{map[string][]string{"snapshot-id": {n.id}, "volume-id": {n.volume}, "status": {n.state}}, n.tags},
+				true
 		}, func(n *snapshot) { response.Snapshots = append(response.Snapshots, n.xml()) })
 		response.Next = next
 		return response, f

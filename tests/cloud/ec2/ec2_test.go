@@ -49,7 +49,8 @@ func start(tb testing.TB, config fake.Config) *cloud {
 		c.instance = append(c.instance, id)
 	}
 	c.Client = ec2.New(ec2.Options{
-		Region: "region-1", BaseEndpoint: aws.String("http://ec2.test"), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), RetryMaxAttempts: 1,
+		Region: "region-1", BaseEndpoint: aws.String("http://ec2.test"),
+		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), RetryMaxAttempts: 1,
 		HTTPClient: &http.Client{Transport: wire.Serve(tb, server)},
 	})
 	return c
@@ -75,7 +76,8 @@ func (c *cloud) fails(what, want string, err error) {
 }
 
 func (c *cloud) create(edit func(*ec2.CreateVolumeInput)) (*ec2.CreateVolumeOutput, error) {
-	input := &ec2.CreateVolumeInput{AvailabilityZone: aws.String("zone-a"), Size: aws.Int32(4), VolumeType: types.VolumeTypeGp3}
+	input := &ec2.CreateVolumeInput{AvailabilityZone: aws.String("zone-a"), Size: aws.Int32(4),
+		VolumeType: types.VolumeTypeGp3}
 	if edit != nil {
 		edit(input)
 	}
@@ -136,15 +138,18 @@ func TestVolumeComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, config())
 		out, err := c.create(func(in *ec2.CreateVolumeInput) {
-			in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeVolume, Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("v & <w>")}}}}
+			in.TagSpecifications = []types.TagSpecification{{ResourceType: types.ResourceTypeVolume,
+				Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("v & <w>")}}}}
 		})
-		if err != nil || out.State != types.VolumeStateCreating || len(*out.VolumeId) != 21 || time.Since(*out.CreateTime) > time.Minute {
+		if err != nil || out.State != types.VolumeStateCreating || len(*out.VolumeId) != 21 ||
+			time.Since(*out.CreateTime) > time.Minute {
 			t.Fatalf("got %+v, %v", out, err)
 		}
 		_, err = c.DeleteVolume(t.Context(), &ec2.DeleteVolumeInput{VolumeId: out.VolumeId})
 		c.fails("deleting it while it is made", "IncorrectState", err)
 		v := c.until("available", *out.VolumeId)
-		if *v.Size != 4 || *v.Iops != 3000 || *v.Throughput != 125 || *v.AvailabilityZone != "zone-a" || len(v.Tags) != 1 || *v.Tags[0].Value != "v & <w>" {
+		if *v.Size != 4 || *v.Iops != 3000 || *v.Throughput != 125 || *v.AvailabilityZone != "zone-a" || len(v.Tags) != 1 ||
+			*v.Tags[0].Value != "v & <w>" {
 			t.Errorf("the volume is %+v", v)
 		}
 		if _, err = c.DeleteVolume(t.Context(), &ec2.DeleteVolumeInput{VolumeId: out.VolumeId}); err != nil {
@@ -168,31 +173,47 @@ func TestParametersAreChecked(t *testing.T) {
 			edit func(*ec2.CreateVolumeInput)
 			want string
 		}{
-			"an unknown type":           {func(in *ec2.CreateVolumeInput) { in.VolumeType = "tape" }, "InvalidParameterValue"},
-			"a zone that is not there":  {func(in *ec2.CreateVolumeInput) { in.AvailabilityZone = aws.String("zone-z") }, "InvalidZone.NotFound"},
-			"no size":                   {func(in *ec2.CreateVolumeInput) { in.Size = nil }, "MissingParameter"},
-			"too large":                 {func(in *ec2.CreateVolumeInput) { in.Size = aws.Int32(65537) }, "InvalidParameterValue"},
-			"iops for gp2":              {func(in *ec2.CreateVolumeInput) { in.VolumeType, in.Iops = "gp2", aws.Int32(100) }, "InvalidParameterCombination"},
-			"no iops for io2":           {func(in *ec2.CreateVolumeInput) { in.VolumeType = "io2" }, "MissingParameter"},
-			"gp3 with few iops":         {func(in *ec2.CreateVolumeInput) { in.Iops = aws.Int32(2999) }, "InvalidParameterValue"},
-			"gp3 with too many per GiB": {func(in *ec2.CreateVolumeInput) { in.Iops, in.Size = aws.Int32(3501), aws.Int32(7) }, "InvalidParameterValue"},
-			"gp3 with just enough iops": {func(in *ec2.CreateVolumeInput) { in.Iops, in.Size = aws.Int32(3500), aws.Int32(7) }, ""},
-			"too much throughput":       {func(in *ec2.CreateVolumeInput) { in.Throughput = aws.Int32(751) }, "InvalidParameterValue"},
+			"an unknown type": {func(in *ec2.CreateVolumeInput) { in.VolumeType = "tape" }, "InvalidParameterValue"},
+			"a zone that is not there": {func(in *ec2.CreateVolumeInput) { in.AvailabilityZone = aws.String("zone-z") },
+				"InvalidZone.NotFound"},
+			"no size": {func(in *ec2.CreateVolumeInput) { in.Size = nil }, "MissingParameter"},
+			"too large": {func(in *ec2.CreateVolumeInput) { in.Size = aws.Int32(65537) },
+				"InvalidParameterValue"},
+			"iops for gp2": {func(in *ec2.CreateVolumeInput) { in.VolumeType, in.Iops = "gp2", aws.Int32(100) },
+				"InvalidParameterCombination"},
+			"no iops for io2": {func(in *ec2.CreateVolumeInput) { in.VolumeType = "io2" }, "MissingParameter"},
+			"gp3 with few iops": {func(in *ec2.CreateVolumeInput) { in.Iops = aws.Int32(2999) },
+				"InvalidParameterValue"},
+			"gp3 with too many per GiB": {func(in *ec2.CreateVolumeInput) { in.Iops, in.Size = aws.Int32(3501), aws.Int32(7) },
+				"InvalidParameterValue"},
+			"gp3 with just enough iops": {func(in *ec2.CreateVolumeInput) { in.Iops, in.Size = aws.Int32(3500), aws.Int32(7) },
+				""},
+			"too much throughput": {func(in *ec2.CreateVolumeInput) { in.Throughput = aws.Int32(751) },
+				"InvalidParameterValue"},
 			"throughput for io2": {func(in *ec2.CreateVolumeInput) {
 				in.VolumeType, in.Iops, in.Throughput = "io2", aws.Int32(100), aws.Int32(125)
 			}, "InvalidParameterCombination"},
-			"a small st1":                {func(in *ec2.CreateVolumeInput) { in.VolumeType, in.Size = "st1", aws.Int32(124) }, "InvalidParameterValue"},
-			"Multi-Attach for gp3":       {func(in *ec2.CreateVolumeInput) { in.MultiAttachEnabled = aws.Bool(true) }, "InvalidParameterCombination"},
-			"a key without encryption":   {func(in *ec2.CreateVolumeInput) { in.KmsKeyId = aws.String("key") }, "InvalidParameterDependency"},
-			"a missing snapshot":         {func(in *ec2.CreateVolumeInput) { in.SnapshotId = aws.String("snap-0123456789abcdef0") }, "InvalidSnapshot.NotFound"},
-			"a malformed snapshot":       {func(in *ec2.CreateVolumeInput) { in.SnapshotId = aws.String("snap-x") }, "InvalidSnapshotID.Malformed"},
-			"a parameter without a rule": {func(in *ec2.CreateVolumeInput) { in.OutpostArn = aws.String("arn") }, "UnknownParameter"},
-			"nothing, in a dry run":      {func(in *ec2.CreateVolumeInput) { in.DryRun = aws.Bool(true) }, "DryRunOperation"},
+			"a small st1": {func(in *ec2.CreateVolumeInput) { in.VolumeType, in.Size = "st1", aws.Int32(124) },
+				"InvalidParameterValue"},
+			"Multi-Attach for gp3": {func(in *ec2.CreateVolumeInput) { in.MultiAttachEnabled = aws.Bool(true) },
+				"InvalidParameterCombination"},
+			"a key without encryption": {func(in *ec2.CreateVolumeInput) { in.KmsKeyId = aws.String("key") },
+				"InvalidParameterDependency"},
+			"a missing snapshot": {func(in *ec2.CreateVolumeInput) {
+				in.SnapshotId = aws.String("snap-0123456789abcdef0")
+			}, "InvalidSnapshot.NotFound"},
+			"a malformed snapshot": {func(in *ec2.CreateVolumeInput) { in.SnapshotId = aws.String("snap-x") },
+				"InvalidSnapshotID.Malformed"},
+			"a parameter without a rule": {func(in *ec2.CreateVolumeInput) { in.OutpostArn = aws.String("arn") },
+				"UnknownParameter"},
+			"nothing, in a dry run": {func(in *ec2.CreateVolumeInput) { in.DryRun = aws.Bool(true) }, "DryRunOperation"},
 			"tags of a wrong resource": {func(in *ec2.CreateVolumeInput) {
-				in.TagSpecifications = []types.TagSpecification{{ResourceType: "snapshot", Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("")}}}}
+				in.TagSpecifications = []types.TagSpecification{{ResourceType: "snapshot",
+					Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String("")}}}}
 			}, "InvalidParameterValue"},
 			"a tag that is too long": {func(in *ec2.CreateVolumeInput) {
-				in.TagSpecifications = []types.TagSpecification{{ResourceType: "volume", Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String(strings.Repeat("v", 257))}}}}
+				in.TagSpecifications = []types.TagSpecification{{ResourceType: "volume",
+					Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String(strings.Repeat("v", 257))}}}}
 			}, "InvalidParameterValue"},
 		} {
 			_, err := c.create(row.edit)
@@ -234,7 +255,8 @@ func TestClientTokens(t *testing.T) {
 		}
 		<-time.After(2 * tick)
 		if again, err := with("one", 4); err != nil || again != first || len(c.server.Volumes()) != 1 {
-			t.Errorf("a token whose volume is gone: %q, %v, and %d volumes; want %q as ever", again, err, len(c.server.Volumes()), first)
+			t.Errorf("a token whose volume is gone: %q, %v, and %d volumes; want %q as ever", again, err,
+				len(c.server.Volumes()), first)
 		}
 		_, failed := with("three", 70_000)
 		c.fails("a request that was refused", "InvalidParameterValue", failed)
@@ -258,7 +280,8 @@ func TestAttachRules(t *testing.T) {
 		c.fails("attaching it again", "VolumeInUse", c.attach(v, c.instance[0], "/dev/xvdba"))
 		c.fails("attaching it elsewhere", "VolumeInUse", c.attach(v, c.instance[1], "/dev/xvdba"))
 		c.when("attached", v, func(v types.Volume) bool {
-			return v.State == "in-use" && v.Attachments[0].State == "attached" && *v.Attachments[0].InstanceId == c.instance[0] && *v.Attachments[0].Device == "/dev/xvdba"
+			return v.State == "in-use" && v.Attachments[0].State == "attached" &&
+				*v.Attachments[0].InstanceId == c.instance[0] && *v.Attachments[0].Device == "/dev/xvdba"
 		})
 		_, err := c.DeleteVolume(t.Context(), &ec2.DeleteVolumeInput{VolumeId: &v})
 		c.fails("deleting it", "VolumeInUse", err)
@@ -266,7 +289,8 @@ func TestAttachRules(t *testing.T) {
 		w, x, y := c.volume(nil), c.volume(nil), c.volume(nil)
 		c.fails("a device in use", "InvalidParameterValue", c.attach(w, c.instance[0], "/dev/xvdba"))
 		c.fails("a second disk", "", c.attach(w, c.instance[0], "/dev/xvdbb"))
-		c.fails("one disk more than four, with the root disk and one interface", "AttachmentLimitExceeded", c.attach(x, c.instance[0], "/dev/xvdbc"))
+		c.fails("one disk more than four, with the root disk and one interface", "AttachmentLimitExceeded",
+			c.attach(x, c.instance[0], "/dev/xvdbc"))
 		c.server.Stick("detaching", true)
 		c.fails("detaching", "", c.detach(v, c.instance[0]))
 		<-time.After(2 * tick)
@@ -319,21 +343,24 @@ func TestModification(t *testing.T) {
 			return err
 		}
 		state := func() types.VolumeModificationState {
-			out, err := c.DescribeVolumesModifications(t.Context(), &ec2.DescribeVolumesModificationsInput{VolumeIds: []string{v}})
+			out, err := c.DescribeVolumesModifications(t.Context(),
+				&ec2.DescribeVolumesModificationsInput{VolumeIds: []string{v}})
 			if err != nil || len(out.VolumesModifications) != 1 {
 				t.Fatalf("describing the modification: %+v, %v", out, err)
 			}
 			return out.VolumesModifications[0].ModificationState
 		}
 		c.fails("smaller", "InvalidParameterValue", modify(func(in *ec2.ModifyVolumeInput) { in.Size = aws.Int32(3) }))
-		c.fails("too many iops", "InvalidParameterValue", modify(func(in *ec2.ModifyVolumeInput) { in.Iops = aws.Int32(80_001) }))
+		c.fails("too many iops", "InvalidParameterValue",
+			modify(func(in *ec2.ModifyVolumeInput) { in.Iops = aws.Int32(80_001) }))
 		c.fails("larger and faster", "", modify(func(in *ec2.ModifyVolumeInput) {
 			in.Size, in.Iops, in.Throughput = aws.Int32(10), aws.Int32(4000), aws.Int32(500)
 		}))
 		if before, _ := c.describe(v); *before.Size != 4 || state() != "modifying" {
 			t.Errorf("at once it has %d GiB and is %s", *before.Size, state())
 		}
-		c.fails("again at once", "IncorrectModificationState", modify(func(in *ec2.ModifyVolumeInput) { in.Size = aws.Int32(11) }))
+		c.fails("again at once", "IncorrectModificationState",
+			modify(func(in *ec2.ModifyVolumeInput) { in.Size = aws.Int32(11) }))
 		after := c.when("larger", v, func(v types.Volume) bool { return *v.Size == 10 })
 		if *after.Iops != 4000 || *after.Throughput != 500 {
 			t.Errorf("modified, it is %+v", after)
@@ -341,7 +368,8 @@ func TestModification(t *testing.T) {
 		for deadline := time.Now().Add(10 * time.Second); state() != "completed" && time.Now().Before(deadline); {
 			<-time.After(tick / 2)
 		}
-		c.fails("again too soon", "VolumeModificationRateExceeded", modify(func(in *ec2.ModifyVolumeInput) { in.Size = aws.Int32(11) }))
+		c.fails("again too soon", "VolumeModificationRateExceeded",
+			modify(func(in *ec2.ModifyVolumeInput) { in.Size = aws.Int32(11) }))
 		<-time.After(settings.Cooldown)
 		c.fails("another type after a while", "", modify(func(in *ec2.ModifyVolumeInput) { in.VolumeType = "gp2" }))
 		c.when("gp2", v, func(v types.Volume) bool { return v.VolumeType == "gp2" && *v.Size == 10 })
@@ -372,19 +400,23 @@ func TestSnapshotsAndCopies(t *testing.T) {
 		<-time.After(2 * tick)
 		c.fails("a volume that is too small", "InvalidParameterValue", from(aws.Int32(3)))
 		restored := c.volume(func(in *ec2.CreateVolumeInput) { in.SnapshotId, in.Size = n.SnapshotId, nil })
-		copied, err := c.CopyVolumes(t.Context(), &ec2.CopyVolumesInput{SourceVolumeId: &v, Encrypted: aws.Bool(true), VolumeType: "gp3", ClientToken: aws.String("t")})
+		copied, err := c.CopyVolumes(t.Context(), &ec2.CopyVolumesInput{SourceVolumeId: &v, Encrypted: aws.Bool(true),
+			VolumeType: "gp3", ClientToken: aws.String("t")})
 		if err != nil || *copied.Volumes[0].SourceVolumeId != v || !*copied.Volumes[0].Encrypted {
 			t.Fatalf("copying: %+v, %v", copied, err)
 		}
-		again, err := c.CopyVolumes(t.Context(), &ec2.CopyVolumesInput{SourceVolumeId: &v, Encrypted: aws.Bool(true), VolumeType: "gp3", ClientToken: aws.String("t")})
+		again, err := c.CopyVolumes(t.Context(), &ec2.CopyVolumesInput{SourceVolumeId: &v, Encrypted: aws.Bool(true),
+			VolumeType: "gp3", ClientToken: aws.String("t")})
 		if err != nil || *again.Volumes[0].VolumeId != *copied.Volumes[0].VolumeId {
 			t.Errorf("copying with the same token: %+v, %v", again, err)
 		}
-		if open, err := c.CopyVolumes(t.Context(), &ec2.CopyVolumesInput{SourceVolumeId: &v, VolumeType: "gp3"}); err != nil || *open.Volumes[0].Encrypted {
+		if open, err := c.CopyVolumes(t.Context(),
+			&ec2.CopyVolumesInput{SourceVolumeId: &v, VolumeType: "gp3"}); err != nil || *open.Volumes[0].Encrypted {
 			t.Errorf("copying without encryption: %+v, %v", open, err)
 		}
 		if c.server.Read(restored) != "data" || c.server.Read(*copied.Volumes[0].VolumeId) != "more" {
-			t.Errorf("the restored volume has %q, the copy %q", c.server.Read(restored), c.server.Read(*copied.Volumes[0].VolumeId))
+			t.Errorf("the restored volume has %q, the copy %q", c.server.Read(restored),
+				c.server.Read(*copied.Volumes[0].VolumeId))
 		}
 		if _, err := c.DeleteSnapshot(t.Context(), &ec2.DeleteSnapshotInput{SnapshotId: n.SnapshotId}); err != nil {
 			t.Fatal(err)
@@ -401,7 +433,9 @@ func TestPagesAndFilters(t *testing.T) {
 		for i := range 12 {
 			id := c.volume(nil)
 			all = append(all, id)
-			if _, err := c.CreateTags(t.Context(), &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("n"), Value: aws.String(fmt.Sprintf("*%d", i))}}}); err != nil {
+			if _, err := c.CreateTags(t.Context(),
+				&ec2.CreateTagsInput{Resources: []string{id},
+					Tags: []types.Tag{{Key: aws.String("n"), Value: aws.String(fmt.Sprintf("*%d", i))}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -431,7 +465,8 @@ func TestPagesAndFilters(t *testing.T) {
 			want   []string
 		}{
 			{0, "tag-key", []string{"n"}, all}, {5, "tag-key", []string{"n"}, all}, {6, "tag-key", []string{"n"}, all},
-			{0, "tag:n", []string{`\*3`, `\*4`}, all[3:5]}, {0, "tag:n", []string{"*1?"}, all[10:]}, {0, "tag:n", []string{"?7"}, all[7:8]},
+			{0, "tag:n", []string{`\*3`, `\*4`}, all[3:5]}, {0, "tag:n", []string{"*1?"}, all[10:]},
+			{0, "tag:n", []string{"?7"}, all[7:8]},
 			{0, "volume-id", []string{all[2], "vol-0123456789abcdef0"}, all[2:3]}, {0, "tag:other", []string{"*"}, nil},
 		} {
 			if have := list(row.limit, row.filter, row.values...); !slices.Equal(have, row.want) {
@@ -443,12 +478,14 @@ func TestPagesAndFilters(t *testing.T) {
 			"InvalidPaginationToken":      {NextToken: aws.String("nonsense")},
 			"InvalidParameterCombination": {MaxResults: aws.Int32(5), VolumeIds: all[:1]},
 			"InvalidVolume.NotFound":      {VolumeIds: []string{all[0], "vol-0123456789abcdef0"}},
-			"FilterLimitExceeded":         {Filters: []types.Filter{{Name: aws.String("volume-id"), Values: make([]string, 201)}}},
+			"FilterLimitExceeded": {Filters: []types.Filter{{Name: aws.String("volume-id"),
+				Values: make([]string, 201)}}},
 		} {
 			_, err := c.DescribeVolumes(t.Context(), in)
 			c.fails("a wrong request", name, err)
 		}
-		if _, err := c.DeleteTags(t.Context(), &ec2.DeleteTagsInput{Resources: all[:2], Tags: []types.Tag{{Key: aws.String("n")}}}); err != nil {
+		if _, err := c.DeleteTags(t.Context(),
+			&ec2.DeleteTagsInput{Resources: all[:2], Tags: []types.Tag{{Key: aws.String("n")}}}); err != nil {
 			t.Fatal(err)
 		}
 		if have := list(0, "tag-key", "n"); !slices.Equal(have, all[2:]) {
@@ -473,11 +510,13 @@ func TestQuotasThrottlingAndLag(t *testing.T) {
 		c.fails("a second volume", "", second(c.create(nil)))
 		c.fails("one over the quota", "VolumeLimitExceeded", second(c.create(nil)))
 		for i, want := range []string{"", "", "RequestLimitExceeded", "RequestLimitExceeded"} {
-			_, err := c.CreateTags(t.Context(), &ec2.CreateTagsInput{Resources: []string{*out.VolumeId}, Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String(fmt.Sprint(i))}}})
+			_, err := c.CreateTags(t.Context(), &ec2.CreateTagsInput{Resources: []string{*out.VolumeId},
+				Tags: []types.Tag{{Key: aws.String("k"), Value: aws.String(fmt.Sprint(i))}}})
 			c.fails(fmt.Sprint("request ", i), want, err)
 		}
 		<-time.After(settings.Lag + 2*tick)
-		if v, err := c.describe(*out.VolumeId); err != nil || v.State != types.VolumeStateAvailable || *v.Tags[0].Value != "1" {
+		if v, err := c.describe(*out.VolumeId); err != nil || v.State != types.VolumeStateAvailable ||
+			*v.Tags[0].Value != "1" {
 			t.Errorf("after a while: %+v, %v", v, err)
 		}
 	})
@@ -501,8 +540,10 @@ func TestDoomedVolume(t *testing.T) {
 func TestTypesAndZones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, config())
-		kinds, err := c.DescribeInstanceTypes(t.Context(), &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"small", "large"}})
-		if err != nil || *kinds.InstanceTypes[0].EbsInfo.MaximumEbsAttachments != 4 || kinds.InstanceTypes[0].EbsInfo.AttachmentLimitType != types.AttachmentLimitTypeShared ||
+		kinds, err := c.DescribeInstanceTypes(t.Context(),
+			&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"small", "large"}})
+		if err != nil || *kinds.InstanceTypes[0].EbsInfo.MaximumEbsAttachments != 4 ||
+			kinds.InstanceTypes[0].EbsInfo.AttachmentLimitType != types.AttachmentLimitTypeShared ||
 			kinds.InstanceTypes[1].EbsInfo.AttachmentLimitType != types.AttachmentLimitTypeDedicated {
 			t.Errorf("the types are %+v, %v", kinds, err)
 		}
@@ -516,7 +557,8 @@ func TestTypesAndZones(t *testing.T) {
 func TestSignatureMustBeThere(t *testing.T) {
 	c := start(t, config())
 	recorder := httptest.NewRecorder()
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("Action=DescribeVolumes&Version=2016-11-15"))
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/",
+		strings.NewReader("Action=DescribeVolumes&Version=2016-11-15"))
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	c.server.ServeHTTP(recorder, request)
 	if recorder.Code != http.StatusUnauthorized || !strings.Contains(recorder.Body.String(), "AuthFailure") {
@@ -530,8 +572,10 @@ func TestForbiddenActions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, config())
 		c.server.Forbid("DescribeInstances")
-		c.fails("what no policy allows", "UnauthorizedOperation", second(c.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})))
+		c.fails("what no policy allows", "UnauthorizedOperation",
+			second(c.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})))
 		c.server.Forbid()
-		c.fails("what a policy allows again", "", second(c.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: c.instance[:1]})))
+		c.fails("what a policy allows again", "",
+			second(c.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: c.instance[:1]})))
 	})
 }

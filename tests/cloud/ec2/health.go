@@ -42,7 +42,8 @@ func (s *Server) describeStatus(p *params) effect {
 	return func() (any, *fault) {
 		var response statusResponse
 		next, f := page(s, q, s.volumes, func(v *volume) (filterable, bool) {
-			return filterable{fields: map[string][]string{"volume-status.status": {s.status(v).Status}, "availability-zone": {v.zone}}}, true
+			return filterable{fields: map[string][]string{"volume-status.status": {s.status(v).Status},
+				"availability-zone": {v.zone}}}, true
 		}, func(v *volume) { response.Statuses = append(response.Statuses, s.status(v)) })
 		response.Next = next
 		return response, f
@@ -51,7 +52,8 @@ func (s *Server) describeStatus(p *params) effect {
 
 // status is what the checks of a volume say: nothing while it is being made.
 func (s *Server) status(v *volume) statusXML {
-	x := statusXML{Volume: v.id, Zone: v.zone, Status: "ok", Details: []detailXML{{"io-enabled", "passed"}, {"io-performance", "not-applicable"}}}
+	x := statusXML{Volume: v.id, Zone: v.zone, Status: "ok",
+		Details: []detailXML{{"io-enabled", "passed"}, {"io-performance", "not-applicable"}}}
 	if v.state == "creating" {
 		x.Status, x.Details[0].Status = "insufficient-data", "insufficient-data"
 	}

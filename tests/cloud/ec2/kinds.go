@@ -53,15 +53,18 @@ func (v shape) check() *fault {
 	case !ok:
 		return faultf("InvalidParameterValue", "Volume type %s is not recognized", v.kind)
 	case v.size < rule.leastGiB || v.size > rule.mostGiB:
-		return faultf("InvalidParameterValue", "Volume of %dGiB is not within %d-%dGiB for volume type %s", v.size, rule.leastGiB, rule.mostGiB, v.kind)
+		return faultf("InvalidParameterValue", "Volume of %dGiB is not within %d-%dGiB for volume type %s", v.size,
+			rule.leastGiB, rule.mostGiB, v.kind)
 	case v.iops != 0 && rule.mostIOPS == 0:
 		return faultf("InvalidParameterCombination", "The parameter iops is not supported for %s volumes", v.kind)
 	case v.iops == 0 && rule.needsIOPS:
 		return faultf("MissingParameter", "The parameter iops must be specified for %s volumes", v.kind)
 	case v.iops != 0 && (v.iops < rule.leastIOPS || v.iops > rule.mostIOPS):
-		return faultf("InvalidParameterValue", "Volume iops of %d is not within %d-%d for volume type %s", v.iops, rule.leastIOPS, rule.mostIOPS, v.kind)
+		return faultf("InvalidParameterValue", "Volume iops of %d is not within %d-%d for volume type %s", v.iops,
+			rule.leastIOPS, rule.mostIOPS, v.kind)
 	case v.iops > max(rule.iopsPerGiB*v.size, rule.leastIOPS):
-		return faultf("InvalidParameterValue", "Iops to volume size ratio of %d/%d is too high; maximum is %d", v.iops, v.size, rule.iopsPerGiB)
+		return faultf("InvalidParameterValue", "Iops to volume size ratio of %d/%d is too high; maximum is %d", v.iops,
+			v.size, rule.iopsPerGiB)
 	case v.multi && v.kind != "io1" && v.kind != "io2":
 		return faultf("InvalidParameterCombination", "Multi-Attach is not supported for %s volumes", v.kind)
 	}
@@ -75,9 +78,11 @@ func (v shape) checkThroughput(rule kindRule) *fault {
 	case !rule.throughput:
 		return faultf("InvalidParameterCombination", "The parameter throughput is not supported for %s volumes", v.kind)
 	case v.throughput < baseThroughput || v.throughput > mostThroughput:
-		return faultf("InvalidParameterValue", "Throughput of %d is not within %d-%d", v.throughput, baseThroughput, mostThroughput)
+		return faultf("InvalidParameterValue", "Throughput of %d is not within %d-%d", v.throughput, baseThroughput,
+			mostThroughput)
 	case v.throughput*iopsPerThroughput > v.iops:
-		return faultf("InvalidParameterValue", "Throughput (MiBps) to iops ratio of %d/%d is too high; maximum is 0.25", v.throughput, v.iops)
+		return faultf("InvalidParameterValue", "Throughput (MiBps) to iops ratio of %d/%d is too high; maximum is 0.25",
+			v.throughput, v.iops)
 	}
 	return nil
 }

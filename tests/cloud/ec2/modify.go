@@ -99,7 +99,8 @@ func (s *Server) describeModifications(p *params) effect {
 			if v.modification == nil {
 				return filterable{}, false
 			}
-			return filterable{fields: map[string][]string{"volume-id": {v.id}, "modification-state": {v.modification.state}}}, true
+			return filterable{fields: map[string][]string{"volume-id": {v.id}, "modification-state": {v.modification.state}}},
+				true
 		}, func(v *volume) { response.Modifications = append(response.Modifications, v.modification.xml(v.id)) })
 		response.Next = next
 		return response, f

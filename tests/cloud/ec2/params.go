@@ -50,7 +50,8 @@ func malformed(prefix, id string) *fault {
 	if wellFormed(prefix, id) {
 		return nil
 	}
-	code := map[string]string{"vol": "InvalidVolumeID.Malformed", "snap": "InvalidSnapshotID.Malformed", "i": "InvalidInstanceID.Malformed"}[prefix]
+	code := map[string]string{"vol": "InvalidVolumeID.Malformed", "snap": "InvalidSnapshotID.Malformed",
+		"i": "InvalidInstanceID.Malformed"}[prefix]
 	return faultf(code, "Invalid id: %q", id)
 }
 

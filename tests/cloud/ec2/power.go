@@ -14,11 +14,12 @@ type power struct {
 }
 
 func stateCodes() map[string]int {
-	return map[string]int{"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+	return map[string]int{"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64,
+		"stopped": 80}
 }
 
-// SetPower puts an instance into a state, such as stopped, as people and hardware do. One that was not running and is pending or running
-// then has been started anew. One that is terminated loses its volumes.
+// SetPower puts an instance into a state, such as stopped, as people and hardware do. One that was not running and is
+// pending or running then has been started anew. One that is terminated loses its volumes.
 func (s *Server) SetPower(id, state string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,8 @@ func (s *Server) enableFastRestores(p *params) effect {
 				case !slices.Contains(s.config.Zones, zone):
 					return nil, faultf("InvalidParameterValue", "The zone '%s' does not exist", zone)
 				case s.fastIn(zone) >= s.config.MaxFastRestores:
-					failure := fastErrorXML{zone, "FastSnapshotRestoreLimitExceeded", "You have reached your limit of fast snapshot restores"}
+					failure := fastErrorXML{zone, "FastSnapshotRestoreLimitExceeded",
+						"You have reached your limit of fast snapshot restores"}
 					response.Unsuccessful = append(response.Unsuccessful, notFastXML{id, []fastErrorXML{failure}})
 				default:
 					s.changeSnapshot(id, func(n *snapshot) { n.fast = append(slices.Clone(n.fast), zone) })
@@ -107,7 +108,8 @@ type lockXML struct {
 }
 
 func (s *Server) lockSnapshot(p *params) effect {
-	id, mode, days, coolOff, date := p.id("SnapshotId", "snap"), p.required("LockMode"), p.integer("LockDuration"), p.integer("CoolOffPeriod"), p.text("ExpirationDate")
+	id, mode, days, coolOff, date := p.id("SnapshotId", "snap"), p.required("LockMode"), p.integer("LockDuration"),
+		p.integer("CoolOffPeriod"), p.text("ExpirationDate")
 	until, err := time.Parse(time.RFC3339, date)
 	switch {
 	case mode != "governance" && mode != "compliance":
@@ -128,7 +130,9 @@ func (s *Server) lockSnapshot(p *params) effect {
 		if days > 0 {
 			until = s.now.AddDate(0, 0, days)
 		}
-		s.changeSnapshot(id, func(n *snapshot) { n.lock = lock{mode: mode, since: s.now, until: until, days: days, coolOff: coolOff} })
+		s.changeSnapshot(id, func(n *snapshot) {
+			n.lock = lock{mode: mode, since: s.now, until: until, days: days, coolOff: coolOff}
+		})
 		return lockResponse{name("LockSnapshot"), s.lockOf(s.snapshots.now(id))}, nil
 	}
 }

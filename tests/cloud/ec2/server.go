@@ -59,8 +59,10 @@ func New(config Config) *Server {
 	return &Server{
 		config:    config,
 		signature: regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/[a-z0-9-]+/ec2/aws4_request, SignedHeaders=\S*host\S*, Signature=[0-9a-f]{64}$`),
-		volumes:   newStore[volume](), snapshots: newStore[snapshot](), instances: map[string]*Instance{}, powers: newStore[power](),
-		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{}, stuck: map[string]bool{}, checks: map[string]check{}, forbidden: map[string]bool{},
+		volumes:   newStore[volume](), snapshots: newStore[snapshot](), instances: map[string]*Instance{},
+		powers: newStore[power](),
+		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{},
+		stuck: map[string]bool{}, checks: map[string]check{}, forbidden: map[string]bool{},
 	}
 }
 
@@ -79,14 +81,16 @@ type effect func() (any, *fault)
 
 func (s *Server) action(name string) func(*params) effect {
 	return map[string]func(*params) effect{
-		"CreateVolume": s.createVolume, "CopyVolumes": s.copyVolumes, "DeleteVolume": s.deleteVolume, "DescribeVolumes": s.describeVolumes, "DescribeVolumeStatus": s.describeStatus,
+		"CreateVolume": s.createVolume, "CopyVolumes": s.copyVolumes, "DeleteVolume": s.deleteVolume,
+		"DescribeVolumes": s.describeVolumes, "DescribeVolumeStatus": s.describeStatus,
 		"AttachVolume": s.attachVolume, "DetachVolume": s.detachVolume,
 		"ModifyVolume": s.modifyVolume, "DescribeVolumesModifications": s.describeModifications,
 		"CreateSnapshot": s.createSnapshot, "DeleteSnapshot": s.deleteSnapshot, "DescribeSnapshots": s.describeSnapshots,
 		"EnableFastSnapshotRestores": s.enableFastRestores, "DescribeFastSnapshotRestores": s.describeFastRestores,
 		"LockSnapshot": s.lockSnapshot, "DescribeLockedSnapshots": s.describeLocked,
 		"CreateTags": s.createTags, "DeleteTags": s.deleteTags,
-		"DescribeInstances": s.describeInstances, "DescribeInstanceTypes": s.describeTypes, "DescribeAvailabilityZones": s.describeZones,
+		"DescribeInstances": s.describeInstances, "DescribeInstanceTypes": s.describeTypes,
+		"DescribeAvailabilityZones": s.describeZones,
 	}[name]
 }
 
@@ -108,10 +112,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // read checks the form of a request. Its signature must be there, and is not verified: there are no keys to keep.
 func (s *Server) read(r *http.Request) (url.Values, *fault) {
 	switch {
-	case r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded"):
+	case r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"),
+		"application/x-www-form-urlencoded"):
 		return nil, faultf("InvalidRequest", "The request is malformed: a form is to be posted")
 	case !s.signature.MatchString(r.Header.Get("Authorization")) || r.Header.Get("X-Amz-Date") == "":
-		return nil, &fault{http.StatusUnauthorized, "AuthFailure", "AWS was not able to validate the provided access credentials"}
+		return nil, &fault{http.StatusUnauthorized, "AuthFailure",
+			"AWS was not able to validate the provided access credentials"}
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -148,7 +154,8 @@ func (s *Server) serve(values url.Values) (any, *fault) {
 		return nil, f
 	}
 	if dry {
-		return nil, &fault{http.StatusPreconditionFailed, "DryRunOperation", "Request would have succeeded, but DryRun flag is set"}
+		return nil, &fault{http.StatusPreconditionFailed, "DryRunOperation",
+			"Request would have succeeded, but DryRun flag is set"}
 	}
 	return do()
 }

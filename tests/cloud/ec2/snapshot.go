@@ -37,11 +37,13 @@ func (s *Server) createSnapshot(p *params) effect {
 		}
 		for _, other := range s.snapshots.all() {
 			if other.volume == id && s.now.Sub(other.began) < s.config.SnapshotInterval {
-				return nil, faultf("SnapshotCreationPerVolumeRateExceeded", "The maximum per volume CreateSnapshot request rate has been exceeded.")
+				return nil, faultf("SnapshotCreationPerVolumeRateExceeded",
+					"The maximum per volume CreateSnapshot request rate has been exceeded.")
 			}
 		}
 		made := snapshot{
-			id: s.newID("snap"), volume: id, state: "pending", description: description, size: v.size, encrypted: v.encrypted, began: s.now, tags: tags, content: v.content,
+			id: s.newID("snap"), volume: id, state: "pending", description: description, size: v.size, encrypted: v.encrypted,
+			began: s.now, tags: tags, content: v.content,
 		}
 		s.snapshots.put(made.id, s.now, &made)
 		s.after(s.config.Snapshot, "pending", func() {

@@ -48,7 +48,8 @@ func (s *Server) volume(id string) (*volume, *fault) {
 
 func (s *Server) createVolume(p *params) effect {
 	v := volume{
-		shape: readShape(p), zone: p.required("AvailabilityZone"), encrypted: p.boolean("Encrypted"), key: p.text("KmsKeyId"), tags: p.tagsFor("volume"),
+		shape: readShape(p), zone: p.required("AvailabilityZone"), encrypted: p.boolean("Encrypted"), key: p.text("KmsKeyId"),
+		tags: p.tagsFor("volume"),
 	}
 	token := p.text("ClientToken")
 	if p.has("SnapshotId") {
@@ -70,7 +71,8 @@ func (s *Server) createVolume(p *params) effect {
 
 func readShape(p *params) shape {
 	return shape{
-		kind: p.text("VolumeType"), size: p.integer("Size"), iops: p.integer("Iops"), throughput: p.integer("Throughput"), multi: p.boolean("MultiAttachEnabled"),
+		kind: p.text("VolumeType"), size: p.integer("Size"), iops: p.integer("Iops"), throughput: p.integer("Throughput"),
+		multi: p.boolean("MultiAttachEnabled"),
 	}
 }
 
@@ -125,7 +127,8 @@ func (s *Server) quota(more int) *fault {
 	}
 	switch {
 	case s.config.MaxVolumes > 0 && len(volumes) >= s.config.MaxVolumes:
-		return faultf("VolumeLimitExceeded", "You have exceeded the maximum number of active volumes: %d", s.config.MaxVolumes)
+		return faultf("VolumeLimitExceeded", "You have exceeded the maximum number of active volumes: %d",
+			s.config.MaxVolumes)
 	case s.config.MaxGiB > 0 && total > s.config.MaxGiB:
 		return faultf("VolumeLimitExceeded", "You have exceeded your maximum storage: %d GiB", s.config.MaxGiB)
 	}
@@ -133,7 +136,8 @@ func (s *Server) quota(more int) *fault {
 }
 
 func (s *Server) copyVolumes(p *params) effect {
-	wanted := volume{shape: readShape(p), encrypted: p.boolean("Encrypted"), key: p.text("KmsKeyId"), source: p.id("SourceVolumeId", "vol"), tags: p.tagsFor("volume")}
+	wanted := volume{shape: readShape(p), encrypted: p.boolean("Encrypted"), key: p.text("KmsKeyId"),
+		source: p.id("SourceVolumeId", "vol"), tags: p.tagsFor("volume")}
 	token := p.text("ClientToken")
 	return func() (any, *fault) {
 		made, f := s.once(token, p, func() (string, *fault) { return s.copyVolume(wanted) })
@@ -186,8 +190,8 @@ type tokenUse struct {
 	at         time.Time
 }
 
-// once makes something unless it was made with the token before. A token outlives what was made with it, and answers with
-// what it answered at first.
+// once makes something unless it was made with the token before. A token outlives what was made with it, and answers
+// with what it answered at first.
 func (s *Server) once(token string, p *params, create func() (string, *fault)) (*volume, *fault) {
 	use, known := s.tokens[token]
 	if life := s.config.TokenLife; known && life > 0 && s.now.Sub(use.at) > life {
@@ -198,7 +202,8 @@ func (s *Server) once(token string, p *params, create func() (string, *fault)) (
 	case token == "":
 		return nil, faultf("MissingParameter", "The SDK always sends a client token")
 	case known && use.parameters != parameters:
-		return nil, faultf("IdempotentParameterMismatch", "The client token you have provided is associated with a resource of other parameters.")
+		return nil, faultf("IdempotentParameterMismatch",
+			"The client token you have provided is associated with a resource of other parameters.")
 	case known:
 		return s.volumes.versions[use.made][0].value, nil
 	}

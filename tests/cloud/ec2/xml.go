@@ -73,7 +73,8 @@ type volumeXML struct {
 // xml shows a volume; without attachments as CreateVolume does.
 func (v *volume) xml(attachments bool) volumeXML {
 	x := volumeXML{
-		Volume: v.id, Size: v.size, Snapshot: v.snapshot, Source: v.source, Zone: v.zone, State: v.state, Created: stamp(v.created), Tags: tagSet(v.tags),
+		Volume: v.id, Size: v.size, Snapshot: v.snapshot, Source: v.source, Zone: v.zone, State: v.state,
+		Created: stamp(v.created), Tags: tagSet(v.tags),
 		Type: v.kind, IOPS: v.iops, Throughput: v.throughput, Encrypted: v.encrypted, Key: v.key, Multi: v.multi,
 	}
 	for _, a := range v.attachments {
@@ -116,8 +117,9 @@ type modificationXML struct {
 
 func (m *modification) xml(volume string) modificationXML {
 	return modificationXML{
-		Volume: volume, State: m.state, FromSize: m.from.size, FromIOPS: m.from.iops, FromThroughput: m.from.throughput, FromType: m.from.kind,
-		ToSize: m.to.size, ToIOPS: m.to.iops, ToThroughput: m.to.throughput, ToType: m.to.kind, Began: stamp(m.at),
+		Volume: volume, State: m.state, FromSize: m.from.size, FromIOPS: m.from.iops, FromThroughput: m.from.throughput,
+		FromType: m.from.kind,
+		ToSize:   m.to.size, ToIOPS: m.to.iops, ToThroughput: m.to.throughput, ToType: m.to.kind, Began: stamp(m.at),
 	}
 }
 

@@ -11,8 +11,8 @@ func (p *Proxy) Script(rules ...Rule) {
 	}
 }
 
-// Random gives each request that no rule applies to a chance of so many in a thousand to meet each Kind of fault. Delays
-// are up to longest.
+// Random gives each request that no rule applies to a chance of so many in a thousand to meet each Kind of fault.
+// Delays are up to longest.
 func (p *Proxy) Random(perThousand map[Kind]int, longest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -41,7 +41,8 @@ func (a *api) count(action string) int {
 	return a.arrived[action]
 }
 
-func start(t *testing.T, seed uint64) (*api, *faults.Proxy, func(ctx context.Context, action string) (string, int, error)) {
+func start(t *testing.T,
+	seed uint64) (*api, *faults.Proxy, func(ctx context.Context, action string) (string, int, error)) {
 	t.Helper()
 	a := &api{arrived: map[string]int{}, notified: make(chan string, 1)}
 	answer := func(status int) http.HandlerFunc {
@@ -114,7 +115,8 @@ func TestEachFault(t *testing.T) {
 func TestScriptChoosesRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, proxy, ask := start(t, 1)
-		proxy.Script(faults.Rule{Action: "a", Skip: 1, Times: 2, Kind: faults.Throttle}, faults.Rule{Action: "b", Kind: faults.Fail})
+		proxy.Script(faults.Rule{Action: "a", Skip: 1, Times: 2, Kind: faults.Throttle},
+			faults.Rule{Action: "b", Kind: faults.Fail})
 		var have []int
 		for _, action := range []string{"a", "b", "a", "c", "a", "a", "b"} {
 			_, status, err := ask(t.Context(), action)
@@ -159,7 +161,8 @@ func TestSeedRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run := func(seed uint64) (kinds []faults.Kind) {
 			_, proxy, ask := start(t, seed)
-			proxy.Random(map[faults.Kind]int{faults.Throttle: 200, faults.LoseReply: 100, faults.Duplicate: 100, faults.Truncate: 100}, 0)
+			proxy.Random(map[faults.Kind]int{faults.Throttle: 200, faults.LoseReply: 100, faults.Duplicate: 100,
+				faults.Truncate: 100}, 0)
 			for range 60 {
 				_, _, _ = ask(t.Context(), "it")
 			}

@@ -91,7 +91,8 @@ func (p *Proxy) stop(w http.ResponseWriter, r *http.Request, kind Kind) bool {
 }
 
 // deliver passes the request on and returns the status that the API answered with.
-func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, body []byte, kind Kind, delay time.Duration) (status int) {
+func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, body []byte, kind Kind,
+	delay time.Duration) (status int) {
 	switch kind {
 	case Delay:
 		// Not until the client leaves: a late request is one that arrives all the same.
@@ -143,7 +144,8 @@ func (p *Proxy) pass(r *http.Request, body []byte) answer {
 	u := *r.URL
 	u.Scheme, u.Host = p.target.Scheme, p.target.Host
 	u.Path = strings.TrimSuffix(p.target.Path, "/") + u.Path
-	request, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), r.Method, u.String(), bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), r.Method, u.String(),
+		bytes.NewReader(body))
 	if err != nil {
 		return unreachable
 	}

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// Check returns what is wrong, a sentence each. The states are all that ever were, of all volumes; what is there at the end is
-// leaked. With crashes an attachment may end by itself: by a request of a process that has died, which arrives after the next one
-// has attached the volume again. And one may begin while the volume is being detached, by such a request too.
+// Check returns what is wrong, a sentence each. The states are all that ever were, of all volumes; what is there at the
+// end is leaked. With crashes an attachment may end by itself: by a request of a process that has died, which arrives
+// after the next one has attached the volume again. And one may begin while the volume is being detached, by such a
+// request too.
 func (h *History) Check(states []State, crashes bool) (wrong []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +108,8 @@ func (j *judge) stray(c Call) bool {
 
 // deleting tells whether somebody had asked for the volume's deletion by then.
 func (j *judge) deleting(volume string, by time.Time) bool {
-	return slices.ContainsFunc(j.calls, func(c Call) bool { return c.Op == Delete && c.Volume == volume && !c.Began.After(by) })
+	return slices.ContainsFunc(j.calls,
+		func(c Call) bool { return c.Op == Delete && c.Volume == volume && !c.Began.After(by) })
 }
 
 // kept finds an attachment that ended although nobody had asked for that who knew of it.
@@ -129,7 +131,8 @@ func (j *judge) kept(volume string, past []State) {
 // released is when somebody next asked for the end of a volume's attachments.
 func (j *judge) released(volume string, after time.Time) (at time.Time, ever bool) {
 	for _, c := range j.calls {
-		if (c.Op == Detach || c.Op == Delete) && c.Volume == volume && !c.Began.Before(after) && (!ever || c.Began.Before(at)) {
+		if (c.Op == Detach || c.Op == Delete) && c.Volume == volume && !c.Began.Before(after) &&
+			(!ever || c.Began.Before(at)) {
 			at, ever = c.Began, true
 		}
 	}
@@ -157,7 +160,8 @@ func (j *judge) volume(volume string, past []State) {
 		if len(s.Nodes) > 1 && !s.Shared {
 			j.blame("%s was attached to %v at a time", volume, s.Nodes)
 		}
-		if i > 0 && past[i-1].There && !s.There && handedOut >= 0 && !j.calls[handedOut].Ended.After(s.At) && !j.deleting(volume, s.At) {
+		if i > 0 && past[i-1].There && !s.There && handedOut >= 0 && !j.calls[handedOut].Ended.After(s.At) &&
+			!j.deleting(volume, s.At) {
 			j.blame("%s was handed out and went without anybody's asking", volume)
 		}
 	}

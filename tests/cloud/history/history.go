@@ -23,7 +23,8 @@ type Call struct {
 	Volume string // its handle; of Create what was returned
 	Node   string // for Attach and Detach
 	Limit  time.Duration
-	// Contended says that others attach and detach the same volume at the same time, so that success tells nothing about now.
+	// Contended says that others attach and detach the same volume at the same time, so that success tells nothing about
+	// now.
 	Contended bool
 
 	Began, Ended time.Time

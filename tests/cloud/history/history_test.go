@@ -22,7 +22,8 @@ func (s *story) is(volume string, there bool, nodes ...string) {
 	for _, node := range nodes {
 		attached[node] = history.Attached
 	}
-	s.states = append(s.states, history.State{At: time.Now(), Volume: volume, There: there, Usable: there, Nodes: attached})
+	s.states = append(s.states, history.State{At: time.Now(), Volume: volume, There: there, Usable: there,
+		Nodes: attached})
 }
 
 // call notes a call that takes a second; all volumes have the same name.
@@ -77,9 +78,12 @@ func TestCheck(t *testing.T) {
 			s.is("v", true)
 			s.call(history.Delete, "v", "")
 		}, "it was there then"},
-		"an attachment that is none": {func(s *story) { s.is("v", true); s.call(history.Attach, "v", "a") }, "attach v to a succeeded"},
-		"an attachment elsewhere":    {func(s *story) { s.is("v", true, "b"); s.call(history.Attach, "v", "a") }, "map[b:attached]"},
-		"a detachment that is none":  {func(s *story) { s.is("v", true, "a"); s.call(history.Detach, "v", "a") }, "detach v from a succeeded"},
+		"an attachment that is none": {func(s *story) { s.is("v", true); s.call(history.Attach, "v", "a") },
+			"attach v to a succeeded"},
+		"an attachment elsewhere": {func(s *story) { s.is("v", true, "b"); s.call(history.Attach, "v", "a") },
+			"map[b:attached]"},
+		"a detachment that is none": {func(s *story) { s.is("v", true, "a"); s.call(history.Detach, "v", "a") },
+			"detach v from a succeeded"},
 		"an attachment that did not last": {func(s *story) {
 			s.is("v", true, "a")
 			s.call(history.Attach, "v", "a")

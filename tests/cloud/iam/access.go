@@ -33,7 +33,8 @@ func (s Statement) allows(a Access) bool {
 	return true
 }
 
-// holds tells whether a condition on one key holds. One with ForAllValues does without any value, which is why it is to come with Null.
+// holds tells whether a condition on one key holds. One with ForAllValues does without any value, which is why it is to
+// come with Null.
 func holds(operator string, have []string, wanted Texts) bool {
 	like := func(value string) bool {
 		return slices.ContainsFunc(wanted, func(pattern string) bool { return matches(pattern, value) })
@@ -51,7 +52,8 @@ func holds(operator string, have []string, wanted Texts) bool {
 	return false
 }
 
-// matches tells whether a text is as a pattern says, in which * is any text, also with slashes and colons, and ? any character.
+// matches tells whether a text is as a pattern says, in which * is any text, also with slashes and colons, and ? any
+// character.
 func matches(pattern, text string) bool {
 	quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))
 	return regexp.MustCompile(`(?s)^` + quoted + `$`).MatchString(text)

@@ -46,7 +46,8 @@ func (g *Guard) Do(request *http.Request) (*http.Response, error) {
 		g.seen = append(g.seen, access)
 		g.mu.Unlock()
 		if !g.Policy.Allows(access) {
-			return refusal(request, fmt.Sprintf("no statement allows %s on %s with %v", access.Action, access.Resource, access.Context)), nil
+			return refusal(request, fmt.Sprintf("no statement allows %s on %s with %v", access.Action, access.Resource,
+				access.Context)), nil
 		}
 	}
 	return g.Next.Do(request)
@@ -65,7 +66,9 @@ func refusal(request *http.Request, why string) *http.Response {
 	text := `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>` + escape.Replace(why) +
 		`</Message></Error></Errors><RequestID>00000000-0000-0000-0000-000000000000</RequestID></Response>`
 	return &http.Response{
-		StatusCode: http.StatusForbidden, Status: "403 Forbidden", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: request,
-		Header: http.Header{"Content-Type": {"text/xml;charset=UTF-8"}}, ContentLength: int64(len(text)), Body: io.NopCloser(strings.NewReader(text)),
+		StatusCode: http.StatusForbidden, Status: "403 Forbidden", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Request: request,
+		Header:  http.Header{"Content-Type": {"text/xml;charset=UTF-8"}}, ContentLength: int64(len(text)),
+		Body: io.NopCloser(strings.NewReader(text)),
 	}
 }

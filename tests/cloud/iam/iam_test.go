@@ -68,7 +68,8 @@ func TestConditions(t *testing.T) {
 // TestResources is about what is there and what is about to be.
 func TestResources(t *testing.T) {
 	p := parsed(t, `{"Version": "2012-10-17", "Statement": [{"Sid": "A", "Effect": "Allow", "Action": ["ec2:X"], "Resource": ["arn:aws:ec2:*:*:volume/vol-*"]}]}`)
-	for resource, want := range map[string]bool{arns + "volume/vol-1": true, arns + "volume/*": false, arns + "snapshot/vol-1": false, "*": false} {
+	for resource, want := range map[string]bool{arns + "volume/vol-1": true, arns + "volume/*": false,
+		arns + "snapshot/vol-1": false, "*": false} {
 		if have := p.Allows(Access{Action: "ec2:X", Resource: resource}); have != want {
 			t.Errorf("%s: allowed %t, want %t", resource, have, want)
 		}

@@ -26,7 +26,7 @@ type Mood int
 // The moods.
 const (
 	Answering Mood = iota
-	Far            // more hops away than the answer to a PUT may go: a token never arrives, and without one nothing is told
+	Far            // more hops away than the answer to a PUT may go: a token never arrives
 	Dropping       // nothing is answered
 	Disabled       // HttpEndpoint is disabled
 	Strange        // something else listens at the address

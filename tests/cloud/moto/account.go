@@ -19,7 +19,8 @@ const (
 	SecretKey = "s3cr3t-access-key"
 )
 
-// Config is how the SDK reaches moto at a URL. Moto keeps no connections: a request on one that it is about to close fails.
+// Config is how the SDK reaches moto at a URL. Moto keeps no connections: a request on one that it is about to close
+// fails.
 func Config(url string) aws.Config {
 	return aws.Config{
 		Region: Region, BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, ""),
@@ -31,8 +32,9 @@ func Config(url string) aws.Config {
 func Instances(ctx context.Context, url string, n int) (ids []string, err error) {
 	client := ec2.NewFromConfig(Config(url))
 	out, err := client.RunInstances(ctx, &ec2.RunInstancesInput{
-		ImageId: aws.String("ami-12345678"), MinCount: aws.Int32(int32(n)), MaxCount: aws.Int32(int32(n)), InstanceType: types.InstanceTypeM5Large,
-		Placement: &types.Placement{AvailabilityZone: aws.String(Zone)},
+		ImageId: aws.String("ami-12345678"), MinCount: aws.Int32(int32(n)), MaxCount: aws.Int32(int32(n)),
+		InstanceType: types.InstanceTypeM5Large,
+		Placement:    &types.Placement{AvailabilityZone: aws.String(Zone)},
 	})
 	if err != nil {
 		return nil, err

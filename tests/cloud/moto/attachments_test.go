@@ -23,7 +23,9 @@ func (a *attachments) refuses(w http.ResponseWriter, form url.Values) bool {
 		return false
 	}
 	w.WriteHeader(http.StatusBadRequest)
-	_, _ = fmt.Fprintf(w, "<Response><Errors><Error><Code>VolumeInUse</Code><Message>%s is already attached to %s</Message></Error></Errors></Response>", volume, node)
+	_, _ = fmt.Fprintf(w,
+		"<Response><Errors><Error><Code>VolumeInUse</Code><Message>%s is already attached to "+
+			"%s</Message></Error></Errors></Response>", volume, node)
 	return true
 }
 

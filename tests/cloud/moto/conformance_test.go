@@ -48,7 +48,8 @@ func conform(t *testing.T, api string) {
 			return nil, err
 		}
 		f := backends.Resolve(instance.Controller, instance.Node)
-		instance.Controller = cloneless{instance.Controller, f.Attach, f.Expand, f.Modify, f.List, f.Snapshot, f.Snapshots, f.Topologist}
+		instance.Controller = cloneless{instance.Controller, f.Attach, f.Expand, f.Modify, f.List, f.Snapshot, f.Snapshots,
+			f.Topologist}
 		return instance, nil
 	}
 	h := backendtest.Over(definition, func(tb testing.TB, o *backends.Options) { configure(tb, o, api, nodes[0]) })
@@ -63,8 +64,8 @@ func conform(t *testing.T, api string) {
 	backendtest.Run(t, h)
 }
 
-// cloneless is the backend without clones: moto has no CopyVolumes (see "copy a volume" among the questions), and each check of clones
-// would wait for it for as long as its patience lasts.
+// cloneless is the backend without clones: moto has no CopyVolumes (see "copy a volume" among the questions), and each
+// check of clones would wait for it for as long as its patience lasts.
 type cloneless struct {
 	backends.Backend
 	backends.Attacher
@@ -92,7 +93,8 @@ func configure(tb testing.TB, o *backends.Options, api, node string) {
 	c, _ := o.Config.(*ebs.Config) // what NewConfig returns
 	c.AWS, c.SysBlock, c.ClusterID = Config(front.URL), string(disks), fmt.Sprint("cluster-", time.Now().UnixNano())
 	c.AWS.HTTPClient = nil // The server before moto keeps connections.
-	c.Timing = ebs.Timing{Call: 30 * time.Second, Read: 30 * time.Second, Settle: 10 * time.Second, Gather: time.Millisecond, Tick: time.Second, Least: 5 * time.Millisecond, Most: 500 * time.Millisecond}
+	c.Timing = ebs.Timing{Call: 30 * time.Second, Read: 30 * time.Second, Settle: 10 * time.Second,
+		Gather: time.Millisecond, Tick: time.Second, Least: 5 * time.Millisecond, Most: 500 * time.Millisecond}
 	c.Rates = map[string]pace.Limit{}
 	for _, action := range region.Changes() {
 		c.Rates[action] = pace.Limit{Burst: 10_000, PerSecond: 10_000}
@@ -101,8 +103,9 @@ func configure(tb testing.TB, o *backends.Options, api, node string) {
 	tb.Cleanup(func() { sweep(tb, api, cluster) })
 }
 
-// plugging passes requests on, and shows this node the disks that moto says it has. It refuses to attach an attached volume, as EC2 does:
-// moto never does (see "attach twice to one instance" among the questions), and the backend leaves that decision to the cloud.
+// plugging passes requests on, and shows this node the disks that moto says it has. It refuses to attach an attached
+// volume, as EC2 does: moto never does (see "attach twice to one instance" among the questions), and the backend leaves
+// that decision to the cloud.
 func plugging(tb testing.TB, api, node string, disks region.Disks) http.Handler {
 	attached := attachments{nodes: map[string]string{}}
 	target, err := url.Parse(api)
@@ -150,14 +153,16 @@ func sweep(tb testing.TB, api, cluster string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 	defer cancel()
 	client := ec2.NewFromConfig(Config(api))
-	out, err := client.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: []types.Filter{{Name: aws.String("tag-value"), Values: []string{cluster}}}})
+	out, err := client.DescribeVolumes(ctx,
+		&ec2.DescribeVolumesInput{Filters: []types.Filter{{Name: aws.String("tag-value"), Values: []string{cluster}}}})
 	if err != nil {
 		tb.Error(err)
 		return
 	}
 	for _, v := range out.Volumes {
 		for _, a := range v.Attachments {
-			if _, err := client.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: v.VolumeId, InstanceId: a.InstanceId}); err != nil {
+			if _, err := client.DetachVolume(ctx,
+				&ec2.DetachVolumeInput{VolumeId: v.VolumeId, InstanceId: a.InstanceId}); err != nil {
 				tb.Log(err)
 			}
 		}

@@ -3,7 +3,8 @@ package moto
 // conformanceFaults are the checks of the conformance suite that moto does not bear.
 func conformanceFaults() []fault {
 	return []fault{
-		{"Attach/detaching_from_an_empty_node_detaches_everywhere", "its DetachVolume fails without an instance, which EC2 does not ask for"},
+		{"Attach/detaching_from_an_empty_node_detaches_everywhere",
+			"its DetachVolume fails without an instance, which EC2 does not ask for"},
 	}
 }
 
@@ -23,8 +24,12 @@ func answerFaults() []fault {
 		{"attach to a second instance", "its AttachVolume never refuses"},
 		{"attach with a name that is taken", "its AttachVolume never refuses"},
 		{"attach in another zone", "its AttachVolume never refuses"},
-		{"detach what is not attached", "it says InvalidAttachment.NotFound of a volume that is available, where EC2 says IncorrectState; the backend takes both for detached"},
-		{"detach from no instance", "the volume is available and the instance is not there, and which of the two EC2 says is not documented; the backend takes both for detached"},
+		{"detach what is not attached",
+			"it says InvalidAttachment.NotFound of a volume that is available, where EC2 says IncorrectState; the backend " +
+				"takes both for detached"},
+		{"detach from no instance",
+			"the volume is available and the instance is not there, and which of the two EC2 says is not documented; the " +
+				"backend takes both for detached"},
 		{"copy a volume", "it has no CopyVolumes, and answers 500 with a page of HTML"},
 		{"a page", "it ignores MaxResults and gives no NextToken"},
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // inner is the address of moto's in the process that runs the conformance suite. See run.
-var inner = flag.String("inner", "", "run the conformance suite over the moto at this address and judge nothing; for this test itself")
+var inner = flag.String("inner", "",
+	"run the conformance suite over the moto at this address and judge nothing; for this test itself")
 
 // fault is a scenario in which moto is not as EC2 is, and why that is moto's fault.
 type fault struct{ scenario, why string }
@@ -31,8 +32,8 @@ func server(t *testing.T) *Server {
 	return s
 }
 
-// judge compares what came of scenarios with the faults that are known: what fails without being known, and what does not fail
-// although it is known to, are both errors.
+// judge compares what came of scenarios with the faults that are known: what fails without being known, and what does
+// not fail although it is known to, are both errors.
 func judge(t *testing.T, failed map[string]string, passed []string, known []fault) {
 	t.Helper()
 	for _, k := range known {
@@ -53,8 +54,8 @@ func judge(t *testing.T, failed map[string]string, passed []string, known []faul
 	t.Logf("%d scenarios pass, %d are left out", len(passed), len(known))
 }
 
-// run runs the test of that name in a process of its own, since a test that has failed cannot be taken back, and returns which of its
-// innermost subtests have failed, with what they printed, and which have passed.
+// run runs the test of that name in a process of its own, since a test that has failed cannot be taken back, and
+// returns which of its innermost subtests have failed, with what they printed, and which have passed.
 func run(t *testing.T, name, url string) (failed map[string]string, passed []string) {
 	t.Helper()
 	self, err := os.Executable()

@@ -26,7 +26,8 @@ type api struct {
 	nodes []string
 }
 
-// TestSameAnswers asks moto and our own strict API the same and compares what they say. Where they differ, one of them is wrong.
+// TestSameAnswers asks moto and our own strict API the same and compares what they say. Where they differ, one of them
+// is wrong.
 func TestSameAnswers(t *testing.T) {
 	url := server(t).URL
 	nodes, err := Instances(t.Context(), url, 2)
@@ -71,7 +72,8 @@ func said(err error) string {
 // make makes a volume of so many GiB that can be used.
 func (a api) make(gib int32) string {
 	a.Helper()
-	v, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, Size: &gib, VolumeType: types.VolumeTypeGp3})
+	v, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, Size: &gib,
+		VolumeType: types.VolumeTypeGp3})
 	if err != nil {
 		a.Fatal(err)
 	}
@@ -88,7 +90,8 @@ func (a api) settled(id string) types.Volume {
 			a.Fatalf("looking at %s: %v", id, err)
 		}
 		v := out.Volumes[0]
-		way := slices.ContainsFunc(v.Attachments, func(t types.VolumeAttachment) bool { return t.State != types.VolumeAttachmentStateAttached })
+		way := slices.ContainsFunc(v.Attachments,
+			func(t types.VolumeAttachment) bool { return t.State != types.VolumeAttachmentStateAttached })
 		if !way && (v.State == types.VolumeStateAvailable || v.State == types.VolumeStateInUse) {
 			return v
 		}
@@ -132,8 +135,10 @@ func (a api) snapshot(id string) *string {
 	if err != nil {
 		a.Fatal(err)
 	}
-	done := ec2.NewSnapshotCompletedWaiter(a.Client, func(o *ec2.SnapshotCompletedWaiterOptions) { o.MinDelay, o.MaxDelay = 20*time.Millisecond, time.Second })
-	if err := done.Wait(a.Context(), &ec2.DescribeSnapshotsInput{SnapshotIds: []string{*s.SnapshotId}}, time.Minute); err != nil {
+	done := ec2.NewSnapshotCompletedWaiter(a.Client,
+		func(o *ec2.SnapshotCompletedWaiterOptions) { o.MinDelay, o.MaxDelay = 20*time.Millisecond, time.Second })
+	if err := done.Wait(a.Context(), &ec2.DescribeSnapshotsInput{SnapshotIds: []string{*s.SnapshotId}},
+		time.Minute); err != nil {
 		a.Fatal(err)
 	}
 	return s.SnapshotId

@@ -19,7 +19,8 @@ const (
 // questions are what both APIs are asked, each on volumes of its own.
 func questions() map[string]func(a api) string {
 	all := map[string]func(a api) string{}
-	for _, some := range []map[string]func(a api) string{volumeQuestions(), attachmentQuestions(), modificationQuestions(), snapshotQuestions(), lookQuestions()} {
+	for _, some := range []map[string]func(a api) string{volumeQuestions(), attachmentQuestions(), modificationQuestions(),
+		snapshotQuestions(), lookQuestions()} {
 		for name, ask := range some {
 			all[name] = ask
 		}
@@ -31,7 +32,8 @@ func volumeQuestions() map[string]func(a api) string {
 	return map[string]func(a api) string{
 		"a new volume": func(a api) string {
 			v := a.settled(a.make(4))
-			return fmt.Sprint(v.State, *v.Size, v.VolumeType, aws.ToInt32(v.Iops), aws.ToInt32(v.Throughput), aws.ToBool(v.Encrypted), *v.AvailabilityZone == a.zone, len(v.Attachments))
+			return fmt.Sprint(v.State, *v.Size, v.VolumeType, aws.ToInt32(v.Iops), aws.ToInt32(v.Throughput),
+				aws.ToBool(v.Encrypted), *v.AvailabilityZone == a.zone, len(v.Attachments))
 		},
 		"a volume twice with one token": func(a api) string {
 			in := &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, Size: aws.Int32(4), ClientToken: aws.String("token-1")}
@@ -46,17 +48,22 @@ func volumeQuestions() map[string]func(a api) string {
 			return fmt.Sprint(*one.VolumeId == *two.VolumeId)
 		},
 		"a volume in no zone": func(a api) string {
-			_, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: aws.String("nowhere-1a"), Size: aws.Int32(4)})
+			_, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: aws.String("nowhere-1a"),
+				Size: aws.Int32(4)})
 			return said(err)
 		},
 		"a volume with too many operations a second": func(a api) string {
-			_, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, Size: aws.Int32(4), VolumeType: types.VolumeTypeGp3, Iops: aws.Int32(900_000)})
+			_, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, Size: aws.Int32(4),
+				VolumeType: types.VolumeTypeGp3, Iops: aws.Int32(900_000)})
 			return said(err)
 		},
-		"delete a volume":           func(a api) string { return said(a.remove(a.make(4))) },
-		"delete what is not there":  func(a api) string { return said(a.remove(noVolume)) },
-		"delete what is no ID":      func(a api) string { return said(a.remove("a-volume")) },
-		"delete a volume twice":     func(a api) string { id := a.make(4); return said(a.remove(id)) + " " + goneOrNot(a.remove(id)) },
+		"delete a volume":          func(a api) string { return said(a.remove(a.make(4))) },
+		"delete what is not there": func(a api) string { return said(a.remove(noVolume)) },
+		"delete what is no ID":     func(a api) string { return said(a.remove("a-volume")) },
+		"delete a volume twice": func(a api) string {
+			id := a.make(4)
+			return said(a.remove(id)) + " " + goneOrNot(a.remove(id))
+		},
 		"delete an attached volume": func(a api) string { return said(a.remove(a.attached("/dev/xvdaa"))) },
 		"tag what is not there":     func(a api) string { return a.tag(noVolume) },
 		"tag a volume, and take it away": func(a api) string {
@@ -66,20 +73,24 @@ func volumeQuestions() map[string]func(a api) string {
 			}
 			before := len(a.settled(id).Tags)
 			// A tag of another value is another's.
-			_, err := a.DeleteTags(a.Context(), &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("other")}}})
+			_, err := a.DeleteTags(a.Context(), &ec2.DeleteTagsInput{Resources: []string{id},
+				Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("other")}}})
 			other := len(a.settled(id).Tags)
-			_, last := a.DeleteTags(a.Context(), &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("value")}}})
+			_, last := a.DeleteTags(a.Context(), &ec2.DeleteTagsInput{Resources: []string{id},
+				Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("value")}}})
 			return fmt.Sprint(before, said(err), other, said(last), len(a.settled(id).Tags))
 		},
 	}
 }
 
 func (a api) tag(id string) string {
-	_, err := a.CreateTags(a.Context(), &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("value")}}})
+	_, err := a.CreateTags(a.Context(), &ec2.CreateTagsInput{Resources: []string{id},
+		Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("value")}}})
 	return said(err)
 }
 
-// goneOrNot is for a volume that was deleted a moment ago: whether that is accepted again or the volume is gone is a matter of time.
+// goneOrNot is for a volume that was deleted a moment ago: whether that is accepted again or the volume is gone is a
+// matter of time.
 func goneOrNot(err error) string {
 	if answer := said(err); answer != "yes" && answer != "InvalidVolume.NotFound" && answer != "IncorrectState" {
 		return answer
@@ -94,8 +105,12 @@ func attachmentQuestions() map[string]func(a api) string {
 			t := v.Attachments[0]
 			return fmt.Sprint(v.State, t.State, *t.Device, *t.InstanceId == a.nodes[0], len(v.Attachments))
 		},
-		"attach twice to one instance": func(a api) string { return said(a.attach(a.attached("/dev/xvdac"), a.nodes[0], "/dev/xvdad")) },
-		"attach to a second instance":  func(a api) string { return said(a.attach(a.attached("/dev/xvdae"), a.nodes[1], "/dev/xvdae")) },
+		"attach twice to one instance": func(a api) string {
+			return said(a.attach(a.attached("/dev/xvdac"), a.nodes[0], "/dev/xvdad"))
+		},
+		"attach to a second instance": func(a api) string {
+			return said(a.attach(a.attached("/dev/xvdae"), a.nodes[1], "/dev/xvdae"))
+		},
 		"attach with a name that is taken": func(a api) string {
 			a.attached("/dev/xvdaf")
 			return said(a.attach(a.make(4), a.nodes[0], "/dev/xvdaf"))
@@ -119,7 +134,8 @@ func attachmentQuestions() map[string]func(a api) string {
 			if err != nil {
 				return said(err)
 			}
-			return fmt.Sprint(slices.ContainsFunc(out.Reservations[0].Instances[0].BlockDeviceMappings, func(m types.InstanceBlockDeviceMapping) bool { return *m.DeviceName == "/dev/xvdak" }))
+			return fmt.Sprint(slices.ContainsFunc(out.Reservations[0].Instances[0].BlockDeviceMappings,
+				func(m types.InstanceBlockDeviceMapping) bool { return *m.DeviceName == "/dev/xvdak" }))
 		},
 	}
 }
@@ -148,7 +164,8 @@ func modificationQuestions() map[string]func(a api) string {
 		"grow beyond all limits":  func(a api) string { return modify(a, a.make(4), size(1_000_000)) },
 		"more operations a second": func(a api) string {
 			id := a.make(4)
-			answer := modify(a, id, func(in *ec2.ModifyVolumeInput) { in.VolumeType, in.Iops = types.VolumeTypeIo2, aws.Int32(200) })
+			answer := modify(a, id,
+				func(in *ec2.ModifyVolumeInput) { in.VolumeType, in.Iops = types.VolumeTypeIo2, aws.Int32(200) })
 			if answer != "yes" {
 				return answer
 			}
@@ -161,7 +178,8 @@ func modificationQuestions() map[string]func(a api) string {
 			return fmt.Sprint(v.VolumeType, " ", aws.ToInt32(v.Iops))
 		},
 		"another type": func(a api) string {
-			return modify(a, a.make(4), func(in *ec2.ModifyVolumeInput) { in.VolumeType, in.Iops = types.VolumeTypeIo2, aws.Int32(200) })
+			return modify(a, a.make(4),
+				func(in *ec2.ModifyVolumeInput) { in.VolumeType, in.Iops = types.VolumeTypeIo2, aws.Int32(200) })
 		},
 	}
 }
@@ -178,11 +196,13 @@ func snapshotQuestions() map[string]func(a api) string {
 			if err := a.remove(id); err != nil {
 				return said(err)
 			}
-			out, err := a.DescribeSnapshots(a.Context(), &ec2.DescribeSnapshotsInput{SnapshotIds: []string{*s}, OwnerIds: []string{"self"}})
+			out, err := a.DescribeSnapshots(a.Context(), &ec2.DescribeSnapshotsInput{SnapshotIds: []string{*s},
+				OwnerIds: []string{"self"}})
 			if err != nil {
 				return said(err)
 			}
-			return fmt.Sprint(len(out.Snapshots), out.Snapshots[0].State, *out.Snapshots[0].VolumeSize, *out.Snapshots[0].VolumeId == id)
+			return fmt.Sprint(len(out.Snapshots), out.Snapshots[0].State, *out.Snapshots[0].VolumeSize,
+				*out.Snapshots[0].VolumeId == id)
 		},
 		"delete no snapshot": func(a api) string {
 			_, err := a.DeleteSnapshot(a.Context(), &ec2.DeleteSnapshotInput{SnapshotId: aws.String(noSnapshot)})
@@ -200,7 +220,8 @@ func snapshotQuestions() map[string]func(a api) string {
 }
 
 func (a api) restore(snapshot *string, gib *int32) string {
-	v, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, SnapshotId: snapshot, Size: gib})
+	v, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, SnapshotId: snapshot,
+		Size: gib})
 	if err != nil {
 		return said(err)
 	}
@@ -219,14 +240,17 @@ func lookQuestions() map[string]func(a api) string {
 		},
 		"look for a tag": func(a api) string {
 			for range 2 {
-				v, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, Size: aws.Int32(4), TagSpecifications: []types.TagSpecification{
-					{ResourceType: types.ResourceTypeVolume, Tags: []types.Tag{{Key: aws.String("name"), Value: aws.String("sought")}, {Key: aws.String("of"), Value: aws.String("me")}}}}})
+				v, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, Size: aws.Int32(4),
+					TagSpecifications: []types.TagSpecification{
+						{ResourceType: types.ResourceTypeVolume, Tags: []types.Tag{{Key: aws.String("name"), Value: aws.String("sought")},
+							{Key: aws.String("of"), Value: aws.String("me")}}}}})
 				if err != nil {
 					return said(err)
 				}
 				a.settled(*v.VolumeId)
 			}
-			one, none := types.Filter{Name: aws.String("tag:name"), Values: []string{"other", "sought"}}, types.Filter{Name: aws.String("tag:of"), Values: []string{"you"}}
+			one, none := types.Filter{Name: aws.String("tag:name"), Values: []string{"other", "sought"}},
+				types.Filter{Name: aws.String("tag:of"), Values: []string{"you"}}
 			return a.count(one) + " " + a.count(one, none)
 		},
 		"look at no instance": func(a api) string {

@@ -18,14 +18,14 @@ import (
 // suite is the release of Debian whose moto is used.
 const suite = "trixie"
 
-// packages are those that the root has besides the minimum. The first lacks the others in its dependencies, or has them as
-// virtual packages, which debootstrap does not know.
+// packages are those that the root has besides the minimum. The first lacks the others in its dependencies, or has them
+// as virtual packages, which debootstrap does not know.
 func packages() []string {
 	return []string{"python3-moto", "python3-flask-cors", "python3-cffi-backend"}
 }
 
-// Root returns the path of a root filesystem with moto_server. Where the store does not hold it, debootstrap makes it, which
-// needs root and takes some minutes. The path is for reading only.
+// Root returns the path of a root filesystem with moto_server. Where the store does not hold it, debootstrap makes it,
+// which needs root and takes some minutes. The path is for reading only.
 func Root(ctx context.Context, out io.Writer) (string, error) {
 	recipe := []string{"debootstrap minbase", suite, runtime.GOARCH}
 	key, err := store.NewKey(append(recipe, packages()...)...).String()
@@ -47,7 +47,8 @@ func makeRoot(ctx context.Context, path string, progress *store.Progress) error 
 	if err := bootstrap(ctx, args, progress); err != nil {
 		return fmt.Errorf("debootstrap (hack/deps image installs it): %w\n%s", err, progress.Tail())
 	}
-	for _, needless := range []string{"var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale", "debootstrap"} {
+	for _, needless := range []string{"var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man",
+		"usr/share/locale", "debootstrap"} {
 		if err := os.RemoveAll(filepath.Join(path, needless)); err != nil {
 			return err
 		}
@@ -55,7 +56,8 @@ func makeRoot(ctx context.Context, path string, progress *store.Progress) error 
 	return nil
 }
 
-// bootstrap runs debootstrap up to three times, since a mirror may fail. What a failed attempt has fetched is there for the next.
+// bootstrap runs debootstrap up to three times, since a mirror may fail. What a failed attempt has fetched is there for
+// the next.
 func bootstrap(ctx context.Context, args []string, progress *store.Progress) (err error) {
 	for range 3 {
 		cmd := command(ctx, "debootstrap", args...)
@@ -69,10 +71,11 @@ func bootstrap(ctx context.Context, args []string, progress *store.Progress) (er
 	return err
 }
 
-// source is where this machine gets Debian from: the releases are beside each other there. It is empty, for debootstrap's own
-// default, where apt-get does not tell.
+// source is where this machine gets Debian from: the releases are beside each other there. It is empty, for
+// debootstrap's own default, where apt-get does not tell.
 func source(ctx context.Context) string {
-	text, err := command(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)", "Created-By: Packages").Output()
+	text, err := command(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)",
+		"Created-By: Packages").Output()
 	if err != nil {
 		return ""
 	}

@@ -34,10 +34,12 @@ type Server struct {
 // Start starts moto_server of a root that Root has made. The kernel ends it when this process dies.
 func Start(ctx context.Context, root string) (*Server, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Server{process: exec.CommandContext(ctx, "/usr/bin/python3", "/usr/bin/moto_server", "-H", "127.0.0.1", "-p", "0"), stop: stop, ended: make(chan struct{})}
-	// Nothing of the caller's: moto must find no credentials, and no proxy. The images that it knows have a thousand snapshots, through
-	// which it would look each time.
-	s.process.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "MOTO_EC2_LOAD_DEFAULT_AMIS=false"}
+	s := &Server{process: exec.CommandContext(ctx, "/usr/bin/python3", "/usr/bin/moto_server", "-H", "127.0.0.1", "-p",
+		"0"), stop: stop, ended: make(chan struct{})}
+	// Nothing of the caller's: moto must find no credentials, and no proxy. The images that it knows have a thousand
+	// snapshots, through which it would look each time.
+	s.process.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
+		"MOTO_EC2_LOAD_DEFAULT_AMIS=false"}
 	s.process.Dir = "/"
 	s.process.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	said, err := s.process.StderrPipe()

@@ -15,7 +15,8 @@ type Manner struct {
 }
 
 // ask repeats a call until its outcome is known. Unsure tells that an earlier call may have had an effect.
-func ask[T any](ctx context.Context, m Manner, call func(ctx context.Context) (T, error)) (value T, unsure bool, err error) {
+func ask[T any](ctx context.Context, m Manner,
+	call func(ctx context.Context) (T, error)) (value T, unsure bool, err error) {
 	for began, gap := time.Now(), time.Second; ; gap = min(2*gap, time.Minute) {
 		pause(ctx, m.Lag)
 		if value, err = once(ctx, m.Limit, call); !open(err) || ctx.Err() != nil || time.Since(began) > m.Patience {
@@ -49,8 +50,8 @@ func open(err error) bool {
 	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
 }
 
-// pause waits; for nothing it makes no timer, since Go's race detector does not bear two of simulated time that are due when they are
-// made (runtime, maybeRunChan).
+// pause waits; for nothing it makes no timer, since Go's race detector does not bear two of simulated time that are due
+// when they are made (runtime, maybeRunChan).
 func pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return

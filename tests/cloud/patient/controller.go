@@ -23,11 +23,12 @@ type offered struct {
 	backends.Topologist
 }
 
-// Wrap makes the instance ask in that manner. It fails for a backend that has not just what a cloud's does: what is not repeated could
-// not be relied on.
+// Wrap makes the instance ask in that manner. It fails for a backend that has not just what a cloud's does: what is not
+// repeated could not be relied on.
 func Wrap(instance *backends.Instance, m Manner) error {
 	f := backends.Resolve(instance.Controller, instance.Node)
-	all := offered{instance.Controller, f.Attach, f.Expand, f.Clone, f.Modify, f.List, f.Health, f.Machines, f.Snapshot, f.Snapshots, f.Topologist}
+	all := offered{instance.Controller, f.Attach, f.Expand, f.Clone, f.Modify, f.List, f.Health, f.Machines, f.Snapshot,
+		f.Snapshots, f.Topologist}
 	c, n := &controller{offered: all, m: m}, node{instance.Node, f.Limit, f.Locate, m}
 	has, wants := f.Names(), backends.Resolve(c, n).Names()
 	if !slices.Equal(has, wants) {
@@ -44,7 +45,8 @@ type controller struct {
 	volumes, snapshots names
 }
 
-func (c *controller) make(ctx context.Context, spec backends.Spec, call func(ctx context.Context) (*backends.Volume, error)) (*backends.Volume, error) {
+func (c *controller) make(ctx context.Context, spec backends.Spec,
+	call func(ctx context.Context) (*backends.Volume, error)) (*backends.Volume, error) {
 	find := func(ctx context.Context) (*backends.Volume, error) { return c.Backend.Find(ctx, spec) }
 	return create(ctx, c.m, &c.volumes, spec.Name, find, call)
 }
@@ -54,11 +56,13 @@ func (c *controller) Create(ctx context.Context, spec backends.Spec) (*backends.
 }
 
 func (c *controller) Clone(ctx context.Context, spec backends.Spec, source string) (*backends.Volume, error) {
-	return c.make(ctx, spec, func(ctx context.Context) (*backends.Volume, error) { return c.Cloner.Clone(ctx, spec, source) })
+	return c.make(ctx, spec,
+		func(ctx context.Context) (*backends.Volume, error) { return c.Cloner.Clone(ctx, spec, source) })
 }
 
 func (c *controller) Restore(ctx context.Context, spec backends.Spec, snapshot string) (*backends.Volume, error) {
-	return c.make(ctx, spec, func(ctx context.Context) (*backends.Volume, error) { return c.Snapshotter.Restore(ctx, spec, snapshot) })
+	return c.make(ctx, spec,
+		func(ctx context.Context) (*backends.Volume, error) { return c.Snapshotter.Restore(ctx, spec, snapshot) })
 }
 
 func (c *controller) Find(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
@@ -81,8 +85,10 @@ func (c *controller) Detach(ctx context.Context, handle, node string) error {
 	return do(ctx, c.m, func(ctx context.Context) error { return c.Attacher.Detach(ctx, handle, node) })
 }
 
-func (c *controller) Expand(ctx context.Context, handle string, size backends.CapacityRange) (backends.Expansion, error) {
-	return must(ctx, c.m, func(ctx context.Context) (backends.Expansion, error) { return c.Expander.Expand(ctx, handle, size) })
+func (c *controller) Expand(ctx context.Context, handle string,
+	size backends.CapacityRange) (backends.Expansion, error) {
+	return must(ctx, c.m,
+		func(ctx context.Context) (backends.Expansion, error) { return c.Expander.Expand(ctx, handle, size) })
 }
 
 func (c *controller) Modify(ctx context.Context, handle string, mutable any) error {
@@ -90,7 +96,8 @@ func (c *controller) Modify(ctx context.Context, handle string, mutable any) err
 }
 
 func (c *controller) Health(ctx context.Context, handle string) ([]backends.HealthIssue, error) {
-	return must(ctx, c.m, func(ctx context.Context) ([]backends.HealthIssue, error) { return c.HealthReporter.Health(ctx, handle) })
+	return must(ctx, c.m,
+		func(ctx context.Context) ([]backends.HealthIssue, error) { return c.HealthReporter.Health(ctx, handle) })
 }
 
 func (c *controller) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
@@ -101,11 +108,13 @@ func (c *controller) CreateSnapshot(ctx context.Context, spec backends.SnapshotS
 }
 
 func (c *controller) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
-	return must(ctx, c.m, func(ctx context.Context) (*backends.Snapshot, error) { return c.Snapshotter.FindSnapshot(ctx, spec) })
+	return must(ctx, c.m,
+		func(ctx context.Context) (*backends.Snapshot, error) { return c.Snapshotter.FindSnapshot(ctx, spec) })
 }
 
 func (c *controller) GetSnapshot(ctx context.Context, handle string) (*backends.Snapshot, error) {
-	return must(ctx, c.m, func(ctx context.Context) (*backends.Snapshot, error) { return c.Snapshotter.GetSnapshot(ctx, handle) })
+	return must(ctx, c.m,
+		func(ctx context.Context) (*backends.Snapshot, error) { return c.Snapshotter.GetSnapshot(ctx, handle) })
 }
 
 func (c *controller) DeleteSnapshot(ctx context.Context, handle string) error {
@@ -113,5 +122,6 @@ func (c *controller) DeleteSnapshot(ctx context.Context, handle string) error {
 }
 
 func (c *controller) Machine(ctx context.Context, query backends.MachineQuery) (backends.Machine, error) {
-	return must(ctx, c.m, func(ctx context.Context) (backends.Machine, error) { return c.MachineReporter.Machine(ctx, query) })
+	return must(ctx, c.m,
+		func(ctx context.Context) (backends.Machine, error) { return c.MachineReporter.Machine(ctx, query) })
 }

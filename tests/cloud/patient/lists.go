@@ -12,7 +12,8 @@ type page[T any] struct {
 	next    string
 }
 
-func pages[T any](ctx context.Context, m Manner, list func(ctx context.Context) ([]T, string, error)) ([]T, string, error) {
+func pages[T any](ctx context.Context, m Manner,
+	list func(ctx context.Context) ([]T, string, error)) ([]T, string, error) {
 	p, err := must(ctx, m, func(ctx context.Context) (p page[T], err error) {
 		p.entries, p.next, err = list(ctx)
 		return p, err
@@ -30,7 +31,8 @@ func (c *controller) ListHealth(ctx context.Context, p backends.Page) ([]backend
 	})
 }
 
-func (c *controller) ListSnapshots(ctx context.Context, volume string, p backends.Page) ([]backends.Snapshot, string, error) {
+func (c *controller) ListSnapshots(ctx context.Context, volume string,
+	p backends.Page) ([]backends.Snapshot, string, error) {
 	return pages(ctx, c.m, func(ctx context.Context) ([]backends.Snapshot, string, error) {
 		return c.SnapshotLister.ListSnapshots(ctx, volume, p)
 	})

@@ -13,7 +13,8 @@ type names struct {
 	held map[string]chan struct{}
 }
 
-// hold waits for its turn with a name. It waits at a channel, since simulated time stands still for who waits at a mutex.
+// hold waits for its turn with a name. It waits at a channel, since simulated time stands still for who waits at a
+// mutex.
 func (n *names) hold(ctx context.Context, name string) (release func(), err error) {
 	n.mu.Lock()
 	if n.held == nil {
@@ -34,7 +35,8 @@ func (n *names) hold(ctx context.Context, name string) (release func(), err erro
 }
 
 // create makes what has a name, unless it is there.
-func create[T any](ctx context.Context, m Manner, n *names, name string, find, call func(ctx context.Context) (T, error)) (none T, err error) {
+func create[T any](ctx context.Context, m Manner, n *names, name string, find,
+	call func(ctx context.Context) (T, error)) (none T, err error) {
 	release, err := n.hold(ctx, name)
 	if err != nil {
 		return none, err
@@ -54,8 +56,10 @@ func create[T any](ctx context.Context, m Manner, n *names, name string, find, c
 	return made, err
 }
 
-// remove deletes what is there. Once it was seen there, NotFound is as good as any other success: a request may arrive twice.
-func remove[T any](ctx context.Context, m Manner, handle string, get func(ctx context.Context, handle string) (T, error), call func(ctx context.Context, handle string) error) error {
+// remove deletes what is there. Once it was seen there, NotFound is as good as any other success: a request may arrive
+// twice.
+func remove[T any](ctx context.Context, m Manner, handle string,
+	get func(ctx context.Context, handle string) (T, error), call func(ctx context.Context, handle string) error) error {
 	if _, err := must(ctx, m, func(ctx context.Context) (T, error) { return get(ctx, handle) }); err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
 )
 
-// Harness is the conformance suite's for the ebs backend, over regions of which one begins with each check, in simulated time. Volumes
-// are such as Spec asks for.
+// Harness is the conformance suite's for the ebs backend, over regions of which one begins with each check, in
+// simulated time. Volumes are such as Spec asks for.
 func Harness(definition backends.Definition, begin func(tb testing.TB) *Region) backendtest.Harness {
 	var mu sync.Mutex
 	all := map[testing.TB]*Region{}
@@ -43,7 +43,8 @@ func Harness(definition backends.Definition, begin func(tb testing.TB) *Region) 
 		of(tb).Server.Impair(handle, "io-enabled", "failed", "potential-data-inconsistency")
 	}
 	for _, iops := range []int64{3500, 4000} {
-		h.Modifications = append(h.Modifications, backendtest.Modification{Value: &ebs.Mutable{Type: aws.String("io2"), IOPS: &iops}})
+		h.Modifications = append(h.Modifications,
+			backendtest.Modification{Value: &ebs.Mutable{Type: aws.String("io2"), IOPS: &iops}})
 	}
 	return h
 }

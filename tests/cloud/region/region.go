@@ -48,8 +48,8 @@ func Quick() fake.Config {
 	}
 }
 
-// New makes a region, until the test ends. The seed is of the faults. With Config.Plugged, NodeA has the disks that this plugs, and
-// the kernel shows them.
+// New makes a region, until the test ends. The seed is of the faults. With Config.Plugged, NodeA has the disks that
+// this plugs, and the kernel shows them.
 func New(tb testing.TB, config fake.Config, seed uint64) *Region {
 	tb.Helper()
 	w := &Region{}
@@ -64,7 +64,8 @@ func New(tb testing.TB, config fake.Config, seed uint64) *Region {
 		tb.Fatal(err)
 	}
 	w.client = &http.Client{Transport: wire.Serve(tb, w.Proxy)}
-	for node, zone := range map[string]string{NodeA: config.Zones[0], NodeB: config.Zones[0], NodeC: config.Zones[len(config.Zones)-1]} {
+	for node, zone := range map[string]string{NodeA: config.Zones[0], NodeB: config.Zones[0],
+		NodeC: config.Zones[len(config.Zones)-1]} {
 		w.Server.AddInstance(fake.Instance{ID: node, Type: "m5.tiny", Zone: zone, Interfaces: 2})
 	}
 	return w
@@ -75,7 +76,8 @@ func (w *Region) Configure(o *backends.Options) {
 	o.NodeID = NodeA
 	c, _ := o.Config.(*ebs.Config) // what NewConfig returns
 	c.AWS = aws.Config{
-		Region: "region-1", BaseEndpoint: aws.String(address), HTTPClient: w.client, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", SecretKey, ""),
+		Region: "region-1", BaseEndpoint: aws.String(address), HTTPClient: w.client,
+		Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", SecretKey, ""),
 	}
 	c.Rates = map[string]pace.Limit{}
 	for _, action := range Changes() {
@@ -85,13 +87,15 @@ func (w *Region) Configure(o *backends.Options) {
 	if w.sys != "" {
 		c.SysBlock = w.sys
 	}
-	c.Timing = ebs.Timing{Call: 2 * time.Second, Read: time.Second, Settle: 10 * time.Second, Gather: time.Millisecond, Tick: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
+	c.Timing = ebs.Timing{Call: 2 * time.Second, Read: time.Second, Settle: 10 * time.Second, Gather: time.Millisecond,
+		Tick: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
 }
 
 // Changes are the actions that change something.
 func Changes() []string {
 	return []string{
-		"CreateVolume", "CopyVolumes", "DeleteVolume", "AttachVolume", "DetachVolume", "ModifyVolume", "CreateSnapshot", "DeleteSnapshot", "CreateTags", "DeleteTags",
+		"CreateVolume", "CopyVolumes", "DeleteVolume", "AttachVolume", "DetachVolume", "ModifyVolume", "CreateSnapshot",
+		"DeleteSnapshot", "CreateTags", "DeleteTags",
 		"EnableFastSnapshotRestores", "LockSnapshot",
 	}
 }

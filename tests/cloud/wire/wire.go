@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Serve serves a handler on a network of its own until the test ends, and returns what connects to it: whatever the address
-// is. Connections are not kept, so that none is left when the test is done.
+// Serve serves a handler on a network of its own until the test ends, and returns what connects to it: whatever the
+// address is. Connections are not kept, so that none is left when the test is done.
 func Serve(tb testing.TB, handler http.Handler) http.RoundTripper {
 	tb.Helper()
 	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -31,8 +31,8 @@ func Serve(tb testing.TB, handler http.Handler) http.RoundTripper {
 	return transport{t}
 }
 
-// transport sends bodies that are its own. The AWS SDK closes a request's body when the answer begins, and here an answer may begin
-// before the write has returned that it answers: net/http then takes the request for broken.
+// transport sends bodies that are its own. The AWS SDK closes a request's body when the answer begins, and here an
+// answer may begin before the write has returned that it answers: net/http then takes the request for broken.
 type transport struct{ http.RoundTripper }
 
 // RoundTrip is http.RoundTripper's.

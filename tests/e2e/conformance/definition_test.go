@@ -11,13 +11,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// undeclared are the capabilities that the suite knows (test/e2e/storage/framework/testdriver.go of Kubernetes 1.36) and a
-// definition does not declare, each with the reason.
+// undeclared are the capabilities that the suite knows (test/e2e/storage/framework/testdriver.go of Kubernetes 1.36)
+// and a definition does not declare, each with the reason.
 func undeclared(definition string) map[string]string {
 	list := map[string]string{
-		"RWX":                            "a local volume is on one node: no multi-node access mode is offered",
-		"capReadOnlyMany":                "a local volume is on one node: no multi-node access mode is offered",
-		"volumeMountGroup":               "offered with --delegate-fsgroup only, which is off by default: the kubelet applies fsGroup",
+		"RWX":             "a local volume is on one node: no multi-node access mode is offered",
+		"capReadOnlyMany": "a local volume is on one node: no multi-node access mode is offered",
+		"volumeMountGroup": "offered with --delegate-fsgroup only, which is off by default: the kubelet " +
+			"applies fsGroup",
 		"volumeLimits":                   "loop devices have no limit for each node that the driver could report",
 		"snapshotMetadata":               "the service that lists changed blocks is not offered",
 		"seLinuxMount":                   "CSIDriver.spec.seLinuxMount is false, and there is no SELinux here",
@@ -33,7 +34,8 @@ func undeclared(definition string) map[string]string {
 
 func declarable() []string {
 	return []string{
-		"persistence", "block", "fsGroup", "volumeMountGroup", "exec", "snapshotDataSource", "snapshotMetadata", "groupSnapshot",
+		"persistence", "block", "fsGroup", "volumeMountGroup", "exec", "snapshotDataSource", "snapshotMetadata",
+		"groupSnapshot",
 		"pvcDataSource", "multipods", "RWX", "controllerExpansion", "nodeExpansion", "offlineExpansion", "onlineExpansion",
 		"volumeLimits", "singleNodeVolume", "topology", "capacity", "FSResizeFromSourceNotSupported", "readWriteOncePod",
 		"multiplePVsSameID", "capReadOnlyMany", "seLinuxMount",

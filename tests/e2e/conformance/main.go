@@ -38,8 +38,11 @@ func parse() options {
 	var o options
 	flag.StringVar(&o.tree, "tree", ".", "the root of the source tree")
 	flag.StringVar(&o.data, "data", "/var/tmp/stowage-conformance", "the folder of the cluster, the logs and the reports")
-	flag.StringVar(&o.definitions, "definitions", "", "names of the driver definitions to run, with commas between; all without it")
-	flag.StringVar(&o.suite, "suite", "quick", "which specs: core (what provisions, mounts, grows and copies), quick (all but those that the suite calls slow, serial or disruptive) or full")
+	flag.StringVar(&o.definitions, "definitions", "",
+		"names of the driver definitions to run, with commas between; all without it")
+	flag.StringVar(&o.suite, "suite", "quick",
+		"which specs: core (what provisions, mounts, grows and copies), quick (all but those that the suite calls slow, "+
+			"serial or disruptive) or full")
 	flag.StringVar(&o.focus, "focus", "", "run only the specs whose text matches the regular expression")
 	flag.IntVar(&o.runs, "runs", 1, "how often to run each definition")
 	flag.IntVar(&o.procs, "procs", 4, "how many specs run at a time")

@@ -20,8 +20,8 @@ const dataFolder = "/var/lib/stowage"
 const poolBytes = 128 << 30
 
 // givePool puts the pools on an xfs of their own: the suite clones and snapshots raw devices in use, which takes a
-// filesystem that shares blocks (docs/design), and the cluster's folder may be on any. The image is below that folder, so that
-// taking the cluster down finds it, its loop device too.
+// filesystem that shares blocks (docs/design), and the cluster's folder may be on any. The image is below that folder,
+// so that taking the cluster down finds it, its loop device too.
 func givePool(ctx context.Context, c *access.Cluster) error {
 	image := filepath.Join(c.Data(), "pools.xfs")
 	file, err := os.Create(image)

@@ -94,7 +94,8 @@ func (r *report) add(g ginkgoSpec) {
 	r.specs = append(r.specs, s)
 }
 
-// stateOf is failed for all that is neither passed nor skipped: failed, panicked, timed out, interrupted, aborted, pending.
+// stateOf is failed for all that is neither passed nor skipped: failed, panicked, timed out, interrupted, aborted,
+// pending.
 func stateOf(text string) state {
 	switch s := state(text); s {
 	case passed, skipped:

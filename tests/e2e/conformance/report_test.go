@@ -12,15 +12,20 @@ import (
 // written is a report as ginkgo writes it, with the fields that are read and some that are not.
 const written = `[{"SuitePath": "/e2e", "SuiteSucceeded": false, "RunTime": 61000000000, "SpecReports": [
  {"LeafNodeType": "SynchronizedBeforeSuite", "State": "passed"},
- {"ContainerHierarchyTexts": ["External Storage [Driver: d]", "[Testpattern: Dynamic PV (default fs)(allowExpansion)] volume-expand"],
+ {"ContainerHierarchyTexts": ["External Storage [Driver: d]",
+   "[Testpattern: Dynamic PV (default fs)(allowExpansion)] volume-expand"],
   "LeafNodeType": "It", "LeafNodeText": "should grow", "State": "passed", "RunTime": 2000000000},
  {"ContainerHierarchyTexts": ["External Storage [Driver: d]", "[Testpattern: Dynamic PV (ext4)] [Slow] volumes"],
-  "LeafNodeType": "It", "LeafNodeText": "should store data", "State": "timedout", "Failure": {"Message": "took too long\nstack"}},
- {"ContainerHierarchyTexts": ["External Storage [Driver: d]", "[Testpattern:  (delete policy)] snapshottable", "controller"],
-  "LeafNodeType": "It", "LeafNodeText": "should snapshot", "State": "skipped", "Failure": {"Message": "no snapshots -- skipping"}},
+  "LeafNodeType": "It", "LeafNodeText": "should store data", "State": "timedout",
+   "Failure": {"Message": "took too long\nstack"}},
+ {"ContainerHierarchyTexts": ["External Storage [Driver: d]",
+   "[Testpattern:  (delete policy)] snapshottable", "controller"],
+  "LeafNodeType": "It", "LeafNodeText": "should snapshot", "State": "skipped",
+   "Failure": {"Message": "no snapshots -- skipping"}},
  {"ContainerHierarchyTexts": ["External Storage [Driver: d]", "[Testpattern: Inline-volume (default fs)] subPath"],
   "LeafNodeType": "It", "LeafNodeText": "was not chosen", "State": "skipped"},
- {"LeafNodeType": "ReportAfterSuite", "LeafNodeText": "reports", "State": "panicked", "Failure": {"Message": "disk full"}}
+ {"LeafNodeType": "ReportAfterSuite", "LeafNodeText": "reports", "State": "panicked",
+   "Failure": {"Message": "disk full"}}
 ]}]`
 
 func read(t *testing.T, text string) (*report, error) {
@@ -79,19 +84,24 @@ skipped:
   reason: it is so
 `)
 	good := spec{pattern: "p", suite: "s", name: "good", state: passed}
-	skip := spec{pattern: "p", suite: "s", name: "skip", state: skipped, message: "Driver \"local.dev\" has no block - skipping\nstack"}
+	skip := spec{pattern: "p", suite: "s", name: "skip", state: skipped,
+		message: "Driver \"local.dev\" has no block - skipping\nstack"}
 	for what, test := range map[string]struct {
 		definition string
 		report     report
 		want       string // a part of the one problem; empty for none
 	}{
-		"all is well":          {"directory", report{specs: []spec{good, skip}}, ""},
-		"skip elsewhere":       {"image-xfs", report{specs: []spec{good, skip}}, "must run and was skipped: [p] s: skip: Driver"},
-		"failed":               {"directory", report{specs: []spec{good, {state: failed, name: "bad", message: "why"}}}, "bad: why"},
-		"nothing ran":          {"directory", report{}, "no spec passed"},
-		"all skipped":          {"directory", report{specs: []spec{skip}}, "no spec passed"},
-		"broken outside specs": {"directory", report{specs: []spec{good}, broken: []string{"BeforeSuite: no cluster"}}, "no cluster"},
-		"ginkgo only":          {"directory", report{specs: []spec{good}, failed: errors.New("exit status 2")}, "exit status 2"},
+		"all is well": {"directory", report{specs: []spec{good, skip}}, ""},
+		"skip elsewhere": {"image-xfs", report{specs: []spec{good, skip}},
+			"must run and was skipped: [p] s: skip: Driver"},
+		"failed": {"directory", report{specs: []spec{good, {state: failed, name: "bad", message: "why"}}},
+			"bad: why"},
+		"nothing ran": {"directory", report{}, "no spec passed"},
+		"all skipped": {"directory", report{specs: []spec{skip}}, "no spec passed"},
+		"broken outside specs": {"directory", report{specs: []spec{good}, broken: []string{"BeforeSuite: no cluster"}},
+			"no cluster"},
+		"ginkgo only": {"directory", report{specs: []spec{good}, failed: errors.New("exit status 2")},
+			"exit status 2"},
 	} {
 		v := judge(definition{name: test.definition}, 1, &test.report, list)
 		if test.want == "" {
@@ -114,7 +124,8 @@ func TestFlaky(t *testing.T) {
 		}
 		return v
 	}
-	got := flaky([]verdict{run("one", passed, passed, failed), run("two", failed, passed, passed), run("one", passed, failed, failed)})
+	got := flaky([]verdict{run("one", passed, passed, failed), run("two", failed, passed, passed),
+		run("one", passed, failed, failed)})
 	if len(got) != 1 || got[0] != "flaky: one: [] : b" {
 		t.Errorf("flaky are %q, want b of one only", got)
 	}
@@ -125,14 +136,16 @@ func TestVerdictIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := judge(definition{name: "directory"}, 2, r, exceptionsOf(t, "skipped: [{message: no snapshots -- skipping, reason: folders}]"))
+	v := judge(definition{name: "directory"}, 2, r, exceptionsOf(t,
+		"skipped: [{message: no snapshots -- skipping, reason: folders}]"))
 	var out strings.Builder
 	if err := v.write(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"directory, run 2: 1 passed, 1 failed, 1 skipped of 3 in 1m1s", "0       1       0        Dynamic PV (ext4)",
-		"1 skipped: no snapshots -- skipping\n      folders\n          1 of  (delete policy)", "failed: [Dynamic PV (ext4)] volumes: should store data: took too long",
+		"1 skipped: no snapshots -- skipping\n      folders\n          1 of  (delete policy)",
+		"failed: [Dynamic PV (ext4)] volumes: should store data: took too long",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &out)

@@ -84,7 +84,8 @@ func (a *allowance) check(known []definition) error {
 
 // covers tells whether the spec of the definition may be skipped.
 func (a *allowance) covers(definition string, s spec) bool {
-	return a.holds(definition) && a.message.MatchString(firstLine(s.message)) && (a.Suite == "" || a.suite.MatchString(s.suite))
+	return a.holds(definition) && a.message.MatchString(firstLine(s.message)) &&
+		(a.Suite == "" || a.suite.MatchString(s.suite))
 }
 
 func (a *allowance) holds(definition string) bool {
@@ -108,7 +109,8 @@ func (e *exceptions) idle(ran []definition) []string {
 	for i, a := range e.Skipped {
 		for _, name := range a.Definitions {
 			if !a.used[name] && slices.ContainsFunc(ran, func(d definition) bool { return d.name == name }) {
-				all = append(all, fmt.Sprintf("skips.yaml: skipped, entry %d (%s) allowed nothing for %s: take it off", i+1, a.Message, name))
+				all = append(all, fmt.Sprintf("skips.yaml: skipped, entry %d (%s) allowed nothing for %s: take it off", i+1,
+					a.Message, name))
 			}
 		}
 		if len(a.Definitions) == 0 && len(a.used) == 0 {

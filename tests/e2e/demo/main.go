@@ -72,7 +72,8 @@ func run(ctx context.Context, o deployed.Options) error {
 	s.kubectl("", "exec", "reader", "--", "cat", "/data/log")
 	s.kubectl("", "get", "pvc,pv,pod")
 	if s.err == nil {
-		fmt.Printf("\nThe second pod has read what the first one wrote. Go on with it:\n\n  export KUBECONFIG=%s\n  kubectl get pvc,pv,pod\n\n", c.Kubeconfig())
+		fmt.Printf("\nThe second pod has read what the first one wrote. Go on with it:\n\n  export KUBECONFIG=%s\n  "+
+			"kubectl get pvc,pv,pod\n\n", c.Kubeconfig())
 	}
 	return s.err
 }

@@ -78,7 +78,8 @@ func (o Options) deploy(ctx context.Context, c *access.Cluster) error {
 			return err
 		}
 	}
-	if err := kubectl("rollout", "status", "statefulset", StatefulSet, "--namespace", Namespace, "--timeout", "3m"); err != nil {
+	if err := kubectl("rollout", "status", "statefulset", StatefulSet, "--namespace", Namespace, "--timeout",
+		"3m"); err != nil {
 		return err
 	}
 	if err := kubectl("apply", "--kustomize", filepath.Join(o.Tree, examples)); err != nil {
@@ -87,7 +88,8 @@ func (o Options) deploy(ctx context.Context, c *access.Cluster) error {
 	if err := o.registered(ctx, c); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "deployed: the driver is ready and registered, %v after the first kubectl apply\n", time.Since(begun).Round(100*time.Millisecond))
+	fmt.Fprintf(o.Out, "deployed: the driver is ready and registered, %v after the first kubectl apply\n",
+		time.Since(begun).Round(100*time.Millisecond))
 	return nil
 }
 

@@ -39,7 +39,8 @@ func nodeOf(instance string) string {
 func (d disks) prepare() error {
 	var errs []error
 	for node := range instances() {
-		errs = append(errs, os.MkdirAll(filepath.Join(d.folder, node, "block"), 0o755), os.MkdirAll(filepath.Join(d.folder, node, "dev"), 0o755))
+		errs = append(errs, os.MkdirAll(filepath.Join(d.folder, node, "block"), 0o755),
+			os.MkdirAll(filepath.Join(d.folder, node, "dev"), 0o755))
 	}
 	return errors.Join(append(errs, os.MkdirAll(filepath.Join(d.folder, "images"), 0o700))...)
 }
@@ -116,7 +117,8 @@ func (d disks) remove(node, name string) error {
 	loop := fmt.Sprintf("/dev/loop%d", unix.Minor(stat.Rdev))
 	number := fmt.Sprintf("%d:%d", unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
 	err := errors.Join(
-		os.RemoveAll(filepath.Join(d.folder, node, "block", name)), os.RemoveAll(filepath.Join(d.folder, node, "dev", number)), os.Remove("/dev/"+name),
+		os.RemoveAll(filepath.Join(d.folder, node, "block", name)),
+		os.RemoveAll(filepath.Join(d.folder, node, "dev", number)), os.Remove("/dev/"+name),
 	)
 	detach := exec.CommandContext(context.WithoutCancel(d.t.Context()), "losetup", "--detach", loop)
 	if out, failed := detach.CombinedOutput(); failed != nil {

@@ -1,3 +1,4 @@
-// Package failover takes a node away from a real Kubernetes with two nodes, while a cloud of which the test controls the truth says
-// what has become of its machine, and measures how long it takes until the node's pod runs on the other one with its data.
+// Package failover takes a node away from a real Kubernetes with two nodes, while a cloud of which the test controls
+// the truth says what has become of its machine, and measures how long it takes until the node's pod runs on the other
+// one with its data.
 package failover

@@ -22,8 +22,8 @@ const (
 	lost, kept = "node-2", "node-1"
 )
 
-// TestFailover cuts a node's power. As long as the cloud says that the machine runs nothing is forced; once it says that the machine is
-// stopped the pod runs on the other node with its data. When the machine is back, so is the node.
+// TestFailover cuts a node's power. As long as the cloud says that the machine runs nothing is forced; once it says
+// that the machine is stopped the pod runs on the other node with its data. When the machine is back, so is the node.
 func TestFailover(t *testing.T) {
 	s := newScene(t)
 	defer s.failed()
@@ -125,7 +125,8 @@ func (s *scene) elsewhere(limit time.Duration, proof time.Time) {
 		return nil
 	})
 	s.passed("the volume is detached", proof)
-	s.eventually("the pod runs elsewhere", limit, func(context.Context) error { return s.says(kept, "/data/file: OK\nlives 2") })
+	s.eventually("the pod runs elsewhere", limit,
+		func(context.Context) error { return s.says(kept, "/data/file: OK\nlives 2") })
 	s.passed("the pod runs elsewhere with its data", proof)
 }
 
@@ -159,7 +160,8 @@ func (s *scene) back() {
 // measureWithout waits for what Kubernetes does by itself.
 func (s *scene) measureWithout() {
 	s.stop()
-	err := machine.Until(s.limited(*without), "the pod runs elsewhere", func(context.Context) error { return s.says(kept, "lives 2") })
+	err := machine.Until(s.limited(*without), "the pod runs elsewhere",
+		func(context.Context) error { return s.says(kept, "lives 2") })
 	s.passed(fmt.Sprintf("without failover: %v", err), s.died)
 }
 
@@ -176,14 +178,16 @@ func ready(node *corev1.Node) bool {
 }
 
 func tainted(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService && t.Value == driver })
+	return slices.ContainsFunc(node.Spec.Taints,
+		func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService && t.Value == driver })
 }
 
 // event waits until the node has one with the reason.
 func (s *scene) event(reason string) {
 	s.Helper()
 	s.eventually("the event "+reason, patience, func(ctx context.Context) error {
-		list, err := s.Client.CoreV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + lost + ",reason=" + reason})
+		list, err := s.Client.CoreV1().Events("default").List(ctx,
+			metav1.ListOptions{FieldSelector: "involvedObject.name=" + lost + ",reason=" + reason})
 		if err == nil && len(list.Items) == 0 {
 			err = errors.New("there is none")
 		}
@@ -207,7 +211,8 @@ func (s *scene) eventually(what string, limit time.Duration, check func(context.
 
 // passed reports a time.
 func (s *scene) passed(what string, since time.Time) {
-	s.Logf("%-45s %5.1f s, %5.1f s after the node was lost", what, time.Since(since).Seconds(), time.Since(s.died).Seconds())
+	s.Logf("%-45s %5.1f s, %5.1f s after the node was lost", what, time.Since(since).Seconds(),
+		time.Since(s.died).Seconds())
 }
 
 // failed explains what went wrong.

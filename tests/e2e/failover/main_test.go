@@ -24,7 +24,8 @@ const (
 	patience = 5 * time.Minute
 )
 
-var without = flag.Duration("without", 0, "measure without failover: how long to wait for the pod to run elsewhere, ten minutes say")
+var without = flag.Duration("without", 0,
+	"measure without failover: how long to wait for the pod to run elsewhere, ten minutes say")
 
 // scene is a cluster of two nodes and its cloud.
 type scene struct {
@@ -41,7 +42,8 @@ func newScene(t *testing.T) *scene {
 	}
 	s := &scene{T: t}
 	d := disks{t: t, folder: filepath.Join(data, "cloud")}
-	// The disks go first: the folder that tells of them goes with the cluster. The kernel lets go of one with its last mount.
+	// The disks go first: the folder that tells of them goes with the cluster. The kernel lets go of one with its last
+	// mount.
 	s.must(d.removeAll())
 	s.clusterIs("down")
 	t.Cleanup(func() {
@@ -75,7 +77,8 @@ func (s *scene) clusterIs(command string, flags ...string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // The first time builds everything.
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./tests/e2e/cluster", command, "-data", data}, flags...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./tests/e2e/cluster", command, "-data", data},
+		flags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = tree, os.Stderr, os.Stderr
 	s.must(cmd.Run())
 }
@@ -96,13 +99,15 @@ func (s *scene) deploy() {
 	s.kubectl("apply", "--kustomize", filepath.Join(tree, "deploy/kubernetes/crds"))
 	s.kubectl("apply", "--kustomize", "deployed")
 	for _, what := range []string{"daemonset/stowage-ebs-node", "deployment/stowage-ebs-controller"} {
-		if _, err := s.Kubectl(s.Context(), "rollout", "status", what, "--namespace=stowage-system", "--timeout=4m"); err != nil {
+		if _, err := s.Kubectl(s.Context(), "rollout", "status", what, "--namespace=stowage-system",
+			"--timeout=4m"); err != nil {
 			s.explain()
 			s.Fatal(err)
 		}
 	}
 	for node, instance := range instances() {
-		s.kubectl("wait", "csinode/"+node, "--for", "jsonpath={.spec.drivers[?(@.name=='"+driver+"')].nodeID}="+instance, "--timeout=4m")
+		s.kubectl("wait", "csinode/"+node, "--for", "jsonpath={.spec.drivers[?(@.name=='"+driver+"')].nodeID}="+instance,
+			"--timeout=4m")
 	}
 }
 
@@ -116,7 +121,8 @@ func (s *scene) kubectl(args ...string) string {
 // explain shows what a person would look at.
 func (s *scene) explain() {
 	for _, args := range [][]string{
-		{"get", "nodes,pods,volumeattachments,csinodes", "-A", "-o", "wide"}, {"get", "events", "-A", "--sort-by=.lastTimestamp"},
+		{"get", "nodes,pods,volumeattachments,csinodes", "-A", "-o", "wide"},
+		{"get", "events", "-A", "--sort-by=.lastTimestamp"},
 		{"logs", "deployment/stowage-ebs-controller", "-n", "stowage-system", "-c", "manager", "--tail=40"},
 		{"logs", "deployment/stowage-ebs-controller", "-n", "stowage-system", "-c", "stowage", "--tail=40"},
 		{"logs", "-l", "app.kubernetes.io/component=node", "-n", "stowage-system", "-c", "stowage", "--tail=40", "--prefix"},

@@ -79,7 +79,8 @@ func parse(lines []string) []Mount {
 		if len(fields) < 5 {
 			continue
 		}
-		if target := fields[4]; strings.Contains(target, "/kubernetes.io~csi/") || strings.Contains(target, "/kubernetes.io/csi/") {
+		if target := fields[4]; strings.Contains(target, "/kubernetes.io~csi/") ||
+			strings.Contains(target, "/kubernetes.io/csi/") {
 			mounts = append(mounts, Mount{ID: fields[0], Target: target})
 		}
 	}

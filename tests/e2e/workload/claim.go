@@ -19,7 +19,9 @@ func Claim(name, class, size string, changes ...func(*corev1.PersistentVolumeCla
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: &class,
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+			},
 		},
 	}
 	for _, change := range changes {
@@ -73,7 +75,8 @@ func (s *Space) ChangeClaim(name, patch string) {
 // Bound waits until a claim is bound, and returns its volume.
 func (s *Space) Bound(claim string) *corev1.PersistentVolume {
 	s.T.Helper()
-	bound := Until(s, Claims(), claim, "is bound", func(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound })
+	bound := Until(s, Claims(), claim, "is bound",
+		func(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound })
 	volume, err := s.Client.CoreV1().PersistentVolumes().Get(s.Context(), bound.Spec.VolumeName, metav1.GetOptions{})
 	s.Must(err)
 	s.handles = append(s.handles, volume.Spec.CSI.VolumeHandle)
@@ -106,9 +109,10 @@ func (s *Space) EachClaim(limit time.Duration, done func(*corev1.PersistentVolum
 	ctx, cancel := context.WithTimeout(s.Context(), limit)
 	defer cancel()
 	never := func() bool { return false }
-	return s.await(ctx, Claims(), s.Namespace, fields.Everything(), never, func(object *unstructured.Unstructured, _ bool) (bool, error) {
-		var claim corev1.PersistentVolumeClaim
-		err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &claim)
-		return done(&claim), err
-	})
+	return s.await(ctx, Claims(), s.Namespace, fields.Everything(), never,
+		func(object *unstructured.Unstructured, _ bool) (bool, error) {
+			var claim corev1.PersistentVolumeClaim
+			err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &claim)
+			return done(&claim), err
+		})
 }

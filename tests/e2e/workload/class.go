@@ -10,12 +10,13 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/deployed"
 )
 
-// Class makes a class of the local driver with the parameters, that binds at once, and returns its name. It is deleted with the
-// test, where it is still there.
+// Class makes a class of the local driver with the parameters, that binds at once, and returns its name. It is deleted
+// with the test, where it is still there.
 func (s *Space) Class(name string, parameters map[string]string, policy corev1.PersistentVolumeReclaimPolicy) string {
 	s.T.Helper()
 	return s.MakeClass(&storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: deployed.Driver, Parameters: parameters, ReclaimPolicy: &policy,
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: deployed.Driver, Parameters: parameters,
+		ReclaimPolicy: &policy,
 	})
 }
 
@@ -23,7 +24,8 @@ func (s *Space) Class(name string, parameters map[string]string, policy corev1.P
 func (s *Space) MakeClass(class *storagev1.StorageClass) string {
 	s.T.Helper()
 	grows := true
-	class.Name, class.Labels, class.AllowVolumeExpansion = s.Namespace+"-"+class.Name, map[string]string{label: "true"}, &grows
+	class.Name, class.Labels, class.AllowVolumeExpansion = s.Namespace+"-"+class.Name, map[string]string{label: "true"},
+		&grows
 	_, err := s.Client.StorageV1().StorageClasses().Create(s.Context(), class, metav1.CreateOptions{})
 	s.Must(err)
 	s.T.Cleanup(func() {

@@ -22,7 +22,8 @@ func (s *Space) Event(kind Kind, name, reason string, parts ...string) string {
 		namespace = metav1.NamespaceDefault // Events of what is in no namespace are here.
 	}
 	about := fields.Set{"involvedObject.kind": kind.Name, "involvedObject.name": name, "reason": reason}
-	err := s.await(ctx, Kind{Name: "Event", Resource: core("events")}, namespace, about.AsSelector(), func() bool { return false },
+	err := s.await(ctx, Kind{Name: "Event", Resource: core("events")}, namespace, about.AsSelector(),
+		func() bool { return false },
 		func(object *unstructured.Unstructured, _ bool) (bool, error) {
 			var event corev1.Event
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &event); err != nil {
@@ -37,7 +38,8 @@ func (s *Space) Event(kind Kind, name, reason string, parts ...string) string {
 			return true, nil
 		})
 	if err != nil {
-		s.T.Fatalf("there is no event %s about the %s %s that says %q: %v\n%s", reason, kind.Name, name, parts, err, s.explain(kind, name))
+		s.T.Fatalf("there is no event %s about the %s %s that says %q: %v\n%s", reason, kind.Name, name, parts, err,
+			s.explain(kind, name))
 	}
 	s.T.Logf("event %s of the %s %s: %s", reason, kind.Name, name, message)
 	return message

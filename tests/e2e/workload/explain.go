@@ -32,7 +32,8 @@ func (s *Space) explain(kind Kind, name string) string {
 	}
 	fmt.Fprintf(&text, "--- events in %s\n", s.Namespace)
 	for _, event := range s.events(ctx, fields.Everything()) {
-		fmt.Fprintf(&text, "%s %s %s/%s: %s\n", event.Type, event.Reason, event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Message)
+		fmt.Fprintf(&text, "%s %s %s/%s: %s\n", event.Type, event.Reason, event.InvolvedObject.Kind,
+			event.InvolvedObject.Name, event.Message)
 	}
 	for _, container := range []string{deployed.Container, "csi-provisioner", deployed.Manager} {
 		fmt.Fprintf(&text, "--- log of %s since the test began\n%s", container, s.DriverLog(ctx, container, s.begun, 40))

@@ -43,5 +43,6 @@ func Snapshots() Kind {
 
 // Contents are VolumeSnapshotContents.
 func Contents() Kind {
-	return Kind{Name: "VolumeSnapshotContent", Resource: group("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents"), Global: true}
+	return Kind{Name: "VolumeSnapshotContent", Resource: group("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents"),
+		Global: true}
 }

@@ -30,8 +30,9 @@ func Pod(name, script string, mounts []Mount, changes ...func(*corev1.PodSpec)) 
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, AutomountServiceAccountToken: &token,
-			EnableServiceLinks: &token,
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+			AutomountServiceAccountToken: &token,
+			EnableServiceLinks:           &token,
 		},
 	}
 	for _, m := range mounts {
@@ -144,7 +145,8 @@ func (s *Space) DeletePod(name string) {
 // change applies a JSON merge patch.
 func (s *Space) change(kind Kind, name, patch string) {
 	s.T.Helper()
-	_, err := s.objects(kind, s.Namespace).Patch(s.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := s.objects(kind, s.Namespace).Patch(s.Context(), name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{})
 	if err != nil {
 		s.T.Fatalf("change the %s %s by %s: %v", kind.Name, name, patch, err)
 	}

@@ -56,7 +56,8 @@ func (c *Cluster) volumesOf(ctx context.Context, in func(namespace string) bool)
 	}
 	var found []corev1.PersistentVolume
 	for _, volume := range list.Items {
-		if csi := volume.Spec.CSI; csi != nil && strings.HasSuffix(csi.Driver, deployed.Drivers) && volume.Spec.ClaimRef != nil && in(volume.Spec.ClaimRef.Namespace) {
+		if csi := volume.Spec.CSI; csi != nil && strings.HasSuffix(csi.Driver, deployed.Drivers) &&
+			volume.Spec.ClaimRef != nil && in(volume.Spec.ClaimRef.Namespace) {
 			found = append(found, volume)
 		}
 	}
@@ -100,7 +101,8 @@ func (c *Cluster) removeNamespace(ctx context.Context, name string) error {
 	// Deleted one after the other by the namespace's controller, pods and claims would take their time.
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	pods := c.Client.CoreV1().Pods(name).DeleteCollection(ctx, now, metav1.ListOptions{})
-	claims := c.Client.CoreV1().PersistentVolumeClaims(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	claims := c.Client.CoreV1().PersistentVolumeClaims(name).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{})
 	err := c.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		err = nil
@@ -136,7 +138,8 @@ func (c *Cluster) sweepVolumes(ctx context.Context) error {
 	}
 	for _, volume := range volumes {
 		patch := []byte(`{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
-		_, err := c.Client.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err := c.Client.CoreV1().PersistentVolumes().Patch(ctx, volume.Name, types.MergePatchType, patch,
+			metav1.PatchOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}

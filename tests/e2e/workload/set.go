@@ -15,14 +15,16 @@ import (
 
 // Sets are PersistentVolumeSets.
 func Sets() Kind {
-	return Kind{Name: "PersistentVolumeSet", Resource: group("stowage.dev", "v1alpha1", "persistentvolumesets"), Global: true}
+	return Kind{Name: "PersistentVolumeSet", Resource: group("stowage.dev", "v1alpha1", "persistentvolumesets"),
+		Global: true}
 }
 
 // setLabel is on the volumes of a test's sets, with the set's name.
 const setLabel = "stowage-e2e-set"
 
 // Set describes a set of volumes of 16Mi and of policy Delete. Functions change what is not usual about it.
-func (s *Space) Set(name, class string, minimum, maximum int32, changes ...func(*v1alpha1.PersistentVolumeSet)) *v1alpha1.PersistentVolumeSet {
+func (s *Space) Set(name, class string, minimum, maximum int32,
+	changes ...func(*v1alpha1.PersistentVolumeSet)) *v1alpha1.PersistentVolumeSet {
 	name = s.Namespace + "-" + name
 	labels := map[string]v1alpha1.LabelValue{setLabel: v1alpha1.LabelValue(name)}
 	set := &v1alpha1.PersistentVolumeSet{
@@ -45,7 +47,8 @@ func (s *Space) Set(name, class string, minimum, maximum int32, changes ...func(
 	return set
 }
 
-// TryMakeSet makes a set, and returns the API server's refusal. The set is deleted with the test, where it is still there.
+// TryMakeSet makes a set, and returns the API server's refusal. The set is deleted with the test, where it is still
+// there.
 func (s *Space) TryMakeSet(set *v1alpha1.PersistentVolumeSet) error {
 	s.T.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
@@ -91,7 +94,8 @@ func (s *Space) SetIs(name, reason string, unbound, bound int32) *v1alpha1.Persi
 // SetVolumes are the PersistentVolumes of a set by name.
 func (s *Space) SetVolumes(name string) map[string]corev1.PersistentVolume {
 	s.T.Helper()
-	list, err := s.Client.CoreV1().PersistentVolumes().List(s.Context(), metav1.ListOptions{LabelSelector: setLabel + "=" + name})
+	list, err := s.Client.CoreV1().PersistentVolumes().List(s.Context(),
+		metav1.ListOptions{LabelSelector: setLabel + "=" + name})
 	s.Must(err)
 	volumes := map[string]corev1.PersistentVolume{}
 	for _, volume := range list.Items {
@@ -104,16 +108,17 @@ func (s *Space) SetVolumes(name string) map[string]corev1.PersistentVolume {
 func (s *Space) WatchSet(ctx context.Context, name string, seen func(total int)) {
 	there := map[string]bool{}
 	never := func() bool { return false }
-	_ = s.await(ctx, Volumes(), "", fields.Everything(), never, func(object *unstructured.Unstructured, gone bool) (bool, error) {
-		if object.GetLabels()[setLabel] == name {
-			there[object.GetName()] = true
-		}
-		if gone {
-			delete(there, object.GetName())
-		}
-		seen(len(there))
-		return false, nil
-	})
+	_ = s.await(ctx, Volumes(), "", fields.Everything(), never,
+		func(object *unstructured.Unstructured, gone bool) (bool, error) {
+			if object.GetLabels()[setLabel] == name {
+				there[object.GetName()] = true
+			}
+			if gone {
+				delete(there, object.GetName())
+			}
+			seen(len(there))
+			return false, nil
+		})
 }
 
 // removeSet deletes a set, where it is still there, and waits for the end of its unbound volumes.

@@ -27,7 +27,8 @@ func (s *Space) Snapshot(name, class, claim string) {
 	_, err := s.objects(Snapshots(), s.Namespace).Create(s.Context(), snapshot, metav1.CreateOptions{})
 	s.Must(err)
 	ready := Until(s, Snapshots(), name, "can be used", func(s *SnapshotStatus) bool { return s.Status.ReadyToUse })
-	content := Until(s, Contents(), ready.Status.Content, "has a handle", func(s *SnapshotStatus) bool { return s.Status.SnapshotHandle != "" })
+	content := Until(s, Contents(), ready.Status.Content, "has a handle",
+		func(s *SnapshotStatus) bool { return s.Status.SnapshotHandle != "" })
 	s.handles = append(s.handles, content.Status.SnapshotHandle)
 }
 

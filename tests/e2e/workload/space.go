@@ -54,7 +54,8 @@ func (s *Space) Must(err error) {
 	}
 }
 
-// Until waits until an object of the test is as wanted, and returns it. What is wanted is said in words for the failure.
+// Until waits until an object of the test is as wanted, and returns it. What is wanted is said in words for the
+// failure.
 func Until[T any](s *Space, kind Kind, name, wanted string, done func(*T) bool) *T {
 	s.T.Helper()
 	object, err := Await(s.Context(), s.Cluster, kind, s.Namespace, name, done)

@@ -26,8 +26,8 @@ func (c *Cluster) objects(kind Kind, namespace string) dynamic.ResourceInterface
 	return c.Dynamic.Resource(kind.Resource).Namespace(namespace)
 }
 
-// await calls done with each state of each object that the selector matches until it says so. An object that was deleted
-// is passed with gone; when there is none at first, nothing is passed but empty is asked whether that is it.
+// await calls done with each state of each object that the selector matches until it says so. An object that was
+// deleted is passed with gone; when there is none at first, nothing is passed but empty is asked whether that is it.
 func (c *Cluster) await(
 	ctx context.Context, kind Kind, namespace string, selector fields.Selector, empty func() bool,
 	done func(object *unstructured.Unstructured, gone bool) (bool, error),
@@ -44,18 +44,20 @@ func (c *Cluster) await(
 		},
 	}
 	precondition := func(store cache.Store) (bool, error) { return len(store.List()) == 0 && empty(), nil }
-	_, err := watchtools.UntilWithSync(ctx, list, &unstructured.Unstructured{}, precondition, func(event watch.Event) (bool, error) {
-		object, ok := event.Object.(*unstructured.Unstructured)
-		if !ok {
-			return false, fmt.Errorf("the watch says %v", event.Object)
-		}
-		return done(object, event.Type == watch.Deleted)
-	})
+	_, err := watchtools.UntilWithSync(ctx, list, &unstructured.Unstructured{}, precondition,
+		func(event watch.Event) (bool, error) {
+			object, ok := event.Object.(*unstructured.Unstructured)
+			if !ok {
+				return false, fmt.Errorf("the watch says %v", event.Object)
+			}
+			return done(object, event.Type == watch.Deleted)
+		})
 	return err
 }
 
 // Await waits until the object is as wanted, and returns it.
-func Await[T any](ctx context.Context, c *Cluster, kind Kind, namespace, name string, wanted func(*T) bool) (*T, error) {
+func Await[T any](ctx context.Context, c *Cluster, kind Kind, namespace, name string,
+	wanted func(*T) bool) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	var last *T

@@ -28,8 +28,8 @@ type Disk struct {
 	Model  Model
 	Serial string
 	Bytes  int64
-	// File is what is on it, by its name in the folder shared with the host: it is made or grown to so many bytes, and stays when
-	// the disk is unplugged. Without a name the disk is blank, and what is on it goes with it.
+	// File is what is on it, by its name in the folder shared with the host: it is made or grown to so many bytes, and
+	// stays when the disk is unplugged. Without a name the disk is blank, and what is on it goes with it.
 	File string
 }
 

@@ -66,7 +66,8 @@ func setUp() error {
 // links makes the links that udev would.
 func links() error {
 	for name, target := range map[string]string{
-		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2",
+		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1",
+		"/dev/stderr": "/proc/self/fd/2",
 	} {
 		if err := os.Symlink(target, name); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err

@@ -25,7 +25,8 @@ func Block(ctx context.Context, how How) error {
 		return err
 	}
 	return nft(ctx, fmt.Sprintf("table %[1]s\nflush table %[1]s\n"+
-		"table %[1]s {\n chain input {\n  type filter hook input priority 0;\n  meta l4proto tcp tcp dport { %[2]d, %[3]d } %[4]s\n }\n}\n",
+		"table %[1]s {\n chain input {\n  type filter hook input priority 0;\n  meta l4proto tcp tcp dport { %[2]d, %[3]d "+
+		"} %[4]s\n }\n}\n",
 		table, Port, MountPort, how))
 }
 

@@ -1,5 +1,5 @@
-// Package nfsd runs the kernel's NFS server in the guest, for tests of what happens to a client when things go wrong: the
-// server is stopped, killed or started again, its port is blocked or slow, an export is taken away, made read-only
+// Package nfsd runs the kernel's NFS server in the guest, for tests of what happens to a client when things go wrong:
+// the server is stopped, killed or started again, its port is blocked or slow, an export is taken away, made read-only
 // or another thing, or is full.
 //
 //	server, err := nfsd.Start(ctx, nfsd.Config{})
@@ -21,6 +21,6 @@
 //	stale file handle    the same: handles hold the FSID
 //	full, or small       NewFilesystem, Filesystem.Fill
 //
-// There is one kernel and so one server: Start fails while another is running, and everything here fails outside the guest
-// (package inside). A test that died may have left a server running: Clear.
+// There is one kernel and so one server: Start fails while another is running, and everything here fails outside the
+// guest (package inside). A test that died may have left a server running: Clear.
 package nfsd

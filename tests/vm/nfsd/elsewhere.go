@@ -27,8 +27,8 @@ const (
 	ready               = "ready"
 )
 
-// Elsewhere is a second server, as good as on another machine: it has a network, a name, threads and exports of its own. What
-// is done to the first, it does not notice.
+// Elsewhere is a second server, as good as on another machine: it has a network, a name, threads and exports of its
+// own. What is done to the first, it does not notice.
 type Elsewhere struct {
 	Address string // where it is
 	Path    string // what it exports
@@ -36,7 +36,8 @@ type Elsewhere struct {
 	input   io.Closer
 }
 
-// ElsewhereMain is for the begin of TestMain of programs that use StartElsewhere: in the process of the second server it does not return.
+// ElsewhereMain is for the begin of TestMain of programs that use StartElsewhere: in the process of the second server
+// it does not return.
 func ElsewhereMain() {
 	if len(os.Args) != 3 || os.Args[1] != elsewhereWord {
 		return
@@ -48,7 +49,8 @@ func ElsewhereMain() {
 	os.Exit(0)
 }
 
-// StartElsewhere starts the second server, with one export, by NFS 4 only. It runs until it is stopped, or this process ends.
+// StartElsewhere starts the second server, with one export, by NFS 4 only. It runs until it is stopped, or this process
+// ends.
 func StartElsewhere(ctx context.Context) (*Elsewhere, error) {
 	if err := inside.Check(); err != nil {
 		return nil, err
@@ -147,7 +149,8 @@ func setUpElsewhere(ctx context.Context) error {
 		}
 	}
 	for _, argv := range [][]string{
-		{"ip", "link", "set", "lo", "up"}, {"ip", "addr", "add", farAddress + farBits, "dev", far}, {"ip", "link", "set", far, "up"},
+		{"ip", "link", "set", "lo", "up"}, {"ip", "addr", "add", farAddress + farBits, "dev", far},
+		{"ip", "link", "set", far, "up"},
 	} {
 		if err := command(ctx, argv...); err != nil {
 			return err

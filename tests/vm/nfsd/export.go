@@ -42,7 +42,8 @@ func (s *Server) Export(ctx context.Context, e Export) error {
 	return flush(ctx)
 }
 
-// Unexport takes an export away: clients that have it mounted get errors (ESTALE with NFS 4, EACCES or ESTALE with NFS 3).
+// Unexport takes an export away: clients that have it mounted get errors (ESTALE with NFS 4, EACCES or ESTALE with NFS
+// 3).
 func (s *Server) Unexport(ctx context.Context, e Export) error {
 	if err := tool(ctx, "-u", e.target()); err != nil {
 		return err

@@ -19,8 +19,8 @@ type Filesystem struct {
 	image string
 }
 
-// NewFilesystem makes a filesystem (ext4, xfs or btrfs) of so many bytes and mounts it at the path, which is made when it is
-// not there. The least size of an xfs is 300 MiB, and that of a btrfs 109 MiB.
+// NewFilesystem makes a filesystem (ext4, xfs or btrfs) of so many bytes and mounts it at the path, which is made when
+// it is not there. The least size of an xfs is 300 MiB, and that of a btrfs 109 MiB.
 func NewFilesystem(ctx context.Context, path, fsType string, bytes int64) (*Filesystem, error) {
 	if err := inside.Check(); err != nil {
 		return nil, err
@@ -80,8 +80,8 @@ func (f *Filesystem) filler() string { return filepath.Join(f.Path, ".filler") }
 // busyLimit is how long the server may hold files of a filesystem that is no longer exported.
 const busyLimit = time.Minute
 
-// Close unmounts the filesystem and removes it. It must not be exported any more, and even then the server holds what was
-// used for half a minute: it is best closed after Server.Stop.
+// Close unmounts the filesystem and removes it. It must not be exported any more, and even then the server holds what
+// was used for half a minute: it is best closed after Server.Stop.
 func (f *Filesystem) Close() error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -133,8 +133,8 @@ func (s *Server) versions() string {
 	return strings.Join(append([]string{four}, text...), " ")
 }
 
-// listen gives the kernel a socket that listens on the port. A socket that it makes itself it would not tell rpcbind about,
-// and package net's are not plain TCP, but MPTCP.
+// listen gives the kernel a socket that listens on the port. A socket that it makes itself it would not tell rpcbind
+// about, and package net's are not plain TCP, but MPTCP.
 func listen(address string) error {
 	at := netip.IPv4Unspecified()
 	if address != "" {
@@ -161,8 +161,8 @@ func listen(address string) error {
 	return errors.Join(err, unix.Close(socket))
 }
 
-// Kill ends the kernel's threads at once, as a crash of the server does: connections break and are refused from then on. What
-// is exported stays so, and mountd goes on. Resume is the way back.
+// Kill ends the kernel's threads at once, as a crash of the server does: connections break and are refused from then
+// on. What is exported stays so, and mountd goes on. Resume is the way back.
 func (s *Server) Kill(_ context.Context) error { return set("threads", "0") }
 
 // Stop ends the server and its daemons. Again is no harm.

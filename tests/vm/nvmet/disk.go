@@ -56,7 +56,8 @@ func (p *Plugged) connect() error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(file, "transport=tcp,traddr=%s,trsvcid=%s,nqn=%s,reconnect_delay=1,ctrl_loss_tmo=1", address, service, p.name())
+	_, err = fmt.Fprintf(file, "transport=tcp,traddr=%s,trsvcid=%s,nqn=%s,reconnect_delay=1,ctrl_loss_tmo=1", address,
+		service, p.name())
 	return errors.Join(err, file.Close())
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/inside"
 )
 
-// Where the target listens, and where it is configured: see nvmetcli's documentation and drivers/nvme/target/configfs.c.
+// Where the target listens, and where it is configured: see nvmetcli's documentation and
+// drivers/nvme/target/configfs.c.
 const (
 	address, service = "127.0.0.1", "4420"
 	config           = "/sys/kernel/config"
@@ -36,7 +37,8 @@ func load(ctx context.Context) error {
 			return err
 		}
 	}
-	return set(port, [][2]string{{"addr_trtype", "tcp"}, {"addr_adrfam", "ipv4"}, {"addr_traddr", address}, {"addr_trsvcid", service}})
+	return set(port, [][2]string{{"addr_trtype", "tcp"}, {"addr_adrfam", "ipv4"}, {"addr_traddr", address},
+		{"addr_trsvcid", service}})
 }
 
 func (d Disk) subsystem() string { return config + "/nvmet/subsystems/" + d.name() }
@@ -45,7 +47,8 @@ func (d Disk) link() string { return filepath.Join(port, "subsystems", d.name())
 
 // serve offers the disk at the port.
 func (d Disk) serve() error {
-	err := set(d.subsystem(), [][2]string{{"attr_allow_any_host", "1"}, {"attr_serial", d.Serial}, {"attr_model", d.Model}})
+	err := set(d.subsystem(), [][2]string{{"attr_allow_any_host", "1"}, {"attr_serial", d.Serial},
+		{"attr_model", d.Model}})
 	if err == nil {
 		err = set(filepath.Join(d.subsystem(), "namespaces/1"), [][2]string{{"device_path", d.File}, {"enable", "1"}})
 	}

@@ -22,7 +22,8 @@ func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 	var job wire.Job
 	for _, s := range o.suites {
 		// One suite may be several packages: ./pkg/node/...
-		listed, err := o.tree.Go(ctx, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}", s.pkg)
+		listed, err := o.tree.Go(ctx, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}",
+			s.pkg)
 		if err != nil {
 			return job, err
 		}
@@ -31,7 +32,8 @@ func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 		}
 		for _, line := range strings.Split(strings.TrimSpace(listed), "\n") {
 			path, dir, _ := strings.Cut(line, "\t")
-			p := wire.Program{Name: path, Dir: fmt.Sprintf("%02d-%s", len(job.Programs), filepath.Base(path)), Limit: o.limit(s) + grace, Temp: s.temp()}
+			p := wire.Program{Name: path, Dir: fmt.Sprintf("%02d-%s", len(job.Programs), filepath.Base(path)),
+				Limit: o.limit(s) + grace, Temp: s.temp()}
 			p.Path, p.Args = filepath.Join(p.Dir, filepath.Base(path)+".test"), o.arguments(s)
 			if err := o.buildOne(ctx, p, share, dir); err != nil {
 				return job, err
@@ -43,7 +45,8 @@ func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 }
 
 func (o options) buildOne(ctx context.Context, p wire.Program, share, dir string) error {
-	if _, err := o.tree.Go(ctx, "test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(share, p.Path), p.Name); err != nil {
+	if _, err := o.tree.Go(ctx, "test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o",
+		filepath.Join(share, p.Path), p.Name); err != nil {
 		return err
 	}
 	return copyTestdata(dir, filepath.Join(share, p.Dir))

@@ -1,5 +1,5 @@
-// Command run runs tests in a virtual machine with a Debian kernel: those that need what the machine at hand lacks, such as
-// the NFS server, disks that come and go, or the right to grow a mounted ext4. `make vm-test` runs it.
+// Command run runs tests in a virtual machine with a Debian kernel: those that need what the machine at hand lacks,
+// such as the NFS server, disks that come and go, or the right to grow a mounted ext4. `make vm-test` runs it.
 //
 //	run [-run REGEXP] [-timeout 15m] [PACKAGE...]    without packages, those listed in suites.go
 //
@@ -12,8 +12,9 @@
 //
 // Package image makes the kernel and the disk once for each list of Debian packages, and keeps them in the cache. The
 // command init, built from the tree each time, is the guest's first process. The guest sees one folder of the host,
-// with the test binaries (package qemu, virtiofs); what happens in it comes back through a serial port (package wire). With
-// KVM where that works; else QEMU translates: then starting a process takes 0.2 s, and tests take about five times as long.
+// with the test binaries (package qemu, virtiofs); what happens in it comes back through a serial port (package wire).
+// With KVM where that works; else QEMU translates: then starting a process takes 0.2 s, and tests take about five times
+// as long.
 //
 // Nothing outlives a run: the kernel kills QEMU when this process dies, and the next run removes what is left (package
 // workspace).

@@ -36,11 +36,13 @@ func TestReport(t *testing.T) {
 		err    string
 	}{
 		{"passes", []wire.Frame{{Kind: wire.Output, Text: passes}, {Kind: wire.End}}, "pass", ""},
-		{"fails", []wire.Frame{{Kind: wire.Output, Text: "=== RUN   TestA\n--- FAIL: TestA (0.00s)\nFAIL\n"}, {Kind: wire.End, Code: 1}}, "fail", "1 of 1"},
+		{"fails", []wire.Frame{{Kind: wire.Output, Text: "=== RUN   TestA\n--- FAIL: TestA (0.00s)\nFAIL\n"},
+			{Kind: wire.End, Code: 1}}, "fail", "1 of 1"},
 		// A test binary must not pass that ends badly after its tests have passed.
 		{"exits badly", []wire.Frame{{Kind: wire.Output, Text: passes}, {Kind: wire.End, Code: 137}}, "fail", "1 of 1"},
 		{"says nothing", []wire.Frame{{Kind: wire.End}}, "fail", "1 of 1"},
-		{"times out", []wire.Frame{{Kind: wire.Output, Text: marker + "=== RUN   TestA\npanic: test timed out"}, {Kind: wire.End, Code: 2}}, "fail", "1 of 1"},
+		{"times out", []wire.Frame{{Kind: wire.Output, Text: marker + "=== RUN   TestA\npanic: test timed out"},
+			{Kind: wire.End, Code: 2}}, "fail", "1 of 1"},
 		{"is cut off", []wire.Frame{{Kind: wire.Output, Text: marker + "=== RUN   TestA\nhalf a li"}}, "fail", "1 of 1"},
 		{"is cut off at the end", []wire.Frame{{Kind: wire.Output, Text: passes}}, "fail", "1 of 1"},
 	} {

@@ -58,7 +58,8 @@ func prepare(t *testing.T, limit func(deed string) time.Duration, deeds ...strin
 	must(t, tree.Build(t.Context(), "./tests/vm/smoke/culprit", filepath.Join(absolute(t, c.Share), "culprit")))
 	var job wire.Job
 	for _, deed := range deeds {
-		job.Programs = append(job.Programs, wire.Program{Name: deed, Path: "culprit", Dir: ".", Args: []string{deed}, Temp: "/tmp", Limit: limit(deed)})
+		job.Programs = append(job.Programs, wire.Program{Name: deed, Path: "culprit", Dir: ".", Args: []string{deed},
+			Temp: "/tmp", Limit: limit(deed)})
 	}
 	must(t, job.Write(c.Share))
 	return c

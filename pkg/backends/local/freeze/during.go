@@ -36,7 +36,8 @@ var ErrStillFrozen = errors.New("the filesystem is still frozen")
 //
 // It fails with ErrLimit, ErrThawed, ErrStillFrozen, the context's error, the work's, or the kernel's: EBUSY
 // for what is frozen already, EOPNOTSUPP for a filesystem that cannot be frozen.
-func During(ctx context.Context, filesystems []Filesystem, limit time.Duration, work func(context.Context) error) error {
+func During(ctx context.Context, filesystems []Filesystem, limit time.Duration,
+	work func(context.Context) error) error {
 	if len(filesystems) == 0 {
 		return work(ctx)
 	}

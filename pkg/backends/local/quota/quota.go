@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What linux/fs.h, linux/quota.h and linux/dqblk_xfs.h have, and golang.org/x/sys/unix has not. The numbers of the ioctls are those of
-// the architectures that this driver is built for, amd64 and arm64.
+// What linux/fs.h, linux/quota.h and linux/dqblk_xfs.h have, and golang.org/x/sys/unix has not. The numbers of the
+// ioctls are those of the architectures that this driver is built for, amd64 and arm64.
 const (
 	getAttributes  = 0x801c581f // FS_IOC_FSGETXATTR
 	setAttributes  = 0x401c5820 // FS_IOC_FSSETXATTR
@@ -94,7 +94,8 @@ func Limit(dir *os.File, project uint32, bytes int64) error {
 	return control(dir, setQuota, project, unsafe.Pointer(&wanted))
 }
 
-// Usage returns how many bytes a project has on the filesystem of an open directory, and how many it may; 0 for any number.
+// Usage returns how many bytes a project has on the filesystem of an open directory, and how many it may; 0 for any
+// number.
 func Usage(dir *os.File, project uint32) (bytes, limit int64, err error) {
 	found, err := read(dir, project)
 	return int64(found.bytes), int64(found.hard * block), err
@@ -129,7 +130,8 @@ func ioctl(dir *os.File, request uintptr, argument *attributes) error {
 
 // control is quotactl_fd(2), which Linux has since 5.14.
 func control(dir *os.File, command uintptr, project uint32, argument unsafe.Pointer) error {
-	_, _, failed := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), command<<8|ofProject, uintptr(project), uintptr(argument), 0, 0)
+	_, _, failed := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), command<<8|ofProject, uintptr(project),
+		uintptr(argument), 0, 0)
 	if failed != 0 {
 		return &os.PathError{Op: "ask for the project quota of the filesystem of", Path: dir.Name(), Err: failed}
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestWithoutQuotas: a filesystem without them bounds nothing, and says so; what asks for them fails and names the directory.
+// TestWithoutQuotas: a filesystem without them bounds nothing, and says so; what asks for them fails and names the
+// directory.
 func TestWithoutQuotas(t *testing.T) {
 	dir, err := os.Open("/dev/shm")
 	if err != nil {

@@ -15,8 +15,8 @@ type Address struct {
 	Path   string // absolute and clean
 	// Version is one of Versions; empty for the newest that the server has.
 	Version string
-	// Connection are mount options, with commas, that the kernel heeds only at a node's first mount of a server, since all further ones
-	// use its connections.
+	// Connection are mount options, with commas, that the kernel heeds only at a node's first mount of a server, since all
+	// further ones use its connections.
 	Connection string `json:"-"`
 }
 
@@ -59,7 +59,8 @@ func Parse(server, path, version string) (Address, error) {
 	if version == "4" {
 		a.Version = ""
 	} else if version != "" && !slices.Contains(Versions(), version) {
-		return a, backends.Errorf(backends.Invalid, "NFS version %q is not known: use %s", version, strings.Join(Versions(), ", "))
+		return a, backends.Errorf(backends.Invalid, "NFS version %q is not known: use %s", version,
+			strings.Join(Versions(), ", "))
 	}
 	return a, nil
 }
@@ -73,8 +74,10 @@ func parseServer(server string) (string, error) {
 	}
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789.-_"
 	lower := strings.ToLower(server)
-	if server == "" || len(server) > maxHost || strings.Trim(lower, allowed) != "" || strings.HasPrefix(server, "-") || strings.HasPrefix(server, ".") {
-		return "", backends.Errorf(backends.Invalid, "server is %.64q: use a host's name or an IP address, such as nfs.example.com", server)
+	if server == "" || len(server) > maxHost || strings.Trim(lower, allowed) != "" || strings.HasPrefix(server, "-") ||
+		strings.HasPrefix(server, ".") {
+		return "", backends.Errorf(backends.Invalid,
+			"server is %.64q: use a host's name or an IP address, such as nfs.example.com", server)
 	}
 	return lower, nil
 }
@@ -95,7 +98,8 @@ func parsePath(path string) (string, error) {
 func CheckText(path string) error {
 	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == ',' || r == '\\' || r == '\ufffd' }
 	if i := strings.IndexFunc(path, bad); i >= 0 {
-		return backends.Errorf(backends.Invalid, "%q has a space, a comma, a backslash or a control character at byte %d: use a path without", path, i)
+		return backends.Errorf(backends.Invalid,
+			"%q has a space, a comma, a backslash or a control character at byte %d: use a path without", path, i)
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%+v is read again as %+v, %v", a, again, err)
 		}
 	}
-	for _, row := range [][3]string{{"", "/x", ""}, {"a", "x", ""}, {"a", "/../x", ""}, {"a", "/x,ro", ""}, {"a,b", "/x", ""}, {"a", "/x", "5"}, {"a", "/x", "4.3"}, {"-a", "/x", ""}} {
+	for _, row := range [][3]string{{"", "/x", ""}, {"a", "x", ""}, {"a", "/../x", ""}, {"a", "/x,ro", ""},
+		{"a,b", "/x", ""}, {"a", "/x", "5"}, {"a", "/x", "4.3"}, {"-a", "/x", ""}} {
 		if _, err := export.Parse(row[0], row[1], row[2]); !backends.Is(err, backends.Invalid) {
 			t.Errorf("%q: got %v, want Invalid", row, err)
 		}
@@ -46,9 +47,11 @@ func TestKernelSource(t *testing.T) {
 		"4.0": {"nfs4", []string{"vers=4.0", "addr=127.0.0.1", "proto=tcp"}},
 		"3":   {"nfs", []string{"vers=3", "addr=127.0.0.1", "proto=tcp", "mountaddr=127.0.0.1", "mountproto=tcp"}},
 	} {
-		source, err := export.Kernel{}.Source(t.Context(), export.Address{Server: "127.0.0.1", Path: "/x", Version: version}, "a/b")
+		source, err := export.Kernel{}.Source(t.Context(), export.Address{Server: "127.0.0.1", Path: "/x", Version: version},
+			"a/b")
 		have, ok := source.(backends.Export)
-		if err != nil || !ok || have.FSType != want.kind || have.Source != "127.0.0.1:/x/a/b" || !slices.Equal(have.Options, want.options) {
+		if err != nil || !ok || have.FSType != want.kind || have.Source != "127.0.0.1:/x/a/b" ||
+			!slices.Equal(have.Options, want.options) {
 			t.Errorf("NFS %s: got %+v, %v; want %+v", version, source, err, want)
 		}
 	}
@@ -64,8 +67,8 @@ func TestKernelOpenFails(t *testing.T) {
 	}
 }
 
-// What cannot be mounted may be mountable later, and the error says what was tried. Here the kernel may have no NFS, or the
-// machine no server.
+// What cannot be mounted may be mountable later, and the error says what was tried. Here the kernel may have no NFS, or
+// the machine no server.
 func TestKernelOpenSaysWhatWasTried(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -73,8 +76,10 @@ func TestKernelOpenSaysWhatWasTried(t *testing.T) {
 	if err == nil {
 		t.Fatal("an export that is not there was mounted: ", root.Close())
 	}
-	if !backends.Is(err, backends.Unavailable) && !backends.Is(err, backends.Denied) || !strings.Contains(err.Error(), "127.0.0.1:/no/such/export with NFS 4.1") {
-		t.Errorf("got %v (%s), want Unavailable, or Denied without the right to mount, naming export and version", err, backends.KindOf(err))
+	if !backends.Is(err, backends.Unavailable) && !backends.Is(err, backends.Denied) ||
+		!strings.Contains(err.Error(), "127.0.0.1:/no/such/export with NFS 4.1") {
+		t.Errorf("got %v (%s), want Unavailable, or Denied without the right to mount, naming export and version", err,
+			backends.KindOf(err))
 	}
 }
 
@@ -90,7 +95,8 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if strings.ContainsAny(a.String(), ", \x00\n\\") || strings.Contains(a.Path, "..") && slices.Contains(strings.Split(a.Path, "/"), "..") {
+		if strings.ContainsAny(a.String(), ", \x00\n\\") || strings.Contains(a.Path, "..") &&
+			slices.Contains(strings.Split(a.Path, "/"), "..") {
 			t.Fatalf("%q, %q become %s", server, path, a)
 		}
 		if again, err := export.Parse(a.Server, a.Path, a.Version); err != nil || again != a {

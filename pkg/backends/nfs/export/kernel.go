@@ -21,9 +21,9 @@ const lag = 1100 * time.Millisecond
 
 // private are the options of the controller's mounts. Every call ends by itself, some twenty seconds after the server
 // fell silent, with ETIMEDOUT (softerr); a name that another controller made is seen at once (lookupcache), and what it
-// changed within a second. A mount that is made anew has nothing of what the kernel remembers of the one before, such as that
-// root may not write (nosharecache). Nothing is executed or opened as a device there, no symlink is followed, and no access time
-// is written.
+// changed within a second. A mount that is made anew has nothing of what the kernel remembers of the one before, such
+// as that root may not write (nosharecache). Nothing is executed or opened as a device there, no symlink is followed,
+// and no access time is written.
 func private() []string {
 	return []string{"softerr", "timeo=30", "retrans=2", "lookupcache=positive", "actimeo=1", "nosharecache"}
 }
@@ -59,7 +59,8 @@ func (Kernel) Source(ctx context.Context, address Address, dir string) (backends
 	if err != nil {
 		return nil, err
 	}
-	return backends.Export{FSType: fsType(address.Version), Source: address.Below(dir), Options: needed(address.Version, ip)}, nil
+	return backends.Export{FSType: fsType(address.Version), Source: address.Below(dir),
+		Options: needed(address.Version, ip)}, nil
 }
 
 // fsType is the kernel's name for the filesystem.
@@ -70,8 +71,9 @@ func fsType(version string) string {
 	return "nfs4"
 }
 
-// needed are the options that mount.nfs would add: the kernel resolves no names, and negotiates no version. But not clientaddr, at which a
-// server calls back clients of 4.0: those cannot decline a delegation, and one that cannot be called back is given none.
+// needed are the options that mount.nfs would add: the kernel resolves no names, and negotiates no version. But not
+// clientaddr, at which a server calls back clients of 4.0: those cannot decline a delegation, and one that cannot be
+// called back is given none.
 func needed(version, ip string) []string {
 	options := []string{"vers=" + version, "addr=" + ip, "proto=" + proto(ip)}
 	if version == "3" {
@@ -118,10 +120,11 @@ func open(address Address, ip, version string) (*Root, error) {
 	if err != nil {
 		return nil, errors.Join(failure(address, version, err), kept.Close())
 	}
-	// With O_DIRECT the client wants no delegation of a file (NFS4_SHARE_WANT_NO_DELEG, RFC 8881 section 18.16.3). Where pods mount
-	// the share with the same client as the controller, whose mounts share nothing with theirs, the server would not take
-	// one back when a pod writes, and the file would stay for the controller what it was.
-	return &Root{Dir: os.NewFile(uintptr(dir), address.String()), Mount: kept, Version: version, Lag: lag, Direct: true}, nil
+	// With O_DIRECT the client wants no delegation of a file (NFS4_SHARE_WANT_NO_DELEG, RFC 8881 section 18.16.3). Where
+	// pods mount the share with the same client as the controller, whose mounts share nothing with theirs, the server
+	// would not take one back when a pod writes, and the file would stay for the controller what it was.
+	return &Root{Dir: os.NewFile(uintptr(dir), address.String()), Mount: kept, Version: version, Lag: lag, Direct: true},
+		nil
 }
 
 // mount makes a mount that is attached nowhere (fsopen(2), fsmount(2)).
@@ -147,7 +150,8 @@ func mount(kind, source string, options []string) (int, error) {
 	if err := unix.FsconfigCreate(fsfd); err != nil {
 		return -1, err
 	}
-	const attributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_NOATIME | unix.MOUNT_ATTR_NOSYMFOLLOW
+	const attributes = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC |
+		unix.MOUNT_ATTR_NOATIME | unix.MOUNT_ATTR_NOSYMFOLLOW
 	return unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, attributes)
 }
 
@@ -166,7 +170,8 @@ func failure(address Address, version string, err error) error {
 	case errors.Is(err, unix.EACCES):
 		why = ": is this node allowed in the server's exports?"
 	case errors.Is(err, unix.EPERM):
-		why = ": may this process mount (CAP_SYS_ADMIN), and is it in the node's network, from whose ports below 1024 the server lets clients in (secure)?"
+		why = ": may this process mount (CAP_SYS_ADMIN), and is it in the node's network, from whose ports below 1024 the " +
+			"server lets clients in (secure)?"
 	case errors.Is(err, unix.ENOENT):
 		why = ": the server exports no such path"
 	case errors.Is(err, unix.ENODEV):

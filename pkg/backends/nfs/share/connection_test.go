@@ -14,7 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// connections counts the mounts that are there when another one is made, as the kernel does, which uses their connection.
+// connections counts the mounts that are there when another one is made, as the kernel does, which uses their
+// connection.
 type connections struct {
 	counting
 	before atomic.Pointer[export.Root]
@@ -32,8 +33,8 @@ func (c *connections) Open(ctx context.Context, address export.Address) (*export
 	return root, err
 }
 
-// An idle mount gives way to one of the same server with another connection, before that is made. One that is used does not, and who asks for no
-// connection takes what there is.
+// An idle mount gives way to one of the same server with another connection, before that is made. One that is used does
+// not, and who asks for no connection takes what there is.
 func TestConnection(t *testing.T) {
 	m := &connections{counting: counting{dir: t.TempDir()}}
 	p := newPool(t, m, time.Minute)

@@ -80,7 +80,8 @@ func (d *Draft) write(data []byte, readable bool) (err error) {
 	return errors.Join(err, d.file.Close())
 }
 
-// Replace puts the draft, with the data, in the place of a file. It fails with fs.ErrNotExist when the draft was removed.
+// Replace puts the draft, with the data, in the place of a file. It fails with fs.ErrNotExist when the draft was
+// removed.
 func (d *Draft) Replace(folder, name string, data []byte) error {
 	if err := d.write(data, true); err != nil {
 		return err
@@ -99,12 +100,14 @@ func (h *Home) Move(folder, name, toFolder, toName string) error {
 	return h.files.Rename(At(folder, name), At(toFolder, toName))
 }
 
-// Publish gives a file of the staging folder a name elsewhere: exclusively, on every version of NFS, and only while it has its name in
-// staging. So who removes that name knows that the file will not be published any more: no server links to a file
-// without names. It fails with fs.ErrExist when the new name is taken, and with fs.ErrNotExist when the old one is gone.
+// Publish gives a file of the staging folder a name elsewhere: exclusively, on every version of NFS, and only while it
+// has its name in staging. So who removes that name knows that the file will not be published any more: no server links
+// to a file without names. It fails with fs.ErrExist when the new name is taken, and with fs.ErrNotExist when the old
+// one is gone.
 func (h *Home) Publish(draft, folder, name string) error {
 	err := h.files.Link(At(Staging, draft), At(folder, name))
-	if errors.Is(err, unix.ESTALE) && h.Refresh(Staging) == nil { // The client knew the file, and the server does not any more.
+	// The client knew the file, and the server does not any more.
+	if errors.Is(err, unix.ESTALE) && h.Refresh(Staging) == nil {
 		if _, gone := h.files.Lstat(At(Staging, draft), 0); errors.Is(gone, fs.ErrNotExist) {
 			return gone
 		}
@@ -137,7 +140,8 @@ func (h *Home) empty(path string) error {
 	return file.Close()
 }
 
-// Spend gives a permit the data and a name in staging, by one rename. It fails with fs.ErrNotExist when the permit is gone.
+// Spend gives a permit the data and a name in staging, by one rename. It fails with fs.ErrNotExist when the permit is
+// gone.
 func (h *Home) Spend(permit, name string, data []byte) error {
 	draft, err := h.permitted(permit)
 	if err != nil {
@@ -176,7 +180,8 @@ func (h *Home) spent(name string, err error) error {
 	if failed := h.Refresh(Staging); failed != nil {
 		return failed
 	}
-	if _, there := h.files.Lstat(At(Staging, name), 0); there == nil { // The answer was lost, and the rename asked for again.
+	// The answer was lost, and the rename asked for again.
+	if _, there := h.files.Lstat(At(Staging, name), 0); there == nil {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
@@ -187,7 +192,8 @@ func (h *Home) Touch(name string) error {
 	return h.files.Touch(At(Staging, name), time.Now())
 }
 
-// Refresh has the next look at a folder's names see all that was done before the call: the kernel may remember them for a while.
+// Refresh has the next look at a folder's names see all that was done before the call: the kernel may remember them for
+// a while.
 func (h *Home) Refresh(folder string) error {
 	_, err := h.files.Lstat(At(folder, ""), unix.AT_STATX_FORCE_SYNC)
 	return err
@@ -233,7 +239,8 @@ func namesIn(dir *os.File, most int) (all []string, err error) {
 			return nil, err
 		}
 		if all = append(all, names...); len(all) > most {
-			return nil, backends.Errorf(backends.Unavailable, "%s has more than %d entries: no folder of this driver does; look what the server shows there", dir.Name(), most)
+			return nil, backends.Errorf(backends.Unavailable,
+				"%s has more than %d entries: no folder of this driver does; look what the server shows there", dir.Name(), most)
 		}
 	}
 }

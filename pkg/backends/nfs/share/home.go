@@ -67,8 +67,8 @@ type identity struct {
 	ID      string `json:"id"`
 }
 
-// Home returns the driver's directory. It is made only if create says so; else, where there is none, the error is one of
-// fs.ErrNotExist.
+// Home returns the driver's directory. It is made only if create says so; else, where there is none, the error is one
+// of fs.ErrNotExist.
 func (s *Share) Home(create bool) (*Home, error) {
 	s.home.Lock()
 	defer s.home.Unlock()
@@ -97,7 +97,8 @@ func openHome(dir *os.File, files safepath.Root) (*Home, error) {
 	}
 	id, err := hex.DecodeString(is.ID)
 	if err != nil || is.Version != identityVersion || len(id) != identityBytes {
-		return nil, backends.Errorf(backends.Unavailable, "%s/%s is not as this driver writes it: was it made by a newer one?", HomeName, identityFile)
+		return nil, backends.Errorf(backends.Unavailable,
+			"%s/%s is not as this driver writes it: was it made by a newer one?", HomeName, identityFile)
 	}
 	h.id = [identityBytes]byte(id)
 	return h, h.readKey()
@@ -111,11 +112,13 @@ func (h *Home) readKey() error {
 		return nil
 	}
 	if err != nil {
-		return backends.Errorf(backends.Unavailable, "%s/%s cannot be read: restore it from a backup: %w", HomeName, keyFile, err)
+		return backends.Errorf(backends.Unavailable, "%s/%s cannot be read: restore it from a backup: %w", HomeName, keyFile,
+			err)
 	}
 	key, err := hex.DecodeString(string(text))
 	if err != nil || len(key) != sha256.Size {
-		return backends.Errorf(backends.Unavailable, "%s/%s is not as this driver writes it: restore it from a backup", HomeName, keyFile)
+		return backends.Errorf(backends.Unavailable, "%s/%s is not as this driver writes it: restore it from a backup",
+			HomeName, keyFile)
 	}
 	h.key = key
 	return nil
@@ -127,14 +130,15 @@ func (h *Home) readIdentity() (is identity, err error) {
 		return is, err
 	}
 	if err := json.Unmarshal(data, &is); err != nil {
-		return is, backends.Errorf(backends.Unavailable, "%s/%s is damaged: restore it from a backup: %w", HomeName, identityFile, err)
+		return is, backends.Errorf(backends.Unavailable, "%s/%s is damaged: restore it from a backup: %w", HomeName,
+			identityFile, err)
 	}
 	return is, nil
 }
 
-// makeHome makes what is missing. Of several who do so at once one gives the key and one the identity, by links that never
-// replace. Nobody but the driver may list or change anything; but a node, whose root may be nobody on the server, must be
-// able to read the record whose name it knows.
+// makeHome makes what is missing. Of several who do so at once one gives the key and one the identity, by links that
+// never replace. Nobody but the driver may list or change anything; but a node, whose root may be nobody on the server,
+// must be able to read the record whose name it knows.
 func makeHome(files safepath.Root) error {
 	h := &Home{files: files}
 	for _, dir := range append([]string{""}, folders()...) {
@@ -152,7 +156,8 @@ func makeHome(files safepath.Root) error {
 	}
 	secret := make([]byte, identityBytes+sha256.Size)
 	_, _ = rand.Read(secret) // It never fails (crypto/rand).
-	if err := h.WriteNew("", keyFile, []byte(hex.EncodeToString(secret[identityBytes:]))); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := h.WriteNew("", keyFile, []byte(hex.EncodeToString(secret[identityBytes:]))); err != nil &&
+		!errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	data, err := json.Marshal(identity{identityVersion, hex.EncodeToString(secret[:identityBytes])})
@@ -172,17 +177,19 @@ func (h *Home) Identity() [identityBytes]byte { return h.id }
 func (h *Home) Check() error {
 	is, err := h.readIdentity()
 	if err != nil {
-		return backends.Errorf(backends.Unavailable, "the share no longer has the driver's %s/%s: does the server export something else? %w", HomeName, identityFile, err)
+		return backends.Errorf(backends.Unavailable,
+			"the share no longer has the driver's %s/%s: does the server export something else? %w", HomeName, identityFile, err)
 	}
 	if is.ID != hex.EncodeToString(h.id[:]) {
-		return backends.Errorf(backends.Unavailable, "the server exports another share than it did: bring back the one with identity %x", h.id)
+		return backends.Errorf(backends.Unavailable,
+			"the server exports another share than it did: bring back the one with identity %x", h.id)
 	}
 	return nil
 }
 
-// ID makes the ID of what has the name. The same name has the same ID on the same share, so that reserving the
-// ID reserves the name; and nobody who cannot read the share can tell the ID. Kinds: Denied for who may not read the key: without
-// it the ID would be another one.
+// ID makes the ID of what has the name. The same name has the same ID on the same share, so that reserving the ID
+// reserves the name; and nobody who cannot read the share can tell the ID. Kinds: Denied for who may not read the key:
+// without it the ID would be another one.
 func (h *Home) ID(kind, name string) (string, error) {
 	if h.keyless != nil {
 		return "", h.keyless
@@ -199,8 +206,8 @@ func Random() string {
 	return hex.EncodeToString(text)
 }
 
-// readSmall returns what a file holds. What is not there is fs.ErrNotExist, and not of the Kind NotFound: that there is no such
-// volume is for others to say. Kinds: Unusable for what is there and no file, or one that cannot be read.
+// readSmall returns what a file holds. What is not there is fs.ErrNotExist, and not of the Kind NotFound: that there is
+// no such volume is for others to say. Kinds: Unusable for what is there and no file, or one that cannot be read.
 func readSmall(dir *os.File, name string) (data []byte, err error) {
 	file, err := safepath.OpenFileBeneath(dir, name)
 	if errors.Is(err, fs.ErrPermission) {

@@ -41,8 +41,8 @@ type Work func(ctx context.Context, s *Share) error
 // With does the work on a share, and returns when it has ended or the context has. A mount whose handles are stale is
 // replaced, and the work done once more: so it must stand being done again.
 //
-// Kinds: Unavailable when the server does not answer in time, or an earlier call on the share still hangs; else those of
-// export.Mounter's Open and the work's own.
+// Kinds: Unavailable when the server does not answer in time, or an earlier call on the share still hangs; else those
+// of export.Mounter's Open and the work's own.
 func (p *Pool) With(ctx context.Context, address export.Address, name string, work Work) error {
 	err := p.once(ctx, address, name, work)
 	if errors.Is(err, unix.ESTALE) {
@@ -64,7 +64,8 @@ func (p *Pool) once(ctx context.Context, address export.Address, name string, wo
 	return err
 }
 
-// Distrust has a share mounted anew for the next work, if a failure of work in the background would last as long as the mount.
+// Distrust has a share mounted anew for the next work, if a failure of work in the background would last as long as the
+// mount.
 func (p *Pool) Distrust(address export.Address, err error) {
 	if s := p.use(address); s != nil {
 		defer p.release(s)
@@ -74,15 +75,16 @@ func (p *Pool) Distrust(address export.Address, err error) {
 	}
 }
 
-// outlived tells whether a failure lasts as long as the mount does, also when the server is well again: handles are stale for
-// good, and what may not be done the kernel remembers until the file changes.
+// outlived tells whether a failure lasts as long as the mount does, also when the server is well again: handles are
+// stale for good, and what may not be done the kernel remembers until the file changes.
 func outlived(err error) bool { return errors.Is(err, unix.ESTALE) || errors.Is(err, unix.EACCES) }
 
 // Hold keeps a share mounted until release is called, for work in the background. Kinds: as With.
 func (p *Pool) Hold(ctx context.Context, address export.Address) (s *Share, release func(), err error) {
 	if s = p.use(address); s == nil {
 		call := deadline.Call{Name: fmt.Sprintf("mounting %s", address), On: "mount " + key(address)}
-		s, err = deadline.Do(p.opening.With(ctx), call, func(ctx context.Context) (*Share, error) { return p.open(ctx, address) }, p.release)
+		s, err = deadline.Do(p.opening.With(ctx), call,
+			func(ctx context.Context) (*Share, error) { return p.open(ctx, address) }, p.release)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -90,8 +92,8 @@ func (p *Pool) Hold(ctx context.Context, address export.Address) (s *Share, rele
 	return s, sync.OnceFunc(func() { p.release(s) }), nil
 }
 
-// openTime is how long work in the background waits for a share to be mounted. Were it to wait for ever, those who come later
-// would wait behind it, instead of being told that the mount hangs.
+// openTime is how long work in the background waits for a share to be mounted. Were it to wait for ever, those who come
+// later would wait behind it, instead of being told that the mount hangs.
 const openTime = 30 * time.Second
 
 // HoldBriefly is Hold for work in the background, whose context has no deadline.
@@ -103,7 +105,8 @@ func (p *Pool) HoldBriefly(ctx context.Context, address export.Address) (s *Shar
 
 func key(a export.Address) string { return a.Server + ":" + a.Path }
 
-// use takes a share that is mounted already; nil when it is not, or could be mounted with the connection that is asked for.
+// use takes a share that is mounted already; nil when it is not, or could be mounted with the connection that is asked
+// for.
 func (p *Pool) use(address export.Address) *Share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,14 +118,14 @@ func (p *Pool) use(address export.Address) *Share {
 	return s
 }
 
-// unlike reports whether a share that nobody uses was mounted with another connection than is asked for. Of those who ask for none any
-// will do; guarded by the pool's mutex.
+// unlike reports whether a share that nobody uses was mounted with another connection than is asked for. Of those who
+// ask for none any will do; guarded by the pool's mutex.
 func (s *Share) unlike(address export.Address) bool {
 	return address.Connection != "" && s.Address.Connection != address.Connection && s.users == 0
 }
 
-// giveWay takes down what is mounted from the same server and unlike, before a new mount is made: while it is there the kernel would use
-// its connection.
+// giveWay takes down what is mounted from the same server and unlike, before a new mount is made: while it is there the
+// kernel would use its connection.
 func (p *Pool) giveWay(address export.Address) {
 	var unlike []*Share
 	p.mu.Lock()

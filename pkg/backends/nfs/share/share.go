@@ -46,7 +46,8 @@ type Share struct {
 }
 
 func newShare(p *Pool, address export.Address, root *export.Root) *Share {
-	return &Share{Address: address, Version: root.Version, pool: p, root: root, files: safepath.NewRoot(root.Dir), turns: semaphore.NewWeighted(most)}
+	return &Share{Address: address, Version: root.Version, pool: p, root: root, files: safepath.NewRoot(root.Dir),
+		turns: semaphore.NewWeighted(most)}
 }
 
 // Files is the share's root. What is below may be a pod's: it is for names that are the driver's own.
@@ -55,7 +56,8 @@ func (s *Share) Files() safepath.Root { return s.files }
 // Dir is the share's root directory.
 func (s *Share) Dir() *os.File { return s.root.Dir }
 
-// Hold keeps the share mounted until release is called, or the one that has taken its place. Kinds: as Pool.HoldBriefly.
+// Hold keeps the share mounted until release is called, or the one that has taken its place. Kinds: as
+// Pool.HoldBriefly.
 func (s *Share) Hold(ctx context.Context) (held *Share, release func(), err error) {
 	return s.pool.HoldBriefly(ctx, s.Address)
 }
@@ -91,7 +93,8 @@ func (s *Share) run(ctx context.Context, name string, work Work) error {
 // answers refuses while a call hangs that was given up. Kinds: Unavailable.
 func (s *Share) answers() error {
 	if n := s.calls.GivenUp(); n > 0 {
-		return backends.Errorf(backends.Unavailable, "the server of %s does not answer (%d earlier calls still hang): ask again", s.Address, n)
+		return backends.Errorf(backends.Unavailable,
+			"the server of %s does not answer (%d earlier calls still hang): ask again", s.Address, n)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 // Refusals are answers after which nothing exists, unless an earlier request made it.
 func Refusals() []error {
 	return append(answers(
-		codes.Internal, codes.PermissionDenied, codes.Unauthenticated, codes.Unknown, codes.Unimplemented, codes.InvalidArgument,
+		codes.Internal, codes.PermissionDenied, codes.Unauthenticated, codes.Unknown, codes.Unimplemented,
+		codes.InvalidArgument,
 	), Full())
 }
 

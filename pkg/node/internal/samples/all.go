@@ -1,7 +1,12 @@
 package samples
 
+import "slices"
+
 // All returns a sample of each kind of thing that a device can hold.
-func All() []Sample {
+func All() []Sample { return slices.Concat(filesystems(), members(), others()) }
+
+// filesystems are those in use, and swap.
+func filesystems() []Sample {
 	return []Sample{
 		{Name: "ext2", Want: "ext2", tool: []string{"mkfs.ext2", "-q", "IMAGE"}},
 		{Name: "ext3", Want: "ext3", tool: []string{"mkfs.ext3", "-q", "IMAGE"}},
@@ -10,22 +15,37 @@ func All() []Sample {
 		{Name: "ext4 with 1k blocks", Want: "ext4", tool: []string{"mkfs.ext4", "-q", "-b", "1024", "IMAGE"}},
 		{Name: "external journal", Want: "jbd", tool: []string{"mkfs.ext4", "-q", "-O", "journal_dev", "IMAGE"}},
 		{Name: "xfs", Want: "xfs", size: 300 * mib, tool: []string{"mkfs.xfs", "-q", "IMAGE"}, write: Bytes(0, "XFSB")},
-		{Name: "btrfs", Want: "btrfs", size: 128 * mib, tool: []string{"mkfs.btrfs", "-q", "IMAGE"}, write: Bytes(65600, "_BHRfS_M")},
-		{Name: "fat12", Want: "vfat", size: 2 * mib, tool: []string{"mkfs.vfat", "-F", "12", "IMAGE"}, write: Bytes(54, "FAT12   ", 510, "\x55\xaa")},
-		{Name: "fat16", Want: "vfat", tool: []string{"mkfs.vfat", "-F", "16", "IMAGE"}, write: Bytes(54, "FAT16   ", 510, "\x55\xaa")},
-		{Name: "fat32", Want: "vfat", size: 64 * mib, tool: []string{"mkfs.vfat", "-F", "32", "IMAGE"}, write: Bytes(82, "FAT32   ", 510, "\x55\xaa")},
+		{Name: "btrfs", Want: "btrfs", size: 128 * mib, tool: []string{"mkfs.btrfs", "-q", "IMAGE"},
+			write: Bytes(65600, "_BHRfS_M")},
+		{Name: "fat12", Want: "vfat", size: 2 * mib, tool: []string{"mkfs.vfat", "-F", "12", "IMAGE"},
+			write: Bytes(54, "FAT12   ", 510, "\x55\xaa")},
+		{Name: "fat16", Want: "vfat", tool: []string{"mkfs.vfat", "-F", "16", "IMAGE"},
+			write: Bytes(54, "FAT16   ", 510, "\x55\xaa")},
+		{Name: "fat32", Want: "vfat", size: 64 * mib, tool: []string{"mkfs.vfat", "-F", "32", "IMAGE"},
+			write: Bytes(82, "FAT32   ", 510, "\x55\xaa")},
 		{Name: "exfat", Want: "exfat", tool: []string{"mkfs.exfat", "IMAGE"}, write: Bytes(3, "EXFAT   ", 510, "\x55\xaa")},
-		{Name: "ntfs", Want: "ntfs", tool: []string{"mkntfs", "-Q", "-F", "IMAGE"}, write: Bytes(3, "NTFS    ", 510, "\x55\xaa")},
+		{Name: "ntfs", Want: "ntfs", tool: []string{"mkntfs", "-Q", "-F", "IMAGE"},
+			write: Bytes(3, "NTFS    ", 510, "\x55\xaa")},
 		{Name: "bitlocker", Want: "BitLocker", write: Bytes(0, "\xeb\x58\x90-FVE-FS-")},
 		{Name: "refs", Want: "ReFS", write: Bytes(0, "\x00\x00\x00ReFS\x00\x00\x00\x00")},
 		{Name: "swap", Want: "swap", tool: []string{"mkswap", "IMAGE"}, write: Bytes(4086, "SWAPSPACE2")},
-		{Name: "swap with 64k pages", Want: "swap", tool: []string{"mkswap", "-p", "65536", "IMAGE"}, write: Bytes(65526, "SWAPSPACE2")},
+		{Name: "swap with 64k pages", Want: "swap", tool: []string{"mkswap", "-p", "65536", "IMAGE"},
+			write: Bytes(65526, "SWAPSPACE2")},
 		{Name: "hibernation image", Want: "swsuspend", write: Bytes(4086, "S1SUSPEND\x00")},
+	}
+}
+
+// members are what devices are put together by, and cut up by.
+func members() []Sample {
+	return []Sample{
 		{Name: "lvm2 pv", Want: "LVM2_member", write: Bytes(512, "LABELONE", 536, "LVM2 001")},
 		{Name: "lvm1 pv", Want: "LVM1_member", write: Bytes(0, "HM\x01\x00")},
 		{Name: "luks1", Want: "crypto_LUKS", write: Bytes(0, "LUKS\xba\xbe\x00\x01")},
-		{Name: "luks2", Want: "crypto_LUKS", size: 32 * mib, write: Bytes(0, "LUKS\xba\xbe\x00\x02", 16384, "SKUL\xba\xbe\x00\x02"),
-			tool: []string{"sh", "-c", "command -v cryptsetup >/dev/null || exit 0; echo secret | cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 IMAGE -"}},
+		{Name: "luks2", Want: "crypto_LUKS", size: 32 * mib,
+			write: Bytes(0, "LUKS\xba\xbe\x00\x02", 16384, "SKUL\xba\xbe\x00\x02"),
+			tool: []string{"sh", "-c",
+				"command -v cryptsetup >/dev/null || exit 0; echo secret | cryptsetup luksFormat -q --pbkdf pbkdf2 " +
+					"--pbkdf-force-iterations 1000 IMAGE -"}},
 		{Name: "luks2, only the second header", Want: "crypto_LUKS", write: Bytes(16384, "SKUL\xba\xbe\x00\x02")},
 		{Name: "luks2, second header at 4 MiB", Want: "crypto_LUKS", write: Bytes(4*mib, "SKUL\xba\xbe\x00\x02")},
 		{Name: "mdraid 0.90", Want: "linux_raid_member", write: RAID(0, raid09Place)},
@@ -38,7 +58,8 @@ func All() []Sample {
 		{Name: "zfs, last label", Want: "zfs_member", write: zfs(-256 << 10)},
 		{Name: "bcache", Want: "bcache", tool: []string{"make-bcache", "-B", "IMAGE"},
 			write: Bytes(4120, "\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81")},
-		{Name: "bcachefs", Want: "bcachefs", write: Bytes(4120, "\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef")},
+		{Name: "bcachefs", Want: "bcachefs", write: Bytes(4120,
+			"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef")},
 		{Name: "bluestore", Want: "ceph_bluestore", write: Bytes(0, "bluestore block device\n")},
 		{Name: "stratis", Want: "stratis", write: Bytes(516, "!Stra0tis\x86\xff\x02^\x41rh")},
 		{Name: "vdo", Want: "VDO", write: Bytes(0, "dmvdo001")},
@@ -58,16 +79,28 @@ func All() []Sample {
 		{Name: "mbr", Want: "dos", write: Bytes(446, "\x80\x00\x01\x00\x83", 510, "\x55\xaa"),
 			tool: []string{"sh", "-c", "command -v sfdisk >/dev/null || exit 0; echo ,,83 | sfdisk -q IMAGE"}},
 		{Name: "mbr without partitions", Want: Unknown, write: Bytes(510, "\x55\xaa")},
+	}
+}
+
+// others are filesystems that are rare, and what nobody knows.
+func others() []Sample {
+	return []Sample{
 		{Name: "iso9660", Want: "iso9660", write: Bytes(32769, "CD001")},
 		{Name: "udf", Want: "udf", write: Bytes(32769, "BEA01", 34817, "NSR03"), tool: []string{"mkudffs", "IMAGE"}},
 		{Name: "squashfs", Want: "squashfs", write: Bytes(0, "hsqs"),
-			tool: []string{"sh", "-c", "command -v mksquashfs >/dev/null || exit 0; mksquashfs /etc/apt IMAGE -noappend -quiet -no-progress"}},
-		{Name: "f2fs", Want: "f2fs", size: 64 * mib, tool: []string{"mkfs.f2fs", "-q", "IMAGE"}, write: Bytes(1024, "\x10\x20\xf5\xf2")},
-		{Name: "erofs", Want: "erofs", write: Bytes(1024, "\xe2\xe1\xf5\xe0"), tool: []string{"mkfs.erofs", "--quiet", "IMAGE", "/etc/apt"}},
+			tool: []string{"sh", "-c",
+				"command -v mksquashfs >/dev/null || exit 0; mksquashfs /etc/apt IMAGE -noappend -quiet -no-progress"}},
+		{Name: "f2fs", Want: "f2fs", size: 64 * mib, tool: []string{"mkfs.f2fs", "-q", "IMAGE"},
+			write: Bytes(1024, "\x10\x20\xf5\xf2")},
+		{Name: "erofs", Want: "erofs", write: Bytes(1024, "\xe2\xe1\xf5\xe0"),
+			tool: []string{"mkfs.erofs", "--quiet", "IMAGE", "/etc/apt"}},
 		{Name: "jfs", Want: "jfs", tool: []string{"mkfs.jfs", "-q", "IMAGE"}, write: Bytes(32768, "JFS1")},
-		{Name: "reiserfs", Want: "reiserfs", size: 64 * mib, tool: []string{"mkreiserfs", "-q", "-f", "-f", "IMAGE"}, write: Bytes(65588, "ReIsEr2Fs")},
-		{Name: "nilfs2", Want: "nilfs2", size: 256 * mib, tool: []string{"mkfs.nilfs2", "-q", "IMAGE"}, write: Bytes(1030, "\x34\x34")},
-		{Name: "gfs2", Want: "gfs2", size: 128 * mib, tool: []string{"mkfs.gfs2", "-q", "-O", "-p", "lock_nolock", "-j", "1", "IMAGE"}, write: Bytes(65536, "\x01\x16\x19\x70")},
+		{Name: "reiserfs", Want: "reiserfs", size: 64 * mib, tool: []string{"mkreiserfs", "-q", "-f", "-f", "IMAGE"},
+			write: Bytes(65588, "ReIsEr2Fs")},
+		{Name: "nilfs2", Want: "nilfs2", size: 256 * mib, tool: []string{"mkfs.nilfs2", "-q", "IMAGE"},
+			write: Bytes(1030, "\x34\x34")},
+		{Name: "gfs2", Want: "gfs2", size: 128 * mib, tool: []string{"mkfs.gfs2", "-q", "-O", "-p", "lock_nolock", "-j", "1",
+			"IMAGE"}, write: Bytes(65536, "\x01\x16\x19\x70")},
 		{Name: "minix", Want: "minix", tool: []string{"mkfs.minix", "IMAGE"}, write: Bytes(1040, "\x8f\x13")},
 		{Name: "minix 3", Want: "minix", tool: []string{"mkfs.minix", "-3", "IMAGE"}, write: Bytes(1048, "\x5a\x4d")},
 		{Name: "cramfs", Want: "cramfs", write: Bytes(0, "\x45\x3d\xcd\x28")},

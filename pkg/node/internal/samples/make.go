@@ -66,8 +66,8 @@ func RAID(version uint32, place func(size int64) int64) Writer {
 	}
 }
 
-// summedRAID writes a superblock with the sum that the kernel asks for before it takes the device (md.c, calc_sb_csum and
-// calc_sb_1_csum).
+// summedRAID writes a superblock with the sum that the kernel asks for before it takes the device (md.c, calc_sb_csum
+// and calc_sb_1_csum).
 func summedRAID(version uint32, place func(size int64) int64) Writer {
 	return func(t *testing.T, f *os.File, size int64) {
 		t.Helper()

@@ -65,9 +65,11 @@ func (d *driver) start(ctx context.Context, binary, url string) (endpoint string
 		return "", errors.Join(err, d.close())
 	}
 	endpoint = "unix://" + filepath.Join(d.dir, "csi.sock")
-	process := exec.CommandContext(context.WithoutCancel(ctx), binary, "controller", "--backend=ebs", "--endpoint="+endpoint,
+	process := exec.CommandContext(context.WithoutCancel(ctx), binary, "controller", "--backend=ebs",
+		"--endpoint="+endpoint,
 		"--data-dir="+filepath.Join(d.dir, "data"), "--config="+filepath.Join(d.dir, "config.yaml"))
-	process.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+url, "AWS_REGION="+moto.Region, "AWS_ACCESS_KEY_ID="+moto.AccessKey, "AWS_SECRET_ACCESS_KEY="+moto.SecretKey)
+	process.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+url, "AWS_REGION="+moto.Region,
+		"AWS_ACCESS_KEY_ID="+moto.AccessKey, "AWS_SECRET_ACCESS_KEY="+moto.SecretKey)
 	process.Stderr = os.Stderr
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started := make(chan error, 1)

@@ -23,7 +23,8 @@ type floor struct {
 }
 
 func newFloor(url, instance string) *floor {
-	f := &floor{client: ec2.NewFromConfig(moto.Config(url)), instance: instance, change: map[string]*series{}, many: map[string]float64{}}
+	f := &floor{client: ec2.NewFromConfig(moto.Config(url)), instance: instance, change: map[string]*series{},
+		many: map[string]float64{}}
 	for _, phase := range phases() {
 		f.change[phase] = &series{}
 	}
@@ -67,7 +68,8 @@ func (f *floor) life(ctx context.Context) error {
 			return err
 		}
 		err := f.look.time(func() error {
-			_, err := f.client.DescribeVolumes(ctx, &ec2.DescribeVolumesInput{Filters: []types.Filter{{Name: aws.String("volume-id"), Values: []string{*id}}}})
+			_, err := f.client.DescribeVolumes(ctx,
+				&ec2.DescribeVolumesInput{Filters: []types.Filter{{Name: aws.String("volume-id"), Values: []string{*id}}}})
 			return err
 		})
 		if err != nil {
@@ -77,19 +79,21 @@ func (f *floor) life(ctx context.Context) error {
 	return nil
 }
 
-// steps are the changes of a volume's life, by phase. The first sets the ID. The number is that of the device: moto knows an instance's
-// disks by their names.
+// steps are the changes of a volume's life, by phase. The first sets the ID. The number is that of the device: moto
+// knows an instance's disks by their names.
 func (f *floor) steps(ctx context.Context, id **string, number int) map[string]func() error {
 	return map[string]func() error{
 		create: func() error {
-			v, err := f.client.CreateVolume(ctx, &ec2.CreateVolumeInput{AvailabilityZone: aws.String(moto.Zone), Size: aws.Int32(4), VolumeType: types.VolumeTypeGp3})
+			v, err := f.client.CreateVolume(ctx, &ec2.CreateVolumeInput{AvailabilityZone: aws.String(moto.Zone),
+				Size: aws.Int32(4), VolumeType: types.VolumeTypeGp3})
 			if err == nil {
 				*id = v.VolumeId
 			}
 			return err
 		},
 		attach: func() error {
-			_, err := f.client.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: *id, InstanceId: &f.instance, Device: aws.String(fmt.Sprint("/dev/xvdz", number))})
+			_, err := f.client.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: *id, InstanceId: &f.instance,
+				Device: aws.String(fmt.Sprint("/dev/xvdz", number))})
 			return err
 		},
 		detach: func() error {

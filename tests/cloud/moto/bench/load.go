@@ -119,16 +119,20 @@ func (b *bench) call(ctx context.Context, phase string, v *volume) (err error) {
 	case create:
 		var made *csi.CreateVolumeResponse
 		made, err = b.driver.CreateVolume(ctx, &csi.CreateVolumeRequest{
-			Name: v.name, CapacityRange: &csi.CapacityRange{RequiredBytes: 4 << 30}, VolumeCapabilities: []*csi.VolumeCapability{can},
-			Parameters: map[string]string{"type": "gp3"},
-			AccessibilityRequirements: &csi.TopologyRequirement{Preferred: []*csi.Topology{{Segments: map[string]string{"topology.kubernetes.io/zone": moto.Zone}}},
+			Name: v.name, CapacityRange: &csi.CapacityRange{RequiredBytes: 4 << 30},
+			VolumeCapabilities: []*csi.VolumeCapability{can},
+			Parameters:         map[string]string{"type": "gp3"},
+			AccessibilityRequirements: &csi.TopologyRequirement{Preferred: []*csi.Topology{
+				{Segments: map[string]string{"topology.kubernetes.io/zone": moto.Zone}}},
 				Requisite: []*csi.Topology{{Segments: map[string]string{"topology.kubernetes.io/zone": moto.Zone}}}},
 		})
 		v.handle = made.GetVolume().GetVolumeId()
 	case attach:
-		_, err = b.driver.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{VolumeId: v.handle, NodeId: v.node, VolumeCapability: can})
+		_, err = b.driver.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{VolumeId: v.handle, NodeId: v.node,
+			VolumeCapability: can})
 	case detach:
-		_, err = b.driver.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.handle, NodeId: v.node})
+		_, err = b.driver.ControllerUnpublishVolume(ctx,
+			&csi.ControllerUnpublishVolumeRequest{VolumeId: v.handle, NodeId: v.node})
 	case remove:
 		_, err = b.driver.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.handle})
 	}

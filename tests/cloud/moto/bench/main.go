@@ -32,7 +32,9 @@ func main() {
 
 func flags() (o options) {
 	flag.StringVar(&o.binary, "binary", "bin/stowage", "the driver")
-	flag.StringVar(&o.endpoint, "endpoint", "", "a socket, such as unix:///tmp/csi.sock, on which another driver serves CSI, or is about to (default: start the driver)")
+	flag.StringVar(&o.endpoint, "endpoint", "",
+		"a socket, such as unix:///tmp/csi.sock, on which another driver serves CSI, or is about to (default: start the "+
+			"driver)")
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "the proxy's address")
 	flag.DurationVar(&o.delay, "delay", 20*time.Millisecond, "what the proxy adds to each request")
 	flag.IntVar(&o.alone, "alone", 20, "how many volumes are used one after the other")

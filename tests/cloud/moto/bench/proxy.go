@@ -29,7 +29,8 @@ func newProxy(ctx context.Context, address, target string, delay time.Duration) 
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{Proxy: late, url: "http://" + listener.Addr().String(), server: &http.Server{Handler: late, ReadHeaderTimeout: time.Minute}}
+	p := &proxy{Proxy: late, url: "http://" + listener.Addr().String(),
+		server: &http.Server{Handler: late, ReadHeaderTimeout: time.Minute}}
 	go func() { _ = p.server.Serve(listener) }() // It ends with http.ErrServerClosed.
 	return p, nil
 }

@@ -38,13 +38,15 @@ func (b *bench) report(out io.Writer) {
 	if b.endpoint != "" {
 		what = "the driver on " + b.endpoint
 	}
-	fmt.Fprintf(out, "\n%s over moto, with %v added to each request. A bare look takes %v (median of %d).\n", what, b.delay, ms(b.floor.look.median()), len(b.floor.look.took))
+	fmt.Fprintf(out, "\n%s over moto, with %v added to each request. A bare look takes %v (median of %d).\n", what,
+		b.delay, ms(b.floor.look.median()), len(b.floor.look.took))
 	fmt.Fprintf(out, "\none volume after the other (%d), in ms\n", b.options.alone)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\tmedian\tp95\tbare change\tneeded: look, change, look\ttimes that\trequests a volume\tof which\t")
 	for _, phase := range phases() {
 		r, needed := b.alone[phase], b.floor.needed(phase)
-		fmt.Fprintf(w, "%s\t%v\t%v\t%v\t%v\t%.2f\t%.2f\t%s\t\n", phase, ms(r.median()), ms(r.part(95)), ms(b.floor.change[phase].median()), ms(needed),
+		fmt.Fprintf(w, "%s\t%v\t%v\t%v\t%v\t%.2f\t%.2f\t%s\t\n", phase, ms(r.median()), ms(r.part(95)),
+			ms(b.floor.change[phase].median()), ms(needed),
 			float64(r.median())/float64(needed), r.perVolume(), r.actions())
 	}
 	w.Flush()
@@ -52,7 +54,8 @@ func (b *bench) report(out io.Writer) {
 	fmt.Fprintln(w, "\ta second\tbare changes a second\tof that\tmedian ms\tp95\trequests a volume\tof which\t")
 	for _, phase := range phases() {
 		r := b.many[phase]
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.2f\t%v\t%v\t%.2f\t%s\t\n", phase, r.rate(), b.floor.many[phase], r.rate()/b.floor.many[phase], ms(r.median()), ms(r.part(95)), r.perVolume(), r.actions())
+		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.2f\t%v\t%v\t%.2f\t%s\t\n", phase, r.rate(), b.floor.many[phase],
+			r.rate()/b.floor.many[phase], ms(r.median()), ms(r.part(95)), r.perVolume(), r.actions())
 	}
 	w.Flush()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
-// Listen listens in this process on a port of the control plane's address, which nodes and pods reach: for a service that a test
-// gives them.
+// Listen listens in this process on a port of the control plane's address, which nodes and pods reach: for a service
+// that a test gives them.
 func (c *Cluster) Listen(ctx context.Context, port int) (net.Listener, error) {
 	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.process.PID))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// StopNode ends a node at once, as a loss of power does: nothing on it is asked to end. It stays off until StartNode. The
-// API server learns of it when the node's lease is not renewed.
+// StopNode ends a node at once, as a loss of power does: nothing on it is asked to end. It stays off until StartNode.
+// The API server learns of it when the node's lease is not renewed.
 func (c *Cluster) StopNode(ctx context.Context, name string) error {
 	pid, err := os.ReadFile(c.layout.NodeProcess(name))
 	if err != nil {

@@ -16,7 +16,8 @@ func etcd(l layout.Layout) []string {
 	return []string{
 		"--name=stowage", "--data-dir=" + l.Path("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls=http://" + etcdAddress, "--advertise-client-urls=http://" + etcdAddress,
-		"--listen-peer-urls=" + etcdPeers, "--initial-advertise-peer-urls=" + etcdPeers, "--initial-cluster=stowage=" + etcdPeers,
+		"--listen-peer-urls=" + etcdPeers, "--initial-advertise-peer-urls=" + etcdPeers,
+		"--initial-cluster=stowage=" + etcdPeers,
 	}
 }
 

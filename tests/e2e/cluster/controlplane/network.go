@@ -20,7 +20,8 @@ func network(ctx context.Context, m *machine.Machine, nodes int) error {
 		{"ip", "link", "set", bridge, "up"},
 	}
 	for number := 1; number <= nodes; number++ {
-		commands = append(commands, []string{"ip", "route", "add", layout.PodRange(number), "via", layout.NodeAddress(number)})
+		commands = append(commands, []string{"ip", "route", "add", layout.PodRange(number), "via",
+			layout.NodeAddress(number)})
 	}
 	for _, command := range commands {
 		if err := m.Run(ctx, command...); err != nil {

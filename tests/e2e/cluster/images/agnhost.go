@@ -5,7 +5,8 @@ package images
 func agnhostFiles(tools []File, agnhost string) []File {
 	return with(tools,
 		File{Path: passwd, Mode: 0o644, Text: someUsers + "user-defined-in-image:x:1000:1000::/:/bin/sh\n"},
-		File{Path: group, Mode: 0o644, Text: someGroups + "user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n"},
+		File{Path: group, Mode: 0o644,
+			Text: someGroups + "user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n"},
 		File{Path: "agnhost", Mode: 0o755, Source: agnhost},
 		File{Path: "agnhost-2", Link: "agnhost"},
 	)

@@ -72,7 +72,8 @@ func TestWriteManifest(t *testing.T) {
 		Config           string
 		RepoTags, Layers []string
 	}
-	if err := json.Unmarshal([]byte(contents["manifest.json"]), &manifest); err != nil || len(manifest) != 1 || len(manifest[0].Layers) != 1 {
+	if err := json.Unmarshal([]byte(contents["manifest.json"]), &manifest); err != nil || len(manifest) != 1 ||
+		len(manifest[0].Layers) != 1 {
 		t.Fatalf("the manifest is %s (%v)", contents["manifest.json"], err)
 	}
 	if tags := manifest[0].RepoTags; !slices.Equal(tags, []string{image.Name}) {

@@ -12,7 +12,8 @@ import (
 // that busybox does not know.
 func glibc(tools []File) ([]File, error) {
 	var own []File
-	for _, program := range []File{{Path: "bin/sh", Mode: 0o755, Source: "/bin/dash"}, {Path: "bin/dd", Mode: 0o755, Source: "/bin/dd"}} {
+	for _, program := range []File{{Path: "bin/sh", Mode: 0o755, Source: "/bin/dash"},
+		{Path: "bin/dd", Mode: 0o755, Source: "/bin/dd"}} {
 		needed, err := libraries(program.Source)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", program.Source, err)

@@ -30,5 +30,6 @@ func (m *Maker) pause(ctx context.Context) (Image, error) {
 			return nil
 		},
 	})
-	return Image{Name: Pause, Entrypoint: []string{"/pause"}, Files: []File{{Path: "pause", Mode: 0o755, Source: binary}}}, err
+	return Image{Name: Pause, Entrypoint: []string{"/pause"}, Files: []File{{Path: "pause", Mode: 0o755, Source: binary}}},
+		err
 }

@@ -23,7 +23,8 @@ func Removable(l layout.Layout) error {
 		return err
 	}
 	if len(entries) > 0 && !l.Exists() {
-		return fmt.Errorf("%s holds no cluster's data, so it is not removed: name the folder of a cluster, or an empty one", l.Data())
+		return fmt.Errorf("%s holds no cluster's data, so it is not removed: name the folder of a cluster, or an empty one",
+			l.Data())
 	}
 	return unmounted(l.Data())
 }

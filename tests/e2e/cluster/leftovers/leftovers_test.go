@@ -83,7 +83,8 @@ func TestCgroups(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(freezerOrFirst(groups), "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(freezerOrFirst(groups), "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

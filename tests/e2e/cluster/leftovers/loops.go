@@ -28,8 +28,8 @@ func DetachLoops(folder string) error {
 	return nil
 }
 
-// Loops lists the loop devices whose backing file is below the folder, and those over such a loop device: the kubelet puts
-// one over each raw block volume. What is on top comes first, because it keeps in use what is below.
+// Loops lists the loop devices whose backing file is below the folder, and those over such a loop device: the kubelet
+// puts one over each raw block volume. What is on top comes first, because it keeps in use what is below.
 func Loops(folder string) ([]string, error) {
 	files, err := filesBelow(folder)
 	var all []string
@@ -53,14 +53,16 @@ func loopsOver(files map[file]bool) ([]string, error) {
 	for _, dir := range devices {
 		path := filepath.Join("/dev", filepath.Base(filepath.Dir(dir)))
 		err := withDevice(path, func(fd int) error {
-			// The filesystem of the backing file answers this. One that fails has none of the files, which were all read just now.
+			// The filesystem of the backing file answers this. One that fails has none of the files, which were all read just
+			// now.
 			info, err := unix.IoctlLoopGetStatus64(fd)
 			if err == nil && files[file{info.Device, info.Inode}] {
 				loops = append(loops, path)
 			}
 			return nil
 		})
-		// It may have been detached meanwhile; or its file is on a server that is gone, and so not below a folder of this machine.
+		// It may have been detached meanwhile; or its file is on a server that is gone, and so not below a folder of this
+		// machine.
 		if err != nil && !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.ENOTCONN) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

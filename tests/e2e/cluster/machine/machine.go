@@ -119,7 +119,8 @@ func (m *Machine) once(ctx context.Context, c Component) {
 	}
 	select {
 	case status := <-ended:
-		m.Log.Error("ended; it is started again", "component", c.Name, "pid", process.Pid, "how", describe(status), "log", c.Log)
+		m.Log.Error("ended; it is started again", "component", c.Name, "pid", process.Pid, "how", describe(status), "log",
+			c.Log)
 	case <-ctx.Done():
 	}
 }

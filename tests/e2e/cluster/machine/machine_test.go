@@ -37,7 +37,8 @@ func TestRun(t *testing.T) {
 	if err := m.Run(t.Context(), "true"); err != nil {
 		t.Error(err)
 	}
-	if err := m.Run(t.Context(), "sh", "-c", "echo why >&2; exit 3"); err == nil || !strings.Contains(err.Error(), "exit code 3: why") {
+	if err := m.Run(t.Context(), "sh", "-c", "echo why >&2; exit 3"); err == nil ||
+		!strings.Contains(err.Error(), "exit code 3: why") {
 		t.Errorf("the error is %v", err)
 	}
 	if err := m.Run(t.Context(), "no-such-program"); err == nil {

@@ -90,6 +90,7 @@ func (n *self) proxy() map[string]any {
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
 		"mode": "iptables", "clusterCIDR": layout.Pods, "hostnameOverride": n.name,
 		"clientConnection": map[string]any{"kubeconfig": n.layout.Config("proxy.kubeconfig")},
-		"conntrack":        map[string]any{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+		"conntrack": map[string]any{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s",
+			"tcpCloseWaitTimeout": "0s"},
 	}
 }

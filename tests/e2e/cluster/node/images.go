@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
 )
 
-// ImportCommand is a command, in the node's namespaces, that imports the archive of an image; - is standard input. What is
-// pinned is never collected as garbage: there is no registry that it could be pulled from again.
+// ImportCommand is a command, in the node's namespaces, that imports the archive of an image; - is standard input. What
+// is pinned is never collected as garbage: there is no registry that it could be pulled from again.
 func ImportCommand(l layout.Layout, archive string) []string {
 	return []string{
 		l.Program("ctr"), "--address", containerdSocket, "--namespace", "k8s.io",

@@ -9,7 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
-// writeKubeconfigs writes one for each user: the administrator's for the host, the others' for the cluster's own network.
+// writeKubeconfigs writes one for each user: the administrator's for the host, the others' for the cluster's own
+// network.
 func writeKubeconfigs(l layout.Layout, nodes, port int) error {
 	inside := fmt.Sprintf("https://%s:%d", layout.ControlPlane, layout.APIPort)
 	for _, user := range users(nodes) {

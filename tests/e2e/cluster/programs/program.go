@@ -92,5 +92,6 @@ func All() []Program {
 
 // Links are the names by which kube is called.
 func Links() []string {
-	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"}
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet",
+		"kubectl"}
 }

@@ -83,7 +83,8 @@ func (c *cluster) pids(program string) string {
 	c.t.Helper()
 	link := filepath.Join(c.data, "programs", program)
 	return c.onNode("node-1", "sh", "-c",
-		"for p in /proc/[0-9]*; do [ \"$(head -z -n1 $p/cmdline 2>/dev/null | tr -d '\\0')\" != "+link+" ] || basename $p; done")
+		"for p in /proc/[0-9]*; do [ \"$(head -z -n1 $p/cmdline 2>/dev/null | tr -d '\\0')\" != "+link+" ] || "+
+			"basename $p; done")
 }
 
 func (c *cluster) onNode(node string, argv ...string) string {
@@ -124,7 +125,8 @@ func (c *cluster) load() {
 	if err := c.LoadImage(c.t.Context(), d.Images[0]); err != nil {
 		c.t.Error(err)
 	}
-	if list := c.onNode("node-1", l.Program("ctr"), "-n", "k8s.io", "images", "list", "-q"); !strings.Contains(list, images.Pause) ||
+	if list := c.onNode("node-1", l.Program("ctr"), "-n", "k8s.io", "images", "list",
+		"-q"); !strings.Contains(list, images.Pause) ||
 		!strings.Contains(list, "docker.io/library/"+images.Stowage) {
 		c.t.Errorf("the node has not the images of pods and of the driver, but\n%s", list)
 	}

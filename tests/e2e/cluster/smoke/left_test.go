@@ -41,7 +41,8 @@ func lookAtHost(t *testing.T) host {
 		}
 		h.settings[setting] = string(text)
 	}
-	for _, path := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/var/log/pods", "/run/containerd", "/run/netns", "/usr/libexec/kubernetes", "/etc/cni/net.d"} {
+	for _, path := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/var/log/pods", "/run/containerd",
+		"/run/netns", "/usr/libexec/kubernetes", "/etc/cni/net.d"} {
 		if _, err := os.Lstat(path); err == nil {
 			h.folders = append(h.folders, path)
 		}

@@ -20,7 +20,8 @@ const prefix = "/var/tmp/stowage-cluster-test-"
 // deadline is for what takes seconds on an idle machine.
 const deadline = 5 * time.Minute
 
-var buildTime = flag.Duration("build-time", time.Hour, "how long building everything may take, when it is not in the cache")
+var buildTime = flag.Duration("build-time", time.Hour,
+	"how long building everything may take, when it is not in the cache")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -42,7 +43,8 @@ func run(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), *buildTime)
 	defer cancel()
 	for _, argv := range [][]string{
-		{"go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "cluster"), "github.com/stowage-csi/stowage/tests/e2e/cluster"},
+		{"go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "cluster"),
+			"github.com/stowage-csi/stowage/tests/e2e/cluster"},
 		{filepath.Join(dir, "cluster"), "build", "-tree", tree},
 	} {
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

@@ -54,9 +54,10 @@ func TestMakeOnce(t *testing.T) {
 func TestMakeFails(t *testing.T) {
 	s := &Store{Dir: t.TempDir(), Out: &bytes.Buffer{}}
 	broken := errors.New("broken")
-	_, err := s.Make(t.Context(), Item{Name: "thing", Key: "1", Make: func(_ context.Context, path string, _ *Progress) error {
-		return errors.Join(os.WriteFile(path, []byte("half"), 0o644), broken)
-	}})
+	_, err := s.Make(t.Context(), Item{Name: "thing", Key: "1",
+		Make: func(_ context.Context, path string, _ *Progress) error {
+			return errors.Join(os.WriteFile(path, []byte("half"), 0o644), broken)
+		}})
 	if !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}

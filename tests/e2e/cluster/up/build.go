@@ -17,8 +17,8 @@ func Build(ctx context.Context, o Options) error {
 	return err
 }
 
-// BuildPrograms builds every program of a cluster and of the official tests, and no image. It takes longest of all the first time, and
-// needs nothing but Go and a C compiler, so that it can go on beside other work.
+// BuildPrograms builds every program of a cluster and of the official tests, and no image. It takes longest of all the
+// first time, and needs nothing but Go and a C compiler, so that it can go on beside other work.
 func BuildPrograms(ctx context.Context, o Options) error {
 	builder, err := programs.NewBuilder(ctx, o.tools(), &store.Store{Dir: o.Store, Out: o.Out, Label: "cluster"})
 	if err != nil {
@@ -62,17 +62,18 @@ func linked(ctx context.Context, entries *store.Store, built map[string]string) 
 	if err != nil {
 		return "", err
 	}
-	return entries.Make(ctx, store.Item{Name: "suite", Key: key, Make: func(_ context.Context, path string, _ *store.Progress) error {
-		if err := os.Mkdir(path, 0o755); err != nil {
-			return err
-		}
-		for name, program := range built {
-			if err := os.Symlink(program, filepath.Join(path, name)); err != nil {
+	return entries.Make(ctx, store.Item{Name: "suite", Key: key,
+		Make: func(_ context.Context, path string, _ *store.Progress) error {
+			if err := os.Mkdir(path, 0o755); err != nil {
 				return err
 			}
-		}
-		return nil
-	}})
+			for name, program := range built {
+				if err := os.Symlink(program, filepath.Join(path, name)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
 }
 
 // tools is the folder of the module that pins what is built.

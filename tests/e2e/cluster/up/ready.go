@@ -21,7 +21,8 @@ var errLost = errors.New("the process that holds the cluster has ended")
 
 // ready waits until the cluster can be used, and says how long each step took.
 func (o Options) ready(ctx context.Context, begun time.Time) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %v: see the logs in %s", patience, o.Layout.Path("logs")))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("not within %v: see the logs in %s", patience, o.Layout.Path("logs")))
 	defer cancel()
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
@@ -42,7 +43,8 @@ func (o Options) ready(ctx context.Context, begun time.Time) error {
 		{"the nodes are Ready", func(ctx context.Context) error { return nodesReady(ctx, api, d.Nodes) }},
 		{"the nodes have all images", func(context.Context) error { return o.imported(d.Nodes) }},
 		{"the snapshot CRDs and controller are applied", o.applyAddons},
-		{"service accounts and the snapshot controller are ready", func(ctx context.Context) error { return settled(ctx, api) }},
+		{"service accounts and the snapshot controller are ready",
+			func(ctx context.Context) error { return settled(ctx, api) }},
 	} {
 		if err := machine.Until(ctx, step.what, step.check); err != nil {
 			return err
@@ -80,7 +82,8 @@ func (o Options) imported(nodes int) error {
 
 // applyAddons may come before the namespace that they are in.
 func (o Options) applyAddons(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, o.Layout.Kubectl(), "apply", "--server-side", "--force-conflicts", "-f", o.Layout.Path("addons"))
+	cmd := exec.CommandContext(ctx, o.Layout.Kubectl(), "apply", "--server-side", "--force-conflicts", "-f",
+		o.Layout.Path("addons"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("kubectl apply: %w: %s", err, out)
 	}
@@ -121,11 +124,13 @@ func settled(ctx context.Context, api *apiserver.Client) error {
 		Spec   struct{ Replicas int }
 		Status struct{ ReadyReplicas int }
 	}
-	if err := api.Get(ctx, "/apis/apps/v1/namespaces/kube-system/deployments/snapshot-controller", &deployment); err != nil {
+	if err := api.Get(ctx, "/apis/apps/v1/namespaces/kube-system/deployments/snapshot-controller",
+		&deployment); err != nil {
 		return err
 	}
 	if deployment.Status.ReadyReplicas != deployment.Spec.Replicas {
-		return fmt.Errorf("%d of %d snapshot controllers are ready", deployment.Status.ReadyReplicas, deployment.Spec.Replicas)
+		return fmt.Errorf("%d of %d snapshot controllers are ready", deployment.Status.ReadyReplicas,
+			deployment.Spec.Replicas)
 	}
 	return nil
 }

@@ -88,7 +88,8 @@ func (o Options) again(ctx context.Context) error {
 		return err
 	}
 	if d.Nodes != o.Nodes {
-		return fmt.Errorf("the cluster in %s is up with %d nodes, not %d: make cluster-down first", o.Layout.Data(), d.Nodes, o.Nodes)
+		return fmt.Errorf("the cluster in %s is up with %d nodes, not %d: make cluster-down first", o.Layout.Data(), d.Nodes,
+			o.Nodes)
 	}
 	o.say("the cluster in %s is up already", o.Layout.Data())
 	if err := o.ready(ctx, time.Now()); err != nil {
@@ -101,7 +102,8 @@ func (o Options) again(ctx context.Context) error {
 	return nil
 }
 
-// renew gives a running cluster the images whose sources have changed since it was brought up. Pods that run keep theirs.
+// renew gives a running cluster the images whose sources have changed since it was brought up. Pods that run keep
+// theirs.
 func (o Options) renew(ctx context.Context, d layout.Description) error {
 	m, err := o.make(ctx)
 	if err != nil {

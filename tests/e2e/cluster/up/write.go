@@ -16,7 +16,8 @@ func (o Options) write(m *made) error {
 	if err := os.MkdirAll(l.Data(), 0o755); err != nil {
 		return err
 	}
-	if err := l.Describe(layout.Description{Nodes: o.Nodes, Store: o.Store, Version: m.version, Images: m.images}); err != nil {
+	if err := l.Describe(layout.Description{Nodes: o.Nodes, Store: o.Store, Version: m.version,
+		Images: m.images}); err != nil {
 		return err
 	}
 	folders := []string{"bin", "programs", "logs", "nodes"}

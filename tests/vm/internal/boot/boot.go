@@ -33,7 +33,8 @@ const DefaultMemory = 2048
 func Check() error {
 	switch {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
-		return fmt.Errorf("the guest is an amd64 Linux, and so must this machine be: it is %s/%s", runtime.GOOS, runtime.GOARCH)
+		return fmt.Errorf("the guest is an amd64 Linux, and so must this machine be: it is %s/%s", runtime.GOOS,
+			runtime.GOARCH)
 	case os.Geteuid() != 0:
 		return errors.New("the guest's disk is made by root: its files are root's")
 	}
@@ -67,7 +68,8 @@ func Prepare(ctx context.Context, tree Tree, w *workspace.Workspace, out io.Writ
 	return c, err
 }
 
-// Run boots a guest and calls take with its frames until it has powered off. Trying is called before each way to run it.
+// Run boots a guest and calls take with its frames until it has powered off. Trying is called before each way to run
+// it.
 func Run(ctx context.Context, c qemu.Config, trying func(qemu.Accel), take func(wire.Frame) error) error {
 	var problems []error
 	for _, accel := range qemu.Candidates() {

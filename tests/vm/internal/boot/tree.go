@@ -14,7 +14,8 @@ import (
 // Tree is the root of the source tree.
 type Tree string
 
-// Go runs the go command for the guest, which has no libraries for programs that are not static, and returns what it prints.
+// Go runs the go command for the guest, which has no libraries for programs that are not static, and returns what it
+// prints.
 func (t Tree) Go(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = string(t)

@@ -26,7 +26,8 @@ func At(path string) (Node, error) {
 	return Node{path, stat.Rdev}, nil
 }
 
-// Gone tells whether nothing is left of the disk. The kernel removes the node first, and what it says of the disk a moment later.
+// Gone tells whether nothing is left of the disk. The kernel removes the node first, and what it says of the disk a
+// moment later.
 func (n Node) Gone() bool {
 	_, err := os.Stat(n.Path)
 	return errors.Is(err, fs.ErrNotExist) && device.Gone(unix.Major(n.number), unix.Minor(n.number))

@@ -80,7 +80,8 @@ func finish(ctx context.Context, root string) error {
 	if len(versions) != 1 {
 		return fmt.Errorf("want the modules of one kernel and found those of %v", versions)
 	}
-	return errors.Join(inRoot(ctx, root, "/usr/sbin/depmod", "-a", versions[0].Name()), inRoot(ctx, root, "/usr/sbin/ldconfig"))
+	return errors.Join(inRoot(ctx, root, "/usr/sbin/depmod", "-a", versions[0].Name()),
+		inRoot(ctx, root, "/usr/sbin/ldconfig"))
 }
 
 // inRoot runs one of the root's own programs in it.
@@ -91,6 +92,7 @@ func inRoot(ctx context.Context, root string, argv ...string) error {
 
 // makeDisk makes a filesystem that holds the root. It is never written to, and so needs no journal.
 func makeDisk(ctx context.Context, root, path string) error {
-	_, err := command(ctx, "/", "mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-L", "root", "-d", root, path, diskSize).Output()
+	_, err := command(ctx, "/", "mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-L", "root", "-d", root, path,
+		diskSize).Output()
 	return explain(err)
 }

@@ -27,9 +27,10 @@ func wanted() []string {
 // needless tells which of the packages that those wanted depend on are left out. They serve the installation of
 // packages, or scripts that no test runs, and are two fifths of all.
 func needless(name string) bool {
-	return regexp.MustCompile(`^(adduser|debconf|dpkg|gcc-[0-9]+-base|init-system-helpers|initramfs-tools.*|klibc-utils|libdb5.*|` +
-		`libfile-find-rule-perl|libgdbm.*|libicu.*|libklibc|libnumber-compare-perl|libperl.*|libpython.*|libtext-glob-perl|` +
-		`linux-base|linux-image-cloud-amd64|lsb-base|media-types|perl.*|python3.*|sensible-utils|udev|ucf|usrmerge)$`).MatchString(name)
+	return regexp.MustCompile(
+		`^(adduser|debconf|dpkg|gcc-[0-9]+-base|init-system-helpers|initramfs-tools.*|klibc-utils|libdb5.*|` +
+			`libfile-find-rule-perl|libgdbm.*|libicu.*|libklibc|libnumber-compare-perl|libperl.*|libpython.*|libtext-glob-perl|` +
+			`linux-base|linux-image-cloud-amd64|lsb-base|media-types|perl.*|python3.*|sensible-utils|udev|ucf|usrmerge)$`).MatchString(name)
 }
 
 // Package is one to unpack.
@@ -99,7 +100,8 @@ func update(ctx context.Context) error {
 func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive",
+		"PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	return cmd
 }
 

@@ -4,7 +4,8 @@ import "testing"
 
 func TestParse(t *testing.T) {
 	for _, test := range []struct{ line, want string }{
-		{"'http://host/pool/libattr1_2.5.1-4_amd64.deb' libattr1_1%3a2.5.1-4_amd64.deb 22164 MD5Sum:00", "libattr1=1:2.5.1-4"},
+		{"'http://host/pool/libattr1_2.5.1-4_amd64.deb' libattr1_1%3a2.5.1-4_amd64.deb 22164 MD5Sum:00",
+			"libattr1=1:2.5.1-4"},
 		{"'http://host/pool/b.deb' base-files_12.4+deb12u15_amd64.deb 70936 SHA256:00", "base-files=12.4+deb12u15"},
 		{"'http://host/pool/n.deb' netbase_6.4_all.deb 12800", "netbase=6.4"},
 	} {

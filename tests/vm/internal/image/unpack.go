@@ -31,7 +31,8 @@ func unpack(ctx context.Context, debs, root string) error {
 func merge(root string) error {
 	var problems []error
 	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
-		problems = append(problems, os.MkdirAll(filepath.Join(root, "usr", name), 0o755), os.Symlink("usr/"+name, filepath.Join(root, name)))
+		problems = append(problems, os.MkdirAll(filepath.Join(root, "usr", name), 0o755),
+			os.Symlink("usr/"+name, filepath.Join(root, name)))
 	}
 	return errors.Join(problems...)
 }
@@ -40,7 +41,8 @@ func merge(root string) error {
 func unpackOne(ctx context.Context, file, root string) error {
 	from := command(ctx, "/", "dpkg-deb", "--fsys-tarfile", file)
 	to := command(ctx, "/", "tar", "-x", "-C", root, "--keep-directory-symlink",
-		"--exclude=./usr/share/doc", "--exclude=./usr/share/man", "--exclude=./usr/share/locale", "--exclude=./usr/share/info")
+		"--exclude=./usr/share/doc", "--exclude=./usr/share/man", "--exclude=./usr/share/locale",
+		"--exclude=./usr/share/info")
 	pipe, err := from.StdoutPipe()
 	if err != nil {
 		return err

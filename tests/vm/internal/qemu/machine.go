@@ -40,7 +40,8 @@ const shareLimit = 10 * time.Second
 
 // Start starts a guest.
 func Start(ctx context.Context, c Config) (*Guest, error) {
-	g := &Guest{silence: cmp.Or(c.Silence, DefaultSilence), console: c.Workspace.Path("console.log"), log: c.Workspace.Path("qemu.log"), frames: make(chan wire.Frame, 16), received: make(chan error, 1)}
+	g := &Guest{silence: cmp.Or(c.Silence, DefaultSilence), console: c.Workspace.Path("console.log"),
+		log: c.Workspace.Path("qemu.log"), frames: make(chan wire.Frame, 16), received: make(chan error, 1)}
 	if err := g.startShare(ctx, c); err != nil {
 		return nil, err
 	}
@@ -78,7 +79,8 @@ func (g *Guest) startShare(ctx context.Context, c Config) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, "--socket-path="+c.socket(), "-o", "source="+c.Share, "-o", "cache=auto")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, "--socket-path="+c.socket(), "-o", "source="+c.Share,
+		"-o", "cache=auto")
 	cmd.Stdout, cmd.Stderr = log, log
 	if g.shared, err = c.Workspace.Start(cmd); err != nil {
 		return err
@@ -133,8 +135,8 @@ func (g *Guest) startQEMU(ctx context.Context, c Config) error {
 // arguments are QEMU's. What it would add by itself is switched off.
 func (c Config) arguments(console string) []string {
 	memory := fmt.Sprintf("%dM", c.MemoryMiB)
-	// A panic or a reboot ends QEMU. An oops is as bad: what the kernel does afterwards proves nothing.
-	// An NVMe disk that the guest serves to itself over TCP sends pieces that reach from one allocation of memory into the next, which the
+	// A panic or a reboot ends QEMU. An oops is as bad: what the kernel does afterwards proves nothing. An NVMe disk that
+	// the guest serves to itself over TCP sends pieces that reach from one allocation of memory into the next, which the
 	// kernel of Debian 12 takes for an attempt to read beyond the first one and dies of.
 	kernel := "console=ttyS0 panic=-1 oops=panic hardened_usercopy=off loglevel=5 rdinit=/init " + wire.Mark
 	args := append(c.Accel.arguments(),
@@ -145,12 +147,15 @@ func (c Config) arguments(console string) []string {
 		"-serial", "file:"+console,
 		// The second serial port is the pipe that QEMU has inherited as descriptor 3.
 		"-chardev", "file,id=frames,append=on,path=/proc/self/fd/3", "-serial", "chardev:frames",
-		"-drive", "id=root,if=none,format=raw,snapshot=on,cache=unsafe,file="+filepath.Clean(c.Disk), "-device", "nvme,serial=root,drive=root",
+		"-drive", "id=root,if=none,format=raw,snapshot=on,cache=unsafe,file="+filepath.Clean(c.Disk), "-device",
+		"nvme,serial=root,drive=root",
 		"-chardev", "socket,id=share,path="+c.socket(), "-device", "vhost-user-fs-pci,chardev=share,tag="+wire.Share,
 		// The monitor listens on a socket, and the network's end of the guest's connection is a client of it.
-		"-chardev", "socket,id=monitor,server=on,wait=off,path="+c.Workspace.Path("qmp.sock"), "-mon", "chardev=monitor,mode=control",
+		"-chardev", "socket,id=monitor,server=on,wait=off,path="+c.Workspace.Path("qmp.sock"), "-mon",
+		"chardev=monitor,mode=control",
 		"-chardev", "socket,id=forward,path="+c.Workspace.Path("qmp.sock"),
-		"-netdev", "user,id=net,guestfwd=tcp:"+wire.Monitor+"-chardev:forward", "-device", "virtio-net-pci,netdev=net,romfile=",
+		"-netdev", "user,id=net,guestfwd=tcp:"+wire.Monitor+"-chardev:forward", "-device",
+		"virtio-net-pci,netdev=net,romfile=",
 	)
 	for port := range wire.SparePorts {
 		args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=spare%d,chassis=%d,slot=%d", port, port+1, port+1))

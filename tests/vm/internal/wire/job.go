@@ -18,8 +18,8 @@ const (
 	SharePoint = "/share"
 )
 
-// Monitor is where the guest reaches QEMU's monitor, and SparePorts is how many disks can be plugged in: QEMU calls the ports
-// spare0, spare1 and so on.
+// Monitor is where the guest reaches QEMU's monitor, and SparePorts is how many disks can be plugged in: QEMU calls the
+// ports spare0, spare1 and so on.
 const (
 	Monitor    = "10.0.2.100:4444"
 	SparePorts = 4

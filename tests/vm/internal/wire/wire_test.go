@@ -51,7 +51,8 @@ func (r failing) Read([]byte) (int, error) { return 0, r.err }
 
 func TestJob(t *testing.T) {
 	dir := t.TempDir()
-	want := Job{Programs: []Program{{Name: "m/p", Path: "0/p.test", Dir: "0", Args: []string{"-v"}, Temp: "/tmp", Limit: time.Minute}}}
+	want := Job{Programs: []Program{{Name: "m/p", Path: "0/p.test", Dir: "0", Args: []string{"-v"}, Temp: "/tmp",
+		Limit: time.Minute}}}
 	if err := want.Write(dir); err != nil {
 		t.Fatal(err)
 	}

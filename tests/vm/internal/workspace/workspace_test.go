@@ -97,7 +97,8 @@ func TestStartFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Start(exec.CommandContext(t.Context(), filepath.Join(w.Path(), "missing"))); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := w.Start(exec.CommandContext(t.Context(),
+		filepath.Join(w.Path(), "missing"))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want ErrNotExist", err)
 	}
 	if err := w.Remove(); err != nil {

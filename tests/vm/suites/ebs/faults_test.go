@@ -73,7 +73,8 @@ func (i *instance) number(path string) uint64 {
 	return stat.Rdev
 }
 
-// The disk of a volume that is staged is pulled, and another volume's disk gets its name and number. Nobody is given the other disk.
+// The disk of a volume that is staged is pulled, and another volume's disk gets its name and number. Nobody is given
+// the other disk.
 func TestDiskIsSwapped(t *testing.T) {
 	forms(t, func(t *testing.T, fsType string) {
 		i := newInstance(t, nil)
@@ -94,7 +95,8 @@ func TestDiskIsSwapped(t *testing.T) {
 				t.Fatalf("%s has another number than %s: the test is to give it to the other disk", node, was)
 			}
 			v.refused(v.publishAt(v.target), codes.FailedPrecondition, "NodeStageVolume")
-			_, err := v.node.NodeExpandVolume(v.ctx(), &csi.NodeExpandVolumeRequest{VolumeId: v.id, VolumePath: v.staging, StagingTargetPath: v.staging, VolumeCapability: v.capability})
+			_, err := v.node.NodeExpandVolume(v.ctx(), &csi.NodeExpandVolumeRequest{VolumeId: v.id, VolumePath: v.staging,
+				StagingTargetPath: v.staging, VolumeCapability: v.capability})
 			if err == nil {
 				t.Error("NodeExpandVolume succeeds with another disk")
 			}

@@ -40,8 +40,8 @@ func TestGrowsInUse(t *testing.T) {
 	})
 }
 
-// A disk that does not show that the volume has grown is not taken for one that has; and when it shows it, the filesystem
-// follows, although the volume was attached when it was smaller.
+// A disk that does not show that the volume has grown is not taken for one that has; and when it shows it, the
+// filesystem follows, although the volume was attached when it was smaller.
 func TestGrowsLater(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) {
@@ -78,7 +78,8 @@ func (v *volume) grow() {
 
 func (v *volume) expand() error {
 	done, err := v.node.NodeExpandVolume(v.ctx(), &csi.NodeExpandVolumeRequest{
-		VolumeId: v.id, VolumePath: v.target, StagingTargetPath: v.staging, CapacityRange: &csi.CapacityRange{RequiredBytes: 2 * gib}, VolumeCapability: v.capability,
+		VolumeId: v.id, VolumePath: v.target, StagingTargetPath: v.staging,
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 2 * gib}, VolumeCapability: v.capability,
 	})
 	if err == nil && done.GetCapacityBytes() != 2*gib {
 		v.Errorf("NodeExpandVolume answers %d bytes", done.GetCapacityBytes())

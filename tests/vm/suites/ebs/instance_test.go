@@ -113,7 +113,8 @@ func (i *instance) plug(volume string, size int) {
 		i.check(grown(path, int64(size)*gib))
 		d, err = nvmet.Plug(i.ctx(), nvmet.Disk{Serial: region.Serial(volume), Model: model, File: path})
 	} else {
-		d, err = i.machine.Plug(i.ctx(), hotplug.Disk{Model: hotplug.NVMe, Serial: region.Serial(volume), Bytes: int64(size) * gib, File: i.name(volume)})
+		d, err = i.machine.Plug(i.ctx(), hotplug.Disk{Model: hotplug.NVMe, Serial: region.Serial(volume),
+			Bytes: int64(size) * gib, File: i.name(volume)})
 	}
 	if err != nil {
 		i.Errorf("%s cannot be plugged in: %v", volume, err)
@@ -177,7 +178,8 @@ func (i *instance) tear(volume string) {
 	i.check(d.Tear(i.ctx()))
 }
 
-// resized is what the cloud calls when an attached volume has grown. A disk of QEMU's shows that when it is plugged in again.
+// resized is what the cloud calls when an attached volume has grown. A disk of QEMU's shows that when it is plugged in
+// again.
 func (i *instance) resized(node, volume string, size int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -195,8 +197,8 @@ func (i *instance) pullAll() {
 	i.check(i.machine.Close())
 }
 
-// stray plugs in a disk that no volume's attachment has asked for, blank, until the test ends or it is pulled by the name that is
-// returned.
+// stray plugs in a disk that no volume's attachment has asked for, blank, until the test ends or it is pulled by the
+// name that is returned.
 func (i *instance) stray(serial string, bytes int64) (name, path string) {
 	i.Helper()
 	i.mu.Lock()
@@ -219,7 +221,8 @@ func (i *instance) devices(volume string) (paths []string) {
 	for _, path := range found {
 		text, err := os.ReadFile(path)
 		node := filepath.Join("/dev", filepath.Base(filepath.Dir(filepath.Dir(path))))
-		if _, missing := os.Stat(node); err == nil && missing == nil && strings.TrimSpace(string(text)) == region.Serial(volume) {
+		if _, missing := os.Stat(node); err == nil && missing == nil &&
+			strings.TrimSpace(string(text)) == region.Serial(volume) {
 			paths = append(paths, node)
 		}
 	}

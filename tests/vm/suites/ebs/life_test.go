@@ -21,7 +21,8 @@ func forms(t *testing.T, test func(t *testing.T, fsType string)) {
 	}
 }
 
-// A volume is made, attached, written to, detached, and attached again, when its disk has another name: what was written is there.
+// A volume is made, attached, written to, detached, and attached again, when its disk has another name: what was
+// written is there.
 func TestLife(t *testing.T) { forms(t, life) }
 
 func life(t *testing.T, fsType string) {
@@ -75,8 +76,8 @@ func TestDiskIsLate(t *testing.T) {
 	v.verify(v.write())
 }
 
-// A disk that is not there, because the volume is attached to another instance or for no reason at all, is missed at once and by
-// its serial number.
+// A disk that is not there, because the volume is attached to another instance or for no reason at all, is missed at
+// once and by its serial number.
 func TestDiskIsMissing(t *testing.T) {
 	i := newInstance(t, func(i *instance) { i.empty = true })
 	for name, node := range map[string]string{"elsewhere": region.NodeB, "nowhere": region.NodeA} {

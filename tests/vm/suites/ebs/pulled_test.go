@@ -11,8 +11,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// A disk is pulled while a pod uses it, by the hypervisor or with no sign at all. The pod's volume can be taken down, attached
-// again and used, and what the pod had synced is there.
+// A disk is pulled while a pod uses it, by the hypervisor or with no sign at all. The pod's volume can be taken down,
+// attached again and used, and what the pod had synced is there.
 func TestDiskIsPulled(t *testing.T) {
 	for _, way := range []struct {
 		name   string
@@ -69,7 +69,8 @@ func (v *volume) spill() {
 // unwell fails the test unless the volume can be used, or cannot and is said to be so.
 func (v *volume) unwell(want bool) {
 	v.Helper()
-	answer, err := v.node.NodeGetVolumeHealth(v.ctx(), &csi.NodeGetVolumeHealthRequest{VolumeId: v.id, VolumePublishPath: v.target, StagingTargetPath: v.staging})
+	answer, err := v.node.NodeGetVolumeHealth(v.ctx(),
+		&csi.NodeGetVolumeHealthRequest{VolumeId: v.id, VolumePublishPath: v.target, StagingTargetPath: v.staging})
 	v.must(err)
 	found := answer.GetVolumeHealth().GetHealthStatuses()
 	v.Logf("its health is %v", found)

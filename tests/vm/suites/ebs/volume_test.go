@@ -36,7 +36,8 @@ func (i *instance) newVolume(name, fsType string) *volume {
 	i.Helper()
 	dir := i.TempDir()
 	v := &volume{
-		instance: i, staging: filepath.Join(dir, "staging"), target: filepath.Join(dir, "pod", "target"), capability: capability(fsType),
+		instance: i, staging: filepath.Join(dir, "staging"), target: filepath.Join(dir, "pod", "target"),
+		capability: capability(fsType),
 		controller: csi.NewControllerClient(i.driver.Conn), node: csi.NewNodeClient(i.driver.Conn),
 	}
 	for _, path := range []string{v.staging, filepath.Dir(v.target)} {
@@ -45,7 +46,8 @@ func (i *instance) newVolume(name, fsType string) *volume {
 	info, err := v.node.NodeGetInfo(i.ctx(), &csi.NodeGetInfoRequest{})
 	v.must(err)
 	made, err := v.controller.CreateVolume(i.ctx(), &csi.CreateVolumeRequest{
-		Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: gib}, VolumeCapabilities: []*csi.VolumeCapability{v.capability},
+		Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: gib},
+		VolumeCapabilities:        []*csi.VolumeCapability{v.capability},
 		AccessibilityRequirements: &csi.TopologyRequirement{Preferred: []*csi.Topology{info.GetAccessibleTopology()}},
 	})
 	v.must(err)
@@ -75,7 +77,9 @@ func (v *volume) end() {
 
 func (v *volume) attachTo(node string) {
 	v.Helper()
-	answer, err := v.controller.ControllerPublishVolume(v.ctx(), &csi.ControllerPublishVolumeRequest{VolumeId: v.id, NodeId: node, VolumeCapability: v.capability, VolumeContext: v.context})
+	answer, err := v.controller.ControllerPublishVolume(v.ctx(),
+		&csi.ControllerPublishVolumeRequest{VolumeId: v.id, NodeId: node, VolumeCapability: v.capability,
+			VolumeContext: v.context})
 	v.must(err)
 	v.publish = answer.GetPublishContext()
 }
@@ -98,7 +102,8 @@ func (v *volume) stage() error {
 	ctx, cancel := context.WithTimeout(v.ctx(), callLimit)
 	defer cancel()
 	_, err := v.node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
-		VolumeId: v.id, StagingTargetPath: v.staging, VolumeCapability: v.capability, VolumeContext: v.context, PublishContext: v.publish,
+		VolumeId: v.id, StagingTargetPath: v.staging, VolumeCapability: v.capability, VolumeContext: v.context,
+		PublishContext: v.publish,
 	})
 	return err
 }
@@ -107,7 +112,8 @@ func (v *volume) publishAt(target string) error {
 	ctx, cancel := context.WithTimeout(v.ctx(), callLimit)
 	defer cancel()
 	_, err := v.node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-		VolumeId: v.id, StagingTargetPath: v.staging, TargetPath: target, VolumeCapability: v.capability, VolumeContext: v.context, PublishContext: v.publish,
+		VolumeId: v.id, StagingTargetPath: v.staging, TargetPath: target, VolumeCapability: v.capability,
+		VolumeContext: v.context, PublishContext: v.publish,
 	})
 	return err
 }

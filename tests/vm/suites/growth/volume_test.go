@@ -78,7 +78,8 @@ func (v *volume) show() {
 	})
 	v.must(err)
 	_, err = node.NodePublishVolume(v.ctx(), &csi.NodePublishVolumeRequest{
-		VolumeId: v.id, StagingTargetPath: v.staging, TargetPath: v.target, VolumeCapability: v.capability, VolumeContext: v.context,
+		VolumeId: v.id, StagingTargetPath: v.staging, TargetPath: v.target, VolumeCapability: v.capability,
+		VolumeContext: v.context,
 	})
 	v.must(err)
 }
@@ -97,15 +98,17 @@ func (v *volume) putAway() {
 func (v *volume) expand(bytes int64) {
 	v.Helper()
 	size := &csi.CapacityRange{RequiredBytes: bytes}
-	grown, err := csi.NewControllerClient(v.driver.Conn).ControllerExpandVolume(v.ctx(), &csi.ControllerExpandVolumeRequest{
-		VolumeId: v.id, CapacityRange: size, VolumeCapability: v.capability,
-	})
+	grown, err := csi.NewControllerClient(v.driver.Conn).ControllerExpandVolume(v.ctx(),
+		&csi.ControllerExpandVolumeRequest{
+			VolumeId: v.id, CapacityRange: size, VolumeCapability: v.capability,
+		})
 	v.must(err)
 	if !grown.GetNodeExpansionRequired() || grown.GetCapacityBytes() < bytes {
 		v.Fatalf("ControllerExpandVolume answers %v; want %d bytes and an expansion on the node", grown, bytes)
 	}
 	done, err := csi.NewNodeClient(v.driver.Conn).NodeExpandVolume(v.ctx(), &csi.NodeExpandVolumeRequest{
-		VolumeId: v.id, VolumePath: v.target, StagingTargetPath: v.staging, CapacityRange: size, VolumeCapability: v.capability,
+		VolumeId: v.id, VolumePath: v.target, StagingTargetPath: v.staging, CapacityRange: size,
+		VolumeCapability: v.capability,
 	})
 	v.must(err)
 	if done.GetCapacityBytes() < bytes {

@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/hotplug"
 )
 
-// TestFoundDisk has a disk plugged in that a rule selects by its link, which udev makes when the kernel has long told of the
-// disk.
+// TestFoundDisk has a disk plugged in that a rule selects by its link, which udev makes when the kernel has long told
+// of the disk.
 func TestFoundDisk(t *testing.T) {
 	const links = "/dev/by-test" // where rules may point
 	must(t, os.Mkdir(links, 0o755))
@@ -49,7 +49,8 @@ func TestFoundDisk(t *testing.T) {
 	link := filepath.Join(links, "nvme-one")
 	<-time.After(300 * time.Millisecond) // Stimulus: udev takes its time.
 	must(t, os.Symlink(plugged.Path, link))
-	seen := found(ctx, t, engine, func(s report.State) bool { return len(s.Volumes) == 1 && s.Volumes[0].State == report.Available })
+	seen := found(ctx, t, engine,
+		func(s report.State) bool { return len(s.Volumes) == 1 && s.Volumes[0].State == report.Available })
 	t.Logf("%s was found %v after it was asked for", seen.Volumes[0].Device, time.Since(began).Round(time.Millisecond))
 	must(t, plugged.Unplug(ctx))
 	found(ctx, t, engine, func(s report.State) bool { return len(s.Volumes) == 0 })

@@ -48,7 +48,8 @@ func connect(t *testing.T) *hotplug.Machine {
 
 func service(t *testing.T, c *cloud) *node.Service {
 	t.Helper()
-	s, err := node.New(t.Context(), node.Config{Backend: c, Features: backends.Resolve(nil, c), NodeID: "guest", StateDir: filepath.Join(t.TempDir(), "state")})
+	s, err := node.New(t.Context(), node.Config{Backend: c, Features: backends.Resolve(nil, c), NodeID: "guest",
+		StateDir: filepath.Join(t.TempDir(), "state")})
 	must(t, err)
 	return s
 }
@@ -108,7 +109,8 @@ func grow(t *testing.T, s *node.Service, disk *hotplug.Plugged, target string) {
 	t.Helper()
 	size := 2 * disk.Bytes
 	must(t, disk.Grow(size))
-	got, err := s.Expand(t.Context(), node.ExpandRequest{Volume: "v", Path: target, Size: backends.CapacityRange{RequiredBytes: size}})
+	got, err := s.Expand(t.Context(), node.ExpandRequest{Volume: "v", Path: target,
+		Size: backends.CapacityRange{RequiredBytes: size}})
 	if err != nil || got != size {
 		t.Fatalf("Expand answers %d (%v), want %d", got, err, size)
 	}
@@ -128,11 +130,13 @@ func blank(text []byte) bool {
 	return true
 }
 
-// A disk that has only just come is taken away again: the guest may not be done with the one when it is told of the other.
+// A disk that has only just come is taken away again: the guest may not be done with the one when it is told of the
+// other.
 func TestDiskIsGoneAtOnce(t *testing.T) {
 	machine := connect(t)
 	for round := range 6 {
-		plugged, err := machine.Plug(t.Context(), hotplug.Disk{Model: hotplug.NVMe, Serial: fmt.Sprint("vol-", round), Bytes: 64 * mib})
+		plugged, err := machine.Plug(t.Context(), hotplug.Disk{Model: hotplug.NVMe, Serial: fmt.Sprint("vol-", round),
+			Bytes: 64 * mib})
 		must(t, err)
 		began := time.Now()
 		must(t, plugged.Unplug(t.Context()))

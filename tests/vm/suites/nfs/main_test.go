@@ -62,7 +62,8 @@ func folder(t *testing.T) string {
 func mount(t *testing.T, path, options string) string {
 	t.Helper()
 	target := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "mount", "-t", "nfs", "-o", options, "127.0.0.1:"+path, target).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "mount", "-t", "nfs", "-o", options, "127.0.0.1:"+path,
+		target).CombinedOutput()
 	if err != nil {
 		t.Fatalf("mount with %s: %v: %s", options, err, out)
 	}

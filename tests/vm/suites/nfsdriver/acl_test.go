@@ -21,8 +21,8 @@ const (
 	defaultList = "system.posix_acl_default"
 )
 
-// TestCopiesKeepAccessLists has a snapshot restored of files that an access control list closes to their group, though the group's
-// bits of the mode are set: those are the list's mask. Without the list the group would get in.
+// TestCopiesKeepAccessLists has a snapshot restored of files that an access control list closes to their group, though
+// the group's bits of the mode are set: those are the list's mask. Without the list the group would get in.
 func TestCopiesKeepAccessLists(t *testing.T) {
 	s := newSite(t, nfsd.Config{Versions: []string{"3", "4.0", "4.1", "4.2"}})
 	for _, version := range []string{"3", "4.0", "4.1", "4.2"} {
@@ -46,8 +46,10 @@ func (s *site) keepsLists(version string) {
 	made, err := taken(s.Context(), controller, &csi.CreateSnapshotRequest{Name: source.name, SourceVolumeId: source.id})
 	s.must(err)
 	request := &csi.CreateVolumeRequest{
-		Name: source.name + "-restored", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20}, VolumeCapabilities: []*csi.VolumeCapability{capability()},
-		Parameters: source.params, VolumeContentSource: &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
+		Name: source.name + "-restored", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20},
+		VolumeCapabilities: []*csi.VolumeCapability{capability()},
+		Parameters:         source.params,
+		VolumeContentSource: &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
 			Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: made.GetSnapshot().GetSnapshotId()},
 		}},
 	}

@@ -23,8 +23,9 @@ func controllerCapabilities() []string {
 	return []string{"SYS_ADMIN", "FOWNER", "MKNOD"}
 }
 
-// TestControllerNeedsItsCapabilities has a controller do all that it does, with files of all kinds that pods leave, with the capabilities of
-// the manifests, and then without one of them at a time: each must be missed. Whose the files are, and who may read them, is the server's to say.
+// TestControllerNeedsItsCapabilities has a controller do all that it does, with files of all kinds that pods leave,
+// with the capabilities of the manifests, and then without one of them at a time: each must be missed. Whose the files
+// are, and who may read them, is the server's to say.
 func TestControllerNeedsItsCapabilities(t *testing.T) {
 	s := newSite(t, nfsd.Config{Versions: []string{"3", "4.2"}})
 	all := controllerCapabilities()
@@ -56,7 +57,8 @@ func (s *site) confinedLife(t *testing.T, version string, capabilities []string)
 		v.params["nfsvers"] = version
 		if err = within.confinedCalls(v, root); err == nil {
 			archived := newLife(t, conn, "archived", direct, root)
-			archived.params["nfsvers"], archived.params["mountPermissions"], archived.params["onDelete"] = version, "2770", "archive"
+			archived.params["nfsvers"], archived.params["mountPermissions"], archived.params["onDelete"] = version, "2770",
+				"archive"
 			err = within.confinedArchive(archived, root)
 		}
 	})
@@ -68,14 +70,16 @@ func (s *site) confinedCalls(v *life, root string) error {
 		return err
 	}
 	s.must(leave(filepath.Join(root, v.name)))
-	made, err := v.controllerClient.CreateSnapshot(s.Context(), &csi.CreateSnapshotRequest{Name: "snapshot", SourceVolumeId: v.id})
+	made, err := v.controllerClient.CreateSnapshot(s.Context(),
+		&csi.CreateSnapshotRequest{Name: "snapshot", SourceVolumeId: v.id})
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	id := made.GetSnapshot().GetSnapshotId()
 	restored, err := v.controllerClient.CreateVolume(s.Context(), &csi.CreateVolumeRequest{
-		Name: "restored", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20}, VolumeCapabilities: []*csi.VolumeCapability{capability()},
-		Parameters: v.params, VolumeContentSource: &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
+		Name: "restored", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20},
+		VolumeCapabilities: []*csi.VolumeCapability{capability()},
+		Parameters:         v.params, VolumeContentSource: &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
 			Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: id},
 		}},
 	})
@@ -86,7 +90,8 @@ func (s *site) confinedCalls(v *life, root string) error {
 		return fmt.Errorf("the copy: %w", err)
 	}
 	_, errSnapshot := v.controllerClient.DeleteSnapshot(s.Context(), &csi.DeleteSnapshotRequest{SnapshotId: id})
-	_, errRestored := v.controllerClient.DeleteVolume(s.Context(), &csi.DeleteVolumeRequest{VolumeId: restored.GetVolume().GetVolumeId()})
+	_, errRestored := v.controllerClient.DeleteVolume(s.Context(),
+		&csi.DeleteVolumeRequest{VolumeId: restored.GetVolume().GetVolumeId()})
 	if err := errors.Join(errSnapshot, errRestored, v.do(s.Context(), "delete")); err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
@@ -112,22 +117,25 @@ func (s *site) confinedArchive(v *life, root string) error {
 	return err
 }
 
-// leave puts into a volume what pods may leave there: files and directories of users who keep others out, in directories where only owners
-// remove, with bits that change who runs them, and nodes of devices.
+// leave puts into a volume what pods may leave there: files and directories of users who keep others out, in
+// directories where only owners remove, with bits that change who runs them, and nodes of devices.
 func leave(dir string) error {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	err := errors.Join(
 		os.Mkdir(at("sticky"), 0o700), os.Mkdir(at("closed"), 0o700), os.Mkdir(at("group"), 0o700),
 		os.WriteFile(at("sticky/other"), []byte("text"), 0o600), os.WriteFile(at("closed/file"), []byte("text"), 0o600),
-		os.WriteFile(at("setuid"), []byte("text"), 0o600), os.Link(at("setuid"), at("setuid too")), os.WriteFile(at("list"), []byte("text"), 0o600),
-		os.Symlink("nowhere", at("link")), unix.Mkfifo(at("fifo"), 0o600), unix.Mknod(at("device"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))),
+		os.WriteFile(at("setuid"), []byte("text"), 0o600), os.Link(at("setuid"), at("setuid too")),
+		os.WriteFile(at("list"), []byte("text"), 0o600),
+		os.Symlink("nowhere", at("link")), unix.Mkfifo(at("fifo"), 0o600),
+		unix.Mknod(at("device"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))),
 	)
 	for _, name := range []string{"closed/file", "closed", "sticky", "setuid", "list", "link", "fifo", "device", "group"} {
 		err = errors.Join(err, os.Lchown(at(name), userID, groupID))
 	}
 	return errors.Join(
 		err, os.Lchown(at("sticky/other"), userID+1, groupID), unix.Setxattr(at("list"), "user.a", []byte("b"), 0),
-		unix.Chmod(at("sticky"), 0o1777), unix.Chmod(at("setuid"), 0o6755), unix.Chmod(at("group"), 0o2770), unix.Chmod(at("closed/file"), 0),
+		unix.Chmod(at("sticky"), 0o1777), unix.Chmod(at("setuid"), 0o6755), unix.Chmod(at("group"), 0o2770),
+		unix.Chmod(at("closed/file"), 0),
 		unix.Chmod(at("closed"), 0), os.Lchown(dir, userID, groupID), unix.Chmod(dir, 0o1500),
 	)
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
-// A controller in a process of its own begins with all capabilities, gives up those that are not named, and becomes the program anew.
+// A controller in a process of its own begins with all capabilities, gives up those that are not named, and becomes the
+// program anew.
 const (
 	confineWord  = "confine"
 	confinedWord = "confined"
@@ -54,7 +55,8 @@ func confinedMain() {
 	os.Exit(0)
 }
 
-// confine becomes a process that has the capabilities and no others, as a container's first process does (capabilities(7)).
+// confine becomes a process that has the capabilities and no others, as a container's first process does
+// (capabilities(7)).
 func confine(keep []string, dir string) error {
 	runtime.LockOSThread() // The thread that gives up is the one that goes on.
 	known := capabilityNumbers()
@@ -95,8 +97,9 @@ func control(dir string) (err error) {
 		defer func() { err = errors.Join(err, instance.Close()) }()
 	}
 	server, err := driver.NewServer(ctx, driver.Config{
-		Name: "nfs.csi.stowage.dev", Version: "test", Definition: definition, Instance: instance, StateDir: filepath.Join(dir, "node"),
-		Metrics: driver.NewMetrics("nfs.csi.stowage.dev", "test"), Log: log,
+		Name: "nfs.csi.stowage.dev", Version: "test", Definition: definition, Instance: instance,
+		StateDir: filepath.Join(dir, "node"),
+		Metrics:  driver.NewMetrics("nfs.csi.stowage.dev", "test"), Log: log,
 	})
 	if err != nil {
 		return err
@@ -117,7 +120,8 @@ func (s *site) controller(capabilities []string) *grpc.ClientConn {
 	dir, err := os.MkdirTemp("", "c-")
 	s.must(err)
 	s.Cleanup(func() { s.check(os.RemoveAll(dir)) })
-	cmd := exec.CommandContext(context.WithoutCancel(s.Context()), "/proc/self/exe", confineWord, strings.Join(capabilities, ","), dir)
+	cmd := exec.CommandContext(context.WithoutCancel(s.Context()), "/proc/self/exe", confineWord,
+		strings.Join(capabilities, ","), dir)
 	cmd.Stderr = os.Stderr
 	output, err := cmd.StdoutPipe()
 	s.must(err)

@@ -17,8 +17,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// TestCopiesAreFresh has snapshots taken right after somebody else than the controller has written, which has just looked at the same file:
-// what its kernel remembers of them must not get into the copy. The writer is on the server, as good as a third machine.
+// TestCopiesAreFresh has snapshots taken right after somebody else than the controller has written, which has just
+// looked at the same file: what its kernel remembers of them must not get into the copy. The writer is on the server,
+// as good as a third machine.
 func TestCopiesAreFresh(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	for _, version := range []string{"3", "4.2"} {
@@ -33,10 +34,12 @@ func TestCopiesAreFresh(t *testing.T) {
 	}
 }
 
-// TestCopiesOfWhatTheSameClientWrote has snapshots taken of what a pod wrote through the same kernel's client, where the
-// controller is not a client of its own: the server takes no delegation back from the client that writes, so that the controller must have none.
+// TestCopiesOfWhatTheSameClientWrote has snapshots taken of what a pod wrote through the same kernel's client, where
+// the controller is not a client of its own: the server takes no delegation back from the client that writes, so that
+// the controller must have none.
 //
-// By NFS 4.0 nobody can say so for a file: there the client must have none at all, and that the server gives some is seen by 4.1.
+// By NFS 4.0 nobody can say so for a file: there the client must have none at all, and that the server gives some is
+// seen by 4.1.
 func TestCopiesOfWhatTheSameClientWrote(t *testing.T) {
 	s := newSite(t, nfsd.Config{Versions: []string{"3", "4.0", "4.1", "4.2"}})
 	for _, one := range []struct{ version, delegating string }{{"3", ""}, {"4.0", "4.1"}, {"4.1", "4.1"}, {"4.2", "4.2"}} {
@@ -56,7 +59,8 @@ func TestCopiesOfWhatTheSameClientWrote(t *testing.T) {
 				within.must(source.patiently(t.Context(), "stage", "publish"))
 				within.must(os.WriteFile(filepath.Join(source.target, "file"), []byte(text), 0o644))
 				within.must(source.patiently(t.Context(), "unpublish", "unstage"))
-				made, err := taken(t.Context(), controller, &csi.CreateSnapshotRequest{Name: version + " " + text, SourceVolumeId: source.id})
+				made, err := taken(t.Context(), controller, &csi.CreateSnapshotRequest{Name: version + " " + text,
+					SourceVolumeId: source.id})
 				within.must(err)
 				within.restored(controller, source, made.GetSnapshot().GetSnapshotId(), text)
 			}
@@ -112,9 +116,12 @@ func (s *site) copied(driver *inprocess.Driver, version, name string) {
 // restored checks what a snapshot has, and deletes it.
 func (s *site) restored(controller csi.ControllerClient, source *life, id, text string) {
 	request := &csi.CreateVolumeRequest{
-		Name: source.name + "-restored", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20}, VolumeCapabilities: []*csi.VolumeCapability{capability()},
-		Parameters:          source.params,
-		VolumeContentSource: &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: id}}},
+		Name: source.name + "-restored", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20},
+		VolumeCapabilities: []*csi.VolumeCapability{capability()},
+		Parameters:         source.params,
+		VolumeContentSource: &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
+			Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: id},
+		}},
 	}
 	restored, err := answered(s.Context(), func(ctx context.Context) (*csi.CreateVolumeResponse, error) {
 		return controller.CreateVolume(ctx, request)
@@ -131,7 +138,8 @@ func (s *site) restored(controller csi.ControllerClient, source *life, id, text 
 	s.must(dropped(s.Context(), controller, id))
 }
 
-// lookedAt has the controller's own mount know a file and its directory, as of now: the mount is attached nowhere, but open in this process.
+// lookedAt has the controller's own mount know a file and its directory, as of now: the mount is attached nowhere, but
+// open in this process.
 func (s *site) lookedAt(file string) {
 	open, err := filepath.Glob("/proc/self/fd/*")
 	s.must(err)

@@ -68,7 +68,8 @@ func delay(d time.Duration) func(context.Context, *site) error {
 	return func(_ context.Context, s *site) error { s.proxy.Delay(d); return nil }
 }
 
-// another has an empty folder where the exported one was: the disk behind it is not mounted. To the server it is the same export.
+// another has an empty folder where the exported one was: the disk behind it is not mounted. To the server it is the
+// same export.
 func another(ctx context.Context, s *site) error {
 	err := errors.Join(os.Mkdir(s.away(), 0o755), unix.Mount(s.small.Path, s.away(), "", unix.MS_MOVE, ""))
 	if err != nil {
@@ -105,10 +106,13 @@ func faults() []fault {
 func awayFaults() []fault {
 	return []fault{
 		{name: "killed", calls: steps(), via: direct, begin: kill, end: resume},
-		{name: "packets dropped", calls: []string{"create", "unstage"}, full: []string{"stage", "stats", "delete"}, via: direct, begin: block(nfsd.Drop), end: unblock},
-		{name: "packets refused", calls: []string{"stage"}, full: []string{"create", "unstage"}, via: direct, begin: block(nfsd.Reset), end: unblock},
+		{name: "packets dropped", calls: []string{"create", "unstage"}, full: []string{"stage", "stats", "delete"},
+			via: direct, begin: block(nfsd.Drop), end: unblock},
+		{name: "packets refused", calls: []string{"stage"}, full: []string{"create", "unstage"}, via: direct,
+			begin: block(nfsd.Reset), end: unblock},
 		{
-			name: "slow, 2s each way", calls: []string{"create"}, full: []string{"stage", "delete"}, via: proxied, begin: delay(2 * time.Second), end: delay(0),
+			name: "slow, 2s each way", calls: []string{"create"}, full: []string{"stage", "delete"}, via: proxied,
+			begin: delay(2 * time.Second), end: delay(0),
 		},
 		{
 			name: "paused", calls: []string{"delete"}, full: []string{"create", "stats"}, via: proxied,
@@ -149,13 +153,16 @@ func wrongFaults() []fault {
 			want: map[string][]codes.Code{"stage": late, "delete": late},
 		},
 		{
-			name: "not exported", calls: []string{"create", "unstage"}, full: []string{"stage", "stats", "delete"}, via: direct, end: asOnce,
+			name: "not exported", calls: []string{"create", "unstage"}, full: []string{"stage", "stats", "delete"}, via: direct,
+			end:   asOnce,
 			begin: func(ctx context.Context, s *site) error { return s.server.Unexport(ctx, s.export) },
 		},
 		{
-			name: "stale handles", calls: []string{"stage", "stats"}, full: []string{"create", "unstage", "delete"}, via: direct, end: asOnce,
+			name: "stale handles", calls: []string{"stage", "stats"}, full: []string{"create", "unstage", "delete"}, via: direct,
+			end:   asOnce,
 			begin: exported(func(e *nfsd.Export) { e.FSID = "78" }),
-			want:  map[string][]codes.Code{"create": {ok}, "stage": {ok}, "stats": append(late, ok), "unstage": {ok}, "delete": {ok}},
+			want: map[string][]codes.Code{"create": {ok}, "stage": {ok}, "stats": append(late, ok), "unstage": {ok},
+				"delete": {ok}},
 		},
 	}
 }

@@ -24,8 +24,8 @@ func allowing(calls ...string) map[string][]codes.Code {
 	return want
 }
 
-// tidy waits until a driver whose volumes are all gone has nothing more to do: no call hangs, both shares answer, and they hold nothing
-// but the driver's empty folders.
+// tidy waits until a driver whose volumes are all gone has nothing more to do: no call hangs, both shares answer, and
+// they hold nothing but the driver's empty folders.
 func (s *site) tidy(driver *inprocess.Driver) {
 	s.Helper()
 	s.soon("the end of the calls that were given up", func() (string, bool) {
@@ -69,8 +69,8 @@ func leftovers(t interface{ Fatal(args ...any) }, share string) (found []string)
 	return found
 }
 
-// nothingIsLeft waits until the process and the kernel are as they were before the driver started: no mount, attached or not, and no
-// goroutine.
+// nothingIsLeft waits until the process and the kernel are as they were before the driver started: no mount, attached
+// or not, and no goroutine.
 func (s *site) nothingIsLeft(goroutines int) {
 	s.Helper()
 	s.nothingIsMounted()

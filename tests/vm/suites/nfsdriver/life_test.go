@@ -72,7 +72,8 @@ func (l *life) do(ctx context.Context, step string) (err error) {
 		})
 	case "publish":
 		_, err = l.node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-			VolumeId: l.id, VolumeContext: l.attributes, StagingTargetPath: l.staging, TargetPath: l.target, VolumeCapability: capability(),
+			VolumeId: l.id, VolumeContext: l.attributes, StagingTargetPath: l.staging, TargetPath: l.target,
+			VolumeCapability: capability(),
 		})
 	case "stats":
 		_, err = l.node.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: l.id, VolumePath: l.target})

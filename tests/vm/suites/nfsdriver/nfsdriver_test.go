@@ -38,7 +38,8 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestRestart has a server restart that gives its clients time to reclaim what they had open, and others none, for ten seconds.
+// TestRestart has a server restart that gives its clients time to reclaim what they had open, and others none, for ten
+// seconds.
 func TestRestart(t *testing.T) {
 	s := newSite(t, nfsd.Config{Grace: true}).withOther()
 	restart := fault{
@@ -54,7 +55,8 @@ func TestRestart(t *testing.T) {
 	t.Log(table(slices.Concat(s.suffer(t, restart, "create"), s.suffer(t, restart, "stage"))))
 }
 
-// suffer makes a call while the server fails, and sees that all is well afterwards. There is no row if -run is for others.
+// suffer makes a call while the server fails, and sees that all is well afterwards. There is no row if -run is for
+// others.
 func (s *site) suffer(t *testing.T, f fault, call string) (rows []row) {
 	t.Helper()
 	t.Run(strings.ReplaceAll(f.name+" "+call, " ", "-"), func(t *testing.T) {

@@ -15,23 +15,28 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// shownOptions are mount options of a class with what the kernel shows of them in mountinfo; "!" begins what must not be there.
+// shownOptions are mount options of a class with what the kernel shows of them in mountinfo; "!" begins what must not
+// be there.
 func shownOptions() map[string]string {
 	return map[string]string{
 		"hard": "hard", "soft": "soft", "softerr": "softerr", "softreval": "softreval",
-		"timeo=70": "timeo=70", "retrans=5": "retrans=5", "rsize=4096": "rsize=4096", "wsize=8192": "wsize=8192", "bsize=4096": "bsize=4096",
+		"timeo=70": "timeo=70", "retrans=5": "retrans=5", "rsize=4096": "rsize=4096", "wsize=8192": "wsize=8192",
+		"bsize=4096": "bsize=4096",
 		"nconnect=3": "nconnect=3", "max_connect=4": "max_connect=4",
-		"ac": "!noac", "noac": "noac", "acregmin=5": "acregmin=5", "acregmax=61": "acregmax=61", "acdirmin=31": "acdirmin=31", "acdirmax=62": "acdirmax=62",
-		"actimeo=7": "acregmin=7,acregmax=7,acdirmin=7,acdirmax=7", "lookupcache=none": "lookupcache=none", "cto": "!nocto", "nocto": "nocto",
+		"ac": "!noac", "noac": "noac", "acregmin=5": "acregmin=5", "acregmax=61": "acregmax=61", "acdirmin=31": "acdirmin=31",
+		"acdirmax=62": "acdirmax=62",
+		"actimeo=7":   "acregmin=7,acregmax=7,acdirmin=7,acdirmax=7", "lookupcache=none": "lookupcache=none", "cto": "!nocto",
+		"nocto":      "nocto",
 		"sharecache": "!nosharecache", "nosharecache": "nosharecache", "resvport": "!noresvport", "noresvport": "noresvport",
 		"local_lock=none": "local_lock=none", "sec=sys": "sec=sys", "proto=tcp": "proto=tcp", "nomigration": "!migration",
 		"ro": "ro", "nosuid": "nosuid", "nodev": "nodev", "noexec": "noexec", "noatime": "noatime", "sync": "sync",
 	}
 }
 
-// TestClassOptionsReachTheMount stages a volume with each option that a class may have, after another volume of the same share was
-// staged without: the kernel shows of each that it is in force. What the kernel decides for all mounts of a server at the first is asked
-// for on a node that has none: a controller there has, whenever it works, as for what an earlier case has deleted.
+// TestClassOptionsReachTheMount stages a volume with each option that a class may have, after another volume of the
+// same share was staged without: the kernel shows of each that it is in force. What the kernel decides for all mounts
+// of a server at the first is asked for on a node that has none: a controller there has, whenever it works, as for what
+// an earlier case has deleted.
 func TestClassOptionsReachTheMount(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	for _, option := range slices.Sorted(maps.Keys(shownOptions())) {
@@ -48,7 +53,8 @@ func (s *site) shows(option, want string) {
 	v := newLife(s.T, driver.Conn, "options", direct, s.export.Path)
 	s.must(v.patiently(s.Context(), "create")) // The controller's own mount of the share is there from now on.
 	other := newLife(s.T, driver.Conn, "without", direct, s.export.Path)
-	perConnection := strings.Contains(option, "connect=") // The kernel decides that for all mounts of a server at the first.
+	// The kernel decides that for all mounts of a server at the first.
+	perConnection := strings.Contains(option, "connect=")
 	if s.must(other.patiently(s.Context(), "create")); !perConnection {
 		s.must(other.patiently(s.Context(), "stage"))
 	} else {

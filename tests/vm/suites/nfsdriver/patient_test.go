@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// answered makes a call as the sidecars and the kubelet do: once more while the driver says that it may succeed later, as it does by NFS 4.0
-// in the server's time of grace. Any other answer is the last.
+// answered makes a call as the sidecars and the kubelet do: once more while the driver says that it may succeed later,
+// as it does by NFS 4.0 in the server's time of grace. Any other answer is the last.
 func answered[T any](ctx context.Context, call func(ctx context.Context) (T, error)) (T, error) {
 	for begun := time.Now(); ; <-time.After(pause) {
 		once, cancel := context.WithTimeout(ctx, long)
@@ -44,7 +44,8 @@ func (l *life) patiently(ctx context.Context, some ...string) error {
 }
 
 // taken takes a snapshot.
-func taken(ctx context.Context, controller csi.ControllerClient, request *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
+func taken(ctx context.Context, controller csi.ControllerClient,
+	request *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	return answered(ctx, func(ctx context.Context) (*csi.CreateSnapshotResponse, error) {
 		return controller.CreateSnapshot(ctx, request)
 	})

@@ -29,8 +29,8 @@ const (
 	reserved, high, networks = "resvport", "noresvport", "/24"
 )
 
-// podMain is for the begin of TestMain: in the process of the pod it does not return. It is root in a network of its own, which is what a
-// pod can be without any privilege, and tries to read the driver's key and a tenant's file.
+// podMain is for the begin of TestMain: in the process of the pod it does not return. It is root in a network of its
+// own, which is what a pod can be without any privilege, and tries to read the driver's key and a tenant's file.
 func podMain() {
 	if len(os.Args) != 3 || os.Args[1] != podWord {
 		return
@@ -100,7 +100,8 @@ func (s *site) pod(path string) (outcomes []string) {
 	output, err := cmd.StdoutPipe()
 	s.must(err)
 	s.must(cmd.Start())
-	s.command("ip", "link", "add", nodeInterface, "type", "veth", "peer", "name", podsOwn, "netns", fmt.Sprint(cmd.Process.Pid))
+	s.command("ip", "link", "add", nodeInterface, "type", "veth", "peer", "name", podsOwn, "netns",
+		fmt.Sprint(cmd.Process.Pid))
 	s.command("ip", "addr", "add", nodeAddress+networks, "dev", nodeInterface)
 	s.command("ip", "link", "set", nodeInterface, "up")
 	_, err = fmt.Fprintln(input, "go")
@@ -118,9 +119,10 @@ func (s *site) command(argv ...string) {
 	}
 }
 
-// TestPodIsRefused has the share exported as docs/guides/nfs.md asks for: to nodes' addresses, and to ports that only root has there. The driver
-// works, in the node's network, and a pod gets nothing, neither from its own address nor as its node, from the ports that it is given when its
-// address is translated. What the guide asked for once let it read everything.
+// TestPodIsRefused has the share exported as docs/guides/nfs.md asks for: to nodes' addresses, and to ports that only
+// root has there. The driver works, in the node's network, and a pod gets nothing, neither from its own address nor as
+// its node, from the ports that it is given when its address is translated. What the guide asked for once let it read
+// everything.
 func TestPodIsRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		client  string
@@ -142,7 +144,8 @@ func TestPodIsRefused(t *testing.T) {
 			s.must(s.server.Export(ctx, nfsd.Export{Path: path, Client: row.client, Options: row.options}))
 			// The node's address is there before the pod is.
 			s.command("ip", "link", "add", "vm-address", "type", "dummy")
-			t.Cleanup(func() { _ = exec.CommandContext(ctx, "ip", "link", "del", "vm-address").Run() }) // It goes with the machine.
+			// It goes with the machine.
+			t.Cleanup(func() { _ = exec.CommandContext(ctx, "ip", "link", "del", "vm-address").Run() })
 			s.command("ip", "addr", "add", nodeAddress+"/32", "dev", "vm-address")
 			s.command("ip", "link", "set", "vm-address", "up")
 			s.works(path)

@@ -43,9 +43,11 @@ func rightsTable() []rights {
 		{export: "no_root_squash", permissions: "0777", read: true, write: true, member: true, fsGroup: true},
 		{export: "no_root_squash", permissions: "2770", fsGroup: true},
 		{export: "root_squash", permissions: "0755", owner: anonymous, group: anonymous, read: true},
-		{export: "root_squash", permissions: "0777", owner: anonymous, group: anonymous, read: true, write: true, member: true},
+		{export: "root_squash", permissions: "0777", owner: anonymous, group: anonymous, read: true, write: true,
+			member: true},
 		{export: mapped, permissions: "2770", owner: anonymous, group: groupID, member: true},
-		{export: "all_squash", permissions: "0755", owner: anonymous, group: anonymous, read: true, write: true, member: true},
+		{export: "all_squash", permissions: "0755", owner: anonymous, group: anonymous, read: true, write: true,
+			member: true},
 	}
 }
 
@@ -79,7 +81,8 @@ func (s *site) holds(r rights) {
 	s.can("a member of the group writes", r.member, as(userID, userID, []uint32{groupID}, writing(dir, "by-a-member")))
 	s.can("the kubelet gives it to the group", r.fsGroup, giving(v.target))
 	if r.fsGroup {
-		s.can("a member of its new group writes", true, as(userID, userID, []uint32{kubeletGroup}, writing(dir, "by-a-new-member")))
+		s.can("a member of its new group writes", true, as(userID, userID, []uint32{kubeletGroup},
+			writing(dir, "by-a-new-member")))
 	}
 	s.must(dir.Close())
 	s.must(v.patiently(s.Context(), "unpublish", "unstage"))
@@ -100,15 +103,16 @@ func (s *site) can(what string, want bool, err error) {
 	}
 }
 
-// as does something as a user, on a thread that ends with it: to the kernel each thread has its own identity, and Go would
-// change them all.
+// as does something as a user, on a thread that ends with it: to the kernel each thread has its own identity, and Go
+// would change them all.
 func as(uid, gid uintptr, groups []uint32, work func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked
 		list := append(groups, uint32(gid))
 		for _, call := range [][4]uintptr{
-			{unix.SYS_SETGROUPS, uintptr(len(list)), uintptr(unsafe.Pointer(&list[0]))}, {unix.SYS_SETRESGID, gid, gid, gid}, {unix.SYS_SETRESUID, uid, uid, uid},
+			{unix.SYS_SETGROUPS, uintptr(len(list)), uintptr(unsafe.Pointer(&list[0]))}, {unix.SYS_SETRESGID, gid, gid, gid},
+			{unix.SYS_SETRESUID, uid, uid, uid},
 		} {
 			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
 				done <- errno

@@ -35,9 +35,11 @@ type row struct {
 func table(rows []row) string {
 	var b strings.Builder
 	const form = "%-22s %-10s %5s  %-22s %-22s %8s %10s  %s\n"
-	fmt.Fprintf(&b, "\n"+form, "the server is", "call", "has,s", "answer, s", "asked again", "other,s", "recovered", "sentence")
+	fmt.Fprintf(&b, "\n"+form, "the server is", "call", "has,s", "answer, s", "asked again", "other,s", "recovered",
+		"sentence")
 	for _, r := range rows {
-		fmt.Fprintf(&b, form, r.fault, r.call, seconds(r.limit), r.first, r.second, seconds(r.other), seconds(r.recovered), r.sentence())
+		fmt.Fprintf(&b, form, r.fault, r.call, seconds(r.limit), r.first, r.second, seconds(r.other), seconds(r.recovered),
+			r.sentence())
 	}
 	return b.String()
 }

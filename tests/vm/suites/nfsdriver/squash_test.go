@@ -17,15 +17,16 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// keyAfterSquash has a controller that may not read the share's key at first. It must not go on without: the next controller would
-// not find what it made, because the key makes IDs of names.
+// keyAfterSquash has a controller that may not read the share's key at first. It must not go on without: the next
+// controller would not find what it made, because the key makes IDs of names.
 func (s *site) keyAfterSquash(ctx context.Context) {
 	first := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	s.must(newLife(s.T, first.Conn, "first", direct, s.export.Path).patiently(ctx, "create")) // It makes the key.
 	s.must(exported(func(e *nfsd.Export) { e.Options = []string{"root_squash"} })(ctx, s))
 	second := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	made := newLife(s.T, second.Conn, "second", direct, s.export.Path)
-	if err := made.do(ctx, "create"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "no_root_squash") {
+	if err := made.do(ctx, "create"); status.Code(err) != codes.Unavailable ||
+		!strings.Contains(err.Error(), "no_root_squash") {
 		s.Errorf("without the key: %v, want Unavailable with the way out: nobody can look whether it is there", err)
 	}
 	s.must(asOnce(ctx, s))
@@ -41,8 +42,8 @@ func (s *site) keyAfterSquash(ctx context.Context) {
 	}
 }
 
-// TestSquashedCopies has a snapshot taken of a file that a controller whose root is squashed may read, and cannot give to its owner. It is refused, and
-// succeeds once the controller may.
+// TestSquashedCopies has a snapshot taken of a file that a controller whose root is squashed may read, and cannot give
+// to its owner. It is refused, and succeeds once the controller may.
 func TestSquashedCopies(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	s.must(exported(func(e *nfsd.Export) { e.Options = []string{"root_squash"} })(t.Context(), s))

@@ -41,7 +41,8 @@ func sizesAreEnforced(w *world) {
 	}
 	w.wantFull(one, 16*mib)
 
-	taken, err := w.f.Snapshot.CreateSnapshot(w.Context(), backends.SnapshotSpec{Name: "s", Volume: one, Parameters: &local.SnapshotParameters{InUse: "refuse"}})
+	taken, err := w.f.Snapshot.CreateSnapshot(w.Context(),
+		backends.SnapshotSpec{Name: "s", Volume: one, Parameters: &local.SnapshotParameters{InUse: "refuse"}})
 	w.must(err)
 	for name, source := range map[string]func(backends.Spec) (*backends.Volume, error){
 		"restored": func(s backends.Spec) (*backends.Volume, error) {
@@ -85,7 +86,8 @@ func (w *world) pool() *os.File {
 	return dir
 }
 
-// TestStartsOver: limits survive the process, are put back when they are lost, and go with the volume. What a crash left is removed.
+// TestStartsOver: limits survive the process, are put back when they are lost, and go with the volume. What a crash
+// left is removed.
 func TestStartsOver(t *testing.T) { each(t, startsOver) }
 
 func startsOver(w *world) {
@@ -125,8 +127,8 @@ func startsOver(w *world) {
 	}
 }
 
-// TestQuotasComeAndGo: what was made without quotas stays as it is, and is not copied into less than it has. Without them the node says
-// which volumes are not bounded any more.
+// TestQuotasComeAndGo: what was made without quotas stays as it is, and is not copied into less than it has. Without
+// them the node says which volumes are not bounded any more.
 func TestQuotasComeAndGo(t *testing.T) { each(t, quotasComeAndGo) }
 
 func quotasComeAndGo(w *world) {
@@ -142,7 +144,8 @@ func quotasComeAndGo(w *world) {
 	if got := w.write(old, 4*mib); got != 4*mib {
 		w.Errorf("a volume from before took %d bytes", got)
 	}
-	if _, err := w.f.Clone.Clone(w.Context(), spec("small", 2*mib), old); !backends.Is(err, backends.OutOfRange) || !strings.Contains(err.Error(), "ask for more") {
+	if _, err := w.f.Clone.Clone(w.Context(), spec("small", 2*mib), old); !backends.Is(err, backends.OutOfRange) ||
+		!strings.Contains(err.Error(), "ask for more") {
 		w.Errorf("a clone that is too small: %v", err)
 	}
 	cloned, err := w.f.Clone.Clone(w.Context(), spec("large", 24*mib), old)

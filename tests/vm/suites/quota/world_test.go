@@ -28,10 +28,12 @@ type world struct {
 func newWorld(t *testing.T, fsType string) *world {
 	t.Helper()
 	dir := t.TempDir()
-	w := &world{T: t, fsType: fsType, image: filepath.Join(dir, "image"), mounted: filepath.Join(dir, "mounted"), data: filepath.Join(dir, "data")}
+	w := &world{T: t, fsType: fsType, image: filepath.Join(dir, "image"), mounted: filepath.Join(dir, "mounted"),
+		data: filepath.Join(dir, "data")}
 	w.must(os.WriteFile(w.image, nil, 0o600))
 	w.must(os.Truncate(w.image, 320*mib)) // mkfs.xfs asks for 300
-	format := map[string][]string{"xfs": {"mkfs.xfs", "-q", w.image}, "ext4": {"mkfs.ext4", "-q", "-O", "project,quota", w.image}}[fsType]
+	format := map[string][]string{"xfs": {"mkfs.xfs", "-q", w.image},
+		"ext4": {"mkfs.ext4", "-q", "-O", "project,quota", w.image}}[fsType]
 	testfs.Run(t, format[0], format[1:]...)
 	w.must(os.Mkdir(w.mounted, 0o700))
 	t.Cleanup(w.down)
@@ -45,7 +47,8 @@ func (w *world) up(options string) {
 	definition := local.Definition()
 	instance, err := definition.Open(w.Context(), backends.Options{
 		Driver: "local.csi.stowage.dev", DataDir: w.data, NodeID: "n", Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
-		Config: &local.Config{Pools: []local.PoolConfig{{Name: "d", Type: "directory", Path: filepath.Join(w.mounted, "pool")}}},
+		Config: &local.Config{Pools: []local.PoolConfig{{Name: "d", Type: "directory",
+			Path: filepath.Join(w.mounted, "pool")}}},
 	})
 	w.must(err)
 	w.instance, w.f = instance, backends.Resolve(instance.Controller, instance.Node)
@@ -72,7 +75,8 @@ func (w *world) must(err error) {
 func spec(name string, size int64) backends.Spec {
 	return backends.Spec{
 		Name: name, Capacity: backends.CapacityRange{RequiredBytes: size},
-		Access:     backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: []backends.AccessMode{backends.SingleNodeWriter}},
+		Access: backends.Access{Types: []backends.AccessType{backends.Mount},
+			Modes: []backends.AccessMode{backends.SingleNodeWriter}},
 		Parameters: &local.Parameters{Pool: "d", Allocation: "sparse", OnDelete: "delete", SourceInUse: "refuse"},
 	}
 }
@@ -94,7 +98,8 @@ func (w *world) path(handle string) string {
 	return source.(backends.Directory).Path
 }
 
-// write appends to a file of a volume until there is no more room, or so many bytes are written, and returns how many that were.
+// write appends to a file of a volume until there is no more room, or so many bytes are written, and returns how many
+// that were.
 func (w *world) write(handle string, most int64) (written int64) {
 	w.Helper()
 	done := make(chan struct{})

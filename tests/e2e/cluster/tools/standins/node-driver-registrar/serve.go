@@ -29,7 +29,8 @@ func (r *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*regi
 
 // NotifyRegistrationStatus is told whether the kubelet took the driver. When it did not, this process ends and
 // its container is started again, which is how it is tried again.
-func (r *registration) NotifyRegistrationStatus(_ context.Context, status *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
+func (r *registration) NotifyRegistrationStatus(_ context.Context,
+	status *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	if status.PluginRegistered {
 		klog.InfoS("the kubelet registered the driver", "driver", r.driver)
 	} else {
