@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -21,7 +22,8 @@ import (
 //
 // A test that runs beside this one and copies the mount namespace would copy this one's mounts too, and so
 // keep volumes in use that were unmounted here. For the same reason the new namespace lets go of what
-// belongs to others. It ends with the process, and so do all mounts in it.
+// belongs to others. It ends with the process, and so do all mounts in it. Loop devices do not: those of its temporary
+// files are detached when the program ends, or before the next one runs if this one is killed.
 func Isolate(run func() int) int {
 	// A worker of a fuzz test is a child of a process that is in the namespace already.
 	if os.Geteuid() != 0 || slices.Contains(os.Args, "-test.fuzzworker") {
@@ -54,13 +56,19 @@ func isolated() (bool, error) {
 }
 
 func runIsolated() (int, error) {
+	scratch, err := takeScratch()
+	if err != nil {
+		return 0, err
+	}
+	defer scratch.leave()
 	// The child is killed when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(context.Background(), "/proc/self/exe", os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "TMPDIR="+scratch.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	err := cmd.Run()
+	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), nil
 	}
@@ -74,9 +82,9 @@ func letGoOfOthers() error {
 	if err != nil {
 		return err
 	}
+	temporary := strings.TrimSuffix(filepath.Dir(os.TempDir()), "/") + "/" // of all runs
 	for _, m := range slices.Backward(mounts) {
-		if !strings.HasPrefix(m.Source, "/dev/loop") && !strings.HasPrefix(m.Mountpoint,
-			strings.TrimSuffix(os.TempDir(), "/")+"/") {
+		if !strings.HasPrefix(m.Source, "/dev/loop") && !strings.HasPrefix(m.Mountpoint, temporary) {
 			continue
 		}
 		err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)

@@ -1,0 +1,122 @@
+package mountns_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+// role, in the environment, makes this program one that a test starts: "attach" leaves a loop device and waits, "end"
+// does nothing.
+const role = "STOWAGE_MOUNTNS_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "attach":
+		os.Exit(mountns.Isolate(attach))
+	case "end":
+		os.Exit(mountns.Isolate(func() int { return 0 }))
+	}
+	os.Exit(m.Run())
+}
+
+// attach has a loop device hold a temporary file, says which process and device that is, and waits to be killed.
+func attach() int {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	image := filepath.Join(dir, "image")
+	if err := os.WriteFile(image, make([]byte, 1<<20), 0o600); err != nil {
+		panic(err)
+	}
+	device, err := exec.CommandContext(context.Background(), "losetup", "--find", "--show", image).Output()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(os.Getpid(), strings.TrimSpace(string(device)))
+	fmt.Fprintln(os.Stderr, unix.Pause()) // comes back for a signal that is handled only
+	return 1
+}
+
+// start starts this program in a role.
+func start(t *testing.T, name, temporary string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "/proc/self/exe")
+	command.Env = append(os.Environ(), role+"="+name, "TMPDIR="+temporary)
+	command.Stderr = os.Stderr
+	said, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return command, bufio.NewReader(said)
+}
+
+// holds reports whether a loop device holds a file of a directory.
+func holds(device, dir string) bool {
+	file, err := os.ReadFile("/sys/block/" + filepath.Base(device) + "/loop/backing_file")
+	return err == nil && strings.HasPrefix(string(file), dir+"/")
+}
+
+// A program that is killed leaves no loop device: the process that waits for it detaches it, or the next program, where
+// that process was killed too.
+func TestKilledProgramsLeaveNoLoopDevices(t *testing.T) {
+	testfs.NeedRoot(t)
+	for name, victim := range map[string]func(outer, inner int) int{
+		"the program":                 func(_, inner int) int { return inner },
+		"the process that started it": func(outer, _ int) int { return outer },
+	} {
+		t.Run(name, func(t *testing.T) {
+			temporary := t.TempDir()
+			outer, said := start(t, "attach", temporary)
+			var inner int
+			var device string
+			if _, err := fmt.Fscan(said, &inner, &device); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if holds(device, temporary) { // which has failed the test
+					_ = exec.CommandContext(context.WithoutCancel(t.Context()), "losetup", "--detach", device).Run()
+				}
+			})
+			if !holds(device, temporary) {
+				t.Fatalf("%s does not hold a temporary file", device)
+			}
+			if err := unix.Kill(victim(outer.Process.Pid, inner), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, said) // until both have ended
+			if err := outer.Wait(); err == nil {
+				t.Error("a program that was killed has ended well")
+			}
+			next, _ := start(t, "end", temporary)
+			if err := next.Wait(); err != nil {
+				t.Errorf("the next program: %v", err)
+			}
+			for deadline := time.Now().Add(2 * time.Minute); holds(device, temporary); <-time.After(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("%s is left", device)
+				}
+			}
+			if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+				t.Errorf("temporary files are left: %v, %v", left, err)
+			}
+		})
+	}
+}
