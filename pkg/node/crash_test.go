@@ -19,7 +19,7 @@ func (w *world) records() *ledger.Ledger {
 	w.Helper()
 	boot, err := ledger.BootID()
 	w.must(err)
-	l, _, err := ledger.Open(w.context(), w.path("state"), boot)
+	l, _, err := ledger.Open(w.context(), w.path("state"), boot, nil)
 	w.must(err)
 	return l
 }
@@ -408,7 +408,7 @@ func TestDeviceOfTheNode(t *testing.T) {
 func TestLedgerAfterARestartOfTheMachine(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
-	l, _, err := ledger.Open(w.context(), w.path("state"), "another boot")
+	l, _, err := ledger.Open(w.context(), w.path("state"), "another boot", nil)
 	w.must(err)
 	w.must(l.Put(ledger.Record{Volume: "v", Staged: &ledger.Staging{Path: "/elsewhere", Type: backends.Mount}}))
 	w.write(w.path("state", "garbage.json"), "{")

@@ -14,11 +14,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
-// onDisk puts the state directory on a small disk of its own.
-func (w *world) onDisk() (state string) {
+// onDisk puts the state directory on a disk of its own that is so small that it has no room to spare.
+func (w *world) onDisk() (state string) { return w.onDiskOf("64k") }
+
+func (w *world) onDiskOf(size string) (state string) {
 	w.Helper()
 	state = w.mkdir(w.path("state"))
-	w.must(unix.Mount("state", state, "tmpfs", 0, "size=64k"))
+	w.must(unix.Mount("state", state, "tmpfs", 0, "size="+size))
 	w.restart()
 	return state
 }
@@ -107,12 +109,49 @@ func TestTakenDownWithoutWriting(t *testing.T) {
 	}
 }
 
+// A volume comes into use and goes out of it while the state directory is full, whatever restarts in between, and also
+// once there is room again.
+func TestFullStateDirectory(t *testing.T) {
+	w := newWorld(t)
+	state := w.onDiskOf("2m")
+	w.image("used", 16)
+	w.image("v", 16)
+	w.directory("plain")
+	w.stage(w.stageRequest("used"))
+	for round := range 3 {
+		for _, name := range []string{"v", "plain", "used"} {
+			staging, publishing := w.stageRequest(name), w.publishRequest(name)
+			if round < 2 {
+				w.fill(state) // what was taken down has made room
+			}
+			for range 2 {
+				w.stage(staging)
+				w.publish(publishing)
+				w.restart()
+			}
+			w.want(w.service.Unstage(w.context(), name, staging.StagingPath), backends.InUse, publishing.TargetPath)
+			w.unpublish(publishing)
+			w.restart()
+			w.unstage(staging)
+			w.restart()
+			if _, err := w.service.Health(w.context(), name, "", ""); !backends.Is(err, backends.NotFound) {
+				t.Errorf("round %d: of %s, which was unstaged, something is known: %v", round, name, err)
+			}
+		}
+		if round == 1 {
+			w.must(os.Remove(state + "/filler"))
+		}
+	}
+	w.detach(state)
+	w.wantNothingLeft()
+}
+
 // A restart of the machine made the records stale, and they cannot be removed: the service starts all the same, and
 // knows nothing.
 func TestStartsWithoutWriting(t *testing.T) {
 	w := newWorld(t)
 	state := w.onDisk()
-	l, _, err := ledger.Open(w.context(), state, "an earlier boot")
+	l, _, err := ledger.Open(w.context(), state, "an earlier boot", nil)
 	w.must(err)
 	w.must(l.Put(ledger.Record{Volume: "v", Published: []ledger.Publication{{Target: "/none"}}}))
 	w.must(os.WriteFile(state+"/half.json", []byte("{"), 0o600))

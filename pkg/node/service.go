@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/node/trim"
+	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
 // Config says what a Service works with.
@@ -79,7 +80,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, report, err := ledger.Open(ctx, config.StateDir, boot)
+	records, report, err := openLedger(ctx, config.StateDir, boot, log)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +102,19 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	}
 	s.resumeTrims()
 	return s, nil
+}
+
+// openLedger opens the ledger, with room for what must be recorded while the disk is full.
+func openLedger(ctx context.Context, dir, boot string, log *slog.Logger) (*ledger.Ledger, ledger.Report, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, ledger.Report{}, backends.Errorf(backends.Unavailable, "cannot make the state directory: %w", err)
+	}
+	room, err := spare.Open(filepath.Join(dir, "spare"))
+	if err != nil {
+		log.WarnContext(ctx, "should the disk of the state directory be full, no volume can be staged or published: "+
+			"the room for records is tried again at the next start", "error", err)
+	}
+	return ledger.Open(ctx, dir, boot, room)
 }
 
 // checkShown refuses a place where what is mounted would not show to those who use the volumes. Kinds: Unavailable.

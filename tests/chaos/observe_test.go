@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
 // observe describes all of the world that an operation can change, a line each, without what differs
@@ -77,21 +80,39 @@ func (w *world) loopDirs() []string {
 	})
 }
 
-// state lists the files of the Service, with what records say.
+// state lists the files of the Service, with what records say. A record for which the disk had no room is in the room
+// that was kept, and is listed as the file that it stands for.
 func (w *world) state() []string {
-	var lines []string
+	files := map[string]string{} // what they say, by their paths
+	kept := filepath.Join(w.path("state"), "spare")
 	_ = filepath.WalkDir(w.path("state"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || path == kept {
 			return err
 		}
-		line := "state file " + path
+		files[path] = ""
 		if filepath.Dir(path) == w.path("state") && strings.HasSuffix(path, ".json") {
-			line += ": " + record(path)
+			data, _ := os.ReadFile(path) // What cannot be read is no record.
+			files[path] = ": " + record(data)
 		}
-		lines = append(lines, line)
 		return nil
 	})
+	for volume, note := range notes(kept) {
+		files[filepath.Join(w.path("state"), fmt.Sprintf("%x.json", sha256.Sum256([]byte(volume))))] = ": " + record(note)
+	}
+	var lines []string
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		lines = append(lines, "state file "+path+files[path])
+	}
 	return lines
+}
+
+// notes are those in the room that is kept, if there is any.
+func notes(path string) map[string][]byte {
+	if _, err := os.Lstat(path); err != nil {
+		return nil // To open it would make it.
+	}
+	room, _ := spare.Open(path) // Without room there is none.
+	return room.Notes()
 }
 
 // pool lists the files of the local backend, but for those in a volume.
@@ -116,11 +137,7 @@ func (w *world) pool() []string {
 }
 
 // record is the last line of a file of the ledger, without numbers.
-func record(path string) string {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
+func record(data []byte) string {
 	lines := bytes.Split(bytes.TrimSuffix(data, []byte{'\n'}), []byte{'\n'})
 	var found map[string]any
 	if err := json.Unmarshal(lines[len(lines)-1], &found); err != nil {

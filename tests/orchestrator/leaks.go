@@ -38,6 +38,7 @@ func Leaks(dataDir, mountDir string) ([]string, error) {
 func skeleton() []string {
 	list := []string{
 		"known/", "known/*", "held/", "held/*/", "held/*/path", "in-use/", "released/", "node/", "node/repairing/",
+		"spare", "node/spare",
 		"pools/", "pools/*/", "pools/*/pool.json",
 	}
 	for _, folder := range []string{"volumes", "snapshots", "groups", "staging", "trash", "retained", "quarantine"} {

@@ -14,6 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
 // engine is the backend at work, controller and node in one. It keeps no state but what is on disk too.
@@ -26,6 +27,7 @@ type engine struct {
 	log         *slog.Logger              //
 	dataDir     string                    //
 	lock        *os.File                  // keeps other processes out of the data directory
+	spareRoom   *spare.Room               // for notes, when that is full
 	pools       []*pool                   // in the order of the configuration, those that are not served too
 	volumes     *shelf[*volume]           //
 	snapshots   *shelf[*snapshot]         // those of groups too

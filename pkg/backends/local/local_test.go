@@ -79,9 +79,15 @@ type fixture struct {
 // newFixture opens a backend with nothing in it.
 func newFixture(tb testing.TB, pools ...PoolConfig) *fixture {
 	tb.Helper()
+	return newFixtureIn(tb, filepath.Join(tb.TempDir(), "data"), pools...)
+}
+
+// newFixtureIn is newFixture with a data directory.
+func newFixtureIn(tb testing.TB, dataDir string, pools ...PoolConfig) *fixture {
+	tb.Helper()
 	log := &logBuffer{}
 	f := &fixture{TB: tb, log: log, options: backends.Options{
-		Driver: testDriver, NodeID: "node-1", DataDir: filepath.Join(tb.TempDir(), "data"),
+		Driver: testDriver, NodeID: "node-1", DataDir: dataDir,
 		Config: patient(pools...), Log: slog.New(slog.NewTextHandler(log, nil)),
 	}}
 	f.open()

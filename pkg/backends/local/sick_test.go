@@ -388,3 +388,41 @@ func TestFullPoolIsUsed(t *testing.T) {
 		})
 	}
 }
+
+// The default install has the pools in the data directory, and so on the same disk.
+func TestFullDefaultInstallIsUsed(t *testing.T) {
+	for fsType, size := range map[string]int64{"ext4": 32, "xfs": 300, "btrfs": 128} {
+		t.Run(fsType, func(t *testing.T) {
+			mount := testfs.New(t, fsType, size)
+			f := newFixtureIn(t, filepath.Join(mount, "data"))
+			handles := []string{f.create("image", "a").Handle, f.create("image", "b").Handle, f.create("directory", "c").Handle}
+			fill(t, mount)
+			for _, restarted := range []bool{false, true} {
+				for _, handle := range handles {
+					f.use(handle)
+					f.use(handle)
+				}
+				if restarted {
+					f.reopen()
+				}
+				for _, handle := range handles {
+					hasKind(t, "Delete of what is in use", f.Delete(t.Context(), handle), backends.InUse)
+					must(t, f.Release(t.Context(), handle))
+				}
+			}
+			f.use(handles[0])
+			empty(t, mount)
+			f.reopen()
+			f.use(handles[0])
+			must(t, f.Release(t.Context(), handles[0]))
+			f.reopen()
+			for _, handle := range handles {
+				must(t, f.Delete(t.Context(), handle))
+			}
+			f.holdsOnly()
+			if left := f.spareRoom.Notes(); len(left) > 0 {
+				t.Errorf("notes are left: %q", left)
+			}
+		})
+	}
+}

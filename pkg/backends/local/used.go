@@ -8,16 +8,27 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/durable"
 	"github.com/stowage-csi/stowage/pkg/failure"
+	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
 // usedFolder is where the data directory keeps a note, by handle, of each volume that came into use while its pool had
-// no room for one: whoever has filled it must be able to come back and free some.
-const usedFolder = "in-use"
+// no room for one: whoever has filled it must be able to come back and free some. Where the data directory is on the
+// same disk, as in the default install, the note goes to spareFile, which has its room already.
+const (
+	usedFolder = "in-use"
+	spareFile  = "spare"
+)
 
 func (e *engine) usedNotes() string { return filepath.Join(e.dataDir, usedFolder) }
 
-// makeUsedNotes makes the folder for the notes while there is room for it. When it is needed it is tried again.
+// makeUsedNotes makes the places for the notes while there is room for them. The folder is tried again when it is
+// needed.
 func (e *engine) makeUsedNotes() {
+	var err error
+	if e.spareRoom, err = spare.Open(filepath.Join(e.dataDir, spareFile)); err != nil {
+		e.log.Warn("should pools and the data directory be full, no volume can come into use: "+
+			"the room for notes is tried again at the next start", "error", err)
+	}
 	if err := durable.MakeAll(e.usedNotes(), 0o700); err != nil {
 		e.log.Warn("there is no folder for notes of volumes that come into use in a full pool: it is tried again", "path",
 			e.usedNotes(), "error", err)
@@ -31,10 +42,11 @@ func (e *engine) noteInUse(v *volume) error {
 		return err
 	}
 	failed := durable.MakeAll(e.usedNotes(), 0o700)
+	handle := v.record.Load().Handle
 	if failed == nil {
-		failed = note(v.record.Load().Handle).set(e.usedNotes(), e.boot)
+		failed = note(handle).set(e.usedNotes(), e.boot)
 	}
-	if failed != nil {
+	if failed != nil && e.spareRoom.Put(handle, []byte(e.boot)) != nil {
 		return errors.Join(err, failed)
 	}
 	return nil
@@ -46,9 +58,12 @@ func (e *engine) isInUse(v *volume) (inFolder, inData bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	inData, err = note(v.record.Load().Handle).holds(e.usedNotes(), e.boot)
-	return inFolder, inData, err
+	handle := v.record.Load().Handle
+	inData, err = note(handle).holds(e.usedNotes(), e.boot)
+	return inFolder, inData || string(e.spareRoom.Get(handle)) == e.boot, err
 }
 
-// forgetUsed removes the note in the data directory.
-func (e *engine) forgetUsed(handle string) error { return note(handle).clear(e.usedNotes()) }
+// forgetUsed removes the notes in the data directory.
+func (e *engine) forgetUsed(handle string) error {
+	return errors.Join(note(handle).clear(e.usedNotes()), e.spareRoom.Drop(handle))
+}

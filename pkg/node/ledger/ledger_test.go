@@ -16,7 +16,7 @@ import (
 
 func open(t *testing.T, dir, boot string) (*Ledger, Report) {
 	t.Helper()
-	l, report, err := Open(t.Context(), dir, boot)
+	l, report, err := Open(t.Context(), dir, boot, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestOpenFails(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Open(t.Context(), file, "boot"); !backends.Is(err, backends.Unavailable) {
+	if _, _, err := Open(t.Context(), file, "boot", nil); !backends.Is(err, backends.Unavailable) {
 		t.Errorf("Open of a file gave %v, want Unavailable", err)
 	}
 }
@@ -351,7 +351,7 @@ func TestBootID(t *testing.T) {
 }
 
 func BenchmarkPut(b *testing.B) {
-	l, _, err := Open(b.Context(), b.TempDir(), "boot")
+	l, _, err := Open(b.Context(), b.TempDir(), "boot", nil)
 	if err != nil {
 		b.Fatal(err)
 	}

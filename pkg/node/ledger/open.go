@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
 // bootIDPath holds a random number that the kernel makes at each start (random(4)).
@@ -39,8 +40,9 @@ func BootID() (string, error) {
 }
 
 // Open loads the ledger in a directory, which it makes when it is not there and which must be the
-// driver's own. Records of another boot are removed. Kinds: Unavailable when the directory cannot be used.
-func Open(ctx context.Context, dir, boot string) (*Ledger, Report, error) {
+// driver's own. Records of another boot are removed. Those for which the disk has no room go to the room that was kept,
+// unless that is nil. Kinds: Unavailable when the directory cannot be used.
+func Open(ctx context.Context, dir, boot string, room *spare.Room) (*Ledger, Report, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot make the ledger's directory: %w", err)
 	}
@@ -48,8 +50,9 @@ func Open(ctx context.Context, dir, boot string) (*Ledger, Report, error) {
 	if err != nil {
 		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot read the ledger's directory: %w", err)
 	}
-	l := &Ledger{store: store{dir: dir, boot: boot}, entries: map[string]entry{}, owners: map[string]string{},
-		left: map[string]bool{}}
+	l := &Ledger{
+		store: store{dir, boot, room}, entries: map[string]entry{}, owners: map[string]string{}, left: map[string]bool{},
+	}
 	var report Report
 	for _, path := range files {
 		if err := ctx.Err(); err != nil {
@@ -57,6 +60,7 @@ func Open(ctx context.Context, dir, boot string) (*Ledger, Report, error) {
 		}
 		l.load(path, &report)
 	}
+	l.loadRoom(&report)
 	report.Loaded = len(l.entries)
 	return l, report, nil
 }
@@ -97,6 +101,28 @@ func (l *Ledger) load(path string, report *Report) {
 		report.SetAside = append(report.SetAside, setAside(path, err))
 	default:
 		l.enter(record, length)
+	}
+}
+
+// loadRoom takes in what is in the room that was kept: of its volumes it was written last.
+func (l *Ledger) loadRoom(report *Report) {
+	for volume, line := range l.store.room.Notes() {
+		record, err := l.store.decode(l.store.path(volume), line)
+		if err == nil {
+			l.exchange(l.entries[volume].record, Record{Volume: volume}, 0)
+			err = l.clash(record)
+		}
+		switch {
+		case err == nil:
+			l.enter(record, longest)
+			continue
+		case errors.Is(err, errOtherBoot):
+			report.Stale++
+		default:
+			reason := fmt.Errorf("in the room that was kept: %w", err)
+			report.SetAside = append(report.SetAside, SetAside{Path: l.store.path(volume), Reason: reason})
+		}
+		_ = l.store.room.Drop(volume) // If it stays it counts for as little the next time.
 	}
 }
 

@@ -11,8 +11,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/rawfile"
+	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
 // version is the form of the files; one of another form is set aside.
@@ -38,10 +42,12 @@ var errOtherBoot = errors.New("written before the machine last started")
 // store keeps records in a directory, one file a volume, named after the hash of the volume's handle,
 // because a handle is any text and a file name is not. Each line of a file is a record, and the last whole
 // line counts. So a change costs one write; nothing that was written is ever overwritten, and whoever is
-// killed in the middle of a line leaves the one before it to count.
+// killed in the middle of a line leaves the one before it to count. While there is no room for a line the record is in
+// the room that was kept, where it outweighs what the file says.
 type store struct {
 	dir  string
 	boot string
+	room *spare.Room
 }
 
 // longest is how long a file may grow, in bytes, before it is written anew with its last record only.
@@ -60,7 +66,7 @@ func (s store) path(volume string) string { return filepath.Join(s.dir, stem(vol
 func (s store) save(record Record, length int64) (int64, error) {
 	path := s.path(record.Volume)
 	if record.Empty() {
-		if err := removeIfThere(path); err != nil {
+		if err := errors.Join(removeIfThere(path), s.room.Drop(record.Volume)); err != nil {
 			return length, backends.Errorf(backends.Unavailable, "cannot remove the record of volume %q: %w", record.Volume, err)
 		}
 		return 0, nil
@@ -70,14 +76,21 @@ func (s store) save(record Record, length int64) (int64, error) {
 		return length, backends.Errorf(backends.Unknown, "cannot encode the record of volume %q: %w", record.Volume, err)
 	}
 	line = append(line, '\n')
-	if length > 0 && length < longest && extend(path, line) == nil {
-		return length + int64(len(line)), nil
+	written := length + int64(len(line))
+	if length <= 0 || length >= longest || extend(path, line) != nil {
+		// There is no file yet, or it is long enough, or a part of a line may have got into it.
+		err, written = replace(path, line), int64(len(line))
 	}
-	// There is no file yet, or it is long enough, or a part of a line may have got into it.
-	if err := replace(path, line); err != nil {
+	if failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) && s.room.Put(record.Volume, line) == nil {
+		return longest, nil
+	}
+	if err == nil {
+		err = s.room.Drop(record.Volume)
+	}
+	if err != nil {
 		return longest, backends.Errorf(backends.Unavailable, "cannot write the record of volume %q: %w", record.Volume, err)
 	}
-	return int64(len(line)), nil
+	return written, nil
 }
 
 // extend adds a line to a file that is there.

@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/spare"
+)
+
+// roomy opens a ledger with room to spare.
+func roomy(t *testing.T, dir, boot string) (*Ledger, Report) {
+	t.Helper()
+	room, err := spare.Open(filepath.Join(dir, "spare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, report, err := Open(t.Context(), dir, boot, room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, report
+}
+
+// withoutRoom makes a change of a volume's record while the disk is full for it, and leaves what the file was.
+func withoutRoom(t *testing.T, l *Ledger, volume string, change func() error) error {
+	t.Helper()
+	path, aside := l.store.path(volume), l.store.path(volume)+".aside"
+	there := os.Rename(path, aside) == nil
+	if err := errors.Join(os.Symlink("/dev/full", path), os.Symlink("/dev/full", path+tempEnding)); err != nil {
+		t.Fatal(err)
+	}
+	failed := change()
+	err := os.Remove(path)
+	if there {
+		err = errors.Join(err, os.Rename(aside, path))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return failed
+}
+
+// What has no room in the file outweighs the file, until there is room again.
+func TestNoRoom(t *testing.T) {
+	for _, before := range []Record{{Volume: "a"}, sample("a").WithoutPublication("/target/a")} {
+		dir := t.TempDir()
+		l, _ := roomy(t, dir, "boot")
+		put(t, l, before)
+		if err := withoutRoom(t, l, "a", func() error { return l.Put(sample("a")) }); err != nil {
+			t.Fatal(err)
+		}
+		again, report := roomy(t, dir, "boot")
+		got := again.Get("a")
+		if !reflect.DeepEqual(got, sample("a")) || again.Owner("/target/a") != "a" || report.Loaded != 1 {
+			t.Errorf("after %+v, the record in the room is read as %+v, %+v", before, got, report)
+		}
+		less := sample("a").WithoutPublication("/target/a")
+		put(t, again, less)
+		last, _ := roomy(t, dir, "boot")
+		if !slices.Equal(last.Get("a").Paths(), less.Paths()) || last.Owner("/target/a") != "" {
+			t.Errorf("with room again, the record is read as %+v", last.Get("a"))
+		}
+		if err := withoutRoom(t, again, "a", func() error { return again.Put(sample("a")) }); err != nil {
+			t.Fatal(err)
+		}
+		put(t, again, Record{Volume: "a"})
+		last, report = roomy(t, dir, "boot")
+		if !last.Get("a").Empty() || report.Loaded+report.Stale+len(report.SetAside) != 0 {
+			t.Errorf("after it was removed, the record is read as %+v, %+v", last.Get("a"), report)
+		}
+	}
+}
+
+// What is in the room and is of another boot, or no record, counts for nothing and goes.
+func TestRoomIsCleared(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := roomy(t, dir, "earlier")
+	if err := withoutRoom(t, l, "a", func() error { return l.Put(sample("a")) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.store.room.Put("b", []byte("no record")); err != nil {
+		t.Fatal(err)
+	}
+	now, report := roomy(t, dir, "now")
+	if now.Volumes() != 0 || report.Stale != 1 || len(report.SetAside) != 1 {
+		t.Errorf("%d volumes are known, %+v", now.Volumes(), report)
+	}
+	if _, report := roomy(t, dir, "now"); report.Stale != 0 || len(report.SetAside) != 0 {
+		t.Errorf("the second start found %+v", report)
+	}
+}

@@ -1,0 +1,106 @@
+package spare
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/failure"
+	"github.com/stowage-csi/stowage/pkg/rawfile"
+)
+
+// draftEnding is that of a file that is being made.
+const draftEnding = ".tmp"
+
+// Open opens the file, and makes it when it is not there; its directory is the driver's own. With an error, such as
+// that the disk is full by then, the Room has no room, and can be used all the same.
+func Open(path string) (*Room, error) {
+	r := &Room{path: path, notes: map[string]page{}}
+	data, err := rawfile.Read(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(data) != pages*pageSize {
+		data = make([]byte, pages*pageSize)
+		err = take(path, data)
+	}
+	if err != nil {
+		return r, fmt.Errorf("no room is kept for notes in %s: %w", path, err)
+	}
+	r.made = true
+	r.read(data)
+	return r, nil
+}
+
+// take makes the file with all of its blocks.
+func take(path string, data []byte) error {
+	draft := path + draftEnding
+	file, err := rawfile.Open(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	stayInPlace(file)
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync() // until then the blocks are promised only
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(draft, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
+	return nil
+}
+
+// stayInPlace has a btrfs write over the blocks of an empty file, where it would take new ones otherwise
+// (ioctl_iflags(2)). No other filesystem needs that, or knows it.
+func stayInPlace(file *os.File) {
+	if flags, err := unix.IoctlGetInt(int(file.Fd()), unix.FS_IOC_GETFLAGS); err == nil {
+		const noCopyOnWrite = 0x00800000 // FS_NOCOW_FL
+		_ = unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags|noCopyOnWrite)
+	}
+}
+
+// read takes in what the file holds. Of several notes of a key the latest counts.
+func (r *Room) read(data []byte) {
+	for at := range pages {
+		p, ok := decode(data[at*pageSize : (at+1)*pageSize])
+		if !ok {
+			continue
+		}
+		r.used[at] = p.key
+		r.turn = max(r.turn, p.turn)
+		if p.turn > r.notes[p.key].turn {
+			r.notes[p.key] = p
+		}
+	}
+}
+
+// clearOthers clears the pages of a key but one. What stays is not believed beside a later note, and goes with the key.
+func (r *Room) clearOthers(key string, but int) {
+	for at, whose := range r.used {
+		if whose == key && at != but {
+			_ = r.clear(at) // see above
+		}
+	}
+}
+
+func (r *Room) clear(at int) error {
+	err := r.write(at, make([]byte, pageSize))
+	if err == nil {
+		r.used[at] = ""
+	}
+	return err
+}
+
+func (r *Room) write(at int, data []byte) error {
+	file, err := rawfile.Open(r.path, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = file.WriteAt(data, int64(at)*pageSize)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return failure.Errorf(failure.Unavailable, "writing to the room that is kept for notes: %w", err)
+	}
+	return nil
+}

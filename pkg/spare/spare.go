@@ -1,0 +1,107 @@
+package spare
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/stowage-csi/stowage/pkg/failure"
+)
+
+// pages is how many notes there is room for: more than volumes are in use on most nodes.
+const pages = 256
+
+// Room is a file with room for notes. Its methods may be called from many goroutines. A nil Room has no room, and no
+// notes.
+type Room struct {
+	path string
+	made bool // whether there was room for it
+
+	mu    sync.Mutex
+	used  [pages]string   // whose each page is; empty for nobody's
+	notes map[string]page // the latest of each key
+	turn  uint64          // of the latest of all
+}
+
+// Put writes the note of a key down, in the place of the one that there is. Kinds: Exhausted when there is no room for
+// it; Unavailable when it cannot be written, after which the note is the one before or the new one.
+func (r *Room) Put(key string, note []byte) error {
+	if r == nil {
+		return noRoom()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.free()
+	if !r.made || !ok {
+		return noRoom()
+	}
+	next := page{turn: r.turn + 1, key: key, note: bytes.Clone(note)}
+	data, err := next.encode()
+	if err != nil {
+		return err
+	}
+	r.used[at] = key
+	if err := r.write(at, data); err != nil {
+		_ = r.clear(at) // Should it stay, it goes with the key.
+		return err
+	}
+	r.notes[key], r.turn = next, next.turn
+	r.clearOthers(key, at)
+	return nil
+}
+
+// free returns a page that is nobody's.
+func (r *Room) free() (at int, ok bool) {
+	for at, key := range r.used {
+		if key == "" {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// Drop removes the note of a key; that there is none is no error. Kinds: Unavailable when it may be there still.
+func (r *Room) Drop(key string) error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.notes, key)
+	for at, whose := range r.used {
+		if whose != key {
+			continue
+		}
+		if err := r.clear(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Get returns the note of a key, and nil where there is none.
+func (r *Room) Get(key string) []byte {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.notes[key].note
+}
+
+// Notes returns all notes by their keys.
+func (r *Room) Notes() map[string][]byte {
+	all := map[string][]byte{}
+	if r == nil {
+		return all
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, p := range r.notes {
+		all[key] = p.note
+	}
+	return all
+}
+
+func noRoom() error {
+	return failure.Errorf(failure.Exhausted, "there is no room that was kept for it either: free some on the disk")
+}

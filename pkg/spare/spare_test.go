@@ -1,0 +1,191 @@
+package spare
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/failure"
+	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, path string) *Room {
+	t.Helper()
+	r, err := Open(path)
+	must(t, err)
+	return r
+}
+
+// has checks which notes there are, now and after a start.
+func has(t *testing.T, r *Room, want map[string]string) {
+	t.Helper()
+	for _, r := range []*Room{r, open(t, r.path)} {
+		notes := map[string]string{}
+		for key, note := range r.Notes() {
+			notes[key] = string(note)
+			if have := string(r.Get(key)); have != string(note) {
+				t.Errorf("of %q there is %q and %q", key, have, note)
+			}
+		}
+		if !maps.Equal(notes, want) {
+			t.Errorf("the notes are %q, want %q", notes, want)
+		}
+	}
+}
+
+func TestNotes(t *testing.T) {
+	r := open(t, filepath.Join(t.TempDir(), "spare"))
+	hostile := "\x00\n/../" + strings.Repeat("ü", 100)
+	for _, text := range []string{"one", "", "two and longer", strings.Repeat("n", 3500)} {
+		must(t, r.Put(hostile, []byte(text)))
+		must(t, r.Put("other", []byte("stays")))
+		has(t, r, map[string]string{hostile: text, "other": "stays"})
+	}
+	for range 2 {
+		must(t, r.Drop(hostile))
+		has(t, r, map[string]string{"other": "stays"})
+	}
+	if r.Get(hostile) != nil {
+		t.Error("there is a note that was dropped")
+	}
+	if err := r.Put("other", make([]byte, pageSize)); !failure.Is(err, failure.Exhausted) {
+		t.Errorf("a long note: got %v, want Exhausted", err)
+	}
+	has(t, r, map[string]string{"other": "stays"})
+}
+
+func TestAllPagesAreUsed(t *testing.T) {
+	r := open(t, filepath.Join(t.TempDir(), "spare"))
+	want := map[string]string{}
+	for i := range pages {
+		key := fmt.Sprint("volume ", i)
+		want[key] = "note"
+		must(t, r.Put(key, []byte("note")))
+	}
+	if err := r.Put("more", nil); !failure.Is(err, failure.Exhausted) {
+		t.Errorf("one note too many: got %v, want Exhausted", err)
+	}
+	has(t, r, want)
+	for key := range want {
+		must(t, r.Drop(key))
+	}
+	has(t, r, map[string]string{})
+}
+
+// A kill between two writes, or in the middle of one, leaves the note before or the new one, and a note that was
+// dropped never comes back.
+func TestCutShort(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spare")
+	r := open(t, path)
+	for i, text := range []string{"before", "after"} {
+		data, err := page{turn: uint64(i + 1), key: "v", note: []byte(text)}.encode()
+		must(t, err)
+		must(t, r.write(2*i, data))
+	}
+	has(t, open(t, path), map[string]string{"v": "after"})
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	must(t, err)
+	_, err = file.WriteAt([]byte("torn"), 2*pageSize+head)
+	must(t, errors.Join(err, file.Close()))
+	r = open(t, path)
+	has(t, r, map[string]string{"v": "before"})
+	must(t, r.Put("v", []byte("at last")))
+	has(t, r, map[string]string{"v": "at last"})
+	must(t, r.Drop("v"))
+	has(t, r, map[string]string{})
+}
+
+// What is not whole is made anew, and what cannot be made is no room.
+func TestFileIsNotWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "spare")
+	must(t, os.WriteFile(path, []byte("short"), 0o600))
+	must(t, os.WriteFile(path+draftEnding, []byte("left"), 0o600))
+	must(t, open(t, path).Put("v", []byte("note")))
+	if names, err := filepath.Glob(dir + "/*"); err != nil || !slices.Equal(names, []string{path}) {
+		t.Errorf("there is %q, %v", names, err)
+	}
+	r, err := Open(filepath.Join(dir, "missing", "spare"))
+	if err == nil {
+		t.Error("a file in no directory was made")
+	}
+	for _, none := range []*Room{r, nil} {
+		if err := none.Put("v", nil); !failure.Is(err, failure.Exhausted) {
+			t.Errorf("Put without room: got %v, want Exhausted", err)
+		}
+		if none.Get("v") != nil || len(none.Notes()) > 0 || none.Drop("v") != nil {
+			t.Error("without room there are notes")
+		}
+	}
+	must(t, os.Remove(path))
+	r = open(t, path)
+	must(t, os.Remove(path))
+	if err := r.Put("v", nil); !failure.Is(err, failure.Unavailable) {
+		t.Errorf("Put without the file: got %v, want Unavailable", err)
+	}
+}
+
+// fill leaves no room on a filesystem.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	filler, err := os.Create(filepath.Join(dir, "filler"))
+	must(t, err)
+	defer filler.Close()
+	for _, size := range []int{1 << 20, 4096, 512} {
+		for err == nil {
+			_, err = filler.Write(make([]byte, size))
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Fatalf("the filesystem is not full: %v", err)
+		}
+		if err = filler.Sync(); errors.Is(err, unix.ENOSPC) {
+			err = nil
+		}
+	}
+	must(t, err)
+}
+
+func TestFullDisk(t *testing.T) {
+	for fsType, size := range map[string]int64{"ext4": 32, "xfs": 300, "btrfs": 128} {
+		t.Run(fsType, func(t *testing.T) {
+			mount := testfs.New(t, fsType, size)
+			r := open(t, filepath.Join(mount, "spare"))
+			fill(t, mount)
+			want := map[string]string{}
+			for i := range 2 * pages {
+				key := fmt.Sprint("volume ", i%(pages/2))
+				want[key] = fmt.Sprint("note ", i)
+				must(t, r.Put(key, []byte(want[key])))
+			}
+			testfs.Run(t, "sync", "--file-system", mount) // the disk takes it, and not memory only
+			file, err := os.Open(r.path)
+			must(t, err)
+			must(t, errors.Join(unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED), file.Close()))
+			has(t, r, want)
+			for key := range want {
+				must(t, r.Drop(key))
+			}
+			has(t, r, map[string]string{})
+			if _, err := Open(filepath.Join(mount, "another")); !errors.Is(err, unix.ENOSPC) {
+				t.Errorf("a second file: got %v, want no space left", err)
+			}
+		})
+	}
+}
