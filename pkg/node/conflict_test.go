@@ -64,6 +64,9 @@ func TestBadRequests(t *testing.T) {
 		}, backends.Invalid, "xfs"},
 		"unsupported filesystem": {func(r *node.StageRequest) { r.Volume, r.Use.FSType = "i", "ntfs" }, backends.Invalid,
 			"ntfs"},
+		"no room below the path": {func(r *node.StageRequest) {
+			r.StagingPath += "/" + strings.Repeat("n", 4088-len(r.StagingPath))
+		}, backends.Invalid, "leaves no room"},
 		"unknown policy": {func(r *node.StageRequest) {
 			r.MountGroup, r.Settings.FSGroupChangePolicy = "1", "Sometimes"
 		}, backends.Invalid, "Sometimes"},
@@ -79,6 +82,26 @@ func TestBadRequests(t *testing.T) {
 	request := w.publishRequest("v")
 	request.TargetPath = "v"
 	w.want(w.service.Publish(ctx, request), backends.Invalid)
+	w.wantNothingLeft()
+}
+
+// A target that is the staging path, or above or below it, is refused: Unpublish would take down what is staged.
+func TestTargetsApartFromTheStagingPath(t *testing.T) {
+	w := newWorld(t)
+	w.directory("v")
+	staging := w.stageRequest("v")
+	w.stage(staging)
+	publishing := w.publishRequest("v")
+	for _, target := range []string{
+		staging.StagingPath, filepath.Dir(staging.StagingPath), filepath.Join(staging.StagingPath, "below"),
+	} {
+		publishing.TargetPath = target
+		w.want(w.service.Publish(w.context(), publishing), backends.Invalid, "unstage")
+	}
+	if len(w.mounts()) != 1 {
+		t.Errorf("refused targets left %v", w.mounts())
+	}
+	w.unstage(staging)
 	w.wantNothingLeft()
 }
 

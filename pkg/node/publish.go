@@ -72,6 +72,11 @@ func (p *publishing) check(context.Context) error {
 		return err
 	}
 	r.TargetPath = target
+	if safepath.Within(r.StagingPath, target) || safepath.Within(target, r.StagingPath) {
+		return backends.Errorf(backends.Invalid,
+			"the target path %s and the staging path %s are one, or one is in the other: unpublishing would unstage", target,
+			r.StagingPath)
+	}
 	p.want = ledger.Publication{Target: target, Mode: r.Use.Mode, ReadOnly: r.ReadOnly ||
 		readOnly(r.Use.Mode, r.MountOptions)}
 	if group := p.group(); group != "" {

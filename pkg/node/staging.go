@@ -45,6 +45,9 @@ func (st *staging) check(context.Context) error {
 		return err
 	}
 	r.StagingPath = path
+	if _, err := safepath.Absolute(devicePlace(path)); err != nil { // Unstage looks there, whatever was staged.
+		return backends.Errorf(backends.Invalid, "the staging path leaves no room for a device in it: %w", err)
+	}
 	if err := mountoptions.Check(r.MountOptions); err != nil {
 		return err
 	}
