@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // onDisk puts the state directory on a disk of its own that is so small that it has no room to spare.
@@ -109,11 +111,28 @@ func TestTakenDownWithoutWriting(t *testing.T) {
 	}
 }
 
+// onFilesystem puts the state directory on a filesystem of its own.
+func (w *world) onFilesystem(fsType string, mib int64) (state string) {
+	w.Helper()
+	if fsType == "tmpfs" {
+		return w.onDiskOf(fmt.Sprintf("%dm", mib))
+	}
+	state = w.mkdir(w.path("state"))
+	w.must(unix.Mount(testfs.New(w, fsType, mib), state, "", unix.MS_BIND, ""))
+	w.restart()
+	return state
+}
+
 // A volume comes into use and goes out of it while the state directory is full, whatever restarts in between, and also
 // once there is room again.
 func TestFullStateDirectory(t *testing.T) {
-	w := newWorld(t)
-	state := w.onDiskOf("2m")
+	for fsType, mib := range map[string]int64{"tmpfs": 2, "ext4": 32, "xfs": 300, "btrfs": 128} {
+		t.Run(fsType, func(t *testing.T) { newWorld(t).comesAndGoes(fsType, mib) })
+	}
+}
+
+func (w *world) comesAndGoes(fsType string, mib int64) {
+	state := w.onFilesystem(fsType, mib)
 	w.image("used", 16)
 	w.image("v", 16)
 	w.directory("plain")
@@ -122,7 +141,7 @@ func TestFullStateDirectory(t *testing.T) {
 		for _, name := range []string{"v", "plain", "used"} {
 			staging, publishing := w.stageRequest(name), w.publishRequest(name)
 			if round < 2 {
-				w.fill(state) // what was taken down has made room
+				testfs.Fill(w, state) // what was taken down has made room
 			}
 			for range 2 {
 				w.stage(staging)
@@ -135,7 +154,7 @@ func TestFullStateDirectory(t *testing.T) {
 			w.unstage(staging)
 			w.restart()
 			if _, err := w.service.Health(w.context(), name, "", ""); !backends.Is(err, backends.NotFound) {
-				t.Errorf("round %d: of %s, which was unstaged, something is known: %v", round, name, err)
+				w.Errorf("round %d: of %s, which was unstaged, something is known: %v", round, name, err)
 			}
 		}
 		if round == 1 {

@@ -2,12 +2,13 @@ package spare
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// pages is how many notes there is room for: more than volumes are in use on most nodes.
+// pages is how many notes there is room for, and one more for the next: more than volumes are in use on most nodes.
 const pages = 256
 
 // Room is a file with room for notes. Its methods may be called from many goroutines. A nil Room has no room, and no
@@ -30,7 +31,7 @@ func (r *Room) Put(key string, note []byte) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, ok := r.free()
+	at, ok := r.free(key)
 	if !r.made || !ok {
 		return noRoom()
 	}
@@ -49,14 +50,13 @@ func (r *Room) Put(key string, note []byte) error {
 	return nil
 }
 
-// free returns a page that is nobody's.
-func (r *Room) free() (at int, ok bool) {
-	for at, key := range r.used {
-		if key == "" {
-			return at, true
-		}
+// free returns a page that is nobody's. The last one is for changes of the notes that there are.
+func (r *Room) free(key string) (at int, ok bool) {
+	at = slices.Index(r.used[:], "")
+	if at < 0 || !slices.Contains(r.used[:], key) && !slices.Contains(r.used[at+1:], "") {
+		return 0, false
 	}
-	return 0, false
+	return at, true
 }
 
 // Drop removes the note of a key; that there is none is no error. Kinds: Unavailable when it may be there still.

@@ -74,13 +74,18 @@ func TestNotes(t *testing.T) {
 func TestAllPagesAreUsed(t *testing.T) {
 	r := open(t, filepath.Join(t.TempDir(), "spare"))
 	want := map[string]string{}
-	for i := range pages {
+	for i := range pages - 1 {
 		key := fmt.Sprint("volume ", i)
 		want[key] = "note"
 		must(t, r.Put(key, []byte("note")))
 	}
 	if err := r.Put("more", nil); !failure.Is(err, failure.Exhausted) {
 		t.Errorf("one note too many: got %v, want Exhausted", err)
+	}
+	has(t, r, want)
+	for key := range want { // The last page is for changes.
+		want[key] = "another"
+		must(t, r.Put(key, []byte("another")))
 	}
 	has(t, r, want)
 	for key := range want {
@@ -142,32 +147,12 @@ func TestFileIsNotWhole(t *testing.T) {
 	}
 }
 
-// fill leaves no room on a filesystem.
-func fill(t *testing.T, dir string) {
-	t.Helper()
-	filler, err := os.Create(filepath.Join(dir, "filler"))
-	must(t, err)
-	defer filler.Close()
-	for _, size := range []int{1 << 20, 4096, 512} {
-		for err == nil {
-			_, err = filler.Write(make([]byte, size))
-		}
-		if !errors.Is(err, unix.ENOSPC) {
-			t.Fatalf("the filesystem is not full: %v", err)
-		}
-		if err = filler.Sync(); errors.Is(err, unix.ENOSPC) {
-			err = nil
-		}
-	}
-	must(t, err)
-}
-
 func TestFullDisk(t *testing.T) {
 	for fsType, size := range map[string]int64{"ext4": 32, "xfs": 300, "btrfs": 128} {
 		t.Run(fsType, func(t *testing.T) {
 			mount := testfs.New(t, fsType, size)
 			r := open(t, filepath.Join(mount, "spare"))
-			fill(t, mount)
+			testfs.Fill(t, mount)
 			want := map[string]string{}
 			for i := range 2 * pages {
 				key := fmt.Sprint("volume ", i%(pages/2))

@@ -2,6 +2,7 @@ package testfs
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,6 +71,28 @@ func New(tb testing.TB, fsType string, sizeMiB int64) string {
 	}
 	Format(tb, fsType, file)
 	return Mount(tb, Attach(tb, file))
+}
+
+// Fill leaves no byte free on the filesystem of a directory, by a file "filler" in it. Names there may still be made.
+func Fill(tb testing.TB, dir string) {
+	tb.Helper()
+	filler, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = filler.Close() }() // It holds nothing that is read.
+	for _, size := range []int{1 << 20, 4096, 512} {
+		for err == nil {
+			_, err = filler.Write(make([]byte, size))
+		}
+		if errors.Is(err, unix.ENOSPC) {
+			err = filler.Sync()
+		}
+		if err != nil && !errors.Is(err, unix.ENOSPC) {
+			tb.Fatal(err)
+		}
+		err = nil
+	}
 }
 
 // Format makes a filesystem on an image or device.

@@ -18,22 +18,8 @@ import (
 // fill leaves no byte and no name free on a filesystem.
 func fill(t *testing.T, dir string) {
 	t.Helper()
-	filler, err := os.Create(filepath.Join(dir, "filler"))
-	must(t, err)
-	defer filler.Close()
-	for _, size := range []int{1 << 20, 4096, 512} {
-		for err == nil {
-			_, err = filler.Write(make([]byte, size))
-		}
-		if !errors.Is(err, unix.ENOSPC) {
-			t.Fatal(err)
-		}
-		err = filler.Sync()
-		if err != nil && !errors.Is(err, unix.ENOSPC) {
-			t.Fatal(err)
-		}
-		err = nil
-	}
+	testfs.Fill(t, dir)
+	var err error
 	for n := 0; err == nil && n < 1<<16; n++ {
 		err = os.Mkdir(filepath.Join(dir, unique("filler")), 0o700)
 	}

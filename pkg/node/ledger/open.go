@@ -54,13 +54,15 @@ func Open(ctx context.Context, dir, boot string, room *spare.Room) (*Ledger, Rep
 		store: store{dir, boot, room}, entries: map[string]entry{}, owners: map[string]string{}, left: map[string]bool{},
 	}
 	var report Report
+	later := l.loadRoom(&report)
 	for _, path := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, Report{}, backends.Errorf(backends.Unavailable, "loading the ledger was cut short: %w", err)
 		}
-		l.load(path, &report)
+		if !later[path] {
+			l.load(path, &report)
+		}
 	}
-	l.loadRoom(&report)
 	report.Loaded = len(l.entries)
 	return l, report, nil
 }
@@ -104,26 +106,30 @@ func (l *Ledger) load(path string, report *Report) {
 	}
 }
 
-// loadRoom takes in what is in the room that was kept: of its volumes it was written last.
-func (l *Ledger) loadRoom(report *Report) {
+// loadRoom takes in what is in the room that was kept, and returns the files of these volumes: they were written
+// earlier, and may claim paths that others have taken since.
+func (l *Ledger) loadRoom(report *Report) (later map[string]bool) {
+	later = map[string]bool{}
 	for volume, line := range l.store.room.Notes() {
-		record, err := l.store.decode(l.store.path(volume), line)
+		path := l.store.path(volume)
+		record, err := l.store.decode(path, line)
 		if err == nil {
-			l.exchange(l.entries[volume].record, Record{Volume: volume}, 0)
 			err = l.clash(record)
 		}
 		switch {
 		case err == nil:
 			l.enter(record, longest)
+			later[path] = true
 			continue
 		case errors.Is(err, errOtherBoot):
 			report.Stale++
 		default:
 			reason := fmt.Errorf("in the room that was kept: %w", err)
-			report.SetAside = append(report.SetAside, SetAside{Path: l.store.path(volume), Reason: reason})
+			report.SetAside = append(report.SetAside, SetAside{Path: path, Reason: reason})
 		}
 		_ = l.store.room.Drop(volume) // If it stays it counts for as little the next time.
 	}
+	return later
 }
 
 // clash tells whether another record has a path of this one, which no ledger writes.

@@ -75,6 +75,40 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
+// A path that has gone from one volume to another while the disk was full is the other's after a restart, whether the
+// other's record is in the room or in its file.
+func TestPathsChangeHands(t *testing.T) {
+	for range 20 { // The room keeps its notes in no order.
+		for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}} {
+			for _, full := range []bool{true, false} {
+				changeHands(t, pair[0], pair[1], full)
+			}
+		}
+	}
+}
+
+func changeHands(t *testing.T, from, to string, full bool) {
+	t.Helper()
+	dir, before, after := t.TempDir(), sample(from), sample(to)
+	before.Published[0].Target, after.Published[0].Target = "/target", "/target"
+	l, _ := roomy(t, dir, "boot")
+	put(t, l, before)
+	left := func() error { return l.Drop(before.WithoutPublication("/target")) }
+	err := withoutRoom(t, l, from, left)
+	if taken := func() error { return l.Put(after) }; full {
+		err = errors.Join(err, withoutRoom(t, l, to, taken))
+	} else {
+		err = errors.Join(err, taken())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, report := roomy(t, dir, "boot")
+	if owner := again.Owner("/target"); owner != to || len(report.SetAside) > 0 || report.Loaded != 2 {
+		t.Fatalf("from %s to %s, full %t: the path is of %q, %+v", from, to, full, owner, report)
+	}
+}
+
 // What is in the room and is of another boot, or no record, counts for nothing and goes.
 func TestRoomIsCleared(t *testing.T) {
 	dir := t.TempDir()
