@@ -83,6 +83,10 @@ func TestDefinitions(t *testing.T) {
 		folders["../charts/stowage/crds"]) {
 		t.Error("deploy/charts/stowage/crds is not as deploy/kubernetes/crds: run make generate")
 	}
+	if applied := kustomized(t, "kubernetes/crds"); len(applied) != len(folders["../kubernetes/crds"]) {
+		t.Errorf("%d definitions are applied of %d: name all in deploy/kubernetes/crds/kustomization.yaml", len(applied),
+			len(folders["../kubernetes/crds"]))
+	}
 }
 
 // TestParameters checks that the example classes use parameters that docs/parameters.md has, which is generated from

@@ -171,6 +171,14 @@ type NodeStorageStatus struct {
 	// +optional
 	DeleteOperations []DeleteStatus `json:"deleteOperations,omitempty"`
 
+	// Pools are those of the node's driver, which volumes are taken from.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Pools []PoolStatus `json:"pools,omitempty"`
+
 	// Found is the number of local volumes.
 	//
 	// +optional
@@ -198,6 +206,34 @@ type NodeStorageStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// PoolStatus is what volumes are taken from.
+type PoolStatus struct {
+	// Name of the pool in the configuration of the node's driver.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Type says what the pool's volumes are, in the driver's word.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	Type string `json:"type"`
+
+	// Available is how much more can be made.
+	Available resource.Quantity `json:"available"`
+
+	// Largest is the size of the largest volume that could be made; none when it is not known.
+	//
+	// +optional
+	Largest *resource.Quantity `json:"largest,omitempty"`
+
+	// Problem says why the pool cannot be used now.
+	//
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Problem string `json:"problem,omitempty"`
 }
 
 // LocalVolumeStatus is a disk, a partition or a mount point that was found.

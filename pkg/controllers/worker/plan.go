@@ -1,9 +1,6 @@
 package worker
 
 import (
-	"strings"
-	"unicode/utf8"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -36,7 +33,7 @@ func wanted(spec v1alpha1.NodeStorageSpec) (w report.Wanted) {
 
 // status is the status that says what was found and done. Conditions keep the time of their last change.
 func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.NodeStorageStatus {
-	s := v1alpha1.NodeStorageStatus{Conditions: append([]metav1.Condition(nil), before.Conditions...)}
+	s := v1alpha1.NodeStorageStatus{Pools: before.Pools, Conditions: append([]metav1.Condition(nil), before.Conditions...)}
 	for _, v := range state.Volumes {
 		s.LocalVolumes = append(s.LocalVolumes, localVolume(v))
 		switch v.State {
@@ -50,7 +47,7 @@ func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.Node
 	for _, d := range state.Deletions {
 		s.DeleteOperations = append(s.DeleteOperations, v1alpha1.DeleteStatus{
 			ID: v1alpha1.OperationID(d.ID), Volume: v1alpha1.VolumeName(d.Volume), State: v1alpha1.DeleteState(d.State),
-			Message: message(d.Message), Progress: int32(d.Progress), // It is a percentage.
+			Message: v1alpha1.Message(d.Message), Progress: int32(d.Progress), // It is a percentage.
 		})
 		if d.State != report.Complete {
 			s.Deleting++
@@ -60,7 +57,7 @@ func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.Node
 		Message: "the disks of the node are looked at"}
 	if state.Problem != "" {
 		ready = metav1.Condition{Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonProblem,
-			Message: message(state.Problem)}
+			Message: v1alpha1.Message(state.Problem)}
 	}
 	meta.SetStatusCondition(&s.Conditions, ready)
 	return s
@@ -70,7 +67,7 @@ func localVolume(v report.Volume) v1alpha1.LocalVolumeStatus {
 	return v1alpha1.LocalVolumeStatus{
 		Name: v1alpha1.VolumeName(v.Name), Path: v.Path, Device: v.Device, Identity: v.Identity,
 		Capacity: *resource.NewQuantity(v.SizeBytes, resource.BinarySI), VolumeMode: corev1.PersistentVolumeMode(v.Mode),
-		State: v1alpha1.LocalVolumeState(v.State), Message: message(v.Message),
+		State: v1alpha1.LocalVolumeState(v.State), Message: v1alpha1.Message(v.Message),
 	}
 }
 
@@ -78,18 +75,8 @@ func localVolume(v report.Volume) v1alpha1.LocalVolumeStatus {
 func unreachable(before v1alpha1.NodeStorageStatus, err error) v1alpha1.NodeStorageStatus {
 	s := *before.DeepCopy()
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonUnreachable, Message: message(err.Error()),
+		Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonUnreachable,
+		Message: v1alpha1.Message(err.Error()),
 	})
 	return s
-}
-
-// message is a text that the API server takes: of 1,024 bytes at most, in UTF-8.
-func message(text string) string {
-	const most = 1024
-	text = strings.ToValidUTF8(text, "?")
-	for len(text) > most {
-		_, size := utf8.DecodeLastRuneInString(text)
-		text = text[:len(text)-size]
-	}
-	return text
 }
