@@ -137,6 +137,12 @@ type MachineReporter interface {
 	Machine(ctx context.Context, query MachineQuery) (Machine, error)
 }
 
+// PoolReporter tells of the pools that volumes are taken from, for a master that chooses between nodes.
+type PoolReporter interface {
+	// Pools returns the pools of the configuration in its order, also those that cannot be used now.
+	Pools(ctx context.Context) ([]Pool, error)
+}
+
 // Topologist is a backend whose volumes cannot be reached from everywhere. Spec.Topology,
 // Volume.Topology and Snapshot.Topology mean nothing without it.
 type Topologist interface {

@@ -13,6 +13,7 @@ type Features struct {
 	Capacity   CapacityReporter
 	Health     HealthReporter
 	Machines   MachineReporter
+	Pools      PoolReporter
 	Snapshot   Snapshotter
 	Snapshots  SnapshotLister
 	Group      GroupSnapshotter
@@ -36,6 +37,7 @@ func Resolve(controller Backend, node NodeBackend) Features {
 	f.Capacity, _ = controller.(CapacityReporter)
 	f.Health, _ = controller.(HealthReporter)
 	f.Machines, _ = controller.(MachineReporter)
+	f.Pools, _ = controller.(PoolReporter)
 	f.Snapshot, _ = controller.(Snapshotter)
 	f.Snapshots, _ = controller.(SnapshotLister)
 	f.Group, _ = controller.(GroupSnapshotter)
@@ -57,7 +59,8 @@ func (f Features) Names() []string {
 		{"attach", f.Attach != nil}, {"expand", f.Expand != nil}, {"clone", f.Clone != nil},
 		{"modify", f.Modify != nil}, {"prove", f.Prove != nil}, {"list", f.List != nil},
 		{"capacity", f.Capacity != nil},
-		{"health", f.Health != nil}, {"machines", f.Machines != nil}, {"snapshot", f.Snapshot != nil},
+		{"health", f.Health != nil}, {"machines", f.Machines != nil}, {"pools", f.Pools != nil},
+		{"snapshot", f.Snapshot != nil},
 		{"list-snapshots", f.Snapshots != nil},
 		{"group-snapshot", f.Group != nil}, {"topology", f.Topologist != nil}, {"release", f.Release != nil},
 		{"limit", f.Limit != nil}, {"inspect", f.Inspect != nil}, {"locate", f.Locate != nil},

@@ -106,6 +106,10 @@ func TestResolveFindsEachFeature(t *testing.T) {
 			backend
 			backends.MachineReporter
 		}{}, nil},
+		{"pools", struct {
+			backend
+			backends.PoolReporter
+		}{}, nil},
 		{"locate", nil, struct {
 			nodeBackend
 			backends.Locator

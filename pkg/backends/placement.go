@@ -58,6 +58,14 @@ type Capacity struct {
 	SmallestBytes  int64 // the smallest single volume; 0 when there is no bound
 }
 
+// Pool is what volumes are taken from.
+type Pool struct {
+	Name string
+	Type string // what its volumes are, in the backend's own word
+	Capacity
+	Problem string // why it cannot be used now, as a sentence; empty while it can
+}
+
 // HealthStatus classifies what is wrong with a volume (CSI 1.13, VolumeHealthErrorType).
 type HealthStatus string
 

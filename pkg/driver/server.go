@@ -12,7 +12,9 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/keylock"
+	"github.com/stowage-csi/stowage/pkg/machines"
 	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/pools"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
@@ -91,7 +93,10 @@ func (s *Server) registerController(config Config, decode decoder, here *node.Se
 		csi.RegisterGroupControllerServer(s.grpc, &group{decode: decode, volumes: volumes})
 	}
 	if s.features.Machines != nil {
-		machineServer{volumes}.register(s.grpc)
+		register(s.grpc, machines.Service, machines.Method, machineServer{volumes}.get)
+	}
+	if s.features.Pools != nil {
+		register(s.grpc, pools.Service, pools.Method, poolServer{volumes}.list)
 	}
 }
 

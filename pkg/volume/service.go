@@ -109,6 +109,15 @@ func (s *Service) Health(ctx context.Context, handle string) ([]backends.HealthI
 	})
 }
 
+// Pools tells of the pools that volumes are taken from. Kinds: Unsupported.
+func (s *Service) Pools(ctx context.Context) ([]backends.Pool, error) {
+	if s.features.Pools == nil {
+		return nil, unsupported("tell of pools")
+	}
+	return observed(ctx, s, "pools", "",
+		func(ctx context.Context) ([]backends.Pool, error) { return s.features.Pools.Pools(ctx) })
+}
+
 // Machine tells what is true of a node's machine. Kinds: as backends.MachineReporter; Unsupported.
 func (s *Service) Machine(ctx context.Context, query backends.MachineQuery) (backends.Machine, error) {
 	if s.features.Machines == nil {

@@ -75,6 +75,7 @@ func (w *world) works(v *backends.Volume) map[string]func() error {
 		"machines": func() error {
 			return second(f.Machines.Machine(ctx, backends.MachineQuery{Node: w.node()}))
 		},
+		"pools": func() error { return second(f.Pools.Pools(ctx)) },
 		"prove": func() error {
 			if f.Prove.IsAbsent(ctx, w.onlyHere(v.Name)) {
 				return backends.Errorf(backends.NotFound, "a volume that is there is proven absent")

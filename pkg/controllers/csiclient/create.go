@@ -69,9 +69,15 @@ func (c *Client) encode(r Request) (*csi.CreateVolumeRequest, error) {
 		VolumeCapabilities: []*csi.VolumeCapability{capability},
 		Parameters:         r.Parameters,
 	}
-	if len(r.Segments) > 0 {
-		place := []*csi.Topology{{Segments: r.Segments}}
-		request.AccessibilityRequirements = &csi.TopologyRequirement{Requisite: place, Preferred: place}
-	}
+	request.AccessibilityRequirements = requirement(r.Segments)
 	return request, nil
+}
+
+// requirement asks for one place; nil for any.
+func requirement(segments map[string]string) *csi.TopologyRequirement {
+	if len(segments) == 0 {
+		return nil
+	}
+	place := []*csi.Topology{{Segments: segments}}
+	return &csi.TopologyRequirement{Requisite: place, Preferred: place}
 }

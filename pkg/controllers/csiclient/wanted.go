@@ -1,0 +1,100 @@
+package csiclient
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/status"
+)
+
+// Wanted describes a volume in the terms of CSI, for a caller that passes on the request of another.
+type Wanted struct {
+	Name                      string
+	RequiredBytes, LimitBytes int64 // 0 for no bound
+	Parameters, Mutable       map[string]string
+	Block                     bool              // whether it will be used as a raw device
+	Mounts                    []Mount           // how it will be mounted
+	Modes                     []string          // the access modes, such as SINGLE_NODE_WRITER: each type in each
+	Segments                  map[string]string // the only place that the volume may be in
+}
+
+// Mount is one way to mount a volume.
+type Mount struct {
+	Filesystem string
+	Options    []string
+}
+
+// Make creates the volume, or returns the one that an earlier call made. Its errors are those of Create.
+func (c *Client) Make(ctx context.Context, w Wanted) (Volume, error) {
+	capabilities, err := w.capabilities()
+	if err != nil {
+		return Volume{}, err
+	}
+	response, err := c.controller.CreateVolume(ctx, &csi.CreateVolumeRequest{
+		Name: w.Name, CapacityRange: capacityRange(w.RequiredBytes, w.LimitBytes), VolumeCapabilities: capabilities,
+		Parameters: w.Parameters, MutableParameters: w.Mutable, AccessibilityRequirements: requirement(w.Segments),
+	})
+	if err != nil {
+		return Volume{}, err
+	}
+	v := response.GetVolume()
+	return Volume{Handle: v.GetVolumeId(), SizeBytes: v.GetCapacityBytes(), Context: v.GetVolumeContext()}, nil
+}
+
+// Place returns the segments of the node that the driver serves.
+func (c *Client) Place(ctx context.Context) (map[string]string, error) {
+	info, err := csi.NewNodeClient(c.connection).NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("ask the driver %s where it is: %s", c.driver, Message(err))
+	}
+	return info.GetAccessibleTopology().GetSegments(), nil
+}
+
+// capacityRange is nil for any size.
+func capacityRange(required, limit int64) *csi.CapacityRange {
+	if required == 0 && limit == 0 {
+		return nil
+	}
+	return &csi.CapacityRange{RequiredBytes: required, LimitBytes: limit}
+}
+
+// capabilities are each type in each mode.
+func (w Wanted) capabilities() (all []*csi.VolumeCapability, err error) {
+	for _, name := range w.Modes {
+		number, ok := csi.VolumeCapability_AccessMode_Mode_value[name]
+		if !ok {
+			return nil, fmt.Errorf("the access mode %q is none of CSI's", name)
+		}
+		mode := &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_Mode(number)}
+		if w.Block {
+			all = append(all, &csi.VolumeCapability{AccessMode: mode,
+				AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}})
+		}
+		for _, m := range w.Mounts {
+			mount := &csi.VolumeCapability_MountVolume{FsType: m.Filesystem, MountFlags: m.Options}
+			all = append(all, &csi.VolumeCapability{AccessMode: mode,
+				AccessType: &csi.VolumeCapability_Mount{Mount: mount}})
+		}
+	}
+	return all, nil
+}
+
+// Expansion is a volume that has grown.
+type Expansion struct {
+	SizeBytes     int64
+	NodeExpansion bool // whether the node has to grow the filesystem
+}
+
+// Expand grows a volume to a size between the two; 0 is no bound.
+func (c *Client) Expand(ctx context.Context, handle string, required, limit int64) (Expansion, error) {
+	response, err := c.controller.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{
+		VolumeId: handle, CapacityRange: capacityRange(required, limit)})
+	if err != nil {
+		return Expansion{}, err
+	}
+	return Expansion{response.GetCapacityBytes(), response.GetNodeExpansionRequired()}, nil
+}
+
+// Reason is gRPC's word for a failure, such as ResourceExhausted.
+func Reason(err error) string { return status.Code(err).String() }
