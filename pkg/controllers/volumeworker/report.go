@@ -1,0 +1,121 @@
+package volumeworker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/pools"
+)
+
+// slight is the part of a pool's room that may change unsaid: filesystems have a little less room all the time, and
+// every report is a write that all masters hear of.
+const slight = 128
+
+// Reporter reports the pools of the node's driver in the status of its NodeStorage.
+type Reporter struct {
+	Options
+	live  client.Reader
+	write client.Client
+	due   chan struct{} // a report is wanted before the period is over
+}
+
+// NewReporter makes a Reporter.
+func NewReporter(o Options, live client.Reader, write client.Client) *Reporter {
+	return &Reporter{Options: o, live: live, write: write, due: make(chan struct{}, 1)}
+}
+
+// Start reports until the context ends, each time that the period is over and after each change of a volume.
+func (r *Reporter) Start(ctx context.Context) error {
+	tick := time.NewTicker(r.Period)
+	defer tick.Stop()
+	for allOfIt := true; ; {
+		if err := r.Report(ctx, allOfIt); err != nil && ctx.Err() == nil {
+			r.Log.Warn("the pools of the node cannot be reported", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			allOfIt = false
+		case <-r.due:
+			allOfIt = true
+		}
+	}
+}
+
+// hurry has a report made at once, with all changes.
+func (r *Reporter) hurry() {
+	select {
+	case r.due <- struct{}{}:
+	default: // One is due already.
+	}
+}
+
+// Report writes what the driver says of its pools, when that has changed, and not only slightly unless all of it is
+// wanted. Somebody else who writes first is an error that the next report mends.
+func (r *Reporter) Report(ctx context.Context, allOfIt bool) error {
+	o := &v1alpha1.NodeStorage{}
+	if err := r.live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Node}, o); err != nil {
+		return client.IgnoreNotFound(err) // The master makes it.
+	}
+	ask, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	found, err := r.Driver.Pools(ask)
+	after := status(found)
+	if err != nil {
+		after = troubled(o.Status.Pools, err)
+	}
+	if equality.Semantic.DeepEqual(o.Status.Pools, after) || !allOfIt && slices.EqualFunc(o.Status.Pools, after, alike) {
+		return nil
+	}
+	o.Status.Pools = after
+	return client.IgnoreNotFound(r.write.Status().Update(ctx, o))
+}
+
+// status is what the driver says.
+func status(found []pools.Pool) (all []v1alpha1.PoolStatus) {
+	for _, p := range found {
+		s := v1alpha1.PoolStatus{Name: p.Name, Type: p.Type, Available: quantity(p.AvailableBytes),
+			Problem: v1alpha1.Message(p.Problem)}
+		if p.LargestBytes > 0 {
+			largest := quantity(p.LargestBytes)
+			s.Largest = &largest
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// troubled are the pools of a driver that does not answer.
+func troubled(before []v1alpha1.PoolStatus, err error) []v1alpha1.PoolStatus {
+	after := make([]v1alpha1.PoolStatus, len(before))
+	for i, p := range before {
+		p.Problem = v1alpha1.Message(err.Error())
+		after[i] = p
+	}
+	return after
+}
+
+// alike reports whether nothing but the room of a pool has changed, and that slightly.
+func alike(a, b v1alpha1.PoolStatus) bool {
+	return a.Name == b.Name && a.Type == b.Type && a.Problem == b.Problem &&
+		isNear(&a.Available, &b.Available) && isNear(a.Largest, b.Largest)
+}
+
+// isNear reports whether two sizes differ slightly at most.
+func isNear(a, b *resource.Quantity) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	have, want := a.Value(), b.Value()
+	return have == want || max(have-want, want-have) < want/slight
+}
+
+func quantity(bytes int64) resource.Quantity { return *resource.NewQuantity(bytes, resource.BinarySI) }
