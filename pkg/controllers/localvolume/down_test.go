@@ -1,0 +1,64 @@
+package localvolume
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local"
+)
+
+// TestNodeThatIsDown checks that nothing is made on a node that is down, that a volume which it has not begun is made
+// elsewhere, and that calls about the volumes that it has are answered at once and say why.
+func TestNodeThatIsDown(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		m := c.masters[0]
+		if _, err := c.create(m, wanted("volume", "node-0")); err == nil {
+			t.Fatal("no worker runs, and a volume is made")
+		}
+		c.setReady("node-0", corev1.ConditionUnknown)
+		c.setReady("node-1", corev1.ConditionFalse)
+		c.start("node-2")
+		if _, err := c.create(m, wanted("volume", "")); err != nil {
+			t.Fatal(err)
+		}
+		c.start("node-0")
+		time.Sleep(10 * time.Second) //nolint:forbidigo // Simulated time, in which it might make it, too.
+		if on := c.have("volume"); len(on) != 1 || on[0] != "node-2" {
+			t.Errorf("the volume is on %v, want node-2, which alone is up", on)
+		}
+		c.setReady("node-2", corev1.ConditionUnknown)
+		begun := time.Now()
+		err := m.Delete(c.ctx, local.Handle("volume"))
+		if !backends.Is(err, backends.Unavailable) || !strings.Contains(err.Error(), "node-2") ||
+			!strings.Contains(err.Error(), "the kubelet is silent") || time.Since(begun) > time.Second {
+			t.Errorf("after %s a deletion says %v", time.Since(begun), err)
+		}
+		if _, err := c.create(m, wanted("another", "")); !backends.Is(err, backends.Exhausted) ||
+			!strings.Contains(err.Error(), "node node-1: it is not ready: the kubelet is silent") {
+			t.Errorf("no node is up, and a creation says %v", err)
+		}
+	})
+}
+
+// TestWorkerThatDoesNotRun checks that a volume which nobody begins is made on another node.
+func TestWorkerThatDoesNotRun(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		c.start("node-2")
+		if made, err := c.create(c.masters[0], wanted("volume", "")); err != nil {
+			t.Error(err)
+		} else if on := c.have("volume"); len(on) != 1 || made.Topology[0][key] != "node-2" {
+			t.Errorf("the volume is on %v", on)
+		}
+		_, err := c.create(c.masters[0], wanted("another", "node-0"))
+		if !backends.Is(err, backends.Exhausted) || !strings.Contains(err.Error(), "its worker has not begun") {
+			t.Errorf("its only node has no worker, and a creation says %v", err)
+		}
+		if left := c.names("node-0"); len(left) > 0 {
+			t.Errorf("%v are left", left)
+		}
+	})
+}

@@ -1,0 +1,373 @@
+package localvolume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local"
+	"github.com/stowage-csi/stowage/pkg/volume"
+)
+
+const (
+	namespace = "ns"
+	key       = "driver/node"
+	mib       = 1 << 20
+)
+
+var errCut = errors.New("the connection broke")
+
+// simulation is a cluster: nodes with a driver and a worker each, two masters, and an API server whose answers are lost
+// now and then.
+type simulation struct {
+	*testing.T
+	mu      sync.Mutex
+	random  *rand.Rand
+	faults  bool
+	api     client.WithWatch
+	masters [2]*Master
+	nodes   map[string]*node
+	uids    int
+}
+
+func (s *simulation) n(below int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.random.IntN(below)
+}
+
+// happens reports whether a fault happens that does so once in so many times.
+func (s *simulation) happens(once int) bool { return s.faults && s.n(once) == 0 }
+
+// sleep takes a time up to the longest.
+func (s *simulation) sleep(longest time.Duration) {
+	time.Sleep(time.Duration(s.n(int(longest/time.Millisecond)+1)) * time.Millisecond) //nolint:forbidigo // Simulated time.
+}
+
+func newSimulation(t *testing.T, seed uint64, faults bool, room int64) *simulation {
+	t.Helper()
+	s := &simulation{T: t, random: rand.New(rand.NewPCG(seed, 1)), faults: faults, nodes: map[string]*node{}}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	s.api = fake.NewClientBuilder().WithScheme(scheme).
+		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{}).Build()
+	options := Options{Namespace: namespace, TopologyKey: key, Handle: local.Handle, Access: local.Access,
+		Log: slog.New(slog.DiscardHandler)}
+	for i := range s.masters {
+		s.masters[i] = New(options, s.api, s.api, s.client())
+	}
+	for i := range 3 {
+		name := fmt.Sprintf("node-%d", i)
+		s.nodes[name] = &node{simulation: s, name: name, room: room, volumes: map[string]int64{},
+			locks: map[string]*sync.Mutex{}}
+		s.setReady(name, corev1.ConditionTrue)
+	}
+	return s
+}
+
+// setReady writes whether Kubernetes hears of a node.
+func (s *simulation) setReady(node string, ready corev1.ConditionStatus) {
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	condition := corev1.NodeCondition{Type: corev1.NodeReady, Status: ready, Message: "the kubelet is silent"}
+	o.Status.Conditions = []corev1.NodeCondition{condition}
+	if err := s.api.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+		s.Error(err)
+	}
+	if err := s.api.Create(context.Background(), o); err != nil {
+		s.Error(err)
+	}
+}
+
+// client is a client of the API server as a process has it.
+func (s *simulation) client() client.Client {
+	return interceptor.NewClient(s.api, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			s.mu.Lock()
+			s.uids++
+			o.SetUID(types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", s.uids)))
+			o.SetCreationTimestamp(metav1.Now())
+			s.mu.Unlock()
+			return s.answer(o, func() error { return c.Create(ctx, o, options...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			return s.answer(o, func() error {
+				if err := isSame(ctx, c, o); err != nil {
+					return err
+				}
+				return c.Update(ctx, o, options...)
+			})
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, resource string, o client.Object,
+			options ...client.SubResourceUpdateOption) error {
+			return s.answer(o, func() error {
+				if err := isSame(ctx, c, o); err != nil {
+					return err
+				}
+				return c.SubResource(resource).Update(ctx, o, options...)
+			})
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			return s.answer(o, func() error { return deleteIf(ctx, c, o, options) })
+		},
+	})
+}
+
+// isSame refuses to write to an object of another UID, which the API server of the tests does not: its versions begin
+// anew with each object of a name, so that an earlier one's fits a later one.
+func isSame(ctx context.Context, c client.Client, o client.Object) error {
+	now := o.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
+		return err
+	}
+	if now.GetUID() != o.GetUID() {
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("the UID is another's"))
+	}
+	return nil
+}
+
+// deleteIf is a deletion that heeds its preconditions, which the API server of the tests does not.
+func deleteIf(ctx context.Context, c client.Client, o client.Object, options []client.DeleteOption) error {
+	wanted := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions
+	now := &v1alpha1.LocalVolume{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
+		return err
+	}
+	if wanted != nil && (*wanted.ResourceVersion != now.ResourceVersion || *wanted.UID != now.UID) {
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("precondition"))
+	}
+	return c.Delete(ctx, now)
+}
+
+// answer does a write, one at a time. The process is not always told.
+func (s *simulation) answer(o client.Object, write func() error) error {
+	s.sleep(20 * time.Millisecond)
+	if s.happens(20) {
+		return errCut
+	}
+	s.mu.Lock()
+	err := write()
+	s.mu.Unlock()
+	name := o.GetName()
+	go func() {
+		s.sleep(30 * time.Millisecond)
+		for _, m := range s.masters {
+			m.Changed(name)
+		}
+	}()
+	if err == nil && s.happens(20) {
+		return errCut
+	}
+	return err
+}
+
+func request(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}
+
+// run lets the workers, and what the leading master does in the background, work until the context ends.
+func (s *simulation) run(ctx context.Context, group *sync.WaitGroup) {
+	for _, n := range s.nodes {
+		group.Go(func() { n.run(ctx) })
+		group.Go(func() { n.report(ctx) })
+	}
+	group.Go(func() {
+		for ctx.Err() == nil {
+			for _, name := range s.names("") {
+				_, _ = (&janitor{s.masters[0]}).Reconcile(ctx, request(name)) // It is asked again.
+			}
+			s.sleep(2 * time.Second)
+		}
+	})
+}
+
+// names are the LocalVolumes of a node; of all for the empty one.
+func (s *simulation) names(node string) (names []string) {
+	var all v1alpha1.LocalVolumeList
+	if err := s.api.List(context.Background(), &all); err != nil {
+		s.Error(err)
+	}
+	for i := range all.Items {
+		if node == "" || all.Items[i].Spec.Node == node {
+			names = append(names, all.Items[i].Name)
+		}
+	}
+	return names
+}
+
+// have are the nodes that have the volume.
+func (s *simulation) have(name string) (nodes []string) {
+	for _, n := range s.nodes {
+		n.mu.Lock()
+		if _, ok := n.volumes[local.Handle(name)]; ok {
+			nodes = append(nodes, n.name)
+		}
+		n.mu.Unlock()
+	}
+	return nodes
+}
+
+// TestSimulation lets clients make, grow and delete volumes as the sidecars do, while everything else fails now and
+// then. What is acknowledged is there once, what was refused for good or deleted is nowhere, and nothing is left.
+func TestSimulation(t *testing.T) {
+	for seed := range uint64(16) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSimulation(t, seed, seed > 0, int64(20+seed%3*20)*mib)
+				ctx, stop := context.WithCancel(t.Context())
+				var background, clients sync.WaitGroup
+				s.run(ctx, &background)
+				for i := range 5 {
+					clients.Go(func() {
+						for k := range 6 {
+							s.life(ctx, fmt.Sprintf("volume-%d-%d", i, k))
+						}
+					})
+				}
+				clients.Wait()
+				time.Sleep(2 * patience) //nolint:forbidigo // Simulated time.
+				stop()
+				background.Wait()
+				s.checkNothingIsLeft()
+			})
+		})
+	}
+}
+
+func (s *simulation) checkNothingIsLeft() {
+	if left := s.names(""); len(left) > 0 {
+		s.Errorf("%d LocalVolumes are left: %v", len(left), left)
+	}
+	for _, n := range s.nodes {
+		n.mu.Lock()
+		if len(n.volumes) > 0 {
+			s.Errorf("node %s has volumes that nobody knows: %v", n.name, n.volumes)
+		}
+		n.mu.Unlock()
+	}
+}
+
+// service is one of the masters, as package driver asks it.
+func (s *simulation) service() *volume.Service {
+	m := s.masters[s.n(2)]
+	return volume.New(m, backends.Resolve(m, nil), nil)
+}
+
+// isFinal reports whether csi-provisioner gives a volume up after the failure.
+func isFinal(err error) bool {
+	return !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) &&
+		!backends.Is(err, backends.Unusable) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// ask asks until the answer is final.
+func (s *simulation) ask(ctx context.Context, do func(context.Context, *volume.Service) error) error {
+	for {
+		call, cancel := context.WithTimeout(ctx, 100*time.Millisecond+time.Duration(s.n(5000))*time.Millisecond)
+		err := do(call, s.service())
+		cancel()
+		if err == nil || isFinal(err) {
+			return err
+		}
+		s.sleep(time.Second)
+	}
+}
+
+// life is the life of a volume.
+func (s *simulation) life(ctx context.Context, name string) {
+	spec := backends.Spec{
+		Name: name, Capacity: backends.CapacityRange{RequiredBytes: int64(1+s.n(8)) * mib}, Fingerprint: "f",
+		Parameters: &local.Parameters{},
+		Access: backends.Access{Types: []backends.AccessType{backends.Mount},
+			Modes: []backends.AccessMode{backends.SingleNodeWriter}, Mountings: []backends.Mounting{{Filesystem: "ext4"}}},
+	}
+	var made *backends.Volume
+	gaveUp := errors.New("the client gave up")
+	err := s.ask(ctx, func(ctx context.Context, v *volume.Service) (err error) {
+		if spec.Topology.Requisite = nil; s.n(3) == 0 { // The scheduler has chosen, or has changed its mind.
+			spec.Topology.Requisite = []backends.Topology{{key: fmt.Sprintf("node-%d", s.n(3))}}
+		}
+		made, err = v.Create(ctx, spec, backends.ContentSource{})
+		if err != nil && !isFinal(err) && s.n(5) == 0 {
+			return gaveUp
+		}
+		return err
+	})
+	switch {
+	case backends.Is(err, backends.Exists) || errors.Is(err, gaveUp):
+		s.delete(ctx, name)
+		return
+	case err != nil:
+		s.checkIsNowhere(name, "was refused: "+err.Error())
+		return
+	}
+	s.checkIsThere(made, spec.Capacity.RequiredBytes)
+	s.sleep(3 * time.Second)
+	if s.n(2) == 0 {
+		s.expand(ctx, made)
+	}
+	s.checkIsThere(made, made.CapacityBytes)
+	s.delete(ctx, name)
+}
+
+func (s *simulation) delete(ctx context.Context, name string) {
+	for s.ask(ctx, func(ctx context.Context, v *volume.Service) error {
+		return v.Delete(ctx, local.Handle(name))
+	}) != nil {
+		s.sleep(time.Second) // csi-provisioner asks again, whatever it was told.
+	}
+	s.checkIsNowhere(name, "was deleted")
+}
+
+func (s *simulation) expand(ctx context.Context, v *backends.Volume) {
+	want := backends.CapacityRange{RequiredBytes: v.CapacityBytes + int64(1+s.n(8))*mib}
+	err := s.ask(ctx, func(ctx context.Context, service *volume.Service) error {
+		grown, err := service.Expand(ctx, v.Handle, want)
+		if err == nil {
+			v.CapacityBytes = grown.CapacityBytes
+		}
+		return err
+	})
+	if err != nil && !backends.Is(err, backends.Exhausted) {
+		s.Errorf("%s does not grow: %v", v.Name, err)
+	}
+}
+
+func (s *simulation) checkIsNowhere(name, why string) {
+	if nodes := s.have(name); len(nodes) > 0 {
+		s.Errorf("%s %s, and is on %v", name, why, nodes)
+	}
+}
+
+func (s *simulation) checkIsThere(v *backends.Volume, least int64) {
+	nodes := s.have(v.Name)
+	if len(nodes) != 1 || v.Topology[0][key] != nodes[0] {
+		s.Errorf("%s was made on %v, and is on %v", v.Name, v.Topology, nodes)
+		return
+	}
+	n := s.nodes[nodes[0]]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if have := n.volumes[v.Handle]; have < least || v.CapacityBytes < least {
+		s.Errorf("%s has %d bytes, and %d in the answer: want %d", v.Name, have, v.CapacityBytes, least)
+	}
+}
