@@ -40,7 +40,7 @@ csi-provisioner does. Of several managers of a driver one works at a time.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	o.bindAll(cmd)
-	cmd.AddCommand(masterCommand(), workerCommand(), recyclerCommand())
+	cmd.AddCommand(masterCommand(), workerCommand(), volumeWorkerCommand(), recyclerCommand())
 	return cmd
 }
 

@@ -22,6 +22,7 @@ type masterOptions struct {
 	process
 	workers           int
 	devices, selector string
+	csiEndpoint       string
 	mounts            []string
 	goneAfter         time.Duration
 }
@@ -48,6 +49,8 @@ once they are released. Of several masters one works at a time.`,
 		"the directories right below which filesystems are offered")
 	flags.StringVar(&o.selector, "node-selector", "",
 		"a selector of the labels of the nodes that get a NodeStorage (default: all)")
+	flags.StringVar(&o.csiEndpoint, "csi-endpoint", "",
+		"a socket to serve CSI on, as a URL or a bare path, for dynamic local volumes (default: none)")
 	flags.DurationVar(&o.goneAfter, "node-gone-after", time.Hour,
 		"how long a Node may be gone before its unbound volumes are removed")
 	return cmd
@@ -80,17 +83,23 @@ func (o *masterOptions) run(ctx context.Context) error {
 		return fmt.Errorf("--node-selector is %q: %w", o.selector, err)
 	}
 	log := o.log()
+	cached := map[client.Object]cache.ByObject{
+		&v1alpha1.NodeStorage{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},
+	}
+	if o.csiEndpoint != "" { // Where only disks are found, the cluster need not know LocalVolumes.
+		cached[&v1alpha1.LocalVolume{}] = cache.ByObject{Namespaces: map[string]cache.Config{o.namespace: {}}}
+	}
 	settings := ctrl.Options{
 		LeaderElectionID: "stowage-disks-master",
-		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&v1alpha1.NodeStorage{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},
-			},
-		},
+		Cache:            cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: cached},
 	}
 	return o.start(ctx, log, settings, func(manager ctrl.Manager) error {
 		log.Info("serving found disks", "version", version)
+		if o.csiEndpoint != "" {
+			if err := o.addCSI(ctx, manager, log); err != nil {
+				return err
+			}
+		}
 		return nodestorage.Add(manager, nodestorage.Options{
 			Namespace: o.namespace, Rules: nodestorage.Rules{Devices: o.devices, Mounts: o.mounts}, Nodes: nodes,
 			NodeGoneAfter: o.goneAfter, Workers: o.workers,

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local"
+	"github.com/stowage-csi/stowage/pkg/controllers/localvolume"
+	"github.com/stowage-csi/stowage/pkg/driver"
+)
+
+// csiGrace is how long requests under way may take to finish at the end.
+const csiGrace = 20 * time.Second
+
+// csiServer serves CSI for the local volumes of a cluster, in every replica.
+type csiServer struct {
+	definition backends.Definition
+	master     *localvolume.Master
+	metrics    *driver.Metrics
+	listener   net.Listener
+	log        *slog.Logger
+}
+
+// addCSI adds the master of local volumes to the controllers that the manager runs, and what serves it.
+func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Logger) error {
+	definition := local.Definition()
+	definition.NewMutable, definition.NewSnapshotParameters = nil, nil // The master passes neither on.
+	name := definition.Name + ".csi.stowage.dev"
+	master, err := localvolume.Add(m, localvolume.Options{
+		Namespace: o.namespace, TopologyKey: local.TopologyKey(name), Handle: local.Handle, Access: local.Access, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := driver.Listen(ctx, o.csiEndpoint)
+	if err != nil {
+		return fmt.Errorf("--csi-endpoint: %w", err)
+	}
+	return m.Add(&csiServer{definition, master, driver.NewMetrics(name, version), listener, log})
+}
+
+// NeedLeaderElection says that a replica answers calls whether it leads or not: each has sidecars beside it.
+func (s *csiServer) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends.
+func (s *csiServer) Start(ctx context.Context) error {
+	server, err := driver.NewServer(ctx, driver.Config{
+		Name: s.definition.Name + ".csi.stowage.dev", Version: version, Definition: s.definition,
+		Instance: &backends.Instance{Controller: s.master}, Metrics: s.metrics, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.log.Info("serving CSI", "features", server.Features().Names())
+	return server.Serve(ctx, s.listener, csiGrace)
+}
