@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -332,11 +333,22 @@ func accountOf(t *testing.T, objects []object, component string) string {
 func refusalOfStorage(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, who user.Info,
 	operation admission.Operation, sub string) string {
 	t.Helper()
-	resource := schema.GroupVersionResource{Group: "stowage.dev", Version: "v1alpha1", Resource: "nodestorages"}
-	kind := resource.GroupVersion().WithKind("NodeStorage")
-	before := content(map[string]any{"apiVersion": "stowage.dev/v1alpha1", "kind": "NodeStorage",
-		"metadata": map[string]any{"name": "a"}})
-	after := before.DeepCopyObject()
+	return refusalOfOwn(t, policy, who, operation, sub, "NodeStorage", map[string]any{}, map[string]any{})
+}
+
+// refusalOfOwn is what the policy says to a change of the object a of one of Stowage's own kinds.
+func refusalOfOwn(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, who user.Info,
+	operation admission.Operation, sub, kind string, from, to map[string]any) string {
+	t.Helper()
+	resource := schema.GroupVersionResource{Group: "stowage.dev", Version: "v1alpha1",
+		Resource: strings.ToLower(kind) + "s"}
+	gvk := resource.GroupVersion().WithKind(kind)
+	object := func(fields map[string]any) runtime.Object {
+		all := map[string]any{"apiVersion": "stowage.dev/v1alpha1", "kind": kind, "metadata": map[string]any{"name": "a"}}
+		maps.Copy(all, fields)
+		return content(all)
+	}
+	before, after := object(from), object(to)
 	switch operation {
 	case admission.Create:
 		before = nil
@@ -344,9 +356,9 @@ func refusalOfStorage(t *testing.T, policy *admissionregistrationv1.ValidatingAd
 		after = nil
 	default:
 	}
-	attributes := admission.NewAttributesRecord(after, before, kind, "stowage-system", "a", resource, sub, operation, nil,
+	attributes := admission.NewAttributesRecord(after, before, gvk, "stowage-system", "a", resource, sub, operation, nil,
 		false, who)
-	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind}
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: gvk}
 	versioned.VersionedObject.Set(after)
 	versioned.VersionedOldObject.Set(before)
 	var said []string

@@ -81,6 +81,7 @@ func TestGolden(t *testing.T) {
 	want["local-examples.kustomize.yaml"] = written(t, kustomized(t, examples))
 	want["found-disks.kustomize.yaml"] = written(t, kustomized(t, disksFolder))
 	want["found-disks-examples.kustomize.yaml"] = written(t, kustomized(t, disksExamples))
+	want["local-volumes.kustomize.yaml"] = written(t, kustomized(t, localVolumesFolder))
 	want["recycler.kustomize.yaml"] = written(t, kustomized(t, recyclerFolder))
 	want["ebs-examples.kustomize.yaml"] = written(t, kustomized(t, ebsExamples))
 	for name, text := range want {
