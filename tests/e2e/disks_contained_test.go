@@ -59,7 +59,7 @@ func (h thief) refused(name string, attempt func() error) {
 	h.t.Helper()
 	err := attempt()
 	if !apierrors.IsForbidden(err) && (!apierrors.IsInvalid(err) ||
-		!strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+workerAccount+"'")) {
+		!strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'stowage-")) {
 		h.t.Errorf("%s: want it refused, got: %v", name, err)
 		return
 	}

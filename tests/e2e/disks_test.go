@@ -247,23 +247,32 @@ func (f found) explain() string {
 // kill kills the container of each pod of a component, and waits until each is started again.
 func (f found) kill(name string) {
 	f.T.Helper()
-	selector := metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=stowage-disks,app.kubernetes.io/component=" +
-		name}
-	list, err := f.Client.CoreV1().Pods(deployed.Namespace).List(f.Context(), selector)
-	f.Must(err)
+	f.Must(killContainers(f.Context(), f.Cluster, "app.kubernetes.io/instance=stowage-disks,app.kubernetes.io/component="+
+		name, name))
+}
+
+// killContainers kills the container of the name in each pod that is selected, and waits until each is started again.
+func killContainers(ctx context.Context, c *workload.Cluster, selector, name string) error {
+	list, err := c.Client.CoreV1().Pods(deployed.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return err
+	}
 	if len(list.Items) == 0 {
-		f.T.Fatalf("there is no pod of %s", name)
+		return fmt.Errorf("there is no pod of %s", selector)
 	}
 	for _, pod := range list.Items {
 		before := container(&pod, name)
-		_, err := f.OnNode(f.Context(), nodeview.ContainerSignal(f.Cluster.Cluster,
-			strings.TrimPrefix(before.ContainerID, "containerd://"), "SIGKILL")...)
-		f.Must(err)
-		_, err = workload.Await(f.Context(), f.Cluster, workload.Pods(), deployed.Namespace, pod.Name,
-			func(p *corev1.Pod) bool {
-				now := container(p, name)
-				return now.RestartCount > before.RestartCount && now.State.Running != nil
-			})
-		f.Must(err)
+		id := strings.TrimPrefix(before.ContainerID, "containerd://")
+		if _, err := c.OnNode(ctx, nodeview.ContainerSignal(c.Cluster, id, "SIGKILL")...); err != nil {
+			return err
+		}
+		_, err = workload.Await(ctx, c, workload.Pods(), deployed.Namespace, pod.Name, func(p *corev1.Pod) bool {
+			now := container(p, name)
+			return now.RestartCount > before.RestartCount && now.State.Running != nil
+		})
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }

@@ -97,7 +97,7 @@ func do[T any](ctx context.Context, n *node, handle string, work func() (T, erro
 	done := make(chan answer, 1)
 	go func() {
 		defer lock.Unlock()
-		n.sleep(100 * time.Millisecond)
+		n.sleep(2 * time.Second)
 		if n.happens(10) {
 			n.sleep(10 * time.Second)
 		}

@@ -230,7 +230,7 @@ func (s *simulation) have(name string) (nodes []string) {
 // TestSimulation lets clients make, grow and delete volumes as the sidecars do, while everything else fails now and
 // then. What is acknowledged is there once, what was refused for good or deleted is nowhere, and nothing is left.
 func TestSimulation(t *testing.T) {
-	for seed := range uint64(16) {
+	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSimulation(t, seed, seed > 0, int64(20+seed%3*20)*mib)
@@ -307,7 +307,7 @@ func (s *simulation) life(ctx context.Context, name string) {
 			spec.Topology.Requisite = []backends.Topology{{key: fmt.Sprintf("node-%d", s.n(3))}}
 		}
 		made, err = v.Create(ctx, spec, backends.ContentSource{})
-		if err != nil && !isFinal(err) && s.n(5) == 0 {
+		if err != nil && !isFinal(err) && s.n(3) == 0 {
 			return gaveUp
 		}
 		return err

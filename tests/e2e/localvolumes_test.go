@@ -1,0 +1,216 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/tests/e2e/deployed"
+	"github.com/stowage-csi/stowage/tests/e2e/workload"
+)
+
+// localNodes selects the pods that have the node's driver and its worker.
+const localNodes = "app.kubernetes.io/instance=stowage-local,app.kubernetes.io/component=node"
+
+// localVolumes are LocalVolumes.
+func localVolumes() workload.Kind {
+	return workload.Kind{Name: "LocalVolume", Resource: v1alpha1.GroupVersion().WithResource("localvolumes")}
+}
+
+// TestLocalVolumes puts the cluster's master and workers in the place of the standalone driver: pods use volumes that
+// they make, nothing is lost or left when all of them are killed, and a worker's token is good for its own node's
+// status only.
+func TestLocalVolumes(t *testing.T) {
+	f := found{cluster(t).NewSpace(t)}
+	f.installVolumes()
+	t.Run("use", func(t *testing.T) {
+		for _, class := range []string{ext4, xfs, directory} {
+			t.Run(class, func(t *testing.T) { usedAndGrown(cluster(t).NewSpace(t), class) })
+		}
+		t.Run("device", func(t *testing.T) { usedAsDevice(cluster(t).NewSpace(t)) })
+	})
+	t.Run("killed", func(t *testing.T) { fleetKilled(t) })
+	t.Run("contained", func(t *testing.T) { found{cluster(t).NewSpace(t)}.volumesContained(t) })
+}
+
+// installVolumes applies the manifests, until the test ends. The standalone driver makes room and comes back.
+func (f found) installVolumes() {
+	f.T.Helper()
+	standalone := "statefulset/" + deployed.StatefulSet
+	workloads := []string{"deployment/stowage-disks-master", "daemonset/stowage-disks-worker", "daemonset/stowage-disks",
+		"daemonset/stowage-local-node"}
+	in := "--namespace=" + deployed.Namespace
+	kubectl := func(ctx context.Context, args ...string) error {
+		_, err := f.Kubectl(ctx, append(args, in)...)
+		return err
+	}
+	f.T.Cleanup(func() {
+		ctx := context.Background()
+		err := errors.Join(
+			kubectl(ctx, append([]string{"delete", "--ignore-not-found"}, workloads...)...),
+			kubectl(ctx, "wait", "pods", "--for=delete", "--selector="+localNodes, "--timeout=3m"),
+			f.forget(ctx),
+			kubectl(ctx, "delete", "csistoragecapacities", "--all"),
+			kubectl(ctx, "scale", standalone, "--replicas=1"),
+			kubectl(ctx, "rollout", "status", standalone, "--timeout=3m"),
+		)
+		if err != nil {
+			f.T.Error(err)
+		}
+	})
+	f.Must(kubectl(f.Context(), "scale", standalone, "--replicas=0"))
+	f.Must(kubectl(f.Context(), "wait", "pod/"+deployed.Pod, "--for=delete", "--timeout=3m"))
+	// They belong to the StatefulSet, and would go with it.
+	f.Must(kubectl(f.Context(), "delete", "csistoragecapacities", "--all"))
+	_, err := f.Kubectl(f.Context(), "apply", "--kustomize", "deployed/local-volumes")
+	f.Must(err)
+	for _, one := range workloads {
+		if err := kubectl(f.Context(), "rollout", "status", one, "--timeout=3m"); err != nil {
+			pods, _ := f.Kubectl(f.Context(), "describe", "pods", in)
+			f.T.Fatalf("%v\n%s", err, pods)
+		}
+	}
+	f.storage("has pools", func(s *v1alpha1.NodeStorage) bool { return len(s.Status.Pools) == 2 })
+}
+
+// usedAndGrown has two pods use a volume, grows it, and shows that nothing is left of it.
+func usedAndGrown(s *workload.Space, class string) {
+	s.T.Helper()
+	claim := s.MakeClaim(workload.Claim("data", class, "400Mi"))
+	s.Run(workload.Pod("writer", writes, workload.At("data")))
+	volume := s.Bound("data")
+	asProposed(s.T, volume, claim)
+	o := localVolume(s, volume, "is ready", func(o *v1alpha1.LocalVolume) bool {
+		return o.Status.State == v1alpha1.VolumeReady
+	})
+	if o.Spec.Node != s.Node || o.Spec.VolumeName != volume.Name {
+		s.T.Errorf("the LocalVolume of %s on %s is %+v", volume.Name, s.Node, o.Spec)
+	}
+	ask(s, "data", "900Mi")
+	localVolume(s, volume, "has grown", func(o *v1alpha1.LocalVolume) bool {
+		return o.Status.Capacity != nil && o.Status.Capacity.Value() >= 900<<20
+	})
+	out := s.Run(workload.Pod("reader", checks, workload.At("data")))
+	if !strings.Contains(out, "/data/file: OK") {
+		s.T.Errorf("the second pod says %q", out)
+	}
+	grown(s, "data", "900Mi")
+	s.DeleteClaim("data")
+	s.UntilGone(workload.Volumes(), volume.Name)
+	s.Must(s.AwaitGone(s.Context(), localVolumes(), deployed.Namespace, volume.Spec.CSI.VolumeHandle))
+}
+
+// usedAsDevice has two pods use a volume as a device.
+func usedAsDevice(s *workload.Space) {
+	s.T.Helper()
+	s.MakeClaim(workload.Claim("disk", ext4, "16Mi", workload.Block))
+	at := []workload.Mount{{Claim: "disk", Path: "/dev/disk", Device: true}}
+	s.Run(workload.Pod("writer", "echo "+canary+" | dd of=/dev/disk bs=4096 seek=77 conv=sync,fsync", at))
+	if out := s.Run(workload.Pod("reader", "grep -c canary /dev/disk", at)); out != "1" {
+		s.T.Errorf("the second pod says %q", out)
+	}
+}
+
+// localVolume waits until the LocalVolume of a PersistentVolume is as wanted.
+func localVolume(s *workload.Space, volume *corev1.PersistentVolume, wanted string,
+	done func(*v1alpha1.LocalVolume) bool) *v1alpha1.LocalVolume {
+	s.T.Helper()
+	handle := volume.Spec.CSI.VolumeHandle
+	o, err := workload.Await(s.Context(), s.Cluster, localVolumes(), deployed.Namespace, handle, done)
+	if err != nil {
+		s.T.Fatalf("the LocalVolume of %s %s: %v\n%s", volume.Name, wanted, err, found{s}.explain())
+	}
+	return o
+}
+
+// fleetKilled kills masters, workers and drivers at random moments while claims come and go.
+func fleetKilled(t *testing.T) {
+	s := cluster(t).NewSpace(t)
+	t.Logf("to repeat the plan, -seed %d", *seed)
+	series := &series{s: s, class: s.Class("image", map[string]string{"pool": "image"},
+		corev1.PersistentVolumeReclaimDelete), random: rand.New(rand.NewPCG(*seed, 0))}
+	killed := make(chan error, 1)
+	go func() { killed <- killFleet(t.Context(), s.Cluster, rand.New(rand.NewPCG(*seed, 1))) }()
+	series.until(killed)
+	series.settle()
+	list, err := s.Dynamic.Resource(localVolumes().Resource).Namespace(deployed.Namespace).List(t.Context(),
+		metav1.ListOptions{})
+	s.Must(err)
+	for _, o := range list.Items {
+		t.Errorf("the LocalVolume %s is left", o.GetName())
+	}
+	t.Logf("%d claims were made, %d of them deleted in the meantime", series.made, series.made-len(series.there))
+}
+
+func killFleet(ctx context.Context, c *workload.Cluster, random *rand.Rand) error {
+	const masters = "app.kubernetes.io/instance=stowage-disks,app.kubernetes.io/component=master"
+	for range (*kills + 1) / 2 { // Each takes as long as two of the standalone driver: there are more of them.
+		for _, victim := range [][2]string{{localNodes, "worker"}, {localNodes, "stowage"}, {masters, "master"}} {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Duration(random.IntN(2000)) * time.Millisecond):
+			}
+			if err := killContainers(ctx, c, victim[0], victim[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// volumesContained tries, with the token of the node's worker, what a compromised worker could try.
+func (f found) volumesContained(t *testing.T) {
+	f.T = t
+	f.MakeClaim(workload.Claim("data", f.Class("image", map[string]string{"pool": "image"},
+		corev1.PersistentVolumeReclaimDelete), "16Mi"))
+	own := f.Bound("data").Spec.CSI.VolumeHandle
+	pods, err := f.Client.CoreV1().Pods(deployed.Namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: localNodes})
+	f.Must(err)
+	token, err := f.Kubectl(t.Context(), "exec", "--namespace="+deployed.Namespace, pods.Items[0].Name,
+		"--container=worker", "--", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
+	f.Must(err)
+	f.another()
+	h := thief{f, t, f.with(token)}
+	patch := func(kind workload.Kind, name, patch string, sub ...string) func() error {
+		return func() error {
+			_, err := h.api.Resource(kind.Resource).Namespace(deployed.Namespace).Patch(t.Context(), name,
+				types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...)
+			return err
+		}
+	}
+	for name, attempt := range map[string]func() error{
+		"the spec of its volume":      patch(localVolumes(), own, `{"spec":{"delete":true}}`),
+		"the finalizer of its volume": patch(localVolumes(), own, `{"metadata":{"finalizers":null}}`),
+		"a patch of its status":       patch(localVolumes(), own, `{"status":{"state":"Deleted"}}`, "status"),
+		"a volume of its own": h.create("localvolumes", "LocalVolume", "stowage.dev/v1alpha1", deployed.Namespace,
+			"lv-stolen"),
+		"removing volumes":           h.delete("localvolumes", "stowage.dev/v1alpha1", deployed.Namespace),
+		"another node's pools":       func() error { return h.writeStatus(otherNode, nil) },
+		"the spec of its node":       patch(nodeStorages(), h.Node, `{"spec":{"offers":null}}`),
+		"a PersistentVolume":         h.create("persistentvolumes", "PersistentVolume", "v1", "", "stolen"),
+		"removing PersistentVolumes": h.delete("persistentvolumes", "v1", ""),
+		"a claim": h.create("persistentvolumeclaims", "PersistentVolumeClaim", "v1",
+			h.Namespace, "stolen"),
+		"secrets":                     h.list("secrets", "v1", deployed.Namespace),
+		"LocalVolumes of the cluster": h.list("localvolumes", "stowage.dev/v1alpha1", ""),
+		"the masters' token": h.create("serviceaccounts", "TokenRequest", "authentication.k8s.io/v1",
+			deployed.Namespace, "stowage-disks-master", "token"),
+		"the policy that contains it": h.delete("validatingadmissionpolicybindings",
+			"admissionregistration.k8s.io/v1", ""),
+		"the room that others publish": h.list("csistoragecapacities", "storage.k8s.io/v1", deployed.Namespace),
+		"the masters' lease": h.patch("leases", "coordination.k8s.io/v1", deployed.Namespace,
+			"stowage-disks-master", `{"spec":{"holderIdentity":"x"}}`),
+	} {
+		h.refused(name, attempt)
+	}
+}
