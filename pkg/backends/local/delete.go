@@ -18,7 +18,7 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 	if err := e.making.volumes.Stop(ctx, handle); err != nil {
 		return err
 	}
-	v, err := e.volumes.get(handle)
+	v, err := e.volumes.toDelete(handle)
 	if err != nil {
 		return err
 	}

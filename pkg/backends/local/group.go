@@ -88,7 +88,7 @@ func (e *grouping) DeleteGroup(ctx context.Context, handle string) (err error) {
 	if err := e.making.groups.Stop(ctx, handle); err != nil {
 		return err
 	}
-	g, err := e.groups.get(handle)
+	g, err := e.groups.toDelete(handle)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,20 @@ func (s *shelf[T]) get(handle string) (T, error) {
 	return item, backends.Errorf(backends.NotFound, "there is no such %s", s.what)
 }
 
+// toDelete looks for what is to be deleted. It may be asked for while it is made, by a caller that knows how handles
+// follow from names: without it that caller would be told that it is gone, and it would come. Kinds: Busy while it is
+// being made; those of get.
+func (s *shelf[T]) toDelete(handle string) (T, error) {
+	s.mu.Lock()
+	_, isMade := s.making[handle]
+	s.mu.Unlock()
+	if isMade {
+		var none T
+		return none, backends.Errorf(backends.Busy, "the %s is being made: ask again", s.what)
+	}
+	return s.get(handle)
+}
+
 // entry is an item with its handle.
 type entry[T any] struct {
 	handle string

@@ -180,7 +180,7 @@ func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) 
 	if err := e.making.snapshots.Stop(ctx, handle); err != nil {
 		return err
 	}
-	s, err := e.snapshots.get(handle)
+	s, err := e.snapshots.toDelete(handle)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,30 @@
+package local
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// TestNothingIsGoneWhileItIsMade checks that no deletion succeeds of what comes to be a moment later.
+func TestNothingIsGoneWhileItIsMade(t *testing.T) {
+	f := newFixture(t, PoolConfig{Name: "one", Type: "directory", SharesDisk: true})
+	for what, c := range map[string]struct {
+		prefix  string
+		reserve func(handle string) error
+		delete  func(ctx context.Context, handle string) error
+	}{
+		"volume":   {volumePrefix, f.volumes.reserve, f.Delete},
+		"snapshot": {snapshotPrefix, f.snapshots.reserve, f.DeleteSnapshot},
+		"group":    {groupPrefix, f.groups.reserve, f.DeleteGroup},
+	} {
+		handle := handleOf(c.prefix, "w")
+		if err := c.reserve(handle); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.delete(t.Context(), handle); !backends.Is(err, backends.Busy) {
+			t.Errorf("the %s is being made, and its deletion says %v", what, err)
+		}
+	}
+}
