@@ -105,7 +105,11 @@ func provision(t *testing.T, controller backends.Backend, name, node string) {
 	}
 }
 
-// judgeEconomy compares what was asked with what had to be.
+// tail is how long the last volume may take besides its turns: two looks at its creation and two at its attachment,
+// each as late as a look becomes when hundreds are under way, and one pause of a sidecar.
+const tail = 4*13*time.Second + 5*time.Second
+
+// judgeEconomy compares what was asked with what had to be. The backend asks 4.8 times a second where 5 are allowed.
 func judgeEconomy(t *testing.T, calls map[string]int, throttled int, took, bound time.Duration) {
 	t.Helper()
 	reads, changes := 0, 0
@@ -116,8 +120,8 @@ func judgeEconomy(t *testing.T, calls map[string]int, throttled int, took, bound
 			changes += n
 		}
 	}
-	if took > bound*13/10 {
-		t.Errorf("it took %v, and the account's limits allow %v", took, bound)
+	if most := bound*50/48 + tail; took > most {
+		t.Errorf("it took %v of at most %v, and the account's limits allow %v", took, most, bound)
 	}
 	if reads*40 > changes {
 		t.Errorf("%d requests read, for %d that change something", reads, changes)
