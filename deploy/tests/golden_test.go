@@ -113,7 +113,7 @@ func checkGolden(t *testing.T, name string, text []byte) {
 	}
 	if !bytes.Equal(golden, text) {
 		t.Errorf("deploy/golden/%s is not what is rendered (go test -update writes it anew):\n%s", name,
-			diff.Diff(string(golden), string(text)))
+			diff.Diff(strings.Split(string(golden), "\n"), strings.Split(string(text), "\n")))
 	}
 }
 
