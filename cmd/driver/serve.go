@@ -90,7 +90,7 @@ func (o *options) open(ctx context.Context, definition backends.Definition,
 		return nil, err
 	}
 	instance, err := definition.Open(ctx, backends.Options{
-		Driver: driverName(definition), DataDir: o.dataDir, NodeID: o.nodeID, NodeOnly: o.role == onlyNode, Node: o.node(),
+		Driver: definition.DriverName(), DataDir: o.dataDir, NodeID: o.nodeID, NodeOnly: o.role == onlyNode, Node: o.node(),
 		Cluster:  o.cluster(),
 		Topology: o.topology, Config: config, Log: log,
 	})
@@ -118,23 +118,19 @@ func (o *options) checkTopology(ctx context.Context, instance *backends.Instance
 	return nil
 }
 
-// driverName is what StorageClasses call the driver: one for each backend, since a CSIDriver object
-// fixes what its name can do.
-func driverName(definition backends.Definition) string { return definition.Name + ".csi.stowage.dev" }
-
 // serve answers calls until the context ends.
 func (o *options) serve(
 	ctx context.Context, definition backends.Definition, instance *backends.Instance, plugin *driver.Plugin,
 	listener net.Listener, log *slog.Logger,
 ) error {
-	metrics := driver.NewMetrics(driverName(definition), version)
-	traces, stopTraces, err := o.traces(ctx, driverName(definition), log)
+	metrics := driver.NewMetrics(definition.DriverName(), version)
+	traces, stopTraces, err := o.traces(ctx, definition.DriverName(), log)
 	if err != nil {
 		return fmt.Errorf("--otlp-endpoint: %w", err)
 	}
 	defer stopTraces()
 	server, err := driver.NewServer(ctx, driver.Config{
-		Name: driverName(definition), Version: version, Definition: definition, Instance: instance, Plugin: plugin,
+		Name: definition.DriverName(), Version: version, Definition: definition, Instance: instance, Plugin: plugin,
 		NodeID: o.nodeID, StateDir: o.stateDir(), DelegateFSGroup: o.delegateFSGroup,
 		MaxFormats: o.maxFormats, Contained: contained(),
 		Metrics: metrics, Traces: traces, Log: log,
@@ -147,7 +143,7 @@ func (o *options) serve(
 		return err
 	}
 	defer stopHTTP()
-	log.Info("serving", "driver", driverName(definition), "version", version, "endpoint", o.endpoint,
+	log.Info("serving", "driver", definition.DriverName(), "version", version, "endpoint", o.endpoint,
 		"dataDir", o.dataDir, "node", o.nodeID, "features", server.Features().Names())
 	return server.Serve(ctx, listener, o.grace)
 }

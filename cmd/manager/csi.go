@@ -31,7 +31,7 @@ type csiServer struct {
 func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Logger) error {
 	definition := local.Definition()
 	definition.NewMutable, definition.NewSnapshotParameters = nil, nil // The master passes neither on.
-	name := definition.Name + ".csi.stowage.dev"
+	name := definition.DriverName()
 	master, err := localvolume.Add(m, localvolume.Options{
 		Namespace: o.namespace, TopologyKey: local.TopologyKey(name), Handle: local.Handle, Access: local.Access, Log: log,
 	})
@@ -51,7 +51,7 @@ func (s *csiServer) NeedLeaderElection() bool { return false }
 // Start serves until the context ends.
 func (s *csiServer) Start(ctx context.Context) error {
 	server, err := driver.NewServer(ctx, driver.Config{
-		Name: s.definition.Name + ".csi.stowage.dev", Version: version, Definition: s.definition,
+		Name: s.definition.DriverName(), Version: version, Definition: s.definition,
 		Instance: &backends.Instance{Controller: s.master}, Metrics: s.metrics, Log: s.log,
 	})
 	if err != nil {

@@ -31,6 +31,10 @@ type Definition struct {
 	Open func(ctx context.Context, options Options) (*Instance, error)
 }
 
+// DriverName is what StorageClasses call the driver: one for each backend, since a CSIDriver object fixes what its name
+// can do.
+func (d Definition) DriverName() string { return d.Name + ".csi.stowage.dev" }
+
 // Options is what a backend is opened with.
 type Options struct {
 	Driver  string // the driver's name, such as local.csi.stowage.dev: a prefix for topology keys and tags

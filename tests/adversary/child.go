@@ -89,7 +89,7 @@ func (o *orders) serve() (err error) {
 		instance.Controller = nil
 	case both:
 	}
-	name := definition.Name + ".csi.stowage.dev"
+	name := definition.DriverName()
 	server, err := driver.NewServer(ctx, driver.Config{
 		Name: name, Version: "test", Definition: definition, Instance: instance, NodeID: setup.node(),
 		StateDir: filepath.Join(o.DataDir, "node"), Metrics: driver.NewMetrics(name, "test"), Log: log,
@@ -106,7 +106,7 @@ func (o *orders) serve() (err error) {
 
 func (o *orders) open(ctx context.Context, node string, definition backends.Definition,
 	log *slog.Logger) (*backends.Instance, error) {
-	options := backends.Options{Driver: definition.Name + ".csi.stowage.dev", DataDir: o.DataDir, NodeID: node, Log: log}
+	options := backends.Options{Driver: definition.DriverName(), DataDir: o.DataDir, NodeID: node, Log: log}
 	if definition.NewConfig != nil {
 		options.Config = definition.NewConfig()
 		if err := yaml.UnmarshalStrict([]byte(o.Config), options.Config); err != nil {

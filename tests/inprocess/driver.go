@@ -70,7 +70,7 @@ func (d *Driver) open(ctx context.Context, t testing.TB, options Options, log *s
 	t.Helper()
 	definition := options.definition(t)
 	open := backends.Options{
-		Driver: definition.Name + ".csi.stowage.dev", DataDir: options.DataDir, NodeID: options.NodeID,
+		Driver: definition.DriverName(), DataDir: options.DataDir, NodeID: options.NodeID,
 		Topology: options.Topology, Log: log,
 	}
 	if definition.NewConfig != nil {
@@ -102,9 +102,9 @@ func (o Options) definition(t testing.TB) backends.Definition {
 func (d *Driver) serve(ctx context.Context, t testing.TB, definition backends.Definition, options Options,
 	log *slog.Logger) {
 	t.Helper()
-	d.Metrics = driver.NewMetrics(definition.Name+".csi.stowage.dev", "test")
+	d.Metrics = driver.NewMetrics(definition.DriverName(), "test")
 	server, err := driver.NewServer(ctx, driver.Config{
-		Name: definition.Name + ".csi.stowage.dev", Version: "test", Definition: definition, Instance: d.Instance,
+		Name: definition.DriverName(), Version: "test", Definition: definition, Instance: d.Instance,
 		NodeID: options.NodeID, StateDir: filepath.Join(options.DataDir, "node"),
 		DelegateFSGroup: options.DelegateFSGroup, Metrics: d.Metrics, Log: log,
 	})

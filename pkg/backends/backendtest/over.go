@@ -55,7 +55,7 @@ func Over(definition backends.Definition, configure func(tb testing.TB, options 
 func defaults(tb testing.TB, definition backends.Definition) backends.Options {
 	tb.Helper()
 	options := backends.Options{
-		Driver:  definition.Name + ".csi.stowage.dev",
+		Driver:  definition.DriverName(),
 		DataDir: guardedDir(tb),
 		NodeID:  "node-a",
 		Log:     slog.New(slog.NewTextHandler(watchedLog(tb), &slog.HandlerOptions{Level: slog.LevelDebug - 100})),
