@@ -55,7 +55,7 @@ func (s *Service) examine(ctx context.Context, volume, publishPath,
 	}
 	for _, path := range []string{stagingPath, publishPath} {
 		_, told := failed[path]
-		if _, ok := placeIn(record, path); path != "" && !ok && !told {
+		if _, ok := placeIn(record, path); path != "" && !ok && !told && !boundAgain(ctx, record, path) {
 			found.add(backends.Inaccessible, reasonNotMounted, fmt.Sprintf("it is neither staged nor published at %s", path))
 		}
 	}

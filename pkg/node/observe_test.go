@@ -171,6 +171,42 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// The kubelet binds the device of a raw volume once more, to a path that it tells nobody, and measures it there.
+func TestDeviceIsMeasuredWhereItIsBoundAgain(t *testing.T) {
+	w := newWorld(t)
+	w.image("v", 16)
+	w.image("other", 24)
+	requests := map[string]node.PublishRequest{}
+	for _, volume := range []string{"v", "other"} {
+		staging, publishing := w.stageRequest(volume), w.publishRequest(volume)
+		staging.Use.Type, publishing.Use.Type = backends.Block, backends.Block
+		w.stage(staging)
+		w.publish(publishing)
+		requests[volume] = publishing
+	}
+	again := w.path("again")
+	w.must(os.WriteFile(again, nil, 0o600))
+	_, err := w.service.Stats(w.context(), "v", again)
+	w.want(err, backends.NotFound, "neither staged nor published")
+	w.must(unix.Mount(requests["v"].TargetPath, again, "", unix.MS_BIND, ""))
+	defer func() { _ = unix.Unmount(again, unix.MNT_DETACH) }()
+	got, err := w.service.Stats(w.context(), "v", again)
+	if err != nil || got != (node.Stats{Bytes: node.Usage{Total: 16 << 20}, Block: true}) {
+		t.Errorf("Stats(%s) = %+v, %v", again, got, err)
+	}
+	if issues, err := w.service.Health(w.context(), "v", again, ""); err != nil || len(issues) > 0 {
+		t.Errorf("Health(%s) = %v, %v", again, issues, err)
+	}
+	_, err = w.service.Stats(w.context(), "other", again)
+	w.want(err, backends.NotFound, "neither staged nor published")
+	w.must(unix.Unmount(again, 0))
+	for volume, publishing := range requests {
+		w.unpublish(publishing)
+		w.unstage(w.stageRequest(volume))
+	}
+	w.wantNothingLeft()
+}
+
 func TestExpandBlock(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)

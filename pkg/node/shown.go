@@ -30,6 +30,9 @@ func shows(state mount.State, staged ledger.Staging) bool {
 func (s *Service) locate(ctx context.Context, volume, path string) (shown, error) {
 	record := s.ledger.Get(volume)
 	place, ok := placeIn(record, path)
+	if !ok && boundAgain(ctx, record, path) {
+		return shown{path, *record.Staged}, nil
+	}
 	if !ok {
 		return shown{}, backends.Errorf(backends.NotFound, "it is neither staged nor published at %s", path)
 	}
@@ -41,6 +44,16 @@ func (s *Service) locate(ctx context.Context, volume, path string) (shown, error
 		return shown{}, backends.Errorf(backends.NotFound, "it is not mounted at %s (any more)", place)
 	}
 	return shown{place, *record.Staged}, nil
+}
+
+// boundAgain reports whether a path that is not in a raw volume's record shows its device all the same: the kubelet
+// binds what was published once more, to a path of its own, and measures the volume there.
+func boundAgain(ctx context.Context, record ledger.Record, path string) bool {
+	if record.Staged == nil || record.Staged.Type != backends.Block {
+		return false
+	}
+	state, err := mount.Inspect(ctx, path)
+	return err == nil && shows(state, *record.Staged)
 }
 
 // placeIn returns where the volume shows for a path that its record has.
