@@ -91,13 +91,16 @@ type Modifier interface {
 	Modify(ctx context.Context, handle string, mutable any) error
 }
 
-// Prover proves that a volume does not exist. Nothing in CSI does: a refusal speaks of one request, and earlier ones
-// for the same name may have made the volume, or make it yet.
+// Prover proves that a volume or a snapshot does not exist. Nothing in CSI does: a refusal speaks of one request, and
+// earlier ones for the same name may have made it, or make it yet.
 type Prover interface {
 	// IsAbsent reports whether there is no volume of the Spec's name in any place that the Spec allows, and none can
 	// come of a call that was made before, to this process or to another. It is false where that is not known. The
 	// caller sees to it that no call for the name is under way in this process.
 	IsAbsent(ctx context.Context, spec Spec) bool
+
+	// IsSnapshotAbsent reports the same of a snapshot.
+	IsSnapshotAbsent(ctx context.Context, spec SnapshotSpec) bool
 }
 
 // Lister enumerates volumes.

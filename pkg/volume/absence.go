@@ -7,13 +7,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// absent is the failure to make a volume of which the backend proves that it does not exist.
+// absent is the failure to make a volume or a snapshot of which the backend proves that it does not exist.
 type absent struct{ error }
 
 func (a absent) Unwrap() error { return a.error }
 
-// IsAbsent reports whether a failure of Create comes with the proof that there is no volume of the name, and that none
-// comes of an earlier call.
+// IsAbsent reports whether a failure of Create or CreateSnapshot comes with the proof that there is nothing of the
+// name, and that nothing comes of an earlier call.
 func IsAbsent(err error) bool {
 	_, ok := errors.AsType[absent](err)
 	return ok
@@ -23,6 +23,14 @@ func IsAbsent(err error) bool {
 // failure came about.
 func (s *Service) proven(ctx context.Context, spec backends.Spec, err error) error {
 	if err == nil || s.features.Prove == nil || !s.features.Prove.IsAbsent(ctx, spec) {
+		return err
+	}
+	return absent{err}
+}
+
+// provenSnapshot is proven for a snapshot.
+func (s *Service) provenSnapshot(ctx context.Context, spec backends.SnapshotSpec, err error) error {
+	if err == nil || s.features.Prove == nil || !s.features.Prove.IsSnapshotAbsent(ctx, spec) {
 		return err
 	}
 	return absent{err}

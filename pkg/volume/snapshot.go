@@ -7,8 +7,14 @@ import (
 )
 
 // CreateSnapshot takes a snapshot, or finds the one that an earlier call took under the name. Kinds: as
-// backends.Snapshotter; Exists when the name is taken by a snapshot of another volume; Unsupported.
+// backends.Snapshotter; Exists when the name is taken by a snapshot of another volume; Unsupported. Of a failure,
+// IsAbsent says more.
 func (s *Service) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
+	made, err := s.createSnapshot(ctx, spec)
+	return made, s.provenSnapshot(ctx, spec, err)
+}
+
+func (s *Service) createSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
 	snapshotter := s.features.Snapshot
 	if snapshotter == nil {
 		return nil, unsupported("take snapshots")

@@ -11,6 +11,8 @@ const (
 	refusedIsAbsentName  = "a volume whose making was refused is absent"
 	makingIsNotName      = "a volume that is being made is not absent once it is there"
 	elsewhereIsNotName   = "of another place nothing is proven"
+	snapshotIsNotName    = "a snapshot that is there is not absent"
+	noSnapshotName       = "a snapshot whose making was refused is absent"
 )
 
 // proofChecks are the promises of Prover. One that proves too little holds somebody up; one that proves too much loses
@@ -21,7 +23,16 @@ func proofChecks() []check {
 		{refusedIsAbsentName, refusedIsAbsent},
 		{makingIsNotName, makingIsNotAbsent},
 		{elsewhereIsNotName, elsewhereIsNotAbsent},
+		{snapshotIsNotName, snapshotIsNotAbsent},
+		{noSnapshotName, refusedSnapshotIsAbsent},
 	}
+}
+
+// snapshotOnlyHere is a spec that allows no place but this node's.
+func (w *world) snapshotOnlyHere(name, volume string) backends.SnapshotSpec {
+	spec := w.snapshotSpec(name, volume)
+	spec.Topology = w.onlyHere(name).Topology
+	return spec
 }
 
 // onlyHere is a spec that allows no place but this node's.
@@ -94,4 +105,35 @@ func elsewhereIsNotAbsent(w *world) {
 	w.isAbsent("in another place", spec, false)
 	spec.Topology.Requisite = append(spec.Topology.Requisite, w.here())
 	w.isAbsent("here or in another place", spec, false)
+}
+
+// isSnapshotAbsent checks what is proven of a snapshot's name.
+func (w *world) isSnapshotAbsent(when string, spec backends.SnapshotSpec, want bool) {
+	w.Helper()
+	if got := w.f.Prove.IsSnapshotAbsent(w.ctx(), spec); got != want {
+		w.Errorf("%s, the snapshot %q is absent: %t, want %t", when, spec.Name, got, want)
+	}
+}
+
+func snapshotIsNotAbsent(w *world) {
+	if w.f.Snapshot == nil {
+		return
+	}
+	v := w.volume("one")
+	w.isSnapshotAbsent("before it is taken, with a volume of the name", w.snapshotOnlyHere("one", v.Handle), true)
+	_, err := w.f.Snapshot.CreateSnapshot(w.ctx(), w.snapshotSpec("one", v.Handle))
+	w.must("CreateSnapshot", err)
+	w.isSnapshotAbsent("once it is there", w.snapshotOnlyHere("one", v.Handle), false)
+	w.isSnapshotAbsent("once it is there, of another volume", w.snapshotOnlyHere("one", "another"), false)
+	w.isSnapshotAbsent("beside it", w.snapshotOnlyHere("two", v.Handle), true)
+}
+
+func refusedSnapshotIsAbsent(w *world) {
+	if w.f.Snapshot == nil {
+		return
+	}
+	spec := w.snapshotOnlyHere("one", "no-such-volume")
+	_, err := w.f.Snapshot.CreateSnapshot(w.ctx(), spec)
+	w.fails("CreateSnapshot of no volume", err, backends.NotFound)
+	w.isSnapshotAbsent("after the refusal", spec, true)
 }

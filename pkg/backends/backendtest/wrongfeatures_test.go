@@ -178,6 +178,10 @@ type provesEverything struct{ parts }
 
 func (provesEverything) IsAbsent(context.Context, backends.Spec) bool { return true }
 
+func (provesEverything) IsSnapshotAbsent(context.Context, backends.SnapshotSpec) bool { return true }
+
 type provesNothing struct{ parts }
 
 func (provesNothing) IsAbsent(context.Context, backends.Spec) bool { return false }
+
+func (provesNothing) IsSnapshotAbsent(context.Context, backends.SnapshotSpec) bool { return false }

@@ -12,11 +12,20 @@ import (
 // other place.
 func (e *engine) IsAbsent(_ context.Context, spec backends.Spec) bool {
 	handle := handleOf(volumePrefix, spec.Name)
-	if !spec.Topology.IsOnly(e.place) || e.making.volumes.Running(handle) || !e.volumes.isFree(handle) {
-		return false
-	}
-	// An index also has what may be in its pool and is on no shelf, such as a volume whose last step could neither be
-	// made durable nor be taken back.
+	return spec.Topology.IsOnly(e.place) && !e.making.volumes.Running(handle) && e.volumes.isFree(handle) &&
+		e.isUnlisted(handle)
+}
+
+// IsSnapshotAbsent reports whether no pool has a snapshot of the name, nor gets it, as IsAbsent does of volumes.
+func (e *engine) IsSnapshotAbsent(_ context.Context, spec backends.SnapshotSpec) bool {
+	handle := handleOf(snapshotPrefix, spec.Name)
+	return spec.Topology.IsOnly(e.place) && !e.making.snapshots.Running(handle) && e.snapshots.isFree(handle) &&
+		e.isUnlisted(handle)
+}
+
+// isUnlisted reports whether no pool's index has the handle. An index also has what may be in its pool and is on no
+// shelf, such as a volume whose last step could neither be made durable nor be taken back.
+func (e *engine) isUnlisted(handle string) bool {
 	return !slices.ContainsFunc(e.served(), func(p *pool) bool { return p.index.has(handle) })
 }
 

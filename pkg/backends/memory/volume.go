@@ -87,6 +87,15 @@ func (b *backend) IsAbsent(ctx context.Context, spec backends.Spec) bool {
 	return spec.Topology.IsOnly(b.zone) && b.volumes.free(spec.Name) == nil
 }
 
+// IsSnapshotAbsent reports the same of snapshots.
+func (b *backend) IsSnapshotAbsent(ctx context.Context, spec backends.SnapshotSpec) bool {
+	if b.lock(ctx) != nil {
+		return false
+	}
+	defer b.mu.Unlock()
+	return spec.Topology.IsOnly(b.zone) && b.snapshots.free(spec.Name) == nil
+}
+
 // Get returns the volume with the handle.
 func (b *backend) Get(ctx context.Context, handle string) (*backends.Volume, error) {
 	if err := b.lock(ctx); err != nil {
