@@ -86,8 +86,10 @@ func (o *masterOptions) run(ctx context.Context) error {
 	cached := map[client.Object]cache.ByObject{
 		&v1alpha1.NodeStorage{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},
 	}
-	if o.csiEndpoint != "" { // Where only disks are found, the cluster need not know LocalVolumes.
-		cached[&v1alpha1.LocalVolume{}] = cache.ByObject{Namespaces: map[string]cache.Config{o.namespace: {}}}
+	if o.csiEndpoint != "" { // Where only disks are found, the cluster need not know these.
+		for _, one := range []client.Object{&v1alpha1.LocalVolume{}, &v1alpha1.LocalSnapshot{}} {
+			cached[one] = cache.ByObject{Namespaces: map[string]cache.Config{o.namespace: {}}}
+		}
 	}
 	settings := ctrl.Options{
 		LeaderElectionID: "stowage-disks-master",

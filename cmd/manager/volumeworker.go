@@ -30,16 +30,16 @@ func volumeWorkerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "volume-worker",
 		Short: "Have a node's own driver make the local volumes of a cluster",
-		Long: `Have 'stowage standalone' on this node make, grow and delete the LocalVolumes of the node, and report its pools in the
-status of the node's NodeStorage. It needs no rights on the node but to its driver's socket.`,
+		Long: `Have 'stowage standalone' on this node make, grow and delete the LocalVolumes of the node, take and delete its
+LocalSnapshots, and report its pools in the status of the node's NodeStorage. It needs no rights on the node but to its driver's socket.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.node, "node-name", "", "this node's name in Kubernetes, which is its driver's node ID too")
-	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the NodeStorages and LocalVolumes")
+	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the NodeStorages, LocalVolumes and LocalSnapshots")
 	flags.StringVar(&o.csiAddress, "csi-address", "/csi/csi.sock", "the socket of the node's driver")
-	flags.IntVar(&o.workers, "workers", 8, "how many volumes are made, grown or deleted at a time")
+	flags.IntVar(&o.workers, "workers", 8, "how many volumes, and how many snapshots, are looked at at a time")
 	flags.DurationVar(&o.timeout, "timeout", time.Minute,
 		"how long the driver may take for a request before it is made again")
 	flags.DurationVar(&o.period, "report-period", 30*time.Second, "how often the driver is asked for its pools")
@@ -74,10 +74,10 @@ func (o *volumeWorkerOptions) run(ctx context.Context) error {
 	}
 	defer driver.Close() //nolint:errcheck // The process ends with it.
 	// Objects of this node only, so that the API server sends nothing of others.
+	own := cache.ByObject{Field: fields.OneTermEqualSelector("spec.node", o.node)}
 	settings := ctrl.Options{Cache: cache.Options{
 		DefaultNamespaces: map[string]cache.Config{o.namespace: {}},
-		ByObject: map[client.Object]cache.ByObject{&v1alpha1.LocalVolume{}: {Field: fields.OneTermEqualSelector(
-			"spec.node", o.node)}},
+		ByObject:          map[client.Object]cache.ByObject{&v1alpha1.LocalVolume{}: own, &v1alpha1.LocalSnapshot{}: own},
 	}}
 	return o.start(ctx, log, settings, func(manager ctrl.Manager) error {
 		log.Info("making the node's volumes", "node", o.node, "driver", driver.Driver(), "version", version)

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -73,7 +75,8 @@ func (f *fleets) of(tb testing.TB, dir string) client.WithWatch {
 		return c.Create(ctx, o, options...)
 	}}
 	f.all[dir] = fake.NewClientBuilder().WithScheme(scheme).WithObjects(object, machine).WithInterceptorFuncs(identify).
-		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{}).Build()
+		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{},
+			&v1alpha1.LocalSnapshot{}).Build()
 	return f.all[dir]
 }
 
@@ -90,7 +93,8 @@ func (f *fleets) open(ctx context.Context, tb testing.TB, o backends.Options) *b
 	}
 	log := slog.New(slog.DiscardHandler)
 	l.master = localvolume.New(localvolume.Options{Namespace: fleetNamespace,
-		TopologyKey: local.TopologyKey(o.Driver), Handle: local.Handle, Access: local.Access, Log: log}, l.api, l.api, l.api)
+		TopologyKey: local.TopologyKey(o.Driver), Handle: local.Handle, SnapshotHandle: local.SnapshotHandle,
+		Access: local.Access, Log: log}, l.api, l.api, l.api)
 	worker := volumeworker.Options{Node: "node-a", Namespace: fleetNamespace, Driver: l.client, Timeout: time.Minute,
 		Log: log}
 	if err := volumeworker.NewReporter(worker, l.api, l.api).Report(ctx, true); err != nil {
@@ -109,25 +113,44 @@ type edge struct{ *localvolume.Master }
 const refused = "refused-"
 
 func (e edge) in(spec backends.Spec) backends.Spec {
-	if strings.ContainsFunc(spec.Name, unicode.IsControl) {
-		spec.Name = fmt.Sprintf(refused+"%x", spec.Name)
-	}
+	spec.Name = encoded(spec.Name)
 	return spec
 }
 
-func (e edge) out(v *backends.Volume) *backends.Volume {
-	if v == nil {
-		return nil
+func encoded(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Sprintf(refused+"%x", name)
 	}
-	if text, ok := strings.CutPrefix(v.Name, refused); ok {
-		name, _ := hex.DecodeString(text) // It was encoded above.
-		v.Name = string(name)
+	return name
+}
+
+func (e edge) out(v *backends.Volume) *backends.Volume {
+	if v != nil {
+		v.Name = decoded(v.Name)
 	}
 	return v
 }
 
+func decoded(name string) string {
+	if text, ok := strings.CutPrefix(name, refused); ok {
+		original, _ := hex.DecodeString(text) // It was encoded above.
+		return string(original)
+	}
+	return name
+}
+
 func (e edge) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
 	v, err := e.Master.Create(ctx, e.in(spec))
+	return e.out(v), err
+}
+
+func (e edge) Clone(ctx context.Context, spec backends.Spec, source string) (*backends.Volume, error) {
+	v, err := e.Master.Clone(ctx, e.in(spec), source)
+	return e.out(v), err
+}
+
+func (e edge) Restore(ctx context.Context, spec backends.Spec, snapshot string) (*backends.Volume, error) {
+	v, err := e.Master.Restore(ctx, e.in(spec), snapshot)
 	return e.out(v), err
 }
 
@@ -149,6 +172,36 @@ func (e edge) List(ctx context.Context, page backends.Page) ([]backends.Volume, 
 	return all, next, err
 }
 
+func (e edge) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
+	spec.Name = encoded(spec.Name)
+	return outSnapshot(e.Master.CreateSnapshot(ctx, spec))
+}
+
+func (e edge) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
+	spec.Name = encoded(spec.Name)
+	return outSnapshot(e.Master.FindSnapshot(ctx, spec))
+}
+
+func (e edge) GetSnapshot(ctx context.Context, handle string) (*backends.Snapshot, error) {
+	return outSnapshot(e.Master.GetSnapshot(ctx, handle))
+}
+
+func (e edge) ListSnapshots(ctx context.Context, volume string, page backends.Page) (
+	[]backends.Snapshot, string, error) {
+	all, next, err := e.Master.ListSnapshots(ctx, volume, page)
+	for i := range all {
+		all[i].Name = decoded(all[i].Name)
+	}
+	return all, next, err
+}
+
+func outSnapshot(s *backends.Snapshot, err error) (*backends.Snapshot, error) {
+	if s != nil {
+		s.Name = decoded(s.Name)
+	}
+	return s, err
+}
+
 func (l *fleet) close() error {
 	l.stop()
 	l.work.Wait()
@@ -159,25 +212,11 @@ func (l *fleet) close() error {
 
 // run stands for the watches of the worker and the master.
 func (l *fleet) run(ctx context.Context, o volumeworker.Options) {
-	agent, reporter := volumeworker.New(o, l.api, l.api), volumeworker.NewReporter(o, l.api, l.api)
+	reporter := volumeworker.NewReporter(o, l.api, l.api)
 	for ctx.Err() == nil {
-		var all v1alpha1.LocalVolumeList
-		if err := l.api.List(ctx, &all); err != nil {
-			l.Error(err)
-		}
-		var passes sync.WaitGroup
-		for i := range all.Items {
-			o := &all.Items[i]
-			if o.Status.Attempt < o.Spec.Attempt {
-				key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
-				passes.Go(func() { _, _ = agent.Reconcile(ctx, ctrl.Request{NamespacedName: key}) }) // It is asked again.
-			}
-		}
-		passes.Wait()
+		l.pass(ctx, &v1alpha1.LocalVolumeList{}, volumeworker.Volumes(o, l.api, l.api))
+		l.pass(ctx, &v1alpha1.LocalSnapshotList{}, volumeworker.Snapshots(o, l.api, l.api))
 		_ = reporter.Report(ctx, true) // It is asked again.
-		for i := range all.Items {
-			l.master.Changed(all.Items[i].Name)
-		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Millisecond): // Stimulus: the API of the test tells of no changes.
@@ -185,11 +224,40 @@ func (l *fleet) run(ctx context.Context, o volumeworker.Options) {
 	}
 }
 
+// pass has a worker look at all orders of a type about which it was asked, and tells the master.
+func (l *fleet) pass(ctx context.Context, list client.ObjectList, worker reconcile.Reconciler) {
+	if err := l.api.List(ctx, list); err != nil {
+		l.Error(err)
+	}
+	var passes sync.WaitGroup
+	err := meta.EachListItem(list, func(o runtime.Object) error {
+		order, ok := o.(interface {
+			client.Object
+			Ordered() (*v1alpha1.Order, *v1alpha1.OrderStatus)
+		})
+		if !ok {
+			return fmt.Errorf("%T is no order", o)
+		}
+		if spec, status := order.Ordered(); status.Attempt < spec.Attempt {
+			request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(order)}
+			passes.Go(func() {
+				_, _ = worker.Reconcile(ctx, request) // It is asked again.
+				l.master.Changed(order.GetName())
+			})
+		}
+		return nil
+	})
+	passes.Wait()
+	if err != nil {
+		l.Error(err)
+	}
+}
+
 // TestFleet checks that the master over a node keeps the promises of a backend.
 func TestFleet(t *testing.T) {
 	f := &fleets{all: map[string]client.WithWatch{}}
 	definition := local.Definition()
-	definition.NewConfig, definition.NewMutable, definition.NewSnapshotParameters = nil, nil, nil
+	definition.NewConfig, definition.NewMutable = nil, nil
 	definition.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
 		return f.open(ctx, t, o), nil
 	}
@@ -202,5 +270,6 @@ func TestFleet(t *testing.T) {
 			Access:     backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes()},
 		}
 	}
+	harness.SnapshotParameters = &local.SnapshotParameters{InUse: "refuse"}
 	backendtest.Run(t, harness)
 }

@@ -25,6 +25,11 @@ func localVolumes() workload.Kind {
 	return workload.Kind{Name: "LocalVolume", Resource: v1alpha1.GroupVersion().WithResource("localvolumes")}
 }
 
+// localSnapshots are LocalSnapshots.
+func localSnapshots() workload.Kind {
+	return workload.Kind{Name: "LocalSnapshot", Resource: v1alpha1.GroupVersion().WithResource("localsnapshots")}
+}
+
 // TestLocalVolumes puts the cluster's master and workers in the place of the standalone driver: pods use volumes that
 // they make, nothing is lost or left when all of them are killed, and a worker's token is good for its own node's
 // status only.
@@ -36,6 +41,7 @@ func TestLocalVolumes(t *testing.T) {
 			t.Run(class, func(t *testing.T) { usedAndGrown(cluster(t).NewSpace(t), class) })
 		}
 		t.Run("device", func(t *testing.T) { usedAsDevice(cluster(t).NewSpace(t)) })
+		t.Run("copies", func(t *testing.T) { copied(cluster(t).NewSpace(t)) })
 	})
 	t.Run("killed", func(t *testing.T) { fleetKilled(t) })
 	t.Run("contained", func(t *testing.T) { found{cluster(t).NewSpace(t)}.volumesContained(t) })
@@ -89,14 +95,14 @@ func usedAndGrown(s *workload.Space, class string) {
 	volume := s.Bound("data")
 	asProposed(s.T, volume, claim)
 	o := localVolume(s, volume, "is ready", func(o *v1alpha1.LocalVolume) bool {
-		return o.Status.State == v1alpha1.VolumeReady
+		return o.Status.State == v1alpha1.StateReady
 	})
 	if o.Spec.Node != s.Node || o.Spec.VolumeName != volume.Name {
 		s.T.Errorf("the LocalVolume of %s on %s is %+v", volume.Name, s.Node, o.Spec)
 	}
 	ask(s, "data", "900Mi")
 	localVolume(s, volume, "has grown", func(o *v1alpha1.LocalVolume) bool {
-		return o.Status.Capacity != nil && o.Status.Capacity.Value() >= 900<<20
+		return o.Status.Capacity.Bytes() >= 900<<20
 	})
 	out := s.Run(workload.Pod("reader", checks, workload.At("data")))
 	if !strings.Contains(out, "/data/file: OK") {
@@ -116,6 +122,33 @@ func usedAsDevice(s *workload.Space) {
 	s.Run(workload.Pod("writer", "echo "+canary+" | dd of=/dev/disk bs=4096 seek=77 conv=sync,fsync", at))
 	if out := s.Run(workload.Pod("reader", "grep -c canary /dev/disk", at)); out != "1" {
 		s.T.Errorf("the second pod says %q", out)
+	}
+}
+
+// copied takes a snapshot under a pod that writes, restores it, and clones the volume: all on the volume's node, and
+// nothing is left of it.
+func copied(s *workload.Space) {
+	s.T.Helper()
+	s.MakeClaim(workload.Claim("data", ext4, "64Mi"))
+	s.Start(workload.Pod("writer", writes+"echo written; while true; do date >> /data/log; sync; sleep 0.05; done",
+		workload.At("data")))
+	written(s, "writer")
+	s.Snapshot("point", "stowage-local", "data")
+	s.Exec("writer", "sh", "-c", "echo changed > /data/file; sync")
+	s.MakeClaim(workload.Claim("restored", ext4, "96Mi", workload.FromSnapshot("point")))
+	s.MakeClaim(workload.Claim("cloned", ext4, "64Mi", workload.FromClaim("data")))
+	if out := s.Run(workload.Pod("reader", checks, workload.At("restored"))); out != "/data/file: OK" {
+		s.T.Errorf("the pod with the restored snapshot says:\n%s", out)
+	}
+	if out := s.Run(workload.Pod("twin", "cat /data/file", workload.At("cloned"))); out != "changed" {
+		s.T.Errorf("the pod with the clone says:\n%s", out)
+	}
+	s.DeleteSnapshot("point")
+	list, err := s.Dynamic.Resource(localSnapshots().Resource).Namespace(deployed.Namespace).List(s.Context(),
+		metav1.ListOptions{})
+	s.Must(err)
+	for _, o := range list.Items {
+		s.T.Errorf("the LocalSnapshot %s is left", o.GetName())
 	}
 }
 
@@ -194,6 +227,8 @@ func (f found) volumesContained(t *testing.T) {
 		"a patch of its status":       patch(localVolumes(), own, `{"status":{"state":"Deleted"}}`, "status"),
 		"a volume of its own": h.create("localvolumes", "LocalVolume", "stowage.dev/v1alpha1", deployed.Namespace,
 			"lv-stolen"),
+		"a snapshot of its own": h.create("localsnapshots", "LocalSnapshot", "stowage.dev/v1alpha1", deployed.Namespace,
+			"ls-stolen"),
 		"removing volumes":           h.delete("localvolumes", "stowage.dev/v1alpha1", deployed.Namespace),
 		"another node's pools":       func() error { return h.writeStatus(otherNode, nil) },
 		"the spec of its node":       patch(nodeStorages(), h.Node, `{"spec":{"offers":null}}`),

@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -42,16 +41,13 @@ type LocalVolumeList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.node == oldSelf.node && self.pool == oldSelf.pool && self.poolType == oldSelf.poolType && self.volumeName == oldSelf.volumeName && self.fingerprint == oldSelf.fingerprint",message="node, pool, poolType, volumeName and fingerprint of a LocalVolume never change"
 // +kubebuilder:validation:XValidation:rule="self.access == oldSelf.access",message="the access of a LocalVolume never changes"
+// +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source)",message="the source of a LocalVolume never changes"
 // +kubebuilder:validation:XValidation:rule="has(self.parameters) == has(oldSelf.parameters) && (!has(self.parameters) || self.parameters == oldSelf.parameters)",message="the parameters of a LocalVolume never change"
 // +kubebuilder:validation:XValidation:rule="has(self.settings) == has(oldSelf.settings) && (!has(self.settings) || self.settings == oldSelf.settings)",message="the settings of a LocalVolume never change"
 // +kubebuilder:validation:XValidation:rule="self.attempt >= oldSelf.attempt",message="attempts are counted upwards"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.delete) && oldSelf.delete) || (has(self.delete) && self.delete)",message="a deletion cannot be taken back"
 type LocalVolumeSpec struct {
-	// Node is the name of the node that has the volume.
-	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Node string `json:"node"`
+	Order `json:",inline"`
 
 	// Pool of the node's driver that has the volume.
 	//
@@ -107,16 +103,29 @@ type LocalVolumeSpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	Fingerprint string `json:"fingerprint"`
 
-	// Attempt counts how often the worker was asked to make of the volume what the spec says. The status tells of which
-	// attempt it speaks.
-	//
-	// +kubebuilder:validation:Minimum=1
-	Attempt int64 `json:"attempt"`
-
-	// Delete says that the volume and its data are to be removed.
+	// Source is what the volume is filled from; none for an empty one.
 	//
 	// +optional
-	Delete bool `json:"delete,omitempty"`
+	Source *VolumeSource `json:"source,omitempty"`
+}
+
+// VolumeSource is a snapshot or a volume of the same node, by its handle.
+//
+// +kubebuilder:validation:ExactlyOneOf=snapshot;volume
+type VolumeSource struct {
+	// Snapshot is the name of a LocalSnapshot.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Snapshot string `json:"snapshot,omitempty"`
+
+	// Volume is the name of a LocalVolume.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Volume string `json:"volume,omitempty"`
 }
 
 // VolumeAccess lists ways to use a volume: each type in each mode.
@@ -165,65 +174,18 @@ type VolumeMount struct {
 
 // VolumeStatus is what the node's driver made of a LocalVolume. The worker on the node writes it.
 type VolumeStatus struct {
-	// State of the volume. It is empty until the worker has begun: then, and only then, nothing of the volume can be on
-	// the node.
-	//
-	// +optional
-	State VolumeState `json:"state,omitempty"`
-
-	// Attempt is the last attempt of the spec that has ended, whichever way.
-	//
-	// +optional
-	Attempt int64 `json:"attempt,omitempty"`
+	OrderStatus `json:",inline"`
 
 	// Capacity of the volume once it is made.
 	//
 	// +optional
-	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	Capacity Size `json:"capacity,omitempty"`
 
 	// NodeExpansion says that the node has to grow the filesystem after the volume was expanded.
 	//
 	// +optional
 	NodeExpansion bool `json:"nodeExpansion,omitempty"`
-
-	// Refusal is why the last attempt that has ended came to nothing; none when it succeeded.
-	//
-	// +optional
-	Refusal *VolumeRefusal `json:"refusal,omitempty"`
-
-	// Message says for people what goes on, or why nothing does.
-	//
-	// +kubebuilder:validation:MaxLength=1024
-	// +optional
-	Message string `json:"message,omitempty"`
 }
 
-// VolumeState is what there is of a volume on its node.
-//
-// +kubebuilder:validation:Enum=Working;Absent;Ready;Deleted
-type VolumeState string
-
-// The states of a volume.
-const (
-	// VolumeWorking is a volume of which anything between nothing and all may be there.
-	VolumeWorking VolumeState = "Working"
-	// VolumeAbsent is a volume that the driver refused, with the proof that there is nothing of it.
-	VolumeAbsent VolumeState = "Absent"
-	// VolumeReady is a volume that was made.
-	VolumeReady VolumeState = "Ready"
-	// VolumeDeleted is a volume that was removed with its data.
-	VolumeDeleted VolumeState = "Deleted"
-)
-
-// VolumeRefusal is an error of the node's driver that asking again would not change at once.
-type VolumeRefusal struct {
-	// Reason is the driver's word for the failure.
-	//
-	// +kubebuilder:validation:MaxLength=63
-	Reason string `json:"reason"`
-
-	// Message is the driver's sentence.
-	//
-	// +kubebuilder:validation:MaxLength=1024
-	Message string `json:"message"`
-}
+// Ordered returns the order of the LocalVolume and what came of it.
+func (o *LocalVolume) Ordered() (*Order, *OrderStatus) { return &o.Spec.Order, &o.Status.OrderStatus }

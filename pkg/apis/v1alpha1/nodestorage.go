@@ -222,12 +222,12 @@ type PoolStatus struct {
 	Type string `json:"type"`
 
 	// Available is how much more can be made.
-	Available resource.Quantity `json:"available"`
+	Available Size `json:"available"`
 
 	// Largest is the size of the largest volume that could be made; none when it is not known.
 	//
 	// +optional
-	Largest *resource.Quantity `json:"largest,omitempty"`
+	Largest Size `json:"largest,omitempty"`
 
 	// Problem says why the pool cannot be used now.
 	//

@@ -17,7 +17,7 @@ func GroupVersion() schema.GroupVersion {
 // AddToScheme makes the types of this package known to clients that use the scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(), &PersistentVolumeSet{}, &PersistentVolumeSetList{}, &NodeStorage{},
-		&NodeStorageList{}, &LocalVolume{}, &LocalVolumeList{})
+		&NodeStorageList{}, &LocalVolume{}, &LocalVolumeList{}, &LocalSnapshot{}, &LocalSnapshotList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

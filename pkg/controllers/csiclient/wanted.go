@@ -17,6 +17,7 @@ type Wanted struct {
 	Mounts                    []Mount           // how it will be mounted
 	Modes                     []string          // the access modes, such as SINGLE_NODE_WRITER: each type in each
 	Segments                  map[string]string // the only place that the volume may be in
+	FromSnapshot, FromVolume  string            // the handle of what it is filled from; both empty for an empty volume
 }
 
 // Mount is one way to mount a volume.
@@ -34,6 +35,7 @@ func (c *Client) Make(ctx context.Context, w Wanted) (Volume, error) {
 	response, err := c.controller.CreateVolume(ctx, &csi.CreateVolumeRequest{
 		Name: w.Name, CapacityRange: capacityRange(w.RequiredBytes, w.LimitBytes), VolumeCapabilities: capabilities,
 		Parameters: w.Parameters, MutableParameters: w.Mutable, AccessibilityRequirements: requirement(w.Segments),
+		VolumeContentSource: w.source(),
 	})
 	if err != nil {
 		return Volume{}, err
@@ -49,6 +51,19 @@ func (c *Client) Place(ctx context.Context) (map[string]string, error) {
 		return nil, fmt.Errorf("ask the driver %s where it is: %s", c.driver, Message(err))
 	}
 	return info.GetAccessibleTopology().GetSegments(), nil
+}
+
+// source is what the volume is filled from.
+func (w Wanted) source() *csi.VolumeContentSource {
+	switch {
+	case w.FromSnapshot != "":
+		return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
+			Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: w.FromSnapshot}}}
+	case w.FromVolume != "":
+		return &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
+			Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: w.FromVolume}}}
+	}
+	return nil
 }
 
 // capacityRange is nil for any size.

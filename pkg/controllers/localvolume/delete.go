@@ -3,14 +3,23 @@ package localvolume
 import (
 	"context"
 
-	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // Delete has the node remove the volume and its data.
 func (m *Master) Delete(ctx context.Context, handle string) error {
-	d := &deletion{Master: m, handle: handle}
+	return remove(ctx, &m.volumes, handle)
+}
+
+// DeleteSnapshot has the node remove the snapshot.
+func (m *Master) DeleteSnapshot(ctx context.Context, handle string) error {
+	return remove(ctx, &m.snapshots, handle)
+}
+
+func remove[O order](ctx context.Context, s *orders[O], handle string) error {
+	d := &deletion[O]{orders: s, handle: handle}
 	for {
-		o, err := m.get(ctx, handle)
+		o, err := s.get(ctx, handle)
 		if err != nil {
 			return err
 		}
@@ -20,30 +29,32 @@ func (m *Master) Delete(ctx context.Context, handle string) error {
 	}
 }
 
-// deletion is a call of Delete.
-type deletion struct {
-	*Master
+// deletion is a call that removes something.
+type deletion[O order] struct {
+	*orders[O]
 	handle string
-	isSeen bool // whether this call has seen the volume
+	isSeen bool // whether this call has seen it
 	asked  bool // whether the worker was asked for the deletion since this call began
 }
 
-// goOn does what the LocalVolume asks for, nil for none, and waits for the worker. Unless the call is over, the object
+// goOn does what the order asks for, nil for none, and waits for the worker. Unless the call is over, the object
 // is to be looked at again.
-func (d *deletion) goOn(ctx context.Context, o *v1alpha1.LocalVolume) (isOver bool, err error) {
+func (d *deletion[O]) goOn(ctx context.Context, o O) (isOver bool, err error) {
+	var none O
 	switch {
-	case o == nil && d.isSeen:
+	case o == none && d.isSeen:
 		return true, nil
-	case o == nil:
-		return true, notFound(d.handle)
+	case o == none:
+		return true, d.notFound(d.handle)
 	case isGone(o):
-		d.isSeen = d.isSeen || o.DeletionTimestamp == nil
+		d.isSeen = d.isSeen || o.GetDeletionTimestamp() == nil
 		_, err := d.withdraw(ctx, o)
 		return false, err
 	case hasEnded(o) && d.asked:
-		return true, refusal(o)
-	case hasEnded(o) || !o.Spec.Delete:
-		o.Spec.Delete = true
+		return true, d.refused(o)
+	case hasEnded(o) || !isUnwanted(o):
+		spec, _ := o.Ordered()
+		spec.Delete = true
 		attempt, err := d.again(ctx, o)
 		d.asked = attempt != 0
 		d.isSeen = d.isSeen || d.asked
@@ -51,4 +62,13 @@ func (d *deletion) goOn(ctx context.Context, o *v1alpha1.LocalVolume) (isOver bo
 	}
 	d.asked, d.isSeen = true, true
 	return false, d.await(ctx, o)
+}
+
+// refused is why the driver does not delete. That it finds nothing is no end while the order says otherwise.
+func (d *deletion[O]) refused(o O) error {
+	why := d.whyRefused(o)
+	if backends.Is(why, backends.NotFound) {
+		return backends.Errorf(backends.Unusable, "the %s %s is not deleted: %w", d.word, d.handle, why)
+	}
+	return why
 }

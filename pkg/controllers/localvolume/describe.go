@@ -2,46 +2,31 @@ package localvolume
 
 import (
 	"context"
-	"slices"
-	"strings"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
 // describe is the volume as the contract has it.
 func (m *Master) describe(o *v1alpha1.LocalVolume) *backends.Volume {
 	return &backends.Volume{
-		Handle: o.Name, Name: o.Spec.VolumeName, Fingerprint: o.Spec.Fingerprint,
+		Handle: o.Name, Name: o.Spec.VolumeName, Fingerprint: o.Spec.Fingerprint, Source: contentOf(o.Spec.Source),
 		Access:   m.Access(o.Spec.PoolType).OfRaw(len(o.Spec.Access.Mounts) == 0),
 		Topology: []backends.Topology{m.place(o.Spec.Node)}, Settings: o.Spec.Settings,
 		CapacityBytes: sizeOf(o),
 	}
 }
 
-// sizeOf is the size of the volume in bytes; 0 while there is none.
-func sizeOf(o *v1alpha1.LocalVolume) int64 {
-	if o.Status.Capacity == nil {
-		return 0
+func contentOf(s *v1alpha1.VolumeSource) backends.ContentSource {
+	if s == nil {
+		return backends.ContentSource{}
 	}
-	return o.Status.Capacity.Value()
+	return backends.ContentSource(*s)
 }
 
-// usable is the volume of a LocalVolume that was made and is not gone. Kinds: NotFound; Unusable.
-func (m *Master) usable(handle string, o *v1alpha1.LocalVolume) (*backends.Volume, error) {
-	switch {
-	case o == nil || isOver(o):
-		return nil, notFound(handle)
-	case o.Status.Capacity == nil && hasEnded(o):
-		return nil, backends.Errorf(backends.Unusable, "the volume %s could not be made: %w", handle, refusal(o))
-	case o.Status.Capacity == nil:
-		return nil, notYet(o)
-	}
-	return m.describe(o), nil
-}
+// sizeOf is the size of the volume in bytes; 0 while there is none.
+func sizeOf(o *v1alpha1.LocalVolume) int64 { return o.Status.Capacity.Bytes() }
 
 // Find returns the volume of the spec's name.
 func (m *Master) Find(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
@@ -50,39 +35,63 @@ func (m *Master) Find(ctx context.Context, spec backends.Spec) (*backends.Volume
 
 // Get returns the volume with the handle.
 func (m *Master) Get(ctx context.Context, handle string) (*backends.Volume, error) {
-	if !m.isHandle(handle) {
-		return nil, notFound(handle)
-	}
-	o, err := m.get(ctx, handle)
+	o, err := m.volumes.find(ctx, handle)
 	if err != nil {
 		return nil, err
 	}
-	return m.usable(handle, o)
-}
-
-// isHandle reports whether a text can be a handle. All handles have one form.
-func (m *Master) isHandle(text string) bool {
-	form := m.Handle("")
-	prefix, _, _ := strings.Cut(form, "-")
-	rest, ok := strings.CutPrefix(text, prefix+"-")
-	return ok && len(text) == len(form) && strings.Trim(rest, "0123456789abcdef") == ""
+	return m.describe(o), nil
 }
 
 // List returns the volumes in the order of their handles, also those that are being made or deleted.
 func (m *Master) List(ctx context.Context, page backends.Page) (volumes []backends.Volume, next string, err error) {
-	after, err := pagetoken.Parse(page.Token, m.isHandle)
+	all := func(*v1alpha1.LocalVolume) bool { return true }
+	found, next, err := m.volumes.page(ctx, page, all)
+	for _, o := range found {
+		volumes = append(volumes, *m.describe(o))
+	}
+	return volumes, next, err
+}
+
+// FindSnapshot returns the snapshot of the spec's name.
+func (m *Master) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
+	return m.GetSnapshot(ctx, m.SnapshotHandle(spec.Name))
+}
+
+// GetSnapshot returns the snapshot with the handle.
+func (m *Master) GetSnapshot(ctx context.Context, handle string) (*backends.Snapshot, error) {
+	o, err := m.snapshots.find(ctx, handle)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	var all v1alpha1.LocalVolumeList
-	if err := m.cache.List(ctx, &all, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, "", unreachable(err)
+	return m.describeSnapshot(o), nil
+}
+
+// ListSnapshots returns snapshots, of one volume or of all, in the order of their handles, also those that are being
+// deleted.
+func (m *Master) ListSnapshots(ctx context.Context, volume string, page backends.Page) (
+	snapshots []backends.Snapshot, next string, err error) {
+	found, next, err := m.snapshots.page(ctx, page, func(o *v1alpha1.LocalSnapshot) bool {
+		return m.snapshots.isMade(o) && (volume == "" || o.Spec.Volume == volume)
+	})
+	for _, o := range found {
+		snapshots = append(snapshots, *m.describeSnapshot(o))
 	}
-	items := slices.DeleteFunc(all.Items, func(o v1alpha1.LocalVolume) bool { return o.Name <= after || isOver(&o) })
-	slices.SortFunc(items, func(a, b v1alpha1.LocalVolume) int { return strings.Compare(a.Name, b.Name) })
-	items, next = pagetoken.Cut(items, page.Limit, func(o v1alpha1.LocalVolume) string { return o.Name })
-	for i := range items {
-		volumes = append(volumes, *m.describe(&items[i]))
+	return snapshots, next, err
+}
+
+// takenAt is the time of a snapshot's contents; the zero time when the worker has not told it.
+func takenAt(o *v1alpha1.LocalSnapshot) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, o.Status.TakenAt)
+	if err != nil {
+		return time.Time{}
 	}
-	return volumes, next, nil
+	return at
+}
+
+// describeSnapshot is the snapshot as the contract has it.
+func (m *Master) describeSnapshot(o *v1alpha1.LocalSnapshot) *backends.Snapshot {
+	return &backends.Snapshot{
+		Handle: o.Name, Name: o.Spec.SnapshotName, Volume: o.Spec.Volume, Ready: true, SizeBytes: o.Status.Size.Bytes(),
+		CreatedAt: takenAt(o), Topology: []backends.Topology{m.place(o.Spec.Node)},
+	}
 }

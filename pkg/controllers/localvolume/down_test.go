@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
@@ -57,7 +58,7 @@ func TestWorkerThatDoesNotRun(t *testing.T) {
 		if !backends.Is(err, backends.Exhausted) || !strings.Contains(err.Error(), "its worker has not begun") {
 			t.Errorf("its only node has no worker, and a creation says %v", err)
 		}
-		if left := c.names("node-0"); len(left) > 0 {
+		if left := c.names(&v1alpha1.LocalVolumeList{}, "node-0"); len(left) > 0 {
 			t.Errorf("%v are left", left)
 		}
 	})

@@ -1,30 +1,31 @@
 package localvolume
 
 import (
-	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // unreachable is an error of the API server: what was asked may have happened.
 func unreachable(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case apierrors.IsBadRequest(err):
+		return backends.Errorf(backends.Unavailable, "Kubernetes does not take what the master writes: look whether "+
+			"deploy/kubernetes/crds was applied in the master's version: %w", err)
 	}
 	return backends.Errorf(backends.Unavailable, "Kubernetes does not do what the master asks: %w", err)
 }
 
-func notFound(handle string) error {
-	return backends.Errorf(backends.NotFound, "there is no volume %q", handle)
-}
-
-// refusal is what the node's driver said of the last attempt.
-func refusal(o *v1alpha1.LocalVolume) error {
-	r := o.Status.Refusal
-	if r == nil { // The worker agrees, and has done nothing that was asked.
-		return backends.Errorf(backends.Unavailable, "the worker of node %s says that the volume %s is as it was asked for, "+
-			"which it is not: look whether it is of the master's version", o.Spec.Node, o.Name)
+// whyRefused is what the node's driver said of the last attempt.
+func (s *orders[O]) whyRefused(o O) error {
+	_, status := o.Ordered()
+	if status.Refusal == nil { // The worker agrees, and has done nothing that was asked.
+		return backends.Errorf(backends.Unavailable, "the worker of node %s says that the %s %s is as it was asked for, "+
+			"which it is not: look whether it is of the master's version", nodeOf(o), s.word, o.GetName())
 	}
-	return backends.Errorf(kindOf(r.Reason), "node %s: %s", o.Spec.Node, r.Message)
+	return backends.Errorf(kindOf(status.Refusal.Reason), "node %s: %s", nodeOf(o), status.Refusal.Message)
 }
 
 // kindOf is the Kind of gRPC's word for a failure.

@@ -15,7 +15,7 @@ func (m *Master) Expand(ctx context.Context, handle string, size backends.Capaci
 	}
 	g := &growth{Master: m, handle: handle, size: size}
 	for {
-		o, err := m.get(ctx, handle)
+		o, err := m.volumes.get(ctx, handle)
 		if err != nil {
 			return backends.Expansion{}, err
 		}
@@ -37,34 +37,33 @@ type growth struct {
 // enough and an error, the object is to be looked at again.
 func (g *growth) goOn(ctx context.Context, o *v1alpha1.LocalVolume) (*v1alpha1.LocalVolume, error) {
 	switch {
-	case o == nil || o.Status.Capacity == nil || isOver(o):
-		_, err := g.usable(g.handle, o)
-		return nil, err
+	case o == nil || sizeOf(o) == 0 || isOver(o):
+		return nil, g.volumes.checkUsable(g.handle, o)
 	case o.Spec.Delete:
 		return nil, backends.Errorf(backends.Busy, "the volume %s is being deleted", g.handle)
 	case sizeOf(o) >= g.size.RequiredBytes:
 		return o, nil
 	case !hasEnded(o):
-		return nil, g.await(ctx, o)
+		return nil, g.volumes.await(ctx, o)
 	case g.attempt == o.Spec.Attempt:
-		return nil, refusedGrowth(o)
+		return nil, g.refused(o)
 	case g.attempt != 0:
 		return nil, backends.Errorf(backends.Busy, "the volume %s was grown by another call beside this one: ask again",
 			g.handle)
 	}
 	o.Spec.RequiredBytes, o.Spec.LimitBytes = g.size.RequiredBytes, g.size.LimitBytes
-	attempt, err := g.again(ctx, o)
+	attempt, err := g.volumes.again(ctx, o)
 	g.attempt = attempt
 	return nil, err
 }
 
-// refusedGrowth is what the node's driver said of an expansion. An error of no Kind stays one: it is final for
-// csi-resizer, so that the claim can be lowered.
-func refusedGrowth(o *v1alpha1.LocalVolume) error {
+// refused is what the node's driver said of an expansion. An error of no Kind stays one: it is final for csi-resizer,
+// so that the claim can be lowered.
+func (m *Master) refused(o *v1alpha1.LocalVolume) error {
 	if r := o.Status.Refusal; r != nil && r.Reason == "Internal" {
 		return fmt.Errorf("node %s: %s", o.Spec.Node, r.Message)
 	}
-	return refusal(o)
+	return m.volumes.whyRefused(o)
 }
 
 // expansion is the answer about a volume that is large enough.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -18,57 +17,84 @@ const finalizer = v1alpha1.LocalVolumeFinalizer
 
 // Options of the master.
 type Options struct {
-	Namespace   string                                // of the LocalVolumes and NodeStorages
-	TopologyKey string                                // of the one segment of a volume's place: its node
-	Handle      func(name string) string              // that a node's driver gives the volume of the name
-	Access      func(poolType string) backends.Access // to the volumes of a pool of the type
-	Log         *slog.Logger
+	Namespace      string                                // of the LocalVolumes, LocalSnapshots and NodeStorages
+	TopologyKey    string                                // of the one segment of a volume's place: its node
+	Handle         func(name string) string              // that a node's driver gives the volume of the name
+	SnapshotHandle func(name string) string              // that a node's driver gives the snapshot of the name
+	Access         func(poolType string) backends.Access // to the volumes of a pool of the type
+	Log            *slog.Logger
 }
 
 // Master makes volumes on the nodes of a cluster.
 type Master struct {
 	Options
-	cache client.Reader
-	live  client.Reader // reads past the cache
-	write client.Client
-	news  news
+	cache     client.Reader
+	live      client.Reader // reads past the cache
+	write     client.Client
+	volumes   orders[*v1alpha1.LocalVolume]
+	snapshots orders[*v1alpha1.LocalSnapshot]
 }
 
 // Add adds the master to the controllers that m runs. What it returns can be used once they run.
 func Add(m ctrl.Manager, o Options) (*Master, error) {
 	master := New(o, m.GetClient(), m.GetAPIReader(), m.GetClient())
-	everywhere := false // Also a replica that does not lead answers calls.
-	err := ctrl.NewControllerManagedBy(m).Named("localvolume-news").For(&v1alpha1.LocalVolume{}).
-		WithOptions(controller.Options{NeedLeaderElection: &everywhere}).Complete(&master.news)
-	if err != nil {
+	if err := master.volumes.add(m, "localvolume"); err != nil {
 		return nil, err
 	}
-	return master, ctrl.NewControllerManagedBy(m).Named("localvolume").For(&v1alpha1.LocalVolume{}).
-		Complete(&janitor{master})
+	return master, master.snapshots.add(m, "localsnapshot")
 }
 
-// New makes a master, which is told of each change of a LocalVolume by Changed.
+// add adds what is told of changes, and the janitor, to the controllers that m runs.
+func (s *orders[O]) add(m ctrl.Manager, name string) error {
+	everywhere := false // Also a replica that does not lead answers calls.
+	err := ctrl.NewControllerManagedBy(m).Named(name + "-news").For(s.empty()).
+		WithOptions(controller.Options{NeedLeaderElection: &everywhere}).Complete(&s.news)
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(m).Named(name).For(s.empty()).Complete(newJanitor(s))
+}
+
+// New makes a master, which is told of each change of a LocalVolume or LocalSnapshot by Changed.
 func New(o Options, cache, live client.Reader, write client.Client) *Master {
-	return &Master{Options: o, cache: cache, live: live, write: write, news: news{waiting: map[string]*waiting{}}}
+	m := &Master{Options: o, cache: cache, live: live, write: write}
+	m.volumes = orders[*v1alpha1.LocalVolume]{
+		Master: m, word: "volume", handleOf: o.Handle,
+		empty:  func() *v1alpha1.LocalVolume { return &v1alpha1.LocalVolume{} },
+		isMade: func(o *v1alpha1.LocalVolume) bool { return sizeOf(o) > 0 },
+		all: func(ctx context.Context) ([]*v1alpha1.LocalVolume, error) {
+			var list v1alpha1.LocalVolumeList
+			err := m.list(ctx, &list)
+			return pointers(list.Items), err
+		},
+	}
+	m.snapshots = orders[*v1alpha1.LocalSnapshot]{
+		Master: m, word: "snapshot", handleOf: o.SnapshotHandle,
+		empty:  func() *v1alpha1.LocalSnapshot { return &v1alpha1.LocalSnapshot{} },
+		isMade: func(o *v1alpha1.LocalSnapshot) bool { return o.Status.Size.Bytes() > 0 && !takenAt(o).IsZero() },
+		all: func(ctx context.Context) ([]*v1alpha1.LocalSnapshot, error) {
+			var list v1alpha1.LocalSnapshotList
+			err := m.list(ctx, &list)
+			return pointers(list.Items), err
+		},
+	}
+	return m
+}
+
+// list reads all objects of a type from the cache, which are not to be changed.
+func (m *Master) list(ctx context.Context, list client.ObjectList) error {
+	return unreachable(m.cache.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy))
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
 }
 
 // TopologyKeys is the key of the node.
 func (m *Master) TopologyKeys() []string { return []string{m.TopologyKey} }
 
 func (m *Master) place(node string) backends.Topology { return backends.Topology{m.TopologyKey: node} }
-
-// get reads a LocalVolume past the cache; nil for none.
-func (m *Master) get(ctx context.Context, handle string) (*v1alpha1.LocalVolume, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, backends.Errorf(backends.Busy, "the request has ended: %w", err)
-	}
-	o := &v1alpha1.LocalVolume{}
-	err := m.live.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: handle}, o)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, unreachable(err)
-	}
-	return o, nil
-}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
@@ -22,27 +23,51 @@ type node struct {
 	*simulation
 	name string
 
-	mu      sync.Mutex
-	room    int64
-	volumes map[string]int64 // sizes by handle
-	locks   map[string]*sync.Mutex
+	mu        sync.Mutex
+	room      int64
+	volumes   map[string]thing // by handle
+	snapshots map[string]thing
+	locks     map[string]*sync.Mutex
+	refuses   error // what it says of volumes that it has made
+}
+
+// thing is a volume or a snapshot.
+type thing struct {
+	bytes    int64
+	contents string // the handle of the volume that was first filled with them
+	taken    time.Time
+}
+
+// take takes room for something new. The lock is held.
+func (n *node) take(things map[string]thing, handle string, t thing) error {
+	if t.bytes > n.room {
+		return csiclienttest.Full()
+	}
+	n.room -= t.bytes
+	things[handle] = t
+	return nil
 }
 
 // run is one worker process after another.
 func (n *node) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		life, end := context.WithCancel(ctx)
-		worker := volumeworker.New(n.options(), n.api, n.client())
+		volumes := volumeworker.Volumes(n.options(), n.api, n.client())
+		snapshots := volumeworker.Snapshots(n.options(), n.api, n.client())
 		for !n.happens(100) && ctx.Err() == nil {
 			var passes sync.WaitGroup
-			for _, name := range n.names(n.name) {
-				passes.Go(func() {
-					if n.happens(30) {
-						time.AfterFunc(time.Duration(n.n(50))*time.Millisecond, end)
-					}
-					_, _ = worker.Reconcile(life, request(name)) // It is asked again.
-				})
+			pass := func(worker reconcile.Reconciler, names []string) {
+				for _, name := range names {
+					passes.Go(func() {
+						if n.happens(30) {
+							time.AfterFunc(time.Duration(n.n(50))*time.Millisecond, end)
+						}
+						_, _ = worker.Reconcile(life, request(name)) // It is asked again.
+					})
+				}
 			}
+			pass(volumes, n.names(&v1alpha1.LocalVolumeList{}, n.name))
+			pass(snapshots, n.names(&v1alpha1.LocalSnapshotList{}, n.name))
 			passes.Wait()
 			n.sleep(200 * time.Millisecond)
 			if life.Err() != nil {
@@ -127,43 +152,82 @@ func (n *node) Make(ctx context.Context, w csiclient.Wanted) (csiclient.Volume, 
 	}
 	handle := local.Handle(w.Name)
 	return do(ctx, n, handle, func() (csiclient.Volume, error) {
-		size, ok := n.volumes[handle]
-		switch {
-		case ok:
-		case w.RequiredBytes > n.room:
-			return csiclient.Volume{}, csiclienttest.Absent(csiclienttest.Full())
-		default:
-			size = w.RequiredBytes
-			n.volumes[handle] = size
-			n.room -= size
+		made, ok := n.volumes[handle]
+		if ok {
+			return csiclient.Volume{Handle: handle, SizeBytes: made.bytes}, n.refuses
 		}
-		return csiclient.Volume{Handle: handle, SizeBytes: size}, nil
+		made = thing{bytes: w.RequiredBytes, contents: handle}
+		source, isThere := n.volumes[w.FromVolume]
+		if w.FromSnapshot != "" {
+			source, isThere = n.snapshots[w.FromSnapshot]
+		}
+		if w.FromSnapshot+w.FromVolume != "" {
+			made.contents = source.contents
+			if !isThere || source.bytes > made.bytes {
+				n.Errorf("%s is to be a copy of %d bytes of %s%s, which is %+v", w.Name, made.bytes, w.FromSnapshot, w.FromVolume,
+					source)
+			}
+		}
+		if err := n.take(n.volumes, handle, made); err != nil {
+			return csiclient.Volume{}, csiclienttest.Absent(err)
+		}
+		return csiclient.Volume{Handle: handle, SizeBytes: made.bytes}, n.refuses
+	})
+}
+
+func (n *node) TakeSnapshot(ctx context.Context, w csiclient.SnapshotWanted) (csiclient.Snapshot, error) {
+	if n.happens(20) {
+		return csiclient.Snapshot{}, csiclienttest.Refusals()[n.n(5)]
+	}
+	handle := local.SnapshotHandle(w.Name)
+	return do(ctx, n, handle, func() (csiclient.Snapshot, error) {
+		if _, ok := n.snapshots[handle]; !ok {
+			source, isThere := n.volumes[w.Volume]
+			if !isThere {
+				n.Errorf("a snapshot is to be taken of %s, which is not there", w.Volume)
+			}
+			source.taken = time.Now()
+			if err := n.take(n.snapshots, handle, source); err != nil {
+				return csiclient.Snapshot{}, csiclienttest.Absent(err)
+			}
+		}
+		s := n.snapshots[handle]
+		return csiclient.Snapshot{Handle: handle, SizeBytes: s.bytes, TakenAt: s.taken, IsReady: !n.happens(5)}, nil
 	})
 }
 
 func (n *node) Expand(ctx context.Context, handle string, required, _ int64) (csiclient.Expansion, error) {
 	return do(ctx, n, handle, func() (csiclient.Expansion, error) {
-		size, ok := n.volumes[handle]
-		switch more := required - size; {
+		v, ok := n.volumes[handle]
+		switch more := required - v.bytes; {
 		case !ok:
 			n.Errorf("%s is to grow, and is not there", handle)
 		case more > n.room:
 			return csiclient.Expansion{}, csiclienttest.Full()
 		case more > 0:
-			n.volumes[handle] += more
+			v.bytes += more
+			n.volumes[handle] = v
 			n.room -= more
 		}
-		return csiclient.Expansion{SizeBytes: n.volumes[handle]}, nil
+		return csiclient.Expansion{SizeBytes: v.bytes}, nil
 	})
 }
 
 func (n *node) Delete(ctx context.Context, handle string) error {
+	return n.remove(ctx, n.volumes, handle)
+}
+
+func (n *node) DeleteSnapshot(ctx context.Context, handle string) error {
+	return n.remove(ctx, n.snapshots, handle)
+}
+
+func (n *node) remove(ctx context.Context, things map[string]thing, handle string) error {
 	if n.happens(5) {
 		return csiclienttest.Refusals()[n.n(5)]
 	}
 	_, err := do(ctx, n, handle, func() (bool, error) {
-		n.room += n.volumes[handle]
-		delete(n.volumes, handle)
+		n.room += things[handle].bytes
+		delete(things, handle)
 		return true, nil
 	})
 	return err

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/params"
@@ -27,13 +25,17 @@ type candidate struct {
 const poolParameter = "pool"
 
 // choose picks the node of a new volume: of those that are up, the best place that has room, and of equal ones the one
-// with the most. Kinds: Exhausted, saying what each node lacks.
-func (m *Master) choose(ctx context.Context, spec backends.Spec, full map[string]string) (candidate, error) {
+// with the most. With a node it is that one. Kinds: Exhausted, saying what each node lacks.
+func (m *Master) choose(ctx context.Context, spec backends.Spec, node string, full map[string]string) (
+	candidate, error) {
 	wanted, err := poolOf(spec.Parameters)
 	if err != nil {
 		return candidate{}, err
 	}
-	all, lacking, err := m.candidates(ctx, wanted, spec.Topology.Allows)
+	allows := func(place backends.Topology) bool {
+		return spec.Topology.Allows(place) && (node == "" || place[m.TopologyKey] == node)
+	}
+	all, lacking, err := m.candidates(ctx, wanted, allows)
 	if err != nil {
 		return candidate{}, err
 	}
@@ -87,8 +89,8 @@ func poolOf(parameters any) (string, error) {
 func (m *Master) candidates(ctx context.Context, pool string, allows func(backends.Topology) bool) (
 	all []candidate, lacking map[string]string, err error) {
 	var nodes v1alpha1.NodeStorageList
-	if err := m.cache.List(ctx, &nodes, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, unreachable(err)
+	if err := m.list(ctx, &nodes); err != nil {
+		return nil, nil, err
 	}
 	underWay, err := m.underWay(ctx, pool)
 	if err != nil {
@@ -106,11 +108,11 @@ func (m *Master) candidates(ctx context.Context, pool string, allows func(backen
 			continue
 		}
 		c := candidate{node: node.Name, pool: node.Status.Pools[found]}
-		c.says = c.pool.Available.Value()
-		if c.pool.Largest != nil {
-			c.says = min(c.says, c.pool.Largest.Value())
+		c.says = c.pool.Available.Bytes()
+		if c.pool.Largest != "" {
+			c.says = min(c.says, c.pool.Largest.Bytes())
 		}
-		c.room = min(c.says, c.pool.Available.Value()-underWay[node.Name])
+		c.room = min(c.says, c.pool.Available.Bytes()-underWay[node.Name])
 		if c.pool.Problem != "" {
 			lacking[node.Name] = c.pool.Problem
 		}
@@ -131,13 +133,12 @@ func (m *Master) rank(node string, where backends.TopologyRequirement) int {
 // underWay is, by node, what is to be made in the pool and may not be in the node's report yet. It decides the order of
 // nodes only, since some of it may never come. A node has the last word: it refuses, and another is asked.
 func (m *Master) underWay(ctx context.Context, pool string) (map[string]int64, error) {
-	var volumes v1alpha1.LocalVolumeList
-	if err := m.cache.List(ctx, &volumes, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, unreachable(err)
+	volumes, err := m.volumes.all(ctx)
+	if err != nil {
+		return nil, err
 	}
 	bytes := map[string]int64{}
-	for i := range volumes.Items {
-		o := &volumes.Items[i]
+	for _, o := range volumes {
 		if o.Spec.Pool == pool && !hasEnded(o) && !o.Spec.Delete {
 			bytes[o.Spec.Node] += max(0, o.Spec.RequiredBytes-sizeOf(o))
 		}

@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient/csiclienttest"
 )
 
 // TestObjectDeletedByHand checks that an operator who deletes the object of a volume changes nothing for those who use
@@ -24,7 +25,7 @@ func TestObjectDeletedByHand(t *testing.T) {
 		m := c.masters[0]
 		c.start("node-0", "node-1", "node-2")
 		c.background.Go(func() { _, _ = c.create(m, wanted("volume", "")) }) // It is asked for again.
-		for len(c.names("")) == 0 || c.object().Status.State == "" {
+		for len(c.names(&v1alpha1.LocalVolumeList{}, "")) == 0 || c.object().Status.State == "" {
 			time.Sleep(time.Millisecond) //nolint:forbidigo // Simulated time.
 		}
 		if err := c.api.Delete(c.ctx, c.object()); err != nil {
@@ -48,7 +49,7 @@ func TestObjectDeletedByHand(t *testing.T) {
 // asked once more.
 func TestRefusedWhileAskedAgain(t *testing.T) {
 	inCalm(t, func(c *calm) {
-		a, b := c.masters[0], c.masters[1]
+		a := c.masters[0]
 		var once sync.Once
 		a.write = interceptor.NewClient(c.api, interceptor.Funcs{
 			Create: func(ctx context.Context, w client.WithWatch, o client.Object, options ...client.CreateOption) error {
@@ -57,15 +58,19 @@ func TestRefusedWhileAskedAgain(t *testing.T) {
 			},
 			Delete: func(ctx context.Context, w client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 				once.Do(func() {
-					c.background.Go(func() { _, _ = c.create(b, wanted("volume", "")) }) // The state is looked at below.
-					time.Sleep(time.Second)                                              //nolint:forbidigo // Simulated time.
+					o := c.object()
+					o.Spec.Attempt++
+					if err := c.api.Update(ctx, o); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(time.Second) //nolint:forbidigo // Simulated time.
 				})
 				return deleteIf(ctx, w, o, options)
 			}})
 		c.background.Go(func() { c.answers(local.Handle("volume")) })
 		_, err := c.create(a, wanted("volume", ""))
 		time.Sleep(5 * time.Second) //nolint:forbidigo // Simulated time.
-		if o := c.object(); err != nil && isFinal(err) && o.Status.State == v1alpha1.VolumeReady {
+		if o := c.object(); err != nil && isFinal(err) && o.Status.State == v1alpha1.StateReady {
 			t.Errorf("a call was refused for good (%v), and the volume is there", err)
 		}
 	})
@@ -78,11 +83,11 @@ func (c *calm) answers(handle string) {
 		o := &v1alpha1.LocalVolume{}
 		err := c.api.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: handle}, o)
 		if err == nil && !hasEnded(o) {
-			o.Status.Attempt, o.Status.State = o.Spec.Attempt, v1alpha1.VolumeReady
-			o.Status.Capacity = resource.NewQuantity(mib, resource.BinarySI)
+			o.Status.Attempt, o.Status.State = o.Spec.Attempt, v1alpha1.StateReady
+			o.Status.Capacity = v1alpha1.NewSize(mib)
 			if o.Spec.Attempt == 1 {
-				o.Status = v1alpha1.VolumeStatus{Attempt: 1, State: v1alpha1.VolumeAbsent,
-					Refusal: &v1alpha1.VolumeRefusal{Reason: "InvalidArgument", Message: "no"}}
+				o.Status = v1alpha1.VolumeStatus{OrderStatus: v1alpha1.OrderStatus{Attempt: 1, State: v1alpha1.StateAbsent,
+					Refusal: &v1alpha1.Refusal{Reason: "InvalidArgument", Message: "no"}}}
 			}
 			_ = c.api.Status().Update(c.ctx, o) // It looks again.
 			c.masters[0].Changed(handle)
@@ -123,11 +128,11 @@ func TestWorkThatNeverEndsTakesNoRoom(t *testing.T) {
 		if err := c.api.Create(c.ctx, o); err != nil {
 			t.Fatal(err)
 		}
-		where, err := c.masters[0].choose(c.ctx, wanted("volume", "node-0"), nil)
+		where, err := c.masters[0].choose(c.ctx, wanted("volume", "node-0"), "", nil)
 		if err != nil || where.node != "node-0" {
 			t.Errorf("19 MiB are free on node-0, and %q is chosen for 1 MiB: %v", where.node, err)
 		}
-		if where, err = c.masters[0].choose(c.ctx, wanted("volume", ""), nil); err != nil || where.node == "node-0" {
+		if where, err = c.masters[0].choose(c.ctx, wanted("volume", ""), "", nil); err != nil || where.node == "node-0" {
 			t.Errorf("%q is chosen, with more under way than it has: %v", where.node, err)
 		}
 	})
@@ -158,12 +163,12 @@ func TestNobodyWaits(t *testing.T) {
 		for i := range 10 {
 			gone := &v1alpha1.LocalVolume{}
 			gone.Name = fmt.Sprint("gone-", i)
-			if err := c.masters[0].await(c.ctx, gone); err != nil {
+			if err := c.masters[0].volumes.await(c.ctx, gone); err != nil {
 				t.Error(err)
 			}
 		}
 		_, _ = c.create(c.masters[0], wanted("volume", "")) // No worker runs.
-		if left := len(c.masters[0].news.waiting); left > 0 {
+		if left := len(c.masters[0].volumes.news.waiting); left > 0 {
 			t.Errorf("%d names are waited for by nobody", left)
 		}
 	})
@@ -173,9 +178,30 @@ func TestNobodyWaits(t *testing.T) {
 func TestRefusedGrowth(t *testing.T) {
 	o := &v1alpha1.LocalVolume{}
 	for reason, unusable := range map[string]bool{"Internal": false, "DataLoss": true} {
-		o.Status.Refusal = &v1alpha1.VolumeRefusal{Reason: reason, Message: "no"}
-		if err := refusedGrowth(o); backends.Is(err, backends.Unusable) != unusable {
+		o.Status.Refusal = &v1alpha1.Refusal{Reason: reason, Message: "no"}
+		if err := (&Master{}).refused(o); backends.Is(err, backends.Unusable) != unusable {
 			t.Errorf("%s becomes %v", reason, err)
 		}
+	}
+}
+
+// TestRefusalWithoutProof checks that a refusal which does not prove that there is nothing is not passed on as final,
+// and that what the node has under the name stays there: it may be another's, such as that of an object which was
+// removed by force.
+func TestRefusalWithoutProof(t *testing.T) {
+	for _, refusal := range []error{csiclienttest.Invalid(), csiclienttest.Full()} {
+		inCalm(t, func(c *calm) {
+			first := c.nodes["node-0"] // All have the same room.
+			first.mu.Lock()
+			first.refuses = refusal
+			first.mu.Unlock()
+			c.start("node-0", "node-1")
+			for range 3 {
+				made, err := c.create(c.masters[0], wanted("volume", ""))
+				if nodes := c.have("volume"); err == nil || isFinal(err) || !slices.Equal(nodes, []string{"node-0"}) {
+					t.Errorf("the driver has refused (%v), and the volume is %+v, on %v: %v", refusal, made, nodes, err)
+				}
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,16 +72,16 @@ func newSimulation(t *testing.T, seed uint64, faults bool, room int64) *simulati
 		t.Fatal(err)
 	}
 	s.api = fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{}).Build()
-	options := Options{Namespace: namespace, TopologyKey: key, Handle: local.Handle, Access: local.Access,
-		Log: slog.New(slog.DiscardHandler)}
+		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{}, &v1alpha1.LocalSnapshot{}).Build()
+	options := Options{Namespace: namespace, TopologyKey: key, Handle: local.Handle, SnapshotHandle: local.SnapshotHandle,
+		Access: local.Access, Log: slog.New(slog.DiscardHandler)}
 	for i := range s.masters {
 		s.masters[i] = New(options, s.api, s.api, s.client())
 	}
 	for i := range 3 {
 		name := fmt.Sprintf("node-%d", i)
-		s.nodes[name] = &node{simulation: s, name: name, room: room, volumes: map[string]int64{},
-			locks: map[string]*sync.Mutex{}}
+		s.nodes[name] = &node{simulation: s, name: name, room: room, volumes: map[string]thing{},
+			snapshots: map[string]thing{}, locks: map[string]*sync.Mutex{}}
 		s.setReady(name, corev1.ConditionTrue)
 	}
 	return s
@@ -149,11 +150,11 @@ func isSame(ctx context.Context, c client.Client, o client.Object) error {
 // deleteIf is a deletion that heeds its preconditions, which the API server of the tests does not.
 func deleteIf(ctx context.Context, c client.Client, o client.Object, options []client.DeleteOption) error {
 	wanted := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions
-	now := &v1alpha1.LocalVolume{}
+	now := o.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
 		return err
 	}
-	if wanted != nil && (*wanted.ResourceVersion != now.ResourceVersion || *wanted.UID != now.UID) {
+	if wanted != nil && (*wanted.ResourceVersion != now.GetResourceVersion() || *wanted.UID != now.GetUID()) {
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("precondition"))
 	}
 	return c.Delete(ctx, now)
@@ -192,25 +193,32 @@ func (s *simulation) run(ctx context.Context, group *sync.WaitGroup) {
 		group.Go(func() { n.report(ctx) })
 	}
 	group.Go(func() {
+		volumes, snapshots := newJanitor(&s.masters[0].volumes), newJanitor(&s.masters[0].snapshots)
 		for ctx.Err() == nil {
-			for _, name := range s.names("") {
-				_, _ = (&janitor{s.masters[0]}).Reconcile(ctx, request(name)) // It is asked again.
+			for _, name := range s.names(&v1alpha1.LocalVolumeList{}, "") {
+				_, _ = volumes.Reconcile(ctx, request(name)) // It is asked again.
+			}
+			for _, name := range s.names(&v1alpha1.LocalSnapshotList{}, "") {
+				_, _ = snapshots.Reconcile(ctx, request(name)) // It is asked again.
 			}
 			s.sleep(2 * time.Second)
 		}
 	})
 }
 
-// names are the LocalVolumes of a node; of all for the empty one.
-func (s *simulation) names(node string) (names []string) {
-	var all v1alpha1.LocalVolumeList
-	if err := s.api.List(context.Background(), &all); err != nil {
+// names are the orders of a type on a node; on all for the empty one.
+func (s *simulation) names(list client.ObjectList, node string) (names []string) {
+	if err := s.api.List(context.Background(), list); err != nil {
 		s.Error(err)
 	}
-	for i := range all.Items {
-		if node == "" || all.Items[i].Spec.Node == node {
-			names = append(names, all.Items[i].Name)
+	err := meta.EachListItem(list, func(o runtime.Object) error {
+		if order := o.(ordered); node == "" || nodeOf(order) == node {
+			names = append(names, order.GetName())
 		}
+		return nil
+	})
+	if err != nil {
+		s.Error(err)
 	}
 	return names
 }
@@ -255,13 +263,14 @@ func TestSimulation(t *testing.T) {
 }
 
 func (s *simulation) checkNothingIsLeft() {
-	if left := s.names(""); len(left) > 0 {
-		s.Errorf("%d LocalVolumes are left: %v", len(left), left)
+	left := append(s.names(&v1alpha1.LocalVolumeList{}, ""), s.names(&v1alpha1.LocalSnapshotList{}, "")...)
+	if len(left) > 0 {
+		s.Errorf("%d LocalVolumes and LocalSnapshots are left: %v", len(left), left)
 	}
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		if len(n.volumes) > 0 {
-			s.Errorf("node %s has volumes that nobody knows: %v", n.name, n.volumes)
+		if len(n.volumes)+len(n.snapshots) > 0 {
+			s.Errorf("node %s has volumes and snapshots that nobody knows: %v, %v", n.name, n.volumes, n.snapshots)
 		}
 		n.mu.Unlock()
 	}
@@ -289,85 +298,5 @@ func (s *simulation) ask(ctx context.Context, do func(context.Context, *volume.S
 			return err
 		}
 		s.sleep(time.Second)
-	}
-}
-
-// life is the life of a volume.
-func (s *simulation) life(ctx context.Context, name string) {
-	spec := backends.Spec{
-		Name: name, Capacity: backends.CapacityRange{RequiredBytes: int64(1+s.n(8)) * mib}, Fingerprint: "f",
-		Parameters: &local.Parameters{},
-		Access: backends.Access{Types: []backends.AccessType{backends.Mount},
-			Modes: []backends.AccessMode{backends.SingleNodeWriter}, Mountings: []backends.Mounting{{Filesystem: "ext4"}}},
-	}
-	var made *backends.Volume
-	gaveUp := errors.New("the client gave up")
-	err := s.ask(ctx, func(ctx context.Context, v *volume.Service) (err error) {
-		if spec.Topology.Requisite = nil; s.n(3) == 0 { // The scheduler has chosen, or has changed its mind.
-			spec.Topology.Requisite = []backends.Topology{{key: fmt.Sprintf("node-%d", s.n(3))}}
-		}
-		made, err = v.Create(ctx, spec, backends.ContentSource{})
-		if err != nil && !isFinal(err) && s.n(3) == 0 {
-			return gaveUp
-		}
-		return err
-	})
-	switch {
-	case backends.Is(err, backends.Exists) || errors.Is(err, gaveUp):
-		s.delete(ctx, name)
-		return
-	case err != nil:
-		s.checkIsNowhere(name, "was refused: "+err.Error())
-		return
-	}
-	s.checkIsThere(made, spec.Capacity.RequiredBytes)
-	s.sleep(3 * time.Second)
-	if s.n(2) == 0 {
-		s.expand(ctx, made)
-	}
-	s.checkIsThere(made, made.CapacityBytes)
-	s.delete(ctx, name)
-}
-
-func (s *simulation) delete(ctx context.Context, name string) {
-	for s.ask(ctx, func(ctx context.Context, v *volume.Service) error {
-		return v.Delete(ctx, local.Handle(name))
-	}) != nil {
-		s.sleep(time.Second) // csi-provisioner asks again, whatever it was told.
-	}
-	s.checkIsNowhere(name, "was deleted")
-}
-
-func (s *simulation) expand(ctx context.Context, v *backends.Volume) {
-	want := backends.CapacityRange{RequiredBytes: v.CapacityBytes + int64(1+s.n(8))*mib}
-	err := s.ask(ctx, func(ctx context.Context, service *volume.Service) error {
-		grown, err := service.Expand(ctx, v.Handle, want)
-		if err == nil {
-			v.CapacityBytes = grown.CapacityBytes
-		}
-		return err
-	})
-	if err != nil && !backends.Is(err, backends.Exhausted) {
-		s.Errorf("%s does not grow: %v", v.Name, err)
-	}
-}
-
-func (s *simulation) checkIsNowhere(name, why string) {
-	if nodes := s.have(name); len(nodes) > 0 {
-		s.Errorf("%s %s, and is on %v", name, why, nodes)
-	}
-}
-
-func (s *simulation) checkIsThere(v *backends.Volume, least int64) {
-	nodes := s.have(v.Name)
-	if len(nodes) != 1 || v.Topology[0][key] != nodes[0] {
-		s.Errorf("%s was made on %v, and is on %v", v.Name, v.Topology, nodes)
-		return
-	}
-	n := s.nodes[nodes[0]]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if have := n.volumes[v.Handle]; have < least || v.CapacityBytes < least {
-		s.Errorf("%s has %d bytes, and %d in the answer: want %d", v.Name, have, v.CapacityBytes, least)
 	}
 }

@@ -2,37 +2,40 @@ package volumeworker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
-	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 	"github.com/stowage-csi/stowage/pkg/pools"
 )
 
 // Driver is the node's own driver, which csiclient.Client asks.
 type Driver interface {
-	Place(ctx context.Context) (map[string]string, error)
-	Make(ctx context.Context, w csiclient.Wanted) (csiclient.Volume, error)
-	Expand(ctx context.Context, handle string, required, limit int64) (csiclient.Expansion, error)
-	Delete(ctx context.Context, handle string) error
+	volumeDriver
+	snapshotDriver
 	Pools(ctx context.Context) ([]pools.Pool, error)
 }
 
 // Options of the worker.
 type Options struct {
-	Node, Namespace string // of the node, and of its NodeStorage and LocalVolumes
+	Node, Namespace string // of the node, and of its objects
 	Driver          Driver
 	Timeout         time.Duration // of a call to the driver
 	Period          time.Duration // between two reports of the pools
-	Workers         int           // how many volumes are looked at at a time
+	Workers         int           // how many orders of a type are looked at at a time
 	Log             *slog.Logger
 }
 
@@ -42,37 +45,52 @@ func Add(m ctrl.Manager, o Options) error {
 	if err := m.Add(reporter); err != nil {
 		return err
 	}
-	agent := New(o, m.GetAPIReader(), m.GetClient())
-	agent.changed = reporter.hurry
-	return ctrl.NewControllerManagedBy(m).Named("volumeworker").For(&v1alpha1.LocalVolume{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).Complete(agent)
+	volumes, snapshots := Volumes(o, m.GetAPIReader(), m.GetClient()), Snapshots(o, m.GetAPIReader(), m.GetClient())
+	volumes.changed, snapshots.changed = reporter.hurry, reporter.hurry
+	return errors.Join(add(m, "volumeworker", volumes), add(m, "snapshotworker", snapshots))
 }
 
-// Agent makes the volumes of a node.
-type Agent struct {
+func add[O order](m ctrl.Manager, name string, a *Agent[O]) error {
+	return ctrl.NewControllerManagedBy(m).Named(name).For(a.empty()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers, RateLimiter: pauses()}).Complete(a)
+}
+
+// pauses are those between two calls about an order that goes on: what takes longer than a call is seen soon after its
+// end.
+func pauses() workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](100*time.Millisecond, 5*time.Second)
+}
+
+// hand asks the driver for things of one type.
+type hand[O order] interface {
+	create(ctx context.Context, o O) outcome
+	adapt(ctx context.Context, o O) outcome
+	remove(ctx context.Context, o O) error
+}
+
+// Agent carries out the orders of one type for a node.
+type Agent[O order] struct {
 	Options
+	hand    hand[O]
 	live    client.Reader // reads past the cache
 	write   client.Client
-	changed func() // is called after each change of a volume
+	empty   func() O
+	changed func() // is called after each change of what is on the node
 }
 
-// New makes an Agent, which is told of each change of a LocalVolume by Reconcile.
-func New(o Options, live client.Reader, write client.Client) *Agent {
-	return &Agent{Options: o, live: live, write: write, changed: func() {}}
-}
-
-// Reconcile looks at one LocalVolume.
-func (a *Agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	o := &v1alpha1.LocalVolume{}
-	if err := a.live.Get(ctx, request.NamespacedName, o); err != nil {
+// Reconcile looks at one order.
+func (a *Agent[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	o, err := a.read(ctx, request.NamespacedName)
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if o.Spec.Node != a.Node {
+	spec, status := o.Ordered()
+	if spec.Node != a.Node {
 		return ctrl.Result{}, nil
 	}
 	what := next(o)
 	if what == begin {
-		o.Status.State, o.Status.Message = v1alpha1.VolumeWorking, ""
+		status.State, status.Message = v1alpha1.StateWorking, ""
 		if err := a.write.Status().Update(ctx, o); err != nil {
 			return again(err)
 		}
@@ -81,64 +99,59 @@ func (a *Agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	if what == nothing {
 		return ctrl.Result{}, nil
 	}
-	done := a.carryOut(ctx, o, what)
-	return a.tell(ctx, o, done)
+	return a.tell(ctx, o, a.carryOut(ctx, o, what))
+}
+
+// read reads an order. One that says more than this version knows is none that it can carry out: leaving out the source
+// of a volume would make an empty one.
+func (a *Agent[O]) read(ctx context.Context, name types.NamespacedName) (O, error) {
+	o := a.empty()
+	kind, err := apiutil.GVKForObject(o, a.write.Scheme())
+	if err != nil {
+		return o, err
+	}
+	all := &unstructured.Unstructured{}
+	all.SetGroupVersionKind(kind)
+	if err := a.live.Get(ctx, name, all); err != nil {
+		return o, err
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(all.Object, o, true)
+	if runtime.IsStrictDecodingError(err) {
+		return o, fmt.Errorf("%s: this worker is older than the master and does not know all that it wants: %w", name, err)
+	}
+	return o, err
 }
 
 // carryOut asks the driver.
-func (a *Agent) carryOut(ctx context.Context, o *v1alpha1.LocalVolume, what step) outcome {
+func (a *Agent[O]) carryOut(ctx context.Context, o O, what step) outcome {
 	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 	defer cancel()
 	switch what {
 	case create:
-		return a.create(ctx, o)
-	case expand:
-		grown, err := a.Driver.Expand(ctx, o.Name, o.Spec.RequiredBytes, o.Spec.LimitBytes)
-		if err != nil {
-			return outcome{err: err}
-		}
-		return outcome{state: v1alpha1.VolumeReady, bytes: grown.SizeBytes, nodeExpansion: grown.NodeExpansion}
+		return a.hand.create(ctx, o)
+	case adapt:
+		return a.hand.adapt(ctx, o)
 	case remove:
-		if err := a.Driver.Delete(ctx, o.Name); err != nil {
+		if err := a.hand.remove(ctx, o); err != nil {
 			return outcome{err: err}
 		}
-		return outcome{state: v1alpha1.VolumeDeleted}
-	case nothing, begin, agree:
+	case nothing, begin:
 	}
-	return outcome{state: o.Status.State}
-}
-
-func (a *Agent) create(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
-	want := wanted(&o.Spec)
-	var err error
-	if want.Segments, err = a.Driver.Place(ctx); err != nil {
-		return outcome{err: err, isOpen: true}
-	}
-	made, err := a.Driver.Make(ctx, want)
-	switch {
-	case err != nil && csiclient.IsAbsent(err):
-		return outcome{state: v1alpha1.VolumeAbsent, err: err}
-	case err != nil:
-		return outcome{err: err}
-	case made.Handle != o.Name:
-		return outcome{err: fmt.Errorf("the driver made the volume %q for the name %q, which must be %q: the driver and "+
-			"the master are of different versions", made.Handle, o.Spec.VolumeName, o.Name)}
-	}
-	return outcome{state: v1alpha1.VolumeReady, bytes: made.SizeBytes}
+	return outcome{state: v1alpha1.StateDeleted}
 }
 
 // tell writes what came of a step, and asks again later for what has not ended.
-func (a *Agent) tell(ctx context.Context, o *v1alpha1.LocalVolume, done outcome) (ctrl.Result, error) {
-	after := report(o, done)
-	if !equality.Semantic.DeepEqual(after, o.Status) {
-		o.Status = after
+func (a *Agent[O]) tell(ctx context.Context, o O, done outcome) (ctrl.Result, error) {
+	before := o.DeepCopyObject()
+	report(o, done)
+	if !equality.Semantic.DeepEqual(before, client.Object(o)) {
 		if err := a.write.Status().Update(ctx, o); err != nil {
 			return again(err)
 		}
 		a.changed()
 	}
-	if after.Attempt != o.Spec.Attempt {
-		return ctrl.Result{}, fmt.Errorf("the volume %s: %w", o.Name, done.err) // The queue waits longer each time.
+	if spec, status := o.Ordered(); status.Attempt != spec.Attempt {
+		return ctrl.Result{}, fmt.Errorf("%s: %w", o.GetName(), done.err) // The queue waits longer each time.
 	}
 	return ctrl.Result{}, nil
 }

@@ -1,91 +1,78 @@
 package volumeworker
 
 import (
-	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// step is what is to be done about a LocalVolume next.
+// order is a LocalVolume or a LocalSnapshot.
+type order interface {
+	client.Object
+	Ordered() (*v1alpha1.Order, *v1alpha1.OrderStatus)
+}
+
+// step is what is to be done about an order next.
 type step int
 
 const (
 	nothing step = iota
 	begin        // say that something of it may be on the node
 	create
-	expand
+	adapt // bring what was made to what the spec has now
 	remove
-	agree // say that it is already as the spec wants it
 )
 
-// next decides about a LocalVolume as the API server has it.
-func next(o *v1alpha1.LocalVolume) step {
-	s := &o.Status
+// next decides about an order as the API server has it.
+func next(o order) step {
+	spec, status := o.Ordered()
 	switch {
-	case s.Attempt == o.Spec.Attempt, s.State == v1alpha1.VolumeDeleted:
+	case status.Attempt == spec.Attempt, status.State == v1alpha1.StateDeleted:
 		return nothing
-	case s.State == "" || s.State == v1alpha1.VolumeAbsent:
-		if o.DeletionTimestamp != nil {
+	case status.State == "" || status.State == v1alpha1.StateAbsent:
+		if o.GetDeletionTimestamp() != nil {
 			return nothing // The object is being withdrawn.
 		}
 		return begin
-	case o.Spec.Delete:
+	case spec.Delete:
 		return remove
-	case s.State == v1alpha1.VolumeWorking:
+	case status.State == v1alpha1.StateWorking:
 		return create
-	case s.Capacity == nil || s.Capacity.Value() < o.Spec.RequiredBytes:
-		return expand
 	}
-	return agree
-}
-
-// wanted is the LocalVolume as a request to the driver.
-func wanted(s *v1alpha1.LocalVolumeSpec) csiclient.Wanted {
-	w := csiclient.Wanted{Name: s.VolumeName, RequiredBytes: s.RequiredBytes, LimitBytes: s.LimitBytes,
-		Parameters: s.Parameters, Mutable: s.MutableParameters, Block: s.Access.Block}
-	for _, mode := range s.Access.Modes {
-		w.Modes = append(w.Modes, string(mode))
-	}
-	for _, m := range s.Access.Mounts {
-		w.Mounts = append(w.Mounts, csiclient.Mount(m))
-	}
-	return w
+	return adapt
 }
 
 // outcome is what the driver answered.
 type outcome struct {
-	state         v1alpha1.VolumeState
-	bytes         int64 // of a volume that was made or has grown
-	nodeExpansion bool
-	err           error
-	isOpen        bool // the failure says nothing of the volume: ask again
+	state  v1alpha1.OrderState
+	note   func() // writes what was made into the status; nil for nothing
+	err    error
+	isOpen bool // the failure says nothing of what was ordered: ask again
 }
 
-// report is the status after a step.
-func report(o *v1alpha1.LocalVolume, done outcome) v1alpha1.VolumeStatus {
-	s := *o.Status.DeepCopy()
+// report writes the outcome of a step into the status.
+func report(o order, done outcome) {
+	spec, status := o.Ordered()
 	if done.err != nil {
-		return refused(s, o.Spec.Attempt, done)
+		refuse(status, spec.Attempt, done)
+		return
 	}
-	s.State, s.Attempt, s.Refusal, s.Message = done.state, o.Spec.Attempt, nil, ""
-	if done.bytes > 0 {
-		s.Capacity = resource.NewQuantity(done.bytes, resource.BinarySI)
+	status.State, status.Attempt, status.Refusal, status.Message = done.state, spec.Attempt, nil, ""
+	if done.note != nil {
+		done.note()
 	}
-	s.NodeExpansion = s.NodeExpansion || done.nodeExpansion
-	return s
 }
 
-// refused is the status after a failure. One that leaves the outcome open ends no attempt: the worker asks again.
-func refused(s v1alpha1.VolumeStatus, attempt int64, done outcome) v1alpha1.VolumeStatus {
-	s.Message = v1alpha1.Message(csiclient.Message(done.err))
+// refuse writes a failure. One that leaves the outcome open ends no attempt: the worker asks again.
+func refuse(status *v1alpha1.OrderStatus, attempt int64, done outcome) {
+	status.Message = v1alpha1.Message(csiclient.Message(done.err))
 	if done.isOpen || !csiclient.IsFinal(done.err) && csiclient.Reason(done.err) != "AlreadyExists" {
-		return s
+		return
 	}
-	s.Attempt = attempt
-	s.Refusal = &v1alpha1.VolumeRefusal{Reason: csiclient.Reason(done.err), Message: s.Message}
+	status.Attempt = attempt
+	status.Refusal = &v1alpha1.Refusal{Reason: csiclient.Reason(done.err), Message: status.Message}
 	if done.state != "" {
-		s.State = done.state
+		status.State = done.state
 	}
-	return s
 }

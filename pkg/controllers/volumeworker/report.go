@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,11 +81,10 @@ func (r *Reporter) Report(ctx context.Context, allOfIt bool) error {
 // status is what the driver says.
 func status(found []pools.Pool) (all []v1alpha1.PoolStatus) {
 	for _, p := range found {
-		s := v1alpha1.PoolStatus{Name: p.Name, Type: p.Type, Available: quantity(p.AvailableBytes),
+		s := v1alpha1.PoolStatus{Name: p.Name, Type: p.Type, Available: v1alpha1.NewSize(p.AvailableBytes),
 			Problem: v1alpha1.Message(p.Problem)}
 		if p.LargestBytes > 0 {
-			largest := quantity(p.LargestBytes)
-			s.Largest = &largest
+			s.Largest = v1alpha1.NewSize(p.LargestBytes)
 		}
 		all = append(all, s)
 	}
@@ -106,16 +104,11 @@ func troubled(before []v1alpha1.PoolStatus, err error) []v1alpha1.PoolStatus {
 // alike reports whether nothing but the room of a pool has changed, and that slightly.
 func alike(a, b v1alpha1.PoolStatus) bool {
 	return a.Name == b.Name && a.Type == b.Type && a.Problem == b.Problem &&
-		isNear(&a.Available, &b.Available) && isNear(a.Largest, b.Largest)
+		isNear(a.Available, b.Available) && isNear(a.Largest, b.Largest)
 }
 
 // isNear reports whether two sizes differ slightly at most.
-func isNear(a, b *resource.Quantity) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	have, want := a.Value(), b.Value()
+func isNear(a, b v1alpha1.Size) bool {
+	have, want := a.Bytes(), b.Bytes()
 	return have == want || max(have-want, want-have) < want/slight
 }
-
-func quantity(bytes int64) resource.Quantity { return *resource.NewQuantity(bytes, resource.BinarySI) }

@@ -11,9 +11,11 @@ import (
 func Refusals() []error {
 	return append(answers(
 		codes.Internal, codes.PermissionDenied, codes.Unauthenticated, codes.Unknown, codes.Unimplemented,
-		codes.InvalidArgument,
-	), Full())
+	), Invalid(), Full())
 }
+
+// Invalid is the refusal of a request that asks for nothing that can be had.
+func Invalid() error { return status.Error(codes.InvalidArgument, "there is no such thing") }
 
 // Full is the refusal of a driver that has no room.
 func Full() error { return status.Error(codes.ResourceExhausted, "there is no room") }

@@ -1,0 +1,188 @@
+package localvolume
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local"
+)
+
+// lie runs a worker that asks no driver: of each order that waits for it, it says what the function writes.
+func lie[O order](c *calm, s *orders[O], write func(o O)) {
+	c.background.Go(func() {
+		for c.ctx.Err() == nil {
+			all, err := s.all(c.ctx)
+			if err != nil {
+				c.Error(err)
+			}
+			for _, o := range all {
+				if hasEnded(o) {
+					continue
+				}
+				if write(o); hasEnded(o) {
+					_ = c.api.Status().Update(c.ctx, o) // It looks again.
+					c.masters[0].Changed(o.GetName())
+				}
+			}
+			c.sleep(100 * time.Millisecond)
+		}
+	})
+}
+
+// ended writes what came of an order.
+func ended(o ordered, state v1alpha1.OrderState, refusal *v1alpha1.Refusal) {
+	spec, status := o.Ordered()
+	status.State, status.Attempt, status.Refusal = state, spec.Attempt, refusal
+}
+
+// TestReadyWithoutASize checks that what is not as large as it was asked for, or has no size at all, is not
+// acknowledged.
+func TestReadyWithoutASize(t *testing.T) {
+	for _, size := range []v1alpha1.Size{"", "-5", "5", "1e1.5"} {
+		inCalm(t, func(c *calm) {
+			lie(c, &c.masters[0].volumes, func(o *v1alpha1.LocalVolume) {
+				ended(o, v1alpha1.StateReady, nil)
+				o.Status.Capacity = size
+			})
+			if made, err := c.create(c.masters[0], wanted("volume", "")); err == nil || isFinal(err) {
+				t.Errorf("with the size %q the volume is %+v: %v", size, made, err)
+			}
+		})
+	}
+	for _, at := range []string{"", "2026-01-01 00:00:00"} {
+		inCalm(t, func(c *calm) {
+			v := c.lyingVolume(nil)
+			lie(c, &c.masters[0].snapshots, func(o *v1alpha1.LocalSnapshot) {
+				ended(o, v1alpha1.StateReady, nil)
+				o.Status.Size, o.Status.TakenAt = v1alpha1.NewSize(mib), at
+			})
+			ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+			defer cancel()
+			taken, err := edge(c.masters[0]).CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+			if err == nil || isFinal(err) {
+				t.Errorf("with the time %q the snapshot is %+v: %v", at, taken, err)
+			}
+		})
+	}
+}
+
+// lyingVolume is a volume that a worker says it has made. Of its deletion the worker says as much as it is told to.
+func (c *calm) lyingVolume(deletion *v1alpha1.Refusal) *backends.Volume {
+	c.Helper()
+	lie(c, &c.masters[0].volumes, func(o *v1alpha1.LocalVolume) {
+		ended(o, v1alpha1.StateReady, nil)
+		if o.Status.Capacity = v1alpha1.NewSize(mib); o.Spec.Delete {
+			o.Status.Refusal = deletion
+		}
+	})
+	v, err := c.create(c.masters[0], wanted("volume", ""))
+	if err != nil {
+		c.Fatal(err)
+	}
+	return v
+}
+
+// TestDeletionThatFindsNothing checks that a volume whose object says that it is there is not taken for deleted when
+// the driver says that it does not know it.
+func TestDeletionThatFindsNothing(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		v := c.lyingVolume(&v1alpha1.Refusal{Reason: "NotFound", Message: "there is none"})
+		if err := edge(c.masters[0]).Delete(c.ctx, v.Handle); err == nil || isFinal(err) {
+			t.Errorf("the object is there, and the volume is deleted: %v", err)
+		}
+	})
+}
+
+// TestDeletedUnasked checks that an order whose volume was deleted though nobody asked for it is made anew, and not
+// asked about without end.
+func TestDeletedUnasked(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		attempts := 0
+		lie(c, &c.masters[0].volumes, func(o *v1alpha1.LocalVolume) {
+			if attempts++; attempts == 1 {
+				ended(o, v1alpha1.StateDeleted, nil)
+				return
+			}
+			ended(o, v1alpha1.StateReady, nil)
+			o.Status.Capacity = v1alpha1.NewSize(mib)
+		})
+		if _, err := c.create(c.masters[0], wanted("volume", "")); err != nil || attempts != 2 {
+			t.Errorf("after %d attempts: %v", attempts, err)
+		}
+	})
+}
+
+// TestRefusalWithoutWords checks that a node which says only that it has no room is not asked again.
+func TestRefusalWithoutWords(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		lie(c, &c.masters[0].volumes, func(o *v1alpha1.LocalVolume) {
+			if o.Spec.Node == "node-0" {
+				ended(o, v1alpha1.StateAbsent, &v1alpha1.Refusal{Reason: "ResourceExhausted"})
+			}
+		})
+		c.start("node-1")
+		if made, err := c.create(c.masters[0], wanted("volume", "")); err != nil || made.Topology[0][key] != "node-1" {
+			t.Errorf("node-0 has no room, and the volume is %+v: %v", made, err)
+		}
+	})
+}
+
+// TestRefusalBetweenTwoCalls checks that a refusal is heard that came when no call was waiting: a work that takes
+// longer than a call would begin anew with each.
+func TestRefusalBetweenTwoCalls(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		attempts := 0
+		ctx, cancel := context.WithTimeout(c.ctx, time.Second) // Stimulus: the call ends before there is an answer.
+		_, err := edge(c.masters[0]).Create(ctx, wanted("volume", "node-0"), backends.ContentSource{})
+		cancel()
+		if err == nil || isFinal(err) {
+			t.Errorf("before there is an answer: %v", err)
+		}
+		time.Sleep(2 * patience) //nolint:forbidigo // Simulated time: the work takes longer than the janitor waits.
+		lie(c, &c.masters[0].volumes, func(o *v1alpha1.LocalVolume) {
+			attempts++
+			ended(o, v1alpha1.StateAbsent, &v1alpha1.Refusal{Reason: "InvalidArgument", Message: "no"})
+		})
+		time.Sleep(time.Second) //nolint:forbidigo // Simulated time, in which the refusal comes.
+		janitor := newJanitor(&c.masters[0].volumes)
+		if _, err := janitor.Reconcile(c.ctx, request(local.Handle("volume"))); err != nil {
+			t.Error(err)
+		}
+		_, err = c.create(c.masters[0], wanted("volume", "node-0"))
+		if !backends.Is(err, backends.Invalid) || attempts != 1 {
+			t.Errorf("after the refusal and %d attempts: %v", attempts, err)
+		}
+		c.checkNothingIsLeft()
+	})
+}
+
+// TestTextsThatAreNoHandles checks that a text which no handle is like leads to no object: the API server takes some of
+// them for paths.
+func TestTextsThatAreNoHandles(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		m := c.masters[0]
+		m.live = interceptor.NewClient(c.api, interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return errors.New("the name cannot be asked for")
+			}})
+		for _, handle := range []string{"a/b", "..", "50%", "", strings.ToUpper(local.Handle("volume"))} {
+			if err := edge(m).Delete(c.ctx, handle); err != nil {
+				t.Errorf("Delete(%q): %v", handle, err)
+			}
+			if err := edge(m).DeleteSnapshot(c.ctx, handle); err != nil {
+				t.Errorf("DeleteSnapshot(%q): %v", handle, err)
+			}
+			if _, err := edge(m).Expand(c.ctx, handle, backends.CapacityRange{}); !backends.Is(err, backends.NotFound) {
+				t.Errorf("Expand(%q): %v", handle, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package localvolume
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/params"
+)
+
+// Create has a node make a volume: the first of those that have room, until one of them does.
+func (m *Master) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
+	return m.provide(ctx, spec, nil)
+}
+
+// Clone has the node of a volume make another with its contents.
+func (m *Master) Clone(ctx context.Context, spec backends.Spec, source string) (*backends.Volume, error) {
+	return m.provide(ctx, spec, &v1alpha1.VolumeSource{Volume: source})
+}
+
+// Restore has the node of a snapshot make a volume with its contents.
+func (m *Master) Restore(ctx context.Context, spec backends.Spec, snapshot string) (*backends.Volume, error) {
+	return m.provide(ctx, spec, &v1alpha1.VolumeSource{Snapshot: snapshot})
+}
+
+func (m *Master) provide(ctx context.Context, spec backends.Spec, source *v1alpha1.VolumeSource) (
+	*backends.Volume, error) {
+	v := &volumeMaker{Master: m, spec: spec, source: source, handle: m.Handle(spec.Name), full: map[string]string{}}
+	o, err := (&creation[*v1alpha1.LocalVolume]{orders: &m.volumes, maker: v, handle: v.handle}).run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if have, want := sizeOf(o), v.size(o.Spec.PoolType).RequiredBytes; have < want {
+		return nil, backends.Errorf(backends.Unavailable, "the worker of node %s says that the volume %s has %d bytes, and "+
+			"%d were asked for", o.Spec.Node, o.Name, have, want)
+	}
+	return m.describe(o), nil
+}
+
+// volumeMaker makes a volume.
+type volumeMaker struct {
+	*Master
+	spec   backends.Spec
+	handle string
+	source *v1alpha1.VolumeSource // nil for an empty volume
+	full   map[string]string      // why nodes are not to be asked, by their names
+}
+
+// beginsWithin is how long a worker may take before another node is asked.
+const beginsWithin = 20 * time.Second
+
+// wait waits for the worker. A volume that the node has not begun waits neither for a node that is down nor for long.
+func (v *volumeMaker) wait(ctx context.Context, o *v1alpha1.LocalVolume) error {
+	if !isUntouched(o) {
+		return v.volumes.await(ctx, o)
+	}
+	why, err := v.down(ctx, o.Spec.Node)
+	if err == nil && why == "" {
+		why, err = v.waitForBegin(ctx, o)
+	}
+	if err != nil || why == "" {
+		return err
+	}
+	v.full[o.Spec.Node] = why // It is withdrawn, and another node is asked.
+	return nil
+}
+
+// waitForBegin says why no longer to wait for a worker that has not begun; empty when it has.
+func (v *volumeMaker) waitForBegin(ctx context.Context, o *v1alpha1.LocalVolume) (why string, err error) {
+	patient, cancel := context.WithTimeout(ctx, beginsWithin)
+	defer cancel()
+	if err := v.volumes.await(patient, o); err == nil || ctx.Err() != nil || patient.Err() == nil {
+		return "", err
+	}
+	now, err := v.volumes.get(ctx, o.Name)
+	if err != nil || now == nil || now.UID != o.UID || !isUntouched(now) {
+		return "", err
+	}
+	return fmt.Sprintf("its worker has not begun for %s: look whether it runs", beginsWithin), nil
+}
+
+func (v *volumeMaker) begin(ctx context.Context) (types.UID, error) {
+	node, err := v.nodeOfSource(ctx)
+	if err != nil {
+		return "", err
+	}
+	where, err := v.choose(ctx, v.spec, node, v.full)
+	if err != nil {
+		return "", err
+	}
+	size := v.size(where.pool.Type)
+	if size.LimitBytes != 0 && size.RequiredBytes > size.LimitBytes {
+		return "", backends.Errorf(backends.OutOfRange, "the volume is at most %d bytes, and its filesystem needs %d",
+			size.LimitBytes, size.RequiredBytes)
+	}
+	o := &v1alpha1.LocalVolume{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.handle, Finalizers: []string{finalizer}},
+		Spec:       intent(v.spec, where, size),
+	}
+	o.Spec.Source = v.source
+	return v.create(ctx, o)
+}
+
+// nodeOfSource is the node that has what the volume is filled from; empty when it is filled from nothing.
+func (v *volumeMaker) nodeOfSource(ctx context.Context) (string, error) {
+	var source ordered
+	var err error
+	switch {
+	case v.source == nil:
+		return "", nil
+	case v.source.Volume != "":
+		source, err = v.volumes.find(ctx, v.source.Volume)
+	default:
+		source, err = v.snapshots.find(ctx, v.source.Snapshot)
+	}
+	if err != nil {
+		return "", backends.Errorf(backends.KindOf(err), "the source: %w", err)
+	}
+	return nodeOf(source), v.checkPlace(nodeOf(source), v.spec.Topology)
+}
+
+// checkPlace refuses a copy that is wanted where its source is not.
+func (m *Master) checkPlace(node string, where backends.TopologyRequirement) error {
+	if where.Allows(m.place(node)) {
+		return nil
+	}
+	return backends.Errorf(backends.Exhausted, "the source is on node %s, where a copy of it must be, too, and it may be "+
+		"on %v only", node, where.Requisite)
+}
+
+// create writes an order, and returns its UID. Another master may have been faster, or this one's answer was lost: then
+// there is none, and no error.
+func (m *Master) create(ctx context.Context, o ordered) (types.UID, error) {
+	switch err := m.write.Create(ctx, o); {
+	case apierrors.IsAlreadyExists(err):
+		return "", nil
+	case apierrors.IsInvalid(err):
+		return "", backends.Errorf(backends.Invalid, "Kubernetes cannot keep what was asked for: %w", err)
+	case err != nil:
+		return "", unreachable(err)
+	}
+	return o.GetUID(), nil
+}
+
+// size is what the volume is to have in a pool of the type: on a device there is room for its filesystem.
+func (v *volumeMaker) size(poolType string) backends.CapacityRange {
+	size := v.spec.Capacity
+	if slices.Contains(v.Access(poolType).Types, backends.Block) {
+		size.RequiredBytes = max(size.RequiredBytes, v.spec.LeastDeviceBytes)
+	}
+	return size
+}
+
+// intent is the spec in the form in which the worker gives it to the node's driver. Settings stay with the master: the
+// node is told them with each mount.
+func intent(spec backends.Spec, where candidate, size backends.CapacityRange) v1alpha1.LocalVolumeSpec {
+	s := v1alpha1.LocalVolumeSpec{
+		Order: v1alpha1.Order{Node: where.node, Attempt: 1},
+		Pool:  where.pool.Name, PoolType: where.pool.Type, VolumeName: spec.Name,
+		Parameters: params.Encode(spec.Parameters), Settings: spec.Settings,
+		RequiredBytes: size.RequiredBytes, LimitBytes: size.LimitBytes, Fingerprint: spec.Fingerprint,
+	}
+	if spec.AllowModeChange {
+		maps.Copy(s.Parameters, params.Encode(&params.Conversion{Allow: true}))
+	}
+	if spec.Mutable != nil {
+		s.MutableParameters = params.Encode(spec.Mutable)
+	}
+	for _, mode := range spec.Access.Modes {
+		s.Access.Modes = append(s.Access.Modes, v1alpha1.AccessMode(mode))
+	}
+	for _, how := range spec.Access.Mountings {
+		s.Access.Mounts = append(s.Access.Mounts, v1alpha1.VolumeMount(how))
+	}
+	s.Access.Block = slices.Contains(spec.Access.Types, backends.Block)
+	if len(s.Access.Mounts) == 0 && slices.Contains(spec.Access.Types, backends.Mount) {
+		s.Access.Mounts = []v1alpha1.VolumeMount{{}}
+	}
+	return s
+}
+
+func (v *volumeMaker) fits(o *v1alpha1.LocalVolume) bool {
+	size := backends.CapacityRange{RequiredBytes: o.Spec.RequiredBytes, LimitBytes: o.Spec.LimitBytes}
+	return v.full[o.Spec.Node] == "" && v.spec.Topology.Allows(v.place(o.Spec.Node)) &&
+		o.Spec.Fingerprint == v.spec.Fingerprint && size == v.size(o.Spec.PoolType) &&
+		contentOf(o.Spec.Source) == contentOf(v.source)
+}
+
+// goElsewhere has the next node asked, if the volume may be there.
+func (v *volumeMaker) goElsewhere(node, why string) bool {
+	v.full[node] = cmp.Or(why, "it has no room")
+	return true
+}
