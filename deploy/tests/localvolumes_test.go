@@ -19,10 +19,12 @@ const (
 
 // localVolumesRights is all that master and workers may do beyond what found disks need.
 func localVolumesRights() []right {
-	const core = ""
+	const core, snapshots = "", "snapshot.storage.k8s.io"
 	return []right{
 		{"Role master", "stowage.dev", "localvolumes", "get,list,watch,create,update,delete",
 			"has a node make, grow and delete a volume"},
+		{"Role master", "stowage.dev", "localsnapshots", "get,list,watch,create,update,delete",
+			"has a node take and delete a snapshot"},
 		{"Role master", "storage.k8s.io", "csistoragecapacities", "list,watch,create,update,delete",
 			"csi-provisioner publishes the room of the nodes"},
 		{"Role master", core, "pods", "get", "csi-provisioner finds its pod's owner"},
@@ -37,6 +39,16 @@ func localVolumesRights() []right {
 		{"ClusterRole master", core, "nodes", "list,watch", "csi-provisioner knows the topology"},
 		{"ClusterRole master", "storage.k8s.io", "csinodes", "list,watch", "csi-provisioner knows the topology's keys"},
 		{"ClusterRole master", "storage.k8s.io", "storageclasses", "list,watch", "csi-provisioner reads the parameters"},
+		{"ClusterRole master", snapshots, "volumesnapshots", "get,list,watch,update",
+			"csi-provisioner protects a snapshot that it restores"},
+		{"ClusterRole master", snapshots, "volumesnapshotclasses", "list,watch", "csi-snapshotter reads the parameters"},
+		{"ClusterRole master", snapshots, "volumesnapshotcontents", "get,list,watch,patch",
+			"csi-snapshotter takes contents as orders"},
+		{"ClusterRole master", snapshots, "volumesnapshotcontents/status", "update,patch",
+			"csi-snapshotter writes handle and size"},
+		{"Role worker", "stowage.dev", "localsnapshots", "get,list,watch", "takes the snapshots of its node as orders"},
+		{"Role worker", "stowage.dev", "localsnapshots/status", "update",
+			"writes what the driver made of them, to which a policy holds it"},
 		{"Role worker", "stowage.dev", "localvolumes", "get,list,watch", "takes the volumes of its node as orders"},
 		{"Role worker", "stowage.dev", "localvolumes/status", "update",
 			"writes what the driver made of them, to which a policy holds it"},
@@ -128,8 +140,9 @@ func mounts(c corev1.Container, volume string) bool {
 func TestLocalVolumesPolicy(t *testing.T) {
 	objects := kustomized(t, localVolumesFolder)
 	found := policies(t, objects, "localvolumes", "*")
-	if len(found) != 1 {
-		t.Fatalf("%d policies are in force, want one", len(found))
+	same := policies(t, objects, "localsnapshots", "*")
+	if len(found) != 1 || len(same) != 1 || same[0].Name != found[0].Name {
+		t.Fatalf("%d policies are in force for volumes and %d for snapshots, want one for both", len(found), len(same))
 	}
 	on := func(node string) map[string]any { return map[string]any{"spec": map[string]any{"node": node}} }
 	status := func(pairs ...string) map[string]any {
@@ -139,7 +152,7 @@ func TestLocalVolumesPolicy(t *testing.T) {
 		}
 		return map[string]any{"status": all}
 	}
-	const volume, storage = "LocalVolume", "NodeStorage"
+	const volume, snapshot, storage = "LocalVolume", "LocalSnapshot", "NodeStorage"
 	for name, c := range map[string]struct {
 		who, node string // of the token; no node when empty
 		operation admission.Operation
@@ -154,6 +167,9 @@ func TestLocalVolumesPolicy(t *testing.T) {
 		"its volume's spec":       {localWorker, "b", admission.Update, "", volume, on("b"), on("b"), "nothing else"},
 		"create a volume":         {localWorker, "b", admission.Create, "", volume, on("b"), on("b"), "nothing else"},
 		"delete its volume":       {localWorker, "b", admission.Delete, "", volume, on("b"), on("b"), "nothing else"},
+		"its own snapshot":        {localWorker, "b", admission.Update, "status", snapshot, on("b"), on("b"), ""},
+		"another node's snapshot": {localWorker, "a", admission.Update, "status", snapshot, on("b"), on("b"), "is of node b"},
+		"its snapshot's spec":     {localWorker, "b", admission.Update, "", snapshot, on("b"), on("b"), "nothing else"},
 		"its pools": {localWorker, "a", admission.Update, "status", storage, status(), status("pools", "image"),
 			""},
 		"its first pools": {localWorker, "a", admission.Update, "status", storage, map[string]any{},
