@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -61,6 +62,9 @@ func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, a
 	}
 	probes := &health{}
 	o.Scheme, o.Logger, o.Metrics = scheme(), logr.FromSlogHandler(log.Handler()), probes.beside(p.httpEndpoint)
+	// Of a resource that is older than this program the API server would drop what is new, such as the source of a volume,
+	// and say that it has written the object.
+	o.Client.FieldValidation = metav1.FieldValidationStrict
 	if o.LeaderElectionID != "" {
 		o.LeaderElection, o.LeaderElectionNamespace = true, p.namespace
 		o.LeaderElectionReleaseOnCancel = true // Nothing of it works on when Start has returned: the process ends.

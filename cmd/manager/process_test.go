@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// TestWritesAreStrict checks that an API server is told to refuse an object of which it does not know a field: dropping
+// the source of a volume would make an empty one.
+func TestWritesAreStrict(t *testing.T) {
+	asked := map[string]string{}
+	known := metav1.GroupVersionForDiscovery{GroupVersion: "stowage.dev/v1alpha1", Version: "v1alpha1"}
+	kinds := map[string]any{ // The client asks for the resource of a kind.
+		"/api": metav1.APIVersions{},
+		"/apis": metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: v1alpha1.Group, PreferredVersion: known,
+			Versions: []metav1.GroupVersionForDiscovery{known}}}},
+		"/apis/stowage.dev/v1alpha1": metav1.APIResourceList{GroupVersion: known.GroupVersion,
+			APIResources: []metav1.APIResource{{Name: "localvolumes", Namespaced: true, Kind: "LocalVolume"}}},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method != http.MethodGet {
+			asked[r.Method] = r.URL.Query().Get("fieldValidation")
+			w.WriteHeader(http.StatusConflict)
+			return
+		}
+		if err := json.NewEncoder(w).Encode(kinds[r.URL.Path]); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	p := process{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), httpEndpoint: "0", logFormat: "text"}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["test"] = &clientcmdapi.Cluster{Server: server.URL}
+	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test"}
+	config.CurrentContext = "test"
+	if err := clientcmd.WriteToFile(*config, p.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	err := p.start(t.Context(), slog.New(slog.DiscardHandler), ctrl.Options{}, func(m ctrl.Manager) error {
+		o := &v1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lv"}}
+		_ = m.GetClient().Create(t.Context(), o) // The server refuses all.
+		_ = m.GetClient().Update(t.Context(), o)
+		_ = m.GetClient().Status().Update(t.Context(), o)
+		return os.ErrClosed
+	})
+	if err != os.ErrClosed || asked[http.MethodPost] != "Strict" || asked[http.MethodPut] != "Strict" { //nolint:errorlint // Its own.
+		t.Errorf("writes ask for the validation %q: %v", asked, err)
+	}
+}
