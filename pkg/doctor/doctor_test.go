@@ -234,6 +234,42 @@ func TestSituations(t *testing.T) {
 }
 
 // TestNode finds the limit of attachments, and a taint that was left.
+// TestServantsOfLocalVolumes checks who creates and who mounts where one pod does both, and in a cluster, where a
+// master creates.
+func TestServantsOfLocalVolumes(t *testing.T) {
+	pod := func(name string, containers ...[]string) (p corev1.Pod) {
+		p.Name = name
+		for _, args := range containers {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Args: args})
+		}
+		return p
+	}
+	alone := pod("alone", []string{"standalone", "--backend=local"})
+	node := pod("node", []string{"standalone", "--backend=local"}, []string{"volume-worker", "--workers=8"})
+	master := pod("master", []string{"master", "--csi-endpoint=unix:///csi/csi.sock"})
+	found := pod("found", []string{"master", "--namespace=x"})
+	for name, c := range map[string]struct {
+		pods          []corev1.Pod
+		create, mount string
+	}{
+		"one node":      {[]corev1.Pod{alone, found}, "alone", "alone"},
+		"a cluster":     {[]corev1.Pod{node, master, found}, "master", "node"},
+		"no master":     {[]corev1.Pod{node, found}, "", "node"},
+		"only a master": {[]corev1.Pod{master}, "master", ""},
+	} {
+		cluster := &Cluster{Pods: c.pods}
+		for does, want := range map[role]string{controllers: c.create, nodes: c.mount} {
+			var got []string
+			for _, p := range cluster.servants("local.csi.stowage.dev", does, "") {
+				got = append(got, p.Name)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: the %s are %q, want %q", name, does, got, want)
+			}
+		}
+	}
+}
+
 func TestNode(t *testing.T) {
 	c := healthy()
 	c.Attachments = append(c.Attachments, *c.Attachments[0].DeepCopy())

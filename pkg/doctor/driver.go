@@ -23,18 +23,32 @@ const (
 
 // servants are the pods that run a Stowage driver in a role, on a node or, for the empty name, on any.
 func (c *Cluster) servants(driver string, does role, node string) (pods []*corev1.Pod) {
-	backend := strings.TrimSuffix(driver, suffix)
 	for i := range c.Pods {
 		p := &c.Pods[i]
-		if (node == "" || p.Spec.NodeName == node) && slices.ContainsFunc(p.Spec.Containers,
-			func(container corev1.Container) bool {
-				return slices.Contains(container.Args, "--backend="+backend) &&
-					(slices.Contains(container.Args, string(does)) || slices.Contains(container.Args, string(standalone)))
-			}) {
+		if (node == "" || p.Spec.NodeName == node) && serves(p, strings.TrimSuffix(driver, suffix), does) {
 			pods = append(pods, p)
 		}
 	}
 	return pods
+}
+
+// serves reports whether a pod runs the driver of a backend in a role. The local volumes of a cluster have a master,
+// and on each node a standalone driver, which a worker beside it asks: it only mounts.
+func serves(p *corev1.Pod, backend string, does role) bool {
+	has := func(arg string) bool { return runs(p, func(a string) bool { return a == arg }) }
+	switch isServing := has("--backend=" + backend); {
+	case backend == "local" && does == controllers && has("master"):
+		return runs(p, func(a string) bool { return strings.HasPrefix(a, "--csi-endpoint=") })
+	case isServing && has(string(standalone)):
+		return does == nodes || !has("volume-worker")
+	default:
+		return isServing && has(string(does))
+	}
+}
+
+// runs reports whether a container of a pod has such an argument.
+func runs(p *corev1.Pod, is func(arg string) bool) bool {
+	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return slices.ContainsFunc(c.Args, is) })
 }
 
 // controller looks at the pods that create, attach and delete for a driver. It finds nothing when one of them is ready,
