@@ -205,7 +205,7 @@ type NodeStorageStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +optional
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	Conditions []Condition `json:"conditions,omitempty"`
 }
 
 // PoolStatus is what volumes are taken from.
@@ -259,7 +259,7 @@ type LocalVolumeStatus struct {
 	Identity string `json:"identity"`
 
 	// Capacity of the device, or of the filesystem.
-	Capacity resource.Quantity `json:"capacity"`
+	Capacity Size `json:"capacity"`
 
 	// VolumeMode is Block for a device, Filesystem for a mount point.
 	//

@@ -67,7 +67,7 @@ func parse(c *storagev1.StorageClass) (class, error) {
 
 // takes reports whether a volume on a node with these labels is of the class.
 func (c class) takes(v v1alpha1.LocalVolumeStatus, labels map[string]string) bool {
-	size := v.Capacity.Value()
+	size := v.Capacity.Bytes()
 	return (c.VolumeMode == "" || c.VolumeMode == string(v.VolumeMode)) && size >= int64(c.MinSize) &&
 		(c.MaxSize == 0 || size <= int64(c.MaxSize)) && c.reaches(labels)
 }
@@ -105,5 +105,5 @@ func classOf(classes []class, v v1alpha1.LocalVolumeStatus, labels map[string]st
 	}
 	slices.Sort(names)
 	return nil, fmt.Errorf("the classes %s all take volume %s (%s, %s): let one of them", strings.Join(names, " and "),
-		v.Name, v.VolumeMode, v.Capacity.String())
+		v.Name, v.VolumeMode, v.Capacity)
 }

@@ -41,7 +41,7 @@ func viewOf(changes ...change) view {
 
 // found is a disk that the worker reports.
 func found(state v1alpha1.LocalVolumeState, changes ...func(*v1alpha1.LocalVolumeStatus)) change {
-	f := v1alpha1.LocalVolumeStatus{Name: disk, Path: "/links/disk-1", Capacity: resource.MustParse("1Gi"),
+	f := v1alpha1.LocalVolumeStatus{Name: disk, Path: "/links/disk-1", Capacity: "1Gi",
 		VolumeMode: corev1.PersistentVolumeBlock, State: state}
 	for _, c := range changes {
 		c(&f)
@@ -59,7 +59,7 @@ func second(f *v1alpha1.LocalVolumeStatus) { f.Name, f.Path = "disk-2", "/links/
 func mount(f *v1alpha1.LocalVolumeStatus) { f.VolumeMode = corev1.PersistentVolumeFilesystem }
 
 func size(text string) func(*v1alpha1.LocalVolumeStatus) {
-	return func(f *v1alpha1.LocalVolumeStatus) { f.Capacity = resource.MustParse(text) }
+	return func(f *v1alpha1.LocalVolumeStatus) { f.Capacity = v1alpha1.Size(text) }
 }
 
 // offer is one of the disk.

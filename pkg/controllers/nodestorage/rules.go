@@ -24,8 +24,8 @@ const smallest = 1 << 20
 
 // check refuses what no honest worker reports.
 func (r Rules) check(v v1alpha1.LocalVolumeStatus) error {
-	if size := v.Capacity.Value(); size < smallest {
-		return fmt.Errorf("the capacity of volume %s is %s: it must be 1Mi at least", v.Name, v.Capacity.String())
+	if size := v.Capacity.Bytes(); size < smallest {
+		return fmt.Errorf("the capacity of volume %s is %q: it must be 1Mi at least", v.Name, v.Capacity)
 	}
 	switch v.VolumeMode {
 	case corev1.PersistentVolumeBlock:

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -236,7 +235,7 @@ func (s *simulation) wipe(r v1alpha1.DeleteRequest) v1alpha1.DeleteState {
 
 func (s *simulation) disk(storage *v1alpha1.NodeStorage, name v1alpha1.VolumeName) v1alpha1.LocalVolumeStatus {
 	v := v1alpha1.LocalVolumeStatus{Name: name, Path: "/links/" + string(name), Identity: string(name),
-		Capacity:   resource.MustParse("1Gi"),
+		Capacity:   "1Gi",
 		VolumeMode: corev1.PersistentVolumeBlock, State: v1alpha1.VolumeAvailable}
 	for _, isWiped := range s.offers[name] {
 		if !isWiped {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	storage "k8s.io/component-helpers/storage/volume"
@@ -23,7 +24,7 @@ const nobody = "stowage-volume-is-being-deleted"
 func newOffer(v v1alpha1.LocalVolumeStatus, c *class) v1alpha1.VolumeOffer {
 	return v1alpha1.VolumeOffer{
 		Volume: v.Name, PersistentVolume: "local-" + uuid.NewString(), StorageClassName: c.name, Path: v.Path,
-		Capacity:   v.Capacity,
+		Capacity:   *resource.NewQuantity(v.Capacity.Bytes(), resource.BinarySI),
 		VolumeMode: v.VolumeMode, ReclaimPolicy: c.reclaim, WipePolicy: c.WipePolicy,
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,18 +93,18 @@ func TestReport(t *testing.T) {
 	}
 	st := o.Status
 	if st.Found != 3 || st.Available != 1 || st.Offered != 1 || st.Deleting != 1 ||
-		!meta.IsStatusConditionTrue(st.Conditions, conditionReady) {
+		len(st.Conditions) != 1 || st.Conditions[0].Status != metav1.ConditionTrue {
 		t.Errorf("the status is %+v", st)
 	}
 	if v := st.LocalVolumes[1]; v.State != v1alpha1.VolumeDirty || len(v.Message) > 1024 ||
-		strings.ContainsRune(v.Message, '\uFFFD') || v.Capacity.Value() != 1<<30 {
+		strings.ContainsRune(v.Message, '\uFFFD') || v.Capacity.Bytes() != 1<<30 {
 		t.Errorf("the second volume is %+v", v)
 	}
 	if again := s.look("one"); again.ResourceVersion != o.ResourceVersion {
 		t.Error("a status that says the same was written again")
 	}
 	s.disks.state.Problem = "no netlink"
-	if o := s.look("one"); meta.FindStatusCondition(o.Status.Conditions, conditionReady).Message != "no netlink" {
+	if o := s.look("one"); o.Status.Conditions[0].Message != "no netlink" {
 		t.Errorf("the problem is not told: %+v", o.Status.Conditions)
 	}
 }
@@ -117,7 +116,7 @@ func TestDisksAreAway(t *testing.T) {
 	s.look("one")
 	s.disks.err = errors.New("connection refused")
 	o := s.look("one")
-	ready := meta.FindStatusCondition(o.Status.Conditions, conditionReady)
+	ready := o.Status.Conditions[0]
 	if len(o.Status.LocalVolumes) != 1 || ready.Status != metav1.ConditionFalse || ready.Reason != reasonUnreachable {
 		t.Errorf("the status is %+v", o.Status)
 	}

@@ -1,9 +1,9 @@
 package worker
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
@@ -33,7 +33,7 @@ func wanted(spec v1alpha1.NodeStorageSpec) (w report.Wanted) {
 
 // status is the status that says what was found and done. Conditions keep the time of their last change.
 func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.NodeStorageStatus {
-	s := v1alpha1.NodeStorageStatus{Pools: before.Pools, Conditions: append([]metav1.Condition(nil), before.Conditions...)}
+	s := v1alpha1.NodeStorageStatus{Pools: before.Pools}
 	for _, v := range state.Volumes {
 		s.LocalVolumes = append(s.LocalVolumes, localVolume(v))
 		switch v.State {
@@ -53,20 +53,20 @@ func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.Node
 			s.Deleting++
 		}
 	}
-	ready := metav1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: reasonLooking,
+	ready := v1alpha1.Condition{Type: conditionReady, Status: metav1.ConditionTrue, Reason: reasonLooking,
 		Message: "the disks of the node are looked at"}
 	if state.Problem != "" {
-		ready = metav1.Condition{Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonProblem,
+		ready = v1alpha1.Condition{Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonProblem,
 			Message: v1alpha1.Message(state.Problem)}
 	}
-	meta.SetStatusCondition(&s.Conditions, ready)
+	s.Conditions = v1alpha1.SetCondition(before.Conditions, ready, time.Now())
 	return s
 }
 
 func localVolume(v report.Volume) v1alpha1.LocalVolumeStatus {
 	return v1alpha1.LocalVolumeStatus{
 		Name: v1alpha1.VolumeName(v.Name), Path: v.Path, Device: v.Device, Identity: v.Identity,
-		Capacity: *resource.NewQuantity(v.SizeBytes, resource.BinarySI), VolumeMode: corev1.PersistentVolumeMode(v.Mode),
+		Capacity: v1alpha1.NewSize(v.SizeBytes), VolumeMode: corev1.PersistentVolumeMode(v.Mode),
 		State: v1alpha1.LocalVolumeState(v.State), Message: v1alpha1.Message(v.Message),
 	}
 }
@@ -74,9 +74,9 @@ func localVolume(v report.Volume) v1alpha1.LocalVolumeStatus {
 // unreachable is the status when the process that opens disks does not answer. What it said last stays.
 func unreachable(before v1alpha1.NodeStorageStatus, err error) v1alpha1.NodeStorageStatus {
 	s := *before.DeepCopy()
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+	s.Conditions = v1alpha1.SetCondition(before.Conditions, v1alpha1.Condition{
 		Type: conditionReady, Status: metav1.ConditionFalse, Reason: reasonUnreachable,
 		Message: v1alpha1.Message(err.Error()),
-	})
+	}, time.Now())
 	return s
 }
