@@ -12,6 +12,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
+// arrive notes when a request came.
+func arrive() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		return handler(backends.WithArrival(ctx, time.Now()), request)
+	}
+}
+
 // translate turns whatever error comes up into a gRPC status.
 func translate(table answers) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

@@ -64,9 +64,8 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	s := &Server{features: features, life: life, stop: stop, gate: newGate(), log: config.Log}
 	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.NumStreamWorkers(streamWorkers),
 		grpc.ChainUnaryInterceptor(
-			s.gate.admit(), identify(config.Log), record(newRefusals()), config.Metrics.measure(), translate(newAnswers()),
-			bound(life), giveUp(),
-			rescue(), lock(keylock.New()),
+			arrive(), s.gate.admit(), identify(config.Log), record(newRefusals()), config.Metrics.measure(),
+			translate(newAnswers()), bound(life), giveUp(), rescue(), lock(keylock.New()),
 		))...)
 	decode := newDecoder(config.Definition, features)
 	csi.RegisterIdentityServer(s.grpc, &identity{config: config})

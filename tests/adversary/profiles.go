@@ -339,11 +339,15 @@ func (d dice) groups() [][]Step {
 // changes are made of volumes again and again, while one controller takes over from another in the middle of them, and
 // are over when that goes on.
 func (d dice) changes() [][]Step {
-	tracks := make([][]Step, 3)
+	tracks, twins := make([][]Step, 3), d.chance(50)
 	for i := range tracks {
 		tracks[i] = []Step{{Op: Create, Class: d.class(), MiB: 8}}
 		for range 20 {
-			tracks[i] = append(tracks[i], d.how(Step{Op: pick(d, Modify, Modify, Modify, Expand), Count: d.IntN(2)}))
+			s := d.how(Step{Op: pick(d, Modify, Modify, Modify, Expand), Count: d.IntN(2)})
+			if twins { // A second old call must not pass for somebody who asks again.
+				s.How = Twice
+			}
+			tracks[i] = append(tracks[i], s)
 		}
 		tracks[i] = append(tracks[i], Step{Op: Pause, Count: 1500}, Step{Op: Delete})
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -124,4 +125,28 @@ func (d *deposed) deletedLate(n int, first, last string) (stopped, acknowledged 
 		d.Errorf("change %d: onDelete was %s in the end, and the data: %v", n, last, err)
 	}
 	return stopped, acknowledged
+}
+
+// A controller that hears late of a change that was sent twice makes it neither time: the second is as old as the
+// first, and no sign that somebody still wants it.
+func TestChangeThatWasSentTwice(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(in("pvc-1", "mine", deleteData))
+	old := w.otherWorld()
+	old.ask("modifying", func() error { return modified(deleteData)(t.Context(), old.controllerSide, v.Handle) })
+	w.ask("modifying", func() error { return modified(retainData)(t.Context(), w.controllerSide, v.Handle) })
+	w.ask("modifying", func() error { return modified(deleteData)(t.Context(), w.controllerSide, v.Handle) })
+	came := backends.WithArrival(t.Context(), time.Now())
+	for range 2 {
+		err := modified(retainData)(came, old.controllerSide, v.Handle)
+		old.fails("an old call", err, backends.Busy, errOvertaken.Error())
+	}
+	if r := w.recordOf(v); r.OnDelete != deleteData {
+		t.Errorf("what was acknowledged is undone: onDelete is %s", r.OnDelete)
+	}
+	old.permits.apart = time.Hour
+	old.fails("a call that comes soon", modified(retainData)(t.Context(), old.controllerSide, v.Handle), backends.Busy)
+	old.permits.apart = 0
+	old.must(modified(retainData)(t.Context(), old.controllerSide, v.Handle))
+	old.shut()
 }

@@ -33,7 +33,7 @@ func churn(servers string) {
 	if err != nil {
 		panic(err)
 	}
-	e := instance.Controller.(*controllerSide)
+	e := askedOnce(instance)
 	for i := range 4 {
 		go func() {
 			ctx := context.Background()

@@ -73,12 +73,13 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 	})
 	d.must(err)
 	defer func() { d.must(instance.Close()) }()
+	stopped := askedOnce(instance)
 	if !d.neverLed {
-		(&world{TB: d.TB, controllerSide: instance.Controller.(*controllerSide), log: d.log}).leadsOn(onSlow("x"))
+		(&world{TB: d.TB, controllerSide: stopped, log: d.log}).leadsOn(onSlow("x"))
 	}
 	if n == 0 { // It hears of the call when all is over.
 		others()
-		d.Logf("called late it ended with: %v", call(instance.Controller.(*controllerSide)))
+		d.Logf("called late it ended with: %v", call(stopped))
 		return true
 	}
 	d.slow.StopAt(d, stall.Change, n)
@@ -86,7 +87,7 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 	var failed error
 	go func() {
 		defer close(ended)
-		failed = call(instance.Controller.(*controllerSide))
+		failed = call(stopped)
 		d.Logf("overtaken at change %d it ended with: %v", n, failed)
 	}()
 	defer func() { <-ended }()

@@ -49,7 +49,7 @@ func otherController(word, servers, count string) int {
 	if err != nil {
 		panic(err)
 	}
-	e, ctx := instance.Controller.(*controllerSide), context.Background()
+	e, ctx := askedOnce(instance), context.Background()
 	var entries atomic.Int64
 	e.copies.entry = func(context.Context) {
 		if entries.Add(1) == files {

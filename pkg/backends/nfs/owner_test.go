@@ -24,7 +24,7 @@ func squashedOwner(servers string) int {
 		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err == nil {
-		err = ownerKept(instance.Controller.(*controllerSide), servers)
+		err = ownerKept(askedOnce(instance), servers)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

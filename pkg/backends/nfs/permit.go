@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +26,10 @@ const (
 	givenBack = "given back"
 	// askedKept is how many calls are remembered that were turned away.
 	askedKept = 1000
+	// apart is how much later than the answer to a call that was turned away the same call must come to be a new one. The
+	// sidecars wait ten times as long. An old call may have been sent twice, and the second be read from the socket while
+	// the first is answered.
+	apart = 100 * time.Millisecond
 	// mostLooks is how often others' permits are looked for at a call, at most.
 	mostLooks = 8
 )
@@ -35,6 +40,7 @@ const (
 // and deleted it. Whoever still wants it asks again, and for him it gets a new one.
 type permits struct {
 	owner string // begins the names of this controller's: those of an earlier run of it are nobody's
+	apart time.Duration
 
 	mu  sync.Mutex
 	all map[permitted]*permit
@@ -70,9 +76,9 @@ func (k kind) calls() class {
 type permit struct {
 	class class
 	mu    sync.Mutex
-	name  string          // of the file; empty for one that never was
-	turn  uint64          // changes when it is made anew, after it was taken away
-	asked map[string]bool // the calls that were turned away since
+	name  string               // of the file; empty for one that never was
+	turn  uint64               // changes when it is made anew, after it was taken away
+	asked map[string]time.Time // when the calls were turned away that were since
 }
 
 // openPermits reads the controller's name, or gives it one. That it cannot be kept costs a call that is turned away
@@ -82,14 +88,14 @@ func openPermits(dataDir string, log *slog.Logger) *permits {
 	owner, err := os.ReadFile(path)
 	if text := string(owner); err == nil && len(text) == len(share.Random()) &&
 		strings.Trim(text, "0123456789abcdef") == "" {
-		return &permits{owner: text, all: map[permitted]*permit{}}
+		return &permits{owner: text, apart: apart, all: map[permitted]*permit{}}
 	}
 	text := share.Random()
 	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
 		log.Warn("the name of this controller cannot be kept: after a restart it turns a call away on each share", "path",
 			path, "error", err)
 	}
-	return &permits{owner: text, all: map[permitted]*permit{}}
+	return &permits{owner: text, apart: apart, all: map[permitted]*permit{}}
 }
 
 func (p *permits) on(h *share.Home, c class) *permit {
@@ -128,7 +134,7 @@ func (e *engine) lead(ctx context.Context, h *share.Home, c class, call string) 
 		if ctx.Err() != nil { // Nobody hears an answer now, so that the next such call is no second one.
 			return 0, ctx.Err()
 		}
-		if p.overtaken(names, e.permits.owner) && !p.again(call) {
+		if p.overtaken(names, e.permits.owner) && !p.again(call, backends.Arrival(ctx).Add(-e.permits.apart)) {
 			return 0, backends.Errorf(backends.Busy, "%w", errOvertaken)
 		}
 		err := p.renew(h, e.permits)
@@ -186,16 +192,21 @@ func (p *permit) overtaken(names []string, owner string) bool {
 	return p.name != "" || others
 }
 
-// again reports whether such a call was turned away before, and notes that it is now.
-func (p *permit) again(call string) bool {
-	if p.asked[call] {
-		return true
+// again reports whether such a call was turned away before a time, and notes that it is now.
+func (p *permit) again(call string, before time.Time) bool {
+	if at, ok := p.asked[call]; ok {
+		return at.Before(before)
 	}
-	if p.asked == nil || len(p.asked) >= askedKept {
-		p.asked = map[string]bool{}
-	}
-	p.asked[call] = true
+	p.turnAway(call)
 	return false
+}
+
+// turnAway notes a call that is turned away.
+func (p *permit) turnAway(call string) {
+	if p.asked == nil || len(p.asked) >= askedKept {
+		p.asked = map[string]time.Time{}
+	}
+	p.asked[call] = time.Now()
 }
 
 func (p *permit) renew(h *share.Home, all *permits) error {
@@ -222,7 +233,7 @@ func (p *permit) unrivalled(h *share.Home, before []string, call string) (names 
 	if err = errors.Join(err, h.Remove(share.Controllers, mine)); err != nil {
 		return nil, err
 	}
-	p.again(call)
+	p.turnAway(call)
 	return nil, backends.Errorf(backends.Busy, "%w", errOvertaken)
 }
 

@@ -34,7 +34,7 @@ func squashed(servers string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	e, ctx := instance.Controller.(*controllerSide), context.Background()
+	e, ctx := askedOnce(instance), context.Background()
 	spec := in("one", "ns/one", deleteData)
 	spec.Parameters.(*Parameters).MountPermissions = "0777"
 	v, err := e.Create(ctx, spec)

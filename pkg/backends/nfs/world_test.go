@@ -78,10 +78,18 @@ func (w *world) open() {
 		Log: slog.New(slog.NewTextHandler(w.log, nil)),
 	})
 	w.must(err)
-	w.controllerSide, w.node, w.close = instance.Controller.(*controllerSide), instance.Node.(*nodeSide), instance.Close
+	w.controllerSide, w.node, w.close = askedOnce(instance), instance.Node.(*nodeSide), instance.Close
 	if w.pace != (pace{}) {
 		w.copies.pace = w.pace
 	}
+}
+
+// askedOnce is the controller of a driver whose callers have no second call on its way: who is turned away may ask
+// again at once.
+func askedOnce(instance *backends.Instance) *controllerSide {
+	e := instance.Controller.(*controllerSide)
+	e.permits.apart = 0
+	return e
 }
 
 func (w *world) shut() {
