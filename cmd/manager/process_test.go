@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -56,7 +57,7 @@ func TestWritesAreStrict(t *testing.T) {
 		_ = m.GetClient().Status().Update(t.Context(), o)
 		return os.ErrClosed
 	})
-	if err != os.ErrClosed || asked[http.MethodPost] != "Strict" || asked[http.MethodPut] != "Strict" { //nolint:errorlint // Its own.
+	if !errors.Is(err, os.ErrClosed) || asked[http.MethodPost] != "Strict" || asked[http.MethodPut] != "Strict" {
 		t.Errorf("writes ask for the validation %q: %v", asked, err)
 	}
 }

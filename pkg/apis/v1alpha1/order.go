@@ -1,5 +1,20 @@
 package v1alpha1
 
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Ordered is a LocalVolume or a LocalSnapshot.
+//
+// +kubebuilder:object:generate=false
+type Ordered interface {
+	metav1.Object
+	runtime.Object
+	// Ordered is what is asked of the worker, and what came of it.
+	Ordered() (*Order, *OrderStatus)
+}
+
 // Order is what every LocalVolume and LocalSnapshot asks of the worker of a node.
 type Order struct {
 	// Node is the name of the node.

@@ -1,6 +1,7 @@
 package localvolume
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -62,4 +63,38 @@ func TestWorkerThatDoesNotRun(t *testing.T) {
 			t.Errorf("%v are left", left)
 		}
 	})
+}
+
+// TestSnapshotOnASilentNode checks that the snapshot of a volume whose node does not answer is refused for good, and
+// that nothing is left of it, so that its VolumeSnapshot can be deleted.
+func TestSnapshotOnASilentNode(t *testing.T) {
+	for name, silence := range map[string]struct {
+		why string
+		set func(c *calm, stopWorker func())
+	}{
+		"no worker runs": {"its worker has not begun", func(_ *calm, stopWorker func()) { stopWorker() }},
+		"the node is down": {"the kubelet is silent",
+			func(c *calm, _ func()) { c.setReady("node-0", corev1.ConditionUnknown) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCalm(t, func(c *calm) {
+				works, stopWorker := context.WithCancel(c.ctx)
+				c.background.Go(func() { c.nodes["node-0"].run(works) })
+				v, err := c.create(c.masters[0], wanted("volume", "node-0"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				silence.set(c, stopWorker)
+				ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+				defer cancel()
+				_, err = edge(c.masters[0]).CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+				if !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), silence.why) {
+					t.Errorf("a snapshot says %v", err)
+				}
+				if left := c.names(&v1alpha1.LocalSnapshotList{}, ""); len(left) > 0 {
+					t.Errorf("%v are left", left)
+				}
+			})
+		})
+	}
 }

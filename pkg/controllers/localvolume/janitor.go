@@ -54,7 +54,7 @@ func (j *janitor[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // isRefused reports whether the driver has refused an order, with the proof that there is nothing of it.
-func isRefused(o ordered) bool {
+func isRefused(o v1alpha1.Ordered) bool {
 	_, status := o.Ordered()
 	return status.State == v1alpha1.StateAbsent && hasEnded(o)
 }

@@ -38,7 +38,7 @@ func lie[O order](c *calm, s *orders[O], write func(o O)) {
 }
 
 // ended writes what came of an order.
-func ended(o ordered, state v1alpha1.OrderState, refusal *v1alpha1.Refusal) {
+func ended(o v1alpha1.Ordered, state v1alpha1.OrderState, refusal *v1alpha1.Refusal) {
 	spec, status := o.Ordered()
 	status.State, status.Attempt, status.Refusal = state, spec.Attempt, refusal
 }

@@ -10,16 +10,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// ordered is a LocalVolume or a LocalSnapshot.
-type ordered interface {
-	client.Object
-	Ordered() (*v1alpha1.Order, *v1alpha1.OrderStatus)
-}
-
-// order is one of the two types.
+// order is a LocalVolume or a LocalSnapshot.
 type order interface {
 	comparable
-	ordered
+	v1alpha1.Ordered
 }
 
 // orders are all LocalVolumes, or all LocalSnapshots.
@@ -58,48 +52,48 @@ func (s *orders[O]) notFound(handle string) error {
 }
 
 // nodeOf is the node that the worker is asked on.
-func nodeOf(o ordered) string {
+func nodeOf(o v1alpha1.Ordered) string {
 	spec, _ := o.Ordered()
 	return spec.Node
 }
 
 // isUntouched reports whether the worker has not begun.
-func isUntouched(o ordered) bool {
+func isUntouched(o v1alpha1.Ordered) bool {
 	_, status := o.Ordered()
 	return status.State == ""
 }
 
 // isReady reports whether what was ordered was made.
-func isReady(o ordered) bool {
+func isReady(o v1alpha1.Ordered) bool {
 	_, status := o.Ordered()
 	return status.State == v1alpha1.StateReady
 }
 
 // isUnwanted reports whether what was ordered is to be removed.
-func isUnwanted(o ordered) bool {
+func isUnwanted(o v1alpha1.Ordered) bool {
 	spec, _ := o.Ordered()
 	return spec.Delete
 }
 
 // isDeleted reports whether what was ordered was removed.
-func isDeleted(o ordered) bool {
+func isDeleted(o v1alpha1.Ordered) bool {
 	_, status := o.Ordered()
 	return status.State == v1alpha1.StateDeleted
 }
 
 // isGone reports whether nothing of what was ordered is on its node, nor will be once the object is being deleted.
-func isGone(o ordered) bool {
+func isGone(o v1alpha1.Ordered) bool {
 	_, status := o.Ordered()
 	return isUntouched(o) || isDeleted(o) || status.State == v1alpha1.StateAbsent
 }
 
 // isOver reports whether nothing of what was ordered is on its node, nor comes of it.
-func isOver(o ordered) bool {
+func isOver(o v1alpha1.Ordered) bool {
 	return isGone(o) && (hasEnded(o) || isUnwanted(o) || o.GetDeletionTimestamp() != nil)
 }
 
 // hasEnded reports whether the worker has nothing to do about the order.
-func hasEnded(o ordered) bool {
+func hasEnded(o v1alpha1.Ordered) bool {
 	spec, status := o.Ordered()
 	return status.Attempt == spec.Attempt || isDeleted(o)
 }

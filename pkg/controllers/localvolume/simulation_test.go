@@ -212,7 +212,7 @@ func (s *simulation) names(list client.ObjectList, node string) (names []string)
 		s.Error(err)
 	}
 	err := meta.EachListItem(list, func(o runtime.Object) error {
-		if order := o.(ordered); node == "" || nodeOf(order) == node {
+		if order := o.(v1alpha1.Ordered); node == "" || nodeOf(order) == node {
 			names = append(names, order.GetName())
 		}
 		return nil

@@ -28,6 +28,7 @@ type snapshotMaker struct {
 	*Master
 	spec   backends.SnapshotSpec
 	handle string
+	silent string // why the node is not waited for
 }
 
 func (s *snapshotMaker) begin(ctx context.Context) (types.UID, error) {
@@ -37,6 +38,10 @@ func (s *snapshotMaker) begin(ctx context.Context) (types.UID, error) {
 	}
 	if err := s.checkPlace(source.Spec.Node, s.spec.Topology); err != nil {
 		return "", err
+	}
+	if s.silent != "" {
+		return "", backends.Errorf(backends.InUse, "node %s has the volume %s, and no snapshot was begun: %s",
+			source.Spec.Node, s.spec.Volume, s.silent)
 	}
 	o := &v1alpha1.LocalSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.handle, Finalizers: []string{finalizer}},
@@ -49,7 +54,7 @@ func (s *snapshotMaker) begin(ctx context.Context) (types.UID, error) {
 }
 
 func (s *snapshotMaker) fits(o *v1alpha1.LocalSnapshot) bool {
-	return o.Spec.Volume == s.spec.Volume && maps.Equal(o.Spec.Parameters, s.parameters())
+	return s.silent == "" && o.Spec.Volume == s.spec.Volume && maps.Equal(o.Spec.Parameters, s.parameters())
 }
 
 // parameters are those of the VolumeSnapshotClass, as the driver spells them.
@@ -60,9 +65,11 @@ func (s *snapshotMaker) parameters() map[string]string {
 	return params.Encode(s.spec.Parameters)
 }
 
-// wait waits for the worker also where it has not begun: no other node has the volume.
-func (s *snapshotMaker) wait(ctx context.Context, o *v1alpha1.LocalSnapshot) error {
-	return s.snapshots.await(ctx, o)
+// wait waits for the worker. What a node does not begin is withdrawn, so that the refusal is final: no other node has
+// the volume, and a VolumeSnapshot whose outcome is open could not be deleted.
+func (s *snapshotMaker) wait(ctx context.Context, o *v1alpha1.LocalSnapshot) (err error) {
+	s.silent, err = s.snapshots.awaitBegun(ctx, o)
+	return err
 }
 
 // goElsewhere finds no other node.

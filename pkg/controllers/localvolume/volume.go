@@ -3,10 +3,8 @@ package localvolume
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,37 +53,13 @@ type volumeMaker struct {
 	full   map[string]string      // why nodes are not to be asked, by their names
 }
 
-// beginsWithin is how long a worker may take before another node is asked.
-const beginsWithin = 20 * time.Second
-
-// wait waits for the worker. A volume that the node has not begun waits neither for a node that is down nor for long.
+// wait waits for the worker. A node that does not begin is not asked any more.
 func (v *volumeMaker) wait(ctx context.Context, o *v1alpha1.LocalVolume) error {
-	if !isUntouched(o) {
-		return v.volumes.await(ctx, o)
+	why, err := v.volumes.awaitBegun(ctx, o)
+	if why != "" {
+		v.full[o.Spec.Node] = why
 	}
-	why, err := v.down(ctx, o.Spec.Node)
-	if err == nil && why == "" {
-		why, err = v.waitForBegin(ctx, o)
-	}
-	if err != nil || why == "" {
-		return err
-	}
-	v.full[o.Spec.Node] = why // It is withdrawn, and another node is asked.
-	return nil
-}
-
-// waitForBegin says why no longer to wait for a worker that has not begun; empty when it has.
-func (v *volumeMaker) waitForBegin(ctx context.Context, o *v1alpha1.LocalVolume) (why string, err error) {
-	patient, cancel := context.WithTimeout(ctx, beginsWithin)
-	defer cancel()
-	if err := v.volumes.await(patient, o); err == nil || ctx.Err() != nil || patient.Err() == nil {
-		return "", err
-	}
-	now, err := v.volumes.get(ctx, o.Name)
-	if err != nil || now == nil || now.UID != o.UID || !isUntouched(now) {
-		return "", err
-	}
-	return fmt.Sprintf("its worker has not begun for %s: look whether it runs", beginsWithin), nil
+	return err
 }
 
 func (v *volumeMaker) begin(ctx context.Context) (types.UID, error) {
@@ -112,7 +86,7 @@ func (v *volumeMaker) begin(ctx context.Context) (types.UID, error) {
 
 // nodeOfSource is the node that has what the volume is filled from; empty when it is filled from nothing.
 func (v *volumeMaker) nodeOfSource(ctx context.Context) (string, error) {
-	var source ordered
+	var source v1alpha1.Ordered
 	var err error
 	switch {
 	case v.source == nil:
@@ -139,7 +113,7 @@ func (m *Master) checkPlace(node string, where backends.TopologyRequirement) err
 
 // create writes an order, and returns its UID. Another master may have been faster, or this one's answer was lost: then
 // there is none, and no error.
-func (m *Master) create(ctx context.Context, o ordered) (types.UID, error) {
+func (m *Master) create(ctx context.Context, o v1alpha1.Ordered) (types.UID, error) {
 	switch err := m.write.Create(ctx, o); {
 	case apierrors.IsAlreadyExists(err):
 		return "", nil

@@ -50,7 +50,7 @@ func Add(m ctrl.Manager, o Options) error {
 	return errors.Join(add(m, "volumeworker", volumes), add(m, "snapshotworker", snapshots))
 }
 
-func add[O order](m ctrl.Manager, name string, a *Agent[O]) error {
+func add[O v1alpha1.Ordered](m ctrl.Manager, name string, a *Agent[O]) error {
 	return ctrl.NewControllerManagedBy(m).Named(name).For(a.empty()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers, RateLimiter: pauses()}).Complete(a)
 }
@@ -62,14 +62,14 @@ func pauses() workqueue.TypedRateLimiter[ctrl.Request] {
 }
 
 // hand asks the driver for things of one type.
-type hand[O order] interface {
+type hand[O v1alpha1.Ordered] interface {
 	create(ctx context.Context, o O) outcome
 	adapt(ctx context.Context, o O) outcome
 	remove(ctx context.Context, o O) error
 }
 
 // Agent carries out the orders of one type for a node.
-type Agent[O order] struct {
+type Agent[O v1alpha1.Ordered] struct {
 	Options
 	hand    hand[O]
 	live    client.Reader // reads past the cache
@@ -102,8 +102,8 @@ func (a *Agent[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	return a.tell(ctx, o, a.carryOut(ctx, o, what))
 }
 
-// read reads an order. One that says more than this version knows is none that it can carry out: leaving out the source
-// of a volume would make an empty one.
+// read reads an order. One whose spec says more than this version knows is none that it can carry out: leaving out the
+// source of a volume would make an empty one. Only its removal needs no more than its name.
 func (a *Agent[O]) read(ctx context.Context, name types.NamespacedName) (O, error) {
 	o := a.empty()
 	kind, err := apiutil.GVKForObject(o, a.write.Scheme())
@@ -115,11 +115,15 @@ func (a *Agent[O]) read(ctx context.Context, name types.NamespacedName) (O, erro
 	if err := a.live.Get(ctx, name, all); err != nil {
 		return o, err
 	}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(all.Object, o, true)
-	if runtime.IsStrictDecodingError(err) {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(all.Object, o); err != nil {
+		return o, err
+	}
+	wanted := map[string]any{"spec": all.Object["spec"]}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(wanted, a.empty(), true)
+	if spec, _ := o.Ordered(); err != nil && !spec.Delete {
 		return o, fmt.Errorf("%s: this worker is older than the master and does not know all that it wants: %w", name, err)
 	}
-	return o, err
+	return o, nil
 }
 
 // carryOut asks the driver.

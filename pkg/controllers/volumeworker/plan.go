@@ -1,17 +1,9 @@
 package volumeworker
 
 import (
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
-
-// order is a LocalVolume or a LocalSnapshot.
-type order interface {
-	client.Object
-	Ordered() (*v1alpha1.Order, *v1alpha1.OrderStatus)
-}
 
 // step is what is to be done about an order next.
 type step int
@@ -25,7 +17,7 @@ const (
 )
 
 // next decides about an order as the API server has it.
-func next(o order) step {
+func next(o v1alpha1.Ordered) step {
 	spec, status := o.Ordered()
 	switch {
 	case status.Attempt == spec.Attempt, status.State == v1alpha1.StateDeleted:
@@ -52,7 +44,7 @@ type outcome struct {
 }
 
 // report writes the outcome of a step into the status.
-func report(o order, done outcome) {
+func report(o v1alpha1.Ordered, done outcome) {
 	spec, status := o.Ordered()
 	if done.err != nil {
 		refuse(status, spec.Attempt, done)

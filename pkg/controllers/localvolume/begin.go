@@ -1,0 +1,32 @@
+package localvolume
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// beginsWithin is how long a worker may take to begin.
+const beginsWithin = 20 * time.Second
+
+// awaitBegun waits for the end of the attempt, as await does, but neither for a node that is down nor for long if the
+// worker has not begun. Then it says why; the order is to be withdrawn.
+func (s *orders[O]) awaitBegun(ctx context.Context, o O) (why string, err error) {
+	if !isUntouched(o) {
+		return "", s.await(ctx, o)
+	}
+	if why, err := s.down(ctx, nodeOf(o)); err != nil || why != "" {
+		return why, err
+	}
+	patient, cancel := context.WithTimeout(ctx, beginsWithin)
+	defer cancel()
+	if err := s.await(patient, o); err == nil || ctx.Err() != nil || patient.Err() == nil {
+		return "", err
+	}
+	var none O
+	now, err := s.get(ctx, o.GetName())
+	if err != nil || now == none || now.GetUID() != o.GetUID() || !isUntouched(now) {
+		return "", err
+	}
+	return fmt.Sprintf("its worker has not begun for %s: look whether it runs", beginsWithin), nil
+}
