@@ -30,11 +30,10 @@ type csiServer struct {
 // addCSI adds the master of local volumes to the controllers that the manager runs, and what serves it.
 func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Logger) error {
 	definition := local.Definition()
-	definition.NewMutable = nil // The master does not pass it on.
 	name := definition.DriverName()
 	master, err := localvolume.Add(m, localvolume.Options{
 		Namespace: o.namespace, TopologyKey: local.TopologyKey(name), Handle: local.Handle,
-		SnapshotHandle: local.SnapshotHandle, Access: local.Access, Log: log,
+		SnapshotHandle: local.SnapshotHandle, Access: local.Access, NewMutable: definition.NewMutable, Log: log,
 	})
 	if err != nil {
 		return err

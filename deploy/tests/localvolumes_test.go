@@ -39,6 +39,8 @@ func localVolumesRights() []right {
 		{"ClusterRole master", core, "nodes", "list,watch", "csi-provisioner knows the topology"},
 		{"ClusterRole master", "storage.k8s.io", "csinodes", "list,watch", "csi-provisioner knows the topology's keys"},
 		{"ClusterRole master", "storage.k8s.io", "storageclasses", "list,watch", "csi-provisioner reads the parameters"},
+		{"ClusterRole master", "storage.k8s.io", "volumeattributesclasses", "get,list,watch",
+			"csi-provisioner and csi-resizer read the parameters"},
 		{"ClusterRole master", snapshots, "volumesnapshots", "get,list,watch,update",
 			"csi-provisioner protects a snapshot that it restores"},
 		{"ClusterRole master", snapshots, "volumesnapshotclasses", "list,watch", "csi-snapshotter reads the parameters"},

@@ -94,7 +94,7 @@ func (f *fleets) open(ctx context.Context, tb testing.TB, o backends.Options) *b
 	log := slog.New(slog.DiscardHandler)
 	l.master = localvolume.New(localvolume.Options{Namespace: fleetNamespace,
 		TopologyKey: local.TopologyKey(o.Driver), Handle: local.Handle, SnapshotHandle: local.SnapshotHandle,
-		Access: local.Access, Log: log}, l.api, l.api, l.api)
+		Access: local.Access, NewMutable: local.Definition().NewMutable, Log: log}, l.api, l.api, l.api)
 	worker := volumeworker.Options{Node: "node-a", Namespace: fleetNamespace, Driver: l.client, Timeout: time.Minute,
 		Log: log}
 	if err := volumeworker.NewReporter(worker, l.api, l.api).Report(ctx, true); err != nil {
@@ -231,10 +231,7 @@ func (l *fleet) pass(ctx context.Context, list client.ObjectList, worker reconci
 	}
 	var passes sync.WaitGroup
 	err := meta.EachListItem(list, func(o runtime.Object) error {
-		order, ok := o.(interface {
-			client.Object
-			Ordered() (*v1alpha1.Order, *v1alpha1.OrderStatus)
-		})
+		order, ok := o.(v1alpha1.Ordered)
 		if !ok {
 			return fmt.Errorf("%T is no order", o)
 		}
@@ -253,11 +250,21 @@ func (l *fleet) pass(ctx context.Context, list client.ObjectList, worker reconci
 	}
 }
 
+// readAhead is the one that the driver of the node gives to the volume's device.
+func readAhead(tb testing.TB, instance *backends.Instance, handle string) int {
+	tb.Helper()
+	source, err := instance.Node.Source(tb.Context(), backends.Attachment{Handle: handle, Type: backends.Mount})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return source.(backends.Device).ReadAheadKiB
+}
+
 // TestFleet checks that the master over a node keeps the promises of a backend.
 func TestFleet(t *testing.T) {
 	f := &fleets{all: map[string]client.WithWatch{}}
 	definition := local.Definition()
-	definition.NewConfig, definition.NewMutable = nil, nil
+	definition.NewConfig = nil
 	definition.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
 		return f.open(ctx, t, o), nil
 	}
@@ -271,5 +278,13 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	harness.SnapshotParameters = &local.SnapshotParameters{InUse: "refuse"}
+	for _, kib := range []int{128, 256} {
+		harness.Modifications = append(harness.Modifications, backendtest.Modification{
+			Value: &local.Mutable{ReadAheadKiB: &kib},
+			Seen: func(tb testing.TB, instance *backends.Instance, handle string) bool {
+				return readAhead(tb, instance, handle) == kib
+			},
+		})
+	}
 	backendtest.Run(t, harness)
 }

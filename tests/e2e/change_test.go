@@ -165,7 +165,11 @@ func TestClone(t *testing.T) {
 // TestAttributes changes a volume's attributes by a class: the read-ahead of its device, from the next staging on.
 func TestAttributes(t *testing.T) {
 	t.Parallel()
-	s := cluster(t).NewSpace(t)
+	modified(cluster(t).NewSpace(t))
+}
+
+func modified(s *workload.Space) {
+	s.T.Helper()
 	s.MakeClaim(workload.Claim("data", ext4, "64Mi"))
 	readAhead := writes +
 		"cat /sys/class/block/$(basename $(grep ' /data ' /proc/mounts | cut -d' ' -f1))/queue/read_ahead_kb"
@@ -177,6 +181,6 @@ func TestAttributes(t *testing.T) {
 	})
 	after := s.Run(workload.Pod("after", readAhead, workload.At("data")))
 	if before == "4096" || after != "4096" {
-		t.Errorf("the read-ahead was %s KiB, and is %s", before, after)
+		s.T.Errorf("the read-ahead was %s KiB, and is %s", before, after)
 	}
 }

@@ -41,6 +41,7 @@ func TestLocalVolumes(t *testing.T) {
 			t.Run(class, func(t *testing.T) { usedAndGrown(cluster(t).NewSpace(t), class) })
 		}
 		t.Run("device", func(t *testing.T) { usedAsDevice(cluster(t).NewSpace(t)) })
+		t.Run("modified", func(t *testing.T) { modified(cluster(t).NewSpace(t)) })
 		t.Run("copies", func(t *testing.T) { copied(cluster(t).NewSpace(t)) })
 	})
 	t.Run("killed", func(t *testing.T) { fleetKilled(t) })

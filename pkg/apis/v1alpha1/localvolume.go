@@ -181,6 +181,13 @@ type VolumeStatus struct {
 	// +optional
 	Capacity Size `json:"capacity,omitempty"`
 
+	// MutableParameters are those that the driver was last given and took.
+	//
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 253 && size(self[name]) <= 4096)",message="a mutable parameter has a name of at most 253 characters and a value of at most 4096"
+	// +optional
+	MutableParameters map[string]string `json:"mutableParameters,omitempty"`
+
 	// NodeExpansion says that the node has to grow the filesystem after the volume was expanded.
 	//
 	// +optional

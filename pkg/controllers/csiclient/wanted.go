@@ -111,5 +111,12 @@ func (c *Client) Expand(ctx context.Context, handle string, required, limit int6
 	return Expansion{response.GetCapacityBytes(), response.GetNodeExpansionRequired()}, nil
 }
 
+// Modify sets mutable parameters of a volume, and leaves the others.
+func (c *Client) Modify(ctx context.Context, handle string, mutable map[string]string) error {
+	_, err := c.controller.ControllerModifyVolume(ctx, &csi.ControllerModifyVolumeRequest{
+		VolumeId: handle, MutableParameters: mutable})
+	return err
+}
+
 // Reason is gRPC's word for a failure, such as ResourceExhausted.
 func Reason(err error) string { return status.Code(err).String() }

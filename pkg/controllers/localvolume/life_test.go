@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
+	"github.com/stowage-csi/stowage/pkg/params"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
@@ -22,8 +26,12 @@ func (s *simulation) life(ctx context.Context, name string) {
 	}
 	s.checkIsThere(made, made.CapacityBytes, name)
 	s.sleep(3 * time.Second)
-	if s.n(2) == 0 {
-		s.expand(ctx, made)
+	for range s.n(4) {
+		if s.n(2) == 0 {
+			s.expand(ctx, made)
+		} else {
+			s.modify(ctx, made)
+		}
 	}
 	s.checkIsThere(made, made.CapacityBytes, name)
 	ends := []func(){func() { s.delete(ctx, name) }}
@@ -139,6 +147,24 @@ func (s *simulation) expand(ctx context.Context, v *backends.Volume) {
 	})
 	if err != nil && !backends.Is(err, backends.Exhausted) {
 		s.Errorf("%s does not grow: %v", v.Name, err)
+	}
+}
+
+// modify changes mutable parameters. What was wanted last is what the driver was given last, whatever it refused before.
+func (s *simulation) modify(ctx context.Context, v *backends.Volume) {
+	mutable := local.Mutable{ReadAheadKiB: ptr.To(s.n(3))}
+	if s.n(2) == 0 {
+		mutable.OnDelete = ptr.To([]string{"retain", "delete"}[s.n(2)])
+	}
+	err := s.ask(ctx, func(ctx context.Context, service *volume.Service) error {
+		return service.Modify(ctx, v.Handle, &mutable)
+	})
+	n := s.nodes[v.Topology[0][key]]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	have, wanted := n.volumes[v.Handle].mutable, params.Encode(&mutable)
+	if err == nil && !maps.Equal(merged(have, wanted), have) {
+		s.Errorf("%s was to have %v, and has %v", v.Name, wanted, have)
 	}
 }
 

@@ -22,6 +22,7 @@ type Options struct {
 	Handle         func(name string) string              // that a node's driver gives the volume of the name
 	SnapshotHandle func(name string) string              // that a node's driver gives the snapshot of the name
 	Access         func(poolType string) backends.Access // to the volumes of a pool of the type
+	NewMutable     func() any                            // for the parameters of a VolumeAttributesClass
 	Log            *slog.Logger
 }
 

@@ -3,6 +3,7 @@ package localvolume
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -28,7 +29,9 @@ type node struct {
 	volumes   map[string]thing // by handle
 	snapshots map[string]thing
 	locks     map[string]*sync.Mutex
-	refuses   error // what it says of volumes that it has made
+
+	refuses       error // what it says of volumes that it has made
+	refusesChange error // what it says of modifications
 }
 
 // thing is a volume or a snapshot.
@@ -36,6 +39,7 @@ type thing struct {
 	bytes    int64
 	contents string // the handle of the volume that was first filled with them
 	taken    time.Time
+	mutable  map[string]string
 }
 
 // take takes room for something new. The lock is held.
@@ -156,7 +160,7 @@ func (n *node) Make(ctx context.Context, w csiclient.Wanted) (csiclient.Volume, 
 		if ok {
 			return csiclient.Volume{Handle: handle, SizeBytes: made.bytes}, n.refuses
 		}
-		made = thing{bytes: w.RequiredBytes, contents: handle}
+		made = thing{bytes: w.RequiredBytes, contents: handle, mutable: maps.Clone(w.Mutable)}
 		source, isThere := n.volumes[w.FromVolume]
 		if w.FromSnapshot != "" {
 			source, isThere = n.snapshots[w.FromSnapshot]
@@ -211,6 +215,25 @@ func (n *node) Expand(ctx context.Context, handle string, required, _ int64) (cs
 		}
 		return csiclient.Expansion{SizeBytes: v.bytes}, nil
 	})
+}
+
+func (n *node) Modify(ctx context.Context, handle string, mutable map[string]string) error {
+	if n.happens(10) {
+		return csiclienttest.Refusals()[n.n(5)]
+	}
+	_, err := do(ctx, n, handle, func() (bool, error) {
+		v, ok := n.volumes[handle]
+		if n.refusesChange != nil {
+			return false, n.refusesChange
+		}
+		if !ok {
+			n.Errorf("%s is to be modified, and is not there", handle)
+		}
+		v.mutable = merged(v.mutable, mutable)
+		n.volumes[handle] = v
+		return true, nil
+	})
+	return err
 }
 
 func (n *node) Delete(ctx context.Context, handle string) error {

@@ -74,7 +74,7 @@ func newSimulation(t *testing.T, seed uint64, faults bool, room int64) *simulati
 	s.api = fake.NewClientBuilder().WithScheme(scheme).
 		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{}, &v1alpha1.LocalSnapshot{}).Build()
 	options := Options{Namespace: namespace, TopologyKey: key, Handle: local.Handle, SnapshotHandle: local.SnapshotHandle,
-		Access: local.Access, Log: slog.New(slog.DiscardHandler)}
+		Access: local.Access, NewMutable: local.Definition().NewMutable, Log: slog.New(slog.DiscardHandler)}
 	for i := range s.masters {
 		s.masters[i] = New(options, s.api, s.api, s.client())
 	}

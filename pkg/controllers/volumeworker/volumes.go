@@ -22,6 +22,7 @@ type volumeDriver interface {
 	Place(ctx context.Context) (map[string]string, error)
 	Make(ctx context.Context, w csiclient.Wanted) (csiclient.Volume, error)
 	Expand(ctx context.Context, handle string, required, limit int64) (csiclient.Expansion, error)
+	Modify(ctx context.Context, handle string, mutable map[string]string) error
 	Delete(ctx context.Context, handle string) error
 }
 
@@ -44,7 +45,7 @@ func (v volumes) create(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
 		return outcome{err: otherHandle(made.Handle, o.Spec.VolumeName, o.Name)}
 	}
 	return outcome{state: v1alpha1.StateReady, note: func() {
-		o.Status.Capacity = v1alpha1.NewSize(made.SizeBytes)
+		o.Status.Capacity, o.Status.MutableParameters = v1alpha1.NewSize(made.SizeBytes), o.Spec.MutableParameters
 	}}
 }
 
@@ -54,17 +55,24 @@ func otherHandle(made, name, wanted string) error {
 		"versions", made, name, wanted)
 }
 
-// adapt grows a volume.
+// adapt modifies and grows a volume.
 func (v volumes) adapt(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
+	if len(o.Spec.MutableParameters) > 0 { // They may be those before others that the driver refused.
+		if err := v.Modify(ctx, o.Name, o.Spec.MutableParameters); err != nil {
+			return outcome{err: err}
+		}
+	}
 	if have := o.Status.Capacity.Bytes(); have > 0 && have >= o.Spec.RequiredBytes {
-		return outcome{state: o.Status.State}
+		return outcome{state: v1alpha1.StateReady, note: func() {
+			o.Status.MutableParameters = o.Spec.MutableParameters
+		}}
 	}
 	grown, err := v.Expand(ctx, o.Name, o.Spec.RequiredBytes, o.Spec.LimitBytes)
 	if err != nil {
 		return outcome{err: err}
 	}
 	return outcome{state: v1alpha1.StateReady, note: func() {
-		o.Status.Capacity = v1alpha1.NewSize(grown.SizeBytes)
+		o.Status.Capacity, o.Status.MutableParameters = v1alpha1.NewSize(grown.SizeBytes), o.Spec.MutableParameters
 		o.Status.NodeExpansion = o.Status.NodeExpansion || grown.NodeExpansion
 	}}
 }
