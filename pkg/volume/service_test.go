@@ -362,3 +362,29 @@ func TestARefusalIsFinalForWhatIsNotThere(t *testing.T) {
 		wantKind(t, err, want, "not to be made")
 	}
 }
+
+// makesGroup is a backend that is at work on a group.
+type makesGroup struct {
+	backends.Backend
+	backends.GroupSnapshotter
+	stopped bool
+}
+
+func (m *makesGroup) GetGroup(_ context.Context, handle string) (*backends.Group, error) {
+	return nil, backends.Errorf(backends.NotFound, "there is no group %q", handle)
+}
+
+func (m *makesGroup) DeleteGroup(_ context.Context, handle string) error {
+	m.stopped = true
+	return backends.Errorf(backends.NotFound, "there is no group %q", handle)
+}
+
+// TestGroupInTheMakingIsDeleted checks that the backend hears of the deletion of a group that is not there yet: it may
+// be at work on it.
+func TestGroupInTheMakingIsDeleted(t *testing.T) {
+	b := &makesGroup{}
+	s := volume.New(b, backends.Resolve(b, nil), nil)
+	if err := s.DeleteGroup(t.Context(), "g", []string{"a"}); err != nil || !b.stopped {
+		t.Errorf("%v; the backend was asked: %t", err, b.stopped)
+	}
+}

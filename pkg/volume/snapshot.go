@@ -118,10 +118,13 @@ func (s *Service) GetGroup(ctx context.Context, handle string, snapshots []strin
 // DeleteGroup removes a group and its snapshots; one that is gone is deleted. Kinds: Invalid when the
 // named snapshots are not the group's; Unsupported.
 func (s *Service) DeleteGroup(ctx context.Context, handle string, snapshots []string) error {
-	if _, err := s.GetGroup(ctx, handle, snapshots); err != nil {
-		return unlessGone(err)
+	// One that is not there, or cannot be read yet, may be in the making.
+	_, err := s.GetGroup(ctx, handle, snapshots)
+	if err != nil && !backends.Is(err, backends.NotFound) && !backends.Is(err, backends.Busy) &&
+		!backends.Is(err, backends.Unusable) {
+		return err
 	}
-	err := s.run(ctx, "delete-group", handle,
+	err = s.run(ctx, "delete-group", handle,
 		func(ctx context.Context) error { return s.features.Group.DeleteGroup(ctx, handle) })
 	return unlessGone(err)
 }
