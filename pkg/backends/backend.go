@@ -101,6 +101,9 @@ type Prover interface {
 
 	// IsSnapshotAbsent reports the same of a snapshot.
 	IsSnapshotAbsent(ctx context.Context, spec SnapshotSpec) bool
+
+	// IsGroupAbsent reports the same of a group of snapshots, wherever this process could make it.
+	IsGroupAbsent(ctx context.Context, spec GroupSpec) bool
 }
 
 // Lister enumerates volumes.

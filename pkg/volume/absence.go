@@ -7,13 +7,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// absent is the failure to make a volume or a snapshot of which the backend proves that it does not exist.
+// absent is the failure to make a volume, a snapshot or a group of them, of which the backend proves that there is
+// none.
 type absent struct{ error }
 
 func (a absent) Unwrap() error { return a.error }
 
-// IsAbsent reports whether a failure of Create or CreateSnapshot comes with the proof that there is nothing of the
-// name, and that nothing comes of an earlier call.
+// IsAbsent reports whether a failure of Create, CreateSnapshot or CreateGroup comes with the proof that there is
+// nothing of the name, and that nothing comes of an earlier call.
 func IsAbsent(err error) bool {
 	_, ok := errors.AsType[absent](err)
 	return ok
@@ -31,6 +32,14 @@ func (s *Service) proven(ctx context.Context, spec backends.Spec, err error) err
 // provenSnapshot is proven for a snapshot.
 func (s *Service) provenSnapshot(ctx context.Context, spec backends.SnapshotSpec, err error) error {
 	if err == nil || s.features.Prove == nil || !s.features.Prove.IsSnapshotAbsent(ctx, spec) {
+		return err
+	}
+	return absent{err}
+}
+
+// provenGroup is proven for a group of snapshots.
+func (s *Service) provenGroup(ctx context.Context, spec backends.GroupSpec, err error) error {
+	if err == nil || s.features.Prove == nil || !s.features.Prove.IsGroupAbsent(ctx, spec) {
 		return err
 	}
 	return absent{err}

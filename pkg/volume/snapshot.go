@@ -74,8 +74,13 @@ func (s *Service) ofGroup(ctx context.Context, handle string, why error) error {
 
 // CreateGroup takes snapshots of several volumes at one instant, or finds those that an earlier call
 // took under the name. Kinds: as backends.GroupSnapshotter; Exists when the name is taken by a group of
-// other volumes; Unsupported.
+// other volumes; Unsupported. Of a failure, IsAbsent says more.
 func (s *Service) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
+	made, err := s.createGroup(ctx, spec)
+	return made, s.provenGroup(ctx, spec, err)
+}
+
+func (s *Service) createGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
 	grouper := s.features.Group
 	if grouper == nil {
 		return nil, unsupported("take group snapshots")

@@ -88,6 +88,8 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Prove", refusedIsAbsentName, func(p parts) any { return provesNothing{p} }},
 		{"Prove", snapshotIsNotName, func(p parts) any { return provesEverything{p} }},
 		{"Prove", noSnapshotName, func(p parts) any { return provesNothing{p} }},
+		{"Prove", groupIsNotName, func(p parts) any { return provesEverything{p} }},
+		{"Prove", noGroupName, func(p parts) any { return provesNothing{p} }},
 		{"Clone", nameTakenName, func(p parts) any { return looksForTheSourceFirst{p} }},
 		{"Clone", "a clone has the data of its source and is independent",
 			func(p parts) any { return clonesTheLatestData{p, new(sync.Map)} }},

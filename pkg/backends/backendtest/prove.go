@@ -13,6 +13,8 @@ const (
 	elsewhereIsNotName   = "of another place nothing is proven"
 	snapshotIsNotName    = "a snapshot that is there is not absent"
 	noSnapshotName       = "a snapshot whose making was refused is absent"
+	groupIsNotName       = "a group that is there is not absent"
+	noGroupName          = "a group whose making was refused is absent"
 )
 
 // proofChecks are the promises of Prover. One that proves too little holds somebody up; one that proves too much loses
@@ -25,6 +27,8 @@ func proofChecks() []check {
 		{elsewhereIsNotName, elsewhereIsNotAbsent},
 		{snapshotIsNotName, snapshotIsNotAbsent},
 		{noSnapshotName, refusedSnapshotIsAbsent},
+		{groupIsNotName, groupIsNotAbsent},
+		{noGroupName, refusedGroupIsAbsent},
 	}
 }
 
@@ -136,4 +140,37 @@ func refusedSnapshotIsAbsent(w *world) {
 	_, err := w.f.Snapshot.CreateSnapshot(w.ctx(), spec)
 	w.fails("CreateSnapshot of no volume", err, backends.NotFound)
 	w.isSnapshotAbsent("after the refusal", spec, true)
+}
+
+// isGroupAbsent checks what is proven of a group's name.
+func (w *world) isGroupAbsent(when string, spec backends.GroupSpec, want bool) {
+	w.Helper()
+	if got := w.f.Prove.IsGroupAbsent(w.ctx(), spec); got != want {
+		w.Errorf("%s, the group %q is absent: %t, want %t", when, spec.Name, got, want)
+	}
+}
+
+func groupIsNotAbsent(w *world) {
+	if w.f.Group == nil {
+		return
+	}
+	v := w.volume("one")
+	_, err := w.f.Snapshot.CreateSnapshot(w.ctx(), w.snapshotSpec("one", v.Handle))
+	w.must("CreateSnapshot", err)
+	w.isGroupAbsent("with a volume and a snapshot of the name", w.groupSpec("one", v.Handle), true)
+	_, err = w.f.Group.CreateGroup(w.ctx(), w.groupSpec("one", v.Handle))
+	w.must("CreateGroup", err)
+	w.isGroupAbsent("once it is there", w.groupSpec("one", v.Handle), false)
+	w.isGroupAbsent("once it is there, of another volume", w.groupSpec("one", "another"), false)
+	w.isGroupAbsent("beside it", w.groupSpec("two", v.Handle), true)
+}
+
+func refusedGroupIsAbsent(w *world) {
+	if w.f.Group == nil {
+		return
+	}
+	spec := w.groupSpec("one", w.volume("one").Handle, "no-such-volume")
+	_, err := w.f.Group.CreateGroup(w.ctx(), spec)
+	w.fails("CreateGroup with a volume that is not there", err, backends.NotFound)
+	w.isGroupAbsent("after the refusal", spec, true)
 }

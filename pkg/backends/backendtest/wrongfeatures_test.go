@@ -180,8 +180,12 @@ func (provesEverything) IsAbsent(context.Context, backends.Spec) bool { return t
 
 func (provesEverything) IsSnapshotAbsent(context.Context, backends.SnapshotSpec) bool { return true }
 
+func (provesEverything) IsGroupAbsent(context.Context, backends.GroupSpec) bool { return true }
+
 type provesNothing struct{ parts }
 
 func (provesNothing) IsAbsent(context.Context, backends.Spec) bool { return false }
 
 func (provesNothing) IsSnapshotAbsent(context.Context, backends.SnapshotSpec) bool { return false }
+
+func (provesNothing) IsGroupAbsent(context.Context, backends.GroupSpec) bool { return false }

@@ -23,6 +23,13 @@ func (e *engine) IsSnapshotAbsent(_ context.Context, spec backends.SnapshotSpec)
 		e.isUnlisted(handle)
 }
 
+// IsGroupAbsent reports whether no pool has a group of the name, nor gets it. It speaks for this node, where a group of
+// the node's volumes must be.
+func (e *engine) IsGroupAbsent(_ context.Context, spec backends.GroupSpec) bool {
+	handle := handleOf(groupPrefix, spec.Name)
+	return !e.making.groups.Running(handle) && e.groups.isFree(handle) && e.isUnlisted(handle)
+}
+
 // isUnlisted reports whether no pool's index has the handle. An index also has what may be in its pool and is on no
 // shelf, such as a volume whose last step could neither be made durable nor be taken back.
 func (e *engine) isUnlisted(handle string) bool {

@@ -96,6 +96,15 @@ func (b *backend) IsSnapshotAbsent(ctx context.Context, spec backends.SnapshotSp
 	return spec.Topology.IsOnly(b.zone) && b.snapshots.free(spec.Name) == nil
 }
 
+// IsGroupAbsent reports the same of groups of snapshots.
+func (b *backend) IsGroupAbsent(ctx context.Context, spec backends.GroupSpec) bool {
+	if b.lock(ctx) != nil {
+		return false
+	}
+	defer b.mu.Unlock()
+	return b.groups.free(spec.Name) == nil
+}
+
 // Get returns the volume with the handle.
 func (b *backend) Get(ctx context.Context, handle string) (*backends.Volume, error) {
 	if err := b.lock(ctx); err != nil {
