@@ -33,7 +33,8 @@ func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Lo
 	name := definition.DriverName()
 	master, err := localvolume.Add(m, localvolume.Options{
 		Namespace: o.namespace, TopologyKey: local.TopologyKey(name), Handle: local.Handle,
-		SnapshotHandle: local.SnapshotHandle, Access: local.Access, NewMutable: definition.NewMutable, Log: log,
+		SnapshotHandle: local.SnapshotHandle, GroupHandle: local.GroupHandle,
+		MemberHandle: local.MemberHandle, Access: local.Access, NewMutable: definition.NewMutable, Log: log,
 	})
 	if err != nil {
 		return err

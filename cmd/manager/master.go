@@ -87,7 +87,8 @@ func (o *masterOptions) run(ctx context.Context) error {
 		&v1alpha1.NodeStorage{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},
 	}
 	if o.csiEndpoint != "" { // Where only disks are found, the cluster need not know these.
-		for _, one := range []client.Object{&v1alpha1.LocalVolume{}, &v1alpha1.LocalSnapshot{}} {
+		for _, one := range []client.Object{&v1alpha1.LocalVolume{}, &v1alpha1.LocalSnapshot{},
+			&v1alpha1.LocalSnapshotGroup{}} {
 			cached[one] = cache.ByObject{Namespaces: map[string]cache.Config{o.namespace: {}}}
 		}
 	}

@@ -30,14 +30,15 @@ func volumeWorkerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "volume-worker",
 		Short: "Have a node's own driver make the local volumes of a cluster",
-		Long: `Have 'stowage standalone' on this node make, grow and delete the LocalVolumes of the node, take and delete its
-LocalSnapshots, and report its pools in the status of the node's NodeStorage. It needs no rights on the node but to its driver's socket.`,
+		Long: `Have 'stowage standalone' on this node make, grow, modify and delete the LocalVolumes of the node, take and
+delete its LocalSnapshots and LocalSnapshotGroups, and report its pools in the status of the node's NodeStorage. It
+needs no rights on the node but to its driver's socket.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.node, "node-name", "", "this node's name in Kubernetes, which is its driver's node ID too")
-	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the NodeStorages, LocalVolumes and LocalSnapshots")
+	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the NodeStorages and of what the worker is asked for")
 	flags.StringVar(&o.csiAddress, "csi-address", "/csi/csi.sock", "the socket of the node's driver")
 	flags.IntVar(&o.workers, "workers", 8, "how many volumes, and how many snapshots, are looked at at a time")
 	flags.DurationVar(&o.timeout, "timeout", time.Minute,
@@ -77,7 +78,8 @@ func (o *volumeWorkerOptions) run(ctx context.Context) error {
 	own := cache.ByObject{Field: fields.OneTermEqualSelector("spec.node", o.node)}
 	settings := ctrl.Options{Cache: cache.Options{
 		DefaultNamespaces: map[string]cache.Config{o.namespace: {}},
-		ByObject:          map[client.Object]cache.ByObject{&v1alpha1.LocalVolume{}: own, &v1alpha1.LocalSnapshot{}: own},
+		ByObject: map[client.Object]cache.ByObject{&v1alpha1.LocalVolume{}: own, &v1alpha1.LocalSnapshot{}: own,
+			&v1alpha1.LocalSnapshotGroup{}: own},
 	}}
 	return o.start(ctx, log, settings, func(manager ctrl.Manager) error {
 		log.Info("making the node's volumes", "node", o.node, "driver", driver.Driver(), "version", version)

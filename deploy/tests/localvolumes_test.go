@@ -19,12 +19,14 @@ const (
 
 // localVolumesRights is all that master and workers may do beyond what found disks need.
 func localVolumesRights() []right {
-	const core, snapshots = "", "snapshot.storage.k8s.io"
+	const core, snapshots, groups = "", "snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io"
 	return []right{
 		{"Role master", "stowage.dev", "localvolumes", "get,list,watch,create,update,delete",
 			"has a node make, grow and delete a volume"},
 		{"Role master", "stowage.dev", "localsnapshots", "get,list,watch,create,update,delete",
 			"has a node take and delete a snapshot"},
+		{"Role master", "stowage.dev", "localsnapshotgroups", "get,list,watch,create,update,delete",
+			"has a node take and delete a group of snapshots"},
 		{"Role master", "storage.k8s.io", "csistoragecapacities", "list,watch,create,update,delete",
 			"csi-provisioner publishes the room of the nodes"},
 		{"Role master", core, "pods", "get", "csi-provisioner finds its pod's owner"},
@@ -48,6 +50,14 @@ func localVolumesRights() []right {
 			"csi-snapshotter takes contents as orders"},
 		{"ClusterRole master", snapshots, "volumesnapshotcontents/status", "update,patch",
 			"csi-snapshotter writes handle and size"},
+		{"ClusterRole master", groups, "volumegroupsnapshotclasses", "list,watch", "csi-snapshotter reads the parameters"},
+		{"ClusterRole master", groups, "volumegroupsnapshotcontents", "get,list,watch,patch",
+			"csi-snapshotter takes contents as orders"},
+		{"ClusterRole master", groups, "volumegroupsnapshotcontents/status", "update,patch",
+			"csi-snapshotter writes the members"},
+		{"Role worker", "stowage.dev", "localsnapshotgroups", "get,list,watch", "takes the groups of its node as orders"},
+		{"Role worker", "stowage.dev", "localsnapshotgroups/status", "update",
+			"writes what the driver made of them, to which a policy holds it"},
 		{"Role worker", "stowage.dev", "localsnapshots", "get,list,watch", "takes the snapshots of its node as orders"},
 		{"Role worker", "stowage.dev", "localsnapshots/status", "update",
 			"writes what the driver made of them, to which a policy holds it"},
@@ -142,9 +152,11 @@ func mounts(c corev1.Container, volume string) bool {
 func TestLocalVolumesPolicy(t *testing.T) {
 	objects := kustomized(t, localVolumesFolder)
 	found := policies(t, objects, "localvolumes", "*")
-	same := policies(t, objects, "localsnapshots", "*")
-	if len(found) != 1 || len(same) != 1 || same[0].Name != found[0].Name {
-		t.Fatalf("%d policies are in force for volumes and %d for snapshots, want one for both", len(found), len(same))
+	for _, resource := range []string{"localsnapshots", "localsnapshotgroups"} {
+		same := policies(t, objects, resource, "*")
+		if len(found) != 1 || len(same) != 1 || same[0].Name != found[0].Name {
+			t.Fatalf("%d policies are in force for volumes and %d for %s, want one for both", len(found), len(same), resource)
+		}
 	}
 	on := func(node string) map[string]any { return map[string]any{"spec": map[string]any{"node": node}} }
 	status := func(pairs ...string) map[string]any {
@@ -154,7 +166,7 @@ func TestLocalVolumesPolicy(t *testing.T) {
 		}
 		return map[string]any{"status": all}
 	}
-	const volume, snapshot, storage = "LocalVolume", "LocalSnapshot", "NodeStorage"
+	const volume, snapshot, group, storage = "LocalVolume", "LocalSnapshot", "LocalSnapshotGroup", "NodeStorage"
 	for name, c := range map[string]struct {
 		who, node string // of the token; no node when empty
 		operation admission.Operation
@@ -171,6 +183,8 @@ func TestLocalVolumesPolicy(t *testing.T) {
 		"delete its volume":       {localWorker, "b", admission.Delete, "", volume, on("b"), on("b"), "nothing else"},
 		"its own snapshot":        {localWorker, "b", admission.Update, "status", snapshot, on("b"), on("b"), ""},
 		"another node's snapshot": {localWorker, "a", admission.Update, "status", snapshot, on("b"), on("b"), "is of node b"},
+		"its own group":           {localWorker, "b", admission.Update, "status", group, on("b"), on("b"), ""},
+		"another node's group":    {localWorker, "a", admission.Update, "status", group, on("b"), on("b"), "is of node b"},
 		"its snapshot's spec":     {localWorker, "b", admission.Update, "", snapshot, on("b"), on("b"), "nothing else"},
 		"its pools": {localWorker, "a", admission.Update, "status", storage, status(), status("pools", "image"),
 			""},

@@ -76,7 +76,7 @@ func (f *fleets) of(tb testing.TB, dir string) client.WithWatch {
 	}}
 	f.all[dir] = fake.NewClientBuilder().WithScheme(scheme).WithObjects(object, machine).WithInterceptorFuncs(identify).
 		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{},
-			&v1alpha1.LocalSnapshot{}).Build()
+			&v1alpha1.LocalSnapshot{}, &v1alpha1.LocalSnapshotGroup{}).Build()
 	return f.all[dir]
 }
 
@@ -94,7 +94,8 @@ func (f *fleets) open(ctx context.Context, tb testing.TB, o backends.Options) *b
 	log := slog.New(slog.DiscardHandler)
 	l.master = localvolume.New(localvolume.Options{Namespace: fleetNamespace,
 		TopologyKey: local.TopologyKey(o.Driver), Handle: local.Handle, SnapshotHandle: local.SnapshotHandle,
-		Access: local.Access, NewMutable: local.Definition().NewMutable, Log: log}, l.api, l.api, l.api)
+		GroupHandle: local.GroupHandle, MemberHandle: local.MemberHandle, Access: local.Access,
+		NewMutable: local.Definition().NewMutable, Log: log}, l.api, l.api, l.api)
 	worker := volumeworker.Options{Node: "node-a", Namespace: fleetNamespace, Driver: l.client, Timeout: time.Minute,
 		Log: log}
 	if err := volumeworker.NewReporter(worker, l.api, l.api).Report(ctx, true); err != nil {
@@ -195,6 +196,26 @@ func (e edge) ListSnapshots(ctx context.Context, volume string, page backends.Pa
 	return all, next, err
 }
 
+func (e edge) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
+	spec.Name = encoded(spec.Name)
+	return outGroup(e.Master.CreateGroup(ctx, spec))
+}
+
+func (e edge) FindGroup(ctx context.Context, name string) (*backends.Group, error) {
+	return outGroup(e.Master.FindGroup(ctx, encoded(name)))
+}
+
+func (e edge) GetGroup(ctx context.Context, handle string) (*backends.Group, error) {
+	return outGroup(e.Master.GetGroup(ctx, handle))
+}
+
+func outGroup(g *backends.Group, err error) (*backends.Group, error) {
+	if g != nil {
+		g.Name = decoded(g.Name)
+	}
+	return g, err
+}
+
 func outSnapshot(s *backends.Snapshot, err error) (*backends.Snapshot, error) {
 	if s != nil {
 		s.Name = decoded(s.Name)
@@ -216,6 +237,7 @@ func (l *fleet) run(ctx context.Context, o volumeworker.Options) {
 	for ctx.Err() == nil {
 		l.pass(ctx, &v1alpha1.LocalVolumeList{}, volumeworker.Volumes(o, l.api, l.api))
 		l.pass(ctx, &v1alpha1.LocalSnapshotList{}, volumeworker.Snapshots(o, l.api, l.api))
+		l.pass(ctx, &v1alpha1.LocalSnapshotGroupList{}, volumeworker.Groups(o, l.api, l.api))
 		_ = reporter.Report(ctx, true) // It is asked again.
 		select {
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,11 +26,6 @@ func localVolumes() workload.Kind {
 	return workload.Kind{Name: "LocalVolume", Resource: v1alpha1.GroupVersion().WithResource("localvolumes")}
 }
 
-// localSnapshots are LocalSnapshots.
-func localSnapshots() workload.Kind {
-	return workload.Kind{Name: "LocalSnapshot", Resource: v1alpha1.GroupVersion().WithResource("localsnapshots")}
-}
-
 // TestLocalVolumes puts the cluster's master and workers in the place of the standalone driver: pods use volumes that
 // they make, nothing is lost or left when all of them are killed, and a worker's token is good for its own node's
 // status only.
@@ -43,6 +39,7 @@ func TestLocalVolumes(t *testing.T) {
 		t.Run("device", func(t *testing.T) { usedAsDevice(cluster(t).NewSpace(t)) })
 		t.Run("modified", func(t *testing.T) { modified(cluster(t).NewSpace(t)) })
 		t.Run("copies", func(t *testing.T) { copied(cluster(t).NewSpace(t)) })
+		t.Run("groups", func(t *testing.T) { grouped(cluster(t).NewSpace(t)) })
 	})
 	t.Run("killed", func(t *testing.T) { fleetKilled(t) })
 	t.Run("contained", func(t *testing.T) { found{cluster(t).NewSpace(t)}.volumesContained(t) })
@@ -145,12 +142,50 @@ func copied(s *workload.Space) {
 		s.T.Errorf("the pod with the clone says:\n%s", out)
 	}
 	s.DeleteSnapshot("point")
-	list, err := s.Dynamic.Resource(localSnapshots().Resource).Namespace(deployed.Namespace).List(s.Context(),
-		metav1.ListOptions{})
+	noneLeft(s, "localsnapshots")
+}
+
+// noneLeft checks that there is no order of a type.
+func noneLeft(s *workload.Space, resource string) {
+	s.T.Helper()
+	list, err := s.Dynamic.Resource(v1alpha1.GroupVersion().WithResource(resource)).Namespace(deployed.Namespace).
+		List(s.Context(), metav1.ListOptions{})
 	s.Must(err)
 	for _, o := range list.Items {
-		s.T.Errorf("the LocalSnapshot %s is left", o.GetName())
+		s.T.Errorf("of the %s, %s is left", resource, o.GetName())
 	}
+}
+
+// grouped snapshots two volumes together, while a pod writes the same to both, one after the other. Restored, the
+// second is never ahead of the first.
+func grouped(s *workload.Space) {
+	s.T.Helper()
+	for _, name := range []string{"first", "second"} {
+		s.MakeClaim(workload.Claim(name, ext4, "64Mi"))
+		s.ChangeClaim(name, `{"metadata":{"labels":{"`+workload.GroupLabel+`":"both"}}}`)
+	}
+	s.Start(workload.Pod("writer", "echo first > /first/name; echo second > /second/name; sync; echo written; n=0; "+
+		"while true; do n=$((n+1)); for d in first second; do echo $n > /$d/n; sync; done; sleep 0.05; done",
+		[]workload.Mount{{Claim: "first", Path: "/first"}, {Claim: "second", Path: "/second"}}))
+	written(s, "writer")
+	members := s.Group("both", "stowage-local", 2)
+	counts := map[string]int{}
+	for i, member := range members {
+		name := "restored-" + strconv.Itoa(i)
+		s.MakeClaim(workload.Claim(name, ext4, "64Mi", workload.FromSnapshot(member)))
+		said := strings.Fields(s.Run(workload.Pod(name, "cat /data/name /data/n", workload.At(name))))
+		if len(said) != 2 {
+			s.T.Fatalf("a restored volume has %q", said)
+		}
+		count, err := strconv.Atoi(said[1])
+		s.Must(err)
+		counts[said[0]] = count
+	}
+	if first, second := counts["first"], counts["second"]; len(counts) != 2 || first != second && first != second+1 {
+		s.T.Errorf("the counts at one instant are %v", counts)
+	}
+	s.DeleteGroup("both", members)
+	noneLeft(s, "localsnapshotgroups")
 }
 
 // localVolume waits until the LocalVolume of a PersistentVolume is as wanted.
@@ -230,6 +265,8 @@ func (f found) volumesContained(t *testing.T) {
 			"lv-stolen"),
 		"a snapshot of its own": h.create("localsnapshots", "LocalSnapshot", "stowage.dev/v1alpha1", deployed.Namespace,
 			"ls-stolen"),
+		"a group of its own": h.create("localsnapshotgroups", "LocalSnapshotGroup", "stowage.dev/v1alpha1",
+			deployed.Namespace, "lg-stolen"),
 		"removing volumes":           h.delete("localvolumes", "stowage.dev/v1alpha1", deployed.Namespace),
 		"another node's pools":       func() error { return h.writeStatus(otherNode, nil) },
 		"the spec of its node":       patch(nodeStorages(), h.Node, `{"spec":{"offers":null}}`),

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Ordered is a LocalVolume or a LocalSnapshot.
+// Ordered is a LocalVolume, a LocalSnapshot or a LocalSnapshotGroup.
 //
 // +kubebuilder:object:generate=false
 type Ordered interface {
@@ -15,7 +15,7 @@ type Ordered interface {
 	Ordered() (*Order, *OrderStatus)
 }
 
-// Order is what every LocalVolume and LocalSnapshot asks of the worker of a node.
+// Order is what every LocalVolume, LocalSnapshot and LocalSnapshotGroup asks of the worker of a node.
 type Order struct {
 	// Node is the name of the node.
 	//

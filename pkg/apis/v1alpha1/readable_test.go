@@ -76,9 +76,11 @@ func TestWhatWorkersWriteCanBeRead(t *testing.T) {
 		Refusal: &v1alpha1.Refusal{Reason: "r", Message: "m"}}
 	for plural, sample := range map[string]any{
 		"localvolumes": &v1alpha1.LocalVolume{Status: v1alpha1.VolumeStatus{OrderStatus: order, Capacity: "1Gi",
-			NodeExpansion: true}},
+			NodeExpansion: true, MutableParameters: map[string]string{"onDelete": "retain"}}},
 		"localsnapshots": &v1alpha1.LocalSnapshot{Status: v1alpha1.SnapshotStatus{OrderStatus: order, Size: "1Gi",
 			TakenAt: "2020-01-01T00:00:00Z"}},
+		"localsnapshotgroups": &v1alpha1.LocalSnapshotGroup{Status: v1alpha1.SnapshotGroupStatus{OrderStatus: order,
+			Sizes: []v1alpha1.Size{"1Gi"}, TakenAt: "2020-01-01T00:00:00Z"}},
 		"nodestorages": &v1alpha1.NodeStorage{Status: v1alpha1.NodeStorageStatus{
 			Found: 1, Available: 1, Offered: 1, Deleting: 1,
 			Pools: []v1alpha1.PoolStatus{{Name: "p", Type: "image", Available: "1Gi", Largest: "1Gi", Problem: "x"}},
@@ -125,9 +127,10 @@ func checkReadable(t *testing.T, path string, value any, object map[string]any, 
 		t.Fatal(err)
 	}
 	into := map[string]func() any{
-		"*v1alpha1.LocalVolume":   func() any { return &v1alpha1.LocalVolume{} },
-		"*v1alpha1.LocalSnapshot": func() any { return &v1alpha1.LocalSnapshot{} },
-		"*v1alpha1.NodeStorage":   func() any { return &v1alpha1.NodeStorage{} },
+		"*v1alpha1.LocalVolume":        func() any { return &v1alpha1.LocalVolume{} },
+		"*v1alpha1.LocalSnapshot":      func() any { return &v1alpha1.LocalSnapshot{} },
+		"*v1alpha1.LocalSnapshotGroup": func() any { return &v1alpha1.LocalSnapshotGroup{} },
+		"*v1alpha1.NodeStorage":        func() any { return &v1alpha1.NodeStorage{} },
 	}[fmt.Sprintf("%T", sample)]()
 	if err := json.Unmarshal(text, into); err != nil {
 		t.Errorf("%s: the API server admits %v, and nobody can read it: %v", path, value, err)

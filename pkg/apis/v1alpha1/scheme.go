@@ -17,7 +17,8 @@ func GroupVersion() schema.GroupVersion {
 // AddToScheme makes the types of this package known to clients that use the scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion(), &PersistentVolumeSet{}, &PersistentVolumeSetList{}, &NodeStorage{},
-		&NodeStorageList{}, &LocalVolume{}, &LocalVolumeList{}, &LocalSnapshot{}, &LocalSnapshotList{})
+		&NodeStorageList{}, &LocalVolume{}, &LocalVolumeList{}, &LocalSnapshot{}, &LocalSnapshotList{},
+		&LocalSnapshotGroup{}, &LocalSnapshotGroupList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

@@ -31,9 +31,12 @@ func (c *Client) TakeSnapshot(ctx context.Context, w SnapshotWanted) (Snapshot, 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s := response.GetSnapshot()
+	return decodeSnapshot(response.GetSnapshot()), nil
+}
+
+func decodeSnapshot(s *csi.Snapshot) Snapshot {
 	return Snapshot{Handle: s.GetSnapshotId(), SizeBytes: s.GetSizeBytes(), TakenAt: s.GetCreationTime().AsTime(),
-		IsReady: s.GetReadyToUse()}, nil
+		IsReady: s.GetReadyToUse()}
 }
 
 // DeleteSnapshot removes a snapshot. One that is gone is no failure. Failures are gRPC statuses.

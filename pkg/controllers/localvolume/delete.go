@@ -11,9 +11,20 @@ func (m *Master) Delete(ctx context.Context, handle string) error {
 	return remove(ctx, &m.volumes, handle)
 }
 
-// DeleteSnapshot has the node remove the snapshot.
+// DeleteSnapshot has the node remove the snapshot. A member of a group goes with it only.
 func (m *Master) DeleteSnapshot(ctx context.Context, handle string) error {
-	return remove(ctx, &m.snapshots, handle)
+	err := remove(ctx, &m.snapshots, handle)
+	if !backends.Is(err, backends.NotFound) {
+		return err
+	}
+	switch found, looked := m.member(ctx, handle); {
+	case backends.Is(looked, backends.NotFound):
+		return err
+	case looked != nil:
+		return looked
+	default:
+		return backends.Errorf(backends.InUse, "the snapshot %s belongs to the group %s: delete that", handle, found.Group)
+	}
 }
 
 func remove[O order](ctx context.Context, s *orders[O], handle string) error {

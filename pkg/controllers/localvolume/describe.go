@@ -42,46 +42,26 @@ func (m *Master) Get(ctx context.Context, handle string) (*backends.Volume, erro
 	return m.describe(o), nil
 }
 
-// List returns the volumes in the order of their handles, also those that are being made or deleted.
-func (m *Master) List(ctx context.Context, page backends.Page) (volumes []backends.Volume, next string, err error) {
-	all := func(*v1alpha1.LocalVolume) bool { return true }
-	found, next, err := m.volumes.page(ctx, page, all)
-	for _, o := range found {
-		volumes = append(volumes, *m.describe(o))
-	}
-	return volumes, next, err
-}
-
 // FindSnapshot returns the snapshot of the spec's name.
 func (m *Master) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
 	return m.GetSnapshot(ctx, m.SnapshotHandle(spec.Name))
 }
 
-// GetSnapshot returns the snapshot with the handle.
+// GetSnapshot returns the snapshot with the handle, a group's member included.
 func (m *Master) GetSnapshot(ctx context.Context, handle string) (*backends.Snapshot, error) {
 	o, err := m.snapshots.find(ctx, handle)
-	if err != nil {
+	switch {
+	case backends.Is(err, backends.NotFound):
+		return m.member(ctx, handle)
+	case err != nil:
 		return nil, err
 	}
 	return m.describeSnapshot(o), nil
 }
 
-// ListSnapshots returns snapshots, of one volume or of all, in the order of their handles, also those that are being
-// deleted.
-func (m *Master) ListSnapshots(ctx context.Context, volume string, page backends.Page) (
-	snapshots []backends.Snapshot, next string, err error) {
-	found, next, err := m.snapshots.page(ctx, page, func(o *v1alpha1.LocalSnapshot) bool {
-		return m.snapshots.isMade(o) && (volume == "" || o.Spec.Volume == volume)
-	})
-	for _, o := range found {
-		snapshots = append(snapshots, *m.describeSnapshot(o))
-	}
-	return snapshots, next, err
-}
-
-// takenAt is the time of a snapshot's contents; the zero time when the worker has not told it.
-func takenAt(o *v1alpha1.LocalSnapshot) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, o.Status.TakenAt)
+// timeOf is a time in a status; the zero time when the worker has not told it.
+func timeOf(text string) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return time.Time{}
 	}
@@ -92,6 +72,6 @@ func takenAt(o *v1alpha1.LocalSnapshot) time.Time {
 func (m *Master) describeSnapshot(o *v1alpha1.LocalSnapshot) *backends.Snapshot {
 	return &backends.Snapshot{
 		Handle: o.Name, Name: o.Spec.SnapshotName, Volume: o.Spec.Volume, Ready: true, SizeBytes: o.Status.Size.Bytes(),
-		CreatedAt: takenAt(o), Topology: []backends.Topology{m.place(o.Spec.Node)},
+		CreatedAt: timeOf(o.Status.TakenAt), Topology: []backends.Topology{m.place(o.Spec.Node)},
 	}
 }

@@ -35,13 +35,19 @@ func (s *simulation) life(ctx context.Context, name string) {
 	}
 	s.checkIsThere(made, made.CapacityBytes, name)
 	ends := []func(){func() { s.delete(ctx, name) }}
-	switch s.n(3) {
+	switch s.n(4) {
 	case 0:
 		ends = append(ends, s.copied(ctx, made, backends.ContentSource{Volume: made.Handle})...)
 	case 1:
 		if handle := s.snapshot(ctx, made); handle != "" {
 			ends = append(ends, func() { s.deleteSnapshot(ctx, handle) })
 			ends = append(ends, s.copied(ctx, made, backends.ContentSource{Snapshot: handle})...)
+		}
+	case 2:
+		if handle := s.group(ctx, made); handle != "" {
+			ends = append(ends, func() { s.deleteGroup(ctx, handle) })
+			source := backends.ContentSource{Snapshot: local.MemberHandle(handle, 0)}
+			ends = append(ends, s.copied(ctx, made, source)...)
 		}
 	}
 	for len(ends) > 0 {
@@ -150,7 +156,8 @@ func (s *simulation) expand(ctx context.Context, v *backends.Volume) {
 	}
 }
 
-// modify changes mutable parameters. What was wanted last is what the driver was given last, whatever it refused before.
+// modify changes mutable parameters. What was wanted last is what the driver was given last, whatever it refused
+// before.
 func (s *simulation) modify(ctx context.Context, v *backends.Volume) {
 	mutable := local.Mutable{ReadAheadKiB: ptr.To(s.n(3))}
 	if s.n(2) == 0 {

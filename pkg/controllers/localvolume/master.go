@@ -2,6 +2,7 @@ package localvolume
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,10 +18,12 @@ const finalizer = v1alpha1.LocalVolumeFinalizer
 
 // Options of the master.
 type Options struct {
-	Namespace      string                                // of the LocalVolumes, LocalSnapshots and NodeStorages
+	Namespace      string                                // of the orders and the NodeStorages
 	TopologyKey    string                                // of the one segment of a volume's place: its node
 	Handle         func(name string) string              // that a node's driver gives the volume of the name
 	SnapshotHandle func(name string) string              // that a node's driver gives the snapshot of the name
+	GroupHandle    func(name string) string              // that a node's driver gives the group of the name
+	MemberHandle   func(group string, n int) string      // that a node's driver gives the n-th snapshot of a group
 	Access         func(poolType string) backends.Access // to the volumes of a pool of the type
 	NewMutable     func() any                            // for the parameters of a VolumeAttributesClass
 	Log            *slog.Logger
@@ -34,15 +37,14 @@ type Master struct {
 	write     client.Client
 	volumes   orders[*v1alpha1.LocalVolume]
 	snapshots orders[*v1alpha1.LocalSnapshot]
+	groups    orders[*v1alpha1.LocalSnapshotGroup]
 }
 
 // Add adds the master to the controllers that m runs. What it returns can be used once they run.
 func Add(m ctrl.Manager, o Options) (*Master, error) {
 	master := New(o, m.GetClient(), m.GetAPIReader(), m.GetClient())
-	if err := master.volumes.add(m, "localvolume"); err != nil {
-		return nil, err
-	}
-	return master, master.snapshots.add(m, "localsnapshot")
+	return master, errors.Join(master.volumes.add(m, "localvolume"), master.snapshots.add(m, "localsnapshot"),
+		master.groups.add(m, "localsnapshotgroup"))
 }
 
 // add adds what is told of changes, and the janitor, to the controllers that m runs.
@@ -65,26 +67,35 @@ func New(o Options, cache, live client.Reader, write client.Client) *Master {
 		isMade: func(o *v1alpha1.LocalVolume) bool { return sizeOf(o) > 0 },
 		all: func(ctx context.Context) ([]*v1alpha1.LocalVolume, error) {
 			var list v1alpha1.LocalVolumeList
-			err := m.list(ctx, &list)
+			err := m.list(ctx, m.cache, &list)
 			return pointers(list.Items), err
 		},
 	}
 	m.snapshots = orders[*v1alpha1.LocalSnapshot]{
 		Master: m, word: "snapshot", handleOf: o.SnapshotHandle,
-		empty:  func() *v1alpha1.LocalSnapshot { return &v1alpha1.LocalSnapshot{} },
-		isMade: func(o *v1alpha1.LocalSnapshot) bool { return o.Status.Size.Bytes() > 0 && !takenAt(o).IsZero() },
+		empty: func() *v1alpha1.LocalSnapshot { return &v1alpha1.LocalSnapshot{} },
+		isMade: func(o *v1alpha1.LocalSnapshot) bool {
+			return o.Status.Size.Bytes() > 0 && !timeOf(o.Status.TakenAt).IsZero()
+		},
 		all: func(ctx context.Context) ([]*v1alpha1.LocalSnapshot, error) {
 			var list v1alpha1.LocalSnapshotList
-			err := m.list(ctx, &list)
+			err := m.list(ctx, m.cache, &list)
 			return pointers(list.Items), err
+		},
+	}
+	m.groups = orders[*v1alpha1.LocalSnapshotGroup]{
+		Master: m, word: "group of snapshots", handleOf: o.GroupHandle, isMade: isGroupMade,
+		empty: func() *v1alpha1.LocalSnapshotGroup { return &v1alpha1.LocalSnapshotGroup{} },
+		all: func(ctx context.Context) ([]*v1alpha1.LocalSnapshotGroup, error) {
+			return m.listGroups(ctx, m.cache)
 		},
 	}
 	return m
 }
 
-// list reads all objects of a type from the cache, which are not to be changed.
-func (m *Master) list(ctx context.Context, list client.ObjectList) error {
-	return unreachable(m.cache.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy))
+// list reads all objects of a type, which are not to be changed.
+func (m *Master) list(ctx context.Context, from client.Reader, list client.ObjectList) error {
+	return unreachable(from.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy))
 }
 
 func pointers[T any](items []T) []*T {

@@ -21,10 +21,11 @@ type waiting struct {
 	calls   int
 }
 
-// Changed wakes the calls that wait for the LocalVolume or LocalSnapshot.
+// Changed wakes the calls that wait for the order of the name.
 func (m *Master) Changed(name string) {
 	m.volumes.news.tell(name)
 	m.snapshots.news.tell(name)
+	m.groups.news.tell(name)
 }
 
 // Reconcile is told of every change.

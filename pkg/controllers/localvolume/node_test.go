@@ -58,6 +58,7 @@ func (n *node) run(ctx context.Context) {
 		life, end := context.WithCancel(ctx)
 		volumes := volumeworker.Volumes(n.options(), n.api, n.client())
 		snapshots := volumeworker.Snapshots(n.options(), n.api, n.client())
+		groups := volumeworker.Groups(n.options(), n.api, n.client())
 		for !n.happens(100) && ctx.Err() == nil {
 			var passes sync.WaitGroup
 			pass := func(worker reconcile.Reconciler, names []string) {
@@ -72,6 +73,7 @@ func (n *node) run(ctx context.Context) {
 			}
 			pass(volumes, n.names(&v1alpha1.LocalVolumeList{}, n.name))
 			pass(snapshots, n.names(&v1alpha1.LocalSnapshotList{}, n.name))
+			pass(groups, n.names(&v1alpha1.LocalSnapshotGroupList{}, n.name))
 			passes.Wait()
 			n.sleep(200 * time.Millisecond)
 			if life.Err() != nil {

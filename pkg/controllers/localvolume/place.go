@@ -89,7 +89,7 @@ func poolOf(parameters any) (string, error) {
 func (m *Master) candidates(ctx context.Context, pool string, allows func(backends.Topology) bool) (
 	all []candidate, lacking map[string]string, err error) {
 	var nodes v1alpha1.NodeStorageList
-	if err := m.list(ctx, &nodes); err != nil {
+	if err := m.list(ctx, m.cache, &nodes); err != nil {
 		return nil, nil, err
 	}
 	underWay, err := m.underWay(ctx, pool)

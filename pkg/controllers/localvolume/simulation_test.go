@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -72,9 +74,11 @@ func newSimulation(t *testing.T, seed uint64, faults bool, room int64) *simulati
 		t.Fatal(err)
 	}
 	s.api = fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{}, &v1alpha1.LocalSnapshot{}).Build()
+		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{}, &v1alpha1.LocalSnapshot{},
+			&v1alpha1.LocalSnapshotGroup{}).Build()
 	options := Options{Namespace: namespace, TopologyKey: key, Handle: local.Handle, SnapshotHandle: local.SnapshotHandle,
-		Access: local.Access, NewMutable: local.Definition().NewMutable, Log: slog.New(slog.DiscardHandler)}
+		GroupHandle: local.GroupHandle, MemberHandle: local.MemberHandle, Access: local.Access,
+		NewMutable: local.Definition().NewMutable, Log: slog.New(slog.DiscardHandler)}
 	for i := range s.masters {
 		s.masters[i] = New(options, s.api, s.api, s.client())
 	}
@@ -193,14 +197,17 @@ func (s *simulation) run(ctx context.Context, group *sync.WaitGroup) {
 		group.Go(func() { n.report(ctx) })
 	}
 	group.Go(func() {
-		volumes, snapshots := newJanitor(&s.masters[0].volumes), newJanitor(&s.masters[0].snapshots)
+		m := s.masters[0]
+		volumes, snapshots, groups := newJanitor(&m.volumes), newJanitor(&m.snapshots), newJanitor(&m.groups)
+		clean := func(janitor reconcile.Reconciler, list client.ObjectList) {
+			for _, name := range s.names(list, "") {
+				_, _ = janitor.Reconcile(ctx, request(name)) // It is asked again.
+			}
+		}
 		for ctx.Err() == nil {
-			for _, name := range s.names(&v1alpha1.LocalVolumeList{}, "") {
-				_, _ = volumes.Reconcile(ctx, request(name)) // It is asked again.
-			}
-			for _, name := range s.names(&v1alpha1.LocalSnapshotList{}, "") {
-				_, _ = snapshots.Reconcile(ctx, request(name)) // It is asked again.
-			}
+			clean(volumes, &v1alpha1.LocalVolumeList{})
+			clean(snapshots, &v1alpha1.LocalSnapshotList{})
+			clean(groups, &v1alpha1.LocalSnapshotGroupList{})
 			s.sleep(2 * time.Second)
 		}
 	})
@@ -263,9 +270,10 @@ func TestSimulation(t *testing.T) {
 }
 
 func (s *simulation) checkNothingIsLeft() {
-	left := append(s.names(&v1alpha1.LocalVolumeList{}, ""), s.names(&v1alpha1.LocalSnapshotList{}, "")...)
+	left := slices.Concat(s.names(&v1alpha1.LocalVolumeList{}, ""), s.names(&v1alpha1.LocalSnapshotList{}, ""),
+		s.names(&v1alpha1.LocalSnapshotGroupList{}, ""))
 	if len(left) > 0 {
-		s.Errorf("%d LocalVolumes and LocalSnapshots are left: %v", len(left), left)
+		s.Errorf("%d orders are left: %v", len(left), left)
 	}
 	for _, n := range s.nodes {
 		n.mu.Lock()

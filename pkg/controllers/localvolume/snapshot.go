@@ -15,7 +15,8 @@ import (
 // CreateSnapshot has the node of a volume take a snapshot of it.
 func (m *Master) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
 	handle := m.SnapshotHandle(spec.Name)
-	taker := &snapshotMaker{Master: m, spec: spec, handle: handle}
+	taker := &snapshotMaker{Master: m, spec: spec, handle: handle,
+		onlyNode: onlyNode[*v1alpha1.LocalSnapshot]{of: &m.snapshots}}
 	o, err := (&creation[*v1alpha1.LocalSnapshot]{orders: &m.snapshots, maker: taker, handle: handle}).run(ctx)
 	if err != nil {
 		return nil, err
@@ -26,9 +27,9 @@ func (m *Master) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec)
 // snapshotMaker takes a snapshot.
 type snapshotMaker struct {
 	*Master
+	onlyNode[*v1alpha1.LocalSnapshot]
 	spec   backends.SnapshotSpec
 	handle string
-	silent string // why the node is not waited for
 }
 
 func (s *snapshotMaker) begin(ctx context.Context) (types.UID, error) {
@@ -39,38 +40,27 @@ func (s *snapshotMaker) begin(ctx context.Context) (types.UID, error) {
 	if err := s.checkPlace(source.Spec.Node, s.spec.Topology); err != nil {
 		return "", err
 	}
-	if s.silent != "" {
-		return "", backends.Errorf(backends.InUse, "node %s has the volume %s, and no snapshot was begun: %s",
-			source.Spec.Node, s.spec.Volume, s.silent)
+	if err := s.checkHeard(source.Spec.Node); err != nil {
+		return "", err
 	}
 	o := &v1alpha1.LocalSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.handle, Finalizers: []string{finalizer}},
 		Spec: v1alpha1.LocalSnapshotSpec{
 			Order: v1alpha1.Order{Node: source.Spec.Node, Attempt: 1}, SnapshotName: s.spec.Name, Volume: s.spec.Volume,
-			Parameters: s.parameters(),
+			Parameters: encoded(s.spec.Parameters),
 		},
 	}
 	return s.create(ctx, o)
 }
 
 func (s *snapshotMaker) fits(o *v1alpha1.LocalSnapshot) bool {
-	return s.silent == "" && o.Spec.Volume == s.spec.Volume && maps.Equal(o.Spec.Parameters, s.parameters())
+	return s.silent == "" && o.Spec.Volume == s.spec.Volume && maps.Equal(o.Spec.Parameters, encoded(s.spec.Parameters))
 }
 
-// parameters are those of the VolumeSnapshotClass, as the driver spells them.
-func (s *snapshotMaker) parameters() map[string]string {
-	if s.spec.Parameters == nil {
+// encoded are the parameters of a VolumeSnapshotClass or VolumeGroupSnapshotClass, as the driver spells them.
+func encoded(parameters any) map[string]string {
+	if parameters == nil {
 		return nil
 	}
-	return params.Encode(s.spec.Parameters)
+	return params.Encode(parameters)
 }
-
-// wait waits for the worker. What a node does not begin is withdrawn, so that the refusal is final: no other node has
-// the volume, and a VolumeSnapshot whose outcome is open could not be deleted.
-func (s *snapshotMaker) wait(ctx context.Context, o *v1alpha1.LocalSnapshot) (err error) {
-	s.silent, err = s.snapshots.awaitBegun(ctx, o)
-	return err
-}
-
-// goElsewhere finds no other node.
-func (s *snapshotMaker) goElsewhere(string, string) bool { return false }

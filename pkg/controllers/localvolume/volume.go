@@ -85,21 +85,25 @@ func (v *volumeMaker) begin(ctx context.Context) (types.UID, error) {
 }
 
 // nodeOfSource is the node that has what the volume is filled from; empty when it is filled from nothing.
-func (v *volumeMaker) nodeOfSource(ctx context.Context) (string, error) {
-	var source v1alpha1.Ordered
-	var err error
+func (v *volumeMaker) nodeOfSource(ctx context.Context) (node string, err error) {
 	switch {
 	case v.source == nil:
 		return "", nil
 	case v.source.Volume != "":
-		source, err = v.volumes.find(ctx, v.source.Volume)
+		var found *v1alpha1.LocalVolume
+		if found, err = v.volumes.find(ctx, v.source.Volume); err == nil {
+			node = found.Spec.Node
+		}
 	default:
-		source, err = v.snapshots.find(ctx, v.source.Snapshot)
+		var found *backends.Snapshot
+		if found, err = v.GetSnapshot(ctx, v.source.Snapshot); err == nil {
+			node = found.Topology[0][v.TopologyKey]
+		}
 	}
 	if err != nil {
 		return "", backends.Errorf(backends.KindOf(err), "the source: %w", err)
 	}
-	return nodeOf(source), v.checkPlace(nodeOf(source), v.spec.Topology)
+	return node, v.checkPlace(node, v.spec.Topology)
 }
 
 // checkPlace refuses a copy that is wanted where its source is not.

@@ -26,6 +26,7 @@ import (
 type Driver interface {
 	volumeDriver
 	snapshotDriver
+	groupDriver
 	Pools(ctx context.Context) ([]pools.Pool, error)
 }
 
@@ -45,12 +46,16 @@ func Add(m ctrl.Manager, o Options) error {
 	if err := m.Add(reporter); err != nil {
 		return err
 	}
-	volumes, snapshots := Volumes(o, m.GetAPIReader(), m.GetClient()), Snapshots(o, m.GetAPIReader(), m.GetClient())
-	volumes.changed, snapshots.changed = reporter.hurry, reporter.hurry
-	return errors.Join(add(m, "volumeworker", volumes), add(m, "snapshotworker", snapshots))
+	live, write := m.GetAPIReader(), m.GetClient()
+	return errors.Join(
+		add(m, "volumeworker", Volumes(o, live, write), reporter.hurry),
+		add(m, "snapshotworker", Snapshots(o, live, write), reporter.hurry),
+		add(m, "groupworker", Groups(o, live, write), reporter.hurry),
+	)
 }
 
-func add[O v1alpha1.Ordered](m ctrl.Manager, name string, a *Agent[O]) error {
+func add[O v1alpha1.Ordered](m ctrl.Manager, name string, a *Agent[O], changed func()) error {
+	a.changed = changed
 	return ctrl.NewControllerManagedBy(m).Named(name).For(a.empty()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers, RateLimiter: pauses()}).Complete(a)
 }

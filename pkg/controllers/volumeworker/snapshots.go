@@ -49,9 +49,12 @@ func (s snapshots) create(ctx context.Context, o *v1alpha1.LocalSnapshot) outcom
 	}
 	return outcome{state: v1alpha1.StateReady, note: func() {
 		o.Status.Size = v1alpha1.NewSize(taken.SizeBytes)
-		o.Status.TakenAt = taken.TakenAt.UTC().Format(time.RFC3339Nano)
+		o.Status.TakenAt = takenAt(taken.TakenAt)
 	}}
 }
+
+// takenAt is a time as statuses have it.
+func takenAt(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
 // adapt has nothing to do: a snapshot never changes.
 func (s snapshots) adapt(_ context.Context, o *v1alpha1.LocalSnapshot) outcome {

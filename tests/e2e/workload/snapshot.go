@@ -26,6 +26,12 @@ func (s *Space) Snapshot(name, class, claim string) {
 	}}
 	_, err := s.objects(Snapshots(), s.Namespace).Create(s.Context(), snapshot, metav1.CreateOptions{})
 	s.Must(err)
+	s.awaitSnapshot(name)
+}
+
+// awaitSnapshot waits until a snapshot can be used.
+func (s *Space) awaitSnapshot(name string) {
+	s.T.Helper()
 	ready := Until(s, Snapshots(), name, "can be used", func(s *SnapshotStatus) bool { return s.Status.ReadyToUse })
 	content := Until(s, Contents(), ready.Status.Content, "has a handle",
 		func(s *SnapshotStatus) bool { return s.Status.SnapshotHandle != "" })

@@ -1,0 +1,78 @@
+package volumeworker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+)
+
+// Groups makes an Agent for the LocalSnapshotGroups of a node.
+func Groups(o Options, live client.Reader, write client.Client) *Agent[*v1alpha1.LocalSnapshotGroup] {
+	empty := func() *v1alpha1.LocalSnapshotGroup { return &v1alpha1.LocalSnapshotGroup{} }
+	return &Agent[*v1alpha1.LocalSnapshotGroup]{Options: o, live: live, write: write, empty: empty,
+		hand: groups{o.Driver}, changed: func() {}}
+}
+
+// groupDriver takes groups of snapshots.
+type groupDriver interface {
+	TakeGroup(ctx context.Context, w csiclient.GroupWanted) (csiclient.Group, error)
+	DeleteGroup(ctx context.Context, handle string, members []string) error
+}
+
+// groups asks the driver for groups of snapshots.
+type groups struct{ groupDriver }
+
+func (g groups) create(ctx context.Context, o *v1alpha1.LocalSnapshotGroup) outcome {
+	taken, err := g.TakeGroup(ctx, csiclient.GroupWanted{Name: o.Spec.GroupName, Volumes: volumesOf(o),
+		Parameters: o.Spec.Parameters})
+	switch {
+	case err != nil && csiclient.IsAbsent(err):
+		return outcome{state: v1alpha1.StateAbsent, err: err}
+	case err != nil:
+		return outcome{err: err}
+	case taken.Handle != o.Name:
+		return outcome{err: otherHandle(taken.Handle, o.Spec.GroupName, o.Name)}
+	case !slices.Equal(taken.Members(), membersOf(o)):
+		return outcome{err: fmt.Errorf("the driver made the snapshots %q, which must be %q: the driver and the master are "+
+			"of different versions", taken.Members(), membersOf(o))}
+	case !taken.IsReady:
+		return outcome{err: errNotReady, isOpen: true}
+	}
+	return outcome{state: v1alpha1.StateReady, note: func() {
+		o.Status.Sizes = nil
+		for _, s := range taken.Snapshots {
+			o.Status.Sizes = append(o.Status.Sizes, v1alpha1.NewSize(s.SizeBytes))
+		}
+		o.Status.TakenAt = takenAt(taken.TakenAt)
+	}}
+}
+
+// adapt has nothing to do: a group never changes.
+func (g groups) adapt(_ context.Context, o *v1alpha1.LocalSnapshotGroup) outcome {
+	return outcome{state: o.Status.State}
+}
+
+func (g groups) remove(ctx context.Context, o *v1alpha1.LocalSnapshotGroup) error {
+	return g.DeleteGroup(ctx, o.Name, membersOf(o))
+}
+
+// volumesOf are the handles of the volumes.
+func volumesOf(o *v1alpha1.LocalSnapshotGroup) (handles []string) {
+	for _, m := range o.Spec.Members {
+		handles = append(handles, m.Volume)
+	}
+	return handles
+}
+
+// membersOf are the handles of the snapshots.
+func membersOf(o *v1alpha1.LocalSnapshotGroup) (handles []string) {
+	for _, m := range o.Spec.Members {
+		handles = append(handles, m.Snapshot)
+	}
+	return handles
+}
