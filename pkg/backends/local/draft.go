@@ -16,6 +16,7 @@ type draft struct {
 	pool   *pool
 	handle string
 	path   string
+	listed []string // what the pool's index has of it
 }
 
 func (p *pool) newDraft(handle string) (*draft, error) {
@@ -33,7 +34,7 @@ func (d *draft) discard(size int64) {
 		d.pool.ledger.give(size)
 		return
 	}
-	d.pool.index.drop(d.handle)
+	d.pool.index.drop(append(d.listed, d.handle)...)
 }
 
 // publish makes the draft what it was to become, in one step, and returns its new path.
@@ -60,11 +61,11 @@ func (d *draft) publish(ctx context.Context, folder string, record any) (string,
 		return "", err
 	}
 	path := filepath.Join(d.pool.folder(folder), d.handle)
-	handles := []string{d.handle}
+	d.listed = []string{d.handle}
 	if g, ok := record.(*groupRecord); ok {
-		handles = g.handles()
+		d.listed = g.handles()
 	}
-	if err := d.pool.index.add(handles...); err != nil {
+	if err := d.pool.index.add(d.listed...); err != nil {
 		return "", fmt.Errorf("the index of pool %q could not be written: %w", d.pool.name, err)
 	}
 	if err := durable.MoveNew(d.path, path); errors.Is(err, os.ErrExist) {

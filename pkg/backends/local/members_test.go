@@ -32,3 +32,23 @@ func TestMembersGoWithTheirGroup(t *testing.T) {
 	must(t, err)
 	must(t, second(f.GetSnapshot(t.Context(), g.Snapshots[0].Handle)))
 }
+
+// The snapshots of a group that could not be put in its place are forgotten with it: they never were.
+func TestMembersOfAGroupThatFailed(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("image", "one")
+	spec := backends.GroupSpec{Name: "g", Volumes: []string{v.Handle}}
+	handle, p := handleOf(groupPrefix, "g"), f.in("image")
+	place := filepath.Join(p.path, groupsFolder, handle)
+	must(t, os.Mkdir(place, 0o700))
+	hasKind(t, "CreateGroup", second(f.CreateGroup(t.Context(), spec)), backends.Unavailable)
+	if p.index.has(handle) || p.index.has(memberHandle(handle, 0)) {
+		t.Errorf("the pool's index has the group: %t, and its snapshot: %t", p.index.has(handle),
+			p.index.has(memberHandle(handle, 0)))
+	}
+	must(t, os.Remove(place))
+	must(t, second(f.CreateGroup(t.Context(), spec)))
+	if !p.index.has(memberHandle(handle, 0)) {
+		t.Error("the pool's index lacks the snapshot of the group")
+	}
+}
