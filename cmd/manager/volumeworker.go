@@ -40,7 +40,8 @@ needs no rights on the node but to its driver's socket.`,
 	flags.StringVar(&o.node, "node-name", "", "this node's name in Kubernetes, which is its driver's node ID too")
 	flags.StringVar(&o.namespace, "namespace", "", "the namespace of the NodeStorages and of what the worker is asked for")
 	flags.StringVar(&o.csiAddress, "csi-address", "/csi/csi.sock", "the socket of the node's driver")
-	flags.IntVar(&o.workers, "workers", 8, "how many volumes, and how many snapshots, are looked at at a time")
+	flags.IntVar(&o.workers, "workers", 8,
+		"how many volumes, how many snapshots and how many groups of them are looked at at a time")
 	flags.DurationVar(&o.timeout, "timeout", time.Minute,
 		"how long the driver may take for a request before it is made again")
 	flags.DurationVar(&o.period, "report-period", 30*time.Second, "how often the driver is asked for its pools")

@@ -89,7 +89,10 @@ func nodeCapabilities(f backends.Features, delegateFSGroup bool) []*csi.NodeServ
 	return list
 }
 
-func groupCapabilities() []*csi.GroupControllerServiceCapability {
+func groupCapabilities(features backends.Features) []*csi.GroupControllerServiceCapability {
+	if features.Group == nil {
+		return nil
+	}
 	rpc := &csi.GroupControllerServiceCapability_RPC{
 		Type: csi.GroupControllerServiceCapability_RPC_CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT,
 	}

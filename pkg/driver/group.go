@@ -5,19 +5,21 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
 // group serves csi.v1.GroupController.
 type group struct {
 	csi.UnimplementedGroupControllerServer
-	decode  decoder
-	volumes *volume.Service
+	decode   decoder
+	volumes  *volume.Service
+	features backends.Features
 }
 
 func (g *group) GroupControllerGetCapabilities(context.Context,
 	*csi.GroupControllerGetCapabilitiesRequest) (*csi.GroupControllerGetCapabilitiesResponse, error) {
-	return &csi.GroupControllerGetCapabilitiesResponse{Capabilities: groupCapabilities()}, nil
+	return &csi.GroupControllerGetCapabilitiesResponse{Capabilities: groupCapabilities(g.features)}, nil
 }
 
 func (g *group) CreateVolumeGroupSnapshot(ctx context.Context,

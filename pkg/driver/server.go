@@ -88,9 +88,8 @@ func (s *Server) registerController(config Config, decode decoder, here *node.Se
 	}
 	volumes := volume.New(config.Instance.Controller, s.features, config.Metrics.Operation)
 	csi.RegisterControllerServer(s.grpc, &controller{decode: decode, volumes: volumes, node: here})
-	if s.features.Group != nil {
-		csi.RegisterGroupControllerServer(s.grpc, &group{decode: decode, volumes: volumes})
-	}
+	// Also where none are taken: a refusal can come with the proof that there is none.
+	csi.RegisterGroupControllerServer(s.grpc, &group{decode: decode, volumes: volumes, features: s.features})
 	if s.features.Machines != nil {
 		register(s.grpc, machines.Service, machines.Method, machineServer{volumes}.get)
 	}

@@ -51,9 +51,18 @@ type fleet struct {
 
 // fleets are the objects of clusters, by the directory of their node: they outlive a backend that is opened again.
 type fleets struct {
-	mu  sync.Mutex
-	all map[string]client.WithWatch
+	config string // of the drivers
+	mu     sync.Mutex
+	all    map[string]client.WithWatch
 }
+
+// newFleets are those whose nodes have one pool.
+func newFleets(pool string) *fleets {
+	return &fleets{config: "pools: [{name: tested, " + pool + "}]", all: map[string]client.WithWatch{}}
+}
+
+// images is a pool of image files.
+const images = "type: image, capacity: 4Gi"
 
 func (f *fleets) of(tb testing.TB, dir string) client.WithWatch {
 	tb.Helper()
@@ -83,9 +92,8 @@ func (f *fleets) of(tb testing.TB, dir string) client.WithWatch {
 // open starts the node and the master.
 func (f *fleets) open(ctx context.Context, tb testing.TB, o backends.Options) *backends.Instance {
 	tb.Helper()
-	config := "pools: [{name: tested, type: image, capacity: 4Gi}]"
 	l := &fleet{TB: tb, api: f.of(tb, o.DataDir)}
-	l.driver = inprocess.Start(tb, inprocess.Options{Backend: "local", NodeID: "node-a", Config: config,
+	l.driver = inprocess.Start(tb, inprocess.Options{Backend: "local", NodeID: "node-a", Config: f.config,
 		DataDir: filepath.Join(o.DataDir, "node-a")})
 	var err error
 	if l.client, err = csiclient.Connect(ctx, l.driver.Endpoint); err != nil {
@@ -272,6 +280,15 @@ func (l *fleet) pass(ctx context.Context, list client.ObjectList, worker reconci
 	}
 }
 
+// fleetSpec is a volume in the pool.
+func fleetSpec(name string) backends.Spec {
+	return backends.Spec{
+		Name: name, Capacity: backends.CapacityRange{RequiredBytes: 2 << 20},
+		Parameters: &local.Parameters{Pool: "tested", Allocation: "sparse", OnDelete: "delete", SourceInUse: "refuse"},
+		Access:     backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes()},
+	}
+}
+
 // readAhead is the one that the driver of the node gives to the volume's device.
 func readAhead(tb testing.TB, instance *backends.Instance, handle string) int {
 	tb.Helper()
@@ -284,7 +301,7 @@ func readAhead(tb testing.TB, instance *backends.Instance, handle string) int {
 
 // TestFleet checks that the master over a node keeps the promises of a backend.
 func TestFleet(t *testing.T) {
-	f := &fleets{all: map[string]client.WithWatch{}}
+	f := newFleets(images)
 	definition := local.Definition()
 	definition.NewConfig = nil
 	definition.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
@@ -292,13 +309,7 @@ func TestFleet(t *testing.T) {
 	}
 	harness := backendtest.Over(definition, nil)
 	harness.Nodes = []string{"node-a"}
-	harness.Spec = func(name string) backends.Spec {
-		return backends.Spec{
-			Name: name, Capacity: backends.CapacityRange{RequiredBytes: 2 << 20},
-			Parameters: &local.Parameters{Pool: "tested", Allocation: "sparse", OnDelete: "delete", SourceInUse: "refuse"},
-			Access:     backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes()},
-		}
-	}
+	harness.Spec = fleetSpec
 	harness.SnapshotParameters = &local.SnapshotParameters{InUse: "refuse"}
 	for _, kib := range []int{128, 256} {
 		harness.Modifications = append(harness.Modifications, backendtest.Modification{

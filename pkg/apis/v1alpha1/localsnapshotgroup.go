@@ -14,7 +14,6 @@ import (
 // +kubebuilder:selectablefield:JSONPath=`.spec.node`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.node`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
-// +kubebuilder:printcolumn:name="Volumes",type=string,priority=1,JSONPath=`.spec.members[*].volume`
 // +kubebuilder:printcolumn:name="Group",type=string,priority=1,JSONPath=`.spec.groupName`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -72,8 +71,7 @@ type LocalSnapshotGroupSpec struct {
 	// Fingerprint stands for all that makes two requests of one name different.
 	//
 	// +kubebuilder:validation:MaxLength=128
-	// +optional
-	Fingerprint string `json:"fingerprint,omitempty"`
+	Fingerprint string `json:"fingerprint"`
 }
 
 // GroupMember is a snapshot of a group.

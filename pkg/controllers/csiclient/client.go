@@ -75,6 +75,9 @@ func (c *Client) Driver() string { return c.driver }
 // HasTopology reports whether the driver's volumes cannot be reached from every node.
 func (c *Client) HasTopology() bool { return c.topology }
 
+// IsUnimplemented reports whether a failure says that the driver does not know the call.
+func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
+
 // Delete deletes the volume with the handle. A volume that is not there is deleted.
 func (c *Client) Delete(ctx context.Context, handle string) error {
 	_, err := c.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: handle})

@@ -15,14 +15,6 @@ type Group struct {
 	IsReady   bool       // whether volumes can be restored from all of them by now
 }
 
-// Members are the handles of the snapshots.
-func (g Group) Members() (handles []string) {
-	for _, s := range g.Snapshots {
-		handles = append(handles, s.Handle)
-	}
-	return handles
-}
-
 // GroupWanted describes a group of snapshots in the terms of CSI.
 type GroupWanted struct {
 	Name       string

@@ -10,6 +10,7 @@ import (
 // Snapshot is a snapshot that was taken.
 type Snapshot struct {
 	Handle    string
+	Volume    string    // the handle of the volume that it is of
 	SizeBytes int64     // the least size of a volume that is restored from it
 	TakenAt   time.Time // of its contents
 	IsReady   bool      // whether a volume can be restored from it by now
@@ -35,8 +36,8 @@ func (c *Client) TakeSnapshot(ctx context.Context, w SnapshotWanted) (Snapshot, 
 }
 
 func decodeSnapshot(s *csi.Snapshot) Snapshot {
-	return Snapshot{Handle: s.GetSnapshotId(), SizeBytes: s.GetSizeBytes(), TakenAt: s.GetCreationTime().AsTime(),
-		IsReady: s.GetReadyToUse()}
+	return Snapshot{Handle: s.GetSnapshotId(), Volume: s.GetSourceVolumeId(), SizeBytes: s.GetSizeBytes(),
+		TakenAt: s.GetCreationTime().AsTime(), IsReady: s.GetReadyToUse()}
 }
 
 // DeleteSnapshot removes a snapshot. One that is gone is no failure. Failures are gRPC statuses.

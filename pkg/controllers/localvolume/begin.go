@@ -3,11 +3,7 @@ package localvolume
 import (
 	"context"
 	"fmt"
-	"time"
 )
-
-// beginsWithin is how long a worker may take to begin.
-const beginsWithin = 20 * time.Second
 
 // awaitBegun waits for the end of the attempt, as await does, but neither for a node that is down nor for long if the
 // worker has not begun. Then it says why; the order is to be withdrawn.
@@ -18,7 +14,7 @@ func (s *orders[O]) awaitBegun(ctx context.Context, o O) (why string, err error)
 	if why, err := s.down(ctx, nodeOf(o)); err != nil || why != "" {
 		return why, err
 	}
-	patient, cancel := context.WithTimeout(ctx, beginsWithin)
+	patient, cancel := context.WithDeadline(ctx, s.silence.since(o.GetUID()).Add(beginsWithin))
 	defer cancel()
 	if err := s.await(patient, o); err == nil || ctx.Err() != nil || patient.Err() == nil {
 		return "", err
@@ -28,5 +24,6 @@ func (s *orders[O]) awaitBegun(ctx context.Context, o O) (why string, err error)
 	if err != nil || now == none || now.GetUID() != o.GetUID() || !isUntouched(now) {
 		return "", err
 	}
+	s.silence.kept(o.GetUID(), nodeOf(o))
 	return fmt.Sprintf("its worker has not begun for %s: look whether it runs", beginsWithin), nil
 }

@@ -27,7 +27,7 @@ type creation[O order] struct {
 	maker[O]
 	handle string
 	own    types.UID // of the order that this call wrote
-	asked  types.UID // of the order about which the worker was asked since this call began
+	asked  types.UID // of the order that the worker was last asked about, unless this call has withdrawn it
 }
 
 // run has a node make it: the first of those that have room, until one of them does.
@@ -48,11 +48,28 @@ func (c *creation[O]) run(ctx context.Context) (made O, err error) {
 func (c *creation[O]) goOn(ctx context.Context, o O) (isMade bool, err error) {
 	var none O
 	switch {
+	case o == none && c.asked != "": // Who withdrew it may want something else: two would do that in turns.
+		return false, backends.Errorf(backends.Busy, "the %s %s was withdrawn by another call beside this one: ask again",
+			c.word, c.handle)
 	case o == none:
 		return false, c.start(ctx)
-	case isGone(o) && (o.GetDeletionTimestamp() != nil || isUnwanted(o) || isDeleted(o) || !c.fits(o)):
-		_, err := c.withdraw(ctx, o)
-		return false, err
+	case isGone(o) && c.isStale(o):
+		return false, c.replace(ctx, o)
+	}
+	return c.follow(ctx, o)
+}
+
+// isStale reports whether an order, of which there is nothing on its node, is not the one that is wanted.
+func (c *creation[O]) isStale(o O) bool {
+	return o.GetDeletionTimestamp() != nil || isUnwanted(o) || isDeleted(o) || !c.fits(o)
+}
+
+// follow waits for the worker, and goes on with its answer.
+func (c *creation[O]) follow(ctx context.Context, o O) (isMade bool, err error) {
+	if !isUntouched(o) {
+		c.silence.broken(o.GetUID(), nodeOf(o))
+	}
+	switch {
 	case isUnwanted(o):
 		return false, backends.Errorf(backends.Busy, "the %s %s of this name is being deleted: ask again", c.word, c.handle)
 	case isReady(o) && c.own != o.GetUID():
@@ -78,6 +95,29 @@ func (c *creation[O]) start(ctx context.Context) error {
 	return err
 }
 
+// takeBack withdraws an order for this call.
+func (c *creation[O]) takeBack(ctx context.Context, o O) (isRemoved bool, err error) {
+	isRemoved, err = c.withdraw(ctx, o)
+	if isRemoved {
+		c.asked = ""
+	}
+	return isRemoved, err
+}
+
+// replace withdraws an order that is not wanted so. A worker that says of one of this call that it was deleted, which
+// nobody has asked for, is not asked again.
+func (c *creation[O]) replace(ctx context.Context, o O) error {
+	node, isLie := nodeOf(o), isDeleted(o) && !isUnwanted(o) && c.own == o.GetUID() && o.GetDeletionTimestamp() == nil
+	if isRemoved, err := c.takeBack(ctx, o); err != nil || !isRemoved || !isLie {
+		return err
+	}
+	const why = "its worker says that it was deleted, which nobody has asked for"
+	if c.goElsewhere(node, why) {
+		return nil
+	}
+	return backends.Errorf(backends.Unavailable, "node %s was asked for the %s %s: %s", node, c.word, c.handle, why)
+}
+
 // refused goes on after the node's driver has refused. What it proves not to have is withdrawn before the refusal is
 // passed on, so that nobody has heard one that is found. Of other refusals those of earlier calls say nothing any more:
 // the worker is asked again. What a driver may have made all the same is left to it: it may be another's.
@@ -93,7 +133,7 @@ func (c *creation[O]) refused(ctx context.Context, o O) error {
 		return backends.Errorf(backends.Unusable, "node %s has refused the %s %s, and may have something of that name: %w",
 			nodeOf(o), c.word, c.handle, why)
 	}
-	if isRemoved, err := c.withdraw(ctx, o); err != nil || !isRemoved {
+	if isRemoved, err := c.takeBack(ctx, o); err != nil || !isRemoved {
 		return err
 	}
 	if backends.Is(why, backends.Exhausted) && c.goElsewhere(nodeOf(o), status.Message) {

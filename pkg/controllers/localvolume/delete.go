@@ -75,10 +75,11 @@ func (d *deletion[O]) goOn(ctx context.Context, o O) (isOver bool, err error) {
 	return false, d.await(ctx, o)
 }
 
-// refused is why the driver does not delete. That it finds nothing is no end while the order says otherwise.
+// refused is why the driver does not delete. That it finds nothing, or takes no such thing, is no end while the order
+// says otherwise.
 func (d *deletion[O]) refused(o O) error {
 	why := d.whyRefused(o)
-	if backends.Is(why, backends.NotFound) {
+	if backends.Is(why, backends.NotFound) || backends.Is(why, backends.Unsupported) {
 		return backends.Errorf(backends.Unusable, "the %s %s is not deleted: %w", d.word, d.handle, why)
 	}
 	return why

@@ -69,25 +69,22 @@ func TestWorkerThatDoesNotRun(t *testing.T) {
 // that nothing is left of it, so that its VolumeSnapshot can be deleted.
 func TestSnapshotOnASilentNode(t *testing.T) {
 	for name, silence := range map[string]struct {
-		why string
-		set func(c *calm, stopWorker func())
+		isDown bool
+		why    string
 	}{
-		"no worker runs": {"its worker has not begun", func(_ *calm, stopWorker func()) { stopWorker() }},
-		"the node is down": {"the kubelet is silent",
-			func(c *calm, _ func()) { c.setReady("node-0", corev1.ConditionUnknown) }},
+		"no worker runs":   {false, "its worker has not begun"},
+		"the node is down": {true, "the kubelet is silent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inCalm(t, func(c *calm) {
-				works, stopWorker := context.WithCancel(c.ctx)
-				c.background.Go(func() { c.nodes["node-0"].run(works) })
-				v, err := c.create(c.masters[0], wanted("volume", "node-0"))
-				if err != nil {
-					t.Fatal(err)
+				v := c.silenced()
+				if silence.isDown {
+					c.setReady("node-0", corev1.ConditionUnknown)
 				}
-				silence.set(c, stopWorker)
-				ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
-				defer cancel()
-				_, err = edge(c.masters[0]).CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+				err := c.within(time.Minute, func(ctx context.Context) error {
+					_, err := edge(c.masters[0]).CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+					return err
+				})
 				if !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), silence.why) {
 					t.Errorf("a snapshot says %v", err)
 				}

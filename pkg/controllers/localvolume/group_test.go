@@ -3,6 +3,7 @@ package localvolume
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +36,8 @@ func (n *node) TakeGroup(ctx context.Context, w csiclient.GroupWanted) (csiclien
 					return csiclient.Group{}, csiclienttest.Absent(err)
 				}
 			}
-			taken.Snapshots = append(taken.Snapshots, csiclient.Snapshot{Handle: member, SizeBytes: n.snapshots[member].bytes})
+			taken.Snapshots = append(taken.Snapshots,
+				csiclient.Snapshot{Handle: member, Volume: v, SizeBytes: n.snapshots[member].bytes})
 		}
 		return taken, n.refuses
 	})
@@ -174,4 +176,41 @@ func (c *calm) listed(ofVolume string) (handles []string) {
 			return handles
 		}
 	}
+}
+
+// TestGroupThatCannotBe checks that a group of too many volumes is refused before they are looked up, and that one
+// which the driver has refused without proof, or which nobody has begun, can be deleted.
+func TestGroupThatCannotBe(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		v, service := c.silenced(), edge(c.masters[0])
+		many := make([]string, mostMembers+1)
+		for i := range many {
+			many[i] = fmt.Sprint("volume-", i)
+		}
+		_, err := service.CreateGroup(c.ctx, backends.GroupSpec{Name: "many", Volumes: many})
+		if !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), "at most 256") {
+			t.Errorf("a group of %d volumes says %v", len(many), err)
+		}
+		spec := backends.GroupSpec{Name: "g", Volumes: []string{v.Handle}}
+		take := func(ctx context.Context) error { _, err := service.CreateGroup(ctx, spec); return err }
+		handle := local.GroupHandle("g")
+		drop := func(ctx context.Context) error {
+			return service.DeleteGroup(ctx, handle, []string{local.MemberHandle(handle, 0)})
+		}
+		if err := c.within(5*time.Second, take); !backends.Is(err, backends.Busy) {
+			t.Errorf("a group that nobody begins says %v", err)
+		}
+		if err := c.within(time.Minute, drop); err != nil {
+			t.Errorf("it cannot be deleted: %v", err)
+		}
+		c.nodes["node-0"].refuse(csiclienttest.Invalid(), nil)
+		c.start("node-0")
+		if err := c.within(time.Minute, take); !backends.Is(err, backends.Unusable) {
+			t.Errorf("a group that the driver refuses without proof says %v", err)
+		}
+		if err := c.within(time.Minute, drop); err != nil {
+			t.Errorf("it cannot be deleted: %v", err)
+		}
+		c.checkSnapshotIsNowhere(local.MemberHandle(handle, 0), "was deleted")
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,6 +184,42 @@ func TestTextsThatAreNoHandles(t *testing.T) {
 			if _, err := edge(m).Expand(c.ctx, handle, backends.CapacityRange{}); !backends.Is(err, backends.NotFound) {
 				t.Errorf("Expand(%q): %v", handle, err)
 			}
+		}
+	})
+}
+
+// TestOrdersThatAreAlwaysDeleted checks that a worker which says of each order that it was deleted neither has the
+// master write without end nor keeps a volume from other nodes.
+func TestOrdersThatAreAlwaysDeleted(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		var lies atomic.Int64
+		lie(c, &c.masters[0].volumes, func(o *v1alpha1.LocalVolume) {
+			if o.Spec.Node == "node-0" {
+				lies.Add(1)
+				ended(o, v1alpha1.StateDeleted, nil)
+			}
+		})
+		c.start("node-1", "node-2")
+		if _, err := c.create(c.masters[0], wanted("volume", "")); err != nil || lies.Load() > 2 {
+			t.Errorf("two honest nodes have room; after %d lies: %v", lies.Load(), err)
+		}
+	})
+}
+
+// TestRoomThatCannotBe checks that one worker's lie does not turn the room of all into less than nothing.
+func TestRoomThatCannotBe(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		o := &v1alpha1.NodeStorage{}
+		if err := c.api.Get(c.ctx, client.ObjectKey{Namespace: namespace, Name: "node-0"}, o); err != nil {
+			t.Fatal(err)
+		}
+		o.Status.Pools[0].Available, o.Status.Pools[0].Largest = "9999999999999999999Ei", ""
+		if err := c.api.Status().Update(c.ctx, o); err != nil {
+			t.Fatal(err)
+		}
+		room, err := c.masters[0].Capacity(c.ctx, backends.CapacityQuery{Parameters: &local.Parameters{}})
+		if err != nil || room.AvailableBytes <= 0 {
+			t.Errorf("%+v, %v", room, err)
 		}
 	})
 }

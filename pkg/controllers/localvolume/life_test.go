@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -166,12 +165,11 @@ func (s *simulation) modify(ctx context.Context, v *backends.Volume) {
 	err := s.ask(ctx, func(ctx context.Context, service *volume.Service) error {
 		return service.Modify(ctx, v.Handle, &mutable)
 	})
-	n := s.nodes[v.Topology[0][key]]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	have, wanted := n.volumes[v.Handle].mutable, params.Encode(&mutable)
-	if err == nil && !maps.Equal(merged(have, wanted), have) {
-		s.Errorf("%s was to have %v, and has %v", v.Name, wanted, have)
+	have := s.nodes[v.Topology[0][key]].mutable(v.Handle)
+	for name, wanted := range params.Encode(&mutable) {
+		if err == nil && have[name] != wanted {
+			s.Errorf("%s was to have the %s %s, and has %v", v.Name, name, wanted, have)
+		}
 	}
 }
 

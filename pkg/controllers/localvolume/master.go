@@ -38,6 +38,7 @@ type Master struct {
 	volumes   orders[*v1alpha1.LocalVolume]
 	snapshots orders[*v1alpha1.LocalSnapshot]
 	groups    orders[*v1alpha1.LocalSnapshotGroup]
+	silence   *silence
 }
 
 // Add adds the master to the controllers that m runs. What it returns can be used once they run.
@@ -60,7 +61,7 @@ func (s *orders[O]) add(m ctrl.Manager, name string) error {
 
 // New makes a master, which is told of each change of a LocalVolume or LocalSnapshot by Changed.
 func New(o Options, cache, live client.Reader, write client.Client) *Master {
-	m := &Master{Options: o, cache: cache, live: live, write: write}
+	m := &Master{Options: o, cache: cache, live: live, write: write, silence: newSilence()}
 	m.volumes = orders[*v1alpha1.LocalVolume]{
 		Master: m, word: "volume", handleOf: o.Handle,
 		empty:  func() *v1alpha1.LocalVolume { return &v1alpha1.LocalVolume{} },

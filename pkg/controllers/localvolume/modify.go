@@ -19,7 +19,7 @@ func (m *Master) Modify(ctx context.Context, handle string, mutable any) error {
 	modification := &adaptation{Master: m, handle: handle,
 		isDone: func(o *v1alpha1.LocalVolume) bool { return isModified(o, wanted) },
 		want: func(o *v1alpha1.LocalVolume) {
-			o.Spec.MutableParameters = merged(o.Status.MutableParameters, wanted)
+			o.Spec.MutableParameters = wanted
 			o.Spec.RequiredBytes = min(o.Spec.RequiredBytes, sizeOf(o)) // What was refused is not asked for once more.
 		},
 	}
@@ -27,24 +27,8 @@ func (m *Master) Modify(ctx context.Context, handle string, mutable any) error {
 	return err
 }
 
-// isModified reports whether the node's driver has, and obeys, the mutable parameters. One that has refused others, or
-// is at work on some, may obey those.
+// isModified reports whether the node's driver was last given the mutable parameters, and took them. Of one that is at
+// work on others, or has refused some, that is not known.
 func isModified(o *v1alpha1.LocalVolume, wanted map[string]string) bool {
-	applied := o.Status.MutableParameters
-	return hasEnded(o) && o.Status.Refusal == nil && maps.Equal(o.Spec.MutableParameters, applied) &&
-		maps.Equal(merged(applied, wanted), applied)
-}
-
-// merged are the parameters with others in the place of those of the same names; nil for none.
-func merged(parameters, others map[string]string) map[string]string {
-	if len(others) == 0 {
-		return parameters
-	}
-	all := maps.Clone(others)
-	for name, value := range parameters {
-		if _, ok := others[name]; !ok {
-			all[name] = value
-		}
-	}
-	return all
+	return hasEnded(o) && maps.Equal(o.Spec.MutableParameters, wanted) && maps.Equal(o.Status.MutableParameters, wanted)
 }

@@ -42,6 +42,20 @@ type thing struct {
 	mutable  map[string]string
 }
 
+// refuse sets the driver's word about what it has made, and about modifications; nil for none.
+func (n *node) refuse(made, change error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refuses, n.refusesChange = made, change
+}
+
+// mutable are the mutable parameters that the driver obeys of a volume.
+func (n *node) mutable(handle string) map[string]string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.volumes[handle].mutable
+}
+
 // take takes room for something new. The lock is held.
 func (n *node) take(things map[string]thing, handle string, t thing) error {
 	if t.bytes > n.room {
@@ -198,7 +212,8 @@ func (n *node) TakeSnapshot(ctx context.Context, w csiclient.SnapshotWanted) (cs
 			}
 		}
 		s := n.snapshots[handle]
-		return csiclient.Snapshot{Handle: handle, SizeBytes: s.bytes, TakenAt: s.taken, IsReady: !n.happens(5)}, nil
+		return csiclient.Snapshot{Handle: handle, Volume: w.Volume, SizeBytes: s.bytes, TakenAt: s.taken,
+			IsReady: !n.happens(5)}, nil
 	})
 }
 
@@ -231,7 +246,11 @@ func (n *node) Modify(ctx context.Context, handle string, mutable map[string]str
 		if !ok {
 			n.Errorf("%s is to be modified, and is not there", handle)
 		}
-		v.mutable = merged(v.mutable, mutable)
+		v.mutable = maps.Clone(v.mutable) // Snapshots have it, too.
+		if v.mutable == nil {
+			v.mutable = map[string]string{}
+		}
+		maps.Copy(v.mutable, mutable)
 		n.volumes[handle] = v
 		return true, nil
 	})

@@ -10,13 +10,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// order is a LocalVolume or a LocalSnapshot.
+// order is a LocalVolume, a LocalSnapshot or a LocalSnapshotGroup.
 type order interface {
 	comparable
 	v1alpha1.Ordered
 }
 
-// orders are all LocalVolumes, or all LocalSnapshots.
+// orders are all of one type.
 type orders[O order] struct {
 	*Master
 	word     string // for messages, such as "volume"

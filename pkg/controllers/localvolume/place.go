@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -52,7 +53,8 @@ func (m *Master) choose(ctx context.Context, spec backends.Spec, node string, fu
 	})
 	for len(all) > 0 {
 		best := slices.MinFunc(all, func(a, b candidate) int {
-			return cmp.Or(cmp.Compare(m.rank(a.node, spec.Topology), m.rank(b.node, spec.Topology)),
+			return cmp.Or(m.compareSilence(a.node, b.node),
+				cmp.Compare(m.rank(a.node, spec.Topology), m.rank(b.node, spec.Topology)),
 				cmp.Compare(b.room, a.room), strings.Compare(a.node, b.node))
 		})
 		why, err := m.down(ctx, best.node)
@@ -121,6 +123,18 @@ func (m *Master) candidates(ctx context.Context, pool string, allows func(backen
 	return all, lacking, nil
 }
 
+// compareSilence has nodes that let others wait in vain of late come after those that did not.
+func (m *Master) compareSilence(a, b string) int {
+	switch silentA, silentB := m.silence.of(a), m.silence.of(b); {
+	case silentA == silentB:
+		return 0
+	case silentA:
+		return 1
+	default:
+		return -1
+	}
+}
+
 // rank is the number of the first preferred place that the node is in.
 func (m *Master) rank(node string, where backends.TopologyRequirement) int {
 	n := slices.IndexFunc(where.Preferred, m.place(node).Agrees)
@@ -165,7 +179,7 @@ func noRoom(pool string, least int64, lacking map[string]string) error {
 		pool, strings.Join(all, "; "))
 }
 
-// Capacity is the room of the pools that the query allows.
+// Capacity is the room of the pools that the query allows. A node whose worker is silent has none to offer.
 func (m *Master) Capacity(ctx context.Context, query backends.CapacityQuery) (backends.Capacity, error) {
 	var sum backends.Capacity
 	pool, err := poolOf(query.Parameters)
@@ -175,10 +189,10 @@ func (m *Master) Capacity(ctx context.Context, query backends.CapacityQuery) (ba
 	within := func(place backends.Topology) bool { return place.Within(query.Topology) }
 	all, lacking, err := m.candidates(ctx, pool, within)
 	for _, c := range all {
-		if lacking[c.node] != "" || c.room <= 0 || m.Access(c.pool.Type).Check(query.Access) != nil {
+		if lacking[c.node] != "" || c.room <= 0 || m.silence.of(c.node) || m.Access(c.pool.Type).Check(query.Access) != nil {
 			continue
 		}
-		sum.AvailableBytes += c.room
+		sum.AvailableBytes += min(c.room, math.MaxInt64-sum.AvailableBytes)
 		sum.LargestBytes = max(sum.LargestBytes, c.room)
 	}
 	return sum, err

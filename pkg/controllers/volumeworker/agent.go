@@ -56,6 +56,10 @@ func Add(m ctrl.Manager, o Options) error {
 
 func add[O v1alpha1.Ordered](m ctrl.Manager, name string, a *Agent[O], changed func()) error {
 	a.changed = changed
+	begins := ctrl.NewControllerManagedBy(m).Named(name + "-begins").For(a.empty()).Complete(beginner[O]{a})
+	if begins != nil {
+		return begins
+	}
 	return ctrl.NewControllerManagedBy(m).Named(name).For(a.empty()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers, RateLimiter: pauses()}).Complete(a)
 }
@@ -89,22 +93,45 @@ func (a *Agent[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	spec, status := o.Ordered()
-	if spec.Node != a.Node {
-		return ctrl.Result{}, nil
+	if err := a.begin(ctx, o); err != nil {
+		return again(err)
 	}
-	what := next(o)
-	if what == begin {
-		status.State, status.Message = v1alpha1.StateWorking, ""
-		if err := a.write.Status().Update(ctx, o); err != nil {
-			return again(err)
-		}
-		what = next(o)
-	}
+	what := a.next(o)
 	if what == nothing {
 		return ctrl.Result{}, nil
 	}
 	return a.tell(ctx, o, a.carryOut(ctx, o, what))
+}
+
+// next decides about an order: one of another node is none.
+func (a *Agent[O]) next(o O) step {
+	if spec, _ := o.Ordered(); spec.Node != a.Node {
+		return nothing
+	}
+	return next(o)
+}
+
+// begin says that something of an order may be on the node from now on, if that is the next step.
+func (a *Agent[O]) begin(ctx context.Context, o O) error {
+	if a.next(o) != begin {
+		return nil
+	}
+	_, status := o.Ordered()
+	status.State, status.Message = v1alpha1.StateWorking, ""
+	return a.write.Status().Update(ctx, o)
+}
+
+// beginner begins orders while the Agent is at work on others: a worker that does not begin soon is taken by the master
+// for one that does not run.
+type beginner[O v1alpha1.Ordered] struct{ *Agent[O] }
+
+// Reconcile looks at one order.
+func (b beginner[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	o, err := b.read(ctx, request.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return again(b.begin(ctx, o))
 }
 
 // read reads an order. One whose spec says more than this version knows is none that it can carry out: leaving out the

@@ -74,3 +74,26 @@ func (d *removing) Delete(_ context.Context, handle string) error {
 	d.removed = append(d.removed, handle)
 	return nil
 }
+
+// TestBegins checks that an order is begun without the driver, which may be at work on others, and that one of another
+// node is not.
+func TestBegins(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for node, want := range map[string]v1alpha1.OrderState{"node-1": v1alpha1.StateWorking, "node-2": ""} {
+		o := &v1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lv"}}
+		o.Spec.Order = v1alpha1.Order{Node: node, Attempt: 1}
+		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(o).WithStatusSubresource(o).Build()
+		begins := beginner[*v1alpha1.LocalVolume]{Volumes(Options{Node: "node-1", Namespace: "ns"}, api, api)}
+		for range 2 {
+			if _, err := begins.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.Status.State != want {
+			t.Errorf("an order of %s is %q, want %q: %v", node, o.Status.State, want, err)
+		}
+	}
+}

@@ -37,9 +37,9 @@ func (g groups) create(ctx context.Context, o *v1alpha1.LocalSnapshotGroup) outc
 		return outcome{err: err}
 	case taken.Handle != o.Name:
 		return outcome{err: otherHandle(taken.Handle, o.Spec.GroupName, o.Name)}
-	case !slices.Equal(taken.Members(), membersOf(o)):
-		return outcome{err: fmt.Errorf("the driver made the snapshots %q, which must be %q: the driver and the master are "+
-			"of different versions", taken.Members(), membersOf(o))}
+	case !slices.EqualFunc(taken.Snapshots, o.Spec.Members, isMember):
+		return outcome{err: fmt.Errorf("the driver has the group of the snapshots %+v, where %+v are wanted, in this order",
+			taken.Snapshots, o.Spec.Members)}
 	case !taken.IsReady:
 		return outcome{err: errNotReady, isOpen: true}
 	}
@@ -57,8 +57,17 @@ func (g groups) adapt(_ context.Context, o *v1alpha1.LocalSnapshotGroup) outcome
 	return outcome{state: o.Status.State}
 }
 
+// remove deletes a group. A driver that takes none at present may have one, or prove that it has not.
 func (g groups) remove(ctx context.Context, o *v1alpha1.LocalSnapshotGroup) error {
-	return g.DeleteGroup(ctx, o.Name, membersOf(o))
+	err := g.DeleteGroup(ctx, o.Name, membersOf(o))
+	if csiclient.IsUnimplemented(err) && g.create(ctx, o).state == v1alpha1.StateAbsent {
+		return nil
+	}
+	return err
+}
+
+func isMember(s csiclient.Snapshot, m v1alpha1.GroupMember) bool {
+	return s.Handle == m.Snapshot && s.Volume == m.Volume
 }
 
 // volumesOf are the handles of the volumes.

@@ -3,6 +3,7 @@ package volumeworker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +43,9 @@ func (s snapshots) create(ctx context.Context, o *v1alpha1.LocalSnapshot) outcom
 		return outcome{state: v1alpha1.StateAbsent, err: err}
 	case err != nil:
 		return outcome{err: err}
+	case taken.Volume != o.Spec.Volume:
+		return outcome{err: fmt.Errorf("the driver has a snapshot %q of the volume %q, where one of %q is wanted",
+			taken.Handle, taken.Volume, o.Spec.Volume)}
 	case taken.Handle != o.Name:
 		return outcome{err: otherHandle(taken.Handle, o.Spec.SnapshotName, o.Name)}
 	case !taken.IsReady:

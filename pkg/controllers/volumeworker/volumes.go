@@ -3,6 +3,7 @@ package volumeworker
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,7 +46,7 @@ func (v volumes) create(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
 		return outcome{err: otherHandle(made.Handle, o.Spec.VolumeName, o.Name)}
 	}
 	return outcome{state: v1alpha1.StateReady, note: func() {
-		o.Status.Capacity, o.Status.MutableParameters = v1alpha1.NewSize(made.SizeBytes), o.Spec.MutableParameters
+		o.Status.Capacity = v1alpha1.NewSize(made.SizeBytes)
 	}}
 }
 
@@ -55,26 +56,32 @@ func otherHandle(made, name, wanted string) error {
 		"versions", made, name, wanted)
 }
 
-// adapt modifies and grows a volume.
+// adapt modifies or grows a volume: an attempt is for one of the two.
 func (v volumes) adapt(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
-	if len(o.Spec.MutableParameters) > 0 { // They may be those before others that the driver refused.
-		if err := v.Modify(ctx, o.Name, o.Spec.MutableParameters); err != nil {
-			return outcome{err: err}
-		}
+	if !maps.Equal(o.Spec.MutableParameters, o.Status.MutableParameters) {
+		return v.modify(ctx, o)
 	}
 	if have := o.Status.Capacity.Bytes(); have > 0 && have >= o.Spec.RequiredBytes {
-		return outcome{state: v1alpha1.StateReady, note: func() {
-			o.Status.MutableParameters = o.Spec.MutableParameters
-		}}
+		return outcome{state: o.Status.State}
 	}
 	grown, err := v.Expand(ctx, o.Name, o.Spec.RequiredBytes, o.Spec.LimitBytes)
 	if err != nil {
 		return outcome{err: err}
 	}
 	return outcome{state: v1alpha1.StateReady, note: func() {
-		o.Status.Capacity, o.Status.MutableParameters = v1alpha1.NewSize(grown.SizeBytes), o.Spec.MutableParameters
+		o.Status.Capacity = v1alpha1.NewSize(grown.SizeBytes)
 		o.Status.NodeExpansion = o.Status.NodeExpansion || grown.NodeExpansion
 	}}
+}
+
+// modify gives the driver mutable parameters. After a refusal nobody knows which of them it obeys.
+func (v volumes) modify(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
+	err := v.Modify(ctx, o.Name, o.Spec.MutableParameters)
+	if err != nil {
+		o.Status.MutableParameters = nil
+		return outcome{err: err}
+	}
+	return outcome{state: v1alpha1.StateReady, note: func() { o.Status.MutableParameters = o.Spec.MutableParameters }}
 }
 
 func (v volumes) remove(ctx context.Context, o *v1alpha1.LocalVolume) error {
