@@ -115,7 +115,7 @@ func TestParameters(t *testing.T) {
 		kind := strings.Replace(o.GetKind(), "VolumeGroupSnapshotClass", "VolumeSnapshotClass", 1) // They share theirs.
 		known := sections[strings.TrimSuffix(driver, ".csi.stowage.dev")+": "+kind] + sections["Every backend: "+kind]
 		for key := range parameters {
-			if !strings.Contains(known, "| `"+key+"` |") && !strings.Contains(known, "| `"+key+"` (also ") {
+			if !strings.Contains(known, "| `"+key+"` |") && !strings.Contains(known, "| `"+key+"` or ") {
 				t.Errorf("%s: docs/parameters.md has no %s for a %s", o.id(), key, kind)
 			}
 		}

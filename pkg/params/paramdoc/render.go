@@ -14,8 +14,8 @@ const heading = `<!-- Code generated from the parameters' tags. DO NOT EDIT. -->
 
 # Parameters
 
-Keys are case-sensitive. An unknown key, a value that is not allowed and a combination that is impossible are
-refused, and nothing is provisioned. Sizes are bytes: ` + "`1048576`, `500M`, `10Gi`" + `.
+Keys are case-sensitive. An unknown key, a value that is not allowed and a combination that is
+impossible are refused, and nothing is provisioned. Sizes are bytes: ` + "`1048576`, `500M`, `10Gi`" + `.
 `
 
 // Section is a part of the page: the parameters of one struct.
@@ -89,16 +89,13 @@ func renderIgnored(page *bytes.Buffer, ignored []params.Field) {
 	}
 }
 
-// keys shows the key, and its older spellings in brackets.
+// keys shows the key, and its older spellings after it.
 func keys(f params.Field) string {
-	if len(f.Aliases) == 0 {
-		return code(f.Key)
+	spellings := []string{code(f.Key)}
+	for _, alias := range f.Aliases {
+		spellings = append(spellings, code(alias))
 	}
-	older := make([]string, len(f.Aliases))
-	for i, alias := range f.Aliases {
-		older[i] = code(alias)
-	}
-	return fmt.Sprintf("%s (also %s)", code(f.Key), strings.Join(older, ", "))
+	return strings.Join(spellings, " or ")
 }
 
 func prefixed(prefix, text string) string {
