@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -145,15 +146,21 @@ func copied(s *workload.Space) {
 	noneLeft(s, "localsnapshots")
 }
 
-// noneLeft checks that there is no order of a type.
+// noneLeft waits until there is no order of a type. It ends a moment after the thing on the node: once the worker has
+// said so, and the master has heard of it.
 func noneLeft(s *workload.Space, resource string) {
 	s.T.Helper()
-	list, err := s.Dynamic.Resource(v1alpha1.GroupVersion().WithResource(resource)).Namespace(deployed.Namespace).
-		List(s.Context(), metav1.ListOptions{})
-	s.Must(err)
-	for _, o := range list.Items {
-		s.T.Errorf("of the %s, %s is left", resource, o.GetName())
-	}
+	orders := s.Dynamic.Resource(v1alpha1.GroupVersion().WithResource(resource)).Namespace(deployed.Namespace)
+	s.Must(workload.Eventually(s.Context(), "the end of all "+resource, func() error {
+		list, err := orders.List(s.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, o := range list.Items {
+			err = errors.Join(err, fmt.Errorf("%s is left", o.GetName()))
+		}
+		return err
+	}))
 }
 
 // grouped snapshots two volumes together, while a pod writes the same to both, one after the other. Restored, the
@@ -210,12 +217,7 @@ func fleetKilled(t *testing.T) {
 	go func() { killed <- killFleet(t.Context(), s.Cluster, rand.New(rand.NewPCG(*seed, 1))) }()
 	series.until(killed)
 	series.settle()
-	list, err := s.Dynamic.Resource(localVolumes().Resource).Namespace(deployed.Namespace).List(t.Context(),
-		metav1.ListOptions{})
-	s.Must(err)
-	for _, o := range list.Items {
-		t.Errorf("the LocalVolume %s is left", o.GetName())
-	}
+	noneLeft(s, localVolumes().Resource.Resource)
 	t.Logf("%d claims were made, %d of them deleted in the meantime", series.made, series.made-len(series.there))
 }
 
