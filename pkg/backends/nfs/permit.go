@@ -78,7 +78,7 @@ type permit struct {
 	mu    sync.Mutex
 	name  string               // of the file; empty for one that never was
 	turn  uint64               // changes when it is made anew, after it was taken away
-	asked map[string]time.Time // when the calls were turned away that were since
+	asked map[string]time.Time // the calls that were turned away since it was made, and when
 }
 
 // openPermits reads the controller's name, or gives it one. That it cannot be kept costs a call that is turned away
