@@ -78,7 +78,8 @@ type LocalVolumeSpec struct {
 	// +optional
 	Settings map[string]string `json:"settings,omitempty"`
 
-	// MutableParameters are those of the VolumeAttributesClass.
+	// MutableParameters are those that the order gives the driver: to make the volume, or to modify it. An expansion
+	// gives it none, and repeats those that it last took.
 	//
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional

@@ -14,7 +14,7 @@ func (s *orders[O]) awaitBegun(ctx context.Context, o O) (why string, err error)
 	if why, err := s.down(ctx, nodeOf(o)); err != nil || why != "" {
 		return why, err
 	}
-	patient, cancel := context.WithDeadline(ctx, s.silence.since(o.GetUID()).Add(beginsWithin))
+	patient, cancel := context.WithDeadline(ctx, s.silence.waitsSince(o.GetUID()).Add(beginsWithin))
 	defer cancel()
 	if err := s.await(patient, o); err == nil || ctx.Err() != nil || patient.Err() == nil {
 		return "", err
@@ -24,6 +24,6 @@ func (s *orders[O]) awaitBegun(ctx context.Context, o O) (why string, err error)
 	if err != nil || now == none || now.GetUID() != o.GetUID() || !isUntouched(now) {
 		return "", err
 	}
-	s.silence.kept(o.GetUID(), nodeOf(o))
+	s.silence.noteSilent(o.GetUID(), nodeOf(o))
 	return fmt.Sprintf("its worker has not begun for %s: look whether it runs", beginsWithin), nil
 }

@@ -67,7 +67,7 @@ func (c *creation[O]) isStale(o O) bool {
 // follow waits for the worker, and goes on with its answer.
 func (c *creation[O]) follow(ctx context.Context, o O) (isMade bool, err error) {
 	if !isUntouched(o) {
-		c.silence.broken(o.GetUID(), nodeOf(o))
+		c.silence.noteBegun(o.GetUID(), nodeOf(o))
 	}
 	switch {
 	case isUnwanted(o):

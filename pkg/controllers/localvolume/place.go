@@ -125,7 +125,7 @@ func (m *Master) candidates(ctx context.Context, pool string, allows func(backen
 
 // compareSilence has nodes that let others wait in vain of late come after those that did not.
 func (m *Master) compareSilence(a, b string) int {
-	switch silentA, silentB := m.silence.of(a), m.silence.of(b); {
+	switch silentA, silentB := m.silence.isSilent(a), m.silence.isSilent(b); {
 	case silentA == silentB:
 		return 0
 	case silentA:
@@ -189,7 +189,8 @@ func (m *Master) Capacity(ctx context.Context, query backends.CapacityQuery) (ba
 	within := func(place backends.Topology) bool { return place.Within(query.Topology) }
 	all, lacking, err := m.candidates(ctx, pool, within)
 	for _, c := range all {
-		if lacking[c.node] != "" || c.room <= 0 || m.silence.of(c.node) || m.Access(c.pool.Type).Check(query.Access) != nil {
+		if lacking[c.node] != "" || c.room <= 0 || m.silence.isSilent(c.node) ||
+			m.Access(c.pool.Type).Check(query.Access) != nil {
 			continue
 		}
 		sum.AvailableBytes += min(c.room, math.MaxInt64-sum.AvailableBytes)

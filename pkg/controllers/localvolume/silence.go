@@ -29,8 +29,8 @@ func newSilence() *silence {
 	return &silence{waits: map[types.UID]time.Time{}, nodes: map[string]time.Time{}}
 }
 
-// since is when the order was first seen that is not begun.
-func (s *silence) since(order types.UID) time.Time {
+// waitsSince is when the order was first seen that is not begun.
+func (s *silence) waitsSince(order types.UID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.waits, func(_ types.UID, at time.Time) bool { return time.Since(at) > waitKept })
@@ -40,24 +40,24 @@ func (s *silence) since(order types.UID) time.Time {
 	return s.waits[order]
 }
 
-// broken notes that the worker of a node has begun with an order.
-func (s *silence) broken(order types.UID, node string) {
+// noteBegun notes that the worker of a node has begun with an order.
+func (s *silence) noteBegun(order types.UID, node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waits, order)
 	delete(s.nodes, node)
 }
 
-// kept notes that the worker of a node has not begun with an order.
-func (s *silence) kept(order types.UID, node string) {
+// noteSilent notes that the worker of a node has not begun with an order.
+func (s *silence) noteSilent(order types.UID, node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waits, order)
 	s.nodes[node] = time.Now()
 }
 
-// of reports whether a node has let an order wait in vain of late.
-func (s *silence) of(node string) bool {
+// isSilent reports whether a node has let an order wait in vain of late.
+func (s *silence) isSilent(node string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, ok := s.nodes[node]

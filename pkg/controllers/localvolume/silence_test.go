@@ -92,7 +92,7 @@ func TestSilentNodesAreAskedLast(t *testing.T) {
 		if _, err := c.create(c.masters[0], wanted("another", "node-0")); err != nil {
 			t.Errorf("node-0 has a worker again: %v", err)
 		}
-		if c.masters[0].silence.of("node-0") {
+		if c.masters[0].silence.isSilent("node-0") {
 			t.Error("node-0 is taken for silent still")
 		}
 	})

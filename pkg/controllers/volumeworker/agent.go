@@ -56,9 +56,9 @@ func Add(m ctrl.Manager, o Options) error {
 
 func add[O v1alpha1.Ordered](m ctrl.Manager, name string, a *Agent[O], changed func()) error {
 	a.changed = changed
-	begins := ctrl.NewControllerManagedBy(m).Named(name + "-begins").For(a.empty()).Complete(beginner[O]{a})
-	if begins != nil {
-		return begins
+	err := ctrl.NewControllerManagedBy(m).Named(name + "-begins").For(a.empty()).Complete(beginner[O]{a})
+	if err != nil {
+		return err
 	}
 	return ctrl.NewControllerManagedBy(m).Named(name).For(a.empty()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers, RateLimiter: pauses()}).Complete(a)

@@ -38,22 +38,22 @@ func next(o v1alpha1.Ordered) step {
 // outcome is what the driver answered.
 type outcome struct {
 	state  v1alpha1.OrderState
-	note   func() // writes what was made into the status; nil for nothing
+	note   func() // writes what is known of the thing into the status, also after an error; nil for nothing
 	err    error
 	isOpen bool // the failure says nothing of what was ordered: ask again
 }
 
 // report writes the outcome of a step into the status.
 func report(o v1alpha1.Ordered, done outcome) {
+	if done.note != nil {
+		done.note()
+	}
 	spec, status := o.Ordered()
 	if done.err != nil {
 		refuse(status, spec.Attempt, done)
 		return
 	}
 	status.State, status.Attempt, status.Refusal, status.Message = done.state, spec.Attempt, nil, ""
-	if done.note != nil {
-		done.note()
-	}
 }
 
 // refuse writes a failure. One that leaves the outcome open ends no attempt: the worker asks again.

@@ -76,10 +76,8 @@ func (v volumes) adapt(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
 
 // modify gives the driver mutable parameters. After a refusal nobody knows which of them it obeys.
 func (v volumes) modify(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
-	err := v.Modify(ctx, o.Name, o.Spec.MutableParameters)
-	if err != nil {
-		o.Status.MutableParameters = nil
-		return outcome{err: err}
+	if err := v.Modify(ctx, o.Name, o.Spec.MutableParameters); err != nil {
+		return outcome{err: err, note: func() { o.Status.MutableParameters = nil }}
 	}
 	return outcome{state: v1alpha1.StateReady, note: func() { o.Status.MutableParameters = o.Spec.MutableParameters }}
 }
