@@ -16,18 +16,18 @@ type Volume struct {
 	Interval   time.Duration
 }
 
-// Schedule trims volumes when they are due, one at a time: trimming loads the storage that they share.
+// Schedule trims volumes when they are due, one at a time: trimming loads the storage that they share. A volume whose
+// device does not answer holds up no other.
 type Schedule struct {
 	marks   marks
 	log     *slog.Logger
+	trim    func(ctx context.Context, fs Filesystem, answered func()) (trimmed uint64, err error)
 	trimmed func(bytes uint64)
 
 	mu      sync.Mutex
 	volumes map[string]*entry
-	paused  map[string]int // how often
-	running string         // the volume that is being trimmed
-	cancel  context.CancelFunc
-	done    chan struct{} // is closed when it is no longer
+	paused  map[string]int  // how often
+	running map[string]*run // by the volume's name
 }
 
 // entry is what is known of a volume.
@@ -46,7 +46,8 @@ func NewSchedule(dir string, log *slog.Logger, trimmed func(bytes uint64)) *Sche
 	if trimmed == nil {
 		trimmed = func(uint64) {}
 	}
-	return &Schedule{marks: marks{dir}, log: log, trimmed: trimmed, volumes: map[string]*entry{}, paused: map[string]int{}}
+	return &Schedule{marks: marks{dir}, log: log, trim: Mounted, trimmed: trimmed, volumes: map[string]*entry{},
+		paused: map[string]int{}, running: map[string]*run{}}
 }
 
 // Set puts a volume on the schedule, or changes what is known of it. One that was never trimmed is due at a
@@ -78,9 +79,9 @@ func (s *Schedule) Pause(ctx context.Context, name string) (resume func(), err e
 	s.mu.Lock()
 	s.paused[name]++
 	var done chan struct{}
-	if s.running == name {
-		s.cancel()
-		done = s.done
+	if r := s.running[name]; r != nil {
+		r.cancel()
+		done = r.done
 	}
 	s.mu.Unlock()
 	resume = sync.OnceFunc(func() { s.resume(name) })
@@ -117,70 +118,70 @@ func (s *Schedule) Run(ctx context.Context, ticks <-chan time.Time) {
 	}
 }
 
-// Due trims the volumes that are due, one after the other. It is not called twice at the same time.
+// Due trims the volumes that are due, one after the other, and goes on beside one whose device does not answer. It is
+// not called twice at the same time.
 func (s *Schedule) Due(ctx context.Context, now time.Time) {
 	for ctx.Err() == nil {
-		v, ctx, end, ok := s.begin(ctx, now)
-		if !ok {
+		r := s.begin(ctx, now)
+		if r == nil {
 			return
 		}
-		bytes, err := Mounted(ctx, v.Filesystem)
-		end()
-		s.ended(ctx, v, now, bytes, err)
+		go func() {
+			bytes, err := s.trim(r.ctx, r.Filesystem, r.answer)
+			s.ended(r, now, bytes, err)
+		}()
+		if !r.await() {
+			s.log.WarnContext(ctx, "trimming goes on with other volumes: a device has not answered",
+				"volume", r.Name, "path", r.Filesystem.Path, "for", patience)
+		}
 	}
 }
 
-// begin takes the volume that has been due for longest. The context ends with a pause.
-func (s *Schedule) begin(ctx context.Context, now time.Time) (v Volume, running context.Context, end func(), ok bool) {
+// begin takes the volume that has been due for longest; nil for none.
+func (s *Schedule) begin(ctx context.Context, now time.Time) *run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var next *entry
 	for name, e := range s.volumes {
-		if !e.unable && !e.due.After(now) && s.paused[name] == 0 && (next == nil || e.due.Before(next.due)) {
+		isFree := s.paused[name] == 0 && s.running[name] == nil
+		if isFree && !e.unable && !e.due.After(now) && (next == nil || e.due.Before(next.due)) {
 			next = e
 		}
 	}
 	if next == nil {
-		return v, ctx, nil, false
+		return nil
 	}
 	next.due = now.Add(min(next.Interval, retry)) // unless it succeeds
-	ctx, s.cancel = context.WithCancel(ctx)
-	s.running, s.done = next.Name, make(chan struct{})
-	return next.Volume, ctx, s.end, true
+	r := newRun(ctx, next.Volume)
+	s.running[next.Name] = r
+	return r
 }
 
-// end says that nothing is open any more.
-func (s *Schedule) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cancel()
-	close(s.done)
-	s.running = ""
-}
-
-// ended notes and tells how a trimming ended.
-func (s *Schedule) ended(ctx context.Context, v Volume, now time.Time, bytes uint64, err error) {
-	log := s.log.With("volume", v.Name, "path", v.Filesystem.Path, "bytes", bytes)
+// ended notes and tells how a trimming ended. Nothing is open any more.
+func (s *Schedule) ended(r *run, now time.Time, bytes uint64, err error) {
+	log := s.log.With("volume", r.Name, "path", r.Filesystem.Path, "bytes", bytes)
 	s.trimmed(bytes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.volumes[v.Name]
+	defer r.end()
+	delete(s.running, r.Name)
+	e := s.volumes[r.Name]
 	switch {
-	case e == nil || e.Volume != v:
-		log.InfoContext(ctx, "trimming ended with the volume", "error", err)
+	case e == nil || e.Volume != r.Volume:
+		log.InfoContext(r.ctx, "trimming ended with the volume", "error", err)
 	case err == nil:
-		e.due = now.Add(v.Interval)
-		s.note(v.Name, now)
-		log.InfoContext(ctx, "trimmed", "next", e.due)
+		e.due = now.Add(r.Interval)
+		s.note(r.Name, now)
+		log.InfoContext(r.ctx, "trimmed", "next", e.due)
 	case backends.Is(err, backends.Unsupported):
 		e.unable = true
-		log.WarnContext(ctx, "the class asks for trimming, and the filesystem or its device cannot be trimmed: it is not "+
+		log.WarnContext(r.ctx, "the class asks for trimming, and the filesystem or its device cannot be trimmed: it is not "+
 			"tried again until the volume is staged anew", "error", err)
-	case s.paused[v.Name] > 0:
+	case s.paused[r.Name] > 0:
 		e.due = now
-		log.InfoContext(ctx, "trimming was interrupted, to be taken up again", "error", err)
+		log.InfoContext(r.ctx, "trimming was interrupted, to be taken up again", "error", err)
 	default:
-		log.WarnContext(ctx, "trimming failed", "error", err, "next", e.due)
+		log.WarnContext(r.ctx, "trimming failed", "error", err, "next", e.due)
 	}
 }
 

@@ -27,11 +27,11 @@ type Filesystem struct {
 const step = 1 << 30
 
 // Mounted trims a filesystem and returns how many bytes its device was told to be free; ext4 leaves out those
-// that it told before. It stops at the context's end, between two ranges.
+// that it told before. It calls answered after each range, and stops at the context's end, between two ranges.
 //
 // Kinds: Unsupported when the filesystem or its device cannot be trimmed; NotFound when the filesystem is not at
 // the path (any more); Denied when it is read-only; Unavailable when the context ended or the device fails.
-func Mounted(ctx context.Context, fs Filesystem) (trimmed uint64, err error) {
+func Mounted(ctx context.Context, fs Filesystem, answered func()) (trimmed uint64, err error) {
 	size, err := sizeOf(fs)
 	if err != nil {
 		return 0, err
@@ -48,6 +48,7 @@ func Mounted(ctx context.Context, fs Filesystem) (trimmed uint64, err error) {
 		}
 		done, err := trimRange(root, start, fs.length(start, size))
 		trimmed += done
+		answered()
 		if errors.Is(err, unix.EINVAL) && start > 0 {
 			return trimmed, nil // the filesystem is smaller than its device
 		}

@@ -82,7 +82,7 @@ func TestMounted(t *testing.T) {
 			must(t, os.Remove(file))
 			unix.Sync()
 			before := blocks(t, image)
-			trimmed, err := Mounted(t.Context(), fs)
+			trimmed, err := Mounted(t.Context(), fs, func() {})
 			must(t, err)
 			if trimmed < 500*mib || blocks(t, image) > before {
 				t.Errorf("%d bytes were trimmed, and the image takes %d blocks, before %d", trimmed, blocks(t, image), before)
@@ -109,7 +109,7 @@ func TestMountedRefuses(t *testing.T) {
 		"device is gone":     {t.Context(), noDevice, backends.Unavailable},
 		"cannot be trimmed":  {t.Context(), at(t, "/dev/shm", fs.Major, fs.Minor), backends.Unsupported},
 	} {
-		if trimmed, err := Mounted(test.ctx, test.fs); !backends.Is(err, test.want) || trimmed != 0 {
+		if trimmed, err := Mounted(test.ctx, test.fs, func() {}); !backends.Is(err, test.want) || trimmed != 0 {
 			t.Errorf("%s: %d, %v (%s), want %s", name, trimmed, err, backends.KindOf(err), test.want)
 		}
 	}
@@ -159,22 +159,22 @@ func TestPause(t *testing.T) {
 	s, _ := schedule(t)
 	now := time.Now().Add(2 * day)
 	s.Set(Volume{"v", Filesystem{Path: "/none", Major: 4000}, day}, time.Now())
-	v, running, end, ok := s.begin(t.Context(), now)
-	if !ok || v.Name != "v" || running.Err() != nil {
-		t.Fatalf("the volume is not due: %v", v)
+	running := s.begin(t.Context(), now)
+	if running == nil || running.Name != "v" || running.ctx.Err() != nil {
+		t.Fatalf("the volume is not due: %v", running)
 	}
 	if resume, err := s.Pause(t.Context(), "other"); err != nil {
 		t.Errorf("another volume waits too: %v", err)
 	} else {
 		resume()
 	}
-	// Stimulus: the trimming goes on until end is called.
+	// Stimulus: the trimming goes on until it is ended.
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := s.Pause(short, "v"); !backends.Is(err, backends.Unavailable) {
 		t.Errorf("a pause that cannot wait any longer: %v", err)
 	}
-	if running.Err() == nil {
+	if running.ctx.Err() == nil {
 		t.Error("the trimming was not told to stop")
 	}
 	resumes := make(chan func())
@@ -185,21 +185,18 @@ func TestPause(t *testing.T) {
 	select {
 	case <-resumes:
 		t.Error("the pause did not wait for the end of the trimming")
-	// Stimulus: the trimming goes on until end is called.
+	// Stimulus: the trimming goes on until it is ended.
 	case <-time.After(10 * time.Millisecond):
 	}
-	end()
+	s.ended(running, now, 0, context.Canceled)
 	resume := <-resumes
-	s.ended(running, v, now, 0, context.Canceled)
-	if _, _, _, ok := s.begin(t.Context(), now); ok {
+	if s.begin(t.Context(), now) != nil {
 		t.Error("a volume is trimmed that is paused")
 	}
 	resume()
 	resume()
-	if _, _, end, ok := s.begin(t.Context(), now); !ok {
+	if s.begin(t.Context(), now) == nil {
 		t.Error("a volume is not due any more whose trimming was interrupted")
-	} else {
-		end()
 	}
 	if len(s.paused) != 0 {
 		t.Errorf("paused still: %v", s.paused)

@@ -1,0 +1,50 @@
+package trim
+
+import (
+	"context"
+	"time"
+)
+
+// patience is how long a device may take for one range before other volumes are trimmed beside it.
+const patience = time.Minute
+
+// run is one trimming of a volume.
+type run struct {
+	Volume
+	ctx      context.Context // ends with a pause
+	cancel   context.CancelFunc
+	answered chan struct{}
+	done     chan struct{} // is closed when nothing is open any more
+}
+
+func newRun(ctx context.Context, v Volume) *run {
+	r := &run{Volume: v, answered: make(chan struct{}, 1), done: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	return r
+}
+
+// answer says that the device has answered.
+func (r *run) answer() {
+	select {
+	case r.answered <- struct{}{}:
+	default: // That it has answered before is not heard yet.
+	}
+}
+
+// await waits for the end. It reports whether there was one: it does not wait for a device that does not answer.
+func (r *run) await() bool {
+	for {
+		select {
+		case <-r.done:
+			return true
+		case <-r.answered:
+		case <-time.After(patience):
+			return false
+		}
+	}
+}
+
+func (r *run) end() {
+	r.cancel()
+	close(r.done)
+}
