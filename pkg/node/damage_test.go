@@ -105,7 +105,7 @@ func TestDamagedFilesystem(t *testing.T) {
 			for range 2 {
 				err := w.service.Stage(w.context(), request)
 				t.Log(err)
-				w.want(err, test.kind, append(test.words, test.checker)...)
+				w.want(err, test.kind, append(test.words, test.checker, image)...)
 				if checksum(t, image) != before && !test.kernelLogs {
 					t.Fatal("the device was changed")
 				}

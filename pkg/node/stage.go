@@ -137,7 +137,16 @@ func (st *staging) build(ctx context.Context) (didWork bool, err error) {
 		err = st.service.checkShown(ctx, st.request.StagingPath)
 	}
 	if err == nil {
-		err = runPhases(ctx, st, st.recipe.phases)
+		err = st.withImage(runPhases(ctx, st, st.recipe.phases))
 	}
 	return st.begun, err
+}
+
+// withImage says in an error which image a loop device stands for: the device is gone by the time that a person looks.
+func (st *staging) withImage(err error) error {
+	if err == nil || st.device == nil || !st.device.Loop {
+		return err
+	}
+	return backends.Errorf(kindOf(err), "%w (%s is a loop device of the image %s)", err, st.device.Path,
+		st.want.Source.Path)
 }
