@@ -132,6 +132,9 @@ func connect(endpoint string, delay time.Duration, options ...grpc.DialOption) (
 		}))...)
 }
 
+// PID is the number of the process, which runs.
+func (d *Driver) PID() int { return d.process.cmd.Process.Pid }
+
 // Running tells whether the process is there.
 func (d *Driver) Running() bool {
 	if d.process == nil {
