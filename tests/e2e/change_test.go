@@ -174,13 +174,34 @@ func modified(s *workload.Space) {
 	readAhead := writes +
 		"cat /sys/class/block/$(basename $(grep ' /data ' /proc/mounts | cut -d' ' -f1))/queue/read_ahead_kb"
 	before := s.Run(workload.Pod("before", readAhead, workload.At("data")))
-	s.ChangeClaim("data", `{"spec":{"volumeAttributesClassName":"stowage-local-sequential"}}`)
-	workload.Until(s, workload.Claims(), "data", "has the attributes", func(c *corev1.PersistentVolumeClaim) bool {
-		name := c.Status.CurrentVolumeAttributesClassName
-		return name != nil && *name == "stowage-local-sequential" && c.Status.ModifyVolumeStatus == nil
-	})
+	has(s, "data", "stowage-local-sequential")
 	after := s.Run(workload.Pod("after", readAhead, workload.At("data")))
 	if before == "4096" || after != "4096" {
 		s.T.Errorf("the read-ahead was %s KiB, and is %s", before, after)
 	}
+}
+
+// has gives a claim a VolumeAttributesClass, and waits until its volume has the attributes.
+func has(s *workload.Space, claim, class string) {
+	s.T.Helper()
+	s.ChangeClaim(claim, `{"spec":{"volumeAttributesClassName":"`+class+`"}}`)
+	workload.Until(s, workload.Claims(), claim, "has the attributes", func(c *corev1.PersistentVolumeClaim) bool {
+		name := c.Status.CurrentVolumeAttributesClassName
+		return name != nil && *name == class && c.Status.ModifyVolumeStatus == nil
+	})
+}
+
+// TestAttributesRefused changes a volume's attributes by a class that the driver refuses, which an event says, and then
+// by another: the volume has its attributes, and takes those of a third.
+func TestAttributesRefused(t *testing.T) {
+	t.Parallel()
+	s := cluster(t).NewSpace(t)
+	refused := s.AttributesClass("refused", map[string]string{"readAheadKiB": "-5"})
+	third := s.AttributesClass("third", map[string]string{"readAheadKiB": "128"})
+	s.MakeClaim(workload.Claim("data", ext4, "64Mi"))
+	s.Bound("data")
+	s.ChangeClaim("data", `{"spec":{"volumeAttributesClassName":"`+refused+`"}}`)
+	readable(t, s.Event(workload.Claims(), "data", "VolumeModifyFailed", `"readAheadKiB"`, `"-5"`))
+	has(s, "data", "stowage-local-sequential")
+	has(s, "data", third)
 }

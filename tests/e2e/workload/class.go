@@ -20,6 +20,21 @@ func (s *Space) Class(name string, parameters map[string]string, policy corev1.P
 	})
 }
 
+// AttributesClass makes a VolumeAttributesClass of the local driver, under a name of the test's own, and returns that.
+func (s *Space) AttributesClass(name string, parameters map[string]string) string {
+	s.T.Helper()
+	classes := s.Client.StorageV1().VolumeAttributesClasses()
+	class, err := classes.Create(s.Context(), &storagev1.VolumeAttributesClass{
+		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + name, Labels: map[string]string{label: "true"}},
+		DriverName: deployed.Driver, Parameters: parameters}, metav1.CreateOptions{})
+	s.Must(err)
+	s.T.Cleanup(func() {
+		// Claims may name it still: it goes with the last of them.
+		_ = classes.Delete(context.Background(), class.Name, metav1.DeleteOptions{})
+	})
+	return class.Name
+}
+
 // MakeClass makes a class whose volumes can grow, of any driver, under a name of the test's own, and returns that.
 func (s *Space) MakeClass(class *storagev1.StorageClass) string {
 	s.T.Helper()

@@ -126,8 +126,10 @@ func (c *Cluster) Sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	err = c.Client.StorageV1().StorageClasses().DeleteCollection(ctx, metav1.DeleteOptions{}, marked)
-	return errors.Join(err, c.sweepVolumes(ctx))
+	return errors.Join(
+		c.Client.StorageV1().StorageClasses().DeleteCollection(ctx, metav1.DeleteOptions{}, marked),
+		c.Client.StorageV1().VolumeAttributesClasses().DeleteCollection(ctx, metav1.DeleteOptions{}, marked),
+		c.sweepVolumes(ctx))
 }
 
 // sweepVolumes removes volumes whose tests ended before them, also those that are to be retained.
