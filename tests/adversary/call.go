@@ -73,6 +73,7 @@ func (w *world) ask(r request) error {
 			if err := w.same(r, &first, a); err != nil || n >= 1 || r.how != Lost {
 				return err
 			}
+			<-time.After(r.within)
 			continue // The answer was lost.
 		}
 		if w.tooLong(r, n, began, calmed, answers[0].err) {

@@ -29,9 +29,10 @@ func (d *disk) export(options ...string) nfsd.Export {
 
 // denied has the server let nobody in to a disk for a time, or nobody who is root.
 func (w *world) denied(f Fault) (func() error, error) {
-	ctx, d := context.Background(), w.disks[f.On%(len(w.disks)-1)]
+	exported := len(w.disks) - 1
+	ctx, d := context.Background(), w.disks[f.On%exported]
 	allow := func() error { return w.server.Export(ctx, d.export("no_root_squash")) }
-	if f.On%2 == 0 {
+	if f.On/exported%2 == 0 {
 		return allow, w.server.Unexport(ctx, d.export())
 	}
 	return allow, w.server.Export(ctx, d.export("root_squash"))
@@ -48,7 +49,9 @@ func (d dice) denied() [][]Step {
 			if s.Op == Snapshot {
 				s.Slot = 0
 			}
-			s.Within = d.ms(20, 400)
+			if s.Within = d.ms(20, 400); s.How == Lost {
+				s.Within = d.ms(500, 3000) // as long as sidecars wait, so that the rights go in between
+			}
 			tracks[i] = append(tracks[i], s, Step{Op: Pause, Count: 50})
 		}
 		tracks[i][3+d.IntN(6)].Fault = &Fault{

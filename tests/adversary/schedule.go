@@ -43,7 +43,7 @@ type How string
 const (
 	Once  How = ""
 	Twice How = "twice" // at once
-	Lost  How = "lost"  // the answer is thrown away, and the call made again
+	Lost  How = "lost"  // the answer is thrown away, and the call made again after Within
 	Hasty How = "hasty" // the first attempts are given up after Within
 	Short How = "short" // every attempt is given up after a quarter of what the last such step took
 )
