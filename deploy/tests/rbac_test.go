@@ -80,6 +80,7 @@ func rights() []right {
 			"writes that a claim is bound, and the size that it got"},
 		{"manager", "events.k8s.io", "events", "create,patch", "tells a volume that its binding was undone"},
 		{"manager", "storage.k8s.io", "storageclasses", "list,watch", "reads the parameters of a set's class"},
+		{"manager", "storage.k8s.io", "volumeattributesclasses", "get", "reads the parameters of a template's class"},
 		{"manager", "storage.k8s.io", "csinodes", "list,watch", "reads which labels are the driver's topology keys"},
 		{"manager", core, "nodes", "list,watch", "reads the topology labels of nodes"},
 		{"manager-election", "coordination.k8s.io", "leases", "get,create,update", "of the managers of a driver, one acts"},

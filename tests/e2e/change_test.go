@@ -168,14 +168,15 @@ func TestAttributes(t *testing.T) {
 	modified(cluster(t).NewSpace(t))
 }
 
+// readAhead prints the read-ahead of the device at /data, in KiB.
+const readAhead = "cat /sys/class/block/$(basename $(grep ' /data ' /proc/mounts | cut -d' ' -f1))/queue/read_ahead_kb"
+
 func modified(s *workload.Space) {
 	s.T.Helper()
 	s.MakeClaim(workload.Claim("data", ext4, "64Mi"))
-	readAhead := writes +
-		"cat /sys/class/block/$(basename $(grep ' /data ' /proc/mounts | cut -d' ' -f1))/queue/read_ahead_kb"
-	before := s.Run(workload.Pod("before", readAhead, workload.At("data")))
+	before := s.Run(workload.Pod("before", writes+readAhead, workload.At("data")))
 	has(s, "data", "stowage-local-sequential")
-	after := s.Run(workload.Pod("after", readAhead, workload.At("data")))
+	after := s.Run(workload.Pod("after", writes+readAhead, workload.At("data")))
 	if before == "4096" || after != "4096" {
 		s.T.Errorf("the read-ahead was %s KiB, and is %s", before, after)
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/tests/e2e/deployed"
@@ -50,6 +51,34 @@ func TestVolumeSet(t *testing.T) {
 	refusesClones(s, set, class)
 	deletedByHand(s, set)
 	shrinks(s, set)
+}
+
+// TestVolumeSetAttributes keeps volumes ready with attributes and mount options of their own: a claim of their class
+// binds to one, another does not, and a pod finds both.
+func TestVolumeSetAttributes(t *testing.T) {
+	t.Parallel()
+	const attributes = "stowage-local-sequential"
+	s := cluster(t).NewSpace(t)
+	class := s.Class("pool", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
+	set := s.MakeSet(s.Set("pool", class, 1, 2, func(set *v1alpha1.PersistentVolumeSet) {
+		set.Spec.Template.Spec.VolumeAttributesClassName = attributes
+		set.Spec.Template.Spec.MountOptions = []string{"noatime"}
+	}))
+	s.SetIs(set, "Filled", 1, 0)
+	s.MakeClaim(workload.Claim("plain", class, "16Mi"))
+	if volume := s.Bound("plain"); !strings.HasPrefix(volume.Name, "pvc-") {
+		t.Errorf("a claim without the class of attributes has %s", volume.Name)
+	}
+	s.MakeClaim(workload.Claim("data", class, "16Mi", func(spec *corev1.PersistentVolumeClaimSpec) {
+		spec.VolumeAttributesClassName = ptr.To(attributes)
+	}))
+	if volume := s.Bound("data"); s.SetVolumes(set)[volume.Name].Name == "" {
+		t.Errorf("a claim of the set's classes has %s", volume.Name)
+	}
+	out := s.Run(workload.Pod("user", "grep ' /data ' /proc/mounts | grep -o noatime; "+readAhead, workload.At("data")))
+	if out != "noatime\n4096" {
+		t.Errorf("the pod says:\n%s", out)
+	}
 }
 
 // refusesClones asks for clones in the class of a set, by each way in which a claim gets a class.

@@ -135,6 +135,21 @@ type PersistentVolumeTemplateSpec struct {
 	// +kubebuilder:default=Retain
 	// +optional
 	PersistentVolumeReclaimPolicy corev1.PersistentVolumeReclaimPolicy `json:"persistentVolumeReclaimPolicy,omitempty"`
+
+	// MountOptions of each volume, in place of those of the StorageClass; the class's if none are given.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +listType=atomic
+	// +optional
+	MountOptions []string `json:"mountOptions,omitempty"`
+
+	// VolumeAttributesClassName is the class of attributes that each volume is created with. Only claims that name the
+	// same class bind to the volumes, and without one only claims that name none.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	VolumeAttributesClassName string `json:"volumeAttributesClassName,omitempty"`
 }
 
 // PersistentVolumeSetStatus is the state of the set as its manager last saw it.
@@ -257,11 +272,11 @@ type VolumeOrder struct {
 	// Template as it was when a slot was written.
 	Template PersistentVolumeTemplate `json:"template"`
 
-	// Class is what the StorageClass said when a slot was written.
+	// Class is what the StorageClass and the VolumeAttributesClass said when a slot was written.
 	Class SlotClass `json:"class"`
 }
 
-// SlotClass is the part of a StorageClass that a volume depends on.
+// SlotClass is the part of a StorageClass and of a VolumeAttributesClass that a volume depends on.
 type SlotClass struct {
 	// Parameters that the driver is given.
 	//
@@ -280,6 +295,12 @@ type SlotClass struct {
 	// +listType=atomic
 	// +optional
 	MountOptions []string `json:"mountOptions,omitempty"`
+
+	// MutableParameters are those of the VolumeAttributesClass.
+	//
+	// +kubebuilder:validation:MaxProperties=512
+	// +optional
+	MutableParameters map[string]string `json:"mutableParameters,omitempty"`
 }
 
 // MaxSlots is how many slots a set has at most.

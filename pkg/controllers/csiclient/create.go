@@ -18,6 +18,7 @@ type Request struct {
 	FSType       string
 	MountOptions []string
 	Parameters   map[string]string
+	Mutable      map[string]string // of a VolumeAttributesClass
 	Segments     map[string]string // the place that the volume must be reachable from; empty for anywhere
 }
 
@@ -68,6 +69,7 @@ func (c *Client) encode(r Request) (*csi.CreateVolumeRequest, error) {
 		CapacityRange:      &csi.CapacityRange{RequiredBytes: r.SizeBytes},
 		VolumeCapabilities: []*csi.VolumeCapability{capability},
 		Parameters:         r.Parameters,
+		MutableParameters:  r.Mutable,
 	}
 	request.AccessibilityRequirements = requirement(r.Segments)
 	return request, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
@@ -124,7 +125,7 @@ func isOutdated(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, d
 		v.Annotations[v1alpha1.TemplateAnnotation] != digest
 }
 
-// fits reports whether a claim of the template's class, size and modes can bind to a volume.
+// fits reports whether a claim of the template's classes, size and modes can bind to a volume.
 func fits(wanted v1alpha1.PersistentVolumeTemplateSpec, v *corev1.PersistentVolume) bool {
 	for _, mode := range wanted.AccessModes {
 		if !slices.Contains(v.Spec.AccessModes, mode) {
@@ -132,7 +133,8 @@ func fits(wanted v1alpha1.PersistentVolumeTemplateSpec, v *corev1.PersistentVolu
 		}
 	}
 	return v.Spec.StorageClassName == wanted.StorageClassName && v.Spec.Capacity.Storage().Cmp(wanted.Capacity) >= 0 &&
-		modeOf(v.Spec.VolumeMode) == modeOf(&wanted.VolumeMode)
+		modeOf(v.Spec.VolumeMode) == modeOf(&wanted.VolumeMode) &&
+		ptr.Deref(v.Spec.VolumeAttributesClassName, "") == wanted.VolumeAttributesClassName
 }
 
 // modeOf is a volume's mode: Filesystem if none is given.

@@ -20,6 +20,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
+// recheck is when a set whose classes are of no use is looked at again: nothing tells of a new VolumeAttributesClass.
+const recheck = 30 * time.Second
+
 // reconciler brings sets closer to their specs.
 type reconciler struct {
 	client  client.Client
@@ -172,6 +175,9 @@ func (r *reconciler) plan(o *round) {
 	}
 	if o.problem = o.unusable; o.problem.reason != "" {
 		o.actions.create = 0
+		if o.wait == 0 || o.wait > recheck {
+			o.wait = recheck
+		}
 		return
 	}
 	if f := r.filler.failuresOf(o.set.Name).last(); f.err != nil {

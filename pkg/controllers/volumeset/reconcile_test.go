@@ -31,6 +31,7 @@ import (
 // talker is a driver that answers as it is told.
 type talker struct {
 	created  int
+	asked    csiclient.Request // at last
 	deleted  int
 	err      error
 	topology bool
@@ -41,6 +42,7 @@ func (d *talker) HasTopology() bool { return d.topology }
 
 func (d *talker) Create(_ context.Context, r csiclient.Request) (csiclient.Volume, error) {
 	d.created++
+	d.asked = r
 	return csiclient.Volume{Handle: "handle-" + r.Name, SizeBytes: r.SizeBytes}, d.err
 }
 

@@ -13,20 +13,21 @@ import (
 
 // The reasons of the condition Ready.
 const (
-	reasonFilled        = "Filled"
-	reasonRolling       = "Rolling"
-	reasonRetained      = "RetainedOutdated"
-	reasonFilling       = "Filling"
-	reasonMaximum       = "MaximumReached"
-	reasonRefused       = "CreationFailed"
-	reasonClassNotFound = "StorageClassNotFound"
-	reasonClassUnusable = "StorageClassUnusable"
-	reasonTemplate      = "TemplateRefused"
-	reasonUnproven      = "TemplateUnproven"
-	reasonTooLarge      = "TooLarge"
-	reasonNowhere       = "NoPlace"
-	reasonTwin          = "SelectorShared"
-	reasonShort         = "VolumesTooSmall"
+	reasonFilled             = "Filled"
+	reasonRolling            = "Rolling"
+	reasonRetained           = "RetainedOutdated"
+	reasonFilling            = "Filling"
+	reasonMaximum            = "MaximumReached"
+	reasonRefused            = "CreationFailed"
+	reasonClassNotFound      = "StorageClassNotFound"
+	reasonClassUnusable      = "StorageClassUnusable"
+	reasonAttributesUnusable = "AttributesClassUnusable"
+	reasonTemplate           = "TemplateRefused"
+	reasonUnproven           = "TemplateUnproven"
+	reasonTooLarge           = "TooLarge"
+	reasonNowhere            = "NoPlace"
+	reasonTwin               = "SelectorShared"
+	reasonShort              = "VolumesTooSmall"
 )
 
 // verdict is what the condition Ready says.

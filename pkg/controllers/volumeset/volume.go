@@ -21,8 +21,17 @@ func request(slot v1alpha1.VolumeSlot, order v1alpha1.VolumeOrder) csiclient.Req
 	spec := order.Template.Spec
 	return csiclient.Request{
 		Name: slot.Name, SizeBytes: spec.Capacity.Value(), AccessModes: spec.AccessModes, VolumeMode: spec.VolumeMode,
-		FSType: order.Class.FSType, MountOptions: order.Class.MountOptions, Parameters: parameters, Segments: slot.Segments,
+		FSType: order.Class.FSType, MountOptions: mountOptions(order), Parameters: parameters,
+		Mutable: order.Class.MutableParameters, Segments: slot.Segments,
 	}
+}
+
+// mountOptions are those of the template, or the class's if it has none.
+func mountOptions(order v1alpha1.VolumeOrder) []string {
+	if own := order.Template.Spec.MountOptions; len(own) > 0 {
+		return own
+	}
+	return order.Class.MountOptions
 }
 
 // persistentVolume is the object for the volume that the driver made for a slot.
@@ -34,13 +43,16 @@ func persistentVolume(
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(v.SizeBytes, resource.BinarySI)},
-			AccessModes: spec.AccessModes, VolumeMode: &mode, MountOptions: order.Class.MountOptions,
+			AccessModes: spec.AccessModes, VolumeMode: &mode, MountOptions: mountOptions(order),
 			StorageClassName: spec.StorageClassName, PersistentVolumeReclaimPolicy: spec.PersistentVolumeReclaimPolicy,
 			NodeAffinity: affinity(v.Places),
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: driver, VolumeHandle: v.Handle, VolumeAttributes: v.Context,
 			}},
 		},
+	}
+	if name := spec.VolumeAttributesClassName; name != "" {
+		pv.Spec.VolumeAttributesClassName = &name
 	}
 	if mode != corev1.PersistentVolumeBlock {
 		pv.Spec.CSI.FSType = order.Class.FSType

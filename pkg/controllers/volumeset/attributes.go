@@ -1,0 +1,46 @@
+package volumeset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/params/placeholder"
+)
+
+// attributes returns the parameters of a set's VolumeAttributesClass, none without a class, or what is wrong with it.
+// The class is read past the cache: clusters before Kubernetes 1.34 have none to watch. Its parameters never change.
+func (r *reconciler) attributes(ctx context.Context, o *round) (mutable map[string]string, unusable, err error) {
+	name, driver := o.set.Spec.Template.Spec.VolumeAttributesClassName, o.class.Provisioner
+	if name == "" {
+		return nil, nil, nil
+	}
+	class := &storagev1.VolumeAttributesClass{}
+	err = r.live.Get(ctx, client.ObjectKey{Name: name}, class)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("the template names the VolumeAttributesClass %q, and this Kubernetes has none in "+
+			"storage.k8s.io/v1: leave it out, or use 1.34 or later", name), nil
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("the VolumeAttributesClass %q of the template does not exist: create it, or name another",
+			name), nil
+	case err != nil:
+		return nil, nil, err
+	case class.DriverName != driver:
+		return nil, fmt.Errorf("the VolumeAttributesClass %q is of the driver %s, and the StorageClass of %s: name one of "+
+			"the same driver", name, class.DriverName, driver), nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(class.Parameters)) {
+		if mark, found := placeholder.OfClaim(class.Parameters[key]); found {
+			return nil, fmt.Errorf("the parameter %q of VolumeAttributesClass %s has %s, and volumes of a set are created "+
+				"before there is a claim; use a class without it", key, name, mark), nil
+		}
+	}
+	return class.Parameters, nil, nil
+}
