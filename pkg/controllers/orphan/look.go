@@ -3,6 +3,7 @@ package orphan
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -100,18 +101,21 @@ func (s *sweeper) attachments(ctx context.Context, volumes []*corev1.PersistentV
 }
 
 // nodes returns the names of nodes by the ID that they have registered for the driver.
-func (s *sweeper) nodes(ctx context.Context) (map[string]string, error) {
+func (s *sweeper) nodes(ctx context.Context) (map[string][]string, error) {
 	var list storagev1.CSINodeList
 	if err := s.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list CSINodes: %w", err)
 	}
-	names := make(map[string]string, len(list.Items))
+	names := make(map[string][]string, len(list.Items))
 	for _, node := range list.Items {
 		for _, driver := range node.Spec.Drivers {
 			if driver.Name == s.Driver.Driver() {
-				names[driver.NodeID] = node.Name
+				names[driver.NodeID] = append(names[driver.NodeID], node.Name)
 			}
 		}
+	}
+	for _, of := range names {
+		slices.Sort(of)
 	}
 	return names, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
@@ -47,7 +48,7 @@ type world struct {
 	stored      []csiclient.Listed
 	listsNodes  bool // whether the storage lists where volumes are attached
 	attachments []attachment
-	nodes       map[string]string // names by the ID that the driver has for a node
+	nodes       map[string][]string // names by the ID that the driver has for a node; a node that was renamed has two
 }
 
 // believable fails when the storage's list cannot be that of this cluster's volumes.
@@ -107,25 +108,34 @@ func (w world) compare() (found []difference) {
 type place struct{ handle, node string }
 
 func (w world) compareAttachments(stored map[string]bool) (found []difference) {
-	known := make(map[place]bool, len(w.attachments))
+	registered := w.registered()
+	known, away := make(map[place]bool, len(w.attachments)), map[string]bool{}
 	for _, a := range w.attachments {
 		known[place{a.handle, a.node}] = true
+		away[a.handle] = away[a.handle] || !registered[a.node]
 	}
 	actual := map[place]bool{}
 	for _, volume := range w.stored {
 		for _, id := range volume.Nodes {
-			node, ours := w.nodes[id]
-			actual[place{volume.Handle, node}] = true
+			names, isKnown := w.nodes[id], false
+			for _, name := range names {
+				actual[place{volume.Handle, name}] = true
+				isKnown = isKnown || known[place{volume.Handle, name}]
+			}
+			d := difference{handle: volume.Handle, object: w.named[volume.Handle]}
 			switch {
-			case !ours:
-				found = append(found, difference{kind: foreign, handle: volume.Handle, node: id, object: w.named[volume.Handle]})
-			case !known[place{volume.Handle, node}]:
-				found = append(found, difference{kind: dangling, handle: volume.Handle, node: node, object: w.named[volume.Handle]})
+			case isKnown:
+			case len(names) > 0:
+				d.kind, d.node = dangling, strings.Join(names, " or ")
+				found = append(found, d)
+			case !away[volume.Handle]: // Else it may be the node whose driver is away, as while it is updated.
+				d.kind, d.node = foreign, id
+				found = append(found, d)
 			}
 		}
 	}
 	for _, a := range w.attachments {
-		if a.attached && stored[a.handle] && !actual[place{a.handle, a.node}] {
+		if a.attached && registered[a.node] && stored[a.handle] && !actual[place{a.handle, a.node}] {
 			found = append(found, difference{kind: unattached, handle: a.handle, node: a.node, object: a.name})
 		}
 	}
@@ -153,10 +163,21 @@ func (m memory) confirm(found []difference, now time.Time, grace time.Duration) 
 	return confirmed
 }
 
-// id returns the ID that the driver has for a node.
+// registered are the nodes that run the driver now.
+func (w world) registered() map[string]bool {
+	names := map[string]bool{}
+	for _, of := range w.nodes {
+		for _, name := range of {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// id returns the ID that the driver has for a node alone; empty where there is none, or another name for the same.
 func (w world) id(node string) string {
-	for id, name := range w.nodes {
-		if name == node {
+	for id, names := range w.nodes {
+		if len(names) == 1 && names[0] == node {
 			return id
 		}
 	}

@@ -14,7 +14,7 @@ func agreed() world {
 		expected: map[string]string{"a": "pv-a", "b": "pv-b"}, named: map[string]string{"a": "pv-a", "b": "pv-b"},
 		stored: []csiclient.Listed{{Handle: "a", Nodes: []string{"id-1"}}, {Handle: "b"}}, listsNodes: true,
 		attachments: []attachment{{name: "va-a", handle: "a", node: "one", attached: true}},
-		nodes:       map[string]string{"id-1": "one", "id-2": "two"},
+		nodes:       map[string][]string{"id-1": {"one"}, "id-2": {"two"}},
 	}
 }
 
@@ -49,6 +49,18 @@ func TestCompare(t *testing.T) {
 		"a VolumeAttachment that is not attached at the storage": {
 			func(w *world) { w.stored[0].Nodes = nil },
 			[]difference{{kind: unattached, handle: "a", node: "one", object: "va-a"}},
+		},
+		"attached to a machine that has two names, one is known": {
+			func(w *world) { w.nodes["id-1"] = []string{"one", "one-renamed"} }, nil,
+		},
+		"attached to a machine that has two names, none is known": {
+			func(w *world) { w.stored[1].Nodes, w.nodes["id-2"] = []string{"id-2"}, []string{"two", "two-renamed"} },
+			[]difference{{kind: dangling, handle: "b", node: "two or two-renamed", object: "pv-b"}},
+		},
+		"the driver of a node is being updated": {func(w *world) { delete(w.nodes, "id-1") }, nil},
+		"the driver of a node is being updated, and another volume is elsewhere": {
+			func(w *world) { delete(w.nodes, "id-1"); w.stored[1].Nodes = []string{"rescue"} },
+			[]difference{{kind: foreign, handle: "b", node: "rescue", object: "pv-b"}},
 		},
 		"a VolumeAttachment that is still being attached": {func(w *world) {
 			w.stored[0].Nodes = nil

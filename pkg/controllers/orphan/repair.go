@@ -24,9 +24,13 @@ const (
 
 func isRepair(a *storagev1.VolumeAttachment) bool { return a.Annotations[repairMark] != "" }
 
-// repair has csi-attacher detach a volume from a node. What Kubernetes has begun meanwhile goes first.
+// repair has csi-attacher detach a volume from a node. What Kubernetes has begun meanwhile goes first. A node without an
+// ID of its own, as while one machine is two nodes, is left alone.
 func (s *sweeper) repair(ctx context.Context, d difference, nodeID string) error {
-	if used, err := s.isInUse(ctx, d); err != nil || used {
+	if nodeID == "" {
+		return nil
+	}
+	if used, err := s.mayBeInUse(ctx, d); err != nil || used {
 		return err
 	}
 	a := detachment(s.Driver.Driver(), d, nodeID)
@@ -42,12 +46,13 @@ func (s *sweeper) repair(ctx context.Context, d difference, nodeID string) error
 	return s.remove(ctx, a)
 }
 
-// isInUse reports whether the node's kubelet says that it uses the volume. A node that is gone does not.
-func (s *sweeper) isInUse(ctx context.Context, d difference) (bool, error) {
+// mayBeInUse reports whether the node's kubelet says that it uses the volume, or there is no word of the kubelet: the
+// machine of a node that was deleted may run on.
+func (s *sweeper) mayBeInUse(ctx context.Context, d difference) (bool, error) {
 	var node corev1.Node
 	err := s.live.Get(ctx, client.ObjectKey{Name: d.node}, &node)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("read node %s: %w", d.node, err)

@@ -48,6 +48,9 @@ func Add(m ctrl.Manager, o Options) error {
 	return m.Add(s)
 }
 
+// sweepLimit is how long a sweep may take: a driver that does not answer would stop all sweeps without a word.
+const sweepLimit = 10 * time.Minute
+
 // sweeper compares the storage with Kubernetes, again and again. It runs in the manager that leads.
 type sweeper struct {
 	Options
@@ -77,11 +80,13 @@ func (s *sweeper) Start(ctx context.Context) error {
 }
 
 func (s *sweeper) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
+	defer cancel()
 	w, err := s.look(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = w.believable()
 	}
-	if err := w.believable(); err != nil {
+	if err != nil {
 		clear(s.seen) // Two good sweeps in a row count.
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,12 +25,19 @@ import (
 type storage struct {
 	volumes []csiclient.Listed
 	err     error
+	hangs   bool
 }
 
-func (s *storage) Driver() string                                   { return "ebs.csi.example" }
-func (s *storage) CanList() bool                                    { return true }
-func (s *storage) ListsNodes() bool                                 { return true }
-func (s *storage) List(context.Context) ([]csiclient.Listed, error) { return s.volumes, s.err }
+func (s *storage) Driver() string   { return "ebs.csi.example" }
+func (s *storage) CanList() bool    { return true }
+func (s *storage) ListsNodes() bool { return true }
+func (s *storage) List(ctx context.Context) ([]csiclient.Listed, error) {
+	if s.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.volumes, s.err
+}
 
 // scene is an API with the PersistentVolume pv-a of the volume a and the node one, a storage that has a attached to
 // one, and sweeps that repair.
@@ -43,6 +51,12 @@ type scene struct {
 }
 
 func newScene(t *testing.T, objects ...client.Object) *scene {
+	t.Helper()
+	return newSceneWithout(t, append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}})...)
+}
+
+// newSceneWithout is a scene without the node one.
+func newSceneWithout(t *testing.T, objects ...client.Object) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme} {
@@ -130,8 +144,40 @@ func TestRepairIsAskedFor(t *testing.T) {
 func TestVolumeInUseStaysAttached(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	node.Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/ebs.csi.example^a"}
-	s := newScene(t, node)
+	s := newSceneWithout(t, node)
 	s.wantNone(s.sweeps(3))
+}
+
+// Nobody knows of a node that was deleted whether its machine uses the volume.
+func TestDeletedNodeKeepsItsVolume(t *testing.T) {
+	s := newSceneWithout(t)
+	s.wantNone(s.sweeps(3))
+}
+
+// A machine was renamed, and its old node is still there, which no kubelet speaks for: the new one has the volume.
+func TestRenamedNodeKeepsItsVolume(t *testing.T) {
+	renamed := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "renamed"}}
+	renamed.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "ebs.csi.example", NodeID: "id-1"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "renamed"}}
+	node.Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/ebs.csi.example^a"}
+	s := newScene(t, renamed, node)
+	s.wantNone(s.sweeps(3))
+	if event := <-s.events.Events; !strings.Contains(event, "one or renamed") {
+		t.Errorf("the event is %q", event)
+	}
+}
+
+// A sweep that failed proves nothing, and two in a row do not have it in between.
+func TestFailedSweepBreaksTheRow(t *testing.T) {
+	s := newScene(t)
+	s.sweeps(1)
+	s.storage.err = errors.New("no credentials")
+	if err := s.sweep(t.Context()); !errors.Is(err, s.storage.err) {
+		t.Errorf("the sweep ends with %v", err)
+	}
+	s.storage.err = nil
+	s.wantNone(s.sweeps(1))
+	s.wantRepair(s.sweeps(1))
 }
 
 // Kubernetes wrote its VolumeAttachment after the sweep had looked.
@@ -169,6 +215,17 @@ func TestListsThatProveNothing(t *testing.T) {
 		t.Errorf("the sweep ends with %v", err)
 	}
 	s.wantNone(s.sweeps(0))
+}
+
+// TestDriverThatHangs checks that a sweep ends although the driver does not answer.
+func TestDriverThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		s.storage.hangs = true
+		if err := s.sweep(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the sweep ends with %v", err)
+		}
+	})
 }
 
 func TestVolumesBeingDeletedAreNotMissing(t *testing.T) {
