@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -43,7 +45,16 @@ func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Lo
 	if err != nil {
 		return fmt.Errorf("--csi-endpoint: %w", err)
 	}
-	return m.Add(&csiServer{definition, master, driver.NewMetrics(name, version), listener, log})
+	metrics := driver.NewMetrics(name, version)
+	withoutProcess(metrics.Registry)
+	o.metrics = append(o.metrics, metrics.Registry)
+	return m.Add(&csiServer{definition, master, metrics, listener, log})
+}
+
+// withoutProcess leaves the metrics of the process to the controllers, which have them too.
+func withoutProcess(metrics *prometheus.Registry) {
+	metrics.Unregister(collectors.NewGoCollector())
+	metrics.Unregister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
 // NeedLeaderElection says that a replica answers calls whether it leads or not: each has sidecars beside it.

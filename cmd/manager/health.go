@@ -2,27 +2,40 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	metrics "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/stowage-csi/stowage/pkg/scrape"
 )
 
 // healthWait is how long a question for readiness waits for the cache: it answers before the kubelet gives up.
 const healthWait = 500 * time.Millisecond
 
+// serveHTTP returns what serves the metrics and the kubelet's probes; nil for an endpoint of 0. The server of
+// controller-runtime bounds neither connections nor the time of an answer.
+func (p *process) serveHTTP(ctx context.Context, probes *health) (*manager.Server, error) {
+	if p.httpEndpoint == "0" {
+		return nil, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.httpEndpoint)
+	if err != nil {
+		return nil, fmt.Errorf("--http-endpoint: %w", err)
+	}
+	return &manager.Server{Name: "metrics", Server: scrape.Server(p.metrics, probes.handlers()),
+		Listener: scrape.Limit(listener)}, nil
+}
+
 // health answers the kubelet's probes at the address of the metrics. A manager that loses its lease ends by itself.
 type health struct{ cache cache.Cache }
 
-// beside serves the probes with the metrics, at an address; 0 serves neither.
-func (h *health) beside(address string) metrics.Options {
-	return metrics.Options{BindAddress: address, ExtraHandlers: h.handlers()}
-}
-
 // handlers are those of the probes.
-func (h *health) handlers() map[string]http.Handler {
-	return map[string]http.Handler{"/healthz": http.HandlerFunc(h.live), "/readyz": http.HandlerFunc(h.ready)}
+func (h *health) handlers() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{"/healthz": h.live, "/readyz": h.ready}
 }
 
 // live says that the process serves.

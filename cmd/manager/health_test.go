@@ -2,11 +2,17 @@ package main
 
 import (
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // seen is a cache that has been read, or not.
@@ -27,5 +33,53 @@ func TestHealth(t *testing.T) {
 				t.Errorf("with a cache that is synced: %t, %s says %d", synced, path, answer.Code)
 			}
 		}
+	}
+}
+
+// TestIdleConnectionsAreBounded checks that connections which ask nothing keep no scraper away, and that the master's
+// metrics of CSI calls are served beside those of the controllers.
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	p := process{httpEndpoint: "127.0.0.1:0"}
+	calls := prometheus.NewRegistry()
+	calls.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "stowage_test"}), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	withoutProcess(calls)
+	p.metrics = prometheus.Gatherers{calls, registry.Registry}
+	server, err := p.serveHTTP(t.Context(), &health{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Start(ctx) }()
+	address := server.Listener.Addr().String()
+	for range 500 {
+		idle, err := net.Dial("tcp", address) //nolint:noctx // a local socket
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer idle.Close()
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"stowage_test", "go_goroutines", "process_open_fds"} {
+		if response.StatusCode != http.StatusOK || !strings.Contains(string(body), name) {
+			t.Errorf("status %d, without %s:\n%s", response.StatusCode, name, body)
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
@@ -26,6 +28,7 @@ type process struct {
 	namespace, kubeconfig, httpEndpoint, logFormat string
 	verbosity, burst                               int
 	qps                                            float32
+	metrics                                        prometheus.Gatherers // that are served beside those of the controllers
 }
 
 // bind adds the flags but for the namespace, which means something else to each command. The port is the one that the
@@ -60,8 +63,7 @@ func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, a
 	if err != nil {
 		return err
 	}
-	probes := &health{}
-	o.Scheme, o.Logger, o.Metrics = scheme(), logr.FromSlogHandler(log.Handler()), probes.beside(p.httpEndpoint)
+	o.Scheme, o.Logger, o.Metrics.BindAddress = scheme(), logr.FromSlogHandler(log.Handler()), "0"
 	// Of a resource that is older than this program the API server would drop what is new, such as the source of a volume,
 	// and say that it has written the object.
 	o.Client.FieldValidation = metav1.FieldValidationStrict
@@ -73,8 +75,18 @@ func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, a
 	if err != nil {
 		return fmt.Errorf("reach Kubernetes: %w", err)
 	}
-	probes.cache = manager.GetCache() // Before anything is served.
 	if err := add(manager); err != nil {
+		return err
+	}
+	p.metrics = append(p.metrics, registry.Registry)
+	server, err := p.serveHTTP(ctx, &health{manager.GetCache()})
+	if err != nil {
+		return err
+	}
+	if server != nil {
+		err = manager.Add(server)
+	}
+	if err != nil {
 		return err
 	}
 	return manager.Start(ctx)

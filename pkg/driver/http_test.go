@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stowage-csi/stowage/pkg/scrape"
 )
 
 func wantBody(t *testing.T, url string, parts ...string) {
@@ -49,7 +51,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for range 4 * maxHTTPConnections {
+	for range 4 * scrape.MaxConnections {
 		idle, err := net.Dial("tcp", listener.Addr().String()) //nolint:noctx // a local socket
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +70,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		}
 	}
 	// The test's own ends, and those that are accepted.
-	if most := 4*maxHTTPConnections + maxHTTPConnections + 32; sockets > most {
+	if most := 4*scrape.MaxConnections + scrape.MaxConnections + 32; sockets > most {
 		t.Errorf("%d sockets are open, want %d at most", sockets, most)
 	}
 	wantBody(t, "http://"+listener.Addr().String()+"/healthz", "ok")
