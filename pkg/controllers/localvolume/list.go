@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
@@ -15,12 +16,12 @@ func (m *Master) List(ctx context.Context, page backends.Page) (volumes []backen
 	if err != nil {
 		return nil, "", err
 	}
-	for _, o := range all {
-		if !isOver(o) {
-			volumes = append(volumes, *m.describe(o))
-		}
+	there := slices.DeleteFunc(all, func(o *v1alpha1.LocalVolume) bool { return isOver(o) })
+	there, next, err = paged(there, page, m.volumes.isHandle, func(o *v1alpha1.LocalVolume) string { return o.Name })
+	for _, o := range there {
+		volumes = append(volumes, *m.describe(o))
 	}
-	return paged(volumes, page, m.volumes.isHandle, func(v backends.Volume) string { return v.Handle })
+	return volumes, next, err
 }
 
 // ListSnapshots returns snapshots, of one volume or of all, in the order of their handles, also those that are being
