@@ -16,6 +16,8 @@
 //   - foreign: a volume is attached to a machine that is no node of the cluster, or a node that has lost
 //     its registration with the driver.
 //   - unattached: a VolumeAttachment says that a volume is attached and the storage does not.
+//   - stranded: a volume is attached by a VolumeAttachment whose PersistentVolume was removed by force, so
+//     that csi-attacher cannot detach it.
 //
 // # What is repaired
 //

@@ -13,7 +13,7 @@ import (
 // look reads the world. PersistentVolumes come before and after the storage, attachments after it: what is done
 // meanwhile is then seen as less than it is, never as more.
 func (s *sweeper) look(ctx context.Context) (w world, err error) {
-	w.listsNodes = s.Driver.ListsNodes()
+	w.driver, w.listsNodes = s.Driver.Driver(), s.Driver.ListsNodes()
 	before, err := s.volumes(ctx)
 	if err != nil {
 		return w, err

@@ -20,10 +20,11 @@ const (
 	dangling   kind = "dangling"
 	foreign    kind = "foreign"
 	unattached kind = "unattached"
+	stranded   kind = "stranded"
 )
 
 // kinds returns all kinds, so that a metric of none is 0 and not absent.
-func kinds() []kind { return []kind{leaked, missing, dangling, foreign, unattached} }
+func kinds() []kind { return []kind{leaked, missing, dangling, foreign, unattached, stranded} }
 
 // difference is one thing that the storage and Kubernetes do not agree about. It is comparable, and the same in each
 // sweep.
@@ -34,7 +35,7 @@ type difference struct {
 	object string // the name of the PersistentVolume or VolumeAttachment, if there is one
 }
 
-// attachment is what a VolumeAttachment says.
+// attachment is what a VolumeAttachment says. Without a handle it names a PersistentVolume that is gone.
 type attachment struct {
 	name, handle, node string
 	attached           bool // and not being deleted
@@ -42,6 +43,7 @@ type attachment struct {
 
 // world is what one sweep has read.
 type world struct {
+	driver string
 	// names by handle of the PersistentVolumes that must have a volume, as they were before the storage was read
 	expected    map[string]string
 	named       map[string]string // names by handle of all PersistentVolumes, as they were after it
@@ -117,19 +119,10 @@ func (w world) compareAttachments(stored map[string]bool) (found []difference) {
 	actual := map[place]bool{}
 	for _, volume := range w.stored {
 		for _, id := range volume.Nodes {
-			names, isKnown := w.nodes[id], false
-			for _, name := range names {
+			for _, name := range w.nodes[id] {
 				actual[place{volume.Handle, name}] = true
-				isKnown = isKnown || known[place{volume.Handle, name}]
 			}
-			d := difference{handle: volume.Handle, object: w.named[volume.Handle]}
-			switch {
-			case isKnown:
-			case len(names) > 0:
-				d.kind, d.node = dangling, strings.Join(names, " or ")
-				found = append(found, d)
-			case !away[volume.Handle]: // Else it may be the node whose driver is away, as while it is updated.
-				d.kind, d.node = foreign, id
+			if d := w.compareAttached(volume.Handle, id, known, away[volume.Handle]); d.kind != "" {
 				found = append(found, d)
 			}
 		}
@@ -140,6 +133,35 @@ func (w world) compareAttachments(stored map[string]bool) (found []difference) {
 		}
 	}
 	return found
+}
+
+// compareAttached compares one attachment of the storage with the places that VolumeAttachments name. Without a
+// difference it returns one of no kind, also where the machine may be the node whose driver is away, as for an update.
+func (w world) compareAttached(handle, id string, known map[place]bool, isAway bool) difference {
+	names := w.nodes[id]
+	isKnown := func(name string) bool { return known[place{handle, name}] }
+	d := difference{handle: handle, object: w.named[handle]}
+	switch bare := w.bareAttachment(handle, names); {
+	case slices.ContainsFunc(names, isKnown):
+	case bare != nil:
+		d.kind, d.node, d.object = stranded, bare.node, bare.name
+	case len(names) > 0:
+		d.kind, d.node = dangling, strings.Join(names, " or ")
+	case !isAway:
+		d.kind, d.node = foreign, id
+	}
+	return d
+}
+
+// bareAttachment returns the VolumeAttachment of a volume on one of the nodes that names a PersistentVolume which is
+// gone: its own name has the volume in it.
+func (w world) bareAttachment(handle string, nodes []string) *attachment {
+	for i, a := range w.attachments {
+		if a.handle == "" && slices.Contains(nodes, a.node) && a.name == attachmentName(w.driver, handle, a.node) {
+			return &w.attachments[i]
+		}
+	}
+	return nil
 }
 
 // memory is since when differences have been seen.

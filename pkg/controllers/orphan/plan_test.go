@@ -11,6 +11,7 @@ import (
 // agreed is a world without differences: a is attached to node one, b to nothing.
 func agreed() world {
 	return world{
+		driver:   "d",
 		expected: map[string]string{"a": "pv-a", "b": "pv-b"}, named: map[string]string{"a": "pv-a", "b": "pv-b"},
 		stored: []csiclient.Listed{{Handle: "a", Nodes: []string{"id-1"}}, {Handle: "b"}}, listsNodes: true,
 		attachments: []attachment{{name: "va-a", handle: "a", node: "one", attached: true}},
@@ -62,6 +63,15 @@ func TestCompare(t *testing.T) {
 			func(w *world) { delete(w.nodes, "id-1"); w.stored[1].Nodes = []string{"rescue"} },
 			[]difference{{kind: foreign, handle: "b", node: "rescue", object: "pv-b"}},
 		},
+		"a VolumeAttachment whose PersistentVolume is gone": {func(w *world) {
+			name := attachmentName("d", "a", "one")
+			w.attachments = []attachment{{name: name, node: "one", attached: true}}
+			delete(w.named, "a")
+		}, []difference{{kind: stranded, handle: "a", node: "one", object: attachmentName("d", "a", "one")}}},
+		"a VolumeAttachment whose PersistentVolume is gone, of another volume": {func(w *world) {
+			w.attachments = append(w.attachments, attachment{name: attachmentName("d", "c", "two"), node: "two"})
+			w.stored[1].Nodes = []string{"id-2"}
+		}, []difference{{kind: dangling, handle: "b", node: "two", object: "pv-b"}}},
 		"a VolumeAttachment that is still being attached": {func(w *world) {
 			w.stored[0].Nodes = nil
 			w.attachments[0].attached = false

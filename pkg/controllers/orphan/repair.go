@@ -24,8 +24,8 @@ const (
 
 func isRepair(a *storagev1.VolumeAttachment) bool { return a.Annotations[repairMark] != "" }
 
-// repair has csi-attacher detach a volume from a node. What Kubernetes has begun meanwhile goes first. A node without an
-// ID of its own, as while one machine is two nodes, is left alone.
+// repair has csi-attacher detach a volume from a node. What Kubernetes has begun meanwhile goes first. A node without
+// an ID of its own, as while one machine is two nodes, is left alone.
 func (s *sweeper) repair(ctx context.Context, d difference, nodeID string) error {
 	if nodeID == "" {
 		return nil
@@ -67,7 +67,7 @@ func (s *sweeper) mayBeInUse(ctx context.Context, d difference) (bool, error) {
 func detachment(driver string, d difference, nodeID string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        fmt.Sprintf("csi-%x", sha256.Sum256([]byte(d.handle+driver+d.node))),
+			Name:        attachmentName(driver, d.handle, d.node),
 			Annotations: map[string]string{repairMark: "true", nodeIDNote: nodeID},
 			Finalizers:  []string{attacherFinalizer(driver)},
 		},
@@ -81,6 +81,11 @@ func detachment(driver string, d difference, nodeID string) *storagev1.VolumeAtt
 			}},
 		},
 	}
+}
+
+// attachmentName is the name that Kubernetes gives the VolumeAttachment of a volume on a node.
+func attachmentName(driver, handle, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }
 
 // attacherFinalizer is the finalizer by which csi-attacher knows what it has to detach.

@@ -78,6 +78,10 @@ func (d difference) describe() (reason, sentence string) {
 	case foreign:
 		return "AttachedElsewhere", fmt.Sprintf("volume %q is attached to %q, which is no node that runs the driver: "+
 			"no node can use it until it is detached there", d.handle, d.node)
+	case stranded:
+		return "AttachedWithoutPersistentVolume", fmt.Sprintf("volume %q is attached to node %s, and the PersistentVolume "+
+			"of this VolumeAttachment is gone, so that csi-attacher cannot detach it: write a PersistentVolume of that name "+
+			"and volume, or detach it at the storage and remove the finalizers here", d.handle, d.node)
 	case unattached:
 	}
 	return "NotAttached",
@@ -90,7 +94,7 @@ func (s *sweeper) subject(ctx context.Context, d difference) runtime.Object {
 	var object client.Object
 	switch {
 	case d.object == "":
-	case d.kind == unattached:
+	case d.kind == unattached, d.kind == stranded:
 		object = &storagev1.VolumeAttachment{}
 	default:
 		object = &corev1.PersistentVolume{}
