@@ -382,3 +382,54 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
     path: /dev
     type: Directory
 {{- end }}
+
+{{/* The driver that makes and mounts the local volumes of a node, without what it mounts: the forms list that in an order of their own. */}}
+{{- define "stowage.localDriver" -}}
+- name: stowage
+  image: {{ include "stowage.image" . }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  args:
+    - standalone
+    - --backend={{ .Values.backend }}
+    - --endpoint=unix:///csi/csi.sock
+    - --data-dir={{ .Values.local.dataDir }}
+    - --node-id=$(NODE_NAME)
+    - --config=/etc/stowage/config.yaml
+    {{- include "stowage.driverArgs" . | nindent 4 }}
+  env:
+    - name: NODE_NAME
+      valueFrom:
+        fieldRef:
+          fieldPath: spec.nodeName
+    {{- include "stowage.heap" . | nindent 4 }}
+  {{- include "stowage.ports" . | nindent 2 }}
+  {{- include "stowage.probes" . | nindent 2 }}
+  terminationMessagePath: /run/termination-log
+  resources: {{- toYaml .Values.resources | nindent 4 }}
+  securityContext:
+    privileged: true
+    readOnlyRootFilesystem: true
+    runAsUser: 0
+{{- end }}
+
+{{/* Pools outside the data directory, which is mounted as a whole. */}}
+{{- define "stowage.poolMounts" -}}
+{{- range $i, $pool := .Values.local.config.pools }}
+{{- if and $pool.path (not (hasPrefix (print $.Values.local.dataDir "/") $pool.path)) }}
+- name: pool-{{ $i }}
+  mountPath: {{ $pool.path }}
+  mountPropagation: HostToContainer
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "stowage.poolVolumes" -}}
+{{- range $i, $pool := .Values.local.config.pools }}
+{{- if and $pool.path (not (hasPrefix (print $.Values.local.dataDir "/") $pool.path)) }}
+# Directory: a disk that is not mounted must not be taken for an empty one.
+- name: pool-{{ $i }}
+  hostPath:
+    path: {{ $pool.path }}
+    type: Directory
+{{- end }}
+{{- end }}
+{{- end }}
