@@ -18,15 +18,19 @@ const (
 	protection  = "provisioner.storage.kubernetes.io/cloning-protection"
 )
 
-// account is that of a backend's sidecars and manager.
-func account(backend string) string {
-	return "system:serviceaccount:stowage-system:stowage-" + backend + "-controller"
+// account is that of the sidecars, and of what is beside them: the manager, or the master.
+func (in install) account() string {
+	if in.cluster {
+		return "stowage-disks-master"
+	}
+	return "stowage-" + in.backend + "-controller"
 }
 
+// user is the account as the API server knows it.
+func (in install) user() string { return "system:serviceaccount:stowage-system:" + in.account() }
+
 // renamed is the account as an overlay moves and renames it.
-func renamed(backend string) string {
-	return "system:serviceaccount:storage:x-stowage-" + backend + "-controller"
-}
+func (in install) renamed() string { return "system:serviceaccount:storage:x-" + in.account() }
 
 // allowance is a change by the account of a backend's sidecars, and whether it may be made: without the manager of
 // sets, and with it.
@@ -51,10 +55,10 @@ func claim(driver string, annotations map[string]any, spec map[string]any, final
 		"spec": whole}
 }
 
-func allowances(backend string) map[string]allowance {
+func allowances(in install) map[string]allowance {
 	const pv, pvc, va, content = "persistentvolumes", "persistentvolumeclaims", "volumeattachments",
 		"volumesnapshotcontents"
-	driver := backend + ".csi.stowage.dev"
+	driver := in.backend + ".csi.stowage.dev"
 	of := func(driver string) map[string]any {
 		return volume(map[string]any{"csi": map[string]any{"driver": driver}})
 	}
@@ -66,7 +70,7 @@ func allowances(backend string) map[string]allowance {
 	bound := map[string]any{"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 	named := map[string]any{"volumeName": "pv-1"}
 	write := func(resource, sub string, before, after map[string]any) change {
-		return change{account(backend), resource, sub, before, after}
+		return change{in.user(), resource, sub, before, after}
 	}
 	return map[string]allowance{
 		"make a volume":            {write(pv, "", nil, ours), true, true},
@@ -118,23 +122,24 @@ func allowances(backend string) map[string]allowance {
 			true},
 		"with a new annotation": {write(pvc, "status", plain, claim(driver, map[string]any{"a": "b"}, nil)), false,
 			false},
-		"a host's, from elsewhere":  {change{renamed(backend), pv, "", nil, host}, false, false},
-		"a claim, from elsewhere":   {change{renamed(backend), pvc, "", foreign, plain}, false, false},
+		"a host's, from elsewhere":  {change{in.renamed(), pv, "", nil, host}, false, false},
+		"a claim, from elsewhere":   {change{in.renamed(), pvc, "", foreign, plain}, false, false},
 		"somebody else's host path": {change{"admin", pv, "", nil, host}, true, true},
 		"somebody else's claim":     {change{"admin", pvc, "", foreign, plain}, true, true},
 	}
 }
 
 // TestAccountsWrite checks what the policies leave of the rights that the sidecars and the manager of a backend have:
-// RBAC cannot say "of this driver".
+// RBAC cannot say "of this driver". None is for the master of local volumes, which writes the volumes of found disks,
+// too: its token is on trusted nodes only (TestMasterIsOnTrustedNodes).
 func TestAccountsWrite(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
 			said := map[string]func(change) string{
 				"kustomize": verdicts(t, kustomized(t, in.folder)), "helm": verdicts(t, charted(t, in.values, in.schemaless)),
 			}
-			for name, a := range allowances(in.backend) {
-				want := a.alone
+			for name, a := range allowances(in) {
+				want := a.alone || in.cluster
 				if in.manager {
 					want = a.managed
 				}
@@ -201,18 +206,35 @@ func inForce(t *testing.T, objects []object, name string) bool {
 		actions[0] == admissionregistrationv1.Deny
 }
 
-// TestAccounts checks that the policies are for the account that the pods have whose sidecars have a token.
+// TestAccounts checks that the policies are for the account that the pods have whose sidecars have a token, and that
+// sidecars beside a master have its account.
 func TestAccounts(t *testing.T) {
 	for _, in := range installs() {
 		for way, objects := range map[string][]object{"kustomize": kustomized(t, in.folder),
 			"helm": charted(t, in.values, in.schemaless)} {
 			for id, pod := range pods(t, objects) {
 				is := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "csi-provisioner" })
-				if want := strings.TrimPrefix(account(in.backend), "system:serviceaccount:stowage-system:"); is &&
-					pod.Spec.ServiceAccountName != want {
+				if want := in.account(); is && pod.Spec.ServiceAccountName != want {
 					t.Errorf("%s, %s: %s has the account %s, and the policies are for %s", in.name, way, id,
 						pod.Spec.ServiceAccountName, want)
 				}
+			}
+		}
+	}
+}
+
+// TestMasterIsOnTrustedNodes checks that the master, which no policy holds to its own volumes, runs where no pod of a
+// tenant does, unless somebody says otherwise.
+func TestMasterIsOnTrustedNodes(t *testing.T) {
+	for _, in := range installs() {
+		if !in.cluster {
+			continue
+		}
+		for way, objects := range map[string][]object{"kustomize": kustomized(t, in.folder),
+			"helm": charted(t, in.values, in.schemaless)} {
+			nodes := pods(t, objects)[disksMaster].Spec.NodeSelector
+			if _, trusted := nodes["node-role.kubernetes.io/control-plane"]; !trusted {
+				t.Errorf("%s, %s: the master runs on nodes of the labels %v", in.name, way, nodes)
 			}
 		}
 	}

@@ -37,7 +37,8 @@ func edited(part, field string, value any) map[string]any {
 // value.
 func TestOnlyTheTaint(t *testing.T) {
 	const key, driver = "node.kubernetes.io/out-of-service", "ebs.csi.stowage.dev"
-	ebsController := account("ebs")
+	ebs := install{backend: "ebs"}
+	ebsController := ebs.user()
 	ours, theirs := taint(key, driver, "NoExecute"), taint(key, "nodeshutdown", "NoExecute")
 	cordoned := taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 	for name, c := range map[string]struct {
@@ -72,7 +73,7 @@ func TestOnlyTheTaint(t *testing.T) {
 		"an owner": {change{ebsController, "nodes", "", machine(),
 			edited("metadata", "ownerReferences", []any{"a"})}, false},
 		"the status":                 {change{ebsController, "nodes", "status", machine(), machine()}, false},
-		"installed elsewhere":        {change{renamed("ebs"), "nodes", "", machine(cordoned), machine()}, false},
+		"installed elsewhere":        {change{ebs.renamed(), "nodes", "", machine(cordoned), machine()}, false},
 		"somebody else's taint":      {change{"admin", "nodes", "", machine(), machine(theirs)}, true},
 		"somebody else's other node": {change{"admin", "nodes", "", machine(), edited("spec", "unschedulable", true)}, true},
 	} {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // install is one thing that can be installed in two ways.
@@ -14,6 +16,7 @@ type install struct {
 	manager    bool           // whether the manager of PersistentVolumeSets is beside the driver
 	orphans    bool           // whether that manager looks for orphans
 	failover   bool           // whether that manager puts nodes out of service
+	cluster    bool           // whether a master serves the cluster, and a driver with a worker each node
 	folder     string         // the kustomization, relative to deploy/
 	values     map[string]any // the chart's values for the same
 	schemaless bool           // whether the backend is yet to come, and only the bases for it are here
@@ -45,6 +48,22 @@ func installs() []install {
 		name: "attaching", backend: "attaching", folder: "tests/testdata/attaching", schemaless: true,
 		values: map[string]any{"backend": "attaching"},
 	})
+}
+
+// These are the objects of a cluster's local volumes that make pods, but for localNode.
+const (
+	disksMaster = "Deployment/stowage-system/stowage-disks-master"
+	disksAgent  = "DaemonSet/stowage-system/stowage-disks-worker"
+	disksOpener = "DaemonSet/stowage-system/stowage-disks"
+)
+
+// driverOf is the container of a pod that serves CSI. The pods of found disks have none: the master serves for drivers.
+func driverOf(t *testing.T, id string, pod corev1.PodTemplateSpec) (c corev1.Container, has bool) {
+	t.Helper()
+	if id == disksMaster || id == disksAgent || id == disksOpener {
+		return corev1.Container{}, false
+	}
+	return container(t, pod, "stowage"), true
 }
 
 // classValues are the values with which the chart makes the classes of kubernetes/examples/local.

@@ -13,14 +13,26 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestFlags checks that driver and manager are given flags that they have.
+// TestFlags checks that driver and manager, and whatever command of theirs a pod runs, are given flags that they have.
 func TestFlags(t *testing.T) {
 	driver, manager := source(t, "driver/options.go"), managers(t, "main.go")
+	commands := map[string]string{"controller": driver, "node": driver, "standalone": driver,
+		"disks": source(t, "driver/disks.go"), "master": managers(t, "master.go"), "worker": managers(t, "worker.go"),
+		"volume-worker": managers(t, "volumeworker.go")}
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
-			checkFlags(t, id, driver, container(t, pod, "stowage").Args[1:])
+			driverOf(t, id, pod) // That it is there.
 			if in.manager && !strings.HasPrefix(id, "DaemonSet/") {
 				checkFlags(t, id, manager, container(t, pod, "manager").Args)
+			}
+			for _, c := range pod.Spec.Containers {
+				if ours := strings.HasPrefix(c.Image, "stowage:"); !ours || c.Name == "manager" {
+					continue
+				}
+				if commands[c.Args[0]] == "" {
+					t.Errorf("%s: %s runs the command %s, which nothing is known of", id, c.Name, c.Args[0])
+				}
+				checkFlags(t, id, commands[c.Args[0]], c.Args[1:])
 			}
 		}
 	}

@@ -132,23 +132,39 @@ func (in install) roles() map[string]string {
 	return roles
 }
 
+// wanted are the lines of the tables that are meant for an install, in the form of granted.
+func (in install) wanted() (list []string) {
+	line := func(kind, name string, r right) {
+		list = append(list, fmt.Sprintf("%s %s: %s/%s %s", kind, name, r.group, r.resource, r.verbs))
+	}
+	if in.cluster {
+		for name, table := range map[string][]right{"local": localVolumesRights(), "disks": disksRights()} {
+			for _, r := range table {
+				kind, role, _ := strings.Cut(r.role, " ")
+				line(kind, "stowage-"+name+"-"+role, r)
+			}
+		}
+		return list
+	}
+	for role, kind := range in.roles() {
+		for _, r := range rights() {
+			if r.role == role {
+				line(kind, "stowage-"+in.backend+"-"+role, r)
+			}
+		}
+	}
+	return list
+}
+
 func TestRights(t *testing.T) {
-	for _, r := range rights() {
+	for _, r := range slices.Concat(rights(), localVolumesRights(), disksRights()) {
 		if len(strings.Fields(r.why)) < 2 {
 			t.Errorf("%s %s of %s has no reason", r.verbs, r.resource, r.role)
 		}
 	}
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
-			var want []string
-			for role, kind := range in.roles() {
-				for _, r := range rights() {
-					if r.role == role {
-						want = append(want, fmt.Sprintf("%s %s: %s/%s %s", kind, role, r.group, r.resource, r.verbs))
-					}
-				}
-			}
-			got := granted(t, kustomized(t, in.folder))
+			want, got := in.wanted(), granted(t, kustomized(t, in.folder))
 			slices.Sort(want)
 			slices.Sort(got)
 			for _, rule := range got {
@@ -177,7 +193,6 @@ func granted(t *testing.T, objects []object) []string {
 		if len(rules) == 0 {
 			continue
 		}
-		name := strings.SplitN(o.GetName(), "-", 3)[2] // stowage-<backend>-<role>
 		for _, rule := range rules {
 			if len(rule.NonResourceURLs) > 0 || len(rule.APIGroups) != 1 {
 				t.Errorf("%s has a rule of a form that the table cannot say: %v", o.id(), rule)
@@ -186,7 +201,7 @@ func granted(t *testing.T, objects []object) []string {
 				if len(rule.ResourceNames) > 0 {
 					resource += "/" + strings.Join(rule.ResourceNames, ",") + " only"
 				}
-				list = append(list, fmt.Sprintf("%s %s: %s/%s %s", o.GetKind(), name, rule.APIGroups[0], resource,
+				list = append(list, fmt.Sprintf("%s %s: %s/%s %s", o.GetKind(), o.GetName(), rule.APIGroups[0], resource,
 					strings.Join(rule.Verbs, ",")))
 			}
 		}
@@ -209,8 +224,20 @@ func rulesOf(t *testing.T, o object) []rbacv1.PolicyRule {
 	return nil
 }
 
-// TestBindings checks who has the roles: the node's account that of its name, the controller's all others, and nobody
-// else any.
+// holder is the account that has a role: the node's has that of its name, the controller's all others. In a cluster of
+// local volumes each has that of its name, and the one master both of a master.
+func (in install) holder(role string) string {
+	switch {
+	case in.cluster && role == "stowage-local-master":
+		return "stowage-disks-master"
+	case in.cluster || role == "stowage-"+in.backend+"-node":
+		return role
+	default:
+		return in.account()
+	}
+}
+
+// TestBindings checks who has the roles, and that nobody else has any.
 func TestBindings(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
@@ -225,11 +252,7 @@ func TestBindings(t *testing.T) {
 				default:
 					continue
 				}
-				name := strings.SplitN(o.GetName(), "-", 3) // stowage-<backend>-<role>
-				account := strings.Join(name[:2], "-") + "-controller"
-				if name[2] == "node" {
-					account = o.GetName()
-				}
+				account := in.holder(o.GetName())
 				want := rbacv1.Subject{Kind: "ServiceAccount", Name: account, Namespace: "stowage-system"}
 				if len(subjects) != 1 || subjects[0] != want {
 					t.Errorf("%s: %v: want %v only", o.id(), subjects, want)

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestContainers checks that only the container that mounts is privileged, and that all others are as tight as can be.
+// TestContainers checks that only the container that mounts is privileged, or opens disks, and that all others are as
+// tight as can be.
 func TestContainers(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
@@ -21,6 +22,8 @@ func TestContainers(t *testing.T) {
 						checkPrivileged(t, id, c)
 					case c.Name == "stowage" && in.backend == "nfs":
 						checkPrivateMounts(t, id, pod.Spec.SecurityContext, c)
+					case c.Name == "disks" && id == disksOpener:
+						checkDisksOpener(t, id, pod, c)
 					default:
 						checkTight(t, id, pod.Spec.SecurityContext, c)
 					}
@@ -128,12 +131,12 @@ func checkEveryone(t *testing.T, id string, c corev1.Container) {
 // asksForItself reports whether the driver on a node asks the API server for its own Node.
 func (in install) asksForItself() bool { return in.backend == "ebs" }
 
-// TestManagerIsProbed checks that the kubelet asks the manager whether it works.
+// TestManagerIsProbed checks that the kubelet asks the manager, the master and the workers whether they work.
 func TestManagerIsProbed(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
 			for _, c := range pod.Spec.Containers {
-				if c.Name == "manager" && (c.LivenessProbe == nil || c.ReadinessProbe == nil) {
+				if slices.Equal(c.Command, []string{"/stowage-manager"}) && (c.LivenessProbe == nil || c.ReadinessProbe == nil) {
 					t.Errorf("%s: %s has not both probes", id, c.Name)
 				}
 			}
@@ -145,7 +148,8 @@ func TestManagerIsProbed(t *testing.T) {
 func TestTokens(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
-			speakers := []string{"csi-provisioner", "csi-resizer", "csi-snapshotter", "csi-attacher", "manager"}
+			speakers := []string{"csi-provisioner", "csi-resizer", "csi-snapshotter", "csi-attacher", "manager", "master",
+				"worker"}
 			if strings.HasPrefix(id, "DaemonSet/") && in.asksForItself() {
 				speakers = []string{"stowage"}
 			}
@@ -166,17 +170,32 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// nodeAccount is what a pod on every node runs as, and whether it has a token.
+func (in install) nodeAccount(id string) (account string, token bool) {
+	switch {
+	case !in.cluster:
+		return "stowage-" + in.backend + "-node", in.asksForItself()
+	case id == localNode:
+		return "stowage-local-worker", true
+	case id == disksAgent:
+		return "stowage-disks-worker", true
+	default:
+		return "stowage-disks", false
+	}
+}
+
 // TestNodesHaveNoRights checks that what runs on every node has an account that nothing is bound to, and no token,
-// unless it asks for its own Node: then TestRights says what its role is, and one token is all that it has.
+// unless it asks for its own Node, or is a worker, which policies hold to its node (TestLocalVolumesPolicy,
+// TestDisksPolicy): then TestRights says what its role is, and one token is all that it has.
 func TestNodesHaveNoRights(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
 			if !strings.HasPrefix(id, "DaemonSet/") {
 				continue
 			}
-			// TestBindings: what roles that has.
-			if account := pod.Spec.ServiceAccountName; !strings.HasSuffix(account, "-node") {
-				t.Errorf("%s runs as %s", id, account)
+			account, token := in.nodeAccount(id) // TestBindings: what roles that has.
+			if pod.Spec.ServiceAccountName != account {
+				t.Errorf("%s runs as %s, want %s", id, pod.Spec.ServiceAccountName, account)
 			}
 			var given []string
 			for _, v := range pod.Spec.Volumes {
@@ -185,7 +204,7 @@ func TestNodesHaveNoRights(t *testing.T) {
 				}
 			}
 			var want []string
-			if in.asksForItself() {
+			if token {
 				want = []string{"api"}
 			}
 			if !slices.Equal(given, want) {
