@@ -44,6 +44,10 @@ func installs() []install {
 		all[i].folder = "kubernetes/overlays/" + all[i].name
 		all[i].backend, _, _ = strings.Cut(all[i].name, "-")
 	}
+	all = append(all, install{
+		name: "local-volumes", backend: "local", cluster: true, folder: localVolumesFolder,
+		values: map[string]any{"local": map[string]any{"mode": "cluster"}},
+	})
 	return append(all, install{
 		name: "attaching", backend: "attaching", folder: "tests/testdata/attaching", schemaless: true,
 		values: map[string]any{"backend": "attaching"},

@@ -80,9 +80,11 @@ prometheus.io/scrape: "true"
                 fieldPath: metadata.namespace
 {{- end }}
 
-{{/* The driver's --config where controller and nodes are apart. */}}
+{{/* The driver's --config where controller and nodes are apart. Local volumes have one always, because their pods name it. */}}
 {{- define "stowage.config" -}}
-{{- if ne .Values.backend "local" }}
+{{- if include "stowage.cluster" . }}
+{{- toYaml .Values.local.config }}
+{{- else if ne .Values.backend "local" }}
 {{- with get .Values .Values.backend }}{{ with .config }}{{ toYaml . }}{{ end }}{{ end }}
 {{- end }}
 {{- end }}
