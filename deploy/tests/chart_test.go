@@ -129,13 +129,20 @@ func checkPools(t *testing.T, pod corev1.PodTemplateSpec, driver corev1.Containe
 	}
 }
 
-// TestNotes checks that what the user is told after an installation is rendered whole.
+// TestNotes checks that what the user is told after an installation is rendered whole, and is of that installation.
 func TestNotes(t *testing.T) {
-	notes := templated(t, map[string]any{}, false)["stowage/templates/NOTES.txt"]
-	for _, want := range []string{"local.csi.stowage.dev", "rollout restart statefulset stowage-local-standalone",
-		"No StorageClass", "/var/lib/stowage"} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("the notes do not say %q:\n%s", want, notes)
+	restart, crds := "rollout restart statefulset stowage-local-standalone", "kubectl apply -k deploy/kubernetes/crds"
+	for mode, says := range map[string]map[string]bool{
+		"standalone": {"instance=stowage-local\n": true, restart: true, crds: false, "local.master.nodeSelector": false},
+		"cluster": {"'app.kubernetes.io/instance in (stowage-local, stowage-disks)'\n": true, restart: false, crds: true,
+			"local.master.nodeSelector: kubernetes.io/os, node-role.kubernetes.io/control-plane.\n": true},
+	} {
+		says["local.csi.stowage.dev"], says["No StorageClass"], says["/var/lib/stowage"] = true, true, true
+		notes := templated(t, map[string]any{"local": map[string]any{"mode": mode}}, false)["stowage/templates/NOTES.txt"]
+		for part, want := range says {
+			if strings.Contains(notes, part) != want {
+				t.Errorf("%s: the notes say %q: %t, want %t:\n%s", mode, part, !want, want, notes)
+			}
 		}
 	}
 }

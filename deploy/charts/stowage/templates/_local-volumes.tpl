@@ -6,6 +6,15 @@
 {{ if and (eq .Values.backend "local") (ne .Values.local.mode "cluster") }}true{{ end }}
 {{- end }}
 
+{{/* What selects all pods of the release. */}}
+{{- define "stowage.instances" -}}
+{{- if include "stowage.cluster" . -}}
+'app.kubernetes.io/instance in (stowage-local, stowage-disks)'
+{{- else -}}
+app.kubernetes.io/instance={{ include "stowage.name" . }}
+{{- end -}}
+{{- end }}
+
 {{/* Fails where the cluster form would not start, would offer nothing, or would not do what a value says. */}}
 {{- define "stowage.checkCluster" -}}
 {{- if include "stowage.cluster" . -}}
