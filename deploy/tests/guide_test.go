@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // TestGuideWarnsOfHandles checks that the guide which the examples' directory pool is from says what a pod can reach
@@ -27,4 +29,28 @@ func TestGuideWarnsOfHandles(t *testing.T) {
 	}
 	t.Error("no paragraph of docs/guides/install.md says that a directory pool lets handles reach the node's files, and " +
 		"an image pool does not")
+}
+
+// TestGuideValues checks that the chart takes the values that a guide shows.
+func TestGuideValues(t *testing.T) {
+	for guide, mode := range map[string]string{"install.md": "standalone", "local-volumes.md": "cluster"} {
+		text, err := os.ReadFile("../../docs/guides/" + guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, shown, found := strings.Cut(string(text), "```yaml\n# values.yaml")
+		shown, _, _ = strings.Cut(shown, "\n```\n")
+		values := map[string]any{}
+		if err := yaml.UnmarshalStrict([]byte("#"+shown), &values); err != nil || !found {
+			t.Fatalf("%s shows values: %t: %v", guide, found, err)
+		}
+		local, is := values["local"].(map[string]any)
+		if !is {
+			t.Fatalf("%s shows no values of local volumes: %v", guide, values)
+		}
+		local["mode"] = mode
+		if _, err := rendered(values, false); err != nil {
+			t.Errorf("%s: %v", guide, err)
+		}
+	}
 }
