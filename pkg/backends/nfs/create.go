@@ -10,6 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // defaultSize is that of a volume for which no size is required, in bytes. A size is a label: NFS enforces none.
@@ -174,7 +175,7 @@ func subDirOf(template string, spec backends.Spec, id string) (string, error) {
 			return "", err
 		}
 		if err := checkSubDir(path); err != nil {
-			return "", backends.Errorf(backends.Invalid, "subDir is %q: %w", path, err)
+			return "", backends.Errorf(backends.Invalid, "subDir is %q: %w", secret.Option(path), err)
 		}
 		return path, nil
 	}

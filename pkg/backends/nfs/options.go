@@ -48,12 +48,12 @@ func checkOptions(options []string) (version string, err error) {
 		default:
 			continue
 		}
-		if version != "" && version != asked {
-			return "", backends.Errorf(backends.Invalid, "the mount options ask for NFS %s and %s: name one", version, asked)
-		}
 		if !slices.Contains([]string{"3", "4", "4.0", "4.1", "4.2"}, asked) {
 			return "", backends.Errorf(backends.Invalid,
-				"mount option %q asks for a version of NFS that is not known: use 3, 4, 4.0, 4.1 or 4.2", option)
+				"mount option %q asks for a version of NFS that is not known: use 3, 4, 4.0, 4.1 or 4.2", secret.Option(option))
+		}
+		if version != "" && version != asked {
+			return "", backends.Errorf(backends.Invalid, "the mount options ask for NFS %s and %s: name one", version, asked)
 		}
 		version = asked
 	}

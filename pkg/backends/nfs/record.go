@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/params/placeholder"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // recordVersion is the version of the records that this driver writes.
@@ -229,15 +230,20 @@ func named(h *share.Home, k kind, name string) (*record, error) {
 
 // checkSubDir refuses a path that is not a plain one below the share, or is the driver's own. Kinds: Invalid.
 func checkSubDir(path string) error {
-	if err := safepath.Relative(path); err != nil {
+	if err := export.CheckText(path); err != nil {
 		return err
+	}
+	if safepath.Relative(path) != nil {
+		return backends.Errorf(backends.Invalid,
+			`use a plain path below the share, without ".", ".." and doubled or closing slashes, and short names`)
 	}
 	for element := range strings.SplitSeq(path, "/") {
 		if strings.HasPrefix(strings.ToLower(element), share.HomeName) {
-			return backends.Errorf(backends.Invalid, "%q is the driver's own: use another name", element)
+			return backends.Errorf(backends.Invalid, "%.64q is the driver's own: use another name",
+				secret.Option(element))
 		}
 	}
-	return export.CheckText(path)
+	return nil
 }
 
 // expandSubDir fills in the templates of subDir. Kinds: Invalid.

@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/params"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // Source tells what the node mounts. For a volume that the driver made, the record on the share says where it is, and
@@ -141,7 +142,7 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 	}
 	if given.SubDir = strings.Trim(given.SubDir, "/"); given.SubDir != "" {
 		if err := checkSubDir(given.SubDir); err != nil {
-			return nil, backends.Errorf(backends.Invalid, "subDir is %q: %w", given.SubDir, err)
+			return nil, backends.Errorf(backends.Invalid, "subDir is %q: %w", secret.Option(given.SubDir), err)
 		}
 	}
 	if slices.ContainsFunc(strings.Split(address.Path, "/"),

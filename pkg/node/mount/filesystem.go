@@ -183,9 +183,18 @@ func (c *fscontext) words() string {
 			message = message[2:]
 		}
 		b.WriteString("; the kernel says: ")
-		b.WriteString(message)
+		b.WriteString(c.hide(message))
 	}
 	return b.String()
+}
+
+// hide takes from the kernel's words what may be a secret that came with an option: they may repeat its value.
+func (c *fscontext) hide(message string) string {
+	secretive := func(option string) bool { return secret.Option(option) != option }
+	if slices.ContainsFunc(c.fs.Options, secretive) {
+		return secret.Option(message)
+	}
+	return message
 }
 
 // proveDevice checks that what was mounted is on the device that it should be on.

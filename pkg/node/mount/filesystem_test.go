@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+	"github.com/stowage-csi/stowage/tests/secrets"
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
@@ -112,6 +113,21 @@ func TestMountRepeatsKernel(t *testing.T) {
 	wantKind(t, err, backends.Invalid)
 	if err == nil || !strings.Contains(err.Error(), "Bad value") {
 		t.Errorf("the kernel's words are not in the error: %v", err)
+	}
+}
+
+// The kernel repeats values in its own words, and a secret may be joined to one.
+func TestMountHidesSecrets(t *testing.T) {
+	dir := folder(t, "target")
+	fs := Filesystem{Type: "proc", Source: "proc", Options: []string{"hidepid=some password=" + secrets.Canary},
+		Export: true}
+	err := mountAt(t, fs, target(t, dir+"/target"))
+	wantKind(t, err, backends.Invalid)
+	if err == nil || !strings.Contains(err.Error(), "the kernel says: proc: unknown value of hidepid") {
+		t.Fatalf("got %v, want the kernel's own words", err)
+	}
+	if strings.Contains(err.Error(), secrets.Canary) {
+		t.Errorf("the failure shows the secret: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // Address names an export.
@@ -77,7 +78,7 @@ func parseServer(server string) (string, error) {
 	if server == "" || len(server) > maxHost || strings.Trim(lower, allowed) != "" || strings.HasPrefix(server, "-") ||
 		strings.HasPrefix(server, ".") {
 		return "", backends.Errorf(backends.Invalid,
-			"server is %.64q: use a host's name or an IP address, such as nfs.example.com", server)
+			"server is %.64q: use a host's name or an IP address, such as nfs.example.com", secret.Option(server))
 	}
 	return lower, nil
 }
@@ -85,7 +86,8 @@ func parseServer(server string) (string, error) {
 func parsePath(path string) (string, error) {
 	clean, err := safepath.Absolute(path)
 	if err != nil {
-		return "", backends.Errorf(backends.Invalid, "share is wrong: %w", err)
+		return "", backends.Errorf(backends.Invalid,
+			`share is %.64q: use an absolute path without ".", ".." and doubled slashes`, secret.Option(path))
 	}
 	if err := CheckText(clean); err != nil {
 		return "", backends.Errorf(backends.Invalid, "share is wrong: %w", err)
@@ -94,12 +96,14 @@ func parsePath(path string) (string, error) {
 }
 
 // CheckText refuses characters that mean something to anybody between here and the server: commas separate
-// mount options, and control characters and spaces are escaped in the mount table. Kinds: Invalid.
+// mount options, and control characters and spaces are escaped in the mount table. What follows one may be an option,
+// and so a secret. Kinds: Invalid.
 func CheckText(path string) error {
 	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == ',' || r == '\\' || r == '\ufffd' }
 	if i := strings.IndexFunc(path, bad); i >= 0 {
 		return backends.Errorf(backends.Invalid,
-			"%q has a space, a comma, a backslash or a control character at byte %d: use a path without", path, i)
+			"%q has a space, a comma, a backslash or a control character at byte %d: use a path without",
+			secret.Option(path), i)
 	}
 	return nil
 }

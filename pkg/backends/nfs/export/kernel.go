@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // Kernel mounts with the kernel's NFS client.
@@ -144,7 +145,7 @@ func mount(kind, source string, options []string) (int, error) {
 			err = unix.FsconfigSetFlag(fsfd, name)
 		}
 		if err != nil {
-			return -1, &os.SyscallError{Syscall: "fsconfig " + option, Err: err}
+			return -1, &os.SyscallError{Syscall: "fsconfig " + secret.Option(option), Err: err}
 		}
 	}
 	if err := unix.FsconfigCreate(fsfd); err != nil {
