@@ -41,7 +41,8 @@ type NodeBackend interface {
 	// anything that the volume's user could see. It may be called again for the same attachment. A
 	// backend that is also a Releaser may note that the volume is in use from now on.
 	//
-	// Kinds: NotFound when there is no such volume; Unusable; Invalid when the attachment lacks what Attach returns;
+	// Kinds: NotFound when there is no such volume; Unusable; Unsupported for an access type that the volume does not
+	// have (Access.CheckStaged), as far as the node knows; Invalid when the attachment lacks what Attach returns;
 	// Unavailable when it cannot be reached yet, and when a node that sees only what is attached to it cannot tell which
 	// of the two it is.
 	Source(ctx context.Context, attachment Attachment) (Source, error)

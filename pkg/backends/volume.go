@@ -210,6 +210,15 @@ func (a Access) Check(want Access) error {
 	return nil
 }
 
+// CheckStaged refuses to make the volume ready on a node for a use that it does not have; an empty type is no question.
+// The request is well-formed then, unlike with Check: it exceeds what the volume can do. Kinds: Unsupported.
+func (a Access) CheckStaged(t AccessType) error {
+	if t == "" || slices.Contains(a.Types, t) {
+		return nil
+	}
+	return Errorf(Unsupported, "the volume cannot be used with the access type %q: use %s", t, join(a.Types))
+}
+
 func (a Access) checkMounting(m Mounting) error {
 	switch {
 	case a.Mountable != nil:

@@ -52,7 +52,7 @@ func (w *world) staysRaw(v *backends.Volume) {
 		w.fails("Attach as a filesystem", second(w.f.Attach.Attach(w.ctx(), request)), backends.Invalid)
 		return
 	}
-	w.fails("Source as a filesystem", second(w.n.Source(w.ctx(), attachment)), backends.Invalid)
+	w.fails("Source as a filesystem", second(w.n.Source(w.ctx(), attachment)), backends.Unsupported)
 }
 
 // copiesStayRaw fills volumes from what was made as a raw device.

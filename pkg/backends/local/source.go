@@ -9,19 +9,15 @@ import (
 )
 
 // Source tells where the volume's directory or image is, and notes that it is in use from now on. Kinds:
-// NotFound; Invalid for a directory that is wanted as a device; Unavailable when the data is not there; Busy
-// while it is being copied.
+// NotFound; Unsupported for a directory that is wanted as a device, and a raw volume that is not; Unavailable
+// when the data is not there; Busy while it is being copied.
 func (e *engine) Source(ctx context.Context, a backends.Attachment) (result backends.Source, err error) {
 	defer annotate(&err, "find the source of volume", a.Handle)
 	v, err := e.volumes.get(a.Handle)
 	if err != nil {
 		return nil, err
 	}
-	want := backends.Access{}
-	if a.Type != "" {
-		want.Types = []backends.AccessType{a.Type}
-	}
-	if err := v.pool.kind.access().OfRaw(v.record.Load().Raw).Check(want); err != nil {
+	if err := v.pool.kind.access().OfRaw(v.record.Load().Raw).CheckStaged(a.Type); err != nil {
 		return nil, err
 	}
 	release, err := v.use(ctx)

@@ -180,7 +180,7 @@ func TestSourceOfLostData(t *testing.T) {
 	must(t, f.Delete(t.Context(), v.Handle)) // It is not in use.
 	d := f.create("directory", "two")
 	_, err = f.Source(t.Context(), backends.Attachment{Handle: d.Handle, Type: backends.Block})
-	hasKind(t, "Source of a directory as a device", err, backends.Invalid)
+	hasKind(t, "Source of a directory as a device", err, backends.Unsupported)
 }
 
 func TestWhatIsRemovedByHandCanBeDeleted(t *testing.T) {

@@ -86,7 +86,7 @@ func TestValuesOfAnotherTypeAreInvalid(t *testing.T) {
 		wants(t, name, err, backends.Invalid)
 	}
 	_, err := b.Source(t.Context(), backends.Attachment{Handle: created(t, b, "v"), Type: "tape"})
-	wants(t, "an access type that does not exist", err, backends.Invalid)
+	wants(t, "an access type that does not exist", err, backends.Unsupported)
 }
 
 func TestConfigurationIsChecked(t *testing.T) {

@@ -22,11 +22,7 @@ func (b *backend) Source(ctx context.Context, attachment backends.Attachment) (b
 	if err := b.files.check(v.handle); err != nil {
 		return nil, err
 	}
-	want := backends.Access{}
-	if attachment.Type != "" {
-		want.Types = []backends.AccessType{attachment.Type}
-	}
-	if err := everyAccess().OfRaw(v.raw).Check(want); err != nil {
+	if err := everyAccess().OfRaw(v.raw).CheckStaged(attachment.Type); err != nil {
 		return nil, err
 	}
 	var source backends.Source
@@ -41,7 +37,8 @@ func (b *backend) Source(ctx context.Context, attachment backends.Attachment) (b
 			ReadAheadKiB: v.readAheadKiB,
 		}
 	default:
-		return nil, backends.Errorf(backends.Invalid, "access type %q is not supported: use mount or block", attachment.Type)
+		return nil, backends.Errorf(backends.Unsupported, "access type %q is not supported: use mount or block",
+			attachment.Type)
 	}
 	v.mounted = true
 	return source, nil

@@ -19,12 +19,12 @@ import (
 // nothing that a PersistentVolume says is believed. Any other handle is that of a static volume, whose attributes say
 // it.
 //
-// Kinds: NotFound; Invalid for a raw volume, for mount options that are not allowed, and for wrong attributes;
-// Unavailable when the share does not answer or the directory is not there.
+// Kinds: NotFound; Unsupported for a raw volume; Invalid for mount options that are not allowed, and for wrong
+// attributes; Unavailable when the share does not answer or the directory is not there.
 func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result backends.Source, err error) {
 	defer annotate(&err, "find the source of volume", a.Handle)
-	if a.Type != "" && a.Type != backends.Mount {
-		return nil, access("").Check(backends.Access{Types: []backends.AccessType{a.Type}})
+	if err := access("").CheckStaged(a.Type); err != nil {
+		return nil, err
 	}
 	asked, err := checkOptions(a.MountOptions)
 	if err != nil {

@@ -1,0 +1,59 @@
+package sanity
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stowage-csi/stowage/tests/inprocess"
+)
+
+// TestStageExceedsCapabilities stages volumes as what they are not, as a PersistentVolume that was made by hand can
+// ask for it: a directory as a device, and what was made as a device as a filesystem. csi-sanity has no such row.
+func TestStageExceedsCapabilities(t *testing.T) {
+	for _, s := range chosen(t) {
+		made, other := capability(s.access), capability("block")
+		switch {
+		case s.backend == "ebs": // A node knows no more of a volume than its size: its controller refuses to attach it.
+			continue
+		case s.access == "block":
+			other = capability("mount")
+		case s.backend == "memory" || s.parameters["pool"] == "image": // It can be staged as either.
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config,
+				NodeID: s.nodeID, Topology: s.topology})
+			volume, err := csi.NewControllerClient(driver.Conn).CreateVolume(t.Context(), &csi.CreateVolumeRequest{
+				Name: "one", VolumeCapabilities: []*csi.VolumeCapability{made}, Parameters: s.parameters})
+			if err != nil {
+				t.Fatal(err)
+			}
+			staging := filepath.Join(t.TempDir(), "staging")
+			if err := os.Mkdir(staging, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			_, err = csi.NewNodeClient(driver.Conn).NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
+				VolumeId: volume.GetVolume().GetVolumeId(), VolumeContext: volume.GetVolume().GetVolumeContext(),
+				StagingTargetPath: staging, VolumeCapability: other})
+			if status.Code(err) != codes.FailedPrecondition { // spec.md 1.13, NodeStageVolume Errors: Exceeds capabilities
+				t.Errorf("a volume for %s is staged for another use: %v, want FAILED_PRECONDITION", s.access, err)
+			}
+		})
+	}
+}
+
+func capability(access string) *csi.VolumeCapability {
+	c := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{
+		Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}}
+	if access == "block" {
+		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+	} else {
+		c.AccessType = &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}
+	}
+	return c
+}
