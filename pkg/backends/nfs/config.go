@@ -15,6 +15,7 @@ const maxConnections = 16
 // Config is the backend's configuration, as --config holds it in YAML. Controller and nodes need the same.
 type Config struct {
 	// Shares are shares with a name, for the class parameter shareName, and for addresses that are too long for a handle.
+	// No static volume may be their root, or lie above it.
 	// They are enumerated, and their trash is removed, from the start, whereas that of others is once they have been used.
 	Shares []ShareConfig `json:"shares,omitempty"`
 	// OnlyShares refuses every other share, whoever names it: a class, a handle, a static volume; of that also directories

@@ -83,6 +83,10 @@ func (m *movingServers) Source(ctx context.Context, address export.Address, dir 
 	return m.now.Load().Source(ctx, address, dir)
 }
 
+func (m *movingServers) SameServer(ctx context.Context, one, other string) bool {
+	return m.now.Load().SameServer(ctx, one, other)
+}
+
 // specOf asks for a small volume.
 func specOf(name string) backends.Spec {
 	return backends.Spec{

@@ -130,6 +130,13 @@ func (k *known) save() error {
 	return durable.Replace(k.path, k.path+".new", data)
 }
 
+// everywhere returns all shares that may hold records, also those that the configuration does not allow now.
+func (k *known) everywhere() []place {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.AppendSeq(slices.Collect(maps.Values(k.all)), maps.Values(k.barred))
+}
+
 // sorted returns the shares in the order of their names.
 func (k *known) sorted() []place {
 	k.mu.Lock()

@@ -1,8 +1,10 @@
 package nfs
 
 import (
+	"context"
 	"errors"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -32,16 +35,59 @@ func (e *engine) allow(address export.Address, one func(configured, named export
 
 // within tells whether an export is another one, or a directory of it.
 func within(configured, named export.Address) bool {
-	return configured.Same(named) || configured.Server == named.Server &&
-		strings.HasPrefix(named.Path, strings.TrimSuffix(configured.Path, "/")+"/")
+	return configured.Server == named.Server && covers(configured.Path, named.Path)
 }
 
-// checkStatic refuses a directory that holds a share's records: whoever has it mounted could write some of his own.
-// Kinds: Invalid; Unavailable.
-func checkStatic(s *share.Share, dir string) error {
+// covers tells whether a path is another one, or lies below it.
+func covers(outer, inner string) bool {
+	return outer == inner || strings.HasPrefix(inner, strings.TrimSuffix(outer, "/")+"/")
+}
+
+// checkApart refuses a directory that is the root of a share that is configured or known, or that lies above one,
+// whether there are records yet or not: whoever has it mounted will find them there, and could write some of his own.
+// No server is asked. What it cannot know is a share that only a class names, before its first volume and, on nodes,
+// after that too; and a name or path of which nobody can tell that it leads to the same. Kinds: Invalid.
+func (e *engine) checkApart(ctx context.Context, address export.Address, dir string) error {
+	asked := path.Join(address.Path, dir)
+	for _, p := range e.known.everywhere() {
+		if covers(asked, p.Path) && e.mounter.SameServer(ctx, address.Server, p.Server) {
+			return backends.Errorf(backends.Invalid,
+				"%s is the root of the share %s or holds it, and in its %s the driver keeps what it knows of its volumes: name a "+
+					"directory on the share, by the attribute subDir", address.Below(dir), p, share.HomeName)
+		}
+	}
+	return nil
+}
+
+// checkStatic refuses a directory that holds a share's records, directly or where they would be if the directory lay
+// above a known share: the server may have other names, and show what it exports under other paths. Kinds: Invalid;
+// Unavailable.
+func (e *engine) checkStatic(s *share.Share, dir string) error {
 	if err := there(s, dir); err != nil {
 		return err
 	}
+	if err := holdsNoRecords(s, dir); err != nil {
+		return err
+	}
+	for _, p := range e.known.everywhere() {
+		elements := strings.Split(strings.Trim(p.Path, "/"), "/")
+		for i := range elements {
+			err := holdsNoRecords(s, path.Join(dir, path.Join(elements[i:]...)))
+			if err != nil && !isNoDirectory(err) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isNoDirectory tells whether there is nothing at a path, or something that no share's root is.
+func isNoDirectory(err error) bool {
+	return failure.IsAny(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EXDEV, unix.ENAMETOOLONG)
+}
+
+// holdsNoRecords refuses a directory that is the root of a share with records. Kinds: Invalid; Unavailable.
+func holdsNoRecords(s *share.Share, dir string) error {
 	at := "."
 	if dir != "" {
 		at = dir

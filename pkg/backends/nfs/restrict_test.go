@@ -1,6 +1,8 @@
 package nfs
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -97,6 +99,56 @@ func TestStaticRootIsRefused(t *testing.T) {
 	w.fails("the same by its own path", static(testShare+"/nested", ""), backends.Invalid, share.HomeName)
 	w.write("x", "mine", "file")
 	w.must(static(testShare, "mine"))
+}
+
+// TestStaticRootOfKnownShareIsRefused mounts what the driver will keep its records in, or what holds that: a pod that
+// has it mounted would find them there later, and could write some of its own.
+func TestStaticRootOfKnownShareIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.write("x", "deep", "share", "file")
+	w.write("x", "deep", "other", "file")
+	w.write("x", "used", "share", "file")
+	w.must(os.Symlink(testServer, filepath.Join(filepath.Dir(filepath.Dir(w.root)), "alias.test")))
+	w.config = &Config{Shares: []ShareConfig{{Name: "deep", Server: testServer, Share: testShare + "/deep/share"}}}
+	w.reopen()
+	static := func(server, share, dir string) error {
+		_, err := w.node.Source(t.Context(), backends.Attachment{Handle: "by-hand",
+			Attributes: map[string]string{"server": server, "share": share, "subDir": dir}})
+		return err
+	}
+	for _, server := range []string{testServer, "alias.test"} {
+		w.fails("the root", static(server, testShare+"/deep/share", ""), backends.Invalid, "subDir", "root of the share")
+		w.fails("the root by subDir", static(server, testShare, "deep/share"), backends.Invalid, "subDir")
+		w.fails("what holds it", static(server, testShare, "deep"), backends.Invalid, "subDir")
+		w.fails("what holds that", static(server, testShare, ""), backends.Invalid, "subDir")
+		w.fails("all of the server", static(server, "/", ""), backends.Invalid, "subDir")
+	}
+	w.write("x", "deep", "share", "mine", "file")
+	w.must(static(testServer, testShare+"/deep/share", "mine"))
+	w.must(static(testServer, testShare, "deep/other"))
+	w.must(static(testServer, testShare, "used"))
+	spec := specOf("one") // A share that only a class names is known once it has a volume.
+	spec.Parameters = &Parameters{Server: testServer, Share: testShare + "/used/share"}
+	w.make(spec)
+	w.fails("what holds a share of a class", static(testServer, testShare, "used"), backends.Invalid, "subDir")
+}
+
+// TestStaticRootByAnotherPath names the server, and what it exports, as nobody who knows the share calls them: the
+// records tell.
+func TestStaticRootByAnotherPath(t *testing.T) {
+	w := newWorld(t)
+	servers := filepath.Dir(filepath.Dir(w.root))
+	w.must(os.MkdirAll(filepath.Join(servers, "other.test", "pseudo", "free"), 0o755))
+	w.make(specOf("one"))
+	w.must(os.Rename(w.root, filepath.Join(servers, "other.test", "pseudo", filepath.Base(w.root))))
+	w.must(os.MkdirAll(w.root, 0o755))
+	static := func(dir string) error {
+		_, err := w.node.Source(t.Context(), backends.Attachment{Handle: "by-hand",
+			Attributes: map[string]string{"server": "other.test", "share": "/pseudo", "subDir": dir}})
+		return err
+	}
+	w.fails("what holds the share", static(""), backends.Invalid, share.HomeName, "subDir")
+	w.must(static("free"))
 }
 
 // TestFailedCreationAddsNoShare asks for a volume that cannot be made: the share is not listed for that.

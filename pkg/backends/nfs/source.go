@@ -152,10 +152,13 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 	if err := n.engine.allow(address, within); err != nil {
 		return nil, err
 	}
+	if err := n.engine.checkApart(ctx, address, given.SubDir); err != nil {
+		return nil, err
+	}
 	address.Connection = connectionOptions(a.MountOptions)
 	var found atomic.Pointer[export.Address]
 	err = n.engine.pool.With(ctx, address, "looking for a static volume", func(_ context.Context, s *share.Share) error {
-		if err := checkStatic(s, given.SubDir); err != nil {
+		if err := n.engine.checkStatic(s, given.SubDir); err != nil {
 			return err
 		}
 		chosen, err := agreed(s, given.NFSVersion, asked)

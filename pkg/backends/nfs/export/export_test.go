@@ -104,3 +104,16 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// One server may be called by several names and addresses.
+func TestSameServer(t *testing.T) {
+	for names, want := range map[[2]string]bool{
+		{"nfs.invalid", "nfs.invalid"}: true, {"nfs.invalid", "nfs.invalid."}: true, {"nfs.invalid", "other.invalid"}: false,
+		{"10.0.0.1", "::ffff:10.0.0.1"}: true, {"10.0.0.1", "10.0.0.2"}: false, {"localhost", "127.0.0.1"}: true,
+		{"127.0.0.1", "nfs.invalid"}: false,
+	} {
+		if have := (export.Kernel{}).SameServer(t.Context(), names[0], names[1]); have != want {
+			t.Errorf("%q are the same server: %t, want %t", names, have, want)
+		}
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +104,27 @@ func resolve(ctx context.Context, server string) (string, error) {
 		}
 	}
 	return addresses[0].String(), nil
+}
+
+// SameServer compares the names, and the addresses that they resolve to.
+func (Kernel) SameServer(ctx context.Context, one, other string) bool {
+	if strings.TrimSuffix(one, ".") == strings.TrimSuffix(other, ".") {
+		return true
+	}
+	these, those := addresses(ctx, one), addresses(ctx, other)
+	return slices.ContainsFunc(these, func(a netip.Addr) bool { return slices.Contains(those, a) })
+}
+
+// addresses are those of a server, in one form; none when its name cannot be resolved.
+func addresses(ctx context.Context, server string) (found []netip.Addr) {
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", server)
+	if err != nil {
+		return nil
+	}
+	for _, a := range all {
+		found = append(found, a.Unmap())
+	}
+	return found
 }
 
 func open(address Address, ip, version string) (*Root, error) {

@@ -21,6 +21,10 @@ type Mounter interface {
 	// Source describes what a node mounts for a directory of the export, which is empty for the root. The address has a
 	// version. Kinds: Unavailable when the server's name cannot be resolved.
 	Source(ctx context.Context, address Address, dir string) (backends.Source, error)
+
+	// SameServer tells whether two names are of one server, as far as can be known. That they are not it cannot tell: a
+	// server may have several addresses, and names that cannot be resolved now.
+	SameServer(ctx context.Context, one, other string) bool
 }
 
 // Root is an export that is mounted.

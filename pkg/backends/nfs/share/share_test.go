@@ -38,6 +38,8 @@ func (c *counting) Source(context.Context, export.Address, string) (backends.Sou
 	return nil, errors.New("not asked for")
 }
 
+func (*counting) SameServer(_ context.Context, one, other string) bool { return one == other }
+
 func address() export.Address { return export.Address{Server: "a", Path: "/x"} }
 
 func newPool(t *testing.T, m export.Mounter, idle time.Duration) *share.Pool {

@@ -40,6 +40,16 @@ func (s Servers) Source(_ context.Context, address export.Address, dir string) (
 	return backends.Directory{Path: path}, err
 }
 
+// SameServer tells whether both names lead to one directory: a link is another name.
+func (s Servers) SameServer(_ context.Context, one, other string) bool {
+	these, err := os.Stat(filepath.Join(string(s), filepath.Base(one)))
+	if err != nil {
+		return one == other
+	}
+	those, err := os.Stat(filepath.Join(string(s), filepath.Base(other)))
+	return err == nil && os.SameFile(these, those)
+}
+
 // Path is where a directory of an export is.
 func (s Servers) Path(address export.Address, dir string) (string, error) {
 	if !filepath.IsLocal(address.Server) || strings.Contains(address.Server, "/") {
