@@ -59,7 +59,8 @@ func Look(ctx context.Context, src *os.File, since unix.Timespec) (Survey, error
 }
 
 // Measure adds up what the files below a directory take, as far as they may be looked at: what a directory holds that
-// keeps even this process out is left out.
+// keeps even this process out is left out. With an error, such as the end of its context, it returns what it has
+// counted by then: a tree can be larger than there is time, or endless where a server makes up names.
 func Measure(ctx context.Context, src *os.File) (bytes int64, err error) {
 	found, err := look(ctx, src, &surveyor{part: true})
 	return found.Bytes, err
@@ -75,7 +76,7 @@ func look(ctx context.Context, src *os.File, s *surveyor) (Survey, error) {
 		return Survey{}, err
 	}
 	if err := s.walk(ctx, src, ".", 0); err != nil {
-		return Survey{}, err
+		return Survey{Bytes: s.bytes}, err
 	}
 	s.keep(recent)
 	found := Survey{Bytes: s.bytes}

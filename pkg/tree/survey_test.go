@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -80,6 +81,34 @@ func TestMeasureLeavesOutWhatIsHidden(t *testing.T) {
 			t.Errorf("a copy of it begins with %v, want a refusal", err)
 		}
 	})
+}
+
+// ending is a context that ends after it was asked about so often.
+type ending struct {
+	context.Context //nolint:containedctx // It is one.
+	left            int
+}
+
+func (e *ending) Err() error {
+	if e.left--; e.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestMeasureEndsInTime measures a tree for which there is no time: what was counted is known all the same.
+func TestMeasureEndsInTime(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 100 {
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i)), make([]byte, 4096), 0o600))
+	}
+	src, err := os.Open(dir)
+	must(t, err)
+	defer src.Close()
+	bytes, err := Measure(&ending{t.Context(), 50}, src)
+	if !errors.Is(err, context.DeadlineExceeded) || bytes != 50*4096 {
+		t.Errorf("measured %d bytes, %v; want those of the first 50 files, and the context's end", bytes, err)
+	}
 }
 
 // as runs a function as another user, on a thread that ends with it.

@@ -78,8 +78,8 @@ func (e *engine) look(s *share.Share, r *record) []backends.HealthIssue {
 	if used, known := e.usage.of(s, r); known && used > r.SizeBytes {
 		return []backends.HealthIssue{{
 			Status: backends.Degraded, Reason: "OverRecordedSize",
-			Message: fmt.Sprintf("its files take %d bytes, and its size is %d: NFS enforces no size; expand the volume or "+
-				"remove files", used, r.SizeBytes),
+			Message: fmt.Sprintf("its files take %d bytes or more, and its size is %d: NFS enforces no size; expand the "+
+				"volume or remove files", used, r.SizeBytes),
 		}}
 	}
 	return nil

@@ -1,0 +1,99 @@
+package nfs
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// measured is a volume's record, and its share.
+func measured(server, id string) (*share.Share, *record) {
+	return &share.Share{Address: export.Address{Server: server, Path: "/x"}}, &record{ID: server + id, SubDir: id}
+}
+
+// endless measures volumes of the server "hostile" until it is told to stop, and counts some of them.
+func endless(looks *atomic.Int64) func(context.Context, wish) (int64, error) {
+	return func(ctx context.Context, w wish) (int64, error) {
+		looks.Add(1)
+		if w.share.Address.Server == "hostile" {
+			<-ctx.Done()
+			return 5, ctx.Err()
+		}
+		return 7, nil
+	}
+}
+
+// TestEndlessMeasuring has a server on which a volume cannot be measured: others are all the same, and of that one it
+// becomes known what was counted in the time that there is.
+func TestEndlessMeasuring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUsages()
+		var looks atomic.Int64
+		u.look = endless(&looks)
+		defer u.close()
+		for _, id := range []string{"one", "two"} {
+			u.of(measured("hostile", id))
+		}
+		synctest.Wait()
+		u.of(measured("other", "one"))
+		synctest.Wait()
+		if bytes, known := u.of(measured("other", "one")); !known || bytes != 7 {
+			t.Errorf("another share's volume takes %d bytes, known %t, while one is measured: want 7", bytes, known)
+		}
+		if _, known := u.of(measured("hostile", "one")); known {
+			t.Error("what is being measured is known")
+		}
+		time.Sleep(measureTime) //nolint:forbidigo // Simulated time.
+		synctest.Wait()
+		if bytes, known := u.of(measured("hostile", "one")); !known || bytes != 5 {
+			t.Errorf("what was measured for too long takes %d bytes, known %t, want at least the 5 that were counted", bytes,
+				known)
+		}
+		if n := looks.Load(); n != 3 {
+			t.Errorf("%d volumes were looked at, want the second of the server too, once its turn came", n)
+		}
+	})
+}
+
+// TestMeasuringsThatWait asks about many volumes, again and again, while none can be measured.
+func TestMeasuringsThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUsages()
+		var looks atomic.Int64
+		stuck := make(chan struct{})
+		u.look = func(context.Context, wish) (int64, error) {
+			looks.Add(1)
+			<-stuck // It does not heed its context either.
+			return 1, nil
+		}
+		defer u.close()
+		const asked = 5
+		for range 4 {
+			for i := range asked {
+				u.of(measured("hostile", fmt.Sprint(i)))
+			}
+			time.Sleep(usageAge + time.Second) //nolint:forbidigo // Simulated time.
+		}
+		for i := range 2 * mostWaiting {
+			u.of(measured("full", fmt.Sprint(i)))
+		}
+		synctest.Wait()
+		close(stuck)
+		synctest.Wait()
+		if n := looks.Load(); n != asked+mostWaiting {
+			t.Errorf("%d measurings were made, want one of each of %d volumes, and %d of a share with more", n, asked,
+				mostWaiting)
+		}
+		u.of(measured("full", fmt.Sprint(2*mostWaiting-1))) // What was turned away is measured when it is asked about again.
+		synctest.Wait()
+		if _, known := u.of(measured("full", fmt.Sprint(2*mostWaiting-1))); !known {
+			t.Error("a volume that did not fit in is not measured afterwards")
+		}
+	})
+}
