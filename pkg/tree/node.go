@@ -39,8 +39,10 @@ func openEntry(dir *os.File, name string, flags uint64) (int, error) {
 		Flags:   flags | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS,
 	}
-	for {
-		fd, err := unix.Openat2(int(dir.Fd()), name, how)
+	var err error
+	for range mostRaces {
+		var fd int
+		fd, err = unix.Openat2(int(dir.Fd()), name, how)
 		switch {
 		case err == nil:
 			return fd, nil
@@ -51,6 +53,7 @@ func openEntry(dir *os.File, name string, flags uint64) (int, error) {
 		}
 		return -1, &os.PathError{Op: "openat2", Path: name, Err: err}
 	}
+	return -1, &os.PathError{Op: "openat2", Path: name, Err: err}
 }
 
 // openDir opens a directory for reading its names.

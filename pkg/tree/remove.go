@@ -23,13 +23,16 @@ type remover struct {
 	name    string
 	pending []string // directories that were moved up
 	moved   int
+	removed int // entries, and those moved up
+	left    int // how many more entries may be tried
 }
 
 // Remove removes a file or a directory tree, and is content when there is none. The path must be the caller's
 // own down to its last name. It may move parts of a deep tree beside path, under path's name with a number
 // added: where a crash leaves them, they are to be removed too.
 //
-// It stops at what is mounted inside, with ErrMount: behind it is somebody else's data.
+// It stops at what is mounted inside, with ErrMount: behind it is somebody else's data; and at what seems to have no
+// end, with ErrEndless: what it has removed by then stays so.
 func Remove(ctx context.Context, path string) error {
 	top, err := rawfile.Open(filepath.Dir(path), os.O_RDONLY, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -44,7 +47,11 @@ func Remove(ctx context.Context, path string) error {
 
 // RemoveIn is Remove of what has the name in an open directory.
 func RemoveIn(ctx context.Context, top *os.File, name string) error {
-	r := &remover{top: top, name: name}
+	return removeIn(ctx, top, name, mostRemoved)
+}
+
+func removeIn(ctx context.Context, top *os.File, name string, most int) error {
+	r := &remover{top: top, name: name, left: most}
 	r.pending = []string{r.name}
 	for len(r.pending) > 0 {
 		next := r.pending[len(r.pending)-1]
@@ -58,10 +65,10 @@ func RemoveIn(ctx context.Context, top *os.File, name string) error {
 
 // remove removes one entry of dir, whatever it is.
 func (r *remover) remove(ctx context.Context, dir *os.File, name string, depth int) error {
-	if err := ctx.Err(); err != nil {
+	if err := r.next(ctx, name); err != nil {
 		return err
 	}
-	err := unix.Unlinkat(int(dir.Fd()), name, 0)
+	err := r.unlink(dir, name, 0)
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
 	}
@@ -69,23 +76,41 @@ func (r *remover) remove(ctx context.Context, dir *os.File, name string, depth i
 		return removeError(name, err)
 	}
 	if depth >= flattenDepth {
-		return r.moveUp(dir, name)
+		return r.moveUp(ctx, dir, name)
 	}
 	if err := r.empty(ctx, dir, name, depth); err != nil {
 		return err
 	}
-	return removeError(name, unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR))
+	return removeError(name, r.unlink(dir, name, unix.AT_REMOVEDIR))
+}
+
+// next begins with an entry, unless there were enough.
+func (r *remover) next(ctx context.Context, name string) error {
+	if r.left--; r.left < 0 {
+		return fmt.Errorf("at %q: %w, or the tree is too large to be removed at once: %d entries were removed", name,
+			ErrEndless, r.removed)
+	}
+	return ctx.Err()
+}
+
+func (r *remover) unlink(dir *os.File, name string, flags int) error {
+	err := unix.Unlinkat(int(dir.Fd()), name, flags)
+	if err == nil {
+		r.removed++
+	}
+	return err
 }
 
 // empty removes everything in a directory. What is removed while names are read may hide others, so that
-// it reads again until there are none.
+// it reads again until there are none. When it has read mostBarren times names with nothing behind them, it fails with
+// ErrEndless.
 func (r *remover) empty(ctx context.Context, parent *os.File, name string, depth int) error {
 	dir, err := openDir(parent, name)
 	if err != nil {
 		return err
 	}
 	defer closeQuietly(dir)
-	for {
+	for barren := 0; barren < mostBarren; barren++ {
 		names, err := dir.Readdirnames(batch)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -93,20 +118,28 @@ func (r *remover) empty(ctx context.Context, parent *os.File, name string, depth
 		if err != nil {
 			return err
 		}
+		before := r.removed
 		for _, entry := range names {
 			if err := r.remove(ctx, dir, entry, depth+1); err != nil {
 				return err
 			}
 		}
+		if r.removed > before {
+			barren = -1
+		}
 		if _, err := dir.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
 	}
+	return fmt.Errorf("at %q: %w: nothing was there of what it has shown %d times", name, ErrEndless, mostBarren)
 }
 
 // moveUp puts a directory beside the top, to be removed from there.
-func (r *remover) moveUp(dir *os.File, name string) error {
+func (r *remover) moveUp(ctx context.Context, dir *os.File, name string) error {
 	for {
+		if err := r.next(ctx, name); err != nil {
+			return err
+		}
 		r.moved++
 		target := fmt.Sprintf("%s.%d", r.name, r.moved)
 		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), target, unix.RENAME_NOREPLACE)
@@ -117,6 +150,7 @@ func (r *remover) moveUp(dir *os.File, name string) error {
 			continue
 		}
 		if err == nil {
+			r.removed++
 			r.pending = append(r.pending, target)
 		}
 		return removeError(name, err)

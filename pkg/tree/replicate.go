@@ -82,8 +82,10 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// each calls visit for every entry of a directory. One that has gone meanwhile is not there.
-func each(ctx context.Context, dir *os.File, visit func(n *node) error) error {
+// each calls visit for every entry of a directory. One that has gone meanwhile is not there; after so many of those in
+// a row it fails with ErrEndless.
+func each(ctx context.Context, dir *os.File, most int, visit func(n *node) error) error {
+	missing := gone{most: most}
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -94,7 +96,11 @@ func each(ctx context.Context, dir *os.File, visit func(n *node) error) error {
 				return err
 			}
 			n, err := openNode(dir, name)
-			if errors.Is(err, unix.ENOENT) {
+			isGone := errors.Is(err, unix.ENOENT)
+			if endless := missing.next(isGone); endless != nil {
+				return endless
+			}
+			if isGone {
 				continue
 			}
 			if err != nil {
@@ -119,7 +125,7 @@ func (r *replica) fill(ctx context.Context, dst, src *os.File, at string, depth 
 		return ErrTooDeep
 	}
 	var files sync.WaitGroup
-	err := each(ctx, src, func(n *node) error {
+	err := each(ctx, src, mostGone, func(n *node) error {
 		if r.Before != nil {
 			r.Before(ctx)
 		}
@@ -215,7 +221,7 @@ func (r *replica) settle(ctx context.Context, dst, src *os.File, at string, dept
 	if depth >= maxDepth {
 		return ErrTooDeep
 	}
-	err := each(ctx, src, func(n *node) error {
+	err := each(ctx, src, mostGone, func(n *node) error {
 		defer n.close()
 		if err := r.unchanged(n, at); err != nil || n.kind() != unix.S_IFDIR {
 			return err

@@ -90,7 +90,7 @@ func (s *surveyor) walk(ctx context.Context, dir *os.File, at string, depth int)
 	if depth >= maxDepth {
 		return ErrTooDeep
 	}
-	return each(ctx, dir, func(n *node) error {
+	return each(ctx, dir, mostGone, func(n *node) error {
 		defer n.close()
 		where := path.Join(at, n.name)
 		if err := s.take(n, where); err != nil || n.kind() != unix.S_IFDIR {
