@@ -179,6 +179,9 @@ func TestSnapshots(t *testing.T) {
 	}
 	_, err = s.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: b.Handle})
 	wantKind(t, err, backends.Exists, a.Handle, b.Handle)
+	_, err = s.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: a.Handle,
+		Topology: backends.TopologyRequirement{Requisite: []backends.Topology{{"memory.csi.stowage.dev/zone": "moon"}}}})
+	wantKind(t, err, backends.Exists, `"s"`, "moon")
 	for what, test := range map[string]struct {
 		handle, volume string
 		want           int
@@ -199,16 +202,21 @@ func TestGroups(t *testing.T) {
 	s := newService(t, nil)
 	a := mustCreate(t, s, spec("a"), backends.ContentSource{})
 	b := mustCreate(t, s, spec("b"), backends.ContentSource{})
-	made, err := s.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{a.Handle, b.Handle}})
+	create := func(fingerprint string, volumes ...string) (*backends.Group, error) {
+		return s.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: volumes, Fingerprint: fingerprint})
+	}
+	made, err := create("one", a.Handle, b.Handle)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{b.Handle, a.Handle}})
+	again, err := create("one", b.Handle, a.Handle)
 	if err != nil || again.Handle != made.Handle {
 		t.Errorf("got %+v, %v", again, err)
 	}
-	_, err = s.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{a.Handle}})
+	_, err = create("one", a.Handle)
 	wantKind(t, err, backends.Exists, "g")
+	_, err = create("two", a.Handle, b.Handle)
+	wantKind(t, err, backends.Exists, `"g"`, "parameters")
 	members := []string{made.Snapshots[0].Handle, made.Snapshots[1].Handle}
 	for what, test := range map[string]struct {
 		members []string

@@ -112,6 +112,7 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 		{"Snapshot", "a snapshot of a volume in use has the data of one instant",
 			func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
 		{"Restore", "a restored volume meets its spec and names its source", func(p parts) any { return restoresNothing{p} }},
+		{"Group", "a group is what its spec asks for", func(p parts) any { return forgetsGroupsFingerprint{p} }},
 		{"Group", "all snapshots exist afterwards or none", func(p parts) any { return groupsOneByOne{p} }},
 		{"Group", "all snapshots are of one instant", func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
 		{"Group", "a member goes with its group only", func(p parts) any { return deletesMembers{p} }},

@@ -97,6 +97,7 @@ func (w *world) sameSnapshot(before *backends.Snapshot, types []backends.AccessT
 
 func (w *world) sameGroup(before *backends.Group) {
 	w.Helper()
+	w.keptGroup(before)
 	found, err := groupThing(w.f.Group.FindGroup(w.ctx(), before.Name))
 	w.must("FindGroup", err)
 	if want, _ := groupThing(before, nil); !reflect.DeepEqual(found, want) {

@@ -39,7 +39,27 @@ func (w *world) group(volumes ...string) *backends.Group {
 	if err != nil || g == nil {
 		w.Fatalf("CreateGroup: got %v, %v; want a group", g, err)
 	}
+	w.groupKeeps("CreateGroup", g)
 	return g
+}
+
+// groupKeeps checks that a group bears the fingerprint that it was made with.
+func (w *world) groupKeeps(call string, g *backends.Group) {
+	w.Helper()
+	if want := w.groupSpec(g.Name).Fingerprint; g.Fingerprint != want {
+		w.Errorf("%s returns the fingerprint %q, want %q", call, g.Fingerprint, want)
+	}
+}
+
+// keptGroup looks for a group in all ways, and checks the fingerprint of what is found.
+func (w *world) keptGroup(g *backends.Group) {
+	w.Helper()
+	got, err := w.f.Group.GetGroup(w.ctx(), g.Handle)
+	w.must("GetGroup", err)
+	w.groupKeeps("GetGroup", got)
+	found, err := w.f.Group.FindGroup(w.ctx(), g.Name)
+	w.must("FindGroup", err)
+	w.groupKeeps("FindGroup", found)
 }
 
 func groupMeetsSpec(w *world) {
@@ -66,6 +86,7 @@ func groupMeetsSpec(w *world) {
 	if len(handles) != len(volumes) {
 		w.Errorf("the members share handles: %v", handles)
 	}
+	w.keptGroup(g)
 	w.listsMembers(g)
 }
 

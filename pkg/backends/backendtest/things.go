@@ -212,6 +212,11 @@ func snapshotGroups(w *world) things {
 			"of a missing volume": func(ctx context.Context, name string) error {
 				return second(create(ctx, name, "missing"))
 			},
+			"with another fingerprint": func(ctx context.Context, name string) error {
+				spec := w.groupSpec(name, one, two)
+				spec.Fingerprint += ", another"
+				return second(w.f.Group.CreateGroup(ctx, spec))
+			},
 		},
 		find: func(ctx context.Context, name string) (thing, error) {
 			return groupThing(w.f.Group.FindGroup(ctx, name))

@@ -13,7 +13,8 @@ func (w *world) snapshotSpec(name, volume string) backends.SnapshotSpec {
 }
 
 func (w *world) groupSpec(name string, volumes ...string) backends.GroupSpec {
-	return backends.GroupSpec{Name: name, Volumes: volumes, Parameters: w.h.SnapshotParameters, Fingerprint: "of " + name}
+	return backends.GroupSpec{Name: name, Volumes: volumes, Parameters: w.h.SnapshotParameters,
+		Fingerprint: canary + " of group " + name}
 }
 
 // snapshot takes a snapshot and waits until it is ready.

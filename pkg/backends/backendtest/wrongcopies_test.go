@@ -70,6 +70,13 @@ func (b groupsOneByOne) CreateGroup(ctx context.Context, spec backends.GroupSpec
 	return b.parts.CreateGroup(ctx, spec)
 }
 
+type forgetsGroupsFingerprint struct{ parts }
+
+func (b forgetsGroupsFingerprint) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
+	spec.Fingerprint = ""
+	return b.parts.CreateGroup(ctx, spec)
+}
+
 type deletesMembers struct{ parts }
 
 func (b deletesMembers) DeleteSnapshot(ctx context.Context, handle string) error {
