@@ -102,22 +102,20 @@ func (c *controller) ControllerGetVolume(ctx context.Context,
 }
 
 func (c *controller) ListVolumes(ctx context.Context, r *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
-	where, err := page(r.GetMaxEntries(), r.GetStartingToken())
-	if err != nil {
-		return nil, err
-	}
-	found, next, err := c.volumes.List(ctx, where)
-	if err != nil {
-		return nil, err
-	}
-	response := &csi.ListVolumesResponse{NextToken: next}
-	for i := range found {
-		response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{
-			Volume: encodeVolume(&found[i]),
-			Status: &csi.ListVolumesResponse_VolumeStatus{PublishedNodeIds: found[i].PublishedNodes},
-		})
-	}
-	return response, nil
+	return paged(r.GetMaxEntries(), r.GetStartingToken(), func(where backends.Page) (*csi.ListVolumesResponse, error) {
+		found, next, err := c.volumes.List(ctx, where)
+		if err != nil {
+			return nil, err
+		}
+		response := &csi.ListVolumesResponse{NextToken: next}
+		for i := range found {
+			response.Entries = append(response.Entries, &csi.ListVolumesResponse_Entry{
+				Volume: encodeVolume(&found[i]),
+				Status: &csi.ListVolumesResponse_VolumeStatus{PublishedNodeIds: found[i].PublishedNodes},
+			})
+		}
+		return response, nil
+	})
 }
 
 func (c *controller) GetCapacity(ctx context.Context, r *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {

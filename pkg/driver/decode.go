@@ -84,21 +84,6 @@ func capacity(r *csi.CapacityRange) (backends.CapacityRange, error) {
 	return backends.CapacityRange{RequiredBytes: required, LimitBytes: limit}, nil
 }
 
-// mostEntries is how many entries a page has at most, also when all are asked for (csi-attacher does): a client takes
-// messages of up to 4 MiB, gRPC's default, and an entry's volume context has up to 4 KiB.
-const mostEntries = 500
-
-// page checks where an enumeration is to go on.
-func page(limit int32, token string) (backends.Page, error) {
-	if limit < 0 {
-		return backends.Page{}, backends.Errorf(backends.Invalid, "max_entries is %d: it must not be negative", limit)
-	}
-	if limit == 0 {
-		limit = mostEntries
-	}
-	return backends.Page{Limit: min(int(limit), mostEntries), Token: token}, nil
-}
-
 // accessMode translates CSI's enumeration; ok is false for one that this driver does not know.
 func accessMode(mode csi.VolumeCapability_AccessMode_Mode) (backends.AccessMode, bool) {
 	known := backends.AccessMode(mode.String())

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 func (c *controller) ControllerGetVolumeHealth(ctx context.Context,
@@ -20,19 +22,18 @@ func (c *controller) ControllerGetVolumeHealth(ctx context.Context,
 
 func (c *controller) ControllerListVolumeHealth(ctx context.Context,
 	r *csi.ControllerListVolumeHealthRequest) (*csi.ControllerListVolumeHealthResponse, error) {
-	where, err := page(r.GetMaxEntries(), r.GetStartingToken())
-	if err != nil {
-		return nil, err
+	list := func(where backends.Page) (*csi.ControllerListVolumeHealthResponse, error) {
+		unwell, next, err := c.volumes.ListHealth(ctx, where)
+		if err != nil {
+			return nil, err
+		}
+		response := &csi.ControllerListVolumeHealthResponse{NextToken: next}
+		for _, v := range unwell {
+			response.Entries = append(response.Entries, encodeHealth(v.Handle, v.Issues))
+		}
+		return response, nil
 	}
-	unwell, next, err := c.volumes.ListHealth(ctx, where)
-	if err != nil {
-		return nil, err
-	}
-	response := &csi.ControllerListVolumeHealthResponse{NextToken: next}
-	for _, v := range unwell {
-		response.Entries = append(response.Entries, encodeHealth(v.Handle, v.Issues))
-	}
-	return response, nil
+	return paged(r.GetMaxEntries(), r.GetStartingToken(), list)
 }
 
 func (n *nodeServer) NodeGetVolumeHealth(ctx context.Context,

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 func (c *controller) CreateSnapshot(ctx context.Context,
@@ -40,17 +42,15 @@ func (c *controller) GetSnapshot(ctx context.Context, r *csi.GetSnapshotRequest)
 
 func (c *controller) ListSnapshots(ctx context.Context,
 	r *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
-	where, err := page(r.GetMaxEntries(), r.GetStartingToken())
-	if err != nil {
-		return nil, err
-	}
-	found, next, err := c.volumes.ListSnapshots(ctx, r.GetSnapshotId(), r.GetSourceVolumeId(), where)
-	if err != nil {
-		return nil, err
-	}
-	response := &csi.ListSnapshotsResponse{NextToken: next}
-	for i := range found {
-		response.Entries = append(response.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: encodeSnapshot(&found[i])})
-	}
-	return response, nil
+	return paged(r.GetMaxEntries(), r.GetStartingToken(), func(where backends.Page) (*csi.ListSnapshotsResponse, error) {
+		found, next, err := c.volumes.ListSnapshots(ctx, r.GetSnapshotId(), r.GetSourceVolumeId(), where)
+		if err != nil {
+			return nil, err
+		}
+		response := &csi.ListSnapshotsResponse{NextToken: next}
+		for i := range found {
+			response.Entries = append(response.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: encodeSnapshot(&found[i])})
+		}
+		return response, nil
+	})
 }
