@@ -77,10 +77,15 @@ type Snapshot struct {
 	Topology  []Topology
 }
 
+// MostMembers is how many volumes a group of snapshots has at most. Neither CSI nor csi-snapshotter sets a bound: a
+// label selector takes in whatever bears the label, and all volumes are held still while their snapshots are taken. So
+// many fit into one record of nfs and into one LocalSnapshotGroup.
+const MostMembers = 256
+
 // GroupSpec says which group of snapshots is wanted.
 type GroupSpec struct {
 	Name       string
-	Volumes    []string // the source volumes' handles
+	Volumes    []string // the source volumes' handles, at most MostMembers
 	Parameters any      // what Definition.NewSnapshotParameters returned, filled in; nil without one
 	// Fingerprint stands for the parameters. The backend keeps it with the group and returns it in Group.
 	Fingerprint string

@@ -231,30 +231,6 @@ func (d decoder) createSnapshot(r *csi.CreateSnapshotRequest) (backends.Snapshot
 	return spec, err
 }
 
-func (d decoder) createGroup(r *csi.CreateVolumeGroupSnapshotRequest) (backends.GroupSpec, error) {
-	spec := backends.GroupSpec{Name: r.GetName(), Volumes: r.GetSourceVolumeIds()}
-	if err := name(r.GetName()); err != nil {
-		return spec, err
-	}
-	if len(spec.Volumes) == 0 {
-		return spec, backends.Errorf(backends.Invalid, "source_volume_ids is empty: name the volumes to snapshot")
-	}
-	for i, volume := range spec.Volumes {
-		if err := id("a source volume's ID", volume); err != nil {
-			return spec, err
-		}
-		if slices.Contains(spec.Volumes[:i], volume) {
-			return spec, backends.Errorf(backends.Invalid, "source_volume_ids has the volume %q twice: name each once", volume)
-		}
-	}
-	var err error
-	spec.Parameters, err = d.snapshotParameters(r.GetParameters())
-	if err == nil {
-		spec.Fingerprint = d.schemas.Fingerprint(spec.Parameters)
-	}
-	return spec, err
-}
-
 // snapshotParameters decodes a VolumeSnapshotClass's parameters.
 func (d decoder) snapshotParameters(values map[string]string) (any, error) {
 	var metadata params.SnapshotMetadata

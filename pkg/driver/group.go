@@ -37,7 +37,7 @@ func (g *group) CreateVolumeGroupSnapshot(ctx context.Context,
 
 func (g *group) DeleteVolumeGroupSnapshot(ctx context.Context,
 	r *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
-	if err := id("group_snapshot_id", r.GetGroupSnapshotId()); err != nil {
+	if err := existingGroup(r.GetGroupSnapshotId(), r.GetSnapshotIds()); err != nil {
 		return nil, err
 	}
 	return &csi.DeleteVolumeGroupSnapshotResponse{}, g.volumes.DeleteGroup(ctx, r.GetGroupSnapshotId(), r.GetSnapshotIds())
@@ -45,7 +45,7 @@ func (g *group) DeleteVolumeGroupSnapshot(ctx context.Context,
 
 func (g *group) GetVolumeGroupSnapshot(ctx context.Context,
 	r *csi.GetVolumeGroupSnapshotRequest) (*csi.GetVolumeGroupSnapshotResponse, error) {
-	if err := id("group_snapshot_id", r.GetGroupSnapshotId()); err != nil {
+	if err := existingGroup(r.GetGroupSnapshotId(), r.GetSnapshotIds()); err != nil {
 		return nil, err
 	}
 	found, err := g.volumes.GetGroup(ctx, r.GetGroupSnapshotId(), r.GetSnapshotIds())

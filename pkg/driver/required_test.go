@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -175,6 +176,20 @@ func TestRequiredFields(t *testing.T) {
 	}
 }
 
+// manyIDs are n IDs, as JSON.
+func manyIDs(t *testing.T, n int) string {
+	t.Helper()
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprint("x", i)
+	}
+	text, err := json.Marshal(ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // TestEmptyMessages: what the specification requires within a message, which may itself be missing.
 func TestEmptyMessages(t *testing.T) {
 	s := everything(t)
@@ -199,7 +214,12 @@ func TestEmptyMessages(t *testing.T) {
 		"growth on the node for nothing": {"NodeExpandVolumeRequest", "volume_capability", `{}`, "access mode"},
 		"a group of a volume without ID": {"CreateVolumeGroupSnapshotRequest", "source_volume_ids", `[""]`, "ID is missing"},
 		"a group of one volume twice":    {"CreateVolumeGroupSnapshotRequest", "source_volume_ids", `["x","x"]`, "twice"},
-		"a group's snapshot without ID":  {"DeleteVolumeGroupSnapshotRequest", "snapshot_ids", `[""]`, "snapshot"},
+		"a group of too many volumes": {"CreateVolumeGroupSnapshotRequest", "source_volume_ids", manyIDs(t, 257),
+			"257 volumes: name at most 256"},
+		"a look at one snapshot twice": {"GetVolumeGroupSnapshotRequest", "snapshot_ids", `["x","x"]`, "twice"},
+		"the deletion of a snapshot too long": {"DeleteVolumeGroupSnapshotRequest", "snapshot_ids",
+			`["` + strings.Repeat("s", 129) + `"]`, "129 bytes"},
+		"a group's snapshot without ID": {"DeleteVolumeGroupSnapshotRequest", "snapshot_ids", `[""]`, "snapshot"},
 		"a place that is not a path": {"NodeGetVolumeHealthRequest", "volume_publish_path", `"x"`,
 			"volume_publish_path"},
 		"a staging place that is no path": {"NodeGetVolumeHealthRequest", "staging_target_path", `"x"`,

@@ -12,7 +12,7 @@ import (
 )
 
 // maxMembers is how many snapshots a group has at most: its record has room for more, but not for twice as many.
-const maxMembers = 256
+const maxMembers = backends.MostMembers
 
 // CreateGroup copies volumes of one share, each as it was at the same instant: the time of the server at which the
 // group was begun. Kinds: as backends.GroupSnapshotter says; Invalid for volumes of several shares; InUse when one of

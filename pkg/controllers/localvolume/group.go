@@ -45,7 +45,7 @@ func (m *Master) DeleteGroup(ctx context.Context, handle string) error {
 }
 
 // mostMembers is how many snapshots a LocalSnapshotGroup can have.
-const mostMembers = 256
+const mostMembers = backends.MostMembers
 
 // groupMaker takes a group of snapshots.
 type groupMaker struct {
