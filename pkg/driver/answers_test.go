@@ -271,7 +271,7 @@ func TestAPanicLeavesTheWayOut(t *testing.T) {
 		for _, rpc := range c.calls {
 			info := &grpc.UnaryServerInfo{FullMethod: "/csi.v1.Controller/" + rpc}
 			_, err := translate(newAnswers())(t.Context(), nil, info, func(ctx context.Context, request any) (any, error) {
-				return rescue()(ctx, request, info, panics)
+				return rescue(newLogLimits())(ctx, request, info, panics)
 			})
 			code := status.Code(err)
 			changeable := strings.HasPrefix(c.name, "csi-resizer")

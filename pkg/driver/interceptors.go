@@ -30,12 +30,13 @@ func translate(table answers) grpc.UnaryServerInterceptor {
 // rescue turns a panic into an error: one broken request must not stop the mounts of all others. What it left is not
 // known, and that is its Kind: the orchestrator asks again, but may ask for another size or class where it is these
 // that cannot be had.
-func rescue() grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (
+func rescue(limits *logLimits) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (
 		response any, err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
-				logger(ctx).Error("a request panicked", "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
+				limits.failure(logger(ctx), flood{info.FullMethod, "panic"}, "a request panicked",
+					"cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 				err = backends.Errorf(backends.Unknown,
 					"the driver failed unexpectedly; its log has the details under this request's ID %s", requestID(ctx))
 			}

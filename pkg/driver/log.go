@@ -3,12 +3,10 @@ package driver
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -52,39 +50,9 @@ func requestID(ctx context.Context) string {
 	return this.id
 }
 
-// refusals limits how many refusals are logged: a caller that asks again without a pause must not fill the node's disk.
-// The metrics count them all.
-type refusals struct {
-	allowed *rate.Limiter
-	omitted atomic.Int64
-}
-
-// refusalsEvery and refusalBurst are how many refusals are logged: those of a large node that is drained, and then ten
-// a second.
-const (
-	refusalsEvery = 100 * time.Millisecond
-	refusalBurst  = 500
-)
-
-func newRefusals() *refusals {
-	return &refusals{allowed: rate.NewLimiter(rate.Every(refusalsEvery), refusalBurst)}
-}
-
-// log logs a refusal, and how many were left out before it.
-func (r *refusals) log(log *slog.Logger, fields ...any) {
-	if !r.allowed.Allow() {
-		r.omitted.Add(1)
-		return
-	}
-	if omitted := r.omitted.Swap(0); omitted > 0 {
-		fields = append(fields, "refusals_not_logged", omitted)
-	}
-	log.Info("refused", fields...)
-}
-
 // record logs a request and its outcome. Messages are redacted, and rendered only when they are shown.
-func record(refused *refusals) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func record(limits *logLimits) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		log, start := logger(ctx), time.Now()
 		log.Log(ctx, levelMessages, "request", "message", redacted{request})
 		response, err := handler(ctx, request)
@@ -95,9 +63,9 @@ func record(refused *refusals) grpc.UnaryServerInterceptor {
 			log.Log(ctx, levelRequests, "answered", took)
 			log.Log(ctx, levelMessages, "response", "message", redacted{response})
 		case codes.Internal, codes.Unknown:
-			log.Error("failed", "code", code, "error", reason, took)
+			limits.failure(log, flood{info.FullMethod, code}, "failed", "code", code, "error", reason, took)
 		default:
-			refused.log(log, "code", code, "error", reason, took)
+			limits.refusal(log, "code", code, "error", reason, took)
 		}
 		return response, err
 	}

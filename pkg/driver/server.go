@@ -62,10 +62,11 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Server{features: features, life: life, stop: stop, gate: newGate(), log: config.Log}
+	limits := newLogLimits()
 	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.NumStreamWorkers(streamWorkers),
 		grpc.ChainUnaryInterceptor(
-			arrive(), s.gate.admit(), identify(config.Log), record(newRefusals()), config.Metrics.measure(),
-			translate(newAnswers()), bound(life), giveUp(), rescue(), lock(keylock.New()),
+			arrive(), s.gate.admit(), identify(config.Log), record(limits), config.Metrics.measure(),
+			translate(newAnswers()), bound(life), giveUp(), rescue(limits), lock(keylock.New()),
 		))...)
 	decode := newDecoder(config.Definition, features)
 	csi.RegisterIdentityServer(s.grpc, &identity{config: config})
