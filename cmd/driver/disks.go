@@ -49,13 +49,17 @@ func disksCommand() *cobra.Command {
 }
 
 func (o *disksOptions) run(ctx context.Context) error {
-	engine, err := o.open()
+	options, err := o.options()
 	if err != nil {
 		return err
 	}
 	listener, err := driver.Listen(ctx, o.endpoint)
 	if err != nil {
-		return errors.Join(err, engine.Close())
+		return fmt.Errorf("--endpoint: %w", err)
+	}
+	engine, err := disks.Open(options)
+	if err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return engine.Run(ctx) })
@@ -63,28 +67,28 @@ func (o *disksOptions) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// open checks the flags and opens what is remembered.
-func (o *disksOptions) open() (*disks.Engine, error) {
+// options checks the flags and reads the configuration.
+func (o *disksOptions) options() (disks.Options, error) {
 	if o.config == "" {
-		return nil, errors.New("--config is missing: name a file that says which disks are found")
+		return disks.Options{}, errors.New("--config is missing: name a file that says which disks are found")
 	}
 	if o.rescan < time.Second {
-		return nil, fmt.Errorf("--rescan is %s: it must be 1s at least", o.rescan)
+		return disks.Options{}, fmt.Errorf("--rescan is %s: it must be 1s at least", o.rescan)
 	}
 	dir, err := safepath.Absolute(o.dataDir)
 	if err != nil {
-		return nil, fmt.Errorf("--data-dir: %w", err)
+		return disks.Options{}, fmt.Errorf("--data-dir: %w", err)
 	}
 	text, err := os.ReadFile(o.config)
 	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
+		return disks.Options{}, fmt.Errorf("--config: %w", err)
 	}
 	config, err := discovery.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("--config=%s: %w", o.config, err)
+		return disks.Options{}, fmt.Errorf("--config=%s: %w", o.config, err)
 	}
-	return disks.Open(disks.Options{
+	return disks.Options{
 		Config: config, StateDir: filepath.Join(dir, "state"), LinkDir: filepath.Join(dir, "links"), Rescan: o.rescan,
 		FirstPause: 5 * time.Second, LastPause: 5 * time.Minute, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	}, nil
 }

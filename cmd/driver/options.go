@@ -87,6 +87,9 @@ func (o *options) complete(definition backends.Definition) error {
 	if err := o.checkNumbers(); err != nil {
 		return err
 	}
+	if _, err := o.collector(); err != nil {
+		return fmt.Errorf("--otlp-endpoint: %w", err)
+	}
 	for key, value := range o.topology {
 		if value == "" {
 			return fmt.Errorf("--topology has no value for %s: does the node have that label?", key)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -34,11 +33,11 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 		return fmt.Errorf("the backend %s keeps volumes where it runs: use stowage %s", definition.Name, both)
 	}
 	// Whoever comes second must be refused before it opens what the first one serves.
-	listener, err := driver.Listen(ctx, o.endpoint)
+	at, err := o.listen(ctx)
 	if err != nil {
-		return fmt.Errorf("--endpoint: %w", err)
+		return err
 	}
-	defer func() { _ = listener.Close() }() // The server has closed it, unless it never came to that.
+	defer at.close()
 	release, err := o.lock()
 	if err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
@@ -56,7 +55,7 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	if err := o.checkTopology(ctx, instance); err != nil {
 		return err
 	}
-	return o.serve(ctx, definition, instance, plugin, listener, log)
+	return o.serve(ctx, definition, instance, plugin, at, log)
 }
 
 // lock makes the data directory, and locks what a node keeps in it against other processes. A controller keeps nothing
@@ -121,7 +120,7 @@ func (o *options) checkTopology(ctx context.Context, instance *backends.Instance
 // serve answers calls until the context ends.
 func (o *options) serve(
 	ctx context.Context, definition backends.Definition, instance *backends.Instance, plugin *driver.Plugin,
-	listener net.Listener, log *slog.Logger,
+	at *listeners, log *slog.Logger,
 ) error {
 	metrics := driver.NewMetrics(definition.DriverName(), version)
 	traces, stopTraces, err := o.traces(ctx, definition.DriverName(), log)
@@ -138,33 +137,8 @@ func (o *options) serve(
 	if err != nil {
 		return err
 	}
-	stopHTTP, err := o.serveHTTP(ctx, metrics, log)
-	if err != nil {
-		return err
-	}
-	defer stopHTTP()
+	defer at.serveHTTP(ctx, metrics, log)()
 	log.Info("serving", "driver", definition.DriverName(), "version", version, "endpoint", o.endpoint,
 		"dataDir", o.dataDir, "node", o.nodeID, "features", server.Features().Names())
-	return server.Serve(ctx, listener, o.grace)
-}
-
-// serveHTTP serves metrics and health until the function that it returns is called: longer than ctx, so
-// that the end of the last requests is still measured.
-func (o *options) serveHTTP(ctx context.Context, metrics *driver.Metrics, log *slog.Logger) (stop func(), err error) {
-	if o.httpEndpoint == "" {
-		return func() {}, nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.httpEndpoint)
-	if err != nil {
-		return nil, fmt.Errorf("--http-endpoint: %w", err)
-	}
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := driver.ServeHTTP(life, listener, metrics); err != nil {
-			log.Error("the HTTP endpoint failed", "endpoint", o.httpEndpoint, "error", err)
-		}
-	}()
-	return func() { cancel(); <-done }, nil
+	return server.Serve(ctx, at.csi, o.grace)
 }

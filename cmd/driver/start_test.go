@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"net"
+	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,4 +62,88 @@ func TestSecondProcessChangesNothing(t *testing.T) {
 	if _, err := client.ControllerGetVolume(ask, get); err != nil {
 		t.Errorf("the volume after a second process was refused: %v", err)
 	}
+}
+
+// plant makes a data directory with a file in it, and returns what fails the test unless the file is as it was.
+func plant(t *testing.T, name string) (dir string, untouched func(what string)) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, func(what string) {
+		t.Helper()
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != "kept" {
+			t.Errorf("%s: the file in the data directory is %q, %v", what, text, err)
+		}
+	}
+}
+
+// TestRefusedStartChangesNothing: a backend is opened when all flags are good and what is to be listened on is there.
+// The backend memory empties its directory then.
+func TestRefusedStartChangesNothing(t *testing.T) {
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("zone: ''"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flag, says := range map[string]string{
+		"--otlp-endpoint=collector:4317":                 "--otlp-endpoint",
+		"--otlp-endpoint=http://[::1":                    "--otlp-endpoint",
+		"--trace-ratio=2":                                "--trace-ratio",
+		"--http-endpoint=127.0.0.1:http:1":               "--http-endpoint",
+		"--http-endpoint=" + taken.Addr().String():       "--http-endpoint",
+		"--endpoint=csi.sock":                            "--endpoint",
+		"--log-format=xml":                               "--log-format",
+		"--shutdown-grace=-1s":                           "--shutdown-grace",
+		"--max-concurrent-formats=0":                     "--max-concurrent-formats",
+		"--topology=memory.csi.stowage.dev/zone=another": "zone=another",
+		"--config=" + config:                             "zone is empty",
+		"--config=" + config + ".none":                   "--config",
+	} {
+		dir, untouched := plant(t, "memory-backend/vol-1/data")
+		socket := filepath.Join(t.TempDir(), "s")
+		refused(t, says, "standalone", "--backend=memory", "--data-dir="+dir, "--endpoint="+socket, flag)
+		untouched(flag)
+		if _, err := os.Lstat(socket); err == nil {
+			t.Errorf("%s: the socket is still there", flag)
+		}
+	}
+}
+
+// TestRefusedDisksChangeNothing: the same for the process that opens disks, which keeps notes and links.
+func TestRefusedDisksChangeNothing(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "disks.yaml")
+	if err := os.WriteFile(config, []byte("mountPoints: [{paths: [/nowhere/*]}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flag, says := range map[string]string{
+		"--endpoint=disks.sock":        "endpoint",
+		"--endpoint=" + config:         "endpoint",
+		"--rescan=1ms":                 "--rescan",
+		"--config=" + config + ".none": "--config",
+	} {
+		dir, untouched := plant(t, "links/disk-1")
+		refused(t, says, "disks", "--config="+config, "--data-dir="+dir,
+			"--endpoint="+filepath.Join(t.TempDir(), "s"), flag)
+		untouched(flag)
+		if left, err := os.ReadDir(dir); err != nil || !slices.Equal(namesOf(left), []string{"links"}) {
+			t.Errorf("%s: the data directory has %v (%v), want links only", flag, left, err)
+		}
+	}
+}
+
+func namesOf(entries []os.DirEntry) []string {
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
 }

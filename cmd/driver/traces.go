@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"net/url"
 	"time"
@@ -18,16 +18,25 @@ import (
 // flushTime bounds how long the last traces may take on their way at the end.
 const flushTime = 3 * time.Second
 
+// collector is where traces go; nil for nowhere.
+func (o *options) collector() (*url.URL, error) {
+	if o.otlpEndpoint == "" {
+		return nil, nil // No collector is no failure.
+	}
+	at, err := url.Parse(o.otlpEndpoint)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, errors.New("it is not a URL such as http://collector:4317 or https://collector:4317")
+	}
+	return at, nil
+}
+
 // traces sends traces to the collector until the function that it returns is called; a nil provider when there is
 // no collector. One that does not answer loses traces, and holds nothing up.
 func (o *options) traces(ctx context.Context, driver string,
 	log *slog.Logger) (provider trace.TracerProvider, stop func(), err error) {
-	if o.otlpEndpoint == "" {
-		return nil, func() {}, nil
-	}
-	at, err := url.Parse(o.otlpEndpoint)
-	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, nil, fmt.Errorf("it is not a URL such as http://collector:4317 or https://collector:4317")
+	at, err := o.collector()
+	if at == nil || err != nil {
+		return nil, func() {}, err
 	}
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(at.String()))
 	if err != nil {

@@ -41,12 +41,19 @@ func open(_ context.Context, options backends.Options) (*backends.Instance, erro
 	if err := config.check(); err != nil {
 		return nil, err
 	}
+	zone := backends.Topology{options.Driver + "/zone": config.Zone}
+	for key, value := range options.Topology { // Before all that is there is removed.
+		if zone[key] != value {
+			return nil, backends.Errorf(backends.Invalid, "this node is said to be at %s=%s: by the configuration it is at %v",
+				key, value, zone)
+		}
+	}
 	files, err := openFiles(options.DataDir, options.Log)
 	if err != nil {
 		return nil, err
 	}
 	b := &backend{
-		zone:      backends.Topology{options.Driver + "/zone": config.Zone},
+		zone:      zone,
 		nodes:     append(slices.Clone(config.Nodes), options.NodeID),
 		node:      options.NodeID,
 		config:    *config,
