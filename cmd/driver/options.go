@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/driver"
 	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
@@ -95,8 +96,8 @@ func (o *options) complete(definition backends.Definition) error {
 			return fmt.Errorf("--topology has no value for %s: does the node have that label?", key)
 		}
 	}
-	if len(o.nodeID) > 256 {
-		return fmt.Errorf("--node-id has %d bytes: CSI allows 256 at most", len(o.nodeID))
+	if len(o.nodeID) > driver.MaxNodeID {
+		return fmt.Errorf("--node-id has %d bytes: CSI allows %d at most", len(o.nodeID), driver.MaxNodeID)
 	}
 	return nil
 }

@@ -6,18 +6,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
 // Numbers that mean nothing are refused.
 func TestFlagsThatMeanNothing(t *testing.T) {
 	dir := t.TempDir()
 	refused(t, "--shutdown-grace is -5s", "standalone", "--shutdown-grace=-5s", "--data-dir="+dir)
+	refused(t, "--node-id has 257 bytes: CSI allows 256 at most", "standalone",
+		"--node-id="+strings.Repeat("n", driver.MaxNodeID+1), "--data-dir="+dir)
 	refused(t, "--trace-ratio is NaN", "standalone", "--trace-ratio=NaN", "--data-dir="+dir)
 }
 

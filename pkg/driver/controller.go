@@ -61,6 +61,11 @@ func (c *controller) ControllerUnpublishVolume(ctx context.Context,
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return nil, err
 	}
+	if r.GetNodeId() != "" { // An empty one means all nodes.
+		if err := nodeID("node_id", r.GetNodeId()); err != nil {
+			return nil, err
+		}
+	}
 	return &csi.ControllerUnpublishVolumeResponse{}, c.volumes.Unpublish(ctx, r.GetVolumeId(), r.GetNodeId())
 }
 

@@ -16,6 +16,9 @@ import (
 // maxField is CSI's size limit of a string field in bytes (spec, "Size Limits").
 const maxField = 128
 
+// MaxNodeID is that of a node's ID, which is another (spec, NodeGetInfoResponse).
+const MaxNodeID = 256
+
 // name checks the name that the orchestrator gave something.
 func name(value string) error {
 	switch {
@@ -37,12 +40,17 @@ func banned(r rune) bool {
 }
 
 // id checks that an ID is there. Whether there is something of that ID is the backend's to say.
-func id(field, value string) error {
+func id(field, value string) error { return sized(field, value, maxField) }
+
+// nodeID checks that a node's ID is there.
+func nodeID(field, value string) error { return sized(field, value, MaxNodeID) }
+
+func sized(field, value string, most int) error {
 	switch {
 	case value == "":
 		return backends.Errorf(backends.Invalid, "%s is missing", field)
-	case len(value) > maxField:
-		return backends.Errorf(backends.Invalid, "%s has %d bytes: at most %d are allowed", field, len(value), maxField)
+	case len(value) > most:
+		return backends.Errorf(backends.Invalid, "%s has %d bytes: at most %d are allowed", field, len(value), most)
 	}
 	return nil
 }

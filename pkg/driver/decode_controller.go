@@ -173,8 +173,8 @@ func (d decoder) publishVolume(r *csi.ControllerPublishVolumeRequest) (backends.
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return request, err
 	}
-	if r.GetNodeId() == "" {
-		return request, backends.Errorf(backends.Invalid, "node_id is missing")
+	if err := nodeID("node_id", r.GetNodeId()); err != nil {
+		return request, err
 	}
 	if r.GetVolumeCapability() == nil {
 		return request, backends.Errorf(backends.Invalid, "volume_capability is missing")

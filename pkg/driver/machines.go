@@ -15,7 +15,7 @@ type machineServer struct{ volumes *volume.Service }
 
 func (s machineServer) get(ctx context.Context, request *structpb.Struct) (*structpb.Struct, error) {
 	query := machines.DecodeQuery(request)
-	if err := id("node", query.Node); err != nil {
+	if err := nodeID("node", query.Node); err != nil {
 		return nil, err
 	}
 	found, err := s.volumes.Machine(ctx, backends.MachineQuery(query))
