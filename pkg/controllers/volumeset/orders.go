@@ -17,9 +17,15 @@ const maxOrders = 512 << 10
 // newOrder is what a set's volumes are made from now.
 func newOrder(template v1alpha1.PersistentVolumeTemplate, class v1alpha1.SlotClass) v1alpha1.VolumeOrder {
 	order := v1alpha1.VolumeOrder{Template: template, Class: class}
-	sum := sha256.Sum256(serialized(order))
-	order.Name = hex.EncodeToString(sum[:16])
+	order.Name = orderDigest(order)
 	return order
+}
+
+// orderDigest is the name of an order: a digest of the rest of it, so that a field which got lost on the way shows.
+func orderDigest(order v1alpha1.VolumeOrder) string {
+	order.Name = ""
+	sum := sha256.Sum256(serialized(order))
+	return hex.EncodeToString(sum[:16])
 }
 
 func serialized(order v1alpha1.VolumeOrder) []byte {
@@ -33,9 +39,15 @@ func serialized(order v1alpha1.VolumeOrder) []byte {
 // orderOf returns what the volume of a slot is made from.
 func orderOf(set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) (v1alpha1.VolumeOrder, error) {
 	for _, order := range set.Status.Orders {
-		if order.Name == slot.Order {
-			return order, nil
+		if order.Name != slot.Order {
+			continue
 		}
+		if orderDigest(order) != order.Name {
+			return order, fmt.Errorf("the order %q of slot %s has lost a field or was changed, as by a manager or a"+
+				" definition of another version: run the version that wrote it, or take the slot out once no volume of"+
+				" its name exists", slot.Order, slot.Name)
+		}
+		return order, nil
 	}
 	return v1alpha1.VolumeOrder{},
 		fmt.Errorf("the order %q of slot %s is not in the status of the PersistentVolumeSet: put it back,"+

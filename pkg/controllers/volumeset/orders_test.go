@@ -62,3 +62,16 @@ func TestSlotOfBefore(t *testing.T) {
 		t.Errorf("%v; the status is %+v", err, got.Status)
 	}
 }
+
+// TestOrderThatLostAField checks that no volume is made from an order of which a manager or a definition of another
+// version dropped a field.
+func TestOrderThatLostAField(t *testing.T) {
+	set := stored()
+	order := newOrder(set.Spec.Template, v1alpha1.SlotClass{MutableParameters: map[string]string{"iops": "9000"}})
+	order.Class.MutableParameters = nil
+	set.Status.Orders = []v1alpha1.VolumeOrder{order}
+	if _, err := orderOf(set, v1alpha1.VolumeSlot{Name: "x", Order: order.Name}); err == nil ||
+		!strings.Contains(err.Error(), "another version") {
+		t.Errorf("the order is taken, or refused for another reason: %v", err)
+	}
+}

@@ -39,6 +39,16 @@ func making(names ...string) func(*v1alpha1.PersistentVolumeSet) {
 	}
 }
 
+// reordered changes the one order of a set, and its name with it.
+func reordered(set *v1alpha1.PersistentVolumeSet, change func(*v1alpha1.VolumeOrder)) {
+	order := &set.Status.Orders[0]
+	change(order)
+	order.Name = orderDigest(*order)
+	for i := range set.Status.Slots {
+		set.Status.Slots[i].Order = order.Name
+	}
+}
+
 func leaving(set *v1alpha1.PersistentVolumeSet) {
 	set.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 }

@@ -2,7 +2,6 @@ package volumeset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -210,10 +209,13 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 		return err
 	}
 	for _, slot := range s.Slots {
-		if _, err := orderOf(o.set, slot); slot.Manager == "" || err != nil { // Without them nothing is asked for.
-			return errors.New("the API server does not keep the managers or orders of slots: the definition of " +
-				"PersistentVolumeSets is older than this manager;" +
-				" apply that of its version (deploy/kubernetes/crds)")
+		_, err := orderOf(o.set, slot)
+		if slot.Manager == "" {
+			err = fmt.Errorf("slot %s has lost its manager", slot.Name)
+		}
+		if err != nil { // Without both nothing is asked for.
+			return fmt.Errorf("%w; if the definition of PersistentVolumeSets is older than this manager, apply that of "+
+				"its version (deploy/kubernetes/crds)", err)
 		}
 	}
 	return nil

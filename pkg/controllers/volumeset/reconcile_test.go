@@ -350,7 +350,8 @@ func TestVolumeThatCameAfterTheList(t *testing.T) {
 			return err
 		},
 	}, stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
-		set.Spec.MaximumReplicas, set.Status.Orders[0].Template.Metadata.Labels = 2, set.Spec.Selector
+		set.Spec.MaximumReplicas = 2
+		reordered(set, func(o *v1alpha1.VolumeOrder) { o.Template.Metadata.Labels = set.Spec.Selector })
 	}), fast())
 	set := r.look(t)
 	if lists != 3 || len(set.Status.Slots) != 2 || set.Status.Slots[0].Name != "x" {

@@ -47,7 +47,7 @@ func TestSetsThatHang(t *testing.T) {
 				for i := range slots {
 					making(fmt.Sprint(name, i))(set)
 				}
-				set.Status.Orders[0].Class.Parameters = map[string]string{"class": class}
+				reordered(set, func(o *v1alpha1.VolumeOrder) { o.Class.Parameters = map[string]string{"class": class} })
 			})
 			set.Name, set.UID = name, types.UID(name)
 			return set
