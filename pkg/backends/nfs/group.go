@@ -11,9 +11,6 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// maxMembers is how many snapshots a group has at most: its record has room for more, but not for twice as many.
-const maxMembers = backends.MostMembers
-
 // CreateGroup copies volumes of one share, each as it was at the same instant: the time of the server at which the
 // group was begun. Kinds: as backends.GroupSnapshotter says; Invalid for volumes of several shares; InUse when one of
 // them is written to meanwhile and the class does not accept that; Busy while the data is being copied.
@@ -50,8 +47,9 @@ func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpe
 
 // shareOf is a handle of a volume on the share on which all of them are. Kinds: Invalid; NotFound.
 func (e *engine) shareOf(volumes []string) (hd handle, err error) {
-	if len(volumes) == 0 || len(volumes) > maxMembers {
-		return hd, backends.Errorf(backends.Invalid, "the group has %d volumes: name 1 to %d", len(volumes), maxMembers)
+	if len(volumes) == 0 || len(volumes) > backends.MostMembers {
+		return hd, backends.Errorf(backends.Invalid, "the group has %d volumes: name 1 to %d", len(volumes),
+			backends.MostMembers)
 	}
 	for i, volume := range volumes {
 		if slices.Contains(volumes[:i], volume) {

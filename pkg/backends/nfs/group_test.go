@@ -103,14 +103,15 @@ func TestGroupThatWasGivenUp(t *testing.T) {
 // A group's record holds all of its members, however long their names are.
 func TestLargestGroup(t *testing.T) {
 	r := record{Kind: groupKind}
-	for range maxMembers {
+	for range backends.MostMembers {
 		r.Members = append(r.Members, member{ID: strings.Repeat("f", 32), Volume: strings.Repeat("v", maxHandle)})
 	}
 	if data, err := r.encode(); err != nil || len(data) > share.MaxRecord {
-		t.Errorf("the record of %d members has %d bytes (%v), and %d are read", maxMembers, len(data), err, share.MaxRecord)
+		t.Errorf("the record of %d members has %d bytes (%v), and %d are read", len(r.Members), len(data), err,
+			share.MaxRecord)
 	}
 	w := newWorld(t)
-	_, err := w.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: make([]string, maxMembers+1)})
+	_, err := w.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: make([]string, backends.MostMembers+1)})
 	w.fails("a group that is too large", err, backends.Invalid, "256")
 }
 

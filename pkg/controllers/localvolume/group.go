@@ -44,9 +44,6 @@ func (m *Master) DeleteGroup(ctx context.Context, handle string) error {
 	return remove(ctx, &m.groups, handle)
 }
 
-// mostMembers is how many snapshots a LocalSnapshotGroup can have.
-const mostMembers = backends.MostMembers
-
 // groupMaker takes a group of snapshots.
 type groupMaker struct {
 	*Master
@@ -78,8 +75,9 @@ func (g *groupMaker) node(ctx context.Context) (node string, err error) {
 	if len(g.spec.Volumes) == 0 {
 		return "", backends.Errorf(backends.Invalid, "the group names no volume: name at least one")
 	}
-	if n := len(g.spec.Volumes); n > mostMembers {
-		return "", backends.Errorf(backends.Invalid, "the group names %d volumes: name at most %d", n, mostMembers)
+	if n := len(g.spec.Volumes); n > backends.MostMembers {
+		return "", backends.Errorf(backends.Invalid, "the group names %d volumes: name at most %d", n,
+			backends.MostMembers)
 	}
 	for i, handle := range g.spec.Volumes {
 		if slices.Contains(g.spec.Volumes[:i], handle) {

@@ -183,7 +183,7 @@ func (c *calm) listed(ofVolume string) (handles []string) {
 func TestGroupThatCannotBe(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		v, service := c.silenced(), edge(c.masters[0])
-		many := make([]string, mostMembers+1)
+		many := make([]string, backends.MostMembers+1)
 		for i := range many {
 			many[i] = fmt.Sprint("volume-", i)
 		}
