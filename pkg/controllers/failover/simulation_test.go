@@ -483,10 +483,14 @@ func (s *story) live(seconds int) {
 // with one whose answers are late and go back in time, and with managers that fall asleep in the middle. At no
 // observation two machines write to a volume, and a machine that can write is never put out of service.
 func TestHistories(t *testing.T) {
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 1
+	}
 	for _, fading := range []bool{false, true} {
 		t.Run(map[bool]string{false: "true answers", true: "late answers"}[fading], func(t *testing.T) {
 			all := map[string]int{}
-			for seed := range uint64(4) {
+			for seed := range seeds {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					s := newStory(t, seed, fading)
 					s.live(450)

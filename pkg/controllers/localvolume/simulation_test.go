@@ -245,7 +245,11 @@ func (s *simulation) have(name string) (nodes []string) {
 // TestSimulation lets clients make, grow and delete volumes as the sidecars do, while everything else fails now and
 // then. What is acknowledged is there once, what was refused for good or deleted is nowhere, and nothing is left.
 func TestSimulation(t *testing.T) {
-	for seed := range uint64(40) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSimulation(t, seed, seed > 0, int64(20+seed%3*20)*mib)
