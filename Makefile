@@ -41,16 +41,23 @@ TOOLS = $(CACHE)/tools/$(shell { $(GO) env GOVERSION GOARCH; cat tools/go.sum; }
 LINTER = $(TOOLS)/golangci-lint
 CONTROLLER_GEN = $(TOOLS)/controller-gen
 
-BUILD = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+# The tests and the linter compile as the product does, so that what they import is compiled once. The race detector needs
+# cgo, and what builds other programs than ours has flags of its own.
+OURS = build manager kubectl-plugin demo test crash chaos adversary storms powerloss bench lint verify
+$(OURS): export CGO_ENABLED = 0
+$(OURS) race race-core: export GOFLAGS = -trimpath -tags=grpcnotrace
+BUILD = $(GO) build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
 SUM = $(GO) run ./hack/testsum -skips hack/skips $(if $(REPORT),-report '$(REPORT)') $(if $(QUARANTINE),-quarantine '$(QUARANTINE)')
-GOTEST = $(SUM) $(GO) test -json -timeout 20m $(TESTFLAGS)
-LONGTEST = $(SUM) -v $(GO) test -json -count=1
+# The linter vets, and in vetting go test would read all imports once more.
+GOTEST = $(SUM) $(GO) test -json -vet=off -timeout 20m $(TESTFLAGS)
+LONGTEST = $(SUM) -v $(GO) test -json -vet=off -count=1
 SEEDED = $(if $(SEED),-seed $(SEED))
 # One run of the tests tells both whether they pass and what they cover.
 COVER := -covermode=atomic -coverpkg=./pkg/... -coverprofile=bin/cover.out
 # What kills, faults, cuts the power, and brings up clusters, virtual machines and clouds has targets of its own, and takes as long as it is told to.
-PACKAGES = $$($(GO) list ./... | grep -vE '/tests/(adversary|crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|e2e/failover|vm/smoke|vm/suites/.*)$$')
+# The packages that take longest come first: most of their time they wait, for disks and for clocks.
+PACKAGES = ./pkg/node ./pkg/backends/nfs ./pkg/backends/local $$($(GO) list ./... | grep -vE '/tests/(adversary|crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|e2e/failover|vm/smoke|vm/suites/.*)$$')
 
 # The searches that can be shown to find planted defects.
 PLANTS = ./pkg/controllers/volumeset ./tests/adversary
@@ -106,7 +113,7 @@ cluster-demo: ## From nothing to a pod's data in a claim, on a Kubernetes of its
 .PHONY: test
 test: deps ## Run the unit, conformance and sanity tests (root; installs the filesystem tools).
 	@mkdir -p bin
-	$(GOTEST) $(COVER) $(PACKAGES)
+	$(GOTEST) -p 3 $(COVER) $(PACKAGES)
 
 .PHONY: sanity
 sanity: deps ## Run csi-sanity over every backend with real mounts.
@@ -118,9 +125,9 @@ race: deps ## Run the tests under the race detector.
 	$(GOTEST) -race $(PACKAGES)
 
 .PHONY: race-core
-race-core: deps ## Run the tests of what computes in parallel under the race detector.
+race-core: deps ## Run the tests of what computes in parallel under the race detector, searches with fewer seeds.
 	@hack/deps race
-	$(GOTEST) -race $(RACED)
+	$(GOTEST) -race -short $(RACED)
 
 .PHONY: flaky
 flaky: deps ## Run tests again and again beside a load: what changed since SINCE, or make flaky PKG=./pkg/node RUN=TestX N=30.
