@@ -47,13 +47,16 @@ func (c *creation[O]) run(ctx context.Context) (made O, err error) {
 // the order is to be looked at again.
 func (c *creation[O]) goOn(ctx context.Context, o O) (isMade bool, err error) {
 	var none O
+	isFree := o == none
+	isStale := !isFree && isGone(o) && c.isStale(o)
 	switch {
-	case o == none && c.asked != "": // Who withdrew it may want something else: two would do that in turns.
+	// Whoever withdrew it may want something else: two would do that in turns.
+	case c.asked != "" && (isFree || isStale && o.GetUID() != c.asked):
 		return false, backends.Errorf(backends.Busy, "the %s %s was withdrawn by another call beside this one: ask again",
 			c.word, c.handle)
-	case o == none:
+	case isFree:
 		return false, c.start(ctx)
-	case isGone(o) && c.isStale(o):
+	case isStale:
 		return false, c.replace(ctx, o)
 	}
 	return c.follow(ctx, o)

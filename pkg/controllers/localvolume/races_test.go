@@ -2,6 +2,7 @@ package localvolume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -115,6 +116,33 @@ func TestForeignVolumeIsNotOwn(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // Simulated time, in which the first call ends.
+	})
+}
+
+// TestForeignOrderStands checks that a call whose order was withdrawn does not withdraw the other call's order, even if
+// it never saw the name free: they would do that in turns.
+func TestForeignOrderStands(t *testing.T) {
+	inCalm(t, func(c *calm) {
+		c.background.Go(func() {
+			if _, err := c.create(c.masters[0], wanted("volume", "node-0")); !backends.Is(err, backends.Busy) {
+				t.Errorf("a call whose order was withdrawn ends with %v", err)
+			}
+		})
+		time.Sleep(5 * time.Second) //nolint:forbidigo // Simulated time, in which it has written its order.
+		other := &v1alpha1.LocalVolume{Spec: intent(wanted("volume", "node-1"), candidate{node: "node-1",
+			pool: v1alpha1.PoolStatus{Name: "image", Type: "image"}}, backends.CapacityRange{RequiredBytes: 7 * mib})}
+		other.Namespace, other.Name, other.UID = namespace, local.Handle("volume"), "other"
+		other.Spec.Fingerprint = "g"
+		own := c.object()
+		own.Finalizers = nil
+		if err := errors.Join(c.api.Update(c.ctx, own), c.api.Delete(c.ctx, own), c.api.Create(c.ctx, other)); err != nil {
+			t.Fatal(err)
+		}
+		c.masters[0].Changed(other.Name)
+		time.Sleep(10 * time.Second) //nolint:forbidigo // Simulated time, in which the call ends.
+		if o := c.object(); o.UID != "other" {
+			t.Errorf("the other order was withdrawn, and %s on %s stands for it", o.UID, o.Spec.Node)
+		}
 	})
 }
 
