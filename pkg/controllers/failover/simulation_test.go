@@ -484,7 +484,7 @@ func (s *story) live(seconds int) {
 // observation two machines write to a volume, and a machine that can write is never put out of service.
 func TestHistories(t *testing.T) {
 	seeds := uint64(4)
-	if testing.Short() {
+	if testing.Short() { // Under the race detector, which needs no rare orders, the gate has no time for all.
 		seeds = 1
 	}
 	for _, fading := range []bool{false, true} {

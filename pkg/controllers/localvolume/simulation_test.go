@@ -246,7 +246,7 @@ func (s *simulation) have(name string) (nodes []string) {
 // then. What is acknowledged is there once, what was refused for good or deleted is nowhere, and nothing is left.
 func TestSimulation(t *testing.T) {
 	seeds := uint64(40)
-	if testing.Short() {
+	if testing.Short() { // Under the race detector, which needs no rare orders, the gate has no time for all.
 		seeds = 4
 	}
 	for seed := range seeds {

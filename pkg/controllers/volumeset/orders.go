@@ -21,7 +21,9 @@ func newOrder(template v1alpha1.PersistentVolumeTemplate, class v1alpha1.SlotCla
 	return order
 }
 
-// orderDigest is the name of an order: a digest of the rest of it, so that a field which got lost on the way shows.
+// orderDigest is the name of an order: a digest of the rest of it, so that a lost field shows. A field that a later
+// version adds must be left out of JSON while it is empty, and must have no default in the definition: orders that are
+// written already would no longer match their names.
 func orderDigest(order v1alpha1.VolumeOrder) string {
 	order.Name = ""
 	sum := sha256.Sum256(serialized(order))
