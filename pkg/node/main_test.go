@@ -23,5 +23,5 @@ func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, victim) {
 		os.Exit(m.Run())
 	}
-	os.Exit(mountns.Isolate(m.Run))
+	os.Exit(mountns.IsolateInMemory(m.Run))
 }

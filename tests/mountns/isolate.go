@@ -17,6 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// inMemory in the environment has the temporary files of the isolated program kept in memory.
+const inMemory = "STOWAGE_TESTS_IN_MEMORY"
+
 // Isolate runs this program again in a mount namespace of its own and returns its exit code; there, it
 // calls run and returns what that returns. It is for TestMain.
 //
@@ -24,7 +27,14 @@ import (
 // keep volumes in use that were unmounted here. For the same reason the new namespace lets go of what
 // belongs to others. It ends with the process, and so do all mounts in it. Loop devices do not: those of its temporary
 // files are detached when the program ends, or before the next one runs if this one is killed.
-func Isolate(run func() int) int {
+func Isolate(run func() int) int { return isolate(run, false) }
+
+// IsolateInMemory isolates as Isolate does, with temporary files on a filesystem of their own in memory: there, run
+// waits for no disk, and a sync of a whole filesystem waits for no other program's files. It is for tests that make
+// the filesystems that they depend on themselves. A TMPDIR that is given says on which filesystem to test, and is kept.
+func IsolateInMemory(run func() int) int { return isolate(run, true) }
+
+func isolate(run func() int, memory bool) int {
 	// A worker of a fuzz test is a child of a process that is in the namespace already.
 	if os.Geteuid() != 0 || slices.Contains(os.Args, "-test.fuzzworker") {
 		return run()
@@ -32,12 +42,12 @@ func Isolate(run func() int) int {
 	isolated, err := isolated()
 	switch {
 	case err == nil && isolated:
-		if err = letGoOfOthers(); err == nil {
+		if err = prepare(); err == nil {
 			return run()
 		}
 	case err == nil:
 		var code int
-		if code, err = runIsolated(); err == nil {
+		if code, err = runIsolated(memory && os.Getenv("TMPDIR") == ""); err == nil {
 			return code
 		}
 	}
@@ -55,7 +65,7 @@ func isolated() (bool, error) {
 	return own != parents, err
 }
 
-func runIsolated() (int, error) {
+func runIsolated(memory bool) (int, error) {
 	scratch, err := takeScratch()
 	if err != nil {
 		return 0, err
@@ -67,12 +77,26 @@ func runIsolated() (int, error) {
 	cmd := exec.CommandContext(context.Background(), "/proc/self/exe", os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "TMPDIR="+scratch.dir)
+	if memory {
+		cmd.Env = append(cmd.Env, inMemory+"=1")
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), nil
 	}
 	return 0, err
+}
+
+// prepare makes the new namespace one's own.
+func prepare() error {
+	if err := letGoOfOthers(); err != nil || os.Getenv(inMemory) == "" {
+		return err
+	}
+	if err := unix.Mount("stowage-tests", os.TempDir(), "tmpfs", 0, "mode=0755"); err != nil {
+		return fmt.Errorf("keep temporary files in memory: %w", err)
+	}
+	return nil
 }
 
 // letGoOfOthers takes down, in this namespace only, what is mounted from loop devices and below the

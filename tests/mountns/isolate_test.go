@@ -68,22 +68,46 @@ func start(t *testing.T, name, temporary string) (*exec.Cmd, *bufio.Reader) {
 	return command, bufio.NewReader(said)
 }
 
+// shortDir is a directory whose name a loop device can keep: 63 bytes of its file's (loop(4)).
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "") //nolint:usetesting // The test's name makes a directory of its own too long.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // The test has failed if there is still anything in it.
+	return dir
+}
+
 // holds reports whether a loop device holds a file of a directory.
 func holds(device, dir string) bool {
-	file, err := os.ReadFile("/sys/block/" + filepath.Base(device) + "/loop/backing_file")
-	return err == nil && strings.HasPrefix(string(file), dir+"/")
+	loop, err := os.Open(device)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = loop.Close() }() // It was only looked at.
+	info, err := unix.IoctlLoopGetStatus64(int(loop.Fd()))
+	return err == nil && strings.HasPrefix(unix.ByteSliceToString(info.File_name[:]), dir+"/")
 }
 
 // A program that is killed leaves no loop device: the process that waits for it detaches it, or the next program, where
 // that process was killed too.
 func TestKilledProgramsLeaveNoLoopDevices(t *testing.T) {
 	testfs.NeedRoot(t)
-	for name, victim := range map[string]func(outer, inner int) int{
-		"the program":                 func(_, inner int) int { return inner },
-		"the process that started it": func(outer, _ int) int { return outer },
+	program := func(_, inner int) int { return inner }
+	starter := func(outer, _ int) int { return outer }
+	for name, killed := range map[string]struct {
+		victim func(outer, inner int) int
+		memory string
+	}{
+		"the program":                                       {program, ""},
+		"the process that started it":                       {starter, ""},
+		"the program, with its files in memory":             {program, "1"},
+		"the process that started it, with files in memory": {starter, "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			temporary := t.TempDir()
+			temporary := shortDir(t)
+			t.Setenv("STOWAGE_TESTS_IN_MEMORY", killed.memory)
 			outer, said := start(t, "attach", temporary)
 			var inner int
 			var device string
@@ -98,7 +122,7 @@ func TestKilledProgramsLeaveNoLoopDevices(t *testing.T) {
 			if !holds(device, temporary) {
 				t.Fatalf("%s does not hold a temporary file", device)
 			}
-			if err := unix.Kill(victim(outer.Process.Pid, inner), syscall.SIGKILL); err != nil {
+			if err := unix.Kill(killed.victim(outer.Process.Pid, inner), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			_, _ = io.Copy(io.Discard, said) // until both have ended

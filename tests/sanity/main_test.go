@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(mountns.Isolate(func() int {
+	os.Exit(mountns.IsolateInMemory(func() int {
 		if !*kernel {
 			return m.Run()
 		}

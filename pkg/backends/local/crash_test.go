@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	case "freeze":
 		childThatFreezes(flag.Arg(1), flag.Arg(2), os.Stdout)
 	default:
-		os.Exit(mountns.Isolate(m.Run))
+		os.Exit(mountns.IsolateInMemory(m.Run))
 	}
 }
 

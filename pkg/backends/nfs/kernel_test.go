@@ -24,10 +24,10 @@ func testMain(m *testing.M) int {
 			"nowhere else")
 	flag.String(exportedFlag, "", "for -nfsd itself")
 	flag.Parse()
+	if !*kernel {
+		return mountns.IsolateInMemory(m.Run)
+	}
 	return mountns.Isolate(func() int {
-		if !*kernel {
-			return m.Run()
-		}
 		return nfsd.Serve(func(path string) int {
 			if err := flag.Set(exportedFlag, path); err != nil {
 				panic(err)

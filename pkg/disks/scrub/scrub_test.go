@@ -18,7 +18,7 @@ import (
 
 const canary = "the canary of an earlier tenant"
 
-func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(mountns.IsolateInMemory(m.Run)) }
 
 func ignore(int) {}
 

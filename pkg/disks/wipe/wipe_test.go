@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(mountns.IsolateInMemory(m.Run)) }
 
 const (
 	size   = 160 << 20 // three steps

@@ -15,7 +15,7 @@ const seedFlag = "seed"
 
 func TestMain(m *testing.M) {
 	flag.Uint64(seedFlag, 1, "what TestRecoverOfAKilledResize draws its instants by")
-	os.Exit(mountns.Isolate(m.Run))
+	os.Exit(mountns.IsolateInMemory(m.Run))
 }
 
 // drawing returns what a test draws its numbers from, and tells the test by which seed.
