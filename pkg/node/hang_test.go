@@ -24,7 +24,7 @@ import (
 
 // requestTime is the time of a request that waits for a server which has stopped, and waits for ever: it may end
 // at any moment.
-const requestTime = time.Second
+const requestTime = 250 * time.Millisecond
 
 // imageSize is that of the images, which are sparse: the least that an xfs takes.
 const imageSize = 320 << 20

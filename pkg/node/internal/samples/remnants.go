@@ -40,8 +40,8 @@ func remnant(name string, size int64, commands ...string) Sample {
 // many MiB.
 func partition(fsType string, start int, mkfs string) Sample {
 	return remnant(fmt.Sprintf("a wiped GPT with an %s at %d MiB", fsType, start), gib,
-		fmt.Sprintf("sgdisk -n 1:%dM:0 IMAGE >/dev/null", start),
-		"truncate -s $(($(sgdisk -i 1 IMAGE | sed -n 's/Partition size: \\([0-9]*\\) .*/\\1/p') * 512)) IMAGE.part && "+
+		fmt.Sprintf("printf 'label: gpt\nstart=%dM\n' | sfdisk -q IMAGE", start),
+		"truncate -s $(($(sfdisk -d IMAGE | sed -n 's/.*size= *\\([0-9]*\\),.*/\\1/p') * 512)) IMAGE.part && "+
 			mkfs+" IMAGE.part",
 		fmt.Sprintf("dd if=IMAGE.part of=IMAGE bs=1M seek=%d conv=notrunc,sparse status=none && rm IMAGE.part", start),
 		fmt.Sprintf("fallocate --punch-hole --offset %d --length 1M IMAGE", gib-mib), zeroed("5M"))
@@ -53,17 +53,19 @@ func zeroed(length string) string { return "fallocate --punch-hole --length " + 
 // Owned returns devices on which there is a superblock of a filesystem and, beside it, the mark of somebody else who
 // uses the device.
 func Owned() []Sample {
-	const mbr, gpt = "printf 'label: %s\nstart=8M, size=64M\n' | sfdisk -q -f --wipe never IMAGE",
-		"sgdisk -n 1:8M:+64M IMAGE >/dev/null"
+	// sgdisk waits for a second each time, and is used only for what sfdisk cannot make.
+	table := func(label string) string {
+		return "printf 'label: " + label + "\nstart=8M, size=64M\n' | sfdisk -q -f --wipe never IMAGE"
+	}
 	list := []Sample{
-		{Name: "ext4 beside an MBR", Want: "ext4,dos", tool: script("mkfs.ext4 -q IMAGE", fmt.Sprintf(mbr, "dos"))},
+		{Name: "ext4 beside an MBR", Want: "ext4,dos", tool: script("mkfs.ext4 -q IMAGE", table("dos"))},
 		{Name: "xfs beside an MBR", Want: "xfs,dos", size: 300 * mib,
-			tool: script("mkfs.xfs -q IMAGE", fmt.Sprintf(mbr, "dos"))},
+			tool: script("mkfs.xfs -q IMAGE", table("dos"))},
 		{Name: "btrfs beside an MBR", Want: "btrfs,dos", size: 300 * mib,
-			tool: script("mkfs.btrfs -q IMAGE", fmt.Sprintf(mbr, "dos"))},
+			tool: script("mkfs.btrfs -q IMAGE", table("dos"))},
 		{Name: "xfs beside a GPT", Want: "xfs,gpt", size: 300 * mib,
-			tool: script("mkfs.xfs -q IMAGE", fmt.Sprintf(mbr, "gpt"))},
-		{Name: "btrfs beside a GPT", Want: "btrfs,gpt", size: 300 * mib, tool: script("mkfs.btrfs -q IMAGE", gpt)},
+			tool: script("mkfs.xfs -q IMAGE", table("gpt"))},
+		{Name: "btrfs beside a GPT", Want: "btrfs,gpt", size: 300 * mib, tool: script("mkfs.btrfs -q IMAGE", table("gpt"))},
 		{Name: "ext4 beside a GPT whose table was moved", Want: "ext4,gpt", size: 300 * mib,
 			tool: script("sgdisk -j 4096 -n 1:8M:+64M IMAGE >/dev/null", "mkfs.ext4 -q IMAGE.part 300M",
 				"dd if=IMAGE.part of=IMAGE bs=1k skip=1 seek=1 count=1 conv=notrunc status=none && rm IMAGE.part")},
@@ -98,7 +100,7 @@ func Owned() []Sample {
 			Sample{Name: fsType + " beside what protects a GPT", Want: fsType + ",gpt", size: 300 * mib, tool: mkfs,
 				over: Bytes(447, "\x00\x02\x00\xee\xff\xff\xff\x01", 510, "\x55\xaa")},
 			Sample{Name: fsType + " beside the second GPT only", Want: fsType + ",gpt", size: 300 * mib,
-				tool: script(gpt, "tail -c 17k IMAGE >IMAGE.end", "truncate -s 0 IMAGE", "truncate -s 300M IMAGE",
+				tool: script(table("gpt"), "tail -c 17k IMAGE >IMAGE.end", "truncate -s 0 IMAGE", "truncate -s 300M IMAGE",
 					"mkfs."+fsType+" -q IMAGE",
 					"dd if=IMAGE.end of=IMAGE bs=1k seek=$((300 * 1024 - 17)) conv=notrunc status=none", "rm IMAGE.end")},
 			Sample{Name: fsType + " beside a DRBD", Want: "drbd", size: 300 * mib, tool: mkfs,
