@@ -113,7 +113,7 @@ cluster-demo: ## From nothing to a pod's data in a claim, on a Kubernetes of its
 .PHONY: test
 test: deps ## Run the unit, conformance and sanity tests (root; installs the filesystem tools).
 	@mkdir -p bin
-	$(GOTEST) -p 3 $(COVER) $(PACKAGES)
+	$(GOTEST) -p 4 $(COVER) $(PACKAGES)
 
 .PHONY: sanity
 sanity: deps ## Run csi-sanity over every backend with real mounts.
