@@ -16,6 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/discovery"
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 	"github.com/stowage-csi/stowage/pkg/driver"
+	"github.com/stowage-csi/stowage/pkg/openfiles"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -23,6 +24,7 @@ import (
 type disksOptions struct {
 	config, endpoint, dataDir string
 	rescan                    time.Duration
+	files                     openfiles.Bound
 }
 
 func disksCommand() *cobra.Command {
@@ -45,10 +47,14 @@ func disksCommand() *cobra.Command {
 		"the directory of what must outlive a restart, and of the links to devices")
 	flags.DurationVar(&o.rescan, "rescan", time.Minute,
 		"how long disks are not looked for when no event of the kernel tells of a change")
+	o.files.Bind(flags, openfiles.Usual)
 	return cmd
 }
 
 func (o *disksOptions) run(ctx context.Context) error {
+	if err := o.files.Apply(); err != nil {
+		return err
+	}
 	options, err := o.options()
 	if err != nil {
 		return err

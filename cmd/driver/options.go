@@ -13,6 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/driver"
 	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/openfiles"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -24,7 +25,8 @@ type options struct {
 	traceRatio                                                          float64
 	verbosity                                                           int
 	delegateFSGroup                                                     bool
-	maxFormats, maxFiles                                                int
+	maxFormats                                                          int
+	files                                                               openfiles.Bound
 	topology                                                            map[string]string
 	grace                                                               time.Duration
 }
@@ -46,9 +48,7 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 		"a URL such as http://collector:4317 to send OpenTelemetry traces to, by OTLP over gRPC (default: none)")
 	flags.Float64Var(&o.traceRatio, "trace-ratio", 1,
 		"the part of all requests that is traced, from 0 to 1; a request whose caller is traced always is")
-	flags.IntVar(&o.maxFiles, "max-open-files", 0,
-		"how many files this process, and each program that it runs, may have open; a lower bound that is there stays "+
-			"(default: no further bound)")
+	o.files.Bind(flags, 0)
 	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second,
 		"how long requests under way may take to finish at the end")
 }
@@ -109,12 +109,10 @@ func (o *options) checkNumbers() error {
 		return fmt.Errorf("--shutdown-grace is %s: it must be 0s or more", o.grace)
 	case !(o.traceRatio >= 0 && o.traceRatio <= 1): // NaN is neither.
 		return fmt.Errorf("--trace-ratio is %g: it must be from 0 to 1", o.traceRatio)
-	case o.maxFiles != 0 && o.maxFiles < minFiles:
-		return fmt.Errorf("--max-open-files is %d: it must be %d at least, or 0 for no further bound", o.maxFiles, minFiles)
 	case o.maxFormats < 1 && o.role != onlyController:
 		return fmt.Errorf("--max-concurrent-formats is %d: it must be 1 at least", o.maxFormats)
 	}
-	return nil
+	return o.files.Check()
 }
 
 // load reads the backend's configuration strictly: an unknown key is an error.

@@ -94,6 +94,9 @@ func TestInseparableBackends(t *testing.T) {
 		}
 	}
 	refused(t, "node-id", "controller", "--node-id=x")
+	refused(t, "--max-open-files is -1", "standalone", "--max-open-files=-1", "--data-dir="+t.TempDir())
+	refused(t, "--max-open-files is 10", "controller", "--max-open-files=10", "--data-dir="+t.TempDir())
+	refused(t, "--max-open-files is 10", "disks", "--max-open-files=10")
 }
 
 // A place that means nothing to the backend would be passed over in silence.

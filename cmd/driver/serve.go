@@ -24,7 +24,7 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	if err := o.complete(definition); err != nil {
 		return err
 	}
-	if err := limitFiles(uint64(o.maxFiles)); err != nil {
+	if err := o.files.Apply(); err != nil {
 		return err
 	}
 	log := newLog(os.Stderr, o.logFormat, o.verbosity)

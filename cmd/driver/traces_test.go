@@ -22,7 +22,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	boundMain()
 	os.Exit(mountns.Isolate(m.Run))
 }
 

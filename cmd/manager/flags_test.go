@@ -16,6 +16,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"--namespace=n --detach-dangling":                             "--detach-dangling needs --orphan-period",
 		"master":                                                      "--namespace is missing",
 		"master --namespace=n --log-format=xml":                       `--log-format is "xml"`,
+		"master --namespace=n --max-open-files=9":                     "--max-open-files is 9",
 		"master --namespace=n --mount-directories=/a/../b":            `the directory "/a/../b"`,
 		"master --namespace=n --node-selector=a==b==c":                `--node-selector is "a==b==c"`,
 		"worker --namespace=n":                                        "--node-name is missing",

@@ -21,6 +21,7 @@ import (
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/openfiles"
 )
 
 // process are the flags that every command has.
@@ -28,6 +29,7 @@ type process struct {
 	namespace, kubeconfig, httpEndpoint, logFormat string
 	verbosity, burst                               int
 	qps                                            float32
+	files                                          openfiles.Bound
 	metrics                                        prometheus.Gatherers // that are served beside those of the controllers
 }
 
@@ -40,6 +42,7 @@ func (p *process) bind(cmd *cobra.Command, port int) {
 		fmt.Sprintf("an address such as :%d for /metrics, /healthz and /readyz; 0 serves none", port))
 	flags.StringVar(&p.logFormat, "log-format", "text", "text or json")
 	flags.IntVarP(&p.verbosity, "v", "v", 0, "how much to log")
+	p.files.Bind(flags, openfiles.Usual)
 }
 
 // bindRate adds the flags of a command that may have much to say to the API server.
@@ -53,12 +56,15 @@ func (p *process) check() error {
 	if p.logFormat != "text" && p.logFormat != "json" {
 		return fmt.Errorf("--log-format is %q: use text or json", p.logFormat)
 	}
-	return nil
+	return p.files.Check()
 }
 
 // start runs the controllers that add adds, until the context ends. With a LeaderElectionID one process of several
 // works at a time.
 func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, add func(ctrl.Manager) error) error {
+	if err := p.files.Apply(); err != nil {
+		return err
+	}
 	config, err := p.config()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package openfiles
 
 import (
 	"context"
@@ -14,34 +14,33 @@ import (
 // boundWord makes the test's program bound its files, and tell what it and a program that it runs have then.
 const boundWord = "bound-open-files"
 
-// boundMain is for the begin of TestMain: in the program that bounds its files it does not return.
-func boundMain() {
+func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == boundWord {
 		tellBound(os.Args[2])
 		os.Exit(0)
 	}
+	os.Exit(m.Run())
 }
 
 func tellBound(text string) {
-	var bound uint64
+	var bound Bound
 	if _, err := fmt.Sscan(text, &bound); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		return
 	}
-	if err := limitFiles(bound); err != nil {
-		fmt.Println(err)
+	if err := bound.Apply(); err != nil {
+		fmt.Fprintln(os.Stdout, err)
 	}
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &own); err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 	}
 	child, err := exec.CommandContext(context.Background(), "sh", "-c", "ulimit -Sn; ulimit -Hn").Output()
-	fmt.Println(own.Cur, own.Max, strings.Fields(string(child)), err)
+	fmt.Fprintln(os.Stdout, own.Cur, own.Max, strings.Fields(string(child)), err)
 }
 
-// TestMaxOpenFiles checks that the bound holds for the process and for what it runs, and never raises one that is
-// there.
-func TestMaxOpenFiles(t *testing.T) {
+// TestBound checks that the bound holds for the process and for what it runs, and never raises one that is there.
+func TestBound(t *testing.T) {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &now); err != nil {
 		t.Fatal(err)
@@ -53,6 +52,12 @@ func TestMaxOpenFiles(t *testing.T) {
 			t.Errorf("with %d: %q, %v; want %q", bound, got, err, all)
 		}
 	}
-	refused(t, "--max-open-files is -1", "standalone", "--max-open-files=-1", "--data-dir="+t.TempDir())
-	refused(t, "--max-open-files is 10", "controller", "--max-open-files=10", "--data-dir="+t.TempDir())
+}
+
+func TestCheck(t *testing.T) {
+	for bound, right := range map[Bound]bool{-1: false, 0: true, 10: false, least: true, Usual: true} {
+		if err := bound.Check(); (err == nil) != right {
+			t.Errorf("%d: %v", bound, err)
+		}
+	}
 }
