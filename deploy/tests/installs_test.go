@@ -88,7 +88,6 @@ func classValues() map[string]any {
 		"storageClasses": []any{
 			class("stowage-local", parameters("pool", "image", fstype, "ext4")),
 			class("stowage-local-xfs", parameters("pool", "image", fstype, "xfs")),
-			class("stowage-local-directory", parameters("pool", "directory")),
 		},
 		"volumeSnapshotClasses": []any{class("stowage-local", map[string]any{}),
 			class("stowage-local-copy", parameters("inUse", "copy"))},

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -38,14 +39,36 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// source reads a file of a program.
+// source reads a file of a program, and the one flag that is bound elsewhere.
 func source(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../cmd/" + file)
+	text := readText(t, "../../cmd/"+file)
+	if strings.Contains(text, "files.Bind(") {
+		text += readText(t, "../../pkg/openfiles/openfiles.go")
+	}
+	return text
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestAnswersOfSidecars checks that docs/design/014-answers.md was read from the sidecars that are installed.
+func TestAnswersOfSidecars(t *testing.T) {
+	page, values := readText(t, "../../docs/design/014-answers.md"), readText(t, "../charts/stowage/values.yaml")
+	head := regexp.MustCompile(`(?m)^\| code \|.*$`).FindString(page)
+	for _, name := range []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer"} {
+		version := regexp.MustCompile(name + `:v([0-9.]+)`).FindStringSubmatch(values)
+		if version == nil || !strings.Contains(head, "| "+name+" "+version[1]+" |") {
+			t.Errorf("%s is installed as %q, and the table is of %s: read its source again (pkg/driver/answers_test.go)", name,
+				version, head)
+		}
+	}
 }
 
 // managers reads what binds the flags of a command of the manager: its file, and what that calls of those that all

@@ -43,7 +43,7 @@ func run(m *testing.M) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), *buildTime)
 	defer cancel()
-	options := deployed.Options{Tree: tree, Data: *data, Out: os.Stderr}
+	options := deployed.Options{Tree: tree, Data: *data, Out: os.Stderr, Directories: true}
 	if !*keep {
 		defer func() {
 			if err := deployed.Down(context.WithoutCancel(ctx), options); err != nil {

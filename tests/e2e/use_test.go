@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// The example classes, deploy/kubernetes/examples/local.
+// The example classes, deploy/kubernetes/examples/local, and that of deployed/classes.
 const (
 	ext4      = "stowage-local"
 	xfs       = "stowage-local-xfs"

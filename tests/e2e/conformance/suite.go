@@ -66,7 +66,7 @@ func (s *suite) bringUp(ctx context.Context) error {
 }
 
 func (s *suite) deployment() deployed.Options {
-	return deployed.Options{Tree: s.tree, Data: filepath.Join(s.data, "cluster"), Out: s.out}
+	return deployed.Options{Tree: s.tree, Data: filepath.Join(s.data, "cluster"), Out: s.out, Directories: true}
 }
 
 // down takes the cluster down, also when the run was interrupted.

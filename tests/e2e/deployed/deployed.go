@@ -41,6 +41,16 @@ type Options struct {
 	Tree string    // the root of the source tree
 	Data string    // the folder of the cluster's data
 	Out  io.Writer // progress
+	// Directories adds a pool of directories, which the manifests do not have, and a class of it.
+	Directories bool
+}
+
+// manifests returns the kustomizations of the driver and of its classes.
+func (o Options) manifests() (driver, classes string) {
+	if o.Directories {
+		return "tests/e2e/deployed/local", "tests/e2e/deployed/classes"
+	}
+	return overlay, examples
 }
 
 // Up brings the cluster up, or takes the one that is, and deploys the driver of this tree with its example classes. It
@@ -73,7 +83,8 @@ func (o Options) deploy(ctx context.Context, c *access.Cluster) error {
 	if err := kubectl("delete", "pod", Pod, "--namespace", Namespace, "--ignore-not-found"); err != nil {
 		return err
 	}
-	for _, folder := range []string{definitions, overlay} {
+	driver, classes := o.manifests()
+	for _, folder := range []string{definitions, driver} {
 		if err := kubectl("apply", "--kustomize", filepath.Join(o.Tree, folder)); err != nil {
 			return err
 		}
@@ -82,7 +93,7 @@ func (o Options) deploy(ctx context.Context, c *access.Cluster) error {
 		"3m"); err != nil {
 		return err
 	}
-	if err := kubectl("apply", "--kustomize", filepath.Join(o.Tree, examples)); err != nil {
+	if err := kubectl("apply", "--kustomize", filepath.Join(o.Tree, classes)); err != nil {
 		return err
 	}
 	if err := o.registered(ctx, c); err != nil {
