@@ -103,23 +103,28 @@ func (e *controllerSide) ListHealth(ctx context.Context,
 				"the token is not one of this enumeration: start again without a token")
 		}
 	}
-	found, _, err := e.enumerate(ctx, volumeKind, backends.Page{Token: page.Token}, func(*record) bool { return true })
-	if err != nil {
-		return nil, "", err
-	}
-	for _, f := range found {
-		is, err := e.healthOf(ctx, f)
-		if backends.Is(err, backends.NotFound) || err == nil && len(is) == 0 {
-			continue
-		}
+	// Most volumes are well: each look is at twice as many, so that names are listed a few times only.
+	for count := page.Limit; ; count *= 2 {
+		found, rest, err := e.enumerate(ctx, volumeKind, backends.Page{Token: page.Token, Limit: count},
+			func(*record) bool { return true })
 		if err != nil {
 			return nil, "", err
 		}
-		if page.Limit > 0 && len(unwell) == page.Limit {
-			last := unwell[len(unwell)-1].Handle
-			return unwell, healthToken + pagetoken.After(last), nil
+		for _, f := range found {
+			is, err := e.healthOf(ctx, f)
+			switch {
+			case backends.Is(err, backends.NotFound) || err == nil && len(is) == 0:
+				continue
+			case err != nil:
+				return nil, "", err
+			case page.Limit > 0 && len(unwell) == page.Limit:
+				return unwell, healthToken + pagetoken.After(unwell[len(unwell)-1].Handle), nil
+			}
+			unwell = append(unwell, backends.VolumeHealth{Handle: f.Handle, Issues: is})
 		}
-		unwell = append(unwell, backends.VolumeHealth{Handle: f.Handle, Issues: is})
+		if rest == "" {
+			return unwell, "", nil
+		}
+		page.Token = rest
 	}
-	return unwell, "", nil
 }
