@@ -14,6 +14,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/driver"
 	"github.com/stowage-csi/stowage/tests/inprocess"
+	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
 // A volume that is staged for a group is counted, by the way that a call takes through the whole driver.
@@ -21,7 +22,7 @@ func TestOwnershipIsMeasured(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: mounts need root")
 	}
-	d := inprocess.Start(t, inprocess.Options{Backend: "local", DelegateFSGroup: true})
+	d := inprocess.Start(t, inprocess.Options{Backend: "local", Config: localpools.YAML, DelegateFSGroup: true})
 	capability := &csi.VolumeCapability{
 		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{VolumeMountGroup: "4711"}},

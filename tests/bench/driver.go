@@ -13,6 +13,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
+
+	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
 // stopTimeout bounds how long the driver may take to end after SIGTERM.
@@ -40,8 +42,13 @@ func startDriver(ctx context.Context, binary, dir string) (*driver, error) {
 		return nil, err
 	}
 	socket := filepath.Join(dir, "csi.sock")
+	pools, err := localpools.Flag(dir)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
 	command := exec.CommandContext(context.WithoutCancel(ctx), binary, "standalone",
-		"--backend=local", "--endpoint=unix://"+socket, "--data-dir="+filepath.Join(dir, "data"), "--http-endpoint="+metrics)
+		"--backend=local", "--endpoint=unix://"+socket, "--data-dir="+filepath.Join(dir, "data"), "--http-endpoint="+metrics,
+		pools)
 	command.Stdout, command.Stderr = log, log
 	// A group of its own, so that Ctrl-C reaches this process only; and no life after this process.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}

@@ -19,6 +19,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/all"
 	pkgdriver "github.com/stowage-csi/stowage/pkg/driver"
+	"github.com/stowage-csi/stowage/tests/localpools"
 	"github.com/stowage-csi/stowage/tests/mountns"
 )
 
@@ -42,6 +43,7 @@ func standalone(args []string) int {
 	endpoint := flags.String("endpoint", "", "")
 	dataDir := flags.String("data-dir", "", "")
 	httpEndpoint := flags.String("http-endpoint", "", "")
+	_ = flags.String("config", "", "") // It is always the same.
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -64,7 +66,7 @@ func serveDriver(ctx context.Context, backend, endpoint, dataDir, httpEndpoint s
 		return err
 	}
 	instance, err := definition.Open(ctx, backends.Options{
-		Driver: name, DataDir: dataDir, NodeID: "node-1", Config: definition.NewConfig(), Log: log,
+		Driver: name, DataDir: dataDir, NodeID: "node-1", Config: localpools.Config(), Log: log,
 	})
 	if err != nil {
 		return err

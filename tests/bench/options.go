@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/params"
+	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
-// The pools that the driver has without a configuration.
+// The pools of the driver.
 const (
-	directoryPool = "directory"
-	imagePool     = "image"
+	directoryPool = localpools.Directory
+	imagePool     = localpools.Image
 )
 
 // defaultVolumes is the volumes of each phase: 99th percentiles need hundreds, and a driver that takes

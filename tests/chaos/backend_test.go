@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
+	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
 // place is where the volume is.
@@ -60,7 +61,7 @@ func (s shelf) Source(context.Context, backends.Attachment) (backends.Source, er
 func (w *world) backend(ctx context.Context) (*backends.Instance, error) {
 	if w.local {
 		return local.Definition().Open(ctx, backends.Options{Driver: "local.chaos.test", DataDir: w.path("pool"),
-			NodeID: "node"})
+			NodeID: "node", Config: localpools.Config()})
 	}
 	return &backends.Instance{Node: shelf{w}, Close: func() error { return nil }}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stowage-csi/stowage/tests/localpools"
 	"github.com/stowage-csi/stowage/tests/mountns"
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
@@ -80,9 +81,13 @@ func newRun(t *testing.T, workspace *orchestrator.Workspace) *run {
 	}
 	t.Logf("seed %d: to repeat the plan, -seed %d -kills %d -workers %d", r.seed, r.seed, *kills, *workers)
 	r.life, r.cancel = context.WithCancel(context.Background())
+	pools, err := localpools.Flag(workspace.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.driver = &orchestrator.Driver{
 		Binary: driverBinary(t), Workspace: workspace, Backend: "local",
-		Args: []string{"--log-format=json", "-v=4", "--node-id=node-1"},
+		Args: []string{"--log-format=json", "-v=4", "--node-id=node-1", pools},
 	}
 	for id := range *workers {
 		w := &worker{id: id, run: r, rng: rand.New(rand.NewPCG(r.seed, uint64(id)))}

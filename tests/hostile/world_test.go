@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/stowage-csi/stowage/tests/inprocess"
+	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
 // world is a driver with something in it: a volume that is published, and a snapshot.
@@ -27,8 +28,11 @@ type world struct {
 
 func newWorld(t *testing.T, backend, root string) *world {
 	t.Helper()
-	driver := inprocess.Start(t, inprocess.Options{Backend: backend, DataDir: filepath.Join(root, "data"),
-		DelegateFSGroup: true})
+	options := inprocess.Options{Backend: backend, DataDir: filepath.Join(root, "data"), DelegateFSGroup: true}
+	if backend == "local" {
+		options.Config = localpools.YAML
+	}
+	driver := inprocess.Start(t, options)
 	w := &world{
 		driver: driver, controller: csi.NewControllerClient(driver.Conn), node: csi.NewNodeClient(driver.Conn),
 		groups:  csi.NewGroupControllerClient(driver.Conn),

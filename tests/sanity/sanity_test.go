@@ -19,6 +19,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/tests/inprocess"
+	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
 const gib = 1 << 30
@@ -63,7 +64,7 @@ func setups(t testing.TB) []setup {
 			parameters: map[string]string{"pool": "image"}, mutable: map[string]string{"readAheadKiB": "512"},
 		},
 		{
-			name: "local directory mount", backend: "local", access: "mount", skips: noAttach,
+			name: "local directory mount", backend: "local", config: localpools.YAML, access: "mount", skips: noAttach,
 			parameters: map[string]string{"pool": "directory"}, mutable: map[string]string{"onDelete": "delete"},
 		},
 		nfsSetup(t),

@@ -89,7 +89,8 @@ func (c *Config) resolve(dataDir string) (settings, error) {
 	s.freezeLimit, s.limits = limit, c.Limits.orDefault()
 	pools := c.Pools
 	if len(pools) == 0 {
-		pools = []PoolConfig{{Name: "directory", Type: string(directory)}, {Name: "image", Type: string(image)}}
+		// None of directories: its volumes could fill the disk that the data directory is on.
+		pools = []PoolConfig{{Name: "image", Type: string(image)}}
 	}
 	for _, p := range pools {
 		resolved, err := p.resolve(dataDir)

@@ -66,7 +66,7 @@ func child(t *testing.T, args ...string) (kill func(), lines <-chan string) {
 
 func openChild(dataDir string) *grouping {
 	instance, err := open(context.Background(), backends.Options{Driver: testDriver, NodeID: "node-1", DataDir: dataDir,
-		Config: patient()})
+		Config: patient(bothPools()...)})
 	if err != nil {
 		panic(err)
 	}
@@ -151,7 +151,7 @@ var seed = flag.Uint64("seed", 1, "the seed of what is random") //nolint:gocheck
 // whether what it has acknowledged is there, what is there is whole, and nothing else is left.
 func TestKilledUnderLoad(t *testing.T) {
 	f := newFixture(t)
-	f.options.Config = patient() // as the child has it
+	f.options.Config = patient(bothPools()...) // as the child has it
 	acknowledged := map[string]known{}
 	rng := rand.New(rand.NewPCG(*seed, 1))
 	for round := range 12 {
@@ -295,7 +295,7 @@ func waitUntilFrozen(t *testing.T, dataDir string) {
 
 func TestKilledWhileFrozen(t *testing.T) {
 	f := newFixture(t)
-	f.options.Config = patient() // as the child has it
+	f.options.Config = patient(bothPools()...) // as the child has it
 	v, dir := f.mountedVolume(t, "source")
 	must(t, writeFile(filepath.Join(dir, "file"), "text"))
 	must(t, unix.Mkfifo(filepath.Join(f.dataDir, "fifo"), 0o600))

@@ -34,7 +34,10 @@ func (e *engine) Inspect(ctx context.Context) (issues []backends.StorageIssue, e
 		}
 	}
 	for _, k := range e.leftPools() {
-		issues = append(issues, backends.StorageIssue{Unreachable: true, Reason: poolNotConfigured, Message: k.why().Error()})
+		if !k.isEmpty() {
+			issues = append(issues, backends.StorageIssue{Unreachable: true, Reason: poolNotConfigured,
+				Message: k.why().Error()})
+		}
 	}
 	return issues, nil
 }

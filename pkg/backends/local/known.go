@@ -21,6 +21,9 @@ type knownPool struct {
 	complete bool     // whether it holds nothing else
 }
 
+// isEmpty reports whether the pool is known to hold nothing, so that nobody misses it.
+func (k *knownPool) isEmpty() bool { return k.complete && len(k.handles) == 0 }
+
 // why says why a pool that the configuration does not name is not served.
 func (k *knownPool) why() error {
 	where := ""

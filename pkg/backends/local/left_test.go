@@ -63,7 +63,7 @@ func TestPoolThatIsNotConfiguredAnyMore(t *testing.T) {
 			if _, err := f.Create(t.Context(), specIn("fast", "two")); !backends.Is(err, backends.Unavailable) {
 				t.Errorf("a new volume of the pool: %v", err)
 			}
-			must(t, f.Delete(t.Context(), f.create("directory", "another").Handle)) // What works is served.
+			must(t, f.Delete(t.Context(), f.create(f.pools[0].name, "another").Handle)) // What works is served.
 			f.shut()
 			if err := os.Rename(path+".away", path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
@@ -214,4 +214,21 @@ func TestRetiredPool(t *testing.T) {
 	if _, err := f.GetSnapshot(t.Context(), handleOf(snapshotPrefix, "one")); err != nil {
 		t.Errorf("what is in one pool only: %v", err)
 	}
+}
+
+// TestEmptyPoolThatIsNotConfiguredAnyMore has nobody alarmed about a pool in which nothing is.
+func TestEmptyPoolThatIsNotConfiguredAnyMore(t *testing.T) {
+	f := newFixture(t)
+	must(t, f.Delete(t.Context(), f.create("directory", "one").Handle))
+	f.shut()
+	f.options.Config = patient()
+	f.open()
+	if issues, err := f.Inspect(t.Context()); err != nil || len(issues) != 0 {
+		t.Errorf("the issues are %+v, %v", issues, err)
+	}
+	if strings.Contains(f.log.String(), "level=ERROR") {
+		t.Errorf("the log has errors:\n%s", f.log)
+	}
+	_, err := f.Create(t.Context(), specIn("directory", "two"))
+	hasKind(t, "Create in the pool", err, backends.Unavailable, "not in the configuration any more")
 }

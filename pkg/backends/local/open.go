@@ -104,6 +104,10 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 		return err
 	}
 	for _, k := range e.leftPools() {
+		if k.isEmpty() {
+			e.log.Info("an empty pool is not in the configuration any more", "pool", k.name, "path", k.path)
+			continue
+		}
 		e.log.Error("a pool is not in the configuration any more: what is in it cannot be used, and is not forgotten",
 			"pool", k.name, "path", k.path, "handles", len(k.handles), "why", k.why())
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/stowage-csi/stowage/tests/localpools"
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
@@ -69,6 +71,13 @@ func measure(ctx context.Context, s subject, binary string, volumes int) (r resu
 		return r, err
 	}
 	d := &orchestrator.Driver{Binary: binary, Workspace: space, Backend: s.backend}
+	if s.backend == "local" {
+		pools, err := localpools.Flag(space.Dir)
+		if err != nil {
+			return r, errors.Join(err, space.Remove())
+		}
+		d.Args = []string{pools}
+	}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%w\nThe driver's log ends with:\n%s", err, d.Tail(20))

@@ -1,0 +1,30 @@
+package localpools
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/stowage-csi/stowage/pkg/backends/local"
+)
+
+// The names of the pools.
+const (
+	Image     = "image"
+	Directory = "directory"
+)
+
+// YAML is the configuration as --config takes it.
+const YAML = "pools: [{name: directory, type: directory, sharesDisk: true}, {name: image, type: image}]\n"
+
+// Config is the same for who opens the backend.
+func Config() *local.Config {
+	return &local.Config{Pools: []local.PoolConfig{
+		{Name: Directory, Type: "directory", SharesDisk: true}, {Name: Image, Type: "image"},
+	}}
+}
+
+// Flag writes the configuration into a directory and returns the flag that names it.
+func Flag(dir string) (string, error) {
+	path := filepath.Join(dir, "pools.yaml")
+	return "--config=" + path, os.WriteFile(path, []byte(YAML), 0o600)
+}
