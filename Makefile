@@ -242,7 +242,7 @@ verify: lint $(CONTROLLER_GEN) ## Check all that needs no test: lint, formatting
 
 .PHONY: vulns
 vulns: ## Check that nothing with a known vulnerability is called; needs Go's database of them (vuln.go.dev).
-	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./cmd/...
+	hack/vulns
 
 ##@ Housekeeping
 

@@ -61,6 +61,9 @@ func TestClasses(t *testing.T) {
 			step{name: "flaky", command: report("flaky", outcome.Report{Passed: 9, Failures: []outcome.Failure{flaky}})},
 			[]string{"ok, 1 FLAKY", "FLAKY flaky m/p TestA/x", "error: a_test.go:1: no"}, true,
 		},
+		{step{name: "asks", command: "exit 69", asks: true}, []string{"NOT RUN: the service that it asks does not answer"},
+			true},
+		{step{name: "asks nobody", command: "exit 69"}, []string{"DEFECT, 1 failed", "exit status 69"}, false},
 		{
 			step{name: "empty", command: report("empty", outcome.Report{Passed: 3}), tests: 100},
 			[]string{"DEFECT, 1 failed", "3 tests passed, and about 100 do usually"}, false,

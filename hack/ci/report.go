@@ -17,6 +17,8 @@ func (v verdict) line() string {
 	switch {
 	case len(v.failures) > 0:
 		word = fmt.Sprintf("%s, %d failed", v.failures[0].Class, len(v.failures))
+	case v.unasked:
+		word = "NOT RUN: the service that it asks does not answer"
 	case v.flaky() > 0:
 		word = fmt.Sprintf("ok, %d FLAKY", v.flaky())
 	}

@@ -39,6 +39,7 @@ type verdict struct {
 	report   outcome.Report
 	failures []outcome.Failure // empty for a step that passed; what was FLAKY is in the report only
 	machine  string            // what else there was on the machine when it failed
+	unasked  bool              // the service that it asks did not answer, so that it proves nothing
 }
 
 // all runs a whole form, and ends it after so long.
@@ -95,7 +96,9 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 			v.failures = append(v.failures, f)
 		}
 	}
-	v.judge(limited, err, r.log(s))
+	if v.unasked = s.asks && unavailable(err); !v.unasked {
+		v.judge(limited, err, r.log(s))
+	}
 	if r.seed != "" {
 		for i, f := range v.failures {
 			if strings.HasPrefix(f.Again, ".ci/run ") {
@@ -180,6 +183,14 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 	}
 	f.Tail = outcome.Tail(string(text), 60)
 	v.failures = slices.Insert(v.failures, 0, f) // What ended a step is the reason for what its tests say.
+}
+
+// unavailable reports whether a step has ended because a service of others does not answer: EX_UNAVAILABLE of
+// sysexits.h.
+func unavailable(err error) bool {
+	const code = 69
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return ok && exit.ExitCode() == code
 }
 
 func (r *runner) passed() bool {

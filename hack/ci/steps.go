@@ -10,6 +10,7 @@ type step struct {
 	tests   int           // how many tests pass usually; a run of far fewer fails
 	waits   bool          // it waits more than it computes, so that it runs beside one that computes
 	long    bool          // it belongs to the long form
+	asks    bool          // it asks a service of others, and exits with unavailable where that does not answer
 	folders string        // below which a change should see this step of the long form
 }
 
@@ -69,6 +70,7 @@ func long() []step {
 			folders: "pkg/controllers/volumeset tests/plants"},
 		{name: "powerloss", command: "make powerloss", limit: 5 * time.Minute, tests: 15,
 			folders: "pkg/backends/local tests/orchestrator tests/powerloss" + shared},
+		{name: "vulns", command: "hack/vulns", limit: 10 * time.Minute, asks: true},
 		{name: "image", command: "make image", limit: 10 * time.Minute, folders: "Dockerfile hack/image hack/base-image cmd"},
 		{name: "moto", command: "make moto", limit: 15 * time.Minute, folders: "pkg/cloud pkg/backends/ebs tests/cloud"},
 		{name: "bench", command: "make bench BENCHFLAGS='-volumes 40'", limit: 5 * time.Minute, folders: "pkg tests/bench"},
