@@ -1,0 +1,42 @@
+package nfsdriver
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/tests/inprocess"
+	"github.com/stowage-csi/stowage/tests/vm/nfsd"
+)
+
+// TestPrivateMountsLeadNowhere looks at the mount by which the controller is on a share, with whatever lies there: no
+// link is followed on it, no device opened, and no program run.
+func TestPrivateMountsLeadNowhere(t *testing.T) {
+	s := newSite(t, nfsd.Config{})
+	driver := inprocess.Start(t, inprocess.Options{Backend: "nfs"})
+	v := newLife(t, driver.Conn, "private", direct, s.export.Path)
+	s.must(v.patiently(t.Context(), "create"))
+	open, err := os.ReadDir("/proc/self/fd")
+	s.must(err)
+	found := 0
+	for _, entry := range open {
+		fd, err := strconv.Atoi(entry.Name())
+		s.must(err)
+		var fs unix.Statfs_t
+		if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.NFS_SUPER_MAGIC { // The directory that was read is closed.
+			continue
+		}
+		found++
+		const followsNoLink = 0x2000 // ST_NOSYMFOLLOW of the kernel, which the library does not have.
+		const want = followsNoLink | unix.ST_NOSUID | unix.ST_NODEV | unix.ST_NOEXEC
+		if fs.Flags&want != want {
+			t.Errorf("descriptor %d is on a mount with the flags %#x, want %#x", fd, fs.Flags, want)
+		}
+	}
+	if found == 0 {
+		t.Error("the controller has nothing open on the share")
+	}
+	s.must(v.patiently(t.Context(), "delete"))
+}
