@@ -3,11 +3,13 @@ package adversary
 import (
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Tally counts what happened.
 type Tally struct {
+	mu                   sync.Mutex     // for Add
 	Schedules            map[string]int // by setup and profile
 	Calls, Codes, Faults map[string]int
 	Took                 map[string]time.Duration
@@ -17,6 +19,21 @@ type Tally struct {
 func NewTally() *Tally {
 	return &Tally{Schedules: map[string]int{}, Calls: map[string]int{}, Codes: map[string]int{}, Faults: map[string]int{},
 		Took: map[string]time.Duration{}}
+}
+
+// Add counts what another has counted, too.
+func (t *Tally) Add(o *Tally) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, counts := range [][2]map[string]int{{t.Schedules, o.Schedules}, {t.Calls, o.Calls}, {t.Codes, o.Codes},
+		{t.Faults, o.Faults}} {
+		for name, n := range counts[1] {
+			counts[0][name] += n
+		}
+	}
+	for name, took := range o.Took {
+		t.Took[name] += took
+	}
 }
 
 // class is the invariant that a violation breaks: what comes before the colon.
