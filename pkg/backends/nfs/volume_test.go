@@ -263,18 +263,8 @@ func TestSourceInUse(t *testing.T) {
 	for i := range 200 {
 		w.write("x", "one", fmt.Sprint("file", i))
 	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			_ = os.WriteFile(w.path("one", "changing"), []byte(fmt.Sprint(i)), 0o644)
-		}
-	}()
+	stop := w.writing("one")
+	defer stop()
 	_, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
 	w.fails("a snapshot of a volume that is written to", err, backends.InUse, "sourceInUse=copy")
 	_, err = w.Clone(t.Context(), in("two", "two", deleteData), v.Handle)
@@ -283,8 +273,7 @@ func TestSourceInUse(t *testing.T) {
 	_, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle,
 		Parameters: &SnapshotParameters{SourceInUse: copyInUse}})
 	w.must(err)
-	close(stop)
-	<-stopped
+	stop()
 	if _, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "later", Volume: v.Handle}); err != nil {
 		t.Errorf("a snapshot once nobody writes: %v", err)
 	}
