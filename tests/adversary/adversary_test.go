@@ -56,7 +56,8 @@ func TestAdversary(t *testing.T) {
 	t.Cleanup(func() { report(t, tally, time.Since(began)) })
 	for i, s := range chosen {
 		t.Run(s.Name, func(t *testing.T) {
-			if *budget == 0 { // Each waits more than it computes.
+			// Each waits more than it computes. In the guest, one sets the clock and others stop the kernel's server.
+			if *budget == 0 && !*guest {
 				t.Parallel()
 			}
 			own := NewTally()
