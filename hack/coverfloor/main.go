@@ -2,12 +2,14 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -63,9 +65,11 @@ func parse(profile io.Reader, exclude []string) (map[string]statements, error) {
 		if strings.HasPrefix(lines.Text(), "mode: ") {
 			continue
 		}
-		var block string
-		var size, count int
-		if _, err := fmt.Sscanf(lines.Text(), "%s %d %d", &block, &size, &count); err != nil {
+		block, counts, _ := strings.Cut(lines.Text(), " ")
+		first, second, _ := strings.Cut(counts, " ")
+		size, err := strconv.Atoi(first)
+		count, err2 := strconv.Atoi(second)
+		if err := errors.Join(err, err2); err != nil {
 			return nil, fmt.Errorf("%q is not a line of a cover profile: %w", lines.Text(), err)
 		}
 		sizes[block] = size
