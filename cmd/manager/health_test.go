@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/stowage-csi/stowage/pkg/scrape"
 )
 
 // seen is a cache that has been read, or not.
@@ -53,7 +55,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- server.Start(ctx) }()
 	address := server.Listener.Addr().String()
-	for range 500 {
+	for range scrape.MaxConnections {
 		idle, err := net.Dial("tcp", address) //nolint:noctx // a local socket
 		if err != nil {
 			t.Fatal(err)

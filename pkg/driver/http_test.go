@@ -51,7 +51,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for range 4 * scrape.MaxConnections {
+	for range 2 * scrape.MaxConnections {
 		idle, err := net.Dial("tcp", listener.Addr().String()) //nolint:noctx // a local socket
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		}
 	}
 	// The test's own ends, and those that are accepted.
-	if most := 4*scrape.MaxConnections + scrape.MaxConnections + 32; sockets > most {
+	if most := 2*scrape.MaxConnections + scrape.MaxConnections + 32; sockets > most {
 		t.Errorf("%d sockets are open, want %d at most", sockets, most)
 	}
 	wantBody(t, "http://"+listener.Addr().String()+"/healthz", "ok")
