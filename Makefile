@@ -57,7 +57,7 @@ SEEDED = $(if $(SEED),-seed $(SEED))
 COVER := -covermode=atomic -coverpkg=./pkg/... -coverprofile=bin/cover.out
 # What kills, faults, cuts the power, and brings up clusters, virtual machines and clouds has targets of its own, and takes as long as it is told to.
 # The packages that take longest come first: most of their time they wait, for disks and for clocks.
-PACKAGES = ./pkg/node ./pkg/backends/nfs ./pkg/backends/local $$($(GO) list ./... | grep -vE '/tests/(adversary|crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|e2e/failover|vm/smoke|vm/suites/.*)$$')
+PACKAGES = ./pkg/node ./pkg/backends/nfs ./pkg/backends/local ./tests/ebs ./tests/controllers ./pkg/node/filesystem $$($(GO) list ./... | grep -vE '/tests/(adversary|crash|chaos|powerloss|cloud/moto|e2e|e2e/cluster/smoke|e2e/failover|vm/smoke|vm/suites/.*)$$')
 
 # The searches that can be shown to find planted defects.
 PLANTS = ./pkg/controllers/volumeset ./tests/adversary
@@ -113,7 +113,7 @@ cluster-demo: ## From nothing to a pod's data in a claim, on a Kubernetes of its
 .PHONY: test
 test: deps ## Run the unit, conformance and sanity tests (root; installs the filesystem tools).
 	@mkdir -p bin
-	$(GOTEST) -p 4 $(COVER) $(PACKAGES)
+	$(GOTEST) -p 6 $(COVER) $(PACKAGES)
 
 .PHONY: sanity
 sanity: deps ## Run csi-sanity over every backend with real mounts.
