@@ -85,16 +85,22 @@ func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, leas
 }
 
 func (w *watcher) markOf(node *corev1.Node) mark {
+	found := none
 	for _, t := range node.Spec.Taints {
 		switch {
 		case t.Key != taintKey:
-		case t.Value == w.Driver.Driver() && t.Effect == corev1.TaintEffectNoExecute:
-			return ours
+		case isOurs(t, w.Driver.Driver()):
+			return ours // Also beside another's: nobody else takes it away.
 		default:
-			return theirs
+			found = theirs
 		}
 	}
-	return none
+	return found
+}
+
+// isOurs reports whether a taint is the one that this package writes for a driver.
+func isOurs(t corev1.Taint, driver string) bool {
+	return t.Key == taintKey && t.Value == driver && t.Effect == corev1.TaintEffectNoExecute
 }
 
 // identify finds out which machine a node is. A CSINode that belongs to an earlier Node of the same name names that

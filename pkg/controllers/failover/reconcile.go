@@ -84,9 +84,8 @@ func (w *watcher) release(ctx context.Context, s sight, r *record) {
 			return // It is looked at again.
 		}
 		before := node.DeepCopy()
-		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-			return t.Key == taintKey && t.Value == w.Driver.Driver() && t.Effect == corev1.TaintEffectNoExecute
-		})
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints,
+			func(t corev1.Taint) bool { return isOurs(t, w.Driver.Driver()) })
 		err = w.patch(ctx, node, before)
 	}
 	switch {

@@ -322,6 +322,19 @@ func TestOperatorsTaintStays(t *testing.T) {
 	s.wantTaint(true)
 }
 
+// An operator's taint of the same key beside ours keeps ours from nothing.
+func TestTwoTaints(t *testing.T) {
+	s := newScene(t)
+	s.change(func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: taintKey, Value: "x", Effect: corev1.TaintEffectNoSchedule},
+			{Key: taintKey, Value: driverName, Effect: corev1.TaintEffectNoExecute}}
+	})
+	s.lives(time.Minute)
+	if have := s.taints(); len(have) != 1 || have[0].Value != "x" {
+		t.Errorf("the taints are %+v, want the operator's", have)
+	}
+}
+
 // A manager that has just started does not know whether an answer is of before the node's last sign of life.
 func TestNewManagerWaits(t *testing.T) {
 	s := newScene(t)
