@@ -125,3 +125,45 @@ func TestForgets(t *testing.T) {
 		}
 	}
 }
+
+// Another machine may take a node's place. What its driver registers and what its kubelet reports are seen in either
+// order, and until both are, nothing that is said of the first one counts.
+func TestReplaced(t *testing.T) {
+	first := sight{uid: "1", system: "x", identity: identity{query: machines.Query{Node: "i-1"}}}
+	with := func(system, node string) sight {
+		s := first
+		s.system, s.query.Node = system, node
+		return s
+	}
+	gone := with("y", "")
+	gone.doubt = "not registered"
+	for name, c := range map[string]struct {
+		seen []sight
+		want bool
+	}{
+		"nothing new":                        {[]sight{first}, false},
+		"it is reported first":               {[]sight{with("y", "i-1")}, true},
+		"it is reported, then registered":    {[]sight{with("y", "i-1"), with("y", "i-2")}, false},
+		"it is registered first":             {[]sight{with("x", "i-2")}, false},
+		"it is registered, then reported":    {[]sight{with("x", "i-2"), with("y", "i-2")}, false},
+		"both at once":                       {[]sight{with("y", "i-2")}, false},
+		"and a third one":                    {[]sight{with("x", "i-2"), with("y", "i-2"), with("z", "i-2")}, true},
+		"the first one was away for a while": {[]sight{with("y", "i-1"), first}, false},
+		"it has no name for a moment":        {[]sight{with("", "i-1"), first}, false},
+		"the registration is gone":           {[]sight{gone}, true},
+		"its cloud's ID is known now": {[]sight{{uid: "1", system: "x",
+			identity: identity{query: machines.Query{Node: "i-1", ProviderID: "p"}}}}, false},
+		"its cloud's ID is known now, and then it is another": {[]sight{{uid: "1", system: "x",
+			identity: identity{query: machines.Query{Node: "i-1", ProviderID: "p"}}}, with("y", "i-1")}, true},
+	} {
+		r := &record{}
+		last := first
+		for _, s := range append([]sight{first}, c.seen...) {
+			r.see(s, time.Now(), usual())
+			last = s
+		}
+		if have := r.replaced(last); have != c.want {
+			t.Errorf("%s: it is replaced: %t, want %t", name, have, c.want)
+		}
+	}
+}

@@ -8,10 +8,11 @@ import (
 
 // record is what a manager remembers of a node. All instants are of the process' own clock.
 type record struct {
-	uid, boot, system string
+	uid, boot string
 	// the last one that named a machine: a driver that stops takes its registration with it
 	query  machines.Query
-	former machines.Query // the one of the machine that was the node before another took its place
+	system string // the machine that it names, as its firmware calls it; empty while that is not known
+	past   string // the machine that was the node before, while the Node may still show it
 
 	renewal string    // of the Lease, when it was seen last
 	life    time.Time // when the last sign of life was seen, or the node for the first time
@@ -31,22 +32,38 @@ type record struct {
 // see notes what is seen of a node. An object with another UID is another node.
 func (r *record) see(s sight, now time.Time, t timing) {
 	if r.uid != s.uid {
-		*r = record{uid: s.uid, boot: s.boot, system: s.system, renewal: s.renewal, life: now, born: now}
+		*r = record{uid: s.uid, boot: s.boot, renewal: s.renewal, life: now, born: now}
 	}
 	back := s.renewal != r.renewal && r.silent(now, t.quiet)
-	if s.system != r.system {
-		r.system, r.former = s.system, r.query
-	}
 	if s.boot != r.boot || back {
 		r.boot, r.born, r.known = s.boot, now, time.Time{}
 	}
 	if s.renewal != r.renewal {
 		r.renewal, r.life, r.renewed = s.renewal, now, true
 	}
+	r.identify(s)
+}
+
+// identify notes which machine the node is. Another one may take its place, and what the node's driver registers and
+// what its kubelet reports may be seen in either order.
+func (r *record) identify(s sight) {
 	if s.doubt == "" && r.query != s.query {
+		switch {
+		case r.query.Node == s.query.Node:
+		case r.query.Node != "" && r.system == s.system: // The kubelet has not reported yet.
+			r.system, r.past = "", s.system
+		default:
+			r.system = s.system
+		}
 		r.query, r.known, r.newest = s.query, time.Time{}, machines.Machine{}
 	}
+	if r.system == "" && r.query.Node != "" && s.system != r.past {
+		r.system = s.system
+	}
 }
+
+// replaced reports whether the node is another machine than the one that is registered.
+func (r *record) replaced(s sight) bool { return r.system != "" && s.system != r.system }
 
 // note notes an answer that was asked for at an instant.
 func (r *record) note(m machines.Machine, asked time.Time, t timing) {

@@ -144,7 +144,7 @@ func (w *watcher) inquire(ctx context.Context, s sight, r *record) (_ verdict, s
 	switch {
 	case r.query.Node == "":
 		return unidentified, s.doubt
-	case r.query == r.former:
+	case r.replaced(s):
 		return unidentified, "another machine runs under the node's name, and has not registered the driver yet"
 	}
 	asked := r.asked
