@@ -24,6 +24,10 @@ func (b *backend) Machine(ctx context.Context, query backends.MachineQuery) (_ b
 	}
 	m := backends.Machine{State: machineState(instance.State), Began: aws.ToTime(instance.LaunchTime)}
 	m.Says = describeInstance(query.Node, instance)
+	if m.State == backends.MachineStopped && hibernates(instance) {
+		m.State = "" // Nothing writes, and its memory has what it will write.
+		m.Says += ": it hibernates, and goes on where it was once it is started. Terminate it, or start and stop it"
+	}
 	return m, nil
 }
 
@@ -63,6 +67,11 @@ func machineState(state *types.InstanceState) backends.MachineState {
 		return backends.MachineTerminated
 	}
 	return ""
+}
+
+// hibernates reports whether an instance that is stopped keeps what was in its memory.
+func hibernates(i types.Instance) bool {
+	return i.StateReason != nil && aws.ToString(i.StateReason.Code) == "Client.UserInitiatedHibernate"
 }
 
 func describeInstance(id string, i types.Instance) string {

@@ -29,11 +29,16 @@ func machineOfEC2(t *testing.T) {
 		{"running", backends.MachineRunning, false},
 		{"shutting-down", backends.MachineStopping, false},
 		{"terminated", backends.MachineTerminated, false},
+		{"hibernated", "", false},
 	} {
 		w.Server.SetPower(region.NodeB, c.state)
 		have, err := reporter.Machine(t.Context(), query)
+		says := c.state
+		if c.state == "hibernated" {
+			says = "stopped (Client.UserInitiatedHibernate)"
+		}
 		if err != nil || have.State != c.want || have.Began.After(began) != c.anew ||
-			!strings.Contains(have.Says, region.NodeB+" is "+c.state) {
+			!strings.Contains(have.Says, region.NodeB+" is "+says) {
 			t.Errorf("%s: %+v, %v; want %q", c.state, have, err, c.want)
 		}
 		began = have.Began

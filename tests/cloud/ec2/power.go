@@ -19,10 +19,15 @@ func stateCodes() map[string]int {
 }
 
 // SetPower puts an instance into a state, such as stopped, as people and hardware do. One that was not running and is
-// pending or running then has been started anew. One that is terminated loses its volumes.
+// pending or running then has been started anew. One that is terminated loses its volumes. EC2 shows one that is
+// hibernated as stopped, for another reason.
 func (s *Server) SetPower(id, state string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	reason := "Client.UserInitiatedShutdown"
+	if state == "hibernated" {
+		state, reason = "stopped", "Client.UserInitiatedHibernate"
+	}
 	code, known := stateCodes()[state]
 	before := s.powers.now(id)
 	if !known || before == nil {
@@ -34,7 +39,7 @@ func (s *Server) SetPower(id, state string) {
 	case code <= 16 && before.code > 16:
 		next.launched = s.now
 	case code > 16:
-		next.reason = "Client.UserInitiatedShutdown"
+		next.reason = reason
 	}
 	s.powers.put(id, s.now, &next)
 	if state == "terminated" {
