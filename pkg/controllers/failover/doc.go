@@ -17,6 +17,7 @@
 //   - The answer is not an old one. Either it was given Options.Lag after the node's last sign of life: what a provider
 //     says is never older. Or this process has seen the machine run, Options.Lag after the node's last start, and the
 //     answer is of that start or a later one. An answer that is older than one before it is no proof.
+//   - The node has missed a renewal of its Lease: a provider that contradicts a node which lives is not believed.
 //   - The node gave no sign of life since, and a second answer, asked for right before the taint is written, is proof
 //     too. The Node object has not changed since it was read before that second question.
 //

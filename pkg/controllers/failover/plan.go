@@ -48,7 +48,7 @@ const (
 
 // plan decides what comes next for a node, as it is seen and remembered.
 func plan(s sight, r *record, now time.Time, t timing) act {
-	silent := r.silent(now, t.quiet)
+	silent := r.silent(now, t.missed)
 	switch {
 	case s.mark == theirs:
 		return rest
@@ -66,7 +66,10 @@ func plan(s sight, r *record, now time.Time, t timing) act {
 
 // timing is how long things take, or may take.
 type timing struct {
-	quiet time.Duration // a node without a sign of life for so long is in trouble
+	// a node without a sign of life for so long has not renewed its Lease when it should have
+	missed time.Duration
+	// a node without a sign of life for so long is in trouble, and may have started anew when it is back
+	quiet time.Duration
 	lag   time.Duration // how old what a provider says may be
 }
 
@@ -97,7 +100,7 @@ func judge(m machines.Machine, asked time.Time, r *record, t timing) verdict {
 		return stopping
 	case !m.State.Off():
 		return unknown
-	case !r.silent(asked, t.quiet):
+	case !r.silent(asked, t.missed): // The provider contradicts the node.
 		return alive
 	case asked.Sub(r.life) >= t.lag:
 		return proven

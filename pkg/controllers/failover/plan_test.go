@@ -7,7 +7,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-func usual() timing { return timing{quiet: 15 * time.Second, lag: time.Minute} }
+func usual() timing {
+	return timing{missed: 11 * time.Second, quiet: 15 * time.Second, lag: time.Minute}
+}
 
 func TestPlan(t *testing.T) {
 	begin := time.Now()
@@ -27,7 +29,7 @@ func TestPlan(t *testing.T) {
 			sight{ready: true, identity: machine}, record{query: machine.query, born: begin.Add(-time.Hour), known: begin}, 0,
 			rest,
 		},
-		"silent, before Kubernetes says so":     {sight{ready: true}, record{}, 15 * time.Second, ask},
+		"silent, before Kubernetes says so":     {sight{ready: true}, record{}, 11 * time.Second, ask},
 		"not Ready, and alive":                  {sight{}, record{}, 0, ask},
 		"silent, and being deleted":             {sight{going: true}, record{}, time.Hour, rest},
 		"out of service":                        {sight{mark: ours}, record{renewed: true}, time.Hour, hold},
@@ -67,7 +69,10 @@ func TestJudge(t *testing.T) {
 		"perhaps an old word": {machines.Machine{State: machines.Stopped, Began: first}, record{}, 59 * time.Second,
 			premature},
 		"off since it was seen to run": {
-			machines.Machine{State: machines.Stopped, Began: first}, record{known: first}, 15 * time.Second, proven,
+			machines.Machine{State: machines.Stopped, Began: first}, record{known: first}, 11 * time.Second, proven,
+		},
+		"off, and it has missed no renewal": {
+			machines.Machine{State: machines.Stopped, Began: first}, record{known: first}, 10 * time.Second, alive,
 		},
 		"off since a later start": {machines.Machine{State: machines.Stopped, Began: second}, record{known: first},
 			15 * time.Second, proven},

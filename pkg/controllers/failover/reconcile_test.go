@@ -79,6 +79,14 @@ func (s *scene) manage(own client.Client) {
 	options := Options{Driver: s.provider, Log: slog.New(slog.DiscardHandler), Lag: time.Minute}
 	s.watcher = newWatcher(options, own, s.api, s.recorder)
 	s.now = func() time.Time { return s.clock }
+	s.elected = closed()
+}
+
+// closed is the election of a manager that leads.
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 func newAPI(t *testing.T) client.WithWatch {
@@ -319,6 +327,50 @@ func TestOperatorsTaintStays(t *testing.T) {
 		n.Spec.Taints = []corev1.Taint{{Key: taintKey, Effect: corev1.TaintEffectNoExecute}}
 	})
 	s.lives(5 * time.Minute)
+	s.wantTaint(true)
+}
+
+// A machine that is off as soon as it falls silent is out of service a renewal of its Lease later, and no sooner: a
+// node that lives is not, whatever the provider says.
+func TestFirstSign(t *testing.T) {
+	s := newScene(t)
+	s.lives(90 * time.Second)
+	s.state = machines.Stopped
+	s.lives(5 * time.Minute)
+	s.wantTaint(false)
+	s.renew()
+	s.passes(12 * time.Second)
+	s.wantTaint(true)
+}
+
+// A renewal that is a little late is no news, and asked is about the machine all the same.
+func TestLateRenewal(t *testing.T) {
+	s := newScene(t)
+	s.lives(90 * time.Second)
+	s.renew()
+	before := len(s.asked)
+	s.passes(14 * time.Second)
+	s.renew()
+	s.passes(time.Second)
+	if len(s.recorder.Events) > 0 || len(s.asked) == before {
+		t.Errorf("%d events were written after %d questions", len(s.recorder.Events), len(s.asked)-before)
+	}
+}
+
+// A manager that does not lead changes nothing. It learns, so that it needs no time for that once it leads.
+func TestStandBy(t *testing.T) {
+	s := newScene(t)
+	elected := make(chan struct{})
+	s.elected = elected
+	s.lives(90 * time.Second)
+	s.state = machines.Stopped
+	s.passes(30 * time.Second)
+	s.wantTaint(false)
+	if len(s.recorder.Events) > 0 {
+		t.Errorf("it writes %q", <-s.recorder.Events)
+	}
+	close(elected)
+	s.passes(time.Second)
 	s.wantTaint(true)
 }
 

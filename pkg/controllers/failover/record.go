@@ -89,16 +89,16 @@ func (r *record) ignorant(now time.Time, lag time.Duration) bool {
 	return r.query.Node != "" && r.known.IsZero() && now.Sub(r.born) >= lag
 }
 
-// due reports whether it is time to ask again: soon at first, and then every now and then while nothing changes.
-func (r *record) due(now time.Time, what act) bool {
-	wait := askAgain
-	if what == learn || now.Sub(r.life) > time.Minute {
-		wait = askLater
+// due reports whether it is time to ask again: soon while something waits for the answer, else every now and then.
+func (r *record) due(now time.Time, what act, t timing) bool {
+	wait := askLater
+	if what == ask && r.silent(now, t.missed) {
+		wait = askAgain
 	}
 	return now.Sub(r.asked) >= wait
 }
 
 const (
-	askAgain = 2 * time.Second
+	askAgain = time.Second - period/4 // at each look
 	askLater = 10 * time.Second
 )

@@ -140,6 +140,7 @@ func (s *story) lead(i int) {
 	o := Options{Driver: s, Log: slog.New(slog.DiscardHandler), Lag: storyLag}
 	s.managers[i] = newWatcher(o, s.caches[i], s.api, events.NewFakeRecorder(100_000))
 	s.managers[i].now, s.managers[i].atOnce = func() time.Time { return s.clock }, 1
+	s.managers[i].elected = closed()
 }
 
 func (s *story) switchTo(h *host, state machines.State, anew bool) {

@@ -31,8 +31,9 @@ type Options struct {
 
 const (
 	period    = time.Second      // from one look at the nodes to the next
-	quiet     = 15 * time.Second // a kubelet renews its Lease every ten
-	questions = 64               // that are asked at a time
+	missed    = 11 * time.Second // a kubelet renews its Lease every ten
+	quiet     = 15 * time.Second
+	questions = 64 // that are asked at a time
 	// patience bounds a question and what follows from its answer, so that nothing is done by an answer of long ago.
 	patience = 5 * time.Second
 )
@@ -43,13 +44,28 @@ func Add(m ctrl.Manager, o Options) error {
 	if err := w.metrics.register(registry.Registry); err != nil {
 		return err
 	}
+	w.elected = m.Elected()
 	return m.Add(w)
 }
 
-// watcher looks at the nodes, again and again. It runs in the manager that leads.
+// NeedLeaderElection reports that a watcher also runs in a manager that does not lead.
+func (w *watcher) NeedLeaderElection() bool { return false }
+
+func (w *watcher) leads() bool {
+	select {
+	case <-w.elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// watcher looks at the nodes, again and again. In a manager that does not lead it only learns, so that it can act as
+// soon as it does: the node that is lost may be the one of the manager that led.
 type watcher struct {
 	Options
 	timing
+	elected <-chan struct{} // closed once this manager leads
 	cache   client.Client
 	reader  client.Reader // reads past the cache
 	events  events.EventRecorder
@@ -61,7 +77,7 @@ type watcher struct {
 
 func newWatcher(o Options, cache client.Client, reader client.Reader, recorder events.EventRecorder) *watcher {
 	return &watcher{
-		Options: o, timing: timing{quiet, o.Lag}, cache: cache, reader: reader, events: recorder,
+		Options: o, timing: timing{missed, quiet, o.Lag}, cache: cache, reader: reader, events: recorder,
 		metrics: newMetrics(o.Driver.Driver()), now: time.Now, atOnce: questions, records: map[string]*record{},
 	}
 }
@@ -89,7 +105,7 @@ func (w *watcher) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := w.now() // Signs of life that are seen are not younger, however long the questions take.
+	now, leads := w.now(), w.leads() // Signs of life that are seen are not younger, however long the questions take.
 	present, count := make(map[string]bool, len(seen)), map[string]int{}
 	var group errgroup.Group
 	group.SetLimit(w.atOnce)
@@ -102,9 +118,12 @@ func (w *watcher) pass(ctx context.Context) error {
 		}
 		r.see(s, now, w.timing)
 		todo := plan(s, r, now, w.timing)
+		if todo != learn && !leads {
+			continue
+		}
 		count[state(s, todo)]++
 		w.remark(s, r, todo, now)
-		if todo == rest || todo == hold || todo != release && !r.due(now, todo) {
+		if todo == rest || todo == hold || todo != release && !r.due(now, todo, w.timing) {
 			continue
 		}
 		group.Go(func() error { w.do(ctx, todo, s, r); return nil })
@@ -115,7 +134,9 @@ func (w *watcher) pass(ctx context.Context) error {
 			delete(w.records, name)
 		}
 	}
-	w.metrics.count(count)
+	if leads {
+		w.metrics.count(count)
+	}
 	return nil
 }
 
@@ -131,10 +152,10 @@ func (w *watcher) do(ctx context.Context, todo act, s sight, r *record) {
 	switch {
 	case todo == learn:
 		w.learned(s, r, found, says)
-	case found != proven:
-		w.tell(s, r, found, says)
-	default:
+	case found == proven:
 		w.fence(ctx, s, r)
+	case !s.ready || r.silent(w.now(), w.quiet): // A renewal that comes late is no news.
+		w.tell(s, r, found, says)
 	}
 }
 
