@@ -95,6 +95,38 @@ func TestOnlyTheTaint(t *testing.T) {
 	}
 }
 
+// TestOnlyEvictedPods checks what the policy leaves of the right to delete pods: those whose deletion has begun.
+func TestOnlyEvictedPods(t *testing.T) {
+	ebs := install{backend: "ebs"}
+	works := map[string]any{"metadata": map[string]any{"name": "x", "namespace": "default"},
+		"spec": map[string]any{"nodeName": "n"}}
+	evicted := map[string]any{"metadata": map[string]any{"name": "x", "namespace": "default",
+		"deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": works["spec"]}
+	for name, c := range map[string]struct {
+		change  change
+		allowed bool
+	}{
+		"evicted":               {change{ebs.user(), "pods", "", evicted, nil}, true},
+		"works":                 {change{ebs.user(), "pods", "", works, nil}, false},
+		"works elsewhere":       {change{ebs.renamed(), "pods", "", works, nil}, false},
+		"somebody else's right": {change{"admin", "pods", "", works, nil}, true},
+	} {
+		for _, in := range installs() {
+			if !in.failover {
+				continue
+			}
+			found := policies(t, kustomized(t, in.folder), "pods", "")
+			if len(found) != 1 {
+				t.Fatalf("%d policies are in force for pods, want 1", len(found))
+			}
+			said := refusal(t, found[0], c.change)
+			if (said == "") != c.allowed || said != "" && !strings.Contains(said, "ebs.csi.stowage.dev") {
+				t.Errorf("%s: allowed is %t, want %t: %q", name, said == "", c.allowed, said)
+			}
+		}
+	}
+}
+
 // TestFailoverNeedsMachines checks that what cannot work is not rendered.
 func TestFailoverNeedsMachines(t *testing.T) {
 	for _, in := range installs() {

@@ -87,6 +87,7 @@ func (c change) gvr() schema.GroupVersionResource {
 func (c change) attributes() *admission.VersionedAttributes {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: map[string]string{
 		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "nodes": "Node",
+		"pods":                   "Pod",
 		"volumeattachments":      "VolumeAttachment",
 		"volumesnapshotcontents": "VolumeSnapshotContent", "volumegroupsnapshotcontents": "VolumeGroupSnapshotContent",
 	}[c.resource]}

@@ -93,7 +93,8 @@ func rights() []right {
 		{"failover", core, "nodes", "get,patch",
 			"reads a node past its cache, and writes its taint out-of-service, to which a policy holds it"},
 		{"failover", "storage.k8s.io", "csinodes", "get", "reads past its cache which machine a node has registered as"},
-		{"failover", core, "pods", "list", "tells of pods that tolerate the taint"},
+		{"failover", core, "pods", "list,delete",
+			"tells of pods that tolerate the taint, and deletes for good those that are evicted, to which a policy holds it"},
 		{"failover-leases", "coordination.k8s.io", "leases", "get,list,watch", "sees each node's signs of life"},
 
 		{"cluster", core, "namespaces/kube-system only", "get",

@@ -5,7 +5,8 @@
 // and still write to its volumes. The provider of the machine knows. When a node stops renewing its Lease, or is not
 // Ready, the driver is asked through its socket what the provider says of the machine (package machines). If the
 // machine is stopped or terminated, the node gets the taint node.kubernetes.io/out-of-service with the effect
-// NoExecute. Kubernetes then deletes its pods and detaches its volumes, of all drivers. The taint goes once the node is
+// NoExecute. Kubernetes then evicts its pods and detaches the volumes of those that are gone, of all drivers. Evicted
+// pods with claims are deleted at once: Kubernetes itself waits for a minute or so. The taint goes once the node is
 // Ready again and reports no volume in use.
 //
 // # What is proof
@@ -35,5 +36,5 @@
 // # Files
 //
 // plan.go decides, and is pure. record.go is what a manager remembers of a node. watch.go is the loop, look.go reads
-// the world for it, reconcile.go writes taints. report.go has metrics and events.
+// the world for it, reconcile.go writes taints, pods.go deletes pods. report.go has metrics and events.
 package failover

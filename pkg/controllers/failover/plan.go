@@ -42,6 +42,7 @@ const (
 	rest    act = "rest"
 	learn   act = "learn"   // ask, so that the answer is known before there is trouble
 	ask     act = "ask"     // ask whether the machine is off
+	finish  act = "finish"  // it has just been put out of service: its pods go
 	hold    act = "hold"    // it is out of service, and stays so
 	release act = "release" // it works again
 )
@@ -54,6 +55,8 @@ func plan(s sight, r *record, now time.Time, t timing) act {
 		return rest
 	case s.mark == ours && s.ready && s.inUse == 0 && r.lively(now, t.quiet):
 		return release
+	case s.mark == ours && silent && now.Sub(r.marked) < time.Minute: // Kubernetes deletes its pods, too.
+		return finish
 	case s.mark == ours:
 		return hold
 	case (silent || !s.ready) && !s.going:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +14,7 @@ import (
 
 // fence puts a node out of service whose machine has just been proven to be off, if it is still proven.
 func (w *watcher) fence(ctx context.Context, s sight, r *record) {
-	node, found, says, err := w.prove(ctx, s, r)
+	node, found, says, err := w.prove(ctx, s, r, none)
 	if err == nil && found == proven {
 		err = w.taint(ctx, node)
 	}
@@ -40,13 +39,13 @@ var errChanged = errors.New("the node has changed since")
 
 // prove reads the node past the cache, and asks again after that. What the answer is about cannot have changed when the
 // Node object is written with the version that was read.
-func (w *watcher) prove(ctx context.Context, s sight, r *record) (*corev1.Node, verdict, string, error) {
+func (w *watcher) prove(ctx context.Context, s sight, r *record, m mark) (*corev1.Node, verdict, string, error) {
 	begun := w.now()
 	node, now, err := w.live(ctx, s.name)
 	if err != nil {
 		return nil, unknown, "", err
 	}
-	if now.uid != r.uid || now.renewal != r.renewal || now.boot != r.boot || now.going || now.mark != none {
+	if now.uid != r.uid || now.renewal != r.renewal || now.boot != r.boot || now.going || now.mark != m {
 		return nil, "", "", errChanged
 	}
 	if now.doubt == "" && now.query != r.query {
@@ -98,47 +97,4 @@ func (w *watcher) release(ctx context.Context, s sight, r *record) {
 		w.announce(node, corev1.EventTypeNormal, "InService",
 			"the node is in service again: it is Ready, renews its Lease and reports no volume in use%s", "")
 	}
-}
-
-// tellOfStayers tells of pods with claims that tolerate every taint. Kubernetes does not delete them, and their volumes
-// stay attached.
-func (w *watcher) tellOfStayers(ctx context.Context, node *corev1.Node) {
-	var pods corev1.PodList
-	err := w.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name})
-	if err != nil && !errors.Is(err, context.Canceled) {
-		w.Log.Warn("the pods of a node that is out of service could not be listed", "node", node.Name, "error", err)
-		return
-	}
-	var stay []string
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; hasClaims(pod) && tolerates(pod, w.Driver.Driver()) {
-			stay = append(stay, pod.Namespace+"/"+pod.Name)
-		}
-	}
-	if len(stay) == 0 {
-		return
-	}
-	slices.Sort(stay)
-	if more := len(stay) - mostNamed; more > 0 {
-		stay = append(stay[:mostNamed], fmt.Sprintf("and %d more", more))
-	}
-	w.announce(node, corev1.EventTypeWarning, "PodsStay",
-		"these pods tolerate the taint, so that Kubernetes does not delete them and their volumes stay attached: %s. "+
-			"Delete them with --force to use their volumes elsewhere", strings.Join(stay, ", "))
-}
-
-const mostNamed = 5
-
-func hasClaims(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes,
-		func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
-}
-
-// tolerates reports whether a pod stays on a node with our taint for ever.
-func tolerates(pod *corev1.Pod, value string) bool {
-	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-		key := t.Key == "" && t.Operator == corev1.TolerationOpExists || t.Key == taintKey &&
-			(t.Operator == corev1.TolerationOpExists || t.Value == value)
-		return key && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) && t.TolerationSeconds == nil
-	})
 }

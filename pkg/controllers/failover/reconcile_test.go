@@ -49,6 +49,7 @@ type scene struct {
 	began    time.Time
 	trouble  error  // of the provider
 	writing  func() // happens right before a taint is written
+	deleting func(o client.Object, options client.DeleteOptions) error
 }
 
 func newScene(t *testing.T) *scene {
@@ -67,6 +68,9 @@ func newScene(t *testing.T) *scene {
 				s.writing()
 			}
 			return c.Patch(ctx, o, p, options...)
+		},
+		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			return s.deleting(o, *(&client.DeleteOptions{}).ApplyOptions(options))
 		},
 	})
 	s.join("one", "1")
@@ -492,24 +496,4 @@ func TestNodeIsDeletedFirst(t *testing.T) {
 	if len(nodes.Items) > 0 || len(s.records) > 0 {
 		t.Errorf("there are the nodes %+v and the records %+v", nodes.Items, s.records)
 	}
-}
-
-func TestPodsThatTolerateEverything(t *testing.T) {
-	s := newScene(t)
-	claim := []corev1.Volume{{VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"},
-	}}}
-	all, later := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, int64(60)
-	for name, spec := range map[string]corev1.PodSpec{
-		"stays": {Volumes: claim, Tolerations: all}, "claimless": {Tolerations: all}, "goes": {Volumes: claim},
-		"goes-later": {Volumes: claim,
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists, TolerationSeconds: &later}}},
-	} {
-		spec.NodeName = "one"
-		s.must(s.api.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: spec}))
-	}
-	s.lives(90 * time.Second)
-	s.state = machines.Stopped
-	s.passes(20 * time.Second)
-	s.wantEvent("PodsStay", "stay attached: ns/stays. Delete")
 }

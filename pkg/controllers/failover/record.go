@@ -3,6 +3,8 @@ package failover
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
@@ -24,6 +26,9 @@ type record struct {
 	newest machines.Machine // the newest answer
 	asked  time.Time        // when the last question was asked
 
+	marked  time.Time          // when it was seen first that it is out of service by our taint
+	deleted map[types.UID]bool // pods that were deleted since
+
 	mute   bool    // whether it was told that nothing is known of the machine, though the node works
 	told   verdict // what was said last about the node
 	toldAt time.Time
@@ -40,6 +45,11 @@ func (r *record) see(s sight, now time.Time, t timing) {
 	}
 	if s.renewal != r.renewal {
 		r.renewal, r.life, r.renewed = s.renewal, now, true
+	}
+	if s.mark != ours {
+		r.marked, r.deleted = time.Time{}, nil
+	} else if r.marked.IsZero() {
+		r.marked, r.deleted = now, map[types.UID]bool{}
 	}
 	r.identify(s)
 }
@@ -92,7 +102,7 @@ func (r *record) ignorant(now time.Time, lag time.Duration) bool {
 // due reports whether it is time to ask again: soon while something waits for the answer, else every now and then.
 func (r *record) due(now time.Time, what act, t timing) bool {
 	wait := askLater
-	if what == ask && r.silent(now, t.missed) {
+	if what == ask && r.silent(now, t.missed) || what == finish && now.Sub(r.marked) < askLater {
 		wait = askAgain
 	}
 	return now.Sub(r.asked) >= wait

@@ -13,8 +13,8 @@ import (
 )
 
 type metrics struct {
-	nodes                      *prometheus.GaugeVec
-	fenced, released, failures prometheus.Counter
+	nodes                            *prometheus.GaugeVec
+	fenced, released, pods, failures prometheus.Counter
 }
 
 func newMetrics(driver string) *metrics {
@@ -31,14 +31,16 @@ func newMetrics(driver string) *metrics {
 		fenced: counter("stowage_failover_fenced_total",
 			"Nodes that were put out of service because their machine was proven to be off."),
 		released: counter("stowage_failover_released_total", "Nodes that were put into service again."),
+		pods: counter("stowage_failover_deleted_pods_total",
+			"Pods that were deleted for good because their node was put out of service."),
 		failures: counter("stowage_failover_failures_total",
-			"Looks, questions about nodes that work, and writes of failover that failed."),
+			"Looks, questions about nodes that work, writes and deletions of failover that failed."),
 	}
 }
 
 func (m *metrics) register(registry prometheus.Registerer) error {
 	return errors.Join(registry.Register(m.nodes), registry.Register(m.fenced), registry.Register(m.released),
-		registry.Register(m.failures))
+		registry.Register(m.pods), registry.Register(m.failures))
 }
 
 // states are the values of the label of stowage_failover_nodes.

@@ -13,7 +13,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,7 +123,7 @@ func newStory(t *testing.T, seed uint64, fading bool) *story {
 		s.disks = append(s.disks, &disk{name: fmt.Sprint("disk-", i)})
 	}
 	for i := range s.managers {
-		s.caches[i] = &lateCache{Client: interceptor.NewClient(s.api, interceptor.Funcs{Patch: s.patch})}
+		s.caches[i] = &lateCache{Client: interceptor.NewClient(s.api, interceptor.Funcs{Patch: s.patch, Delete: s.delete})}
 		s.must(s.caches[i].catchUp(t.Context(), s.api))
 		s.lead(i)
 	}
@@ -187,7 +189,7 @@ func (s *story) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 	}
 	if after := s.tainted(o.GetName()); after && !before {
 		s.counts["put out of service"]++
-		s.judge(s.host(o.GetName()))
+		s.judge(s.host(o.GetName()), "put out of service")
 	} else if before && !after {
 		s.counts["put into service"]++
 	}
@@ -197,19 +199,51 @@ func (s *story) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 	return nil
 }
 
-// judge is asked at the instant at which a node is put out of service.
-func (s *story) judge(h *host) {
+// judge is asked at the instant at which something is done about a node that is proven to be off.
+func (s *story) judge(h *host, what string) {
 	switch {
 	case h.up && len(h.mounted) > 0:
-		s.Fatalf("%s was put out of service while it writes to %v", h.name, h.mounted)
+		s.Fatalf("%s was %s while it writes to %v", h.name, what, h.mounted)
 	case h.up && !h.cut:
-		s.Fatalf("%s was put out of service while it works", h.name)
+		s.Fatalf("%s was %s while it works", h.name, what)
 	case h.machine().State.Off():
 	case !s.fading:
-		s.Fatalf("%s was put out of service, and its machine is %s", h.name, h.machine().State)
+		s.Fatalf("%s was %s, and its machine is %s", h.name, what, h.machine().State)
 	default:
-		s.counts["put out of service while it starts again, with nothing mounted"]++
+		s.counts[what+" while it starts again, with nothing mounted"]++
 	}
+}
+
+// delete is the deletion of a pod by a manager.
+func (s *story) delete(ctx context.Context, c client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+	s.meanwhile()
+	pod := &corev1.Pod{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), pod); err != nil {
+		return err
+	}
+	if pod.UID != o.GetUID() {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("another UID"))
+	}
+	if pod.DeletionTimestamp == nil {
+		s.Fatalf("%s is deleted, and nobody has evicted it", pod.Name)
+	}
+	s.counts["pods deleted"]++
+	s.judge(s.host(pod.Spec.NodeName), "relieved of a pod")
+	s.forget(pod.Name)
+	return nil
+}
+
+// forget lets a pod go.
+func (s *story) forget(name string) {
+	pod := &corev1.Pod{}
+	err := s.api.Get(s.Context(), client.ObjectKey{Namespace: "ns", Name: name}, pod)
+	if err == nil {
+		pod.Finalizers = nil
+		if err = s.api.Update(s.Context(), pod); err == nil && pod.DeletionTimestamp == nil {
+			err = s.api.Delete(s.Context(), pod)
+		}
+	}
+	s.must(client.IgnoreNotFound(err))
 }
 
 // meanwhile lets time pass in the middle of something, now and then a long time.
@@ -381,7 +415,11 @@ func (s *story) use(d *disk) {
 	}
 	h, node := s.host(d.pod), s.node(d.pod)
 	silent := node == nil || node.Status.Conditions[0].Status != corev1.ConditionTrue
-	d.leaving = d.leaving || s.tainted(h.name) || silent && node == nil || !s.quietNow && s.IntN(100) == 0
+	if !d.leaving && (s.tainted(h.name) || silent && node == nil || !s.quietNow && s.IntN(100) == 0) {
+		d.leaving = true
+		s.must(s.api.Delete(s.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: d.name}}))
+	}
+	gone := silent || s.api.Get(s.Context(), client.ObjectKey{Namespace: "ns", Name: d.name}, &corev1.Pod{}) != nil
 	switch {
 	case !d.leaving && h.up && !h.cut && d.attached == h.name:
 		h.mounted[d.name] = true
@@ -390,7 +428,7 @@ func (s *story) use(d *disk) {
 	case d.leaving && h.up && !h.cut: // The kubelet ends the pod and unmounts.
 		delete(h.mounted, d.name)
 		s.detach(d, h)
-	case d.leaving && silent && (s.tainted(h.name) || node == nil && h.machine().State.Off()):
+	case d.leaving && gone && (s.tainted(h.name) || node == nil && h.machine().State.Off()):
 		s.detach(d, h) // By force: nobody asks the kubelet.
 		s.counts["detached by force"]++
 	}
@@ -404,6 +442,7 @@ func (s *story) detach(d *disk, from *host) {
 		d.attached = ""
 	}
 	d.pod, d.leaving = "", false
+	s.forget(d.name)
 }
 
 func (s *story) schedule(d *disk) {
@@ -416,6 +455,11 @@ func (s *story) schedule(d *disk) {
 	if len(able) > 0 {
 		d.pod = able[s.IntN(len(able))].name
 		s.counts["pods started"]++
+		s.must(s.api.Create(s.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: d.name, Finalizers: []string{"story/waits"},
+				UID: types.UID(fmt.Sprint(d.name, s.counts["pods started"]))},
+			Spec: corev1.PodSpec{NodeName: d.pod, Volumes: claims()},
+		}))
 	}
 }
 
@@ -501,7 +545,8 @@ func TestHistories(t *testing.T) {
 				})
 			}
 			t.Log(all)
-			for _, what := range []string{"put out of service", "put into service", "detached by force", "cut off or back"} {
+			for _, what := range []string{"put out of service", "put into service", "detached by force", "cut off or back",
+				"pods deleted"} {
 				if all[what] == 0 {
 					t.Errorf("nothing was %s: the histories show nothing", what)
 				}

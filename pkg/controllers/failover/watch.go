@@ -148,6 +148,10 @@ func (w *watcher) do(ctx context.Context, todo act, s sight, r *record) {
 		w.release(ctx, s, r)
 		return
 	}
+	if todo == finish {
+		w.finish(ctx, s, r)
+		return
+	}
 	found, says := w.inquire(ctx, s, r)
 	switch {
 	case todo == learn:

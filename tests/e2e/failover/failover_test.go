@@ -20,10 +20,12 @@ const (
 	driver = "ebs.csi.stowage.dev"
 	// lost is the node that is taken away, and kept is the one that stays.
 	lost, kept = "node-2", "node-1"
+	lag        = time.Minute // --failover-lag, as it is by default
 )
 
 // TestFailover cuts a node's power. As long as the cloud says that the machine runs nothing is forced; once it says
 // that the machine is stopped the pod runs on the other node with its data. When the machine is back, so is the node.
+// Then it loses its power again, and the cloud knows at once.
 func TestFailover(t *testing.T) {
 	s := newScene(t)
 	defer s.failed()
@@ -47,6 +49,27 @@ func TestFailover(t *testing.T) {
 	s.event("NotProvenOff")
 	s.nothingForced()
 	proof := s.stop()
+	s.outOfService(proof)
+	s.elsewhere(patience, proof, "lives 2")
+	s.back()
+	s.atOnce()
+	s.neverTwice()
+}
+
+// atOnce cuts the power of a machine that the manager has seen run, and the cloud says so at the same instant.
+func (s *scene) atOnce() {
+	s.kubectl("cordon", kept)
+	s.kubectl("delete", "pod", "web-0")
+	s.eventually("the pod is back", patience, func(context.Context) error { return s.says(lost, "lives 3") })
+	s.kubectl("uncordon", kept)
+	<-time.After(lag + 15*time.Second) // The manager cannot know earlier that the cloud's answer is no old one.
+	s.cutPower()
+	proof := s.stop()
+	s.outOfService(proof)
+	s.elsewhere(patience, proof, "lives 4")
+}
+
+func (s *scene) outOfService(proof time.Time) {
 	s.eventually("the node is out of service", patience, func(ctx context.Context) error {
 		if !tainted(s.node(ctx)) {
 			return errors.New("it has no taint")
@@ -54,9 +77,6 @@ func TestFailover(t *testing.T) {
 		return nil
 	})
 	s.passed("the node is out of service", proof)
-	s.elsewhere(patience, proof)
-	s.neverTwice()
-	s.back()
 }
 
 // begin starts the pod on the node that will be lost, when the manager has had time to see its machine run.
@@ -117,7 +137,7 @@ func (s *scene) attached() (on []string) {
 }
 
 // elsewhere waits until the pod runs on the node that stays, with its data.
-func (s *scene) elsewhere(limit time.Duration, proof time.Time) {
+func (s *scene) elsewhere(limit time.Duration, proof time.Time, lives string) {
 	s.eventually("the volume is detached", limit, func(context.Context) error {
 		if on := s.attached(); slices.Contains(on, region.NodeB) {
 			return fmt.Errorf("it is attached to %q", on)
@@ -126,7 +146,7 @@ func (s *scene) elsewhere(limit time.Duration, proof time.Time) {
 	})
 	s.passed("the volume is detached", proof)
 	s.eventually("the pod runs elsewhere", limit,
-		func(context.Context) error { return s.says(kept, "/data/file: OK\nlives 2") })
+		func(context.Context) error { return s.says(kept, "/data/file: OK\n"+lives) })
 	s.passed("the pod runs elsewhere with its data", proof)
 }
 

@@ -1,0 +1,100 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// finish deletes for good the pods that Kubernetes has evicted from a node out of service, if its machine is still
+// proven to be off. Kubernetes does it too, up to 20 seconds after it calls the node not Ready, which takes 50.
+func (w *watcher) finish(ctx context.Context, s sight, r *record) {
+	node, found, says, err := w.prove(ctx, s, r, ours)
+	if err != nil || found != proven {
+		w.Log.Debug("the pods of a node out of service are left to Kubernetes", "node", s.name, "verdict", found, "says",
+			says, "error", err)
+		return
+	}
+	pods, err := w.podsOf(ctx, node.Name)
+	for i := 0; err == nil && i < len(pods); i++ {
+		if pods[i].DeletionTimestamp != nil && !r.deleted[pods[i].UID] {
+			err = w.deletePod(ctx, &pods[i], r, says)
+		}
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		w.metrics.failures.Inc()
+		w.Log.Warn("the pods of a node out of service are left to Kubernetes", "node", node.Name, "error", err)
+	}
+}
+
+// deletePod deletes a pod without waiting for its kubelet, which nobody runs any more.
+func (w *watcher) deletePod(ctx context.Context, pod *corev1.Pod, r *record, says string) error {
+	err := w.cache.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	r.deleted[pod.UID] = true // A finalizer may keep it.
+	if err == nil {
+		w.metrics.pods.Inc()
+		w.Log.Info("a pod of a node out of service is deleted", "node", pod.Spec.NodeName, "pod",
+			pod.Namespace+"/"+pod.Name, "proof", says)
+	}
+	return nil
+}
+
+// podsOf lists the pods of a node that have claims, past the cache.
+func (w *watcher) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := w.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
+	}
+	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !hasClaims(&p) }), nil
+}
+
+// tellOfStayers tells of pods with claims that tolerate every taint. Kubernetes does not evict them, and their volumes
+// stay attached.
+func (w *watcher) tellOfStayers(ctx context.Context, node *corev1.Node) {
+	pods, err := w.podsOf(ctx, node.Name)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		w.Log.Warn("the pods that stay on a node out of service are not known", "node", node.Name, "error", err)
+		return
+	}
+	var stay []string
+	for i := range pods {
+		if tolerates(&pods[i], w.Driver.Driver()) {
+			stay = append(stay, pods[i].Namespace+"/"+pods[i].Name)
+		}
+	}
+	if len(stay) == 0 {
+		return
+	}
+	slices.Sort(stay)
+	if more := len(stay) - mostNamed; more > 0 {
+		stay = append(stay[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	w.announce(node, corev1.EventTypeWarning, "PodsStay",
+		"these pods tolerate the taint, so that Kubernetes does not delete them and their volumes stay attached: %s. "+
+			"Delete them with --force to use their volumes elsewhere", strings.Join(stay, ", "))
+}
+
+const mostNamed = 5
+
+func hasClaims(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes,
+		func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
+}
+
+// tolerates reports whether a pod stays on a node with our taint for ever.
+func tolerates(pod *corev1.Pod, value string) bool {
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		key := t.Key == "" && t.Operator == corev1.TolerationOpExists || t.Key == taintKey &&
+			(t.Operator == corev1.TolerationOpExists || t.Value == value)
+		return key && (t.Effect == "" || t.Effect == corev1.TaintEffectNoExecute) && t.TolerationSeconds == nil
+	})
+}
