@@ -468,6 +468,24 @@ func TestComesBackMeanwhile(t *testing.T) {
 	}
 }
 
+// The kubelet renews its Lease while the provider is asked, and the manager has not seen it yet.
+func TestRenewsMeanwhile(t *testing.T) {
+	s := newScene(t)
+	s.lives(90 * time.Second)
+	s.state = machines.Stopped
+	answer := s.provider.answer
+	s.provider.answer = func(q machines.Query) (machines.Machine, error) {
+		s.clock = s.clock.Add(time.Second)
+		s.renew()
+		return answer(q)
+	}
+	s.passes(time.Minute)
+	s.wantTaint(false)
+	if len(s.asked) == 0 {
+		t.Error("nothing was asked")
+	}
+}
+
 // The machine was started again after the first proof: the second question says so.
 func TestStartedAfterTheFirstProof(t *testing.T) {
 	s := newScene(t)
