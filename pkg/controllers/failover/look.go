@@ -3,11 +3,13 @@ package failover
 import (
 	"context"
 	"fmt"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-csi/stowage/pkg/machines"
@@ -80,6 +82,7 @@ func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, leas
 	}
 	if lease != nil && lease.Spec.RenewTime != nil {
 		s.renewal = lease.Spec.RenewTime.UTC().Format(metav1.RFC3339Micro)
+		s.duration = time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
 	}
 	return s
 }

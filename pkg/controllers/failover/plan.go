@@ -19,10 +19,11 @@ const (
 type sight struct {
 	name, uid string
 	ready     bool
-	going     bool   // the Node object is being deleted
-	boot      string // of the operating system, as the kubelet reports it
-	system    string // the machine, as its firmware calls it
-	renewal   string // of the Lease: another one is a sign of life; empty without a Lease
+	going     bool          // the Node object is being deleted
+	boot      string        // of the operating system, as the kubelet reports it
+	system    string        // the machine, as its firmware calls it
+	renewal   string        // of the Lease: another one is a sign of life; empty without a Lease
+	duration  time.Duration // of the Lease
 	mark      mark
 	inUse     int    // volumes that the kubelet reports in use
 	first     string // of them
@@ -53,9 +54,9 @@ func plan(s sight, r *record, now time.Time, t timing) act {
 	switch {
 	case s.mark == theirs:
 		return rest
-	case s.mark == ours && s.ready && s.inUse == 0 && r.lively(now, t.quiet):
+	case s.mark == ours && s.ready && s.inUse == 0 && r.lively(now, t.quiet) && r.life.After(r.marked):
 		return release
-	case s.mark == ours && silent && now.Sub(r.marked) < time.Minute: // Kubernetes deletes its pods, too.
+	case s.mark == ours && silent && now.Sub(r.marked) < t.lag+time.Minute: // Kubernetes deletes its pods, too.
 		return finish
 	case s.mark == ours:
 		return hold
@@ -85,11 +86,13 @@ const (
 	running      verdict = "Running"      // the machine runs, and the node is silent all the same
 	stopping     verdict = "Stopping"     // it may still write
 	outdated     verdict = "Outdated"     // the answer is older than one before it
+	refuted      verdict = "Refuted"      // the node lived on when the same was said before
 	premature    verdict = "Premature"    // the answer may be older than the node's last sign of life
 	alive        verdict = "Alive"        // the node itself says that it lives
 	unknown      verdict = "Unknown"      // there is no answer, or none that says anything
 	unidentified verdict = "Unidentified" // it is not known which machine the node is
 	inUse        verdict = "InUse"        // it works again, and cannot be put into service yet
+	unwritten    verdict = "Unwritten"    // the machine is off, and the taint cannot be written
 )
 
 // judge says what an answer means that was asked for at an instant.
@@ -103,6 +106,8 @@ func judge(m machines.Machine, asked time.Time, r *record, t timing) verdict {
 		return stopping
 	case !m.State.Off():
 		return unknown
+	case r.off.refuted && !m.Began.After(r.off.began):
+		return refuted
 	case !r.silent(asked, t.missed): // The provider contradicts the node.
 		return alive
 	case asked.Sub(r.life) >= t.lag:
@@ -133,5 +138,7 @@ func rank(s machines.State) int {
 	case machines.Terminated:
 		return 4
 	}
-	return 5 // What is not known is not older than anything.
+	return notKnown
 }
+
+const notKnown = 5 // What is not known is not older than anything.

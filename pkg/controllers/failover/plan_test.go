@@ -95,11 +95,28 @@ func TestJudge(t *testing.T) {
 			machines.Machine{State: machines.Running, Began: first},
 			record{newest: machines.Machine{State: machines.Stopped, Began: first}}, time.Hour, outdated,
 		},
+		"off, and it lived on when the same was said before": {
+			machines.Machine{State: machines.Stopped, Began: first}, record{off: word{began: first, refuted: true}}, time.Hour,
+			refuted,
+		},
+		"off since a start after the one of which it was wrong": {
+			machines.Machine{State: machines.Stopped, Began: second}, record{off: word{began: first, refuted: true}}, time.Hour,
+			proven,
+		},
 	} {
 		c.record.life = begin
 		if have := judge(c.answer, begin.Add(c.after), &c.record, usual()); have != c.want {
 			t.Errorf("%s: %s, want %s", name, have, c.want)
 		}
+	}
+}
+
+// A word that is not known is not taken for the newest answer.
+func TestUnknownWord(t *testing.T) {
+	r, now := &record{}, time.Now()
+	r.note(machines.Machine{State: "hibernated", Began: now}, now, usual())
+	if have := judge(machines.Machine{State: machines.Stopped, Began: now}, now, r, usual()); have != proven {
+		t.Errorf("after a word that is not known it is %s, want %s", have, proven)
 	}
 }
 

@@ -12,24 +12,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// finish deletes for good the pods that Kubernetes has evicted from a node out of service, if its machine is still
-// proven to be off. Kubernetes does it too, up to 20 seconds after it calls the node not Ready, which takes 50.
+// finish deletes for good the pods whose deletion has begun on a node out of service, as that of those which Kubernetes
+// evicts, if its machine is still proven to be off. Kubernetes does it too, up to 20 seconds after it calls the node not
+// Ready, which takes 50. The pods are read before the proof: whatever starts later, those do not.
 func (w *watcher) finish(ctx context.Context, s sight, r *record) {
-	node, found, says, err := w.prove(ctx, s, r, ours)
-	if err != nil || found != proven {
-		w.Log.Debug("the pods of a node out of service are left to Kubernetes", "node", s.name, "verdict", found, "says",
-			says, "error", err)
+	r.asked = w.now()
+	pods, err := w.podsOf(ctx, s.name)
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil || r.deleted[p.UID] })
+	if err == nil && len(pods) == 0 {
 		return
 	}
-	pods, err := w.podsOf(ctx, node.Name)
-	for i := 0; err == nil && i < len(pods); i++ {
-		if pods[i].DeletionTimestamp != nil && !r.deleted[pods[i].UID] {
-			err = w.deletePod(ctx, &pods[i], r, says)
+	if err == nil {
+		_, found, says, err2 := w.prove(ctx, s, r, ours)
+		if err2 != nil || found != proven {
+			w.Log.Debug("the pods of a node out of service are left to Kubernetes", "node", s.name, "verdict", found, "says",
+				says, "error", err2)
+			return
+		}
+		for i := range pods {
+			err = errors.Join(err, w.deletePod(ctx, &pods[i], r, says))
 		}
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.metrics.failures.Inc()
-		w.Log.Warn("the pods of a node out of service are left to Kubernetes", "node", node.Name, "error", err)
+		w.Log.Warn("pods of a node out of service are left to Kubernetes", "node", s.name, "error", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
@@ -101,22 +103,57 @@ func TestEvictedPodsAreDeleted(t *testing.T) {
 	}
 }
 
+// TestPodsOfAMachineThatIsBack has the machine start again, and a pod there, after the pods were read and before the
+// proof is sought: what is proven then is of a later start.
+func TestPodsOfAMachineThatIsBack(t *testing.T) {
+	s := newScene(t)
+	s.deleting = func(o client.Object, _ client.DeleteOptions) error {
+		t.Errorf("%s is deleted", o.GetName())
+		return nil
+	}
+	s.lives(90 * time.Second)
+	s.state = machines.Stopped
+	s.passes(12 * time.Second)
+	s.wantTaint(true)
+	reader := s.reader
+	s.reader = interceptor.NewClient(s.api, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			s.pod("late", corev1.PodSpec{Volumes: claims()}, "keeps/it")
+			s.evict("late")
+			s.reader = reader
+			return reader.List(ctx, list, options...)
+		},
+		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
+			s.renew() // Since it runs.
+			return reader.Get(ctx, key, o, options...)
+		},
+	})
+	s.passes(time.Second)
+}
+
 // TestPodsThatCannotBeDeleted are left to Kubernetes, and it is asked for them again.
 func TestPodsThatCannotBeDeleted(t *testing.T) {
 	s := newScene(t)
 	s.pod("first", corev1.PodSpec{Volumes: claims()}, "keeps/it")
+	s.pod("second", corev1.PodSpec{Volumes: claims()}, "keeps/it")
 	s.lives(90 * time.Second)
-	times := 0
-	s.deleting = func(client.Object, client.DeleteOptions) error {
+	times, others := 0, 0
+	s.deleting = func(o client.Object, _ client.DeleteOptions) error {
+		if o.GetName() == "second" {
+			others++
+			return nil
+		}
 		times++
 		return errors.New("not authorized")
 	}
 	s.state = machines.Stopped
 	s.passes(12 * time.Second)
-	s.evict("first")
+	s.evict("first", "second")
 	before := s.failed()
 	s.passes(5 * time.Minute)
-	if s.failed() == before || times < 5 || times > 20 {
-		t.Errorf("it was tried %d times, and %v failures are counted", times, s.failed()-before)
+	if s.failed() == before || times < 5 || times > 25 || others != 1 {
+		t.Errorf("it was tried %d times, another pod %d times, and %v failures are counted", times, others,
+			s.failed()-before)
 	}
 }

@@ -14,16 +14,22 @@ import (
 
 // fence puts a node out of service whose machine has just been proven to be off, if it is still proven.
 func (w *watcher) fence(ctx context.Context, s sight, r *record) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	node, found, says, err := w.prove(ctx, s, r, none)
 	if err == nil && found == proven {
 		err = w.taint(ctx, node)
 	}
+	because := unknown
+	if found == proven {
+		because = unwritten
+	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err), errors.Is(err, errChanged):
-		w.Log.Info("a node changed while it was proven to be off: it is looked at again", "node", s.name, "error", err)
+		w.Log.Debug("a node changed while it was proven to be off: it is looked at again", "node", s.name, "error", err)
 	case err != nil:
 		w.metrics.failures.Inc()
-		w.tell(s, r, unknown, err.Error())
+		w.tell(s, r, because, err.Error())
 	case found != proven:
 		w.tell(s, r, found, says)
 	default:
@@ -64,7 +70,14 @@ func (w *watcher) taint(ctx context.Context, node *corev1.Node) error {
 	now := metav1.NewTime(w.now())
 	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taintKey, Value: w.Driver.Driver(),
 		Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
-	return w.patch(ctx, node, before)
+	err := w.patch(ctx, node, before)
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return err
+	}
+	if _, after, look := w.live(ctx, node.Name); look == nil && after.uid == string(node.UID) && after.mark == ours {
+		return nil // Only the answer was lost.
+	}
+	return err
 }
 
 func (w *watcher) patch(ctx context.Context, node, before *corev1.Node) error {

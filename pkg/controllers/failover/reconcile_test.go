@@ -47,8 +47,10 @@ type scene struct {
 	asked    []machines.Query
 	state    machines.State
 	began    time.Time
-	trouble  error  // of the provider
-	writing  func() // happens right before a taint is written
+	trouble  error        // of the provider
+	writing  func()       // happens right before a taint is written
+	refusing error        // of the API server, to a taint
+	wrote    func() error // happens right after a taint was written
 	deleting func(o client.Object, options client.DeleteOptions) error
 }
 
@@ -67,7 +69,14 @@ func newScene(t *testing.T) *scene {
 			if s.writing != nil {
 				s.writing()
 			}
-			return c.Patch(ctx, o, p, options...)
+			if s.refusing != nil {
+				return s.refusing
+			}
+			err := c.Patch(ctx, o, p, options...)
+			if err == nil && s.wrote != nil {
+				err = s.wrote()
+			}
+			return err
 		},
 		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			return s.deleting(o, *(&client.DeleteOptions{}).ApplyOptions(options))
@@ -344,7 +353,71 @@ func TestFirstSign(t *testing.T) {
 	s.wantTaint(false)
 	s.renew()
 	s.passes(12 * time.Second)
+	for range 10 { // It is Ready still, and reports no volume in use.
+		s.wantTaint(true)
+		s.passes(time.Second)
+	}
+}
+
+// The provider says that the machine is off, and the node lives on: it is another machine, or the provider errs. What it
+// says of that start proves nothing any more.
+func TestRefuted(t *testing.T) {
+	s := newScene(t)
+	s.lives(90 * time.Second)
+	s.change(func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID, n.Status.NodeInfo.BootID = "system-2", "boot-2" })
+	s.manage(s.cache) // One that has not seen the other machine, and that the registration is still that one's.
+	s.state = machines.Terminated
+	s.lives(2 * time.Minute)
+	s.passes(5 * time.Minute)
+	s.wantTaint(false)
+	s.wantEvent("NotProvenOff", "the node lived on")
+	s.began = time.Unix(2000, 0)
+	s.passes(5 * time.Second)
 	s.wantTaint(true)
+}
+
+// A kubelet that renews its Lease seldom is not silent in between.
+func TestLongLeases(t *testing.T) {
+	s := newScene(t)
+	lease, seconds := &coordinationv1.Lease{}, int32(120)
+	s.must(s.api.Get(t.Context(), client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: "one"}, lease))
+	lease.Spec.LeaseDurationSeconds = &seconds
+	s.must(s.api.Update(t.Context(), lease))
+	for range 5 {
+		s.renew()
+		s.passes(30 * time.Second)
+	}
+	if len(s.recorder.Events) > 0 {
+		t.Errorf("an event says %q", <-s.recorder.Events)
+	}
+	s.state = machines.Stopped
+	s.renew()
+	s.passes(31 * time.Second)
+	s.wantTaint(false)
+	s.passes(4 * time.Second)
+	s.wantTaint(true)
+}
+
+// The taint is written, and the answer is lost: the node is out of service, and is told to be.
+func TestLostAnswer(t *testing.T) {
+	s := newScene(t)
+	s.lives(90 * time.Second)
+	s.state = machines.Stopped
+	s.wrote = func() error { return errors.New("the connection broke") }
+	s.passes(20 * time.Second)
+	s.wantTaint(true)
+	s.wantEvent("OutOfService", "i-one is stopped")
+}
+
+// The API server refuses the taint: the event says so, and not that nothing is known of the machine.
+func TestRefusedTaint(t *testing.T) {
+	s := newScene(t)
+	s.lives(90 * time.Second)
+	s.state = machines.Stopped
+	s.refusing = errors.New("forbidden by a policy")
+	s.passes(20 * time.Second)
+	s.wantTaint(false)
+	s.wantEvent("TaintRefused", "the machine is off", "forbidden by a policy")
 }
 
 // A renewal that is a little late is no news, and asked is about the machine all the same.
@@ -353,7 +426,12 @@ func TestLateRenewal(t *testing.T) {
 	s.lives(90 * time.Second)
 	s.renew()
 	before := len(s.asked)
-	s.passes(14 * time.Second)
+	answer := s.provider.answer
+	s.provider.answer = func(q machines.Query) (machines.Machine, error) {
+		s.clock = s.clock.Add(2 * time.Second) // It takes its time.
+		return answer(q)
+	}
+	s.passes(12 * time.Second)
 	s.renew()
 	s.passes(time.Second)
 	if len(s.recorder.Events) > 0 || len(s.asked) == before {

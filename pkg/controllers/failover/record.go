@@ -24,7 +24,9 @@ type record struct {
 	// when the machine began that was seen to run once that could be no old answer; zero if it was not
 	known  time.Time
 	newest machines.Machine // the newest answer
+	off    word             // the last one that says that the machine is off
 	asked  time.Time        // when the last question was asked
+	vague  bool             // whether the answer said nothing
 
 	marked  time.Time          // when it was seen first that it is out of service by our taint
 	deleted map[types.UID]bool // pods that were deleted since
@@ -32,6 +34,12 @@ type record struct {
 	mute   bool    // whether it was told that nothing is known of the machine, though the node works
 	told   verdict // what was said last about the node
 	toldAt time.Time
+}
+
+// word is an answer that a machine is off, of a start of it.
+type word struct {
+	began, asked time.Time // asked for the first time
+	refuted      bool      // the node lived on for long after it: it is of another machine, or wrong
 }
 
 // see notes what is seen of a node. An object with another UID is another node.
@@ -45,6 +53,7 @@ func (r *record) see(s sight, now time.Time, t timing) {
 	}
 	if s.renewal != r.renewal {
 		r.renewal, r.life, r.renewed = s.renewal, now, true
+		r.off.refuted = r.off.refuted || !r.off.asked.IsZero() && now.Sub(r.off.asked) >= t.quiet
 	}
 	if s.mark != ours {
 		r.marked, r.deleted = time.Time{}, nil
@@ -65,7 +74,7 @@ func (r *record) identify(s sight) {
 		default:
 			r.system = s.system
 		}
-		r.query, r.known, r.newest = s.query, time.Time{}, machines.Machine{}
+		r.query, r.known, r.newest, r.off = s.query, time.Time{}, machines.Machine{}, word{}
 	}
 	if r.system == "" && r.query.Node != "" && s.system != r.past {
 		r.system = s.system
@@ -77,10 +86,13 @@ func (r *record) replaced(s sight) bool { return r.system != "" && s.system != r
 
 // note notes an answer that was asked for at an instant.
 func (r *record) note(m machines.Machine, asked time.Time, t timing) {
-	if m.State == "" || older(m, r.newest) {
+	if rank(m.State) == notKnown || older(m, r.newest) {
 		return
 	}
 	r.newest = m
+	if m.State.Off() && (r.off.asked.IsZero() || m.Began.After(r.off.began)) {
+		r.off = word{began: m.Began, asked: asked}
+	}
 	if m.State == machines.Running && asked.Sub(r.born) >= t.lag && !r.silent(asked, t.quiet) {
 		r.known = m.Began
 	}
@@ -102,7 +114,7 @@ func (r *record) ignorant(now time.Time, lag time.Duration) bool {
 // due reports whether it is time to ask again: soon while something waits for the answer, else every now and then.
 func (r *record) due(now time.Time, what act, t timing) bool {
 	wait := askLater
-	if what == ask && r.silent(now, t.missed) || what == finish && now.Sub(r.marked) < askLater {
+	if what == ask && r.silent(now, t.missed) && !(r.vague && r.silent(now, time.Minute)) || what == finish && now.Sub(r.marked) < askLater {
 		wait = askAgain
 	}
 	return now.Sub(r.asked) >= wait

@@ -46,13 +46,13 @@ func (m *metrics) register(registry prometheus.Registerer) error {
 // states are the values of the label of stowage_failover_nodes.
 func states() []string { return []string{"working", "doubtful", "out_of_service", "by_others"} }
 
-func state(s sight, todo act) string {
+func state(s sight, todo act, quiet bool) string {
 	switch {
 	case s.mark == theirs:
 		return "by_others"
 	case s.mark == ours:
 		return "out_of_service"
-	case todo == ask:
+	case todo == ask && (quiet || !s.ready): // A renewal that comes late is no news.
 		return "doubtful"
 	}
 	return "working"
@@ -76,6 +76,11 @@ func (w *watcher) tell(s sight, r *record, why verdict, says string) {
 	}
 	r.told, r.toldAt = why, now
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name, UID: types.UID(s.uid)}}
+	if why == unwritten {
+		w.announce(node, corev1.EventTypeWarning, "TaintRefused",
+			"the machine is off, and the node could not be put out of service: %s", says)
+		return
+	}
 	if why == inUse {
 		w.announce(node, corev1.EventTypeWarning, "StillOutOfService",
 			"the node works again and stays out of service while it reports volumes in use: %s", says)
@@ -90,7 +95,7 @@ func (w *watcher) remark(s sight, r *record, todo act, now time.Time) {
 	switch {
 	case todo == rest:
 		r.told = ""
-	case todo == hold && s.ready && r.lively(now, w.quiet) && now.Sub(r.born) >= seldom:
+	case todo == hold && s.ready && r.lively(now, w.timingOf(s).quiet) && now.Sub(r.born) >= seldom:
 		w.tell(s, r, inUse, fmt.Sprintf("%d, the first is %s", s.inUse, s.first))
 	}
 }
@@ -124,7 +129,10 @@ func explain(why verdict, says string) string {
 		return "the node gives signs of life. " + says
 	case unidentified:
 		return "it is not known which machine the node is: " + says
-	case proven, unknown, inUse:
+	case refuted:
+		return "the node lived on when the provider said the same before, so that it errs, or speaks of another machine. " +
+			says
+	case proven, unknown, inUse, unwritten:
 	}
 	return fmt.Sprintf("what its machine does is not known: %s", says)
 }

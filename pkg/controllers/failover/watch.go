@@ -33,8 +33,9 @@ const (
 	period    = time.Second      // from one look at the nodes to the next
 	missed    = 11 * time.Second // a kubelet renews its Lease every ten
 	quiet     = 15 * time.Second
-	questions = 64 // that are asked at a time
-	// patience bounds a question and what follows from its answer, so that nothing is done by an answer of long ago.
+	questions = 256 // that are asked at a time
+	lessons   = 64  // of them those that only learn: a node that is silent does not wait for them
+	// patience bounds a question, and a proof and what follows from it, so that nothing is done by an answer of long ago.
 	patience = 5 * time.Second
 )
 
@@ -106,7 +107,7 @@ func (w *watcher) pass(ctx context.Context) error {
 		return err
 	}
 	now, leads := w.now(), w.leads() // Signs of life that are seen are not younger, however long the questions take.
-	present, count := make(map[string]bool, len(seen)), map[string]int{}
+	present, count, learned := make(map[string]bool, len(seen)), map[string]int{}, 0
 	var group errgroup.Group
 	group.SetLimit(w.atOnce)
 	for _, s := range seen {
@@ -116,17 +117,23 @@ func (w *watcher) pass(ctx context.Context) error {
 			r = &record{}
 			w.records[s.name] = r
 		}
-		r.see(s, now, w.timing)
-		todo := plan(s, r, now, w.timing)
+		t := w.timingOf(s)
+		r.see(s, now, t)
+		todo := plan(s, r, now, t)
 		if todo != learn && !leads {
 			continue
 		}
-		count[state(s, todo)]++
+		count[state(s, todo, r.silent(now, t.quiet))]++
 		w.remark(s, r, todo, now)
-		if todo == rest || todo == hold || todo != release && !r.due(now, todo, w.timing) {
+		if todo == rest || todo == hold || todo != release && !r.due(now, todo, t) {
 			continue
 		}
-		group.Go(func() error { w.do(ctx, todo, s, r); return nil })
+		if todo == learn {
+			if learned++; learned > lessons {
+				continue
+			}
+		}
+		group.Go(func() error { w.do(ctx, todo, s, r, now); return nil })
 	}
 	_ = group.Wait() // Each has told of its own failure.
 	for name := range w.records {
@@ -140,25 +147,34 @@ func (w *watcher) pass(ctx context.Context) error {
 	return nil
 }
 
-// do does what is planned for a node. Nobody else has its record meanwhile.
-func (w *watcher) do(ctx context.Context, todo act, s sight, r *record) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// timingOf is the timing for a node: a kubelet renews its Lease four times in its duration, and up to 4 % later.
+func (w *watcher) timingOf(s sight) timing {
+	t := w.timing
+	if late := s.duration/4 + s.duration/100 + time.Second; late > t.missed+time.Second {
+		t.missed, t.quiet = late, late+t.quiet-t.missed
+	}
+	return t
+}
+
+// do does what is planned for a node as it was seen at an instant. Nobody else has its record meanwhile.
+func (w *watcher) do(ctx context.Context, todo act, s sight, r *record, seen time.Time) {
+	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if todo == release {
-		w.release(ctx, s, r)
+		w.release(bounded, s, r)
 		return
 	}
 	if todo == finish {
-		w.finish(ctx, s, r)
+		w.finish(bounded, s, r)
 		return
 	}
-	found, says := w.inquire(ctx, s, r)
+	found, says := w.inquire(bounded, s, r)
 	switch {
 	case todo == learn:
 		w.learned(s, r, found, says)
 	case found == proven:
 		w.fence(ctx, s, r)
-	case !s.ready || r.silent(w.now(), w.quiet): // A renewal that comes late is no news.
+	case !s.ready || r.silent(seen, w.timingOf(s).quiet): // A renewal that comes late is no news.
 		w.tell(s, r, found, says)
 	}
 }
@@ -174,10 +190,10 @@ func (w *watcher) inquire(ctx context.Context, s sight, r *record) (_ verdict, s
 	}
 	asked := r.asked
 	m, err := w.Driver.Machine(ctx, r.query)
-	if err != nil {
+	if r.vague = err != nil; err != nil {
 		return unknown, csiclient.Message(err)
 	}
-	found := judge(m, asked, r, w.timing)
-	r.note(m, asked, w.timing)
+	found := judge(m, asked, r, w.timingOf(s))
+	r.note(m, asked, w.timingOf(s))
 	return found, m.Says
 }

@@ -110,6 +110,11 @@ func TestMarkInAFileIsData(t *testing.T) {
 			d := attach(t, image(t, classes.Least(fsType)))
 			format(t, d, fsType)
 			mountOnce(t, d, fsType)
+			if fsType == "btrfs" { // What the kernel notes a moment after the mount is not noted if it ends before.
+				if _, err := d.File.WriteAt(make([]byte, 8), 64<<10+uuidTreeGeneration); err != nil {
+					t.Fatal(err)
+				}
+			}
 			forged := Mark{"v", fsType}
 			forged.on(t, d)
 			if found := probe(t, d.File); found.Mark != (Mark{}) || found.Type != fsType {

@@ -140,6 +140,13 @@ func logStart(sb []byte, block int64) (int64, bool) {
 // btrfsLeastResize is the size in bytes below which the kernel resizes no btrfs, though it can be made.
 const btrfsLeastResize = 256 << 20
 
+// Offsets in the superblock of btrfs.
+const (
+	generation          = 72
+	chunkRootGeneration = 164
+	uuidTreeGeneration  = 563
+)
+
 // readBtrfs reads the superblock of btrfs. While mkfs.btrfs works it has another magic.
 func readBtrfs(w *window, offset int64) (Found, bool) {
 	sb := w.at(offset, 4096)
@@ -151,16 +158,18 @@ func readBtrfs(w *window, offset int64) (Found, bool) {
 		return Found{}, false
 	}
 	const deviceItem = 0xc9
-	total, log := binary.LittleEndian.Uint64(sb[deviceItem+8:]), binary.LittleEndian.Uint64(sb[96:])
-	const uuidTreeGeneration = 563 // the kernel sets it when it first mounts what mkfs.btrfs made
+	u64 := func(offset int) uint64 { return binary.LittleEndian.Uint64(sb[offset:]) }
+	total, log := u64(deviceItem+8), u64(96)
 	return Found{
 		Type:       "btrfs",
 		UUID:       uuidText(sb[32:48]),
 		SizeBytes:  product(total, 1),
 		Incomplete: name != "_BHRfS_M",
 		Unreplayed: log != 0,
-		Unused:     log == 0 && binary.LittleEndian.Uint64(sb[uuidTreeGeneration:]) == 0,
-		grid:       grid{block: int64(binary.LittleEndian.Uint32(sb[144:])), device: btrfsLeastResize},
+		// The last transaction of mkfs.btrfs is of the chunk tree, too. The kernel's that follow are not, unless they make a
+		// chunk, and it sets the other field once it has checked a tree, which the end of the mount may forestall.
+		Unused: log == 0 && u64(uuidTreeGeneration) == 0 && u64(generation) == u64(chunkRootGeneration),
+		grid:   grid{block: int64(binary.LittleEndian.Uint32(sb[144:])), device: btrfsLeastResize},
 	}, true
 }
 
