@@ -69,5 +69,6 @@ func (o *options) bindAll(cmd *cobra.Command) {
 	flags.BoolVar(&o.failover, "failover", false,
 		"put nodes out of service whose machine the provider says is stopped or terminated, so that their pods and volumes "+
 			"move")
-	flags.DurationVar(&o.lag, "failover-lag", time.Minute, "how old what the provider says of a machine may be, at most")
+	flags.DurationVar(&o.lag, "failover-lag", 2*time.Minute,
+		"how old what the provider says of a machine may be, at most")
 }

@@ -26,7 +26,7 @@ func (b *backend) Machine(ctx context.Context, query backends.MachineQuery) (_ b
 	m.Says = describeInstance(query.Node, instance)
 	if m.State == backends.MachineStopped && hibernates(instance) {
 		m.State = "" // Nothing writes, and its memory has what it will write.
-		m.Says += ": it hibernates, and goes on where it was once it is started. Terminate it, or start and stop it"
+		m.Says += ": it may hibernate, and go on where it was once it is started. Terminate it, or start and stop it"
 	}
 	return m, nil
 }
@@ -69,9 +69,17 @@ func machineState(state *types.InstanceState) backends.MachineState {
 	return ""
 }
 
-// hibernates reports whether an instance that is stopped keeps what was in its memory.
+// hibernates reports whether an instance that is stopped may keep what was in its memory. EC2 says so in a word of its
+// own where a person asked for it, and not where it interrupts a Spot instance that is set up for it.
 func hibernates(i types.Instance) bool {
-	return i.StateReason != nil && aws.ToString(i.StateReason.Code) == "Client.UserInitiatedHibernate"
+	code := ""
+	if i.StateReason != nil {
+		code = aws.ToString(i.StateReason.Code)
+	}
+	if i.HibernationOptions != nil && aws.ToBool(i.HibernationOptions.Configured) {
+		return code != "Client.UserInitiatedShutdown" && code != "Client.InstanceInitiatedShutdown"
+	}
+	return code == "Client.UserInitiatedHibernate"
 }
 
 func describeInstance(id string, i types.Instance) string {

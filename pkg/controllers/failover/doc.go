@@ -27,7 +27,7 @@
 // A second manager, or one that lost its lease and woke up, does nothing that the first one would not do: proof is
 // sought anew for each taint, nothing is written later than a few seconds after the answer, and the API server refuses
 // a write over a Node that has changed. Each decision is made from what is read. What is remembered between two looks
-// can only delay a taint.
+// delays a taint, but for one thing: a machine that was seen to run needs no wait for old answers.
 //
 // # Whose taint
 //

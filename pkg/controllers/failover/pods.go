@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// finish deletes for good the pods whose deletion has begun on a node out of service, as that of those which Kubernetes
-// evicts, if its machine is still proven to be off. Kubernetes does it too, up to 20 seconds after it calls the node not
-// Ready, which takes 50. The pods are read before the proof: whatever starts later, those do not.
+// finish deletes for good the pods whose deletion has begun on a node out of service, as Kubernetes begins it for those
+// that it evicts, if the machine is still proven to be off. Kubernetes does it too, up to 20 seconds after it calls the
+// node not Ready, which takes 50. The pods are read before the proof: whatever starts later, those do not.
 func (w *watcher) finish(ctx context.Context, s sight, r *record) {
 	r.asked = w.now()
 	pods, err := w.podsOf(ctx, s.name)
@@ -86,7 +86,7 @@ func (w *watcher) tellOfStayers(ctx context.Context, node *corev1.Node) {
 	}
 	w.announce(node, corev1.EventTypeWarning, "PodsStay",
 		"these pods tolerate the taint, so that Kubernetes does not delete them and their volumes stay attached: %s. "+
-			"Delete them with --force to use their volumes elsewhere", strings.Join(stay, ", "))
+			"Delete them with --force, while the machine is off, to use their volumes elsewhere", strings.Join(stay, ", "))
 }
 
 const mostNamed = 5

@@ -117,7 +117,7 @@ func TestPodsOfAMachineThatIsBack(t *testing.T) {
 	s.wantTaint(true)
 	reader := s.reader
 	s.reader = interceptor.NewClient(s.api, interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			s.pod("late", corev1.PodSpec{Volumes: claims()}, "keeps/it")
 			s.evict("late")
 			s.reader = reader

@@ -359,8 +359,8 @@ func TestFirstSign(t *testing.T) {
 	}
 }
 
-// The provider says that the machine is off, and the node lives on: it is another machine, or the provider errs. What it
-// says of that start proves nothing any more.
+// The provider says that the machine is off, and the node lives on: it is another machine, or the provider errs. What
+// is said of that start proves nothing any more.
 func TestRefuted(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)

@@ -114,8 +114,16 @@ func (r *record) ignorant(now time.Time, lag time.Duration) bool {
 // due reports whether it is time to ask again: soon while something waits for the answer, else every now and then.
 func (r *record) due(now time.Time, what act, t timing) bool {
 	wait := askLater
-	if what == ask && r.silent(now, t.missed) && !(r.vague && r.silent(now, time.Minute)) || what == finish && now.Sub(r.marked) < askLater {
-		wait = askAgain
+	switch what {
+	case ask: // Questions about what the provider has forgotten hold up those that it gathers with them.
+		if r.silent(now, t.missed) && (!r.vague || !r.silent(now, time.Minute)) {
+			wait = askAgain
+		}
+	case finish:
+		if now.Sub(r.marked) < askLater {
+			wait = askAgain
+		}
+	case learn, rest, hold, release:
 	}
 	return now.Sub(r.asked) >= wait
 }
