@@ -20,7 +20,7 @@ const (
 	driver = "ebs.csi.stowage.dev"
 	// lost is the node that is taken away, and kept is the one that stays.
 	lost, kept = "node-2", "node-1"
-	lag        = time.Minute // --failover-lag, as it is by default
+	lag        = 5 * time.Second // --failover-lag in deployed/kustomization.yaml
 )
 
 // TestFailover cuts a node's power. As long as the cloud says that the machine runs nothing is forced; once it says
