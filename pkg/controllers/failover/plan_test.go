@@ -111,6 +111,32 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// What the provider has forgotten is asked about less often after a while: it holds up the questions beside it.
+func TestDue(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		what   act
+		record record
+		after  time.Duration // the last question
+		want   bool
+	}{
+		"silent":                          {ask, record{life: now.Add(-time.Hour)}, time.Second, true},
+		"silent, and nothing is known":    {ask, record{life: now.Add(-30 * time.Second), vague: true}, time.Second, true},
+		"silent for long, nothing known":  {ask, record{life: now.Add(-time.Hour), vague: true}, time.Second, false},
+		"silent for long, asked long ago": {ask, record{life: now.Add(-time.Hour), vague: true}, 10 * time.Second, true},
+		"not Ready, and alive":            {ask, record{life: now}, time.Second, false},
+		"learns":                          {learn, record{life: now}, time.Second, false},
+		"just out of service":             {finish, record{life: now.Add(-time.Minute), marked: now}, time.Second, true},
+		"out of service for a while": {finish, record{life: now.Add(-time.Minute), marked: now.Add(-time.Minute)}, time.Second,
+			false},
+	} {
+		c.record.asked = now.Add(-c.after)
+		if have := c.record.due(now, c.what, usual()); have != c.want {
+			t.Errorf("%s: due is %t, want %t", name, have, c.want)
+		}
+	}
+}
+
 // A word that is not known is not taken for the newest answer.
 func TestUnknownWord(t *testing.T) {
 	r, now := &record{}, time.Now()

@@ -16,27 +16,30 @@ import (
 // that it evicts, if the machine is still proven to be off. Kubernetes does it too, up to 20 seconds after it calls the
 // node not Ready, which takes 50. The pods are read before the proof: whatever starts later, those do not.
 func (w *watcher) finish(ctx context.Context, s sight, r *record) {
-	r.asked = w.now()
+	r.asked = w.now() // Also when there is no pod to ask for.
 	pods, err := w.podsOf(ctx, s.name)
 	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil || r.deleted[p.UID] })
-	if err == nil && len(pods) == 0 {
-		return
-	}
-	if err == nil {
-		_, found, says, err2 := w.prove(ctx, s, r, ours)
-		if err2 != nil || found != proven {
-			w.Log.Debug("the pods of a node out of service are left to Kubernetes", "node", s.name, "verdict", found, "says",
-				says, "error", err2)
-			return
-		}
-		for i := range pods {
-			err = errors.Join(err, w.deletePod(ctx, &pods[i], r, says))
-		}
+	if len(pods) > 0 {
+		err = w.deleteProven(ctx, s, r, pods)
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		w.metrics.failures.Inc()
 		w.Log.Warn("pods of a node out of service are left to Kubernetes", "node", s.name, "error", err)
 	}
+}
+
+// deleteProven deletes pods of a node whose machine is proven to be off. One that cannot be deleted keeps no other.
+func (w *watcher) deleteProven(ctx context.Context, s sight, r *record, pods []corev1.Pod) (err error) {
+	_, found, says, unproven := w.prove(ctx, s, r, ours)
+	if unproven != nil || found != proven {
+		w.Log.Debug("pods of a node out of service are left to Kubernetes", "node", s.name, "verdict", found, "says", says,
+			"error", unproven)
+		return nil
+	}
+	for i := range pods {
+		err = errors.Join(err, w.deletePod(ctx, &pods[i], r, says))
+	}
+	return err
 }
 
 // deletePod deletes a pod without waiting for its kubelet, which nobody runs any more.

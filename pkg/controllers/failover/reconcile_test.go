@@ -165,8 +165,13 @@ func ready(status corev1.ConditionStatus) func(*corev1.Node) {
 // renew is a sign of life.
 func (s *scene) renew() {
 	s.Helper()
+	s.renewOf("one")
+}
+
+func (s *scene) renewOf(node string) {
+	s.Helper()
 	lease := &coordinationv1.Lease{}
-	s.must(s.api.Get(s.Context(), client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: "one"}, lease))
+	s.must(s.api.Get(s.Context(), client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node}, lease))
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: s.clock}
 	s.must(s.api.Update(s.Context(), lease))
 }
@@ -454,6 +459,31 @@ func TestStandBy(t *testing.T) {
 	close(elected)
 	s.passes(time.Second)
 	s.wantTaint(true)
+}
+
+// Of many nodes of which nothing is known, some are asked about at a time: the silent one does not wait for them.
+func TestLessonsLeaveRoom(t *testing.T) {
+	s := newScene(t)
+	for i := range 2 * lessons {
+		s.join(fmt.Sprint("more-", i), fmt.Sprint("uid of ", i))
+	}
+	for begin := s.clock; ; s.clock = s.clock.Add(10 * time.Second) {
+		for i := range 2 * lessons {
+			s.renewOf(fmt.Sprint("more-", i))
+		}
+		s.atOnce, s.asked = 1, nil
+		s.must(s.pass(t.Context()))
+		if s.clock.Sub(begin) >= s.lag { // They may be learned of from now on.
+			break
+		}
+	}
+	about := map[bool]int{}
+	for _, q := range s.asked {
+		about[q.Node == "i-one"]++
+	}
+	if about[true] != 1 || about[false] != lessons {
+		t.Errorf("asked was about the silent node %d times, and about %d others", about[true], about[false])
+	}
 }
 
 // An operator's taint of the same key beside ours keeps ours from nothing.

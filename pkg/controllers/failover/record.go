@@ -129,6 +129,6 @@ func (r *record) due(now time.Time, what act, t timing) bool {
 }
 
 const (
-	askAgain = time.Second - period/4 // at each look
+	askAgain = 3 * period / 4 // at each look
 	askLater = 10 * time.Second
 )

@@ -31,7 +31,7 @@ type Options struct {
 
 const (
 	period    = time.Second      // from one look at the nodes to the next
-	missed    = 11 * time.Second // a kubelet renews its Lease every ten
+	missed    = 11 * time.Second // a kubelet renews its Lease every ten, unless it is told otherwise
 	quiet     = 15 * time.Second
 	questions = 256 // that are asked at a time
 	lessons   = 64  // of them those that only learn: a node that is silent does not wait for them
@@ -147,13 +147,10 @@ func (w *watcher) pass(ctx context.Context) error {
 	return nil
 }
 
-// timingOf is the timing for a node: a kubelet renews its Lease four times in its duration, and up to 4 % later.
+// timingOf is the timing for a node: a kubelet renews its Lease four times in its duration.
 func (w *watcher) timingOf(s sight) timing {
-	t := w.timing
-	if late := s.duration/4 + s.duration/100 + time.Second; late > t.missed+time.Second {
-		t.missed, t.quiet = late, late+t.quiet-t.missed
-	}
-	return t
+	longer := max(0, s.duration/4+time.Second-w.missed)
+	return timing{missed: w.missed + longer, quiet: w.quiet + longer, lag: w.lag}
 }
 
 // do does what is planned for a node as it was seen at an instant. Nobody else has its record meanwhile.
