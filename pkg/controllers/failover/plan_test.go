@@ -127,8 +127,9 @@ func TestDue(t *testing.T) {
 		"not Ready, and alive":            {ask, record{life: now}, time.Second, false},
 		"learns":                          {learn, record{life: now}, time.Second, false},
 		"just out of service":             {finish, record{life: now.Add(-time.Minute), marked: now}, time.Second, true},
-		"out of service for a while": {finish, record{life: now.Add(-time.Minute), marked: now.Add(-time.Minute)}, time.Second,
-			false},
+		"out of service for a while": {
+			finish, record{life: now.Add(-time.Minute), marked: now.Add(-time.Minute)}, time.Second, false,
+		},
 	} {
 		c.record.asked = now.Add(-c.after)
 		if have := c.record.due(now, c.what, usual()); have != c.want {

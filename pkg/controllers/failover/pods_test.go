@@ -103,8 +103,8 @@ func TestEvictedPodsAreDeleted(t *testing.T) {
 	}
 }
 
-// TestPodsOfAMachineThatIsBack has the machine start again, and a pod there that somebody deletes, right before the pods
-// are read: a proof of before that says nothing of this pod.
+// TestPodsOfAMachineThatIsBack has the machine start again, and a pod there that somebody deletes, right before the
+// pods are read: a proof of before that says nothing of this pod.
 func TestPodsOfAMachineThatIsBack(t *testing.T) {
 	s := newScene(t)
 	s.deleting = func(o client.Object, _ client.DeleteOptions) error {
