@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -59,12 +60,13 @@ func Read(path string) (r Report, err error) {
 }
 
 // FirstError returns the first line of a test's output that tells of a failure which is never one of chance, else the
-// first that names a Go file and a line, else the first that is not empty. A test may have logged its progress before.
-func FirstError(output string) string {
+// first that names a Go file and a line, else the first that is not empty. A test may have logged its progress before:
+// logged tells whether a line of a file prints to a log. Where all have, the last one is the nearest to the failure.
+func FirstError(output string, logged func(file string, line int) bool) string {
 	if line := firstLine(output, regexp.MustCompile(grave)); line != "" {
 		return line
 	}
-	if line := located(output); line != "" {
+	if line := located(output, logged); line != "" {
 		return line
 	}
 	return firstLine(output, regexp.MustCompile(`.`))
@@ -87,21 +89,25 @@ func firstLine(output string, match *regexp.Regexp) string {
 	return ""
 }
 
-func located(output string) string {
+func located(output string, logged func(file string, line int) bool) (last string) {
 	heading := regexp.MustCompile(`:\d+: : # `) // golangci-lint's of what a compiler says
-	line := regexp.MustCompile(`(?m)^\s*(\S+\.go:\d+:.*|panic: .*)$`)
-	for _, m := range line.FindAllStringSubmatch(output, -1) {
-		if !heading.MatchString(m[1]) {
-			return strings.TrimSpace(m[1])
+	text := regexp.MustCompile(`(?m)^\s*((\S+\.go):(\d+):.*|panic: .*)$`)
+	for _, m := range text.FindAllStringSubmatch(output, -1) {
+		if heading.MatchString(m[1]) {
+			continue
+		}
+		last = strings.TrimSpace(m[1])
+		if line, err := strconv.Atoi(m[3]); err != nil || !logged(m[2], line) {
+			return last
 		}
 	}
-	return ""
+	return last
 }
 
 // StepError is the FirstError of a whole step, whose first line is a command: where no line names a file, it is the
 // last one that is not only told on by those who ran what failed.
 func StepError(log string) string {
-	if line := located(log); line != "" {
+	if line := located(log, func(string, int) bool { return false }); line != "" {
 		return line
 	}
 	echoed := regexp.MustCompile(`^(exit status \d+|make(\[\d+\])?: \*\*\* .*|try: .* failed, try \d of \d|)$`)

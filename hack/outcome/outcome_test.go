@@ -16,11 +16,13 @@ func TestFirstError(t *testing.T) {
 		"    a_test.go:9: schedule 3\n    a_test.go:11: VIOLATION: lost\n":            "a_test.go:11: VIOLATION: lost",
 		"    a_test.go:9: VIOLATIONS 0\n    a_test.go:11: lost\n":                     "a_test.go:9: VIOLATIONS 0",
 		"    a_test.go:9: 3 done\npanic: test timed out after 2s\n":                   "panic: test timed out after 2s",
+		"    a_test.go:10: 3 done\n    a_test.go:11: no\n":                            "a_test.go:11: no",
+		"    a_test.go:10: 3 done\n    a_test.go:10: 4 no\n":                          "a_test.go:10: 4 no",
 		"pkg/a.go:3:2: undefined: x\n":                                                "pkg/a.go:3:2: undefined: x",
 		"=== RUN   TestB\n\nexit status 3\n":                                          "exit status 3",
 		"":                                                                            "",
 	} {
-		if got := FirstError(output); got != want {
+		if got := FirstError(output, func(_ string, line int) bool { return line == 10 }); got != want {
 			t.Errorf("the first error of %q is %q, want %q", output, got, want)
 		}
 	}

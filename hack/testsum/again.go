@@ -92,9 +92,10 @@ func (s *summary) again(c command) {
 // failures are the failures for the report.
 func (s *summary) failures() (all []outcome.Failure) {
 	for _, f := range s.failed {
+		first := outcome.FirstError(f.text, s.sources.logged(f.id.pkg))
 		all = append(all, outcome.Failure{
 			Package: f.id.pkg, Test: f.part(), More: len(f.parts) - 1, Class: s.class(f), Again: s.repeat(f),
-			Error: outcome.FirstError(f.text), Seed: seedIn(f.text), Tail: outcome.Tail(f.text, kept),
+			Error: first, Seed: seedIn(first, f.text), Tail: outcome.Tail(f.text, kept),
 		})
 	}
 	for _, line := range s.refusals {

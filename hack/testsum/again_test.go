@@ -23,6 +23,13 @@ func TestAgain(t *testing.T) {
 	}{
 		{"wrong assertion", `t.Error("got 1, want 2, seed 17")`, outcome.Defect, "a_test.go:11: got 1, want 2, seed 17",
 			true},
+		{"a log before the error", "t.Log(`3 done`)\nlog := t.Logf\nlog(`4 done`)\nt.Error(`got 1`)\nt.Log(`end`)",
+			outcome.Defect, "a_test.go:14: got 1", true},
+		{
+			"an error that a function tells of", "t.Log(`3 done`)\nfunc() { t.Helper(); t.Error(`got 1`) }()\nt.Log(`end`)",
+			outcome.Defect, "a_test.go:12: got 1", true,
+		},
+		{"logs alone", "t.Log(`3 done`)\nt.Log(`4 is not`)\nt.FailNow()", outcome.Defect, "a_test.go:12: 4 is not", true},
 		{
 			"every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); t.Error("the first time") }`,
 			outcome.Flaky, "a_test.go:11: the first time", false,

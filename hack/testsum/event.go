@@ -3,8 +3,6 @@ package main
 import (
 	"regexp"
 	"strconv"
-
-	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
 // event is one line of `go test -json` (go doc test2json; the build actions: go help buildjson).
@@ -48,8 +46,8 @@ func specs(output string) (c counts, ok bool) {
 
 // seedIn returns the seed that a test printed, as in "seed 17" or "-seed=17": that of its first error, if that names
 // one. A test that goes through many seeds printed others before.
-func seedIn(output string) string {
-	for _, text := range []string{outcome.FirstError(output), output} {
+func seedIn(first, output string) string {
+	for _, text := range []string{first, output} {
 		if m := regexp.MustCompile(`(?i)seed[ =:]+(\d+)`).FindStringSubmatch(text); m != nil {
 			return m[1]
 		}

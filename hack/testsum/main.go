@@ -47,7 +47,7 @@ func run(ctx context.Context, o options, args []string, in io.Reader, out io.Wri
 		return err
 	}
 	s := newSummary(out, allowed)
-	s.verbose = o.verbose
+	s.verbose, s.sources.dir = o.verbose, o.dir
 	if len(args) == 0 {
 		if err := consume(in, s); err != nil {
 			return err

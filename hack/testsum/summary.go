@@ -34,6 +34,7 @@ type summary struct {
 	emptied  func(pkg string) bool // whether the command may have left no test of a package
 	cut      bool                  // somebody has ended the run
 	repeat   func(*failure) string // returns the command that repeats a failure
+	sources  sources
 }
 
 // goTest stands for the package where go test fails for none.
@@ -49,6 +50,7 @@ func newSummary(out io.Writer, allowed []allowance) *summary {
 		passed: map[test]bool{}, loose: map[string]string{}, specs: map[test]*counts{},
 		emptied: func(string) bool { return true },
 		repeat:  func(*failure) string { return "" },
+		sources: sources{dirs: map[string]string{}},
 	}
 }
 

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// sources reads the tests' own code, to tell an error from what was logged: the lines of both look the same, and no
+// event of go test says which is which.
+type sources struct {
+	dir  string            // where go runs
+	dirs map[string]string // of the packages; empty for one that is not found
+}
+
+// logged returns what tells whether a line of a package's test files prints to a log. A line of another package's file,
+// or one of a helper, which the test's line stands for, may print an error.
+func (s sources) logged(pkg string) func(file string, line int) bool {
+	return func(file string, line int) bool {
+		text, err := os.ReadFile(filepath.Join(s.folder(pkg), filepath.Base(file)))
+		lines := strings.Split(string(text), "\n")
+		if err != nil || line < 1 || line > len(lines) {
+			return false
+		}
+		logs, fails := regexp.MustCompile(`(?i)\blogf?\(`), regexp.MustCompile(`\.(Error|Fatal)f?\(`)
+		return logs.MatchString(lines[line-1]) && !fails.MatchString(lines[line-1])
+	}
+}
+
+func (s sources) folder(pkg string) string {
+	if dir, known := s.dirs[pkg]; known {
+		return dir
+	}
+	list := exec.CommandContext(context.Background(), "go", "list", "-find", "-f", "{{.Dir}}", pkg)
+	list.Dir = s.dir
+	out, err := list.Output()
+	if err != nil {
+		out = nil // What was printed by a package of nowhere is taken as it is.
+	}
+	s.dirs[pkg] = strings.TrimSpace(string(out))
+	return s.dirs[pkg]
+}
