@@ -180,7 +180,7 @@ powerloss: deps ## Cut the power between the writes of the local backend; make p
 vm-test: ## Run what needs another kernel, or more rights, in a virtual machine (root); make vm-test VMFLAGS='-run TestBlock ./tests/vm/suites/nfs'.
 	@hack/deps vm
 	$(if $(VMFLAGS),,$(LONGTEST) -timeout 20m ./tests/vm/smoke)
-	$(GO) run ./tests/vm/run $(VMFLAGS) | $(SUM) -v
+	$(GO) run ./tests/vm/run $(VMFLAGS) | $(SUM) -v -again '$(GO) run ./tests/vm/run'
 
 .PHONY: deploy-test
 deploy-test: ## Render the manifests and the chart, and check them, their rights and the alert rules.

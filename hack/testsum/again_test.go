@@ -171,6 +171,38 @@ func runModule(t *testing.T, body, timeout string, more ...string) (outcome.Repo
 	return r, err
 }
 
+// TestAgainHasTheEnvironment looks at the command for what was run with other settings than a person's shell has.
+func TestAgainHasTheEnvironment(t *testing.T) {
+	t.Setenv("GOFLAGS", "-trimpath -tags=x")
+	t.Setenv("CGO_ENABLED", "0")
+	r, err := runModule(t, `t.Error("no")`, "-timeout=10m")
+	if want := " && CGO_ENABLED=0 GOFLAGS='-trimpath -tags=x' go test "; err == nil ||
+		!strings.Contains(r.Failures[0].Again, want) {
+		t.Errorf("got %v and %+v, want the command with%s", err, r.Failures, want)
+	}
+	race := []string{"go", "test", "-json", "-race", "./..."}
+	if got := environment(race); got != "GOFLAGS='-trimpath -tags=x' " {
+		t.Errorf("got %q, want what the race detector can be built with", got)
+	}
+}
+
+// TestAgainOfEventsThatOthersPrint reads events of tests that no go test has run.
+func TestAgainOfEventsThatOthersPrint(t *testing.T) {
+	for pkg, path := range map[string]string{
+		"github.com/stowage-csi/stowage/pkg/x": "./pkg/x", "example.org/x": "example.org/x",
+	} {
+		report := filepath.Join(t.TempDir(), "report")
+		in := `{"Action":"fail","Package":"` + pkg + `","Test":"TestA/some_(part)"}` + "\n" +
+			`{"Action":"fail","Package":"` + pkg + `"}` + "\n"
+		want := `make x -run '^TestA$/^some_\(part\)$' ` + path + ` | go run ./hack/testsum -v`
+		err := run(t.Context(), options{report: report, again: "make x"}, nil, strings.NewReader(in), io.Discard)
+		r, _ := outcome.Read(report) // What lacks is seen below.
+		if err == nil || len(r.Failures) == 0 || r.Failures[0].Again != want {
+			t.Errorf("got %v and %+v, want the command %s", err, r.Failures, want)
+		}
+	}
+}
+
 func TestCommand(t *testing.T) {
 	c, err := parseCommand(options{}, []string{"go", "test", "-json", "-coverpkg=./pkg/...", "github.com/x/y", "./a",
 		"-seed", "7"})

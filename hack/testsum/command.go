@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,7 @@ import (
 // path.
 type command struct {
 	dir           string
+	env           string   // what stands before the command for a person
 	before, after []string // what stands before and after the packages
 	packages      []string
 	quarantine    []allowance // the tests that are left out
@@ -78,13 +80,48 @@ func (c command) alone(pkg, test string) []string {
 	before := slices.DeleteFunc(slices.Clone(c.before), measures)
 	before = append(slices.DeleteFunc(before, func(arg string) bool { return arg == "-count=1" }), "-count=1")
 	if test != "" {
-		levels := strings.Split(test, "/")
-		for i, level := range levels {
-			levels[i] = "^" + regexp.QuoteMeta(level) + "$"
-		}
-		before = append(before, "-run", strings.Join(levels, "/"))
+		before = append(before, "-run", pattern(test))
 	}
 	return slices.Concat(before, []string{pkg}, c.after)
+}
+
+// pattern is that of go test's -run for one test.
+func pattern(test string) string {
+	levels := strings.Split(test, "/")
+	for i, level := range levels {
+		levels[i] = "^" + regexp.QuoteMeta(level) + "$"
+	}
+	return strings.Join(levels, "/")
+}
+
+// environment is what a person's shell needs beside the command, where it is not go's default.
+func environment(args []string) string {
+	text := ""
+	for _, name := range []string{"CGO_ENABLED", "GOFLAGS"} {
+		value := os.Getenv(name)
+		if value != "" && (name != "CGO_ENABLED" || value == "0" && !slices.Contains(args, "-race")) {
+			text += name + "=" + quote(value) + " "
+		}
+	}
+	return text
+}
+
+// repeat is the command that repeats a failure told by events that another command has printed.
+func (o options) repeat(f *failure) string {
+	if o.again == "" {
+		return ""
+	}
+	text := o.again
+	if part := f.part(); part != "" {
+		text += " -run " + quote(pattern(part))
+	}
+	pkg := f.id.pkg
+	if own, ok := debug.ReadBuildInfo(); ok {
+		if folder, inside := strings.CutPrefix(pkg, own.Main.Path+"/"); inside {
+			pkg = "./" + folder
+		}
+	}
+	return text + " " + quote(pkg) + " | go run ./hack/testsum -v"
 }
 
 // repeat is the command that repeats a failure, for a person.
@@ -107,7 +144,7 @@ func (c command) text(args []string) string {
 		}
 		quoted = append(quoted, quote(arg))
 	}
-	text := strings.Join(quoted, " ")
+	text := c.env + strings.Join(quoted, " ")
 	if c.dir != "" {
 		text = "cd " + quote(c.dir) + " && " + text
 	}

@@ -20,8 +20,8 @@ const quiet = 30 * time.Second
 
 // options are what the flags say.
 type options struct {
-	skips, quarantine, report, dir string
-	verbose                        bool
+	skips, quarantine, report, dir, again string
+	verbose                               bool
 }
 
 func main() {
@@ -30,6 +30,8 @@ func main() {
 	flag.StringVar(&o.quarantine, "quarantine", "", "file that lists the tests that are left out, each with a reason")
 	flag.StringVar(&o.report, "report", "", "file to which the outcome is added")
 	flag.StringVar(&o.dir, "dir", "", "directory in which the command runs")
+	flag.StringVar(&o.again, "again", "",
+		"command that printed the events of the standard input, which takes -run and packages")
 	flag.BoolVar(&o.verbose, "v", false, "print what the tests print, also of those that pass")
 	flag.Parse()
 	// Whoever ends this run ends the tests as well. What they said until then is still reported.
@@ -49,6 +51,7 @@ func run(ctx context.Context, o options, args []string, in io.Reader, out io.Wri
 	s := newSummary(out, allowed)
 	s.verbose, s.sources.dir = o.verbose, o.dir
 	if len(args) == 0 {
+		s.repeat = o.repeat
 		if err := consume(in, s); err != nil {
 			return err
 		}
@@ -58,6 +61,7 @@ func run(ctx context.Context, o options, args []string, in io.Reader, out io.Wri
 	if err != nil {
 		return err
 	}
+	c.env = environment(args)
 	s.repeat = c.repeat
 	if err := c.run(context.WithoutCancel(ctx), s); err != nil {
 		return err
