@@ -66,7 +66,19 @@ func TestClasses(t *testing.T) {
 		{step{name: "asks nobody", command: "exit 69"}, []string{"DEFECT, 1 failed", "exit status 69"}, false},
 		{
 			step{name: "empty", command: report("empty", outcome.Report{Passed: 3}), tests: 100},
-			[]string{"DEFECT, 1 failed", "3 tests passed, and about 100 do usually"}, false,
+			[]string{"DEFECT, 1 failed", "3 passed, and about 100 do usually"}, false,
+		},
+		{
+			step{name: "one of two", command: report("one", outcome.Report{Passed: 1}), tests: 2},
+			[]string{"DEFECT, 1 failed", "1 passed, and about 2 do usually"}, false,
+		},
+		{
+			step{name: "few targets", command: "echo 'fuzz: 2 targets, nothing found'", tests: 18, says: `fuzz: (\d+) targets`},
+			[]string{"DEFECT, 1 failed", "2 passed, and about 18 do usually"}, false,
+		},
+		{
+			step{name: "all cases", command: "echo pool a: 7; echo pool b: 9", tests: 2, says: `(?m)^pool \w:`},
+			[]string{"ok", "2 passed"}, true,
 		},
 	} {
 		t.Run(tt.step.name, func(t *testing.T) {
