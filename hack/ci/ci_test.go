@@ -6,8 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,51 +260,5 @@ func TestNamed(t *testing.T) {
 	if _, err := named([]string{"nothing"}); err == nil ||
 		!strings.Contains(err.Error(), "there is no step nothing: use adversary, bench,") {
 		t.Errorf("got %v, want the names of all steps", err)
-	}
-}
-
-// TestTouchedSeesAllFiles has a file that git does not know yet, and one that moved out of a folder.
-func TestTouchedSeesAllFiles(t *testing.T) {
-	t.Chdir(t.TempDir())
-	script := `git init -q; mkdir -p tests/vm docs; echo a >"tests/vm/a b.go"; git add .; git -c user.name=a -c user.email=a@example.org commit -qm a
-git mv tests/vm/* docs/; mkdir -p tests/ebs; echo b >tests/ebs/b.go`
-	if out, err := exec.CommandContext(t.Context(), "bash", "-c", script).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	var out bytes.Buffer
-	if err := touched(t.Context(), &out, []string{"HEAD"}); err != nil || out.String() != ".ci/run long-vm long-storms\n" {
-		t.Errorf("got %v and %s", err, &out)
-	}
-}
-
-// TestEachFuzzTargetBelongsToItsStep looks for folders that the step runs and .ci/run touched does not know.
-func TestEachFuzzTargetBelongsToItsStep(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "bash", "-c",
-		`cd ../.. && grep -rlE --include='*_test.go' '^func Fuzz' pkg cmd tests`).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range strings.Fields(string(out)) {
-		if !slices.Contains(stepsFor([]string{file}), "long-fuzz") {
-			t.Errorf("%s has a fuzz target, and does not touch fuzz", file)
-		}
-	}
-}
-
-func TestTouched(t *testing.T) {
-	if got := stepsFor([]string{"go.mod"}); len(got) != len(long()) {
-		t.Errorf("go.mod touches %q only", got)
-	}
-	for file, want := range map[string][]string{
-		"docs/architecture.md":         nil,
-		"pkg/cloudy/x.go":              {"long-race", "long-bench"},
-		"pkg/cloud/wait/look.go":       {"long-race", "long-storms", "long-adversary", "long-moto", "long-bench"},
-		"pkg/durable/x.go":             {"long-vm", "long-race", "long-adversary", "long-powerloss", "long-bench"},
-		"tests/vm/run/main.go":         {"long-vm"},
-		"deploy/charts/stowage/x.yaml": {"long-programs", "long-e2e", "long-conformance"},
-	} {
-		if got := stepsFor([]string{"README.md", file}); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s touches %q, want %q", file, got, want)
-		}
 	}
 }

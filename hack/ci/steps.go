@@ -12,7 +12,9 @@ type step struct {
 	waits   bool          // it waits more than it computes, so that it runs beside one that computes
 	long    bool          // it belongs to the long form
 	asks    bool          // it asks a service of others, and exits with unavailable where that does not answer
-	folders string        // below which a change should see this step of the long form
+	// A change should see this step of the long form where it touches what these packages and their tests link, or what is
+	// below these folders.
+	packages, folders string
 }
 
 // fetch is the first step of both forms: all that needs the network.
@@ -38,44 +40,38 @@ func gate() []step {
 
 // long returns the steps of the long form.
 func long() []step {
-	const (
-		clusters = "cmd deploy pkg/driver pkg/node pkg/controllers pkg/apis pkg/backends pkg/classes pkg/disks pkg/doctor " +
-			"pkg/machines pkg/mountoptions pkg/params pkg/volume tests/e2e"
-		// What every backend stands on.
-		shared = " pkg/background pkg/classes pkg/deadline pkg/dirlock pkg/durable pkg/failure pkg/filecopy pkg/keylock " +
-			"pkg/loops pkg/mountoptions pkg/pagetoken pkg/rawfile pkg/safepath pkg/tree"
-	)
 	steps := []step{
 		{name: "programs", command: "go run ./tests/e2e/cluster build -programs", limit: 50 * time.Minute, waits: true,
-			folders: clusters},
+			packages: "tests/e2e/cluster"},
 		{
 			name: "vm", command: "make vm-test", limit: 45 * time.Minute, tests: 476, waits: true,
-			folders: "pkg/node pkg/backends tests/adversary tests/nfs tests/sanity tests/vm" + shared,
+			packages: "tests/vm/... tests/adversary tests/nfs tests/sanity pkg/backends/nfs pkg/loops pkg/node/... pkg/safepath",
 		},
-		{name: "e2e", command: "make e2e", limit: 30 * time.Minute, tests: 115, waits: true, folders: clusters},
+		{name: "e2e", command: "make e2e", limit: 30 * time.Minute, tests: 115, waits: true,
+			packages: "cmd/... tests/e2e/...", folders: "deploy"},
 		{
 			name: "conformance", command: "make e2e-conformance CONFORMANCEFLAGS='-suite core -definitions image-xfs -procs 8'",
-			limit: 15 * time.Minute, tests: 30, says: `image-xfs, run 1: (\d+) passed`, waits: true, folders: clusters,
+			limit: 15 * time.Minute, tests: 30, says: `image-xfs, run 1: (\d+) passed`, waits: true,
+			packages: "cmd/driver tests/e2e/conformance/...", folders: "deploy",
 		},
 		{name: "race", command: "make race", limit: 40 * time.Minute, tests: 5920, folders: "cmd pkg"},
 		{name: "fuzz", command: "make fuzz FUZZTIME=50000x", limit: 15 * time.Minute, tests: 18, says: `fuzz: (\d+) targets`,
 			folders: "hack/fuzz pkg/base64url pkg/driver pkg/params pkg/safepath pkg/backends pkg/node pkg/volume"},
 		{name: "storms", command: "make storms", limit: 10 * time.Minute, tests: 2250,
-			folders: "pkg/cloud pkg/backends/backendtest pkg/backends/ebs tests/cloud tests/ebs"},
+			packages: "tests/ebs"},
 		{
 			name: "adversary", command: "make adversary ADVERSARYFLAGS='-budget 10m'", limit: 25 * time.Minute, tests: 36,
-			folders: "pkg/backends pkg/cloud pkg/driver pkg/node pkg/params pkg/volume tests/adversary tests/cloud " +
-				"tests/orchestrator" + shared,
+			packages: "tests/adversary",
 		},
 		{name: "plants", command: "make plants PLANTS=./pkg/controllers/volumeset", limit: 15 * time.Minute, tests: 10,
-			folders: "pkg/controllers/volumeset tests/plants"},
+			packages: "pkg/controllers/volumeset"},
 		{name: "powerloss", command: "make powerloss", limit: 5 * time.Minute, tests: 21,
-			folders: "pkg/backends/local tests/orchestrator tests/powerloss" + shared},
-		{name: "vulns", command: "hack/vulns", limit: 10 * time.Minute, asks: true},
+			packages: "tests/powerloss"},
+		{name: "vulns", command: "hack/vulns", limit: 10 * time.Minute, asks: true, folders: "hack/vulns"},
 		{name: "image", command: "make image", limit: 10 * time.Minute, folders: "Dockerfile hack/image hack/base-image cmd"},
-		{name: "moto", command: "make moto", limit: 15 * time.Minute, folders: "pkg/cloud pkg/backends/ebs tests/cloud"},
+		{name: "moto", command: "make moto", limit: 15 * time.Minute, packages: "tests/cloud/moto/..."},
 		{name: "bench", command: "make bench BENCHFLAGS='-volumes 40'", limit: 5 * time.Minute, tests: 6,
-			says: `(?m)^pool \w+, \d+ in flight: `, folders: "pkg tests/bench"},
+			says: `(?m)^pool \w+, \d+ in flight: `, packages: "cmd/driver tests/bench/..."},
 	}
 	for i := range steps {
 		steps[i].long = true

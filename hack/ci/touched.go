@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,11 @@ func touched(ctx context.Context, out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	steps := stepsFor(files)
+	of, err := imports(ctx)
+	if err != nil {
+		return err
+	}
+	steps := stepsFor(files, of)
 	if len(steps) == 0 {
 		fmt.Fprintln(out, "nothing but the gate belongs to this change")
 		return nil
@@ -46,22 +51,29 @@ func changedFiles(ctx context.Context, base string) (files []string, err error) 
 	return files, nil
 }
 
-func stepsFor(files []string) (names []string) {
+func stepsFor(files []string, of graph) (names []string) {
 	for _, s := range long() {
-		if concerns(s, files) {
+		if concerns(s, files, of) {
 			names = append(names, "long-"+s.name)
 		}
 	}
 	return names
 }
 
-func concerns(s step, files []string) bool {
-	for _, folder := range strings.Fields(s.folders + " go.mod go.sum") { // another dependency is in all of them
-		for _, file := range files {
-			if file == folder || strings.HasPrefix(file, folder+"/") {
-				return true
-			}
+func concerns(s step, files []string, of graph) bool {
+	folders := strings.Fields(s.folders + " go.mod go.sum") // another dependency is in all of them
+	for _, pattern := range strings.Fields(s.packages) {
+		if below, all := strings.CutSuffix(pattern, "/..."); all {
+			folders = append(folders, below) // also what is no package
+		}
+	}
+	linked := of.linked(s)
+	for _, file := range files {
+		if linked[of.home(file)] || slices.ContainsFunc(folders, func(f string) bool { return within(file, f) }) {
+			return true
 		}
 	}
 	return false
 }
+
+func within(file, folder string) bool { return file == folder || strings.HasPrefix(file, folder+"/") }
