@@ -53,6 +53,8 @@ SUM = $(GO) run ./hack/testsum -skips hack/skips $(if $(REPORT),-report '$(REPOR
 GOTEST = $(SUM) $(GO) test -json -vet=off -timeout 20m $(TESTFLAGS)
 LONGTEST = $(SUM) -v $(GO) test -json -vet=off -count=1
 SEEDED = $(if $(SEED),-seed $(SEED))
+# For many packages, of which some have the flag.
+EACHSEEDED = $(if $(SEED),-exec '$(CURDIR)/hack/seeded $(SEED)')
 # One run of the tests tells both whether they pass and what they cover.
 COVER := -covermode=atomic -coverpkg=./pkg/... -coverprofile=bin/cover.out
 # What kills, faults, cuts the power, and brings up clusters, virtual machines and clouds has targets of its own, and takes as long as it is told to.
@@ -122,7 +124,7 @@ sanity: deps ## Run csi-sanity over every backend with real mounts.
 .PHONY: race
 race: deps ## Run the tests under the race detector.
 	@hack/deps race
-	$(GOTEST) -race $(PACKAGES)
+	$(GOTEST) -race $(EACHSEEDED) $(PACKAGES)
 
 .PHONY: race-core
 race-core: deps ## Run the tests of what computes in parallel under the race detector, searches with fewer seeds.
@@ -164,7 +166,7 @@ adversary: deps ## Attack every backend with schedules of calls and faults (root
 
 .PHONY: plants
 plants: deps ## Plant defects into copies of the code, and see whether the searches find them (root); make plants PLANTS=./tests/adversary for one of them.
-	$(LONGTEST) -timeout 120m -run TestPlants $(PLANTS) -plants
+	$(LONGTEST) -timeout 120m -run TestPlants $(PLANTS) -plants $(SEEDED)
 
 .PHONY: moto
 moto: build ## Ask moto, an EC2 of others, whether the ebs backend is right, and measure it there (root; the first time makes moto's root); make moto MOTOFLAGS='-volumes 1000'.
@@ -180,7 +182,7 @@ powerloss: deps ## Cut the power between the writes of the local backend; make p
 vm-test: ## Run what needs another kernel, or more rights, in a virtual machine (root); make vm-test VMFLAGS='-run TestBlock ./tests/vm/suites/nfs'.
 	@hack/deps vm
 	$(if $(VMFLAGS),,$(LONGTEST) -timeout 20m ./tests/vm/smoke)
-	$(GO) run ./tests/vm/run $(VMFLAGS) | $(SUM) -v -again '$(GO) run ./tests/vm/run'
+	$(GO) run ./tests/vm/run $(SEEDED) $(VMFLAGS) | $(SUM) -v -again '$(GO) run ./tests/vm/run $(SEEDED)'
 
 .PHONY: deploy-test
 deploy-test: ## Render the manifests and the chart, and check them, their rights and the alert rules.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 			path, dir, _ := strings.Cut(line, "\t")
 			p := wire.Program{Name: path, Dir: fmt.Sprintf("%02d-%s", len(job.Programs), filepath.Base(path)),
 				Limit: o.limit(s) + grace, Temp: s.temp()}
-			p.Path, p.Args = filepath.Join(p.Dir, filepath.Base(path)+".test"), o.arguments(s)
+			p.Path, p.Args = filepath.Join(p.Dir, filepath.Base(path)+".test"), o.arguments(s, dir)
 			if err := o.buildOne(ctx, p, share, dir); err != nil {
 				return job, err
 			}
@@ -55,13 +56,25 @@ func (o options) buildOne(ctx context.Context, p wire.Program, share, dir string
 // limit is how long a suite may take.
 func (o options) limit(s suite) time.Duration { return max(o.timeout, s.timeout) }
 
-// arguments are those that go test gives to a test binary.
-func (o options) arguments(s suite) []string {
+// arguments are those that go test gives to a test binary, whose source is in the folder.
+func (o options) arguments(s suite, dir string) []string {
 	args := []string{"-test.paniconexit0", "-test.v=test2json", "-test.timeout=" + o.limit(s).String()}
 	if match := cmp.Or(o.match, s.match); match != "" {
 		args = append(args, "-test.run="+match)
 	}
+	if o.seed != "" && takesSeed(dir) {
+		args = append(args, "-seed="+o.seed)
+	}
 	return append(args, s.args...)
+}
+
+// takesSeed tells whether tests define a flag for a seed, as hack/seeded does.
+func takesSeed(dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go")) // The pattern is well formed.
+	return slices.ContainsFunc(files, func(path string) bool {
+		text, err := os.ReadFile(path)
+		return err == nil && strings.Contains(string(text), `"seed"`)
+	})
 }
 
 // copyTestdata gives the tests the files that they find in their working directory.

@@ -1,7 +1,7 @@
 // Command run runs tests in a virtual machine with a Debian kernel: those that need what the machine at hand lacks,
 // such as the NFS server, disks that come and go, or the right to grow a mounted ext4. `make vm-test` runs it.
 //
-//	run [-run REGEXP] [-timeout 15m] [PACKAGE...]    without packages, those listed in suites.go
+//	run [-run REGEXP] [-timeout 15m] [-seed N] [PACKAGE...]    without packages, those listed in suites.go
 //
 // Of a package that is listed there, it runs the tests that are named there, unless -run says which.
 //

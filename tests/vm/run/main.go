@@ -18,6 +18,7 @@ type options struct {
 	match   string
 	timeout time.Duration
 	memory  int
+	seed    string
 	suites  []suite
 }
 
@@ -37,6 +38,7 @@ func parse() options {
 	flag.StringVar(&o.match, "run", "", "run only the tests that match the regular expression, as go test's -run")
 	flag.DurationVar(&o.timeout, "timeout", 15*time.Minute, "how long the tests of one package may take")
 	flag.IntVar(&o.memory, "memory", boot.DefaultMemory, "the guest's memory in MiB")
+	flag.StringVar(&o.seed, "seed", "", "the seed of the suites that have a flag for one; empty for theirs")
 	long := flag.Bool("long", false, "run the suites that take many minutes too: the conformance suite")
 	flag.Parse()
 	o.tree = boot.Tree(*tree)
