@@ -176,7 +176,7 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 		}
 		f.Error = fmt.Sprintf("what the tests need could not be fetched: %v", err)
 	case err != nil && len(v.failures) == 0:
-		f.Error = err.Error()
+		f.Class, f.Error = outcome.StepClass(string(text)), err.Error()
 	case err == nil && v.report.Passed*10 < v.step.tests*9:
 		f.Error = fmt.Sprintf("%d passed, and about %d do usually: where are the others?", v.report.Passed, v.step.tests)
 	default:

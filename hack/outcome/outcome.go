@@ -16,7 +16,7 @@ type Class string
 const (
 	Defect  Class = "DEFECT"  // the change, or the tree, is wrong
 	Flaky   Class = "FLAKY"   // the test failed, and passed when it ran once more, alone
-	Infra   Class = "INFRA"   // what the tests need could not be fetched
+	Infra   Class = "INFRA"   // what the tests need could not be fetched; who fetches says so by this word and a colon
 	Timeout Class = "TIMEOUT" // something did not end
 )
 
@@ -79,6 +79,10 @@ const grave = `DATA RACE|race detected|panic: |\bVIOLATION\b|fatal error: `
 // violation of an invariant.
 func IsGrave(output string) bool { return regexp.MustCompile(grave).MatchString(output) }
 
+// IsInfra reports whether a text tells that something could not be fetched. The exit status would tell it better, but
+// go run, go test and make have one for everything.
+func IsInfra(text string) bool { return regexp.MustCompile(`\bINFRA: `).MatchString(text) }
+
 // firstLine returns the first line that has a match, but for those that go test prints of itself.
 func firstLine(output string, match *regexp.Regexp) string {
 	for line := range strings.Lines(output) {
@@ -104,14 +108,29 @@ func located(output string, logged func(file string, line int) bool) (last strin
 	return last
 }
 
-// StepError is the FirstError of a whole step, whose first line is a command: where no line names a file, it is the
-// last one that is not only told on by those who ran what failed.
+// StepError is the FirstError of a whole step, whose first line is a command: where no line names a file, or the step
+// ended since something could not be fetched, it is the last one that is not only told on by those who ran what failed.
 func StepError(log string) string {
+	last := lastSaid(log)
+	if IsInfra(last) {
+		return last
+	}
 	if line := located(log, func(string, int) bool { return false }); line != "" {
 		return line
 	}
+	return last
+}
+
+// StepClass is the class of a step that failed without a report of its tests.
+func StepClass(log string) Class {
+	if IsInfra(lastSaid(log)) {
+		return Infra
+	}
+	return Defect
+}
+
+func lastSaid(log string) (last string) {
 	echoed := regexp.MustCompile(`^(exit status \d+|make(\[\d+\])?: \*\*\* .*|try: .* failed, try \d of \d|)$`)
-	last := ""
 	for line := range strings.Lines(log) {
 		if line = strings.TrimSpace(line); !echoed.MatchString(line) {
 			last = line

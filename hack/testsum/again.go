@@ -63,6 +63,8 @@ func (s *summary) class(f *failure) outcome.Class {
 		return outcome.Timeout // whoever ended the run ended it
 	case strings.Contains(f.text, "panic: test timed out"):
 		return outcome.Timeout
+	case outcome.IsInfra(f.text):
+		return outcome.Infra
 	}
 	return outcome.Defect
 }

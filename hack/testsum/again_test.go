@@ -29,6 +29,7 @@ func TestAgain(t *testing.T) {
 			"an error that a function tells of", "t.Log(`3 done`)\nfunc() { t.Helper(); t.Error(`got 1`) }()\nt.Log(`end`)",
 			outcome.Defect, "a_test.go:12: got 1", true,
 		},
+		{"a download", "t.Fatal(`INFRA: no mirror answers`)", outcome.Infra, "a_test.go:11: INFRA: no mirror answers", true},
 		{"logs alone", "t.Log(`3 done`)\nt.Log(`4 is not`)\nt.FailNow()", outcome.Defect, "a_test.go:12: 4 is not", true},
 		{
 			"every second time", `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); t.Error("the first time") }`,

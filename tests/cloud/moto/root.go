@@ -45,7 +45,7 @@ func makeRoot(ctx context.Context, path string, progress *store.Progress) error 
 		args = append(args, from)
 	}
 	if err := bootstrap(ctx, args, progress); err != nil {
-		return fmt.Errorf("debootstrap (hack/deps image installs it): %w\n%s", err, progress.Tail())
+		return store.Unfetched(fmt.Errorf("debootstrap (hack/deps image installs it): %w\n%s", err, progress.Tail()))
 	}
 	for _, needless := range []string{"var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/man",
 		"usr/share/locale", "debootstrap"} {

@@ -61,7 +61,7 @@ func (b *Builder) Version(module string) string { return b.versions[module] }
 // ModuleDir returns the folder that holds the files of a module which the tools module requires.
 func (b *Builder) ModuleDir(ctx context.Context, module string) (string, error) {
 	if _, err := b.goOutput(ctx, b.tools, "mod", "download", module); err != nil {
-		return "", err
+		return "", store.Unfetched(err)
 	}
 	dir, err := b.goOutput(ctx, b.tools, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module)
 	return strings.TrimSpace(string(dir)), err
@@ -130,7 +130,7 @@ func (b *Builder) download(ctx context.Context, p *Pinned) (string, error) {
 	// Outside any module, so that no go.mod has a say.
 	text, err := b.goOutput(ctx, os.TempDir(), "mod", "download", "-json", p.Module+"@"+p.Version)
 	if err != nil {
-		return "", err
+		return "", store.Unfetched(err)
 	}
 	var module struct{ Dir, Sum string }
 	if err := json.Unmarshal(text, &module); err != nil {

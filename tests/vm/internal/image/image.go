@@ -27,7 +27,7 @@ type Maker struct {
 }
 
 // errDownload says that the lists of packages may be stale.
-var errDownload = errors.New("cannot download packages")
+var errDownload = store.Unfetched(errors.New("a package, or the lists of them"))
 
 // Make returns the image, which it makes when the store does not hold it.
 func (m Maker) Make(ctx context.Context) (Image, error) {
