@@ -17,7 +17,7 @@ type filesystem struct {
 	name    string
 	sizeMiB int64    // of the drive
 	mkfs    []string // arguments for its mkfs: without background work, which would only add writes of no interest
-	options string   // for mount(2)
+	options string   // for mount(2); it writes by itself as seldom as it can be told to
 	alone   bool     // whether two drives with the same filesystem cannot be mounted at a time
 	// superblocks are the pages of its superblocks, which it writes in place although they have several sectors, and which
 	// are not torn here. See doc.go for what is known of that.
@@ -27,12 +27,12 @@ type filesystem struct {
 func filesystems() []filesystem {
 	return []filesystem{
 		{
-			name: "ext4", sizeMiB: 128, options: "errors=remount-ro", superblocks: []int64{0},
+			name: "ext4", sizeMiB: 128, options: "errors=remount-ro,commit=300", superblocks: []int64{0},
 			mkfs: []string{"-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"},
 		},
 		{name: "xfs", sizeMiB: 320, options: "nouuid", mkfs: []string{"-q", "-f", "-K", "-m", "reflink=1"}},
 		{
-			name: "btrfs", sizeMiB: 256, options: "nodiscard", alone: true,
+			name: "btrfs", sizeMiB: 256, options: "nodiscard,commit=300", alone: true,
 			superblocks: []int64{64 << 10 / pageSize, 64 * mib / pageSize},
 			mkfs:        []string{"-q", "-f", "-K"},
 		},
