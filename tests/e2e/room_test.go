@@ -1,63 +1,61 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/stowage-csi/stowage/tests/e2e/nodeview"
+	"github.com/stowage-csi/stowage/tests/e2e/deployed"
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-const gib int64 = 1 << 30
-
-// The room that is left to other tests, which ask for less than half of it together; and what the pod that waits asks
-// for.
-const (
-	spare  = 16 * gib
-	wanted = 24 * gib
-)
-
-// TestFull promises nearly all that the disk has free to claims: a pod that wants more waits with an event that says
-// so, and runs when room is made. The claims are sparse devices that nobody writes to, so that the disk of the machine
-// does not fill.
+// TestFull promises most of a pool of its own to a claim: a pod that wants more than is left waits with an event that
+// says so, and runs when room is made. The pool has a capacity (3Gi, in deployed/local), so that what is promised fills
+// it, however much the machine's disk has free; nobody writes to that claim's device, which is sparse.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
-	class := s.Class("fill", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
-	fillers := fill(s, class)
-	s.MakeClaim(workload.Claim("at-once", class, fmt.Sprint(wanted), workload.Block))
+	const most = "2Gi"
+	pool := map[string]string{"pool": "full"}
+	class := s.Class("fill", pool, corev1.PersistentVolumeReclaimDelete)
+	first := storagev1.VolumeBindingWaitForFirstConsumer
+	waiting := s.MakeClass(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "waits"},
+		Provisioner: deployed.Driver, Parameters: pool, VolumeBindingMode: &first})
+	s.MakeClaim(workload.Claim("filler", class, most, workload.Block))
+	s.Bound("filler")
+	s.MakeClaim(workload.Claim("at-once", class, most, workload.Block))
 	readable(t, s.Event(workload.Claims(), "at-once", "ProvisioningFailed",
-		`pool "image" has no room for 25769803776 bytes: `, " are available"))
+		`pool "full" has no room for 2147483648 bytes: 1073741824 are available`))
 	s.DeleteClaim("at-once")
-	s.MakeClaim(workload.Claim("data", xfs, fmt.Sprint(wanted)))
+	s.Must(workload.Eventually(s.Context(), "the news that the pool has 1Gi left", func() error {
+		return published(s, waiting, "1Gi")
+	}))
+	s.MakeClaim(workload.Claim("data", waiting, most))
 	s.MakePod(workload.Pod("waits", writes+checks, workload.At("data")))
 	readable(t, s.Event(workload.Pods(), "waits", "FailedScheduling", "did not have enough free storage"))
-	for _, name := range fillers {
-		s.DeleteClaim(name)
-	}
+	s.DeleteClaim("filler")
 	s.Succeeded("waits")
 }
 
-// fill promises all that is free but the spare room, and returns the claims' names.
-func fill(s *workload.Space, class string) []string {
-	s.T.Helper()
-	free, _, err := nodeview.Available(context.Background(), s.Cluster.Cluster, s.Node)
-	s.Must(err)
-	if free < wanted+spare/2 {
-		s.T.Fatalf("the test wants %d GiB free on the disk, and there are %d", (wanted+spare/2)/gib, free/gib)
+// published compares the room that the scheduler is told of for a class with what it should be.
+func published(s *workload.Space, class, want string) error {
+	all, err := s.Client.StorageV1().CSIStorageCapacities(metav1.NamespaceAll).List(s.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
 	}
-	var names []string
-	for left := free - spare; left >= gib; {
-		name, part := fmt.Sprintf("filler-%d", len(names)), min(left, free/2)/gib*gib
-		s.MakeClaim(workload.Claim(name, class, fmt.Sprint(part), workload.Block))
-		names = append(names, name)
-		left -= part
+	err = errors.New("nothing is published")
+	for _, c := range all.Items {
+		if c.StorageClassName != class || c.Capacity == nil {
+			continue
+		}
+		if c.Capacity.Cmp(resource.MustParse(want)) == 0 {
+			return nil
+		}
+		err = errors.New("published are " + c.Capacity.String())
 	}
-	for _, name := range names {
-		s.Bound(name)
-	}
-	return names
+	return err
 }

@@ -34,7 +34,7 @@ func startEBS(t *testing.T) *storage {
 	return &storage{
 		parameters: func(*workload.Space) map[string]string { return map[string]string{"type": "gp3"} },
 		topology:   []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{zone}}},
-		grain:      gib, refused: ebsRefuses(), slow: func(*workload.Space) func() { return cloud.hold() },
+		grain:      1 << 30, refused: ebsRefuses(), slow: func(*workload.Space) func() { return cloud.hold() },
 		there: func(_ *workload.Space, volume *corev1.PersistentVolume) (bool, error) {
 			is := func(v fake.Volume) bool { return v.ID == volume.Spec.CSI.VolumeHandle }
 			return slices.ContainsFunc(cloud.Server.Volumes(), is), nil
