@@ -6,7 +6,8 @@
 // Of a package that is listed there, it runs the tests that are named there, unless -run says which.
 //
 // It builds the tests of the packages (go test -c), boots one guest, runs one test binary after another in it, and
-// prints events as `go test -json` does, for hack/testsum to read. Its own remarks go to the standard error.
+// prints events as `go test -json` does, for hack/testsum to read. Its own remarks go to the standard error; the first
+// says which kernel the guest has, since a new one comes with Debian's updates by itself.
 //
 // # How it is made
 //

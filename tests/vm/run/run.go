@@ -31,7 +31,11 @@ func run(ctx context.Context, o options) (err error) {
 	if err := job.Write(guest.Share); err != nil {
 		return err
 	}
-	say("prepared in %v", since(begun))
+	kernel, err := release(guest.Kernel)
+	if err != nil {
+		return err
+	}
+	say("prepared in %v; the guest's kernel is %s", since(begun), kernel)
 	r := newReport(os.Stdout)
 	defer func() { say("%s; %v in all", r.outcome(), since(begun)) }()
 	if err := boot.Run(ctx, guest, r.trying, r.take); err != nil {

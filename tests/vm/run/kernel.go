@@ -1,0 +1,29 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// release returns which kernel a file holds, as the boot protocol of x86 has it: two bytes say how far behind the first
+// sector a text begins, whose first word is the release.
+func release(path string) (string, error) {
+	const sector, pointer = 0x200, 0x20e
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if len(file) < pointer+2 {
+		return "", fmt.Errorf("%s is no kernel: it has %d bytes", path, len(file))
+	}
+	at := sector + int(binary.LittleEndian.Uint16(file[pointer:]))
+	text, _, ends := bytes.Cut(file[min(at, len(file)):], []byte{0})
+	words := strings.Fields(string(text))
+	if !ends || len(words) == 0 {
+		return "", fmt.Errorf("%s is no kernel: it does not say its release", path)
+	}
+	return words[0], nil
+}
