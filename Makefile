@@ -221,7 +221,7 @@ e2e: ## Use Stowage in a real Kubernetes, and break it (root); make e2e E2EFLAGS
 lint: $(LINTER) ## Check the rules of the house.
 	$(LINTER) run ./...
 	$(GO) run ./hack/houserules pkg cmd
-	$(GO) run ./hack/houserules -tests pkg cmd tests
+	$(GO) run ./hack/houserules -tests pkg cmd tests hack deploy/tests
 
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## Write the files that are generated from the code.

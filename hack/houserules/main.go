@@ -82,8 +82,8 @@ func (h *house) file(path string, tests bool) error {
 	if err != nil {
 		return err
 	}
-	if tests && isTest(path, file) {
-		h.patience(file)
+	if tests && (isTest(path, file) || helps(path)) {
+		h.patience(file, isTest(path, file))
 	}
 	folder := filepath.Dir(path)
 	h.documented[folder] = h.documented[folder] || filepath.Base(path) == "doc.go"
@@ -101,6 +101,11 @@ func (h *house) file(path string, tests bool) error {
 	}
 	ast.Inspect(file, h.errorText)
 	return nil
+}
+
+// helps tells whether the file serves tests only, as all do below a folder tests.
+func helps(path string) bool {
+	return slices.Contains(strings.Split(filepath.ToSlash(filepath.Dir(path)), "/"), "tests")
 }
 
 // isTest tells whether the file is a test, or a part of a suite that tests call.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,6 +81,10 @@ func TestPatience(t *testing.T) {
 		{"a variable", "", "\tcontext.WithTimeout(c, patience)\n", ""},
 		{"explained above", "", "\t// Stimulus: the server never answers.\n\tcontext.WithTimeout(c, time.Second)\n", ""},
 		{"explained beside", "", "\tcontext.WithTimeout(c, time.Second) // Stimulus: the server never answers.\n", ""},
+		{"short loop", "", "\tfor end := time.Now().Add(9 * time.Second); ; {\n\t}\n", "p_test.go:4: the test waits for 9s"},
+		{"a time to come", "", "\tend := time.Now().Add(9 * time.Second)\n", ""},
+		{"short deadline of the clock", "", "\tcontext.WithDeadline(c, time.Now().Add(time.Second))\n",
+			"p_test.go:4: the test waits for 1s"},
 		{"simulated time", "import \"testing/synctest\"\n", "\tcontext.WithTimeout(c, time.Second)\n", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,5 +99,24 @@ func TestPatience(t *testing.T) {
 				t.Errorf("got %d findings %q, %v; want %q", broken, out.String(), err, tt.want)
 			}
 		})
+	}
+}
+
+// TestPatienceOfHelpers looks at what is below tests without being one: between two looks it may pause.
+func TestPatienceOfHelpers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const code = "package p\n\nfunc F() {\n\tcontext.WithTimeout(c, time.Second)\n" +
+		"\tselect {\n\tcase <-x:\n\tcase <-time.After(time.Millisecond):\n\t}\n}\n"
+	for path, want := range map[string]string{
+		"tests/vm/x": "tests/vm/x/p.go:4: the test waits for 1s: ", "cmd/x": "",
+	} {
+		if err := errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(path+"/p.go", []byte(code), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		broken, err := run(&out, true, []string{path})
+		if err != nil || broken != min(len(want), 1) || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("%s: got %d findings %q, %v; want %q alone", path, broken, out.String(), err, want)
+		}
 	}
 }

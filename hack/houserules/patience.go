@@ -17,9 +17,9 @@ const (
 	stimulus = "Stimulus:"
 )
 
-// patience reports the deadlines of tests that a busy machine can miss. Those of simulated time pass when nothing else
-// can happen.
-func (h *house) patience(file *ast.File) {
+// patience reports the deadlines of tests, and of their helpers, that a busy machine can miss. Those of simulated time
+// pass when nothing else can happen.
+func (h *house) patience(file *ast.File, test bool) {
 	if imports(file, "testing/synctest") {
 		return
 	}
@@ -33,8 +33,8 @@ func (h *house) patience(file *ast.File) {
 	named := durations(file)
 	ast.Inspect(file, func(n ast.Node) bool {
 		d := deadlineOf(n)
-		if d == nil {
-			return true
+		if clause, waits := n.(*ast.CommClause); d == nil || waits && !test && len(clause.Body) == 0 {
+			return true // A helper that does nothing when it has waited pauses between two looks.
 		}
 		at := h.fset.Position(n.Pos())
 		if wait, ok := durationIn(named, d); ok && wait < minPatience && !explained[at.Line] {
@@ -49,27 +49,57 @@ func imports(file *ast.File, path string) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
-// deadlineOf returns how long a node waits: of context.WithTimeout, context.WithTimeoutCause, and a select's
-// <-time.After. By itself, <-time.After is a pause between two looks.
+// deadlineOf returns how long a node waits: of context.WithTimeout, context.WithTimeoutCause, context.WithDeadline, a
+// loop that begins with time.Now().Add, and a select's <-time.After. By itself, <-time.After is a pause between two
+// looks.
 func deadlineOf(n ast.Node) ast.Expr {
-	if clause, ok := n.(*ast.CommClause); ok {
-		statement, ok := clause.Comm.(*ast.ExprStmt)
-		if !ok {
-			return nil
+	switch n := n.(type) {
+	case *ast.CommClause:
+		return waitOf(n)
+	case *ast.ForStmt:
+		if begin, ok := n.Init.(*ast.AssignStmt); ok {
+			return fromNow(begin.Rhs[0])
 		}
-		receive, ok := statement.X.(*ast.UnaryExpr)
-		if !ok {
-			return nil
+	case *ast.CallExpr:
+		switch {
+		case len(n.Args) < 2:
+		case isCall(n, "context", "WithTimeout"), isCall(n, "context", "WithTimeoutCause"):
+			return n.Args[1]
+		case isCall(n, "context", "WithDeadline"):
+			return fromNow(n.Args[1])
 		}
-		if call, ok := receive.X.(*ast.CallExpr); ok && isCall(call, "time", "After") {
-			return call.Args[0]
-		}
+	}
+	return nil
+}
+
+// waitOf is the d of a select's <-time.After(d).
+func waitOf(clause *ast.CommClause) ast.Expr {
+	statement, ok := clause.Comm.(*ast.ExprStmt)
+	if !ok {
 		return nil
 	}
-	call, ok := n.(*ast.CallExpr)
-	if ok && (isCall(call, "context", "WithTimeout") || isCall(call, "context", "WithTimeoutCause")) &&
-		len(call.Args) > 1 {
-		return call.Args[1]
+	receive, ok := statement.X.(*ast.UnaryExpr)
+	if !ok {
+		return nil
+	}
+	if call, ok := receive.X.(*ast.CallExpr); ok && isCall(call, "time", "After") {
+		return call.Args[0]
+	}
+	return nil
+}
+
+// fromNow is the d of time.Now().Add(d).
+func fromNow(e ast.Expr) ast.Expr {
+	call, ok := e.(*ast.CallExpr)
+	if !ok || len(call.Args) != 1 {
+		return nil
+	}
+	add, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || add.Sel.Name != "Add" {
+		return nil
+	}
+	if now, ok := add.X.(*ast.CallExpr); ok && isCall(now, "time", "Now") {
+		return call.Args[0]
 	}
 	return nil
 }
