@@ -129,21 +129,21 @@ func allowances(in install) map[string]allowance {
 	}
 }
 
-// TestAccountsWrite checks what the policies leave of the rights that the sidecars and the manager of a backend have:
-// RBAC cannot say "of this driver". None is for the master of local volumes, which writes the volumes of found disks,
-// too: its token is on trusted nodes only (TestMasterIsOnTrustedNodes).
+// TestAccountsWrite checks what the policies leave of the rights that the sidecars, the manager and the master of a
+// backend have: RBAC cannot say "of this driver". A master has no right to attachments, so that no policy is for them.
 func TestAccountsWrite(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
-			said := map[string]func(change) string{
-				"kustomize": verdicts(t, kustomized(t, in.folder)), "helm": verdicts(t, charted(t, in.values, in.schemaless)),
+			all := allowances(in)
+			if in.cluster {
+				maps.DeleteFunc(all, func(_ string, a allowance) bool { return a.resource == "volumeattachments" })
+				maps.Copy(all, offers(in.user(), true))
 			}
-			for name, a := range allowances(in) {
-				want := a.alone || in.cluster
-				if in.manager {
-					want = a.managed
-				}
-				for way, said := range said {
+			for way, said := range map[string]func(change) string{
+				"kustomize": verdicts(t, kustomized(t, in.folder)), "helm": verdicts(t, charted(t, in.values, in.schemaless)),
+			} {
+				for name, a := range all {
+					want := a.alone && !in.manager || a.managed && in.manager
 					refusal := said(a.change)
 					if (refusal == "") != want || refusal != "" && !strings.Contains(refusal, in.backend+".csi.stowage.dev") {
 						t.Errorf("%s, %s: allowed is %t, want %t: %q", name, way, refusal == "", want, refusal)
@@ -152,6 +152,54 @@ func TestAccountsWrite(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDisksMasterWrites checks that the master of found disks alone writes the volumes of found disks, and no others.
+func TestDisksMasterWrites(t *testing.T) {
+	said := verdicts(t, kustomized(t, disksFolder))
+	for name, a := range offers("system:serviceaccount:stowage-system:stowage-disks-master", false) {
+		if refusal := said(a.change); (refusal == "") != a.alone {
+			t.Errorf("%s: allowed is %t, want %t: %q", name, refusal == "", a.alone, refusal)
+		}
+	}
+}
+
+// offers are changes of volumes by a master, which serves a driver or not.
+func offers(user string, serves bool) map[string]allowance {
+	found := func(path string, annotations map[string]any) map[string]any {
+		return map[string]any{
+			"metadata": map[string]any{"name": "x", "annotations": annotations},
+			"spec":     map[string]any{"local": map[string]any{"path": path}},
+		}
+	}
+	mark := map[string]any{"pv.kubernetes.io/provisioned-by": "stowage.dev/local-volumes"}
+	other := map[string]any{"pv.kubernetes.io/provisioned-by": "other.example"}
+	mounted, device := found("/mnt/disks/a", mark), found("/var/lib/stowage/disks/links/a", mark)
+	unmarked, elsewhere := found("/mnt/disks/a", nil), found("/mnt/elsewhere/a", mark)
+	made := volume(map[string]any{"csi": map[string]any{"driver": "local.csi.stowage.dev"}})
+	rows := map[string]allowance{}
+	row := func(name string, before, after map[string]any, allowed bool) {
+		rows["found, "+name] = allowance{change{user, "persistentvolumes", "", before, after}, allowed, allowed}
+	}
+	row("offer a filesystem", nil, mounted, true)
+	row("offer a device", nil, device, true)
+	row("reserve it", mounted, mounted, true)
+	row("remove it", mounted, nil, true)
+	row("reserve what an older configuration offered", elsewhere, elsewhere, true)
+	row("remove what an older configuration offered", elsewhere, nil, true)
+	row("offer another place", nil, elsewhere, false)
+	row("offer the host", nil, found("/", mark), false)
+	row("offer the directory itself", nil, found("/mnt/disks/", mark), false)
+	row("offer below an offer", nil, found("/mnt/disks/a/b", mark), false)
+	row("offer beside the directory", nil, found("/mnt/disksa", mark), false)
+	row("offer without the mark", nil, unmarked, false)
+	row("offer as another", nil, found("/mnt/disks/a", other), false)
+	row("take over", unmarked, mounted, false)
+	row("remove the mark", mounted, unmarked, false)
+	row("remove another's", found("/mnt/disks/a", other), nil, false)
+	row("make a driver's", nil, made, serves)
+	row("remove a driver's", made, nil, serves)
+	return rows
 }
 
 // verdicts are what the policies that are in force say to changes, each compiled once.
@@ -223,8 +271,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestMasterIsOnTrustedNodes checks that the master, which no policy holds to its own volumes, runs where no pod of a
-// tenant does, unless somebody says otherwise.
+// TestMasterIsOnTrustedNodes checks that the master, whose policies leave it the volumes of all nodes, runs where no
+// pod of a tenant does, unless somebody says otherwise.
 func TestMasterIsOnTrustedNodes(t *testing.T) {
 	for _, in := range installs() {
 		if !in.cluster {

@@ -177,7 +177,8 @@ func checkDisksOpener(t *testing.T, id string, pod corev1.PodTemplateSpec, c cor
 
 // TestDisksPlaces checks that the master allows the places that who opens disks uses, and no others.
 func TestDisksPlaces(t *testing.T) {
-	all := pods(t, kustomized(t, disksFolder))
+	objects := kustomized(t, disksFolder)
+	all := pods(t, objects)
 	master := container(t, all["Deployment/stowage-system/stowage-disks-master"], "master").Args
 	disks := container(t, all["DaemonSet/stowage-system/stowage-disks"], "disks").Args
 	for _, pair := range [][2]string{
@@ -187,6 +188,11 @@ func TestDisksPlaces(t *testing.T) {
 		if !slices.Contains(master, pair[0]) || !slices.Contains(disks, pair[1]) {
 			t.Errorf("the master has %q and who opens disks %q: want %q", master, disks, pair)
 		}
+	}
+	policy := typed(t, find(t, objects, "ValidatingAdmissionPolicy/stowage-disks-volumes"))
+	held := policy.(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec.Variables[0].Expression
+	if want := `["/var/lib/stowage/disks/links","/mnt/disks"]`; held != want {
+		t.Errorf("the policy lets the master offer what is in %s: want %s", held, want)
 	}
 	worker := container(t, all["DaemonSet/stowage-system/stowage-disks-worker"], "worker").Args
 	if !slices.Contains(worker, "--disks-socket=/run/stowage/disks/disks.sock") ||
