@@ -71,4 +71,6 @@ func (o *options) bindAll(cmd *cobra.Command) {
 			"move")
 	flags.DurationVar(&o.lag, "failover-lag", 2*time.Minute,
 		"how old what the provider says of a machine may be, at most")
+	flags.BoolVar(&o.startup, "startup-taint", false,
+		"remove the taint DRIVER/agent-not-ready of a node once the driver is registered there")
 }

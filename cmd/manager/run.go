@@ -18,6 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 	"github.com/stowage-csi/stowage/pkg/controllers/failover"
 	"github.com/stowage-csi/stowage/pkg/controllers/orphan"
+	"github.com/stowage-csi/stowage/pkg/controllers/startup"
 	"github.com/stowage-csi/stowage/pkg/controllers/volumeset"
 )
 
@@ -28,7 +29,7 @@ type options struct {
 	slots, workers                              int
 	timeout, surplus, orphans, orphanGrace, lag time.Duration
 	bindQPS                                     float32
-	detach, failover                            bool
+	detach, failover, startup                   bool
 }
 
 func (o *options) check() error {
@@ -134,6 +135,9 @@ func (o *options) add(ctx context.Context, manager ctrl.Manager, driver *csiclie
 		if err := failover.Add(manager, failover.Options{Driver: driver, Log: log, Lag: o.lag}); err != nil {
 			return err
 		}
+	}
+	if o.startup {
+		return startup.Add(manager, startup.Options{Driver: driver.Driver(), Log: log, Metrics: registry.Registry})
 	}
 	return nil
 }
