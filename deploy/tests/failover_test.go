@@ -148,7 +148,8 @@ func TestFailoverNeedsMachines(t *testing.T) {
 // of its own.
 func TestPartsNeedTheManager(t *testing.T) {
 	on := map[string]any{"enabled": true}
-	for name, part := range map[string]any{"failover": on, "orphans": on, "extraArgs": []any{"--bind-api-qps=300"}} {
+	for name, part := range map[string]any{"failover": on, "orphans": on, "startupTaint": on,
+		"extraArgs": []any{"--bind-api-qps=300"}} {
 		for _, enabled := range []bool{false, true} {
 			_, err := rendered(map[string]any{"backend": "ebs", "manager": map[string]any{"enabled": enabled, name: part}},
 				false)

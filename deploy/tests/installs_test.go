@@ -16,6 +16,7 @@ type install struct {
 	manager    bool           // whether the manager of PersistentVolumeSets is beside the driver
 	orphans    bool           // whether that manager looks for orphans
 	failover   bool           // whether that manager puts nodes out of service
+	startup    bool           // whether that manager removes startup taints
 	cluster    bool           // whether a master serves the cluster, and a driver with a worker each node
 	folder     string         // the kustomization, relative to deploy/
 	values     map[string]any // the chart's values for the same
@@ -39,6 +40,9 @@ func installs() []install {
 	}})
 	all = append(all, install{name: "ebs-failover", manager: true, failover: true, values: map[string]any{
 		"backend": "ebs", "manager": map[string]any{"enabled": true, "failover": map[string]any{"enabled": true}},
+	}})
+	all = append(all, install{name: "ebs-startup", manager: true, startup: true, values: map[string]any{
+		"backend": "ebs", "manager": map[string]any{"enabled": true, "startupTaint": map[string]any{"enabled": true}},
 	}})
 	for i := range all {
 		all[i].folder = "kubernetes/overlays/" + all[i].name

@@ -97,6 +97,10 @@ func rights() []right {
 			"tells of pods that tolerate the taint, and deletes for good those that are evicted, to which a policy holds it"},
 		{"failover-leases", "coordination.k8s.io", "leases", "get,list,watch", "sees each node's signs of life"},
 
+		{"startup", core, "nodes", "get,patch",
+			"reads a node past its cache, and removes its startup taint, to which a policy holds it"},
+		{"startup", "storage.k8s.io", "csinodes", "get", "reads past its cache whether the driver has registered"},
+
 		{"cluster", core, "namespaces/kube-system only", "get",
 			"tells this cluster's things in AWS from those of others by its UID"},
 		{"node", core, "nodes", "get",
@@ -129,6 +133,9 @@ func (in install) roles() map[string]string {
 	}
 	if in.failover {
 		roles["failover"], roles["failover-leases"] = "ClusterRole", "Role"
+	}
+	if in.startup {
+		roles["startup"] = "ClusterRole"
 	}
 	return roles
 }

@@ -32,7 +32,7 @@
 {{/* Fails where a part of the manager is turned on and the manager is not: nothing would run, and nobody would know. */}}
 {{- define "stowage.checkManager" -}}
 {{- $manager := .Values.manager -}}
-{{- $parts := dict "failover.enabled" $manager.failover.enabled "orphans.enabled" $manager.orphans.enabled "extraArgs" $manager.extraArgs -}}
+{{- $parts := dict "failover.enabled" $manager.failover.enabled "orphans.enabled" $manager.orphans.enabled "startupTaint.enabled" $manager.startupTaint.enabled "extraArgs" $manager.extraArgs -}}
 {{- range $name, $given := $parts -}}
 {{- if and $given (not $manager.enabled) -}}
 {{- fail (printf "manager.%s is given, and no manager runs that would heed it: set manager.enabled=true, or leave it out" $name) -}}
@@ -296,6 +296,9 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
     {{- end }}
     {{- if .root.Values.manager.failover.enabled }}
     - --failover
+    {{- end }}
+    {{- if .root.Values.manager.startupTaint.enabled }}
+    - --startup-taint
     {{- end }}
     {{- with .root.Values.manager.extraArgs }}
     {{- toYaml . | nindent 4 }}

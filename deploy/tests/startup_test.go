@@ -1,0 +1,129 @@
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// TestOnlyTheStartupTaint checks what the policy leaves of the right to patch nodes without failover: a taint may go.
+func TestOnlyTheStartupTaint(t *testing.T) {
+	const key = "ebs.csi.stowage.dev/agent-not-ready"
+	ebs := install{backend: "ebs"}
+	starting, again := taint(key, "", "NoSchedule"), taint(key, "true", "NoExecute")
+	cordoned := taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+	theirs := taint("pd.csi.stowage.dev/agent-not-ready", "", "NoSchedule")
+	ours := taint("node.kubernetes.io/out-of-service", "ebs.csi.stowage.dev", "NoExecute")
+	alone := kustomized(t, "kubernetes/overlays/ebs-startup")
+	together, err := composed(t, both()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	charts := charted(t, map[string]any{"backend": "ebs", "manager": map[string]any{"enabled": true,
+		"failover": map[string]any{"enabled": true}, "startupTaint": map[string]any{"enabled": true}}}, false)
+	for name, c := range map[string]struct {
+		change                 change
+		allowed, allowedBeside bool
+	}{
+		"removed":            {change{ebs.user(), "nodes", "", machine(cordoned, starting), machine(cordoned)}, true, true},
+		"both removed":       {change{ebs.user(), "nodes", "", machine(again, starting), machine()}, true, true},
+		"one removed":        {change{ebs.user(), "nodes", "", machine(again, starting), machine(again)}, true, true},
+		"added":              {change{ebs.user(), "nodes", "", machine(), machine(starting)}, false, false},
+		"another value":      {change{ebs.user(), "nodes", "", machine(starting), machine(again)}, false, false},
+		"another taint":      {change{ebs.user(), "nodes", "", machine(starting, cordoned), machine()}, false, false},
+		"put out of service": {change{ebs.user(), "nodes", "", machine(), machine(ours)}, false, true},
+		"put into service":   {change{ebs.user(), "nodes", "", machine(ours), machine()}, false, true},
+		"cordon": {change{ebs.user(), "nodes", "", machine(), edited("spec", "unschedulable", true)},
+			false, false},
+		"a label": {change{ebs.user(), "nodes", "", machine(), edited("metadata", "labels", map[string]any{"a": "c"})},
+			false, false},
+		"the status":          {change{ebs.user(), "nodes", "status", machine(), machine()}, false, false},
+		"installed elsewhere": {change{ebs.renamed(), "nodes", "", machine(), machine(starting)}, false, false},
+		"another driver's":    {change{ebs.user(), "nodes", "", machine(theirs), machine()}, false, false},
+		"somebody else":       {change{"admin", "nodes", "", machine(), machine(starting)}, true, true},
+	} {
+		for _, in := range []struct {
+			objects []object
+			number  int
+			allowed bool
+		}{{alone, 1, c.allowed}, {decoded(t, together), 2, c.allowedBeside}, {charts, 2, c.allowedBeside}} {
+			found, said := policies(t, in.objects, "nodes", c.change.sub), ""
+			if len(found) != in.number {
+				t.Fatalf("%d policies are in force for nodes, want %d", len(found), in.number)
+			}
+			for _, policy := range found {
+				said += refusal(t, policy, c.change)
+			}
+			if (said == "") != in.allowed || said != "" && !strings.Contains(said, "ebs.csi.stowage.dev") {
+				t.Errorf("%s, %d policies: allowed is %t, want %t: %q", name, in.number, said == "", in.allowed, said)
+			}
+		}
+	}
+}
+
+func both() []string { return []string{"manager", "startup", "failover"} }
+
+// composed renders the overlay of ebs with components in an order.
+func composed(t *testing.T, components ...string) ([]byte, error) {
+	t.Helper()
+	folder := t.TempDir()
+	kubernetes, err := filepath.Abs("../kubernetes")
+	if err == nil {
+		kubernetes, err = filepath.Rel(folder, kubernetes)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "resources: [" + kubernetes + "/overlays/ebs]\ncomponents:\n"
+	for _, name := range components {
+		text += "  - " + kubernetes + "/components/" + name + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		return nil, err
+	}
+	return resources.AsYaml()
+}
+
+// TestControllerToleratesTheStartupTaint: where all nodes are new the manager runs on one of them, whatever else it
+// tolerates.
+func TestControllerToleratesTheStartupTaint(t *testing.T) {
+	for _, backend := range []string{"ebs", "nfs"} {
+		for _, own := range [][]any{{}, {map[string]any{"key": "a", "operator": "Exists"}}} {
+			values := map[string]any{"backend": backend, "controller": map[string]any{"tolerations": own},
+				"manager": map[string]any{"enabled": true, "startupTaint": map[string]any{"enabled": true}}}
+			o := find(t, charted(t, values, false), "Deployment/stowage-system/stowage-"+backend+"-controller")
+			controller, ok := typed(t, o).(*appsv1.Deployment)
+			if !ok {
+				t.Fatalf("%s is no Deployment", o.id())
+			}
+			have := controller.Spec.Template.Spec.Tolerations
+			ours := corev1.Toleration{Key: backend + ".csi.stowage.dev/agent-not-ready", Operator: corev1.TolerationOpExists}
+			if len(have) != len(own)+1 || !slices.Contains(have, ours) {
+				t.Errorf("%s: the controller tolerates %v, want %v beside %v", backend, have, ours, own)
+			}
+		}
+	}
+}
+
+// TestOrderOfComponents: failover makes room for its taint in the policy of startup, which must be there before.
+func TestOrderOfComponents(t *testing.T) {
+	for _, names := range [][]string{both(), {"manager", "failover", "startup"}} {
+		_, err := composed(t, names...)
+		if works := names[1] == "startup"; works != (err == nil) {
+			t.Errorf("in the order %v: %v, want it to work: %t", names, err, works)
+		} else if err != nil && !strings.Contains(err.Error(), "startup-comes-before-failover") {
+			t.Errorf("the refusal says %v", err)
+		}
+	}
+}
