@@ -29,6 +29,7 @@ const (
 func TestFailover(t *testing.T) {
 	s := newScene(t)
 	defer s.failed()
+	s.startup()
 	s.begin()
 	if *without > 0 {
 		s.kubectl("patch", "deployment", "stowage-ebs-controller", "--namespace=stowage-system", "--type=json",
@@ -205,9 +206,14 @@ func tainted(node *corev1.Node) bool {
 // event waits until the node has one with the reason.
 func (s *scene) event(reason string) {
 	s.Helper()
+	s.eventOf(lost, reason)
+}
+
+func (s *scene) eventOf(node, reason string) {
+	s.Helper()
 	s.eventually("the event "+reason, patience, func(ctx context.Context) error {
 		list, err := s.Client.CoreV1().Events("default").List(ctx,
-			metav1.ListOptions{FieldSelector: "involvedObject.name=" + lost + ",reason=" + reason})
+			metav1.ListOptions{FieldSelector: "involvedObject.name=" + node + ",reason=" + reason})
 		if err == nil && len(list.Items) == 0 {
 			err = errors.New("there is none")
 		}
