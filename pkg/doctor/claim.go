@@ -132,9 +132,7 @@ func (c *Cluster) consumer(claim *corev1.PersistentVolumeClaim, class *storagev1
 	}
 	var found []Finding
 	for _, p := range users {
-		if f := unscheduled(p); f != nil {
-			found = append(found, *f)
-		}
+		found = append(found, c.unscheduled(p)...)
 	}
 	return append(found, Finding{Object: claimName(claim), Verdict: Waiting,
 		Says: "the claim waits until the scheduler has chosen a node for " + podName(users[0])})

@@ -51,9 +51,13 @@ func (c *Cluster) driver(name string) *storagev1.CSIDriver {
 	return find(c.Drivers, func(d *storagev1.CSIDriver) bool { return d.Name == name })
 }
 
+func (c *Cluster) csiNode(name string) *storagev1.CSINode {
+	return find(c.CSINodes, func(n *storagev1.CSINode) bool { return n.Name == name })
+}
+
 // registration is what a node has registered for a driver, nil for nothing.
 func (c *Cluster) registration(node, driver string) *storagev1.CSINodeDriver {
-	n := find(c.CSINodes, func(n *storagev1.CSINode) bool { return n.Name == node })
+	n := c.csiNode(node)
 	if n == nil {
 		return nil
 	}

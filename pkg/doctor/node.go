@@ -13,7 +13,7 @@ func (c *Cluster) Node(name string) (found []Finding) {
 	if n == nil {
 		found = append(found, Finding{Object: object, Verdict: Broken, Says: "there is no such node"})
 	} else {
-		found = append(found, c.nodeState(n))
+		found = append(append(found, c.nodeState(n)), c.joining(n)...)
 	}
 	count := map[string]int32{}
 	for i := range c.Attachments {

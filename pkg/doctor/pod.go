@@ -28,9 +28,7 @@ func (c *Cluster) podState(p *corev1.Pod) (found []Finding) {
 	case p.DeletionTimestamp != nil:
 		return append(found, c.podGoes(p)...)
 	case p.Spec.NodeName == "":
-		if f := unscheduled(p); f != nil {
-			found = append(found, *f)
-		}
+		found = append(found, c.unscheduled(p)...)
 	case !started(p):
 		found = append(found, c.mounting(p)...)
 	}
@@ -38,15 +36,20 @@ func (c *Cluster) podState(p *corev1.Pod) (found []Finding) {
 }
 
 // unscheduled says why the scheduler has found no node for a pod, nil when it has or did not look.
-func unscheduled(p *corev1.Pod) *Finding {
+func (c *Cluster) unscheduled(p *corev1.Pod) []Finding {
 	condition := find(p.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 	if p.Spec.NodeName != "" || condition == nil || condition.Status != corev1.ConditionFalse {
 		return nil
 	}
-	return &Finding{Object: podName(p), Verdict: Broken, Says: "the scheduler finds no node for the pod",
+	f := Finding{Object: podName(p), Verdict: Broken, Says: "the scheduler finds no node for the pod",
 		Proof: condition.Message,
 		Advice: "compare the pod's constraints, the volume's node affinity and the free capacity (kubectl get " +
 			"csistoragecapacities -A) with the nodes"}
+	if starting := c.keepsAway(p); starting != nil {
+		starting[0].Proof = f.Proof
+		return starting
+	}
+	return []Finding{f}
 }
 
 // started reports whether the kubelet has all volumes of a pod: it starts no container before.
