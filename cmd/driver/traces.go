@@ -53,9 +53,12 @@ func (o *options) traces(ctx context.Context, driver string,
 			attribute.String("service.instance.id", o.nodeID), attribute.String("csi.driver", driver),
 		)),
 	)
-	return sdk, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
-		defer cancel()
-		_ = sdk.Shutdown(ctx) // a collector that is gone must not make the end a failure
-	}, nil
+	return sdk, func() { flush(ctx, sdk) }, nil
+}
+
+// flush sends the last traces. A collector that is gone neither holds the end up for long nor makes it a failure.
+func flush(ctx context.Context, sdk *sdktrace.TracerProvider) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	_ = sdk.Shutdown(ctx) // The error handler has said what is lost.
 }
