@@ -237,7 +237,7 @@ func (w *world) useAll() {
 // inKernel are the mounts and loop devices of volumes. A loop device may be held for a moment by somebody who looks at
 // it.
 func (w *world) inKernel() (left []string) {
-	for range 100 {
+	for end := time.Now().Add(w.limits.lists); ; <-time.After(20 * time.Millisecond) {
 		left = nil
 		mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(w.path("mounts")))
 		for _, m := range mounts {
@@ -249,9 +249,10 @@ func (w *world) inKernel() (left []string) {
 		if len(left) == 0 && err == nil {
 			return nil
 		}
-		<-time.After(20 * time.Millisecond)
+		if time.Now().After(end) {
+			return left
+		}
 	}
-	return left
 }
 
 // loops are the loop devices of volumes, by name, with what is below them.

@@ -106,7 +106,7 @@ func (b *bench) disturb(ctx context.Context, f fault, giveUp bool) (o outcome, e
 }
 
 // victimTime bounds a disturbed operation and what it leaves running.
-const victimTime = 40 * time.Second
+const victimTime = 2 * time.Minute
 
 // killAll ends everything that is traced. Another thread than the tracer's may do that.
 func (t *tracer) killAll() {
@@ -228,17 +228,17 @@ func (r *recovery) withoutIntent(lines []string) []string {
 	})
 }
 
-// How often an orchestrator must ask again at most: a call that says that it is busy or that storage does not
-// answer may take more, for it says that waiting helps.
+// How often an orchestrator must ask again at most. A call that says that it is busy or that storage does not answer
+// says that waiting helps: it may take as many tries as fit into a time that no busy machine needs.
 const (
 	tries     = 3
-	waitTries = 100
+	waitTime  = 2 * time.Minute
 	waitPause = 20 * time.Millisecond
 )
 
 // repeat makes a call until it succeeds.
 func (r *recovery) repeat(ctx context.Context, op operation) error {
-	for firm, waits := 0, 0; ; {
+	for firm, waits, end := 0, 0, time.Now().Add(waitTime); ; {
 		err := r.call(ctx, op)
 		r.afterCall()
 		if err == nil {
@@ -249,7 +249,7 @@ func (r *recovery) repeat(ctx context.Context, op operation) error {
 		} else {
 			firm++
 		}
-		if firm >= tries || waits >= waitTries {
+		if firm >= tries || time.Now().After(end) {
 			return fmt.Errorf("%s still fails after %d tries: %w", op, firm+waits, err)
 		}
 		<-time.After(waitPause)

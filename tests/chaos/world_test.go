@@ -83,7 +83,7 @@ func (w *world) do(ctx context.Context, s operator, op operation) error {
 }
 
 // callTime is how long an undisturbed call may take.
-const callTime = 30 * time.Second
+const callTime = 2 * time.Minute
 
 // call makes one call by a fresh Service.
 func (w *world) call(ctx context.Context, op operation) error {
