@@ -55,7 +55,7 @@ func TestRoles(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			ask, stop := context.WithTimeout(ctx, 20*time.Second)
+			ask, stop := context.WithTimeout(ctx, 2*time.Minute)
 			defer stop()
 			answer, err := csi.NewIdentityClient(conn).GetPluginCapabilities(ask, &csi.GetPluginCapabilitiesRequest{},
 				grpc.WaitForReady(true))

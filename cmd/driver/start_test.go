@@ -49,7 +49,7 @@ func TestSecondProcessChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ask, stop := context.WithTimeout(ctx, 20*time.Second)
+	ask, stop := context.WithTimeout(ctx, 2*time.Minute)
 	defer stop()
 	client := csi.NewControllerClient(conn)
 	made, err := client.CreateVolume(ask, &csi.CreateVolumeRequest{Name: "one",

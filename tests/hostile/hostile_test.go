@@ -154,7 +154,7 @@ func set(m protoreflect.Message, field protoreflect.FieldDescriptor, text string
 
 func (w *world) call(t *testing.T, method protoreflect.MethodDescriptor, request proto.Message, what string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	response := dynamicpb.NewMessage(method.Output())
 	err := w.driver.Conn.Invoke(ctx, fmt.Sprintf("/%s/%s", method.Parent().FullName(), method.Name()), request, response,

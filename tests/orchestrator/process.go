@@ -21,7 +21,7 @@ import (
 )
 
 // startLimit is how long a driver may take from its start to its first answer.
-const startLimit = 30 * time.Second
+const startLimit = 2 * time.Minute
 
 // Driver is the driver's binary, which runs as a child of this process or not at all.
 type Driver struct {

@@ -84,7 +84,7 @@ func (v *volume) call(name string, limit time.Duration) (err error) {
 func (v *volume) persist(names ...string) {
 	v.Helper()
 	for _, name := range names {
-		for until := time.Now().Add(30 * time.Second); ; {
+		for until := time.Now().Add(2 * time.Minute); ; {
 			err := v.call(name, 5*time.Second)
 			if err == nil {
 				break
@@ -104,7 +104,7 @@ func again(t *testing.T, v *volume, name string) {
 	for begun := time.Now(); ; <-time.After(100 * time.Millisecond) {
 		err := v.call(name, 5*time.Second)
 		switch code := status.Code(err); {
-		case code == codes.Aborted && time.Since(begun) < 20*time.Second: // of a busy machine
+		case code == codes.Aborted && time.Since(begun) < 2*time.Minute: // of a busy machine
 			continue
 		case code == codes.Aborted || code == codes.OK:
 			t.Errorf("%s again ended with %v", name, err)

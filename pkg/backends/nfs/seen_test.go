@@ -110,7 +110,7 @@ func TestListWhileAShareIsAway(t *testing.T) {
 	}
 	slow.Stop(t)
 	defer slow.Continue(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*probeTime)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range 2 {
 		for _, limit := range []int{0, 1} {

@@ -80,14 +80,17 @@ func TestIdleSharesAreDropped(t *testing.T) {
 		t.Error("a share that is used was dropped")
 	}
 	release()
-	for deadline := time.Now().Add(10 * time.Second); len(p.Mounted()) > 0; <-time.After(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(p.Mounted()) > 0; <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("an idle share was not dropped")
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) {
-		if _, err := dir.Stat(); err != nil || time.Now().After(deadline) {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(time.Millisecond) {
+		if _, err := dir.Stat(); err != nil {
 			break // Its descriptor is closed.
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the descriptor of an idle share was not closed")
 		}
 	}
 	if err := p.With(t.Context(), address(), "work", nothing); err != nil || m.opened.Load() != 2 {

@@ -20,7 +20,7 @@ func gone(p *Process) bool {
 	select {
 	case <-p.Done():
 		return true
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		return false
 	}
 }
