@@ -19,41 +19,78 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// A request that takes too long is answered while its caller still listens: he reads why, not only that it was too
-// long. Time passes only while the backend waits: a busy machine has no part in it.
-func TestTheReasonIsHeard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const name, limit = "test.csi.stowage.dev", 2 * time.Second
-		life, stop := context.WithCancel(t.Context())
-		server, err := NewServer(life, Config{
-			Name: name, Version: "1", Metrics: NewMetrics(name, "1"), Log: slog.New(slog.DiscardHandler),
-			Instance: &backends.Instance{Controller: slow{begun: make(chan struct{}), end: make(chan struct{})}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		listener, done := bufconn.Listen(1<<20), make(chan error, 1)
-		go func() { done <- server.Serve(life, listener, time.Minute) }()
-		dial := func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
-		connection, err := grpc.NewClient("passthrough:///in-memory",
-			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		begun := time.Now()
-		_, err = csi.NewControllerClient(connection).DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: "v"})
-		took := time.Since(begun)
-		if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "not done") || took >= limit {
-			t.Errorf("after %s of %s the answer is %v, want DeadlineExceeded and the backend's reason in time", took, limit, err)
-		}
+// inMemory serves a controller in a bubble of time, where time passes only while all wait: a busy machine has no part
+// in what takes how long. The function that it returns ends both sides.
+func inMemory(t *testing.T, backend backends.Backend) (client csi.ControllerClient, end func()) {
+	t.Helper()
+	const name = "test.csi.stowage.dev"
+	life, stop := context.WithCancel(t.Context())
+	server, err := NewServer(life, Config{
+		Name: name, Version: "1", Metrics: NewMetrics(name, "1"), Log: slog.New(slog.DiscardHandler),
+		Instance: &backends.Instance{Controller: backend},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, done := bufconn.Listen(1<<20), make(chan error, 1)
+	go func() { done <- server.Serve(life, listener, time.Minute) }()
+	dial := func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
+	connection, err := grpc.NewClient("passthrough:///in-memory",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return csi.NewControllerClient(connection), func() {
 		stop()
 		if err := <-done; err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
 		if err := connection.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// A request that takes too long is answered while its caller still listens: he reads why, not only that it was too
+// long.
+func TestTheReasonIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 2 * time.Second
+		client, end := inMemory(t, slow{begun: make(chan struct{}), end: make(chan struct{})})
+		defer end()
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		begun := time.Now()
+		_, err := client.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: "v"})
+		took := time.Since(begun)
+		if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "not done") || took >= limit {
+			t.Errorf("after %s of %s the answer is %v, want DeadlineExceeded and the backend's reason in time", took, limit, err)
+		}
+	})
+}
+
+// A backend that ignores the end of a request delays its caller no longer than that, and nothing else is begun beside
+// it.
+func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := stubborn{begun: make(chan struct{}, 1), end: make(chan struct{})}
+		client, end := inMemory(t, backend)
+		defer end()
+		request := &csi.DeleteVolumeRequest{VolumeId: "v"}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := client.DeleteVolume(ctx, request)
+		if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "has not ended yet") {
+			t.Errorf("a backend that ignores its context: %v, want DeadlineExceeded from the driver", err)
+		}
+		if _, err := client.DeleteVolume(t.Context(), request); status.Code(err) != codes.Aborted {
+			t.Errorf("a second request beside the first ends with %v, want Aborted", err)
+		}
+		close(backend.end)
+		<-backend.begun
+		synctest.Wait()
+		if _, err := client.DeleteVolume(t.Context(), request); err != nil {
+			t.Errorf("the volume is still locked: %v", err)
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -238,36 +237,6 @@ func (s stubborn) Delete(context.Context, string) error {
 	s.begun <- struct{}{}
 	<-s.end
 	return nil
-}
-
-// A backend that ignores the end of a request delays its caller no longer than that, and nothing else is begun beside
-// it.
-func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
-	backend := stubborn{begun: make(chan struct{}, 1), end: make(chan struct{})}
-	s := serve(t, backend, time.Minute)
-	// Stimulus: the caller's time is over while the backend works.
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	began := time.Now()
-	_, err := s.client.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: "v"})
-	if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "has not ended yet") {
-		t.Errorf("a backend that ignores its context: %v after %s, want DeadlineExceeded from the driver", err,
-			time.Since(began))
-	}
-	if code := status.Code(<-s.delete(t)); code != codes.Aborted {
-		t.Errorf("a second request beside the first is answered %s, want Aborted", code)
-	}
-	close(backend.end)
-	<-backend.begun
-	for range 100 {
-		if err = <-s.delete(t); status.Code(err) != codes.Aborted {
-			break
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	if err != nil {
-		t.Errorf("the volume is still locked: %v", err)
-	}
 }
 
 // The end waits neither for connections that say nothing, nor for backends that ignore that they are told to end, and
