@@ -147,20 +147,20 @@ func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound u
 	var err error
 	switch {
 	case source.Image:
-		err = detachImage(ctx, source, bound)
+		err = s.detachImage(ctx, source, bound)
 	case source.Kind == ledger.Device && staged.Type == backends.Mount:
 		err = checkUnclaimed(source)
 	case source.Kind == "" && holdsFile(bound):
-		err = device.DetachDeleted(ctx, unix.Major(bound), unix.Minor(bound))
+		err = device.DetachDeleted(ctx, unix.Major(bound), unix.Minor(bound), s.detachTime(ctx))
 	}
 	return s.namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
 }
 
 // detachImage detaches an image. The number of the loop device that it had, 0 when that is not known,
 // spares looking at all of them.
-func detachImage(ctx context.Context, source ledger.Source, number uint64) error {
+func (s *Service) detachImage(ctx context.Context, source ledger.Source, number uint64) error {
 	if number == 0 {
-		return device.Detach(ctx, source.Path)
+		return device.Detach(ctx, source.Path, s.detachTime(ctx))
 	}
 	if !holdsFile(number) {
 		return nil
@@ -169,7 +169,7 @@ func detachImage(ctx context.Context, source ledger.Source, number uint64) error
 	if number != unix.Mkdev(source.Major, source.Minor) {
 		sequence = 0 // of another device
 	}
-	return device.DetachFrom(ctx, source.Path, unix.Major(number), unix.Minor(number), sequence)
+	return device.DetachFrom(ctx, source.Path, unix.Major(number), unix.Minor(number), sequence, s.detachTime(ctx))
 }
 
 // holdsFile tells whether a loop device of that number may hold a file (sysfs(5)). Which one is seen only once it is

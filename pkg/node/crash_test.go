@@ -98,7 +98,7 @@ func leftovers() []leftover {
 		}},
 		{"detached behind its back", true, func(w *world, image string, r node.StageRequest) {
 			w.stage(r)
-			w.must(device.Detach(w.context(), image))
+			w.must(device.Detach(w.context(), image, patience))
 		}},
 	}
 }
@@ -343,16 +343,18 @@ func TestUnstageWhileMountedElsewhere(t *testing.T) {
 			staging := w.stageRequest("v")
 			w.stage(staging)
 			w.bind(staging.StagingPath, elsewhere)
+			w.service.DetachWithin(briefly)
 			for range 2 {
 				w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.InUse, "/dev/loop",
 					"it is mounted at "+elsewhere)
 			}
+			w.service.DetachWithin(patience)
 			if len(w.shelf.released) != 0 {
 				t.Error("released while it is in use")
 			}
 			w.detach(elsewhere)
 			w.unstage(staging)
-			w.must(device.Detach(w.context(), image))
+			w.must(device.Detach(w.context(), image, patience))
 			w.wantNothingLeft()
 		})
 	}
@@ -399,7 +401,7 @@ func TestDeviceOfTheNode(t *testing.T) {
 	}
 	w.shelf.sources["v"] = backends.Device{Path: link, Identity: backends.Identity{SizeBytes: 17 << 20}}
 	w.want(w.service.Stage(w.context(), w.stageRequest("v")), backends.Unavailable, "prove", link)
-	w.must(device.Detach(w.context(), image))
+	w.must(device.Detach(w.context(), image, patience))
 	w.want(w.service.Stage(w.context(), w.stageRequest("v")), backends.Unavailable, "prove")
 	w.wantNothingLeft()
 }
@@ -436,7 +438,7 @@ func TestImageIsMoved(t *testing.T) {
 			staging := w.stageRequest("v")
 			staging.Use.Type = backends.Block
 			w.stage(staging)
-			t.Cleanup(func() { _ = device.Detach(w.context(), image+".moved") })
+			t.Cleanup(func() { _ = device.Detach(w.context(), image+".moved", patience) })
 			move(w, image)
 			w.restart()
 			w.unstage(staging)

@@ -67,7 +67,9 @@ func TestWhoUsesAVolume(t *testing.T) {
 					func() error { return w.service.Unpublish(w.context(), "v", publishing.TargetPath) }
 			}
 			pid, end := w.user(test.begin(place)...)
+			w.service.DetachWithin(briefly)
 			w.want(leave(), backends.InUse, fmt.Sprintf("process %d", pid), test.says)
+			w.service.DetachWithin(patience)
 			end()
 			w.must(leave())
 			w.unstage(staging)

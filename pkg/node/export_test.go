@@ -19,3 +19,9 @@ func (s *Service) TrimDue(ctx context.Context, now time.Time) { s.trims.Due(ctx,
 
 // RunTrims is the part of Run that trims, at the ticks of a test.
 func (s *Service) RunTrims(ctx context.Context, ticks <-chan time.Time) { s.trims.Run(ctx, ticks) }
+
+// DetachWithin is how long at least a device that is to be freed may be open to others.
+func (s *Service) DetachWithin(d time.Duration) { s.limits.detachTime = d }
+
+// DetachTime is what a request may wait for those who have a device open.
+func (s *Service) DetachTime(ctx context.Context) time.Duration { return s.detachTime(ctx) }

@@ -199,6 +199,6 @@ func TestDeviceNumberUsedAgain(t *testing.T) {
 	w.restart()
 	w.unstage(gone)
 	w.unstage(staging)
-	w.must(device.Detach(w.context(), image))
+	w.must(device.Detach(w.context(), image, patience))
 	w.wantNothingLeft()
 }

@@ -11,11 +11,25 @@ import (
 
 // limits bound what an operation does beyond its context, each by the constant of its name unless a test is more
 // patient.
-type limits struct{ grace, searchTime time.Duration }
+type limits struct{ grace, searchTime, detachTime time.Duration }
 
 // grace is how long an operation may take, from the end of its context on, to say what became of it. The
 // operations heed their context, and what they are known to wait for is given up at its end.
 const grace = 500 * time.Millisecond
+
+// detachTime is how long, at least, a loop device that is to be freed may be open to those who only take a look at it,
+// or be written back, before it is in use.
+const detachTime = time.Second
+
+// detachTime is a twelfth of the request's time: ten seconds of the two minutes that a kubelet gives a call, which is
+// long for a look on a busy machine, and leaves time to find and name who keeps the device.
+func (s *Service) detachTime(ctx context.Context) time.Duration {
+	until, bounded := ctx.Deadline()
+	if !bounded {
+		return s.limits.detachTime
+	}
+	return max(s.limits.detachTime, time.Until(until)/12)
+}
 
 // change runs an operation that changes a volume, and returns soon after the end of the context at the latest,
 // whatever hangs: the volume's lock, which the caller holds, is free then. An operation that was given up ends by

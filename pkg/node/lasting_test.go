@@ -275,7 +275,7 @@ func TestToolOfAKilledProcess(t *testing.T) {
 				staging := w.stageRequest("v")
 				if disk {
 					w.shelf.sources["v"] = backends.Device{Path: w.attach(image)}
-					w.Cleanup(func() { _ = device.Detach(w.context(), image) })
+					w.Cleanup(func() { _ = device.Detach(w.context(), image, patience) })
 				}
 				c.prepare(w, staging, image)
 				if disk && name == "grow" {
@@ -285,11 +285,13 @@ func TestToolOfAKilledProcess(t *testing.T) {
 				tool := newSlowTool(w, c.tool)
 				w.want(tool.impatient(staging), backends.Busy)
 				w.restart()
+				w.service.DetachWithin(briefly)
 				w.want(w.service.Stage(w.context(), staging), backends.Busy, "a tool that was started before still works on it")
 				if err := w.service.Unstage(w.context(), "v", staging.StagingPath); !backends.Is(err, backends.Busy) &&
 					!backends.Is(err, backends.InUse) {
 					t.Errorf("unstaged while a tool works on the device: %v", err)
 				}
+				w.service.DetachWithin(patience)
 				if runs := tool.started(); len(runs) != 1 {
 					t.Errorf("the tool was started %d times, want once", len(runs))
 				}

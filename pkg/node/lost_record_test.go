@@ -63,7 +63,7 @@ func TestRecordLostWhilePublished(t *testing.T) {
 				w.unpublish(publishing)
 				w.unstage(staging)
 				if disk != "" {
-					w.must(device.Detach(w.context(), disk))
+					w.must(device.Detach(w.context(), disk, patience))
 				}
 				w.wantNothingLeft()
 			})
@@ -106,7 +106,7 @@ func TestRecordLostAfterUnmount(t *testing.T) {
 			w.unpublish(publishing)
 			w.unstage(staging)
 			if disk != "" {
-				w.must(device.Detach(w.context(), disk))
+				w.must(device.Detach(w.context(), disk, patience))
 			}
 			w.wantNothingLeft()
 		})
@@ -151,7 +151,7 @@ func TestRecordLostWhileMountedElsewhere(t *testing.T) {
 		}
 		end()
 		w.unstage(staging)
-		w.must(device.Detach(w.context(), path))
+		w.must(device.Detach(w.context(), path, patience))
 		w.wantNothingLeft()
 	}
 }
@@ -175,7 +175,7 @@ func TestRecordLostAndNumberUsedAgain(t *testing.T) {
 		w.stage(staging)
 		w.unstage(gone)
 		w.unstage(staging)
-		w.must(device.Detach(w.context(), second))
+		w.must(device.Detach(w.context(), second, patience))
 		w.wantNothingLeft()
 	}
 }

@@ -14,7 +14,7 @@ import (
 // between, it is tried again.
 func (w *world) replace(loop, before, image string) {
 	w.Helper()
-	w.must(device.Detach(w.context(), before))
+	w.must(device.Detach(w.context(), before, patience))
 	file, err := os.OpenFile(image, os.O_RDWR, 0)
 	w.must(err)
 	defer file.Close()
@@ -53,6 +53,6 @@ func TestStaleRecordExcusesNoClaim(t *testing.T) {
 	w.want(w.service.Unstage(w.context(), "b", staging.StagingPath), backends.InUse, loop)
 	w.must(unix.Unmount(elsewhere, 0))
 	w.unstage(staging)
-	w.must(device.Detach(w.context(), second))
+	w.must(device.Detach(w.context(), second, patience))
 	w.wantNothingLeft()
 }

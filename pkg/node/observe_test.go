@@ -276,7 +276,7 @@ func TestExpandDeviceOfTheNode(t *testing.T) {
 		t.Errorf("a filesystem that is mounted read-only grew: %+v, %v", measured, err)
 	}
 	w.unstage(staging)
-	w.must(device.Detach(w.context(), image))
+	w.must(device.Detach(w.context(), image, patience))
 	w.wantNothingLeft()
 }
 

@@ -116,7 +116,7 @@ func (w *world) inherit(image string) (loop string) {
 	if !eventually(func() bool {
 		loop = w.attach(before)
 		w.protect(loop, true)
-		w.must(device.Detach(w.context(), before))
+		w.must(device.Detach(w.context(), before, patience))
 		held, err := os.OpenFile(loop, os.O_RDWR, 0)
 		w.must(err)
 		defer held.Close()
@@ -328,7 +328,7 @@ func TestWriteProtectedDevice(t *testing.T) {
 	w.stage(request)
 	w.write(filepath.Join(request.StagingPath, "new"), "new")
 	w.unstage(request)
-	w.must(device.Detach(w.context(), image))
+	w.must(device.Detach(w.context(), image, patience))
 
 	opened, err := device.Open(w.context(), backends.Device{Path: image, Image: true},
 		device.Options{ReadOnly: true, Persistent: true})

@@ -78,7 +78,7 @@ func (st *staging) protected(ctx context.Context, mount func() error) error {
 func (st *staging) attachReadOnly(ctx context.Context, source backends.Device, options device.Options,
 	writable *device.Device) (*device.Device, error) {
 	_ = writable.Close() // nothing was written
-	if err := device.Detach(ctx, source.Path); err != nil {
+	if err := device.Detach(ctx, source.Path, st.service.detachTime(ctx)); err != nil {
 		return nil, err
 	}
 	opened, err := device.Open(ctx, source, options)

@@ -32,8 +32,8 @@ func TestStaleLink(t *testing.T) {
 	w.stage(staging)
 	w.wantZero(other)
 	w.unstage(staging)
-	w.must(device.Detach(w.context(), own))
-	w.must(device.Detach(w.context(), other))
+	w.must(device.Detach(w.context(), own, patience))
+	w.must(device.Detach(w.context(), other, patience))
 	w.wantNothingLeft()
 }
 
@@ -78,7 +78,7 @@ func TestDeviceIsSwapped(t *testing.T) {
 			}
 			w.stage(staging)
 			w.unstage(staging)
-			w.must(device.Detach(w.context(), other))
+			w.must(device.Detach(w.context(), other, patience))
 			w.stage(precious)
 			w.wantContent(filepath.Join(precious.StagingPath, "file"), "precious")
 			w.unstage(precious)
@@ -127,7 +127,7 @@ func TestDeviceIsTakenAway(t *testing.T) {
 	}
 	w.unpublish(publish)
 	w.unstage(staging)
-	w.must(device.Detach(w.context(), image))
+	w.must(device.Detach(w.context(), image, patience))
 	w.wantNothingLeft()
 }
 
@@ -150,7 +150,7 @@ func TestProtectionOfAnotherDevice(t *testing.T) {
 			t.Errorf("another device %t: its protection is %t", other, !other)
 		}
 	}
-	w.must(device.Detach(w.context(), image))
+	w.must(device.Detach(w.context(), image, patience))
 	w.wantNothingLeft()
 }
 

@@ -117,6 +117,7 @@ func (w *world) restart() {
 	w.must(err)
 	if !w.hasty {
 		service.BePatient(patience)
+		service.DetachWithin(patience)
 	}
 	w.service = service
 }
@@ -305,6 +306,9 @@ func (w *world) loops() []string {
 // patience is how long a test waits for what happens at once on an idle machine.
 const patience = 2 * time.Minute
 
+// briefly is how long a test waits for what does not happen.
+const briefly = 10 * time.Millisecond
+
 // eventually tries until the condition holds: udev and its like look at loop devices for an instant.
 func eventually(condition func() bool) bool {
 	for deadline := time.Now().Add(patience); ; {
@@ -343,7 +347,7 @@ func (w *world) sweep() {
 	}
 	for _, loop := range w.loops() {
 		_, file, _ := strings.Cut(loop, " ")
-		_ = device.Detach(w.context(), strings.TrimSuffix(file, " (deleted)"))
+		_ = device.Detach(w.context(), strings.TrimSuffix(file, " (deleted)"), patience)
 	}
 }
 

@@ -138,7 +138,7 @@ func (w *world) detach() error {
 	}
 	for _, backing := range w.loops() { // by what they hold: a number may be another test's by now
 		image, _ := strings.CutSuffix(backing, " (deleted)")
-		_ = device.Detach(context.Background(), image) // it may be gone with its mount
+		_ = device.Detach(context.Background(), image, 2*time.Minute) // it may be gone with its mount
 	}
 	w.inKernel() // waits
 	return errors.Join(problems...)

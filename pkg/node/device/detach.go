@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // Detach frees all loop devices of an image and returns once they are free; an image that has none, or
-// that is not there, is no error. Kinds: InUse, naming the loop device, when one is mounted or open;
-// Unavailable when the context ends first: what was asked of the kernel then may still come about.
-func Detach(ctx context.Context, imagePath string) error {
+// that is not there, is no error. Those who only take a look at a device, such as udev's probes, and the kernel that
+// writes back what was mounted are waited for as long as patience says. Kinds: InUse, naming the loop device, when one
+// is mounted or open for longer; Unavailable when the context ends first: what was asked of the kernel then may still
+// come about.
+func Detach(ctx context.Context, imagePath string, patience time.Duration) error {
 	call := deadline.Call{Name: fmt.Sprintf("detaching %q", imagePath), On: onImage(imagePath), Grace: lastWords}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
 		image, err := subjectOf(imagePath)
@@ -21,7 +24,7 @@ func Detach(ctx context.Context, imagePath string) error {
 			return err
 		}
 		defer image.close()
-		return image.detach(ctx)
+		return image.detach(ctx, patience)
 	})
 }
 
@@ -30,7 +33,8 @@ func Detach(ctx context.Context, imagePath string) error {
 // number is what Sequence said then, or 0: while the device has it still it holds what it held, and is freed, also if
 // the image has been renamed or replaced since.
 // Kinds: Invalid when the number is not a loop device's; otherwise as Detach.
-func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequence uint64) error {
+func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequence uint64,
+	patience time.Duration) error {
 	call := deadline.Call{Name: fmt.Sprintf("detaching %q from device %d:%d", imagePath, major, minor),
 		On: onImage(imagePath), Grace: lastWords}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
@@ -43,23 +47,23 @@ func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequ
 			return err
 		}
 		defer image.close()
-		if freed, err := loop.detach(ctx, either(sameSequence(sequence), image.held)); err != nil || freed {
+		if freed, err := loop.detach(ctx, either(sameSequence(sequence), image.held), patience); err != nil || freed {
 			return err
 		}
-		return image.detach(ctx)
+		return image.detach(ctx, patience)
 	})
 }
 
 // DetachDeleted frees the loop device of that number if it holds a file that was deleted: for those who no longer know
 // which. One that holds another file, or nothing, or that does not exist, is no error. Kinds: as DetachFrom.
-func DetachDeleted(ctx context.Context, major, minor uint32) error {
+func DetachDeleted(ctx context.Context, major, minor uint32, patience time.Duration) error {
 	call := deadline.Call{Name: fmt.Sprintf("detaching device %d:%d", major, minor), Grace: lastWords}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
 		loop, err := loopOf(major, minor)
 		if err != nil {
 			return err
 		}
-		_, err = loop.detach(ctx, holdsDeleted)
+		_, err = loop.detach(ctx, holdsDeleted, patience)
 		return err
 	})
 }

@@ -17,7 +17,7 @@ import (
 func TestDetachInUse(t *testing.T) {
 	path := image(t, mib)
 	d := open(t, path, mib, Options{Persistent: true})
-	wantKind(t, Detach(t.Context(), path), backends.InUse)
+	wantKind(t, Detach(t.Context(), path, briefly), backends.InUse)
 	wantLoops(t, path, d.Path)
 	if flags(t, d)&unix.LO_FLAGS_AUTOCLEAR != 0 {
 		t.Error("a loop device that was to stay clears itself after a detach that was refused")
@@ -26,11 +26,11 @@ func TestDetachInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLoops(t, path, d.Path)
-	if err := Detach(t.Context(), path); err != nil {
+	if err := Detach(t.Context(), path, enough); err != nil {
 		t.Fatal(err)
 	}
 	wantLoops(t, path)
-	if err := Detach(t.Context(), path); err != nil {
+	if err := Detach(t.Context(), path, enough); err != nil {
 		t.Errorf("detaching what is not attached: %v", err)
 	}
 }
@@ -44,7 +44,7 @@ func TestDetachClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := flags(t, d)
-	wantKind(t, Detach(t.Context(), path), backends.InUse)
+	wantKind(t, Detach(t.Context(), path, briefly), backends.InUse)
 	if flags(t, d) != before {
 		t.Errorf("the flags are %#x, were %#x", flags(t, d), before)
 	}
@@ -65,7 +65,7 @@ func TestDetachWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- Detach(t.Context(), path) }()
+	go func() { done <- Detach(t.Context(), path, enough) }()
 	// The look ends once the detach has begun, which shows in the flags.
 	for {
 		info, err := unix.IoctlLoopGetStatus64(int(look.Fd()))
@@ -86,7 +86,7 @@ func TestDetachWaits(t *testing.T) {
 }
 
 func TestDetachMissing(t *testing.T) {
-	if err := Detach(t.Context(), filepath.Join(t.TempDir(), "none.img")); err != nil {
+	if err := Detach(t.Context(), filepath.Join(t.TempDir(), "none.img"), enough); err != nil {
 		t.Errorf("detaching an image that is not there: %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestDetachDeletedImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLoops(t, path, d.Path)
-	if err := Detach(t.Context(), path); err != nil {
+	if err := Detach(t.Context(), path, enough); err != nil {
 		t.Fatal(err)
 	}
 	wantLoops(t, path)
@@ -122,7 +122,7 @@ func TestDetachDeletedDirectory(t *testing.T) {
 	if err := errors.Join(d.Close(), os.RemoveAll(volume)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Detach(t.Context(), moved); err != nil {
+	if err := Detach(t.Context(), moved, enough); err != nil {
 		t.Fatal(err)
 	}
 	if name, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(d.Path), "loop/backing_file")); err == nil &&
@@ -141,9 +141,9 @@ func TestDetachSparesOthers(t *testing.T) {
 	}
 	gone := filepath.Join(t.TempDir(), "gone.img")
 	for name, detach := range map[string]func() error{
-		"DetachFrom":                      func() error { return DetachFrom(t.Context(), path, d.Major, d.Minor, 0) },
-		"DetachFrom, image gone":          func() error { return DetachFrom(t.Context(), gone, d.Major, d.Minor, 0) },
-		"DetachDeleted":                   func() error { return DetachDeleted(t.Context(), d.Major, d.Minor) },
+		"DetachFrom":                      func() error { return DetachFrom(t.Context(), path, d.Major, d.Minor, 0, enough) },
+		"DetachFrom, image gone":          func() error { return DetachFrom(t.Context(), gone, d.Major, d.Minor, 0, enough) },
+		"DetachDeleted":                   func() error { return DetachDeleted(t.Context(), d.Major, d.Minor, enough) },
 		"Detach, found before it changed": func() error { return detachFound(t, path, d.Path) },
 	} {
 		if err := detach(); err != nil {
@@ -163,7 +163,7 @@ func detachFound(t *testing.T, path, node string) error {
 		return err
 	}
 	defer s.close()
-	_, err = loopDevice{node}.detach(t.Context(), s.held)
+	_, err = loopDevice{node}.detach(t.Context(), s.held, enough)
 	return err
 }
 
@@ -183,7 +183,7 @@ func TestDetachFromFindsIt(t *testing.T) {
 	if err := unix.Stat(found[0], &stat); err != nil {
 		t.Fatal(err)
 	}
-	if err := DetachFrom(t.Context(), path, unix.Major(stat.Rdev), unix.Minor(stat.Rdev), 0); err != nil {
+	if err := DetachFrom(t.Context(), path, unix.Major(stat.Rdev), unix.Minor(stat.Rdev), 0, enough); err != nil {
 		t.Fatal(err)
 	}
 	wantLoops(t, path)
@@ -196,18 +196,18 @@ func TestDetachDeleted(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, DetachDeleted(t.Context(), d.Major, d.Minor), backends.InUse)
+	wantKind(t, DetachDeleted(t.Context(), d.Major, d.Minor, briefly), backends.InUse)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time there is nothing to do
-		if err := DetachDeleted(t.Context(), d.Major, d.Minor); err != nil {
+		if err := DetachDeleted(t.Context(), d.Major, d.Minor, enough); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantLoops(t, path)
-	wantKind(t, DetachDeleted(t.Context(), 8, 0), backends.Invalid)
-	if err := DetachDeleted(t.Context(), loopMajor, 1<<19); err != nil {
+	wantKind(t, DetachDeleted(t.Context(), 8, 0, enough), backends.Invalid)
+	if err := DetachDeleted(t.Context(), loopMajor, 1<<19, enough); err != nil {
 		t.Errorf("detaching a loop device that does not exist: %v", err)
 	}
 }
@@ -250,12 +250,12 @@ func TestDetachFromKnowsARenamedImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, other := range []uint64{0, sequence + 1} {
-		if err := DetachFrom(t.Context(), path, d.Major, d.Minor, other); err != nil {
+		if err := DetachFrom(t.Context(), path, d.Major, d.Minor, other, enough); err != nil {
 			t.Fatal(err)
 		}
 		wantLoops(t, path+".moved", d.Path)
 	}
-	if err := DetachFrom(t.Context(), path, d.Major, d.Minor, sequence); err != nil {
+	if err := DetachFrom(t.Context(), path, d.Major, d.Minor, sequence, enough); err != nil {
 		t.Fatal(err)
 	}
 	wantLoops(t, path+".moved")

@@ -20,6 +20,9 @@ const mib = 1 << 20
 // enough is how long something is waited for that comes at once on an idle machine.
 const enough = 2 * time.Minute
 
+// briefly is how long somebody is waited for who does not go.
+const briefly = 10 * time.Millisecond
+
 // needRoot skips where loop devices cannot be made, loudly.
 func needRoot(t *testing.T) {
 	t.Helper()
@@ -44,7 +47,7 @@ func image(t *testing.T, size int64) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := Detach(context.WithoutCancel(t.Context()), path); err != nil {
+		if err := Detach(context.WithoutCancel(t.Context()), path, enough); err != nil {
 			t.Errorf("cleaning up: %v", err)
 		}
 	})
@@ -207,7 +210,7 @@ func TestPersistent(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLoops(t, path, second.Path)
-	if err := Detach(t.Context(), path); err != nil {
+	if err := Detach(t.Context(), path, enough); err != nil {
 		t.Fatal(err)
 	}
 	wantLoops(t, path)

@@ -10,17 +10,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// detachPatience bounds how long Detach waits for those who only take a look at a device, such as
-// udev's probes; detachPoll is how often it looks.
-const (
-	detachPatience = time.Second
-	detachPoll     = 2 * time.Millisecond
-)
+// detachPoll is how often it is looked whether those who take a look at a device have gone.
+const detachPoll = 2 * time.Millisecond
 
 // detach frees the loop device if it holds what is looked for, and tells whether it did. While others have it open the
-// kernel only promises to free it with their last close (LOOP_CLR_FD, loop(4)): such a promise is taken back.
-func (l loopDevice) detach(ctx context.Context, mine judge) (freed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, detachPatience)
+// kernel only promises to free it with their last close (LOOP_CLR_FD, loop(4)): such a promise is taken back once they
+// had it open for longer than they may.
+func (l loopDevice) detach(ctx context.Context, mine judge, patience time.Duration) (freed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(detachPoll)
 	defer tick.Stop()

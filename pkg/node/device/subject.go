@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -116,13 +117,13 @@ func backingFile(node *os.File) (string, error) {
 }
 
 // detach frees the loop devices that hold the image.
-func (s subject) detach(ctx context.Context) error {
+func (s subject) detach(ctx context.Context, patience time.Duration) error {
 	found, err := s.loops(ctx)
 	if err != nil {
 		return err
 	}
 	for _, loop := range found {
-		if _, err := loop.detach(ctx, s.held); err != nil {
+		if _, err := loop.detach(ctx, s.held, patience); err != nil {
 			return backends.Errorf(backends.KindOf(err), "detaching it: %w", err)
 		}
 	}

@@ -51,7 +51,7 @@ func attach(t *testing.T, f *os.File) *device.Device {
 	t.Cleanup(func() {
 		_ = d.Close() // many tests have closed it by then
 		stall.WithoutServers(t, func() {
-			if err := device.Detach(context.WithoutCancel(t.Context()), f.Name()); err != nil {
+			if err := device.Detach(context.WithoutCancel(t.Context()), f.Name(), 2*time.Minute); err != nil {
 				t.Errorf("cleaning up: %v", err)
 			}
 		})
