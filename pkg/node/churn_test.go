@@ -20,16 +20,21 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// churnFlag says how long TestChurn stages and unstages.
+// churnFlag says how long TestChurn stages and unstages in its long form.
 const churnFlag = "churn"
 
 func defineChurn() {
-	flag.Duration(churnFlag, 5*time.Second, "how long TestChurn stages and unstages; 10m is the long form")
+	flag.Duration(churnFlag, 0, "how long TestChurn stages and unstages; 0 for a number of rounds, 10m is the long form")
 }
 
-func churnTime() time.Duration {
+// churning tells whether a volume is staged once more: the short form does the same on each machine.
+func churning() func(round int) bool {
 	length, _ := time.ParseDuration(flag.Lookup(churnFlag).Value.String()) // what the flag itself took
-	return length
+	if length == 0 {
+		return func(round int) bool { return round < 300 }
+	}
+	end := time.Now().Add(length)
+	return func(int) bool { return time.Now().Before(end) }
 }
 
 // prying makes the test's binary a process that opens each loop device over a file below a directory, the argument that
@@ -73,11 +78,11 @@ func TestChurn(t *testing.T) {
 		request.Use.Type = use
 		requests = append(requests, request)
 	}
-	end := time.Now().Add(churnTime())
+	more := churning()
 	for i, request := range requests {
 		draw := drawing(t, uint64(i))
 		group.Go(func() {
-			for time.Now().Before(end) && !t.Failed() {
+			for n := 0; more(n) && !t.Failed(); n++ {
 				w.churn(request, draw, &stages, &lost)
 			}
 		})
