@@ -14,7 +14,9 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/all"
+	"github.com/stowage-csi/stowage/pkg/backends/local"
 	"github.com/stowage-csi/stowage/pkg/driver"
+	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
 // Options say how a driver is started; the zero value is a good start.
@@ -77,6 +79,9 @@ func (d *Driver) open(ctx context.Context, t testing.TB, options Options, log *s
 		open.Config = definition.NewConfig()
 		if err := yaml.UnmarshalStrict([]byte(options.Config), open.Config); err != nil {
 			t.Fatal(err)
+		}
+		if pools, ok := open.Config.(*local.Config); ok {
+			pools.Limits = localpools.Patient()
 		}
 	}
 	instance, err := definition.Open(ctx, open)

@@ -3,6 +3,7 @@ package localpools
 import (
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
@@ -18,9 +19,15 @@ const YAML = "pools: [{name: directory, type: directory, sharesDisk: true}, {nam
 
 // Config is the same for who opens the backend.
 func Config() *local.Config {
-	return &local.Config{Pools: []local.PoolConfig{
+	return &local.Config{Limits: Patient(), Pools: []local.PoolConfig{
 		{Name: Directory, Type: "directory", SharesDisk: true}, {Name: Image, Type: "image"},
 	}}
+}
+
+// Patient are limits that no busy machine reaches: a test that asks once must not be told to ask again.
+func Patient() local.Limits {
+	const patience = 2 * time.Minute
+	return local.Limits{Open: patience, Look: patience, Reclaim: patience}
 }
 
 // Flag writes the configuration into a directory and returns the flag that names it.
