@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
@@ -104,14 +106,29 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestTheTableIsPrintedWhenTimeIsUp has a run that may take no longer.
+// TestTheTableIsPrintedWhenTimeIsUp has a run that is ended while a step works, and one that may take no time.
 func TestTheTableIsPrintedWhenTimeIsUp(t *testing.T) {
+	const says = "not run: the time for all steps was up"
+	begun := filepath.Join(t.TempDir(), "begun")
+	if err := unix.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	go func() {
+		_, _ = os.ReadFile(begun) // until the step has written
+		end()
+	}()
+	fetch := step{name: "fetch", command: "true", limit: 2 * time.Minute}
+	slow := step{name: "slow", command: "echo begun >" + begun + "; sleep 1000", limit: time.Hour}
 	r, out := newRunner(t)
-	slow := step{name: "slow", command: "sleep 1000", limit: time.Hour}
-	err := r.all(t.Context(), time.Second, step{name: "fetch", command: "true", limit: time.Minute},
-		[]step{slow, {name: "next", command: "true", limit: time.Minute}})
-	if err == nil || !strings.Contains(out.String(), "not run: the time for all steps was up") {
-		t.Errorf("got %v and\n%s", err, out)
+	err := r.all(ctx, time.Hour, fetch, []step{slow, {name: "next", command: "true", limit: 2 * time.Minute}})
+	if err == nil || !strings.Contains(out.String(), says) {
+		t.Errorf("ended while a step works: got %v and\n%s", err, out)
+	}
+	r, out = newRunner(t)
+	if err := r.all(t.Context(), 0, fetch, []step{slow}); err == nil || !strings.Contains(out.String(), says) {
+		t.Errorf("without any time: got %v and\n%s", err, out)
 	}
 }
 
