@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(mountns.IsolateInMemory(m.Run)) }
 
 func must(t *testing.T, err error) {
 	t.Helper()

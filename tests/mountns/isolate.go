@@ -32,6 +32,10 @@ func Isolate(run func() int) int { return isolate(run, false) }
 // IsolateInMemory isolates as Isolate does, with temporary files on a filesystem of their own in memory: there, run
 // waits for no disk, and a sync of a whole filesystem waits for no other program's files. It is for tests that make
 // the filesystems that they depend on themselves. A TMPDIR that is given says on which filesystem to test, and is kept.
+//
+// On the disk stay pkg/filecopy, which looks at extents, of which a filesystem in memory tells none; what runs a driver
+// as a process of its own beside others that fill or measure disks, such as tests/adversary, bench, crash, orchestrator
+// and powerloss; tests/nfs and tests/vm, where a kernel serves the files; and those that write little.
 func IsolateInMemory(run func() int) int { return isolate(run, true) }
 
 func isolate(run func() int, memory bool) int {

@@ -10,5 +10,5 @@ import (
 
 func TestMain(m *testing.M) {
 	stall.Main()
-	os.Exit(mountns.Isolate(m.Run))
+	os.Exit(mountns.IsolateInMemory(m.Run))
 }

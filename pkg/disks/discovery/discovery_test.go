@@ -20,7 +20,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(mountns.IsolateInMemory(m.Run)) }
 
 const mib = 1 << 20
 

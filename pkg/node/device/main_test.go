@@ -7,4 +7,4 @@ import (
 	"github.com/stowage-csi/stowage/tests/mountns"
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(mountns.IsolateInMemory(m.Run)) }

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		mapFile(os.Args[2])
 		return
 	}
-	os.Exit(mountns.Isolate(m.Run))
+	os.Exit(mountns.IsolateInMemory(m.Run))
 }
 
 // mapFile has a file in memory, and not open, until its standard input ends.
