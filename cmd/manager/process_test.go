@@ -42,14 +42,7 @@ func TestWritesAreStrict(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	p := process{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), httpEndpoint: "0", logFormat: "text"}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["test"] = &clientcmdapi.Cluster{Server: server.URL}
-	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test"}
-	config.CurrentContext = "test"
-	if err := clientcmd.WriteToFile(*config, p.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	p := process{kubeconfig: kubeconfig(t, server), httpEndpoint: "0", logFormat: "text"}
 	err := p.start(t.Context(), slog.New(slog.DiscardHandler), ctrl.Options{}, func(m ctrl.Manager) error {
 		o := &v1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lv"}}
 		_ = m.GetClient().Create(t.Context(), o) // The server refuses all.
@@ -60,4 +53,18 @@ func TestWritesAreStrict(t *testing.T) {
 	if !errors.Is(err, os.ErrClosed) || asked[http.MethodPost] != "Strict" || asked[http.MethodPut] != "Strict" {
 		t.Errorf("writes ask for the validation %q: %v", asked, err)
 	}
+}
+
+// kubeconfig is a file that names an API server.
+func kubeconfig(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["test"] = &clientcmdapi.Cluster{Server: server.URL}
+	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test"}
+	config.CurrentContext = "test"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
