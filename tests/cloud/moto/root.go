@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
@@ -56,19 +57,23 @@ func makeRoot(ctx context.Context, path string, progress *store.Progress) error 
 	return nil
 }
 
-// bootstrap runs debootstrap up to three times, since a mirror may fail. What a failed attempt has fetched is there for
-// the next.
+// bootstrap runs debootstrap up to five times, ever later, since a mirror may fail. What a failed attempt has fetched
+// is there for the next.
 func bootstrap(ctx context.Context, args []string, progress *store.Progress) (err error) {
-	for range 3 {
+	for pause := 2 * time.Second; ; pause *= 3 {
 		cmd := command(ctx, "debootstrap", args...)
 		cmd.Stdout, cmd.Stderr = progress, progress
 		// What it mounts is gone with it, however it ends.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-		if err = cmd.Run(); err == nil || ctx.Err() != nil {
+		if err = cmd.Run(); err == nil || pause > time.Minute {
 			return err
 		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
 	}
-	return err
 }
 
 // source is where this machine gets Debian from: the releases are beside each other there. It is empty, for
