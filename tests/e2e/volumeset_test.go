@@ -255,9 +255,8 @@ func saysOf(s *workload.Space, name, reason, words string) {
 // maximum, and at the end there is a volume for each PersistentVolume and a PersistentVolume for each volume.
 func TestVolumeSetKilled(t *testing.T) {
 	s := cluster(t).NewSpace(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("to repeat the plan, -seed %d", *seed)
+	random := rand.New(rand.NewPCG(*seed, 0))
 	class := s.Class("killed", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
 	const maximum = 6
 	set := s.MakeSet(s.Set("killed", class, 4, maximum))
@@ -267,7 +266,7 @@ func TestVolumeSetKilled(t *testing.T) {
 	go s.WatchSet(ctx, set, func(total int) { most.Store(max(most.Load(), int64(total))) })
 	series := &series{s: s, class: class, random: random}
 	killed := make(chan error, 1)
-	go func() { killed <- killManager(t.Context(), s.Cluster, rand.New(rand.NewPCG(seed, 1))) }()
+	go func() { killed <- killManager(t.Context(), s.Cluster, rand.New(rand.NewPCG(*seed, 1))) }()
 	for done := false; !done; {
 		series.step()
 		select {

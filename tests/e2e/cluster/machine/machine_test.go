@@ -22,10 +22,10 @@ func newMachine(t *testing.T) *Machine {
 	return New(t.Context(), slog.New(slog.NewTextHandler(t.Output(), nil)), "/usr/bin:/bin")
 }
 
-// eventually waits half a minute at most.
+// eventually waits two minutes at most.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := Until(ctx, what, check); err != nil {
 		t.Fatal(err)
