@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -70,8 +69,28 @@ func TestOnlyTheStartupTaint(t *testing.T) {
 
 func both() []string { return []string{"manager", "startup", "failover"} }
 
+// TestStartupOfAStandalone: the manager beside a driver that has no controller of its own gets the flag, too.
+func TestStartupOfAStandalone(t *testing.T) {
+	text, err := composedOver(t, "local-standalone-manager", "startup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, pod := range pods(t, decoded(t, text)) {
+		ours := corev1.Toleration{Key: "local.csi.stowage.dev/agent-not-ready", Operator: corev1.TolerationOpExists}
+		if c := container(t, pod, "manager"); !slices.Contains(c.Args, "--startup-taint") ||
+			!slices.Contains(pod.Spec.Tolerations, ours) {
+			t.Errorf("%s: the manager has the arguments %q, and the pod tolerates %v", id, c.Args, pod.Spec.Tolerations)
+		}
+	}
+}
+
 // composed renders the overlay of ebs with components in an order.
 func composed(t *testing.T, components ...string) ([]byte, error) {
+	t.Helper()
+	return composedOver(t, "ebs", components...)
+}
+
+func composedOver(t *testing.T, overlay string, components ...string) ([]byte, error) {
 	t.Helper()
 	folder := t.TempDir()
 	kubernetes, err := filepath.Abs("../kubernetes")
@@ -81,7 +100,7 @@ func composed(t *testing.T, components ...string) ([]byte, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "resources: [" + kubernetes + "/overlays/ebs]\ncomponents:\n"
+	text := "resources: [" + kubernetes + "/overlays/" + overlay + "]\ncomponents:\n"
 	for _, name := range components {
 		text += "  - " + kubernetes + "/components/" + name + "\n"
 	}
@@ -95,22 +114,24 @@ func composed(t *testing.T, components ...string) ([]byte, error) {
 	return resources.AsYaml()
 }
 
-// TestControllerToleratesTheStartupTaint: where all nodes are new the manager runs on one of them, whatever else it
-// tolerates.
-func TestControllerToleratesTheStartupTaint(t *testing.T) {
-	for _, backend := range []string{"ebs", "nfs"} {
+// TestOwnPodsTolerateTheStartupTaint: the driver must start where the taint waits for it, and the manager too where all
+// nodes are new, whatever else they tolerate.
+func TestOwnPodsTolerateTheStartupTaint(t *testing.T) {
+	for _, backend := range []string{"ebs", "nfs", "local"} {
 		for _, own := range [][]any{{}, {map[string]any{"key": "a", "operator": "Exists"}}} {
-			values := map[string]any{"backend": backend, "controller": map[string]any{"tolerations": own},
+			tolerations := map[string]any{"tolerations": own}
+			values := map[string]any{"backend": backend, "controller": tolerations, "node": tolerations,
+				"local":   tolerations,
 				"manager": map[string]any{"enabled": true, "startupTaint": map[string]any{"enabled": true}}}
-			o := find(t, charted(t, values, false), "Deployment/stowage-system/stowage-"+backend+"-controller")
-			controller, ok := typed(t, o).(*appsv1.Deployment)
-			if !ok {
-				t.Fatalf("%s is no Deployment", o.id())
-			}
-			have := controller.Spec.Template.Spec.Tolerations
 			ours := corev1.Toleration{Key: backend + ".csi.stowage.dev/agent-not-ready", Operator: corev1.TolerationOpExists}
-			if len(have) != len(own)+1 || !slices.Contains(have, ours) {
-				t.Errorf("%s: the controller tolerates %v, want %v beside %v", backend, have, ours, own)
+			found := pods(t, charted(t, values, false))
+			if len(found) == 0 {
+				t.Errorf("%s: there are no pods", backend)
+			}
+			for id, pod := range found {
+				if have := pod.Spec.Tolerations; len(have) != len(own)+1 || !slices.Contains(have, ours) {
+					t.Errorf("%s: %s tolerates %v, want %v beside %v", backend, id, have, ours, own)
+				}
 			}
 		}
 	}

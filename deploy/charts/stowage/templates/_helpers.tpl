@@ -29,6 +29,25 @@
 {{- end -}}
 {{- end }}
 
+{{/*
+What a pod tolerates: dict "root" $ "own" (a value). Where new nodes wait for the driver, the driver must start there,
+and the manager too where all nodes are new, or no taint ever goes.
+*/}}
+{{- define "stowage.tolerations" -}}
+{{- $manager := .root.Values.manager -}}
+{{- $all := .own -}}
+{{- $everything := false -}}
+{{- range .own -}}
+{{- if and (eq (get . "operator") "Exists") (not (get . "key")) (not (get . "effect")) -}}
+{{- $everything = true -}}
+{{- end -}}
+{{- end -}}
+{{- if and $manager.enabled $manager.startupTaint.enabled (not $everything) -}}
+{{- $all = append $all (dict "key" (printf "%s/agent-not-ready" (include "stowage.driver" .root)) "operator" "Exists") -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end }}
+
 {{/* Fails where a part of the manager is turned on and the manager is not: nothing would run, and nobody would know. */}}
 {{- define "stowage.checkManager" -}}
 {{- $manager := .Values.manager -}}
