@@ -45,11 +45,14 @@ func (c *Cluster) unscheduled(p *corev1.Pod) []Finding {
 		Proof: condition.Message,
 		Advice: "compare the pod's constraints, the volume's node affinity and the free capacity (kubectl get " +
 			"csistoragecapacities -A) with the nodes"}
-	if starting := c.keepsAway(p); starting != nil {
+	starting, all := c.keepsAway(p)
+	if starting != nil {
 		starting[0].Proof = f.Proof
+	}
+	if all {
 		return starting
 	}
-	return []Finding{f}
+	return append([]Finding{f}, starting...)
 }
 
 // started reports whether the kubelet has all volumes of a pod: it starts no container before.

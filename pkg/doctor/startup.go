@@ -54,7 +54,8 @@ func isStartup(t *corev1.Taint) bool {
 }
 
 // keepsAway tells a pod that has no node which nodes do not take it because of such a taint, and about one of them.
-func (c *Cluster) keepsAway(p *corev1.Pod) []Finding {
+// Where not all nodes are new, the pod may have no node for another reason.
+func (c *Cluster) keepsAway(p *corev1.Pod) (found []Finding, all bool) {
 	var away []*corev1.Node
 	for i := range c.Nodes {
 		if slices.ContainsFunc(c.Nodes[i].Spec.Taints, func(t corev1.Taint) bool {
@@ -65,9 +66,9 @@ func (c *Cluster) keepsAway(p *corev1.Pod) []Finding {
 		}
 	}
 	if len(away) == 0 {
-		return nil
+		return nil, false
 	}
 	return append([]Finding{{Object: podName(p), Verdict: Waiting, Says: fmt.Sprintf("%d of %d nodes, such as %s, do not "+
 		"take the pod yet: each waits for a driver to register there", len(away), len(c.Nodes), away[0].Name)}},
-		c.joining(away[0])...)
+		c.joining(away[0])...), len(away) == len(c.Nodes)
 }

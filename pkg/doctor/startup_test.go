@@ -53,7 +53,7 @@ func TestStarting(t *testing.T) {
 		"nobody removes it": {func(c *Cluster) { c.Pods[0].Spec.Containers = c.Pods[0].Spec.Containers[:1] },
 			[]string{"does not run with --startup-taint", away}},
 		"one node waits": {func(c *Cluster) { c.Nodes[0].Spec.Taints = nil },
-			[]string{"1 of 2 nodes, such as node-2,", "waits until"}},
+			[]string{"finds no node", "1 of 2 nodes, such as node-2,", "waits until"}},
 		"the pod tolerates it": {func(c *Cluster) {
 			c.web().Spec.Tolerations = []corev1.Toleration{{Key: taint, Operator: corev1.TolerationOpExists}}
 		}, []string{"finds no node"}},
