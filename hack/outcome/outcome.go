@@ -79,9 +79,9 @@ const grave = `DATA RACE|race detected|panic: |\bVIOLATION\b|fatal error: `
 // violation of an invariant.
 func IsGrave(output string) bool { return regexp.MustCompile(grave).MatchString(output) }
 
-// IsInfra reports whether a text tells that something could not be fetched. The exit status would tell it better, but
-// go run, go test and make have one for everything.
-func IsInfra(text string) bool { return regexp.MustCompile(`\bINFRA: `).MatchString(text) }
+// IsInfra reports whether a text tells that something could not be fetched, and does not only quote that. The exit
+// status would tell it better, but go run, go test and make have one for everything.
+func IsInfra(text string) bool { return regexp.MustCompile(`(^|\s)INFRA: `).MatchString(text) }
 
 // firstLine returns the first line that has a match, but for those that go test prints of itself.
 func firstLine(output string, match *regexp.Regexp) string {

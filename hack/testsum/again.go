@@ -63,7 +63,7 @@ func (s *summary) class(f *failure) outcome.Class {
 		return outcome.Timeout // whoever ended the run ended it
 	case strings.Contains(f.text, "panic: test timed out"):
 		return outcome.Timeout
-	case outcome.IsInfra(f.text):
+	case !outcome.IsGrave(f.text) && outcome.IsInfra(outcome.FirstError(f.text, s.sources.logged(f.id.pkg))):
 		return outcome.Infra
 	}
 	return outcome.Defect

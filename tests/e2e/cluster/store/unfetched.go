@@ -1,7 +1,18 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+)
+
+// ours is what programs say of what the tree itself has wrong, such as a version that there never was.
+const ours = `checksum mismatch|SECURITY ERROR|unknown revision|malformed|errors parsing|no space left on device`
 
 // Unfetched says that what an entry is made from could not be had from the machines of others, whatever the tree is
-// like. hack/outcome knows that by its first word.
-func Unfetched(err error) error { return fmt.Errorf("INFRA: it could not be downloaded: %w", err) }
+// like. hack/outcome knows that by its first word. An error of the tree or of this machine stays as it is.
+func Unfetched(err error) error {
+	if regexp.MustCompile(ours).MatchString(err.Error()) {
+		return err
+	}
+	return fmt.Errorf("INFRA: it could not be downloaded: %w", err)
+}

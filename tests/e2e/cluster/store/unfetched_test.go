@@ -1,0 +1,23 @@
+package store
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestUnfetched tells the weather from the tree's own mistakes, which look alike to who runs a download.
+func TestUnfetched(t *testing.T) {
+	for text, infra := range map[string]bool{
+		"dial tcp: connection refused":                       true,
+		"reading https://proxy/m/@v/v1.0.0.zip: 502":         true,
+		"m@v9.9.9: invalid version: unknown revision v9.9.9": false,
+		"verifying m@v1.0.0: checksum mismatch":              false,
+		"write /x: no space left on device":                  false,
+	} {
+		cause := errors.New(text)
+		if err := Unfetched(cause); strings.HasPrefix(err.Error(), "INFRA: ") != infra || !errors.Is(err, cause) {
+			t.Errorf("%q becomes %q, want it to be of the weather: %t", text, err, infra)
+		}
+	}
+}
