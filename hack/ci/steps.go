@@ -8,7 +8,7 @@ type step struct {
 	command string
 	limit   time.Duration // about three times what it takes on two cores, with caches but for what the gate builds itself
 	tests   int           // how many tests pass usually; a run of far fewer fails
-	says    string        // instead, a pattern for the log: the sum of its numbers, or else how often it is there
+	says    string        // a pattern for the log that adds to them: the sum of its numbers, or else how often it is there
 	waits   bool          // it waits more than it computes, so that it runs beside one that computes
 	long    bool          // it belongs to the long form
 	asks    bool          // it asks a service of others, and exits with unavailable where that does not answer

@@ -82,6 +82,8 @@ func TestPatience(t *testing.T) {
 		{"explained above", "", "\t// Stimulus: the server never answers.\n\tcontext.WithTimeout(c, time.Second)\n", ""},
 		{"explained beside", "", "\tcontext.WithTimeout(c, time.Second) // Stimulus: the server never answers.\n", ""},
 		{"short loop", "", "\tfor end := time.Now().Add(9 * time.Second); ; {\n\t}\n", "p_test.go:4: the test waits for 9s"},
+		{"short loop that counts", "", "\tfor n, end := 0, time.Now().Add(9 * time.Second); ; n++ {\n\t}\n",
+			"p_test.go:4: the test waits for 9s"},
 		{"a time to come", "", "\tend := time.Now().Add(9 * time.Second)\n", ""},
 		{"short deadline of the clock", "", "\tcontext.WithDeadline(c, time.Now().Add(time.Second))\n",
 			"p_test.go:4: the test waits for 1s"},

@@ -58,7 +58,11 @@ func deadlineOf(n ast.Node) ast.Expr {
 		return waitOf(n)
 	case *ast.ForStmt:
 		if begin, ok := n.Init.(*ast.AssignStmt); ok {
-			return fromNow(begin.Rhs[0])
+			for _, value := range begin.Rhs {
+				if d := fromNow(value); d != nil {
+					return d
+				}
+			}
 		}
 	case *ast.CallExpr:
 		switch {

@@ -28,7 +28,8 @@ func (s *scene) startup() {
 		return nil
 	})
 	s.kubectl("taint", "node", lost, startupTaint+"=:NoSchedule")
-	<-time.After(5 * time.Second) // What would remove it is watched.
+	// Stimulus: a manager that errs removes the taint within this time, and one that does not never.
+	<-time.After(5 * time.Second)
 	if s.admitted(s.Context(), lost) == nil {
 		s.Error("the startup taint went while the driver was away")
 	}
