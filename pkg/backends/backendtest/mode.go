@@ -45,13 +45,17 @@ func (w *world) staysRaw(v *backends.Volume) {
 	if have := w.get(v.Handle).Access.Types; !slices.Equal(have, []backends.AccessType{backends.Block}) {
 		w.Errorf("%s can be used as %v, want block only", v.Name, have)
 	}
-	attachment := backends.Attachment{Handle: v.Handle, Type: backends.Mount, Attributes: v.Attributes}
+	attachment := backends.Attachment{Handle: v.Handle, Attributes: v.Attributes}
 	if w.f.Attach != nil {
 		request := w.attachRequest(v, w.node())
 		request.Access.Types = []backends.AccessType{backends.Mount}
 		w.fails("Attach as a filesystem", second(w.f.Attach.Attach(w.ctx(), request)), backends.Invalid)
-		return
+		// Kubernetes attaches a volume once for all the PersistentVolumes that name it, whatever their modes are: the node
+		// must know of itself, or by what Attach returned.
+		attachment = w.attach(v, backends.Block)
+		defer func() { w.must("Detach", w.f.Attach.Detach(w.ctx(), v.Handle, w.node())) }()
 	}
+	attachment.Type = backends.Mount
 	w.fails("Source as a filesystem", second(w.n.Source(w.ctx(), attachment)), backends.Unsupported)
 }
 

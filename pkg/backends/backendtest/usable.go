@@ -66,7 +66,9 @@ func (w *world) attach(v *backends.Volume, as backends.AccessType) backends.Atta
 	if w.f.Attach == nil {
 		return attachment
 	}
-	attributes, err := w.f.Attach.Attach(w.ctx(), w.attachRequest(v, w.node()))
+	request := w.attachRequest(v, w.node())
+	request.Access.Types = []backends.AccessType{as}
+	attributes, err := w.f.Attach.Attach(w.ctx(), request)
 	w.must("Attach", err)
 	for key, value := range attributes {
 		attachment.Attributes[key] = value

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,8 +15,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/attach"
 )
 
-// sizeAttribute is the volume's size in bytes when it was attached, for the node to compare the device with.
-const sizeAttribute = "sizeBytes"
+const (
+	// sizeAttribute is the volume's size in bytes when it was attached, for the node to compare the device with.
+	sizeAttribute = "sizeBytes"
+	// typesAttribute has what the volume can be used as. Kubernetes attaches once for all PersistentVolumes that name it,
+	// so that the node may be asked to mount what was attached as a raw device.
+	typesAttribute = "accessTypes"
+)
 
 // Attach attaches a volume to an instance. Kinds: those of backends.Attacher.
 func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_ map[string]string, err error) {
@@ -28,7 +34,8 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 	if err != nil {
 		return nil, err
 	}
-	if err := b.view(v).Access.Check(request.Access); err != nil {
+	view := b.view(v)
+	if err := view.Access.Check(request.Access); err != nil {
 		return nil, err
 	}
 	if err := b.mark(ctx, v, request); err != nil {
@@ -40,7 +47,25 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{sizeAttribute: strconv.FormatInt(b.view(v).CapacityBytes, 10)}, nil
+	return map[string]string{
+		sizeAttribute: strconv.FormatInt(view.CapacityBytes, 10), typesAttribute: textOf(view.Access.Types),
+	}, nil
+}
+
+// textOf is how types stand in typesAttribute, and typesIn what a text there says.
+func textOf(types []backends.AccessType) string {
+	texts := make([]string, len(types))
+	for i, t := range types {
+		texts[i] = string(t)
+	}
+	return strings.Join(texts, ",")
+}
+
+func typesIn(text string) (types []backends.AccessType) {
+	for part := range strings.SplitSeq(text, ",") {
+		types = append(types, backends.AccessType(part))
+	}
+	return types
 }
 
 // mark takes care that the volume's tags tell whether it is attached read-only, before it is. Kinds: Exists when it is

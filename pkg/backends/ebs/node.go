@@ -43,7 +43,8 @@ func newNode(b *backend, self metadata.Instance, imds service) *node {
 
 // Source finds the NVMe device whose controller has the volume's ID for a serial number. Kinds: NotFound for a handle
 // that no volume can have; Invalid when the attachment does not say the volume's size, as ControllerPublishVolume does;
-// Unavailable while there is no such device, or more than one.
+// Unsupported for a filesystem on a volume that is a raw device only; Unavailable while there is no such device, or
+// more than one.
 func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ backends.Source, err error) {
 	defer annotate(&err, "find device of", attachment.Handle)
 	if err := ctx.Err(); err != nil {
@@ -58,6 +59,12 @@ func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ ba
 	if err != nil || size <= 0 {
 		return nil, backends.Errorf(backends.Invalid, "the attachment does not say the volume's size: its attribute %s is %q",
 			sizeAttribute, attachment.Attributes[sizeAttribute])
+	}
+	// What an older version has attached says nothing of it.
+	if types := attachment.Attributes[typesAttribute]; types != "" {
+		if err := (backends.Access{Types: typesIn(types)}).CheckStaged(attachment.Type); err != nil {
+			return nil, err
+		}
 	}
 	serial := strings.Replace(attachment.Handle, "-", "", 1)
 	device, err := n.device(serial)
