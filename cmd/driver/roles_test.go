@@ -104,6 +104,9 @@ func TestPlaces(t *testing.T) {
 	refused(t, "the node have that label", "node", "--topology=zone=", "--data-dir="+t.TempDir())
 	refused(t, "zone=a", "node", "--topology=zone=a", "--data-dir="+t.TempDir())
 	refused(t, "zone=a", "standalone", "--backend=memory", "--topology=zone=a", "--data-dir="+t.TempDir())
+	for _, id := range []string{strings.Repeat("n", 64), "a:b", "node-", "n\xff"} { // No kubelet makes a label of these.
+		refused(t, "a node's label can have", "standalone", "--backend=local", "--node-id="+id, "--data-dir="+t.TempDir())
+	}
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("shares: [{name: a, server: s, share: /x, topology: {zone: a}}]"),
 		0o600); err != nil {

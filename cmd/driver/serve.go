@@ -107,6 +107,9 @@ func (o *options) checkTopology(ctx context.Context, instance *backends.Instance
 		if place, err = locator.Topology(ctx); err != nil {
 			return err
 		}
+		if err := place.Check(); err != nil {
+			return fmt.Errorf("where --node-id=%.64q is: %w", o.nodeID, err)
+		}
 	}
 	for key, value := range o.topology {
 		if place[key] != value {

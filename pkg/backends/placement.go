@@ -1,9 +1,27 @@
 package backends
 
-import "slices"
+import (
+	"regexp"
+	"slices"
+)
 
 // Topology is a place: segments such as a zone or a node, by key.
 type Topology map[string]string
+
+// Check refuses what cannot be a label of a node, which the kubelet makes of it. Kinds: Invalid.
+func (t Topology) Check() error {
+	const word = `[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?`
+	key, value := regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?`+word+`$`),
+		regexp.MustCompile(`^`+word+`$`)
+	for k, v := range t {
+		if !key.MatchString(k) || !value.MatchString(v) {
+			return Errorf(Invalid,
+				"topology has %q: %q: use a key and a value that a node's label can have, such as topology.kubernetes.io/zone: a",
+				k, v)
+		}
+	}
+	return nil
+}
 
 // Within tells whether every segment of place has the same value in t.
 func (t Topology) Within(place Topology) bool {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -68,6 +70,15 @@ func (m many) ListHealth(_ context.Context, page backends.Page) (unwell []backen
 		unwell = append(unwell, health)
 	}
 	return unwell, next, nil
+}
+
+// TestOneSnapshotHasOnePage asks for one snapshot with a token, which no answer has given.
+func TestOneSnapshotHasOnePage(t *testing.T) {
+	s := serve(t, many{count: 1}, time.Second)
+	r, err := s.client.ListSnapshots(t.Context(), &csi.ListSnapshotsRequest{SnapshotId: "snap-0", StartingToken: "x"})
+	if status.Code(err) != codes.Aborted {
+		t.Errorf("got %v and %v, want ABORTED", r, err)
+	}
 }
 
 // TestAListFitsIntoAMessage asks as csi-attacher does: for all entries, with gRPC's default size of a message.

@@ -32,7 +32,11 @@ func (s *Service) ListSnapshots(ctx context.Context, handle, volume string,
 	if s.features.Snapshots == nil {
 		return nil, "", unsupported("list snapshots")
 	}
-	if handle != "" {
+	switch {
+	case handle != "" && page.Token != "":
+		return nil, "", backends.Errorf(backends.Busy,
+			"the token %.64q is of no list of the one snapshot %q, which has one page: ask without a token", page.Token, handle)
+	case handle != "":
 		return s.listOne(ctx, handle, volume)
 	}
 	return listed(ctx, s, "list-snapshots", func(ctx context.Context) ([]backends.Snapshot, string, error) {

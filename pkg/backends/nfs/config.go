@@ -64,7 +64,7 @@ func (c *Config) resolve() (map[string]export.Address, error) {
 		if err != nil {
 			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: %w", s.Name, err)
 		}
-		if err := checkSegments(s.Topology); err != nil {
+		if err := s.Topology.Check(); err != nil {
 			return nil, backends.Errorf(backends.Invalid, "share %q of the configuration: %w", s.Name, err)
 		}
 		if s.Nconnect < 0 || s.Nconnect > maxConnections {

@@ -3,7 +3,6 @@ package nfs
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -21,21 +20,6 @@ func (c *Config) topologies() topologies {
 		}
 	}
 	return all
-}
-
-// checkSegments refuses what cannot be a label of a node. Kinds: Invalid.
-func checkSegments(t backends.Topology) error {
-	const word = `[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?`
-	key, value := regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?`+word+`$`),
-		regexp.MustCompile(`^`+word+`$`)
-	for k, v := range t {
-		if !key.MatchString(k) || !value.MatchString(v) {
-			return backends.Errorf(backends.Invalid,
-				"topology has %q: %q: use a key and a value that a node's label can have, such as topology.kubernetes.io/zone: a",
-				k, v)
-		}
-	}
-	return nil
 }
 
 // keys are those of all segments.
