@@ -3,9 +3,7 @@ package loops_test
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/loops"
 	"github.com/stowage-csi/stowage/tests/stall"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 func must(t *testing.T, err error) {
@@ -34,20 +33,6 @@ func newImage(t *testing.T, elements ...string) string {
 	must(t, os.WriteFile(path, nil, 0o600))
 	must(t, os.Truncate(path, 1<<20))
 	return path
-}
-
-// attach attaches a file until the end of the test and returns the loop device's node.
-func attach(t *testing.T, path string) string {
-	t.Helper()
-	output, err := exec.CommandContext(t.Context(), "losetup", "--find", "--show", path).Output()
-	must(t, err)
-	device := strings.TrimSpace(string(output))
-	t.Cleanup(func() {
-		if err := exec.CommandContext(context.WithoutCancel(t.Context()), "losetup", "-d", device).Run(); err != nil {
-			t.Errorf("detaching %s: %v", device, err)
-		}
-	})
-	return device
 }
 
 // slack is what a busy machine may take: what waits for a server that has stopped waits for ever.
@@ -81,19 +66,19 @@ func TestHolding(t *testing.T) {
 	dir := t.TempDir()
 	image, link := newImage(t, dir, "a", "volume"), filepath.Join(dir, "b", "other")
 	stall.Apart(t)
-	attach(t, newImage(t, dir, "c", "a", "volume")) // of the same name
+	testfs.Attach(t, newImage(t, dir, "c", "a", "volume")) // of the same name
 	if found, err := holding(t, &calls, image, slack); err != nil || len(found) != 0 {
 		t.Errorf("what is not attached is held by %v (%v)", found, err)
 	}
 	must(t, os.Mkdir(filepath.Dir(link), 0o700))
 	must(t, os.Link(image, link))
-	byLink := attach(t, link)
+	byLink := testfs.Attach(t, link)
 	found, err := holding(t, &calls, image, slack)
 	wantOne(t, found, err, byLink)
 	must(t, os.Remove(link)) // its name ends in " (deleted)" now
 	found, err = holding(t, &calls, image, slack)
 	wantOne(t, found, err, byLink)
-	byName := attach(t, image)
+	byName := testfs.Attach(t, image)
 	found, err = holding(t, &calls, image, slack)
 	wantOne(t, found, err, byName)
 }
@@ -104,7 +89,7 @@ func TestStrangerHangs(t *testing.T) {
 	server := stall.Serve(t)
 	for _, name := range []string{"one", "two", "three"} {
 		newImage(t, server.Real, name)
-		attach(t, filepath.Join(server.Dir, name))
+		testfs.Attach(t, filepath.Join(server.Dir, name))
 	}
 	dir := t.TempDir()
 	image, link := newImage(t, dir, "a", "volume"), filepath.Join(dir, "a", "link")
@@ -122,7 +107,7 @@ func TestStrangerHangs(t *testing.T) {
 		t.Errorf("%d questions were given up, want 3 at least", given)
 	}
 	must(t, os.Link(image, link))
-	device := attach(t, link)
+	device := testfs.Attach(t, link)
 	begun = time.Now()
 	found, err := holding(t, &calls, image, 10*time.Minute)
 	wantOne(t, found, err, device)
@@ -141,7 +126,7 @@ func TestOwnHangs(t *testing.T) {
 	server, dir := stall.Serve(t), t.TempDir()
 	newImage(t, server.Real, "image")
 	must(t, os.Link(filepath.Join(server.Real, "image"), filepath.Join(server.Real, "link")))
-	device := attach(t, filepath.Join(server.Dir, "link"))
+	device := testfs.Attach(t, filepath.Join(server.Dir, "link"))
 	image, elsewhere := filepath.Join(server.Dir, "image"), filepath.Join(dir, "elsewhere")
 	// The path by which it is known is on another filesystem, as far as this mount namespace can tell.
 	must(t, os.WriteFile(elsewhere, nil, 0o600))
@@ -179,7 +164,7 @@ func TestStrangerGone(t *testing.T) {
 	image := newImage(t, dir, "a", "volume")
 	server := stall.Serve(t)
 	newImage(t, server.Real, "image")
-	device := attach(t, filepath.Join(server.Dir, "image"))
+	device := testfs.Attach(t, filepath.Join(server.Dir, "image"))
 	must(t, server.Kill())
 	must(t, unix.Unmount(server.Dir, unix.MNT_DETACH)) // its path is "/image" now, as if it were on our own filesystem
 	all, err := loops.Attached()
