@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -40,25 +36,13 @@ func (failing) Modify(context.Context, string, any) error {
 func flooded(t *testing.T, calls func(t *testing.T, client csi.ControllerClient, said func(parts ...string) int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		const name = "test.csi.stowage.dev"
 		var text bytes.Buffer
-		life, stop := context.WithCancel(t.Context())
-		definition := backends.Definition{NewMutable: func() any { return &testMutable{} }}
-		server, err := NewServer(life, Config{Name: name, Version: "1", Metrics: NewMetrics(name, "1"),
-			Definition: definition, Instance: &backends.Instance{Controller: failing{}},
-			Log: slog.New(slog.NewTextHandler(&text, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		listener, done := bufconn.Listen(1<<20), make(chan error, 1)
-		go func() { done <- server.Serve(life, listener, time.Minute) }()
-		dial := func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
-		connection, err := grpc.NewClient("passthrough:///in-memory",
-			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
-		if err != nil {
-			t.Fatal(err)
-		}
-		calls(t, csi.NewControllerClient(connection), func(parts ...string) int {
+		config := controllerOf(failing{})
+		config.Definition.NewMutable = func() any { return &testMutable{} }
+		config.Log = slog.New(slog.NewTextHandler(&text, nil))
+		client, end := inMemory(t, config)
+		defer end()
+		calls(t, client, func(parts ...string) int {
 			synctest.Wait()
 			count := 0
 			for line := range strings.Lines(text.String()) {
@@ -72,13 +56,6 @@ func flooded(t *testing.T, calls func(t *testing.T, client csi.ControllerClient,
 			}
 			return count
 		})
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("the server ended with %v", err)
-		}
-		if err := connection.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -19,16 +20,19 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
+func controllerOf(backend backends.Backend) Config {
+	return Config{Instance: &backends.Instance{Controller: backend}}
+}
+
 // inMemory serves a controller in a bubble of time, where time passes only while all wait: a busy machine has no part
 // in what takes how long. The function that it returns ends both sides.
-func inMemory(t *testing.T, backend backends.Backend) (client csi.ControllerClient, end func()) {
+func inMemory(t *testing.T, config Config) (client csi.ControllerClient, end func()) {
 	t.Helper()
-	const name = "test.csi.stowage.dev"
+	config.Name, config.Version = "test.csi.stowage.dev", "1"
+	config.Metrics = NewMetrics(config.Name, config.Version)
+	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
 	life, stop := context.WithCancel(t.Context())
-	server, err := NewServer(life, Config{
-		Name: name, Version: "1", Metrics: NewMetrics(name, "1"), Log: slog.New(slog.DiscardHandler),
-		Instance: &backends.Instance{Controller: backend},
-	})
+	server, err := NewServer(life, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +60,7 @@ func inMemory(t *testing.T, backend backends.Backend) (client csi.ControllerClie
 func TestTheReasonIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 2 * time.Second
-		client, end := inMemory(t, slow{begun: make(chan struct{}), end: make(chan struct{})})
+		client, end := inMemory(t, controllerOf(slow{begun: make(chan struct{}), end: make(chan struct{})}))
 		defer end()
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
@@ -74,7 +78,7 @@ func TestTheReasonIsHeard(t *testing.T) {
 func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := stubborn{begun: make(chan struct{}, 1), end: make(chan struct{})}
-		client, end := inMemory(t, backend)
+		client, end := inMemory(t, controllerOf(backend))
 		defer end()
 		request := &csi.DeleteVolumeRequest{VolumeId: "v"}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
