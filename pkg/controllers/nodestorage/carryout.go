@@ -2,10 +2,10 @@ package nodestorage
 
 import (
 	"context"
+	"errors"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -14,13 +14,13 @@ import (
 )
 
 // carryOut carries a plan out, and adds to what people are told. Each write is made under the resource version that the
-// plan saw.
+// plan saw. A refusal stops what is planned for its volume alone, and any other error ends the turn.
 func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 	if a.retire {
 		return r.write.Delete(ctx, v.storage, client.Preconditions{UID: &v.storage.UID,
 			ResourceVersion: &v.storage.ResourceVersion})
 	}
-	if err := r.change(ctx, a); err != nil {
+	if err := r.change(ctx, v, a); err != nil {
 		return err
 	}
 	create := a.create
@@ -32,39 +32,16 @@ func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 		create = append(create, added...)
 	}
 	for _, o := range create {
-		if err := r.create(ctx, v, a, o); err != nil {
+		if err := a.bear(v.storage, r.create(ctx, v, o)); err != nil {
 			return err
 		}
 	}
-	if !a.over {
-		return nil
+	if !a.over || len(a.refused) > 0 {
+		return errors.Join(a.refused...)
 	}
 	storage := v.storage.DeepCopy()
 	controllerutil.RemoveFinalizer(storage, v1alpha1.LocalVolumeFinalizer)
 	return r.write.Update(ctx, storage)
-}
-
-// change writes PersistentVolumes that there are.
-func (r *reconciler) change(ctx context.Context, a *actions) error {
-	for _, pv := range a.reserve {
-		if err := r.write.Update(ctx, reserved(pv, r.Namespace)); err != nil {
-			return err
-		}
-	}
-	for _, pv := range a.remove {
-		err := r.write.Delete(ctx, pv, client.Preconditions{UID: &pv.UID, ResourceVersion: &pv.ResourceVersion})
-		if err != nil {
-			return err
-		}
-	}
-	for _, pv := range a.release {
-		pv = pv.DeepCopy()
-		controllerutil.RemoveFinalizer(pv, v1alpha1.LocalVolumeFinalizer)
-		if err := client.IgnoreNotFound(r.write.Update(ctx, pv)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // save writes the spec, and returns the offers that are new and have no PersistentVolume yet.
@@ -99,27 +76,19 @@ func (r *reconciler) save(ctx context.Context, v *view, a *actions) (added []v1a
 
 // create makes the PersistentVolume of an offer. Unless it was refused it may exist, now or soon, and what is absent
 // later may hold data.
-func (r *reconciler) create(ctx context.Context, v *view, a *actions, o v1alpha1.VolumeOffer) error {
+func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
 	hostname := v.labels[corev1.LabelHostname]
 	if hostname == "" {
 		hostname = v.storage.Name
 	}
 	err := r.write.Create(ctx, persistentVolume(v.storage.Name, hostname, o))
 	if isRefusal(err) {
-		a.told = append(a.told, problem{v.storage, "PersistentVolumeRefused", err.Error()})
 		return err
 	}
 	r.mu.Lock()
 	delete(r.unmade[v.storage.Name], o.PersistentVolume)
 	r.mu.Unlock()
 	return err
-}
-
-// isRefusal reports whether the API server has said that nothing was made.
-func isRefusal(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsUnauthorized(err) ||
-		apierrors.IsTooManyRequests(err)
 }
 
 func (r *reconciler) unmadeOf(node string) map[string]bool {

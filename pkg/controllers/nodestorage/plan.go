@@ -42,6 +42,7 @@ type actions struct {
 	retire  bool                       // the node is gone: its storage is deleted, and held by the finalizer
 	over    bool                       // the finalizer of the storage goes
 	told    []problem
+	refused []error // of writes that concern one volume each
 }
 
 // problem is what people are told by an event.

@@ -168,8 +168,8 @@ func TestLateCreate(t *testing.T) {
 	}
 }
 
-// TestRefusedVolume checks that people are told once of a PersistentVolume that is refused again and again, and of what
-// else is wrong with the node.
+// TestRefusedVolume checks that people are told once of each PersistentVolume that is refused again and again, and of
+// what else is wrong with the node.
 func TestRefusedVolume(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)
@@ -193,7 +193,7 @@ func TestRefusedVolume(t *testing.T) {
 	for len(recorder.Events) > 0 {
 		told[strings.Fields(<-recorder.Events)[1]]++
 	}
-	if told["NotOffered"] != 1 || told["PersistentVolumeRefused"] != 1 {
-		t.Errorf("people were told %v, want each once", told)
+	if told["NotOffered"] != 1 || told["PersistentVolumeRefused"] != disks-1 {
+		t.Errorf("people were told %v, want each once: of the path, and of each other volume", told)
 	}
 }
