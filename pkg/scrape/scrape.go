@@ -1,17 +1,12 @@
 package scrape
 
 import (
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 )
-
-// MaxConnections is how many connections are open at a time: scrapers and probes need a few.
-const MaxConnections = 64
 
 // Server answers /metrics and probes, by path, and bears with no client for long. Its listener is one of Limit.
 func Server(metrics prometheus.Gatherer, probes map[string]http.HandlerFunc) *http.Server {
@@ -24,9 +19,4 @@ func Server(metrics prometheus.Gatherer, probes map[string]http.HandlerFunc) *ht
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
 	}
-}
-
-// Limit bounds how many connections of a listener are open at a time.
-func Limit(listener net.Listener) net.Listener {
-	return netutil.LimitListener(listener, MaxConnections)
 }
