@@ -247,10 +247,9 @@ type Page struct {
 
 // AttachRequest says which volume is to be attached where.
 type AttachRequest struct {
-	Handle   string
-	Node     string // the node's ID as NodeGetInfo gave it
-	ReadOnly bool
-	Access   Access
+	Handle string
+	Node   string // the node's ID as NodeGetInfo gave it
+	Access Access
 }
 
 // Attachment is a volume as a node comes to know it.

@@ -45,7 +45,6 @@ func controllerCapabilities(f backends.Features) []*csi.ControllerServiceCapabil
 		{csi.ControllerServiceCapability_RPC_GET_VOLUME, true},
 		{csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER, true},
 		{csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME, f.Attach != nil},
-		{csi.ControllerServiceCapability_RPC_PUBLISH_READONLY, f.Attach != nil},
 		{csi.ControllerServiceCapability_RPC_LIST_VOLUMES, f.List != nil},
 		{csi.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES, f.List != nil && f.Attach != nil},
 		{csi.ControllerServiceCapability_RPC_GET_CAPACITY, f.Capacity != nil},

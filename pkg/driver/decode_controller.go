@@ -169,7 +169,11 @@ func contentSource(s *csi.VolumeContentSource) (backends.ContentSource, error) {
 }
 
 func (d decoder) publishVolume(r *csi.ControllerPublishVolumeRequest) (backends.AttachRequest, error) {
-	request := backends.AttachRequest{Handle: r.GetVolumeId(), Node: r.GetNodeId(), ReadOnly: r.GetReadonly()}
+	request := backends.AttachRequest{Handle: r.GetVolumeId(), Node: r.GetNodeId()}
+	if r.GetReadonly() {
+		return request, backends.Errorf(backends.Invalid,
+			"readonly is true, and no volume can be attached for reading only: the driver has no PUBLISH_READONLY capability")
+	}
 	if err := id("volume_id", r.GetVolumeId()); err != nil {
 		return request, err
 	}

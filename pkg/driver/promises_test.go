@@ -103,6 +103,17 @@ func TestPublishNeedsAStagingPath(t *testing.T) {
 	}
 }
 
+// TestNothingIsAttachedReadOnly: a flag that nobody enforces is not taken.
+func TestNothingIsAttachedReadOnly(t *testing.T) {
+	_, err := decoder{}.publishVolume(&csi.ControllerPublishVolumeRequest{
+		VolumeId: "v", NodeId: "n", Readonly: true,
+		VolumeCapability: mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, ""),
+	})
+	if !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), "PUBLISH_READONLY") {
+		t.Errorf("readonly: %v, want Invalid that names the capability", err)
+	}
+}
+
 // TestImpossibleMountsAreRefused where they are promised: a filesystem or an option with which no pod would ever start.
 func TestImpossibleMountsAreRefused(t *testing.T) {
 	definition := memory.Definition()

@@ -90,7 +90,7 @@ func everything(t *testing.T) requests {
 	const capability = `{"mount":{},"access_mode":{"mode":"SINGLE_NODE_WRITER"}}`
 	return requests{s, map[string]string{
 		"name": `"x"`, "volume_id": `"x"`, "snapshot_id": `"x"`, "source_volume_id": `"x"`, "node_id": `"x"`,
-		"readonly":          `true`,
+		"readonly":          `false`,
 		"source_volume_ids": `["` + made.GetVolume().GetVolumeId() + `"]`,
 		"group_snapshot_id": `"` + group.GetGroupSnapshot().GetGroupSnapshotId() + `"`,
 		"snapshot_ids":      `["` + group.GetGroupSnapshot().GetSnapshots()[0].GetSnapshotId() + `"]`,

@@ -62,8 +62,8 @@ func (s *storm) useVolumes(user int) {
 }
 
 func (s *storm) attachAndDetach(handle string, random *rand.Rand) {
-	node, wanted := []string{region.NodeA, region.NodeB}[random.IntN(2)], region.Request(handle, "")
-	wanted.Node, wanted.ReadOnly = node, random.IntN(3) == 0
+	node := []string{region.NodeA, region.NodeB}[random.IntN(2)]
+	wanted := region.Request(handle, node)
 	s.call(history.Call{Op: history.Attach, Volume: handle, Node: node}, random,
 		func(ctx context.Context, i *backends.Instance) (string, error) {
 			_, err := i.Controller.(backends.Attacher).Attach(ctx, wanted)

@@ -3,6 +3,7 @@ package sanity
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,12 +29,12 @@ func ebsSetup(t testing.TB, access string) setup {
 		return instance, err
 	}
 	s := setup{name: "ebs " + access, definition: &definition, backend: "ebs", access: access, nodeID: region.NodeA,
-		mutable: map[string]string{"throughput": "200"}}
-	s.skips = map[string]string{
+		mutable: map[string]string{"throughput": "200"}, skips: notReadOnly()}
+	maps.Copy(s.skips, map[string]string{
 		"GroupController":      "EC2 takes snapshots of several volumes of one instance only, whichever they are",
 		"GetCapacity":          "EC2 tells no capacity",
 		"NodeGetStorageHealth": "a node has no access to the cloud's API",
-	}
+	})
 	if access == "mount" { // An ext4 that is mounted grows only with CAP_SYS_RESOURCE, which not every machine grants.
 		s.parameters = map[string]string{"csi.storage.k8s.io/fstype": "xfs"}
 	}

@@ -14,7 +14,6 @@ func attachChecks() []check {
 	return []check{
 		{"attaching and detaching is seen in PublishedNodes", attachAndDetach},
 		{"attaching again in the same way succeeds with the same attributes", attachAgain},
-		{"attached in another way is Exists", attachOtherway},
 		{"attached elsewhere is InUse and names the node", attachElsewhere},
 		{"an unknown node is NotFound", attachUnknownNode},
 		{"a use that the volume does not offer is Invalid", attachImpossible},
@@ -78,24 +77,6 @@ func attachAgain(w *world) {
 		w.shown("an attribute", key+"="+value)
 	}
 	w.publishedTo(v, w.node())
-}
-
-func attachOtherway(w *world) {
-	for _, readOnly := range []bool{false, true} {
-		v := w.volume(fmt.Sprint("read-only ", readOnly))
-		request := w.attachRequest(v, w.node())
-		request.ReadOnly = readOnly
-		_, err := w.f.Attach.Attach(w.ctx(), request)
-		w.must("Attach", err)
-		request.ReadOnly = !readOnly
-		_, err = w.f.Attach.Attach(w.ctx(), request)
-		w.fails(fmt.Sprintf("attaching with read-only %t what is attached with %t", !readOnly, readOnly), err,
-			backends.Exists)
-		w.publishedTo(v, w.node())
-		w.detach(v, w.node())
-		_, err = w.f.Attach.Attach(w.ctx(), request)
-		w.must("Attach in the other way after Detach", err)
-	}
 }
 
 // onOneNode is an attach request in a single-node mode; ok is false when the volume has none.

@@ -68,7 +68,6 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 			func(p parts) any { return releasesOnce{p} }},
 		{"Attach", "attached elsewhere is InUse and names the node", func(p parts) any { return attachesTwice{p} }},
 		{"Attach", "of concurrent attachments to two nodes one wins", func(p parts) any { return attachesTwice{p} }},
-		{"Attach", "attached in another way is Exists", func(p parts) any { return attachesAnyway{p} }},
 		{"Attach", "an unknown node is NotFound", func(p parts) any { return attachesAnyway{p} }},
 		{"Attach", "a use that the volume does not offer is Invalid", func(p parts) any { return attachesAnyway{p} }},
 		{"Attach", "an unknown node is NotFound", func(p parts) any { return unknownErrors{p} }},

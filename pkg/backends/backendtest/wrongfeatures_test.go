@@ -97,7 +97,7 @@ type attachesAnyway struct{ parts }
 
 func (b attachesAnyway) Attach(ctx context.Context, request backends.AttachRequest) (map[string]string, error) {
 	attributes, err := b.parts.Attach(ctx, request)
-	if backends.Is(err, backends.Exists) || backends.Is(err, backends.Exhausted) || backends.Is(err, backends.Invalid) {
+	if backends.Is(err, backends.Exhausted) || backends.Is(err, backends.Invalid) {
 		return attributes, nil
 	}
 	if _, missing := b.Get(ctx, request.Handle); missing == nil && backends.Is(err, backends.NotFound) {

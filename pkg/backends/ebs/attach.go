@@ -5,11 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/attach"
@@ -36,9 +31,6 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 	}
 	view := b.view(v)
 	if err := view.Access.Check(request.Access); err != nil {
-		return nil, err
-	}
-	if err := b.mark(ctx, v, request); err != nil {
 		return nil, err
 	}
 	seen := attachmentsOf(v)
@@ -68,54 +60,6 @@ func typesIn(text string) (types []backends.AccessType) {
 	return types
 }
 
-// mark takes care that the volume's tags tell whether it is attached read-only, before it is. Kinds: Exists when it is
-// attached to the node in the other way.
-func (b *backend) mark(ctx context.Context, v types.Volume, request backends.AttachRequest) error {
-	_, marked := tag(v.Tags, b.readOnlyTag(request.Node))
-	here := slices.ContainsFunc(b.attach.Current(request.Handle, attachmentsOf(v)).Attachments,
-		func(a attach.Attachment) bool { return a.Node == request.Node && a.State != attach.Detaching })
-	switch {
-	case here && marked != request.ReadOnly:
-		return backends.Errorf(backends.Exists, "the volume is attached to node %q with read-only %t: detach it first",
-			request.Node, marked)
-	case here, !marked && !request.ReadOnly:
-		return nil
-	case !request.ReadOnly:
-		return b.unmark(ctx, v, request.Node)
-	}
-	// One that is shown may be gone by now: EC2 shows late what was taken away.
-	// No two marks are the same: a request to take away an earlier one that arrives late must not take this one.
-	mark := time.Now().UTC().Format(time.RFC3339Nano)
-	return b.finish(ctx, &b.tagging, request.Handle+" "+request.Node, "marking it read-only",
-		func(ctx context.Context) error {
-			_, err := b.once.CreateTags(ctx, &ec2.CreateTagsInput{
-				Resources: []string{request.Handle},
-				Tags:      []types.Tag{{Key: aws.String(b.readOnlyTag(request.Node)), Value: aws.String(mark)}},
-			})
-			return err
-		})
-}
-
-// unmark removes what mark has put on the volume for a node, or for any.
-func (b *backend) unmark(ctx context.Context, v types.Volume, node string) error {
-	var marks []types.Tag
-	for _, t := range v.Tags {
-		key := aws.ToString(t.Key)
-		if prefix := b.readOnlyTag(""); key == prefix+node || node == "" && len(key) > len(prefix) &&
-			key[:len(prefix)] == prefix {
-			marks = append(marks, types.Tag{Key: t.Key, Value: t.Value})
-		}
-	}
-	if len(marks) == 0 {
-		return nil
-	}
-	return b.finish(ctx, &b.tagging, *v.VolumeId+" "+node, "taking away the mark that it is read-only",
-		func(ctx context.Context) error {
-			_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{*v.VolumeId}, Tags: marks})
-			return err
-		})
-}
-
 // Detach detaches a volume from an instance, or from all. One of another cluster that is not attached there is success:
 // or else what Attach has refused could never be tidied up. Kinds: NotFound for the volume; Denied.
 func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
@@ -139,11 +83,5 @@ func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 	if node != "" && !isID("i", node) {
 		return nil // No instance has that ID, and none ever had.
 	}
-	if err := b.attach.Detach(ctx, request); err != nil {
-		return err
-	}
-	if late, ok := b.shown.Last(handle); ok {
-		v = late // It may have been marked since.
-	}
-	return b.unmark(ctx, v, node)
+	return b.attach.Detach(ctx, request)
 }

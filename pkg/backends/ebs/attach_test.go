@@ -72,34 +72,6 @@ func sourceFindsTheDisk(t *testing.T) {
 	}
 }
 
-// TestReadOnlyAttachmentIsRemembered is about what EC2 has no place for.
-func TestReadOnlyAttachmentIsRemembered(t *testing.T) {
-	synctest.Test(t, readOnlyAttachmentIsRemembered)
-}
-
-func readOnlyAttachmentIsRemembered(t *testing.T) {
-	w := region.New(t, region.Quick(), 0)
-	v := open(t, w, nil).make("one")
-	r := region.Request(v.Handle, region.NodeA)
-	r.ReadOnly = true
-	if _, err := open(t, w, nil).f.Attach.Attach(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	d := open(t, w, nil)
-	if _, err := d.f.Attach.Attach(t.Context(),
-		region.Request(v.Handle, region.NodeA)); !backends.Is(err, backends.Exists) {
-		t.Errorf("in the other way after a restart: %v, want Exists", err)
-	}
-	if err := d.f.Attach.Detach(t.Context(), v.Handle, ""); err != nil {
-		t.Fatal(err)
-	}
-	for key := range w.Server.Volumes()[0].Tags {
-		if strings.Contains(key, "read-only") {
-			t.Errorf("the tag %s is left", key)
-		}
-	}
-}
-
 // TestStuckStatesEndWithTheRequest has EC2 hang in each of the states.
 func TestStuckStatesEndWithTheRequest(t *testing.T) { synctest.Test(t, stuckStatesEndWithTheRequest) }
 

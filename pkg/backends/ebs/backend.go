@@ -43,7 +43,6 @@ type backend struct {
 	taking     flight.Group[*backends.Snapshot]       // by name
 	deleting   flight.Group[struct{}]                 // by ID, volumes and snapshots
 	fulfilling flight.Group[struct{}]                 // by ID of the snapshot
-	tagging    flight.Group[struct{}]                 // by ID and node
 	modifying  flight.Group[types.Volume]             // by ID
 	changes    changes
 	attach     *attach.Machine

@@ -37,7 +37,7 @@ func replyOf(v types.Volume, said smithy.Metadata) reply {
 // the tag in the request's time.
 func (b *backend) asOfNow(ctx context.Context, v types.Volume) (types.Volume, error) {
 	id := aws.ToString(v.VolumeId)
-	mark := types.Tag{Key: aws.String(b.readOnlyTag("none")), Value: aws.String(rand.Text())}
+	mark := types.Tag{Key: aws.String(b.probeTag()), Value: aws.String(rand.Text())}
 	_, err := b.once.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{mark}})
 	switch err = ofEC2(err); {
 	case isGone(err):

@@ -67,12 +67,6 @@ func foreignCalls(d driver, v, snapshot string) map[string]func(context.Context)
 			_, err := d.f.Attach.Attach(ctx, region.Request(v, region.NodeA))
 			return err
 		},
-		"attach read-only": func(ctx context.Context) error {
-			r := region.Request(v, region.NodeA)
-			r.ReadOnly = true
-			_, err := d.f.Attach.Attach(ctx, r)
-			return err
-		},
 		"expand": func(ctx context.Context) error {
 			_, err := d.f.Expand.Expand(ctx, v, backends.CapacityRange{RequiredBytes: 8 << 30})
 			return err

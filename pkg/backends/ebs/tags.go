@@ -74,8 +74,8 @@ func (b *backend) raw(tags []types.Tag) bool {
 	return marked
 }
 
-// readOnlyTag is the key that says that a volume is attached to a node read-only, which EC2 knows nothing of.
-func (b *backend) readOnlyTag(node string) string { return b.driver + "/read-only/" + node }
+// probeTag is the key of a tag that says nothing: putting it on and taking it off shows whether EC2 has a volume.
+func (b *backend) probeTag() string { return b.driver + "/probe" }
 
 // tagsFor are the tags of something new. Kinds: Invalid for a template that cannot be rendered or a tag that is
 // reserved.

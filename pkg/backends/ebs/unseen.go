@@ -52,7 +52,7 @@ func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error)
 // is to take a tag away which nothing has. What is forbidden or not answered proves nothing, and neither does it that
 // EC2 takes the request: see asOfNow.
 func (b *backend) refused(ctx context.Context, id string) bool {
-	nobodys := types.Tag{Key: aws.String(b.readOnlyTag("none")), Value: aws.String(rand.Text())}
+	nobodys := types.Tag{Key: aws.String(b.probeTag()), Value: aws.String(rand.Text())}
 	_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{nobodys}})
 	if !isGone(ofEC2(err)) {
 		return false

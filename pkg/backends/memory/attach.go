@@ -8,11 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// attachment is how a volume is attached to a node.
-type attachment struct {
-	readOnly bool
-	modes    []backends.AccessMode
-}
+// attachment is how a volume is attached to a node: in these modes.
+type attachment []backends.AccessMode
 
 // Attach records that the node may use the volume.
 func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (map[string]string, error) {
@@ -33,13 +30,12 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (m
 	if request.Node == "" || !slices.Contains(b.nodes, request.Node) {
 		return nil, backends.Errorf(backends.NotFound, "there is no node %q: there are %q", request.Node, b.nodes)
 	}
-	want := attachment{request.ReadOnly, slices.Clone(request.Access.Modes)}
+	want := attachment(slices.Clone(request.Access.Modes))
 	if have, ok := v.attached[request.Node]; !ok {
 		err = b.attach(v, request.Node, want)
-	} else if have.readOnly != want.readOnly || !slices.Equal(have.modes, want.modes) {
+	} else if !slices.Equal(have, want) {
 		err = backends.Errorf(backends.Exists,
-			"volume %q is attached to node %q with read-only %t in the modes %v: detach it first", v.handle, request.Node,
-			have.readOnly, have.modes)
+			"volume %q is attached to node %q in the modes %v: detach it first", v.handle, request.Node, have)
 	}
 	if err != nil {
 		return nil, err
@@ -61,17 +57,14 @@ func (b *backend) attach(v *volume, node string, want attachment) error {
 	return nil
 }
 
-// excludes tells whether one volume cannot be attached to two nodes in these ways.
-func (a attachment) excludes(other attachment) bool {
-	if a.isOne(backends.SingleNodeModes()...) || other.isOne(backends.SingleNodeModes()...) {
-		return true
-	}
-	oneWriter := a.isOne(backends.MultiNodeSingleWriter) || other.isOne(backends.MultiNodeSingleWriter)
-	return oneWriter && !a.readOnly && !other.readOnly
-}
+// excludes reports whether one volume cannot be attached to two nodes in these ways. Of several nodes none is known to
+// read only, so that a single writer is alone.
+func (a attachment) excludes(other attachment) bool { return a.isAlone() || other.isAlone() }
 
-func (a attachment) isOne(modes ...backends.AccessMode) bool {
-	return slices.ContainsFunc(a.modes, func(m backends.AccessMode) bool { return slices.Contains(modes, m) })
+func (a attachment) isAlone() bool {
+	return slices.ContainsFunc(a, func(m backends.AccessMode) bool {
+		return m == backends.MultiNodeSingleWriter || slices.Contains(backends.SingleNodeModes(), m)
+	})
 }
 
 func (b *backend) attachedTo(node string) (count int64) {

@@ -169,29 +169,24 @@ func TestRoomRunsOut(t *testing.T) {
 }
 
 func TestAttachToSeveralNodes(t *testing.T) {
-	type use struct {
-		mode     backends.AccessMode
-		readOnly bool
-	}
 	for _, row := range []struct {
-		first, second use
+		first, second backends.AccessMode
 		ok            bool
 	}{
-		{use{backends.SingleNodeWriter, false}, use{backends.SingleNodeWriter, false}, false},
-		{use{backends.SingleNodeReaderOnly, true}, use{backends.SingleNodeReaderOnly, true}, false},
-		{use{backends.MultiNodeMultiWriter, false}, use{backends.SingleNodeWriter, false}, false},
-		{use{backends.SingleNodeWriter, false}, use{backends.MultiNodeMultiWriter, false}, false},
-		{use{backends.MultiNodeMultiWriter, false}, use{backends.MultiNodeMultiWriter, false}, true},
-		{use{backends.MultiNodeReaderOnly, true}, use{backends.MultiNodeReaderOnly, true}, true},
-		{use{backends.MultiNodeSingleWriter, false}, use{backends.MultiNodeSingleWriter, false}, false},
-		{use{backends.MultiNodeSingleWriter, false}, use{backends.MultiNodeSingleWriter, true}, true},
-		{use{backends.MultiNodeSingleWriter, true}, use{backends.MultiNodeSingleWriter, false}, true},
+		{backends.SingleNodeWriter, backends.SingleNodeWriter, false},
+		{backends.SingleNodeReaderOnly, backends.SingleNodeReaderOnly, false},
+		{backends.MultiNodeMultiWriter, backends.SingleNodeWriter, false},
+		{backends.SingleNodeWriter, backends.MultiNodeMultiWriter, false},
+		{backends.MultiNodeMultiWriter, backends.MultiNodeMultiWriter, true},
+		{backends.MultiNodeReaderOnly, backends.MultiNodeReaderOnly, true},
+		{backends.MultiNodeSingleWriter, backends.MultiNodeSingleWriter, false},
+		{backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter, false},
 	} {
 		b := opened(t, 1<<30)
 		handle := created(t, b, "v")
-		attach := func(node string, u use) error {
+		attach := func(node string, mode backends.AccessMode) error {
 			_, err := b.Attach(t.Context(), backends.AttachRequest{
-				Handle: handle, Node: node, ReadOnly: u.readOnly, Access: backends.Access{Modes: []backends.AccessMode{u.mode}},
+				Handle: handle, Node: node, Access: backends.Access{Modes: []backends.AccessMode{mode}},
 			})
 			return err
 		}
