@@ -17,7 +17,7 @@ import (
 func TestPagesAreCheap(t *testing.T) { synctest.Test(t, pagesAreCheap) }
 
 func pagesAreCheap(t *testing.T) {
-	const volumes, limit, each = 2300, 100, 500
+	const volumes, limit, each = 1200, 100, 500
 	w := region.New(t, region.Quick(), 0)
 	d := open(t, w, nil)
 	fill(t, d, volumes)
