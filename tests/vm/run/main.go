@@ -43,7 +43,7 @@ func parse() options {
 	flag.Parse()
 	o.tree = boot.Tree(*tree)
 	for _, pkg := range flag.Args() {
-		o.suites = append(o.suites, named(pkg))
+		o.suites = append(o.suites, named(pkg, o.match)...)
 	}
 	switch {
 	case len(o.suites) > 0:

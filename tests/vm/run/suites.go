@@ -1,7 +1,9 @@
 package main
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -67,12 +69,22 @@ func usual() []suite {
 	return slices.DeleteFunc(suites(), func(s suite) bool { return s.long })
 }
 
-// named is the suite of a package that was named: as it is listed, or else all of its tests.
-func named(pkg string) suite {
-	for _, listed := range suites() {
-		if listed.pkg == pkg {
-			return listed
+// named are the suites of a package that was named: as they are listed, or else one of all of its tests. With the
+// pattern of a test it is the one that is listed with that test, whose flags it may need.
+func named(pkg, match string) []suite {
+	all := slices.DeleteFunc(suites(), func(s suite) bool { return s.pkg != pkg })
+	if len(all) == 0 {
+		return []suite{{pkg: pkg}}
+	}
+	if match == "" {
+		return all
+	}
+	top, _, _ := strings.Cut(match, "/")
+	test := strings.Trim(top, "^$")
+	for _, s := range all {
+		if s.match != "" && regexp.MustCompile(s.match).MatchString(test) {
+			return []suite{s}
 		}
 	}
-	return suite{pkg: pkg}
+	return all[:1]
 }
