@@ -2,8 +2,8 @@ package adversary
 
 import (
 	"cmp"
-	"errors"
 	"flag"
+	"fmt"
 	"os/exec"
 	"regexp"
 	"testing"
@@ -37,20 +37,19 @@ func TestPlants(t *testing.T) {
 func isFound(t *testing.T, p plants.Plant) {
 	t.Helper()
 	program := p.Program(t, "tests/adversary")
-	began := time.Now()
-	args := []string{
-		"-test.v", "-test.run", "^TestAdversary$", "-setup", p.Values["setup"], "-profile", p.Values["profile"],
-		"-budget", cmp.Or(*budget, plantTime).String(), "-shrink", "0s", "-hasty",
-	}
-	if seed := p.Values["seed"]; seed != "" { // Where a defect needs a rare schedule.
-		args = append(args, "-seed", seed)
-	}
-	output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-	_, failed := errors.AsType[*exec.ExitError](err)
-	found := p.Violation.FindString(string(output))
-	if !failed || found == "" {
-		t.Fatalf("not found in %v: %v\n%s", time.Since(began), err, output)
-	}
-	line := regexp.MustCompile(`schedule \d+, seed \d+, profile \w+, after.*`).FindString(string(output))
-	t.Logf("found in %v: %s", time.Since(began).Round(time.Second), line)
+	where := regexp.MustCompile(`schedule \d+, seed \d+, profile \w+, after.*`)
+	p.Sought(t, plants.Search{
+		Given: fmt.Sprint(*seed), Usual: "0",
+		Run: func(seed string) (output []byte, err error) {
+			return exec.CommandContext(t.Context(), program, "-test.v", "-test.run", "^TestAdversary$", "-setup",
+				p.Values["setup"], "-profile", p.Values["profile"], "-budget", cmp.Or(*budget, plantTime).String(),
+				"-shrink", "0s", "-hasty", "-seed", seed).CombinedOutput()
+		},
+		Line: func(output string) string {
+			if !p.Violation.MatchString(output) {
+				return ""
+			}
+			return cmp.Or(where.FindString(output), p.Violation.FindString(output))
+		},
+	})
 }

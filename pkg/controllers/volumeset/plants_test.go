@@ -1,8 +1,6 @@
 package volumeset
 
 import (
-	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"os/exec"
@@ -32,13 +30,19 @@ func TestPlants(t *testing.T) {
 func isFound(t *testing.T, p plants.Plant) {
 	t.Helper()
 	program := p.Program(t, "pkg/controllers/volumeset")
-	steps, seed := fmt.Sprint(*simSteps), cmp.Or(p.Values["seed"], fmt.Sprint(*simSeed))
-	args := []string{"-test.run", "^TestSimulation$", "-seed", seed, "-steps", steps}
-	output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-	_, failed := errors.AsType[*exec.ExitError](err)
-	line := regexp.MustCompile(`seed \d+, after \d+ steps, \d+ in all: .*`).FindString(string(output))
-	if !failed || !p.Violation.MatchString(line) {
-		t.Fatalf("not found from seed %s on in %s steps: %v\n%s", seed, steps, err, output)
-	}
-	t.Log("found with " + line)
+	where := regexp.MustCompile(`seed \d+, after \d+ steps, \d+ in all: .*`)
+	p.Sought(t, plants.Search{
+		Given: fmt.Sprint(*simSeed), Usual: "1",
+		Run: func(seed string) (output []byte, err error) {
+			return exec.CommandContext(t.Context(), program, "-test.run", "^TestSimulation$", "-seed", seed, "-steps",
+				fmt.Sprint(*simSteps)).CombinedOutput()
+		},
+		Line: func(output string) string {
+			line := where.FindString(output)
+			if !p.Violation.MatchString(line) {
+				return ""
+			}
+			return line
+		},
+	})
 }
