@@ -66,7 +66,7 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.NumStreamWorkers(streamWorkers),
 		grpc.ChainUnaryInterceptor(
 			arrive(), s.gate.admit(), identify(config.Log), record(limits), config.Metrics.measure(),
-			translate(newAnswers()), bound(life), giveUp(), rescue(limits), lock(keylock.New()),
+			translate(newAnswers()), bound(life), giveUp(), rescue(limits), sizes(), lock(keylock.New()),
 		))...)
 	decode := newDecoder(config.Definition, features)
 	csi.RegisterIdentityServer(s.grpc, &identity{config: config})
