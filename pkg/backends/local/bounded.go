@@ -141,9 +141,8 @@ func (v *volume) checkBound() error {
 	if project, err := quota.Project(root); err != nil || project != r.Project {
 		return errors.Join(fmt.Errorf("its directory has the project %d and should have %d", project, r.Project), err)
 	}
-	used, limit, err := quota.Usage(root, r.Project)
-	if err != nil || limit >= r.SizeBytes {
+	if bounded, err := quota.Bounded(root, r.Project, r.SizeBytes); err != nil || bounded {
 		return err
 	}
-	return quota.Limit(root, r.Project, max(r.SizeBytes, used))
+	return v.limit(r.SizeBytes)
 }

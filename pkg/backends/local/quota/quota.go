@@ -21,9 +21,10 @@ const (
 	getState  = 0x5808   // Q_XGETQSTATV
 	ofProject = 2        // PRJQUOTA
 
-	limitsValid = 1      // QIF_BLIMITS
-	block       = 1024   // QIF_DQBLKSIZE, of limits
-	enforced    = 1 << 5 // FS_QUOTA_PDQ_ENFD
+	bytesValid = 1      // QIF_BLIMITS
+	filesValid = 1 << 2 // QIF_ILIMITS
+	block      = 1024   // QIF_DQBLKSIZE, of limits
+	enforced   = 1 << 5 // FS_QUOTA_PDQ_ENFD
 )
 
 // attributes is struct fsxattr.
@@ -88,10 +89,50 @@ func Project(dir *os.File) (uint32, error) {
 	return found.project, nil
 }
 
-// Limit bounds the bytes that a project may have on the filesystem of an open directory; 0 for any number.
+// Limit bounds the bytes that a project may have on the filesystem of an open directory, which is not of the project,
+// and in proportion to them its files; 0 for any number. One that has more files than its share keeps them, and has
+// room to go on.
 func Limit(dir *os.File, project uint32, bytes int64) error {
-	wanted := usage{hard: uint64((bytes + block - 1) / block), valid: limitsValid}
+	wanted := usage{hard: uint64((bytes + block - 1) / block), valid: bytesValid | filesValid}
+	if bytes > 0 {
+		share, err := filesOf(dir, bytes)
+		if err != nil {
+			return err
+		}
+		found, err := read(dir, project)
+		if err != nil {
+			return err
+		}
+		wanted.hardFiles = max(share, found.files+found.files/8+leastFiles)
+	}
 	return control(dir, setQuota, project, unsafe.Pointer(&wanted))
+}
+
+const (
+	leastFiles = 1024 // of a small volume
+	// xfsFile is how many bytes there are for each file on an xfs, which makes inodes as it needs them and charges nobody
+	// for the half KiB of each.
+	xfsFile = 4096
+)
+
+// filesOf is how many of its filesystem's inodes are for so many bytes. An ext4 has a fixed number: one who takes more
+// than a fair share with empty files leaves none to the neighbours.
+func filesOf(dir *os.File, bytes int64) (uint64, error) {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(dir.Fd()), &stat); err != nil {
+		return 0, &os.PathError{Op: "look at the filesystem of", Path: dir.Name(), Err: err}
+	}
+	perFile := uint64(xfsFile)
+	if stat.Type != unix.XFS_SUPER_MAGIC && stat.Files > 0 {
+		perFile = max(1, stat.Blocks*uint64(stat.Bsize)/stat.Files)
+	}
+	return max(leastFiles, uint64(bytes)/perFile), nil
+}
+
+// Bounded reports whether a project may have no more than it was given: so many bytes at least, and a number of files.
+func Bounded(dir *os.File, project uint32, bytes int64) (bool, error) {
+	found, err := read(dir, project)
+	return int64(found.hard*block) >= bytes && found.hardFiles > 0, err
 }
 
 // Usage returns how many bytes a project has on the filesystem of an open directory, and how many it may; 0 for any

@@ -63,6 +63,26 @@ func sizesAreEnforced(w *world) {
 	}
 }
 
+// TestFilesAreBounded: empty files take no bytes, and still not the neighbours' inodes. A volume from before has their
+// number bounded at the next start.
+func TestFilesAreBounded(t *testing.T) { each(t, filesAreBounded) }
+
+func filesAreBounded(w *world) {
+	w.up("prjquota")
+	one, other := w.create("one", 16*mib), w.create("other", 16*mib)
+	w.unlimitFiles(w.project(other), 16*mib)
+	w.down()
+	w.up("prjquota")
+	for _, handle := range []string{one, other} {
+		if made := w.empty(handle); made < 1000 || made > 16*mib/1024 {
+			w.Errorf("%d empty files fit into 16 MiB, want some thousand", made)
+		}
+	}
+	_, err := w.f.Expand.Expand(w.Context(), one, backends.CapacityRange{RequiredBytes: 64 * mib})
+	w.must(err)
+	w.must(os.WriteFile(filepath.Join(w.path(one), "one more"), nil, 0o600))
+}
+
 // record is as much of a volume's record as is looked at.
 type record struct {
 	Project uint32 `json:"project"`

@@ -1,12 +1,15 @@
 package quota
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -102,8 +105,14 @@ func (w *world) path(handle string) string {
 // that were.
 func (w *world) write(handle string, most int64) (written int64) {
 	w.Helper()
-	done := make(chan struct{})
 	path := w.path(handle)
+	w.inContainer(func() { written = w.fill(path, most) })
+	return written
+}
+
+// inContainer does a pod's work.
+func (w *world) inContainer(work func()) {
+	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // It ends with the goroutine.
@@ -111,10 +120,44 @@ func (w *world) write(handle string, most int64) (written int64) {
 			w.Error(err)
 			return
 		}
-		written = w.fill(path, most)
+		work()
 	}()
 	<-done
-	return written
+}
+
+// empty makes empty files in a volume until it may have no more, and returns how many there are.
+func (w *world) empty(handle string) (made int) {
+	w.Helper()
+	path := w.path(handle)
+	w.inContainer(func() {
+		for ; made < 1<<17; made++ {
+			err := os.WriteFile(filepath.Join(path, fmt.Sprint("empty", made)), nil, 0o600)
+			if errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOSPC) { // An xfs says that it is full.
+				return
+			}
+			if err != nil {
+				w.Error(err)
+				return
+			}
+		}
+	})
+	return made
+}
+
+// unlimitFiles is for a volume from before its files were bounded: of its bytes alone there is a limit.
+func (w *world) unlimitFiles(project uint32, bytes uint64) {
+	w.Helper()
+	const setQuota, ofProject, limits = 0x800008, 2, 1 | 4 // of bytes and of files
+	var wanted [72]byte                                    // struct if_dqblk
+	binary.NativeEndian.PutUint64(wanted[:], bytes/1024)
+	binary.NativeEndian.PutUint32(wanted[64:], limits)
+	pool := w.pool()
+	_, _, failed := unix.Syscall6(unix.SYS_QUOTACTL_FD, pool.Fd(), setQuota<<8|ofProject, uintptr(project),
+		uintptr(unsafe.Pointer(&wanted)), 0, 0)
+	w.must(pool.Close())
+	if failed != 0 {
+		w.Fatal(failed)
+	}
 }
 
 // asInContainer takes CAP_SYS_RESOURCE from the thread: ext4 bounds nobody who has it, and a container has not.
