@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
@@ -82,16 +82,11 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page,
 }
 
 // enumerateOn is enumerate for one share. The page with which it begins reads all of the share, so that all is
-// remembered; it returns more than the limit then.
+// remembered.
 func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, limit int,
 	want func(*record) bool) ([]entry, error) {
 	if s.away != nil {
 		return e.seen.recall(k, s, from, limit, want)
-	}
-	turn, whole := e.seen.turn(), from == ""
-	wanted := want
-	if whole {
-		limit, wanted = 0, func(*record) bool { return true }
 	}
 	var result atomic.Pointer[[]entry]
 	err := e.pool.With(ctx, s.place.Address, "enumerating", func(ctx context.Context, on *share.Share) error {
@@ -99,59 +94,45 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, 
 		if err != nil {
 			return err
 		}
-		found, err := entries(ctx, h, k, s.place, from, limit, wanted)
-		result.Store(&found)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	all := *result.Load()
-	if whole {
-		e.seen.remember(k, s.home, turn, all)
-		all = slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return !want(e.record) })
-	}
-	return all, nil
-}
-
-// entries reads what is on a share after an ID; all for a limit of 0, and else the limit at least.
-func entries(ctx context.Context, h *share.Home, k kind, p place, from string, limit int,
-	want func(*record) bool) (found []entry, err error) {
-	ids, err := h.Names(k.folder(), suffix)
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(ids)
-	at, there := slices.BinarySearch(ids, from)
-	if there {
-		at++
-	}
-	for chunk := range slices.Chunk(ids[at:], 4*readAtOnce) {
-		read, err := readAll(ctx, h, k, p, chunk)
+		release, err := e.seen.reading(ctx, s.place)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, e := range read {
-			if e.record != nil && want(e.record) {
-				found = append(found, e)
-			}
+		defer release()
+		l := survey{home: h.Within(share.NewBudget(e.budget)), shown: h, kind: k, place: s.place, from: from, limit: limit,
+			want: want}
+		turn := e.seen.turn()
+		if from == "" {
+			l.all = &sightings{}
 		}
-		if limit > 0 && len(found) >= limit {
-			break
+		found, err := l.entries(ctx)
+		if err == nil && l.all != nil {
+			e.seen.remember(k, s.home, turn, l.all)
 		}
+		result.Store(&found)
+		return flooded(err, s.place, k)
+	})
+	if errors.Is(err, share.ErrFlooded) {
+		e.log.WarnContext(ctx, "a share is flooded: what is on it is listed as it was seen last", "share", s.place.key(),
+			"error", failure.OneLine(err))
+		s.away = err
+		return e.seen.recall(k, s, from, limit, want)
 	}
-	return found, nil
+	if err != nil {
+		return nil, err
+	}
+	return *result.Load(), nil
 }
 
 // readAll reads records, several at a time. What is not there for others has none.
-func readAll(ctx context.Context, h *share.Home, k kind, p place, ids []string) ([]entry, error) {
+func (l survey) readAll(ctx context.Context, ids []string) ([]entry, error) {
 	found, errs := make([]entry, len(ids)), make([]error, len(ids))
 	var readers sync.WaitGroup
 	var next atomic.Int64
 	for range min(readAtOnce, len(ids)) {
 		readers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(ids)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				found[i], errs[i] = listed(h, k, p, ids[i])
+				found[i], errs[i] = l.listed(ids[i])
 			}
 		})
 	}
@@ -160,22 +141,23 @@ func readAll(ctx context.Context, h *share.Home, k kind, p place, ids []string) 
 }
 
 // listed is what an enumeration has of an ID. A record that is damaged keeps no other from being listed.
-func listed(h *share.Home, k kind, p place, id string) (entry, error) {
-	r, err := read(h, k.folder(), id+suffix)
+func (l survey) listed(id string) (entry, error) {
+	r, err := read(l.home, l.kind.folder(), id+suffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return entry{}, nil
-	case backends.Is(err, backends.Unusable) && k == volumeKind:
-		text, failed := handle{kind: k, address: p.Address, share: p.Name, home: h.Identity(), id: id}.encode()
-		return entry{place: p, record: &record{Kind: k, ID: id, Handle: text}, damage: err}, failed
+	case backends.Is(err, backends.Unusable) && l.kind == volumeKind:
+		text, failed := handle{kind: l.kind, address: l.place.Address, share: l.place.Name, home: l.home.Identity(),
+			id: id}.encode()
+		return entry{place: l.place, record: &record{Kind: l.kind, ID: id, Handle: text}, damage: err}, failed
 	case backends.Is(err, backends.Unusable): // Nobody knows of which volume it is.
 		return entry{}, nil
 	case err != nil:
 		return entry{}, err
 	}
-	there, err := r.shown(h)
+	there, err := r.shown(l.shown) // Many snapshots are of one group, whose record is not kept.
 	if there || backends.Is(err, backends.Unusable) {
-		return entry{place: p, record: r, damage: err}, nil
+		return entry{place: l.place, record: r, damage: err}, nil
 	}
 	return entry{}, err
 }

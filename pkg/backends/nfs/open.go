@@ -27,6 +27,7 @@ type engine struct {
 	restless   restless
 	janitors   *janitors
 	usage      *usages
+	budget     int64 // of an enumeration on one share, in bytes
 	disposing  stripes
 	log        *slog.Logger
 	now        func() time.Time
@@ -58,7 +59,7 @@ func open(_ context.Context, options backends.Options,
 	}
 	e := &engine{
 		mounter: mounter, named: named, onlyShares: config.OnlyShares, places: places, locks: keylock.New(), log: options.Log,
-		now:     time.Now,
+		now: time.Now, budget: mostBytes,
 		permits: openPermits(options.DataDir, options.Log),
 		usage:   newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
 	}

@@ -143,6 +143,9 @@ func isHex(text string, digits int) bool {
 }
 
 func (r *record) check() error {
+	if err := r.checkSizes(); err != nil {
+		return err
+	}
 	switch {
 	case r.Kind != volumeKind && r.Kind != snapshotKind && r.Kind != groupKind:
 		return fmt.Errorf("kind %q", r.Kind)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/failure"
@@ -24,10 +26,31 @@ type seen struct {
 	mu    sync.Mutex
 	turns uint64            // counts the changes
 	homes map[string]homeID // by the keys of places
-	lists map[homeID]map[kind][]entry
+	lists map[homeID]map[kind]*sightings
+	// readers are those who enumerate a share, by the keys of places: one at a time, so that many calls take no more
+	// memory than one.
+	readers map[string]*semaphore.Weighted
 }
 
-func newSeen() *seen { return &seen{homes: map[string]homeID{}, lists: map[homeID]map[kind][]entry{}} }
+func newSeen() *seen {
+	return &seen{homes: map[string]homeID{}, lists: map[homeID]map[kind]*sightings{},
+		readers: map[string]*semaphore.Weighted{}}
+}
+
+// reading waits until nobody else enumerates a share. Kinds: Unavailable when that takes too long.
+func (s *seen) reading(ctx context.Context, p place) (release func(), err error) {
+	s.mu.Lock()
+	reader := s.readers[p.key()]
+	if reader == nil {
+		reader = semaphore.NewWeighted(1)
+		s.readers[p.key()] = reader
+	}
+	s.mu.Unlock()
+	if err := reader.Acquire(ctx, 1); err != nil {
+		return nil, backends.Errorf(backends.Unavailable, "others enumerate the share %s: ask again: %w", p.key(), err)
+	}
+	return func() { reader.Release(1) }, nil
+}
 
 // turn changes with every change.
 func (s *seen) turn() uint64 {
@@ -37,16 +60,38 @@ func (s *seen) turn() uint64 {
 }
 
 // remember notes all of a kind that is on a share, unless something was changed since the turn.
-func (s *seen) remember(k kind, home homeID, turn uint64, all []entry) {
+func (s *seen) remember(k kind, home homeID, turn uint64, all *sightings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.turns != turn {
 		return
 	}
 	if s.lists[home] == nil {
-		s.lists[home] = map[kind][]entry{}
+		s.lists[home] = map[kind]*sightings{}
 	}
 	s.lists[home][k] = all
+	s.shed()
+}
+
+// mostKept is what is remembered of all shares together, in bytes: what 200,000 things take.
+const mostKept = mostBytes / 2
+
+// shed forgets the largest lists as long as all together are too large. It needs the lock.
+func (s *seen) shed() {
+	for {
+		total, largest, of, most := int64(0), homeID{}, kind(""), int64(0)
+		for home, lists := range s.lists {
+			for k, list := range lists {
+				if total += list.bytes; list.bytes > most {
+					largest, of, most = home, k, list.bytes
+				}
+			}
+		}
+		if total <= mostKept {
+			return
+		}
+		delete(s.lists[largest], of)
+	}
 }
 
 // forget drops what was seen of a share on which something changes.
@@ -63,24 +108,15 @@ func (s *seen) forget(on *share.Share) {
 // recall is enumerateOn of a share that does not answer. Kinds: Unavailable when nothing is remembered.
 func (s *seen) recall(k kind, on asked, from string, limit int, want func(*record) bool) (found []entry, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	all, remembered := s.lists[on.home][k]
-	if !remembered {
+	all := s.lists[on.home][k]
+	s.mu.Unlock()
+	if all == nil {
 		return nil, backends.Errorf(backends.Unavailable,
 			"what is on the share %s is not known, and a list without it would not be whole: "+
 				"bring its server back, or take the share out of the configuration and start the controller anew: %w",
 			on.place.key(), on.away)
 	}
-	for _, e := range all {
-		if e.ID <= from || !want(e.record) {
-			continue
-		}
-		if e.away = on.away; limit > 0 && len(found) >= limit {
-			break
-		}
-		found = append(found, e)
-	}
-	return found, nil
+	return all.after(from, limit, on, want)
 }
 
 // identity is that of a share at a place, as it was last; false when it never answered.

@@ -3,23 +3,25 @@ package share
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // At is the path of an entry of the Home, from the share's root.
 func At(folder, name string) string { return path.Join(HomeName, folder, name) }
 
-// Read returns what a file holds.
-func (h *Home) Read(folder, name string) ([]byte, error) { return readSmall(h.dir, At(folder, name)) }
+// Read returns what a file holds. Kinds: as readSmall; Unavailable beyond the budget.
+func (h *Home) Read(folder, name string) ([]byte, error) {
+	data, err := readSmall(h.dir, At(folder, name))
+	if spent := h.Charge(len(data)); spent != nil {
+		return nil, spent
+	}
+	return data, err
+}
 
 // WriteNew makes a file with the data, whole or not at all. It fails with fs.ErrExist when there is one, also when two
 // machines make it at once: a link is exclusive on every version of NFS.
@@ -202,47 +204,6 @@ func (h *Home) Refresh(folder string) error {
 // Remove removes a file of the Home; it is no error when there is none.
 func (h *Home) Remove(folder, name string) error {
 	return ignore(h.files.Remove(At(folder, name)), fs.ErrNotExist)
-}
-
-// Names lists the entries of a folder that end with the suffix, without it.
-func (h *Home) Names(folder, suffix string) ([]string, error) {
-	dir, err := h.files.Folder(At(folder, ""))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = dir.Close() }() // read only
-	all, err := namesIn(dir, mostNames)
-	if err != nil {
-		return nil, err
-	}
-	names := all[:0]
-	for _, name := range all {
-		if short, ok := strings.CutSuffix(name, suffix); ok {
-			names = append(names, short)
-		}
-	}
-	return names, nil
-}
-
-// mostNames is more entries than any folder has: a server can make up names for ever.
-const mostNames = 1 << 20
-
-// namesIn reads the names in a directory, of which there may be so many. Kinds: Unavailable for more.
-func namesIn(dir *os.File, most int) (all []string, err error) {
-	const batch = 4096
-	for {
-		names, err := dir.Readdirnames(batch)
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if all = append(all, names...); len(all) > most {
-			return nil, backends.Errorf(backends.Unavailable,
-				"%s has more than %d entries: no folder of this driver does; look what the server shows there", dir.Name(), most)
-		}
-	}
 }
 
 // Claim notes who owns what. It is a symbolic link that leads nowhere: made by one call, which fails when there is one.

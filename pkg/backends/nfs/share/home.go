@@ -59,6 +59,8 @@ type Home struct {
 	key   []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
 	// keyless is why there is no key.
 	keyless error
+	// budget is what reads are taken from; nil for none.
+	budget *Budget
 }
 
 // identity is share.json.

@@ -1,0 +1,213 @@
+package nfs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// newPair is a world with two shares of its configuration, one and other, and where the other is.
+func newPair(t *testing.T) (w *world, other string) {
+	t.Helper()
+	w = newWorld(t)
+	w.configured("one")
+	other = filepath.Join(filepath.Dir(filepath.Dir(w.root)), slowServer, testShare)
+	w.must(os.MkdirAll(other, 0o755))
+	w.config.Shares = append(w.config.Shares, ShareConfig{Name: "other", Server: slowServer, Share: testShare})
+	w.reopen()
+	return w, other
+}
+
+// flood writes so many records of 60 KiB to a share.
+func (w *world) flood(root string, k kind, count int) {
+	w.Helper()
+	for i := range count {
+		record := fmt.Sprintf(`{"version":1,"kind":%q,"id":"%032x","turn":"%016x","sizeBytes":1,"onDelete":"delete",`+
+			`"subDir":"flood","handle":"flood-%d","name":%q}`, k, i, i, i, strings.Repeat("x", 60<<10))
+		path := filepath.Join(root, share.HomeName, k.folder(), fmt.Sprintf("%032x%s", i, suffix))
+		w.must(os.WriteFile(path, []byte(record), 0o644))
+	}
+}
+
+// heap is how many bytes of memory are in use.
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// handles are those of an enumeration.
+func (w *world) handles(k kind) (all []string, err error) {
+	if k == snapshotKind {
+		found, _, err := w.ListSnapshots(w.Context(), "", backends.Page{Limit: 500})
+		for _, s := range found {
+			all = append(all, s.Handle)
+		}
+		return all, err
+	}
+	found, _, err := w.List(w.Context(), backends.Page{Limit: 500})
+	for _, v := range found {
+		all = append(all, v.Handle)
+	}
+	return all, err
+}
+
+// Somebody fills one share with records. That share is away, what is on the others is listed, and the controller does
+// not keep what it has read.
+func TestFloodedShareIsAway(t *testing.T) {
+	const budget, most = 4 << 20, 8 << 20
+	for _, k := range []kind{volumeKind, snapshotKind} {
+		t.Run(string(k), func(t *testing.T) {
+			w, other := newPair(t)
+			w.budget = budget
+			var want []string
+			for _, name := range []string{"one", "other"} {
+				v := w.make(onShare("on-"+name, name))
+				s, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "of-" + name, Volume: v.Handle})
+				w.must(err)
+				want = append(want, map[kind]string{volumeKind: v.Handle, snapshotKind: s.Handle}[k])
+			}
+			slices.Sort(want)
+			w.handlesAre(k, want)
+			before := heap()
+			w.flood(other, k, 400)
+			w.handlesAre(k, want)
+			if grown := heap() - before; grown > most {
+				t.Errorf("a list keeps %d bytes, want %d at most", grown, most)
+			}
+			if k == volumeKind {
+				unwell, _, err := w.ListHealth(t.Context(), backends.Page{})
+				if err != nil || len(unwell) != 1 || unwell[0].Issues[0].Reason != "ShareUnreachable" {
+					t.Errorf("what is unwell is %.300v, %v; want the volume of the flooded share", unwell, err)
+				}
+			}
+			w.reopen()
+			w.budget = budget
+			_, err := w.handles(k)
+			w.fails("a list of what was never seen", err, backends.Unavailable, "@other", share.At(k.folder(), ""), "4 MiB",
+				"remove")
+			if grown := heap() - before; grown > most {
+				t.Errorf("a list that fails keeps %d bytes, want %d at most", grown, most)
+			}
+		})
+	}
+}
+
+func (w *world) handlesAre(k kind, want []string) {
+	w.Helper()
+	have, err := w.handles(k)
+	if slices.Sort(have); err != nil || !slices.Equal(have, want) {
+		w.Errorf("it lists %d, of which the first are %q, %v; want %q", len(have), have[:min(3, len(have))], err, want)
+	}
+}
+
+// 100,000 volumes on one share are honest, with names, settings and handles as they usually are.
+func TestManyHonestVolumesAreNoFlood(t *testing.T) {
+	const made, honest = 200, 100_000
+	w := newWorld(t)
+	w.configured("a-share-of-the-configuration")
+	w.reopen()
+	for i := range made {
+		spec := onShare(fmt.Sprintf("pvc-0a1b2c3d-4e5f-6071-8293-%012d", i), "a-share-of-the-configuration")
+		spec.Fingerprint = strings.Repeat("f", 64)
+		spec.Settings = map[string]string{"csi.storage.k8s.io/fstype": "nfs4", "fsGroupChangePolicy": "OnRootMismatch"}
+		w.make(spec)
+	}
+	s, release, err := w.pool.Hold(t.Context(), w.named["a-share-of-the-configuration"])
+	w.must(err)
+	defer release()
+	h, err := s.Home(false)
+	w.must(err)
+	budget := share.NewBudget(mostBytes)
+	l := survey{home: h.Within(budget), shown: h, kind: volumeKind, all: &sightings{},
+		want: func(*record) bool { return true }}
+	found, err := l.entries(t.Context())
+	w.must(err)
+	if len(found) != made || len(l.all.all) != made {
+		t.Fatalf("it found %d and keeps %d, want %d", len(found), len(l.all.all), made)
+	}
+	if each := budget.Spent() / made; each == 0 || each*honest > mostBytes*3/4 {
+		t.Errorf("a volume takes %d bytes, and %d of them more than three quarters of the %d that there are", each, honest,
+			mostBytes)
+	}
+}
+
+// A record is no larger than this driver writes it.
+func TestRecordsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 5<<10)
+	for name, change := range map[string]func(r *record){
+		"name":           func(r *record) { r.Name = long[:4*128+1] },
+		"handle":         func(r *record) { r.Handle = long[:129] },
+		"fingerprint":    func(r *record) { r.Fingerprint = long },
+		"sourceSnapshot": func(r *record) { r.SourceSnapshot = long },
+		"sourceVolume":   func(r *record) { r.SourceVolume = long },
+		"nfsVersion":     func(r *record) { r.NFSVersion = long },
+		"settings":       func(r *record) { r.Settings = map[string]string{"key": long} },
+		"group":          func(r *record) { r.Group = &membership{Handle: long} },
+		"members":        func(r *record) { r.Members = []member{{ID: strings.Repeat("0", 32)}} },
+	} {
+		r := &record{Version: recordVersion, Kind: volumeKind, ID: strings.Repeat("0", 32), Turn: strings.Repeat("1", 16),
+			Name: strings.Repeat("\xff", 128), SizeBytes: 1, OnDelete: deleteData, SubDir: "x",
+			Settings: map[string]string{"key": long[:4<<10-3]}}
+		decode := func() error {
+			data, err := r.encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = decodeRecord(data, "here")
+			return err
+		}
+		if err := decode(); err != nil {
+			t.Errorf("before %s is changed: %v", name, err)
+		}
+		change(r)
+		if err := decode(); !backends.Is(err, backends.Unusable) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v, want a failure that is Unusable and names it", name, err)
+		}
+	}
+}
+
+// What is remembered of all shares together is bounded: the largest list goes first.
+func TestWhatWasSeenIsBounded(t *testing.T) {
+	s := newSeen()
+	large, small := homeID{1}, homeID{2}
+	s.remember(volumeKind, large, s.turn(), &sightings{bytes: mostKept})
+	s.remember(snapshotKind, small, s.turn(), &sightings{bytes: 1})
+	on := func(home homeID) asked { return asked{home: home, away: context.DeadlineExceeded} }
+	_, err := s.recall(volumeKind, on(large), "", 0, nil)
+	(&world{TB: t}).fails("the largest list", err, backends.Unavailable, "not known")
+	if _, err := s.recall(snapshotKind, on(small), "", 0, nil); err != nil {
+		t.Errorf("the other list: %v", err)
+	}
+}
+
+// Calls that enumerate one share do so one after the other, and those of other shares at the same time.
+func TestOneReadsAShare(t *testing.T) {
+	s := newSeen()
+	one, other := place{Name: "one"}, place{Name: "other"}
+	release, err := s.reading(t.Context(), one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = s.reading(ended, one)
+	(&world{TB: t}).fails("a second reader", err, backends.Unavailable, "@one")
+	for _, p := range []place{other, one} {
+		if p == one {
+			release()
+		}
+		if _, err := s.reading(t.Context(), p); err != nil {
+			t.Errorf("%s: %v", p.key(), err)
+		}
+	}
+}

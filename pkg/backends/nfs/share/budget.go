@@ -1,0 +1,46 @@
+package share
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// ErrFlooded says that a share shows more than this driver ever wrote there.
+var ErrFlooded = errors.New("no share of this driver has that much")
+
+// Budget is how many bytes somebody may read and keep. The zero value is without bound.
+type Budget struct {
+	most  int64
+	spent atomic.Int64
+}
+
+// NewBudget makes a budget of so many bytes.
+func NewBudget(most int64) *Budget { return &Budget{most: most} }
+
+// Spend takes bytes. Kinds: Unavailable for more than there are, which is ErrFlooded.
+func (b *Budget) Spend(bytes int) error {
+	if spent := b.spent.Add(int64(bytes)); b.most > 0 && spent > b.most {
+		return backends.Errorf(backends.Unavailable, "more than %d MiB: %w", b.most>>20, ErrFlooded)
+	}
+	return nil
+}
+
+// Spent is how many bytes were taken.
+func (b *Budget) Spent() int64 { return b.spent.Load() }
+
+// Within is the same Home, whose reads of files and of names take from a budget.
+func (h *Home) Within(b *Budget) *Home {
+	metered := *h
+	metered.budget = b
+	return &metered
+}
+
+// Charge takes bytes from the Home's budget, if there is one. Kinds: as Budget.Spend.
+func (h *Home) Charge(bytes int) error {
+	if h.budget == nil {
+		return nil
+	}
+	return h.budget.Spend(bytes)
+}

@@ -1,0 +1,65 @@
+package nfs
+
+import (
+	"encoding/json"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// sightings are all of a kind that was on a share, as texts: the maps and fields of records take several times as much
+// memory.
+type sightings struct {
+	all   []sighted
+	bytes int64
+}
+
+// sighted is one of them.
+type sighted struct {
+	id, text string
+	damaged  bool
+}
+
+// sightedBytes is what one takes besides its text: the strings, the ID, and the room that the list has to spare.
+const sightedBytes = 128
+
+// add notes what was found, without what no list shows, and returns how many bytes that takes.
+func (s *sightings) add(e entry) (bytes int, err error) {
+	r := *e.record
+	r.ID, r.Turn, r.OnDelete, r.Permissions, r.Members = "", "", "", 0, nil
+	if r.Group != nil {
+		r.Group = &membership{Handle: r.Group.Handle}
+	}
+	text, err := json.Marshal(&r)
+	if err != nil {
+		return 0, err
+	}
+	s.all = append(s.all, sighted{e.ID, string(text), e.damage != nil})
+	bytes = len(text) + sightedBytes
+	s.bytes += int64(bytes)
+	return bytes, nil
+}
+
+// after returns what was seen on a share after an ID; all for a limit of 0.
+func (s *sightings) after(from string, limit int, on asked, want func(*record) bool) (found []entry, err error) {
+	for _, one := range s.all {
+		if one.id <= from {
+			continue
+		}
+		r := &record{}
+		if err := json.Unmarshal([]byte(one.text), r); err != nil {
+			return nil, err
+		}
+		if r.ID = one.id; !want(r) {
+			continue
+		}
+		if limit > 0 && len(found) >= limit {
+			break
+		}
+		e := entry{place: on.place, record: r, away: on.away}
+		if one.damaged {
+			e.damage = backends.Errorf(backends.Unusable, "its record was damaged when its share was seen last")
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}

@@ -1,0 +1,59 @@
+package nfs
+
+import (
+	"fmt"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+const (
+	// mostText is the size in bytes of handles (CSI, "Size Limits"), and more than any other short text has.
+	mostText = 128
+	// mostName is that of names and fingerprints. CSI allows 128 bytes, of which one that is not UTF-8 takes three in a
+	// record.
+	mostName = 4 * mostText
+	// mostSettings is the size in bytes of the map with which the settings travel to the node (CSI, "Size Limits").
+	mostSettings = 4 << 10
+	// mostSubDir is that of a path.
+	mostSubDir = 4095
+)
+
+// checkSizes refuses what is larger than this driver writes it.
+func (r *record) checkSizes() error {
+	if err := bounded("name or fingerprint", max(len(r.Name), len(r.Fingerprint)), mostName); err != nil {
+		return err
+	}
+	for what, text := range map[string]string{"handle": r.Handle, "sourceSnapshot": r.SourceSnapshot,
+		"sourceVolume": r.SourceVolume, "nfsVersion": r.NFSVersion, "onDelete": r.OnDelete} {
+		if err := bounded(what, len(text), mostText); err != nil {
+			return err
+		}
+	}
+	if r.Group != nil {
+		if err := bounded("group", max(len(r.Group.Handle), len(r.Group.ID), len(r.Group.Turn)), mostText); err != nil {
+			return err
+		}
+	}
+	settings := 0
+	for key, value := range r.Settings {
+		settings += len(key) + len(value)
+	}
+	if err := bounded("settings", settings, mostSettings); err != nil {
+		return err
+	}
+	if err := bounded("subDir", len(r.SubDir), mostSubDir); err != nil {
+		return err
+	}
+	if len(r.Members) > backends.MostMembers || len(r.Members) > 0 && r.Kind != groupKind {
+		return fmt.Errorf("it has %d members: at most %d are allowed, of a group only", len(r.Members),
+			backends.MostMembers)
+	}
+	return nil
+}
+
+func bounded(what string, bytes, most int) error {
+	if bytes > most {
+		return fmt.Errorf("%s has %d bytes: at most %d are allowed", what, bytes, most)
+	}
+	return nil
+}

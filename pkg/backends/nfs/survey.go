@@ -1,0 +1,85 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// mostBytes is what one enumeration reads of a share and keeps, in bytes. An honest volume takes 1.3 KiB of it: 600
+// bytes for its record, as much for what is remembered, and its name. So 200,000 fit; and the controller, which has 1
+// GiB of memory, can meet more than one share that is flooded.
+const mostBytes = 256 << 20
+
+// flooded says of a share that shows more than the budget what to do. Kinds: Unavailable.
+func flooded(err error, p place, k kind) error {
+	if !errors.Is(err, share.ErrFlooded) {
+		return err
+	}
+	return backends.Errorf(backends.Unavailable,
+		"%s on the share %s holds more records than this driver makes: find out who else writes there, and remove what is "+
+			"not the driver's; if it is all the driver's, move volumes to another share: %w",
+		share.At(k.folder(), ""), p.key(), err)
+}
+
+// survey is how an enumeration looks at a share.
+type survey struct {
+	home  *share.Home // within the budget
+	shown *share.Home // for what is not kept
+	kind  kind
+	place place
+	from  string // the ID after which it begins
+	limit int    // of what is returned; 0 for all
+	want  func(*record) bool
+	all   *sightings // takes all of the kind; nil to stop at the limit
+}
+
+// entries reads what is on a share after an ID.
+func (l survey) entries(ctx context.Context) (found []entry, err error) {
+	ids, err := l.home.Names(l.kind.folder(), suffix)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(ids)
+	at, there := slices.BinarySearch(ids, l.from)
+	if there {
+		at++
+	}
+	full := func() bool { return l.limit > 0 && len(found) >= l.limit }
+	for chunk := range slices.Chunk(ids[at:], 4*readAtOnce) {
+		read, err := l.readAll(ctx, chunk)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range read {
+			if e.record == nil {
+				continue
+			}
+			if err := l.keep(e); err != nil {
+				return nil, err
+			}
+			if !full() && l.want(e.record) {
+				found = append(found, e)
+			}
+		}
+		if l.all == nil && full() {
+			break
+		}
+	}
+	return found, nil
+}
+
+// keep remembers what was found, if all is remembered. Kinds: Unavailable beyond the budget.
+func (l survey) keep(e entry) error {
+	if l.all == nil {
+		return nil
+	}
+	bytes, err := l.all.add(e)
+	if err != nil {
+		return err
+	}
+	return l.home.Charge(bytes)
+}
