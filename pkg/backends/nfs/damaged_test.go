@@ -190,3 +190,16 @@ func TestShareWithoutItsHomeIsAway(t *testing.T) {
 		w.lists(v.Handle)
 	}
 }
+
+// A file among the records whose name is no ID is nobody's record: it is not listed, and keeps no record from being
+// listed.
+func TestStrayFileStopsNoList(t *testing.T) {
+	w := newWorld(t)
+	w.configured("one")
+	w.reopen()
+	v := w.make(onShare("one", "one"))
+	for _, name := range []string{"x", "", v.Name, strings.Repeat("0", 33), strings.Repeat("A", 32)} {
+		w.must(os.WriteFile(w.path(share.At(share.Volumes, name+suffix)), []byte("{"), 0o600))
+	}
+	w.lists(v.Handle)
+}

@@ -43,6 +43,8 @@ func (l survey) entries(ctx context.Context) (found []entry, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// Of another name nothing has a handle.
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !isHex(id, 32) })
 	slices.Sort(ids)
 	at, there := slices.BinarySearch(ids, l.from)
 	if there {
