@@ -84,7 +84,10 @@ func (e *engine) homeAt(s *share.Share, p place) (*share.Home, error) {
 			"%s has no directory %s, and had one: does the server export something else? Bring the share back; "+
 				"if it was emptied on purpose, remove %s and start the controller anew", s.Address, share.HomeName, e.known.path)
 	}
-	return h, err
+	if err != nil {
+		return nil, err
+	}
+	return h, e.known.agrees(p, h.Identity())
 }
 
 func (m *making) volume(ctx context.Context, spec backends.Spec) (*record, error) {

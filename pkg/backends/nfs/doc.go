@@ -15,6 +15,7 @@
 //	.stowage/groups/<id>.json             that of a group of snapshots, each of which has its own, for as long
 //	.stowage/staging/<id>-<turn>.json     the token of an attempt: the record that will be, with its data beside it
 //	.stowage/staging/<id>-<turn>.box-<n>/ what somebody just takes from its place: see box
+//	.stowage/staging/same.<number>        a mark, which shows whether two addresses lead to this share
 //	.stowage/making/                      what an earlier version of the driver was making
 //	.stowage/trash/<id>-<turn>.json       the record of what is being removed, with its data beside it
 //	.stowage/retained/<id>-<turn>.json    the record of a deleted volume whose directory was left where it is

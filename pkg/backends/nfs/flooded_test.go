@@ -80,6 +80,7 @@ func TestFloodedShareIsAway(t *testing.T) {
 			w.handlesAre(k, want)
 			before := heap()
 			w.flood(other, k, 400)
+			w.noticed()
 			w.handlesAre(k, want)
 			if grown := heap() - before; grown > most {
 				t.Errorf("a list keeps %d bytes, want %d at most", grown, most)
@@ -179,10 +180,10 @@ func TestRecordsAreBounded(t *testing.T) {
 // What is remembered of all shares together is bounded: the largest list goes first.
 func TestWhatWasSeenIsBounded(t *testing.T) {
 	s := newSeen()
-	large, small := homeID{1}, homeID{2}
+	large, small := place{Name: "large"}, place{Name: "small"}
 	s.remember(volumeKind, large, s.turn(), &sightings{bytes: mostKept})
 	s.remember(snapshotKind, small, s.turn(), &sightings{bytes: 1})
-	on := func(home homeID) asked { return asked{home: home, away: context.DeadlineExceeded} }
+	on := func(p place) asked { return asked{place: p, away: context.DeadlineExceeded} }
 	_, err := s.recall(volumeKind, on(large), "", 0, nil)
 	(&world{TB: t}).fails("the largest list", err, backends.Unavailable, "not known")
 	if _, err := s.recall(snapshotKind, on(small), "", 0, nil); err != nil {

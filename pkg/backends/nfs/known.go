@@ -12,7 +12,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
@@ -90,6 +92,20 @@ func (k *known) used(p place) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.homes[p.key()] != "" || k.homes[p.String()] != ""
+}
+
+// agrees refuses a share with another identity than the one that was at the place: what was there is not gone. Kinds:
+// Unavailable.
+func (k *known) agrees(p place, id homeID) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if before := k.homes[p.key()]; before != "" && before != hex.EncodeToString(id[:]) {
+		return backends.Errorf(backends.Unavailable,
+			"the share %s has the identity %x, and had %s: does the server export something else, or was %s/share.json copied "+
+				"there? Bring the share back; if it was replaced on purpose, remove %s and start the controller anew",
+			p.key(), id, before, share.HomeName, k.path)
+	}
+	return nil
 }
 
 // add notes a share that is used, and which one it is.

@@ -17,10 +17,12 @@ import (
 // readAtOnce is how many records are read at a time.
 const readAtOnce = 16
 
-// position is a place in the order of an enumeration: by the identity of the share, and then by ID.
+// position is a place in the order of an enumeration: by the identity of the share, and then by ID. Where several
+// shares have one identity things of one ID are in the order of their handles.
 type position struct {
-	home homeID
-	id   string
+	home   homeID
+	id     string
+	handle string
 }
 
 // start is where a page begins. Kinds: Busy for a token that is none of this enumeration.
@@ -30,7 +32,7 @@ func start(k kind, token string) (position, error) {
 		return position{}, err
 	}
 	h, _, _, _ := decodeHandle(k, after)
-	return position{h.home, h.id}, nil
+	return position{h.home, h.id, after}, nil
 }
 
 // entry is what an enumeration has found.
@@ -58,20 +60,20 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page,
 	if err != nil {
 		return nil, "", err
 	}
-	for _, s := range shares {
-		order := bytes.Compare(s.home[:], after.home[:])
-		if order < 0 && s.home != (homeID{}) || page.Limit > 0 && len(found) > page.Limit {
+	for twins := range byIdentity(shares) {
+		order := bytes.Compare(twins[0].home[:], after.home[:])
+		if order < 0 && twins[0].home != (homeID{}) || page.Limit > 0 && len(found) > page.Limit {
 			continue
 		}
-		from := ""
+		from := position{}
 		if order == 0 {
-			from = after.id
+			from = after
 		}
 		more := 0
 		if page.Limit > 0 {
 			more = page.Limit + 1 - len(found) // One more than asked for: so there is a next page.
 		}
-		on, err := e.enumerateOn(ctx, k, s, from, more, want)
+		on, err := e.enumerateTwins(ctx, k, twins, from, more, want)
 		if err != nil {
 			return nil, "", err
 		}
@@ -94,6 +96,9 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, 
 		if err != nil {
 			return err
 		}
+		if h.Identity() != s.home {
+			return backends.Errorf(backends.Unavailable, "the share %s has just become another one: ask again", s.place.key())
+		}
 		release, err := e.seen.reading(ctx, s.place)
 		if err != nil {
 			return err
@@ -107,7 +112,7 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, 
 		}
 		found, err := l.entries(ctx)
 		if err == nil && l.all != nil {
-			e.seen.remember(k, s.home, turn, l.all)
+			e.seen.remember(k, s.place, turn, l.all)
 		}
 		result.Store(&found)
 		return flooded(err, s.place, k)

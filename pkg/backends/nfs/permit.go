@@ -49,6 +49,7 @@ type permits struct {
 // permitted is what a permit is for.
 type permitted struct {
 	home  homeID
+	key   string // which others cannot copy with the share's identity
 	class class
 }
 
@@ -101,7 +102,8 @@ func openPermits(dataDir string, log *slog.Logger) *permits {
 func (p *permits) on(h *share.Home, c class) *permit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	what := permitted{h.Identity(), c}
+	key, _ := h.ID("permits", "") // Who may not read the key makes nothing.
+	what := permitted{h.Identity(), key, c}
 	if p.all[what] == nil {
 		p.all[what] = &permit{class: c}
 	}

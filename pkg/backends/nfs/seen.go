@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -26,14 +27,17 @@ type seen struct {
 	mu    sync.Mutex
 	turns uint64            // counts the changes
 	homes map[string]homeID // by the keys of places
-	lists map[homeID]map[kind]*sightings
+	// one has the keys of places that were shown to be one share with another, and the key of that, which stands for all
+	// of them.
+	one   map[string]string
+	lists map[string]map[kind]*sightings // by the keys of places that stand for themselves
 	// readers are those who enumerate a share, by the keys of places: one at a time, so that many calls take no more
 	// memory than one.
 	readers map[string]*semaphore.Weighted
 }
 
 func newSeen() *seen {
-	return &seen{homes: map[string]homeID{}, lists: map[homeID]map[kind]*sightings{},
+	return &seen{homes: map[string]homeID{}, one: map[string]string{}, lists: map[string]map[kind]*sightings{},
 		readers: map[string]*semaphore.Weighted{}}
 }
 
@@ -59,17 +63,18 @@ func (s *seen) turn() uint64 {
 	return s.turns
 }
 
-// remember notes all of a kind that is on a share, unless something was changed since the turn.
-func (s *seen) remember(k kind, home homeID, turn uint64, all *sightings) {
+// remember notes all of a kind that is on the share at a place, unless something was changed since the turn.
+func (s *seen) remember(k kind, p place, turn uint64, all *sightings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.turns != turn {
 		return
 	}
-	if s.lists[home] == nil {
-		s.lists[home] = map[kind]*sightings{}
+	key := s.standsFor(p)
+	if s.lists[key] == nil {
+		s.lists[key] = map[kind]*sightings{}
 	}
-	s.lists[home][k] = all
+	s.lists[key][k] = all
 	s.shed()
 }
 
@@ -79,11 +84,11 @@ const mostKept = mostBytes / 2
 // shed forgets the largest lists as long as all together are too large. It needs the lock.
 func (s *seen) shed() {
 	for {
-		total, largest, of, most := int64(0), homeID{}, kind(""), int64(0)
-		for home, lists := range s.lists {
+		total, largest, of, most := int64(0), "", kind(""), int64(0)
+		for key, lists := range s.lists {
 			for k, list := range lists {
 				if total += list.bytes; list.bytes > most {
-					largest, of, most = home, k, list.bytes
+					largest, of, most = key, k, list.bytes
 				}
 			}
 		}
@@ -100,15 +105,20 @@ func (s *seen) forget(on *share.Share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turns++
-	if err == nil {
-		delete(s.lists, h.Identity())
+	if err != nil {
+		return
+	}
+	for key, home := range s.homes {
+		if home == h.Identity() {
+			delete(s.lists, cmp.Or(s.one[key], key))
+		}
 	}
 }
 
 // recall is enumerateOn of a share that does not answer. Kinds: Unavailable when nothing is remembered.
 func (s *seen) recall(k kind, on asked, from string, limit int, want func(*record) bool) (found []entry, err error) {
 	s.mu.Lock()
-	all := s.lists[on.home][k]
+	all := s.lists[s.standsFor(on.place)][k]
 	s.mu.Unlock()
 	if all == nil {
 		return nil, backends.Errorf(backends.Unavailable,
@@ -130,6 +140,10 @@ func (s *seen) identity(p place) (homeID, bool) {
 func (s *seen) identified(p place, home homeID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if before, ok := s.homes[p.key()]; ok && before != home {
+		s.alone(p)
+		delete(s.lists, p.key())
+	}
 	s.homes[p.key()] = home
 }
 
@@ -141,7 +155,8 @@ type asked struct {
 	empty bool   // nothing of this driver is on it
 }
 
-// distinct are the shares that are known, each once whatever its names and addresses, in the order of their identities.
+// distinct are the shares that are known, in the order of their identities. Each is there once whatever its names and
+// addresses, if that can be told: who copies a share's identity hides nothing.
 // All are asked at once, and each for a while only. Kinds: Unavailable when none is known.
 func (e *engine) distinct(ctx context.Context) ([]asked, error) {
 	places := e.known.sorted()
@@ -170,7 +185,7 @@ func (e *engine) distinct(ctx context.Context) ([]asked, error) {
 		}
 		return 1
 	})
-	return slices.CompactFunc(all, func(a, b asked) bool { return a.home == b.home && a.home != (homeID{}) }), nil
+	return e.once(ctx, all), nil
 }
 
 // ask asks the share at a place which one it is.
@@ -181,6 +196,9 @@ func (e *engine) ask(ctx context.Context, p place) (a asked) {
 	found, empty := make(chan homeID, 1), atomic.Bool{}
 	err := e.pool.With(ctx, p.Address, "asking which share it is", func(_ context.Context, s *share.Share) error {
 		h, err := s.Home(false)
+		if err == nil {
+			err = e.known.agrees(p, h.Identity())
+		}
 		if errors.Is(err, fs.ErrNotExist) { // The same of a mount says that the server does not export the share.
 			empty.Store(true)
 		}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -203,4 +204,49 @@ func TestDeniedIsMountedAnew(t *testing.T) {
 	if n := c.opened.Load(); n != 3 {
 		t.Errorf("mounted %d times, want once more after a stale handle", n)
 	}
+}
+
+// A mark is in the one home in which it was made, whatever has its name in another.
+func TestMarkTellsHomesApart(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir()}
+	homes := make([]*share.Home, 0, 3)
+	for _, dir := range append(dirs, dirs[0]) {
+		s, release, err := newPool(t, &counting{dir: dir}, time.Minute).Hold(t.Context(), address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+		h, err := s.Home(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		homes = append(homes, h)
+	}
+	mark, err := homes[0].Mark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bears := func(h *share.Home, want bool) {
+		t.Helper()
+		if there, err := h.Bears(mark); there != want || err != nil {
+			t.Errorf("got %t, %v; want %t", there, err, want)
+		}
+	}
+	bears(homes[1], false)
+	bears(homes[2], true)
+	names, err := homes[0].Names(share.Staging, "")
+	if err != nil || len(names) != 1 {
+		t.Fatalf("in staging there is %q, %v; want the mark", names, err)
+	}
+	for _, text := range []string{"", "another text of as many le"} {
+		path := filepath.Join(dirs[1], share.At(share.Staging, names[0]))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		bears(homes[1], false)
+	}
+	if err := homes[0].Unmark(mark); err != nil {
+		t.Fatal(err)
+	}
+	bears(homes[2], false)
 }
