@@ -183,12 +183,13 @@ func (e *engine) fence(s *share.Share, h *share.Home, id, but string) error {
 	if err := h.Refresh(share.Staging); err != nil {
 		return err
 	}
-	names, err := h.Names(share.Staging, suffix)
+	names, err := h.NamesOf(share.Staging, id+"-")
 	if err != nil {
 		return err
 	}
-	for _, key := range names {
-		if !strings.HasPrefix(key, id+"-") || strings.Contains(key, ".") || key == but {
+	for _, name := range names {
+		key, token := strings.CutSuffix(name, suffix)
+		if !token || strings.Contains(key, ".") || key == but {
 			continue
 		}
 		if err := h.Remove(share.Staging, key+suffix); err != nil {

@@ -162,9 +162,14 @@ func appearance(stat unix.Statx_t) string {
 func (j *janitors) forgetBut(s *share.Share, names []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	on := s.Address.String() + " "
+	still := make(map[string]bool, len(names))
+	for _, name := range names {
+		still[name] = true
+	}
 	maps.DeleteFunc(j.seen, func(where string, _ sighting) bool {
-		name, here := strings.CutPrefix(where, s.Address.String()+" ")
-		return here && !slices.Contains(names, name)
+		name, here := strings.CutPrefix(where, on)
+		return here && !still[name]
 	})
 }
 

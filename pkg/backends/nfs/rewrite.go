@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"reflect"
-	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
@@ -96,12 +95,12 @@ func endChanges(h *share.Home, id, but string) error {
 	if err := h.Refresh(share.Staging); err != nil {
 		return err
 	}
-	names, err := h.Names(share.Staging, "")
+	names, err := h.NamesOf(share.Staging, id+suffix+".")
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, id+suffix+".") && name != but {
+		if name != but {
 			if err := h.Remove(share.Staging, name); err != nil {
 				return err
 			}

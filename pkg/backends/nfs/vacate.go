@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -41,12 +40,12 @@ func newBox(s *share.Share, h *share.Home, holder string, unpack func(box) error
 	if err := h.Refresh(share.Staging); err != nil {
 		return own, err
 	}
-	names, err := h.Names(share.Staging, "")
+	names, err := h.NamesOf(share.Staging, holder+boxSuffix)
 	if err != nil {
 		return own, err
 	}
 	for _, other := range names {
-		if strings.HasPrefix(other, holder+boxSuffix) && other != name {
+		if other != name {
 			left := box{share.At(share.Staging, other)}
 			if err := errors.Join(unpack(left), ignoreGone(left.remove(s))); err != nil {
 				return own, err

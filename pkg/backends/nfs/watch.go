@@ -14,6 +14,9 @@ import (
 // start it is more often.
 const lookEvery = time.Minute
 
+// mostLeft is how many names of a share are remembered from one look to the next. More than these are a lot.
+const mostLeft = 10_000
+
 // watch looks for trash and drafts that nobody removes, as after a restart, or after another controller has ended:
 // sidecars do not tell who leads now. What lies there at two looks is not being removed by the one that put it there,
 // or is a lot; then this process helps.
@@ -46,8 +49,8 @@ func (j *janitors) look(before map[string]bool) map[string]bool {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			left := false
-			for _, name := range names {
+			left := len(names) > mostLeft
+			for _, name := range names[:min(len(names), mostLeft)] {
 				now[p.key()+" "+name] = true
 				left = left || before[p.key()+" "+name]
 			}

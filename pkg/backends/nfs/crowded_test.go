@@ -1,0 +1,76 @@
+package nfs
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// crowd fills the folder of what is being made with so many files, whose names are long.
+func (w *world) crowd(count int) {
+	w.Helper()
+	for i := range count {
+		name := fmt.Sprintf("%06d%s", i, strings.Repeat("x", 240))
+		w.must(os.WriteFile(w.path(share.At(share.Staging, name)), nil, 0o600))
+	}
+	w.noticed()
+}
+
+// Somebody fills the folder in which things are made with names. Nothing else is kept from being made or deleted.
+func TestCrowdedStagingStopsNoCall(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(specOf("one"))
+	w.crowd(125_000)
+	v2 := w.make(specOf("two"))
+	_, err := w.Expand(t.Context(), v2.Handle, backends.CapacityRange{RequiredBytes: 4 << 20})
+	w.must(err)
+	w.must(w.Delete(t.Context(), v.Handle))
+}
+
+// A look at what is left remembers few names of a folder with many, and has that looked at closer at once.
+func TestCrowdedFolderIsNotRemembered(t *testing.T) {
+	w := newWorld(t)
+	w.make(specOf("one"))
+	w.crowd(mostLeft + 1)
+	before := w.janitors.look(map[string]bool{})
+	if len(before) > mostLeft {
+		t.Errorf("a look remembers %d names, want %d at most", len(before), mostLeft)
+	}
+	if w.idle() {
+		t.Error("no janitor has been woken")
+	}
+}
+
+// What is forgotten of names that are gone takes no time that grows with the square of their number.
+func TestManySightingsAreForgottenSoon(t *testing.T) {
+	const many = 300_000
+	w := newWorld(t)
+	w.make(specOf("one"))
+	p, err := w.target(specOf("one"))
+	w.must(err)
+	s, release, err := w.pool.Hold(t.Context(), p.Address)
+	w.must(err)
+	defer release()
+	j := newJanitors(w.engine)
+	names := make([]string, many)
+	for i := range names {
+		names[i] = fmt.Sprintf("%0100d", i)
+		j.seen[s.Address.String()+" "+names[i]] = sighting{}
+		j.seen[s.Address.String()+" gone "+names[i]] = sighting{}
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); j.forgetBut(s, names) }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("it has not ended")
+	}
+	if len(j.seen) != many {
+		t.Errorf("%d are remembered, want %d", len(j.seen), many)
+	}
+}
