@@ -20,12 +20,12 @@ func (c *Client) CanList() bool { return c.lists }
 func (c *Client) ListsNodes() bool { return c.listsNodes }
 
 // errEndlessList is the failure of a driver whose pages lead back to where they began.
-var errEndlessList = errors.New("the driver's list of volumes does not end: it gave the same token twice in a row")
+var errEndlessList = errors.New("the driver's list of volumes does not end: it gave the same token twice")
 
 // List returns all volumes of the driver, page by page. A list that cannot be read to its end is an error.
 func (c *Client) List(ctx context.Context) ([]Listed, error) {
 	var volumes []Listed
-	request := &csi.ListVolumesRequest{}
+	request, before := &csi.ListVolumesRequest{}, map[string]bool{}
 	for {
 		page, err := c.controller.ListVolumes(ctx, request)
 		if err != nil {
@@ -35,12 +35,13 @@ func (c *Client) List(ctx context.Context) ([]Listed, error) {
 			volumes = append(volumes, Listed{Handle: entry.GetVolume().GetVolumeId(),
 				Nodes: entry.GetStatus().GetPublishedNodeIds()})
 		}
-		switch page.GetNextToken() {
-		case "":
+		next := page.GetNextToken()
+		switch {
+		case next == "":
 			return volumes, nil
-		case request.StartingToken:
+		case before[next]:
 			return nil, errEndlessList
 		}
-		request.StartingToken = page.GetNextToken()
+		before[next], request.StartingToken = true, next
 	}
 }
