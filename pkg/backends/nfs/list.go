@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
@@ -87,6 +88,9 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page,
 // remembered.
 func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, limit int,
 	want func(*record) bool) ([]entry, error) {
+	if s.away == nil && from != "" {
+		s.away = e.seen.failure(k, s.place) // What the first page could not read in whole no later one reads.
+	}
 	if s.away != nil {
 		return e.seen.recall(k, s, from, limit, want)
 	}
@@ -117,32 +121,38 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, 
 		result.Store(&found)
 		return flooded(err, s.place, k)
 	})
-	if errors.Is(err, share.ErrFlooded) {
-		e.log.WarnContext(ctx, "a share is flooded: what is on it is listed as it was seen last", "share", s.place.key(),
+	if ctx.Err() != nil {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	if from == "" {
+		e.seen.failed(k, s.place, err)
+	}
+	if err != nil {
+		e.log.WarnContext(ctx, "a share cannot be read: what is on it is listed as it was seen last", "share", s.place.key(),
 			"error", failure.OneLine(err))
 		s.away = err
 		return e.seen.recall(k, s, from, limit, want)
-	}
-	if err != nil {
-		return nil, err
 	}
 	return *result.Load(), nil
 }
 
 // readAll reads records, several at a time. What is not there for others has none.
 func (l survey) readAll(ctx context.Context, ids []string) ([]entry, error) {
-	found, errs := make([]entry, len(ids)), make([]error, len(ids))
-	var readers sync.WaitGroup
+	found := make([]entry, len(ids))
+	readers, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	for range min(readAtOnce, len(ids)) {
-		readers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(ids)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				found[i], errs[i] = l.listed(ids[i])
+		readers.Go(func() (err error) {
+			for i := next.Add(1) - 1; i < int64(len(ids)) && err == nil && ctx.Err() == nil; i = next.Add(1) - 1 {
+				found[i], err = l.listed(ids[i])
 			}
+			if err == nil {
+				err = ctx.Err()
+			}
+			return err
 		})
 	}
-	readers.Wait()
-	return found, errors.Join(append(errs, ctx.Err())...)
+	return found, readers.Wait()
 }
 
 // listed is what an enumeration has of an ID. A record that is damaged keeps no other from being listed.

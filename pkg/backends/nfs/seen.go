@@ -31,6 +31,8 @@ type seen struct {
 	// of them.
 	one   map[string]string
 	lists map[string]map[kind]*sightings // by the keys of places that stand for themselves
+	// failures are why a share that answers could not be read in whole last, by kind and the keys of places.
+	failures map[kind]map[string]error
 	// readers are those who enumerate a share, by the keys of places: one at a time, so that many calls take no more
 	// memory than one.
 	readers map[string]*semaphore.Weighted
@@ -38,7 +40,8 @@ type seen struct {
 
 func newSeen() *seen {
 	return &seen{homes: map[string]homeID{}, one: map[string]string{}, lists: map[string]map[kind]*sightings{},
-		readers: map[string]*semaphore.Weighted{}}
+		failures: map[kind]map[string]error{volumeKind: {}, snapshotKind: {}, groupKind: {}},
+		readers:  map[string]*semaphore.Weighted{}}
 }
 
 // reading waits until nobody else enumerates a share. Kinds: Unavailable when that takes too long.
@@ -76,6 +79,20 @@ func (s *seen) remember(k kind, p place, turn uint64, all *sightings) {
 	}
 	s.lists[key][k] = all
 	s.shed()
+}
+
+// failed notes how the last reading of all of a kind ended on the share at a place.
+func (s *seen) failed(k kind, p place, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures[k][p.key()] = err
+}
+
+// failure is how the last reading of all of a kind ended on the share at a place: nil when nothing was wrong.
+func (s *seen) failure(k kind, p place) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failures[k][p.key()]
 }
 
 // mostKept is what is remembered of all shares together, in bytes: what 200,000 things take.

@@ -27,9 +27,6 @@ func (b *Budget) Spend(bytes int) error {
 	return nil
 }
 
-// Spent is how many bytes were taken.
-func (b *Budget) Spent() int64 { return b.spent.Load() }
-
 // Within is the same Home, whose reads of files and of names take from a budget.
 func (h *Home) Within(b *Budget) *Home {
 	metered := *h
