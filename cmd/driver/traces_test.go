@@ -162,7 +162,7 @@ func TestTraces(t *testing.T) {
 	trace := "0123456789abcdef"
 	hex := "30313233343536373839616263646566" // trace, as W3C Trace Context writes it
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "traceparent",
-		"00-"+hex+"-0102030405060708-01"), time.Minute)
+		"00-"+hex+"-0102030405060708-01"), 2*time.Minute)
 	defer cancel()
 	lifecycle(ctx, t, conn)
 	stop()

@@ -17,7 +17,7 @@ import (
 )
 
 // startTimeout bounds how long a server may take to answer for the first time.
-const startTimeout = 20 * time.Second
+const startTimeout = 2 * time.Minute
 
 // pollInterval is how often a server that says that it is not ready is asked again.
 const pollInterval = 10 * time.Millisecond

@@ -85,7 +85,7 @@ type caller struct {
 
 func (c *caller) call(method string, request, response proto.Message) error {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
 	defer cancel()
 	c.calls++
 	err := c.connection.Invoke(ctx, method, request, response)

@@ -88,7 +88,7 @@ func (r *run) start() (time.Duration, error) {
 
 func (r *run) stop(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.life), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.life), 2*time.Minute)
 	defer cancel()
 	if err := r.driver.Stop(ctx); err != nil {
 		t.Error(err)

@@ -38,7 +38,7 @@ func TestDetachLeavesOthersAlone(t *testing.T) {
 		t.Error(err)
 	}
 	// Somebody may have it open for a moment.
-	for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; <-time.After(10 * time.Millisecond) {
 		found, err := loopsOf([]string{filepath.Dir(image)})
 		if err == nil && len(found) == 0 {
 			return

@@ -39,7 +39,7 @@ func Run(tb testing.TB, name string, args ...string) string {
 // at all loop devices may hold one open for a moment, which keeps it and the filesystem that its file is on.
 func undo(tb testing.TB, name string, args ...string) {
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()

@@ -65,7 +65,7 @@ func TestReadyWithoutASize(t *testing.T) {
 				ended(o, v1alpha1.StateReady, nil)
 				o.Status.Size, o.Status.TakenAt = v1alpha1.NewSize(mib), at
 			})
-			ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
+			ctx, cancel := context.WithTimeout(c.ctx, 2*time.Minute)
 			defer cancel()
 			taken, err := edge(c.masters[0]).CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: v.Handle})
 			if err == nil || isFinal(err) {

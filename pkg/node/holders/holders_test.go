@@ -59,7 +59,7 @@ func mounted(t *testing.T) string {
 // start runs a program that says "ready" and ends with its standard input; it is ended when the test is.
 func start(t *testing.T, dir string, argv ...string) int {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
 	in, err := cmd.StdinPipe()

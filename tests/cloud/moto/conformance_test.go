@@ -150,7 +150,7 @@ func plugging(tb testing.TB, api, node string, disks region.Disks) http.Handler 
 // sweep removes what a check has left: the next one uses the same instances.
 func sweep(tb testing.TB, api, cluster string) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 2*time.Minute)
 	defer cancel()
 	client := ec2.NewFromConfig(Config(api))
 	out, err := client.DescribeVolumes(ctx,

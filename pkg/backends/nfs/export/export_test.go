@@ -59,7 +59,7 @@ func TestKernelSource(t *testing.T) {
 
 // A server that is not there, and a kernel without NFS, are told apart from a wrong request.
 func TestKernelOpenFails(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	_, err := export.Kernel{}.Open(ctx, export.Address{Server: "no-such-server.invalid", Path: "/x"})
 	if !backends.Is(err, backends.Unavailable) || !strings.Contains(err.Error(), "no-such-server.invalid") {
@@ -70,7 +70,7 @@ func TestKernelOpenFails(t *testing.T) {
 // What cannot be mounted may be mountable later, and the error says what was tried. Here the kernel may have no NFS, or
 // the machine no server.
 func TestKernelOpenSaysWhatWasTried(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	root, err := export.Kernel{}.Open(ctx, export.Address{Server: "127.0.0.1", Path: "/no/such/export", Version: "4.1"})
 	if err == nil {

@@ -44,7 +44,7 @@ func connect(ctx context.Context, o options, url string) (*driver, error) {
 		return nil, errors.Join(err, d.close())
 	}
 	d.conn, d.ControllerClient = conn, csi.NewControllerClient(conn)
-	ready, cancel := context.WithTimeout(ctx, time.Minute)
+	ready, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	if _, err := csi.NewIdentityClient(conn).Probe(ready, &csi.ProbeRequest{}, grpc.WaitForReady(true)); err != nil {
 		return nil, errors.Join(fmt.Errorf("the driver on %s does not answer: %w", endpoint, err), d.close())
@@ -88,7 +88,7 @@ func (d *driver) start(ctx context.Context, binary, url string) (endpoint string
 		select {
 		case err := <-d.ended:
 			return err
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			return errors.Join(errors.New("the driver does not end"), process.Process.Kill())
 		}
 	}

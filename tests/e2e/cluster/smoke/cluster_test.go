@@ -104,7 +104,7 @@ func (c *cluster) onNode(node string, argv ...string) string {
 
 func (c *cluster) eventually(what string, check func(context.Context) error) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := machine.Until(ctx, what, check); err != nil {
 		c.t.Fatal(err)

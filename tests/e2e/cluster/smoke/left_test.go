@@ -53,7 +53,7 @@ func lookAtHost(t *testing.T) host {
 // nothingLeft fails the test when anything is left of the cluster. Namespaces may take a moment to go.
 func nothingLeft(t *testing.T, data string, before host) {
 	t.Helper()
-	for until := time.Now().Add(10 * time.Second); ; {
+	for until := time.Now().Add(2 * time.Minute); ; {
 		left := leftOf(t, data)
 		if len(left) == 0 {
 			break

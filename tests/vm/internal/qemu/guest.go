@@ -15,7 +15,7 @@ import (
 const DefaultSilence = 90 * time.Second
 
 // offLimit is how long powering off may take.
-const offLimit = 20 * time.Second
+const offLimit = 2 * time.Minute
 
 // What may become of a guest.
 var (
