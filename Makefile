@@ -46,8 +46,8 @@ CONTROLLER_GEN = $(TOOLS)/controller-gen
 OURS = build manager kubectl-plugin demo test crash chaos adversary storms powerloss bench lint verify
 $(OURS): export CGO_ENABLED = 0
 $(OURS): export GOFLAGS = -trimpath -tags=grpcnotrace
-# The generated clients of EC2 and Kubernetes are a half of what the race detector's tests compile. Nobody waits for their
-# code: not optimised, it compiles in half the time.
+# The generated clients of EC2 and Kubernetes are a half of what the race detector's tests compile. No test waits for
+# their code: not optimised, it compiles in half the time.
 AS_IT_STANDS = github.com/aws/aws-sdk-go-v2/service/ec2 k8s.io/api/... k8s.io/client-go/...
 race race-core flaky: export GOFLAGS = -trimpath -tags=grpcnotrace $(AS_IT_STANDS:%='-gcflags=%=-N -l')
 BUILD = $(GO) build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'

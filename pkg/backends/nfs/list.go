@@ -47,9 +47,9 @@ type entry struct {
 }
 
 // enumerate returns at most limit things, all for 0, that want says yes to, on all shares that are known, and the token
-// for the rest. What is on a share that does not answer is as it was seen last.
+// for the rest. What is on a share that does not answer, or cannot be read, is as it was seen last.
 //
-// Kinds: Busy for a token of another enumeration; Unavailable when no share is known, or when one does not answer of
+// Kinds: Busy for a token of another enumeration; Unavailable when no share is known, or when there is such a one of
 // which nothing was seen yet: without what is on it the list would say that it is gone.
 func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page,
 	want func(*record) bool) (found []entry, next string, err error) {
@@ -121,8 +121,8 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, 
 		result.Store(&found)
 		return flooded(err, s.place, k)
 	})
-	if ctx.Err() != nil {
-		return nil, errors.Join(err, ctx.Err())
+	if err != nil && ctx.Err() != nil { // The caller's time is over, which says nothing about the share.
+		return nil, err
 	}
 	if from == "" {
 		e.seen.failed(k, s.place, err)

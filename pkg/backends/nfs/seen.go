@@ -132,7 +132,8 @@ func (s *seen) forget(on *share.Share) {
 	}
 }
 
-// recall is enumerateOn of a share that does not answer. Kinds: Unavailable when nothing is remembered.
+// recall is enumerateOn of a share that does not answer, or cannot be read. Kinds: Unavailable when nothing is
+// remembered.
 func (s *seen) recall(k kind, on asked, from string, limit int, want func(*record) bool) (found []entry, err error) {
 	s.mu.Lock()
 	all := s.lists[s.standsFor(on.place)][k]

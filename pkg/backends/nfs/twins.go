@@ -30,7 +30,7 @@ func (e *engine) enumerateTwins(ctx context.Context, k kind, twins []asked, afte
 	if len(twins) == 1 {
 		return e.enumerateOn(ctx, k, twins[0], after.id, limit, want)
 	}
-	const alike = 16 // IDs that begin like another, and so many more than are asked for.
+	const alike = 16 // IDs that differ in the last digit alone: so many may come before the position, or at it.
 	from := after.id[:max(0, len(after.id)-1)]
 	if limit > 0 {
 		limit += alike

@@ -14,7 +14,8 @@ import (
 // start it is more often.
 const lookEvery = time.Minute
 
-// mostLeft is how many names of a share are remembered from one look to the next. More than these are a lot.
+// mostLeft is how many names of a share are remembered from one look to the next. Where there are more, this
+// process helps at once.
 const mostLeft = 10_000
 
 // watch looks for trash and drafts that nobody removes, as after a restart, or after another controller has ended:
