@@ -16,8 +16,7 @@ import (
 
 // Config is the backend's configuration, as --config holds it in YAML.
 type Config struct {
-	// Pools are those of this node. Without any there are two, "directory" and "image", each of the type
-	// that it is named after.
+	// Pools are those of this node. Without any there is one, "image", of the type that it is named after.
 	Pools []PoolConfig `json:"pools,omitempty"`
 	// Retired names pools that were served before and are given up. Nothing in them is touched, and all of it is
 	// forgotten: a volume in one of them is NotFound, and so can be deleted. A pool that is neither here nor among Pools
