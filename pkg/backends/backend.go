@@ -160,6 +160,10 @@ type Topologist interface {
 // Releaser is told when a node no longer uses a volume. A backend that is no Attacher and describes a Device
 // or a Directory has to be one: nothing else tells Delete that a volume is in use.
 type Releaser interface {
+	// Used reports whether the volume is noted as in use: by Source, since the last Release. It is true where that cannot
+	// be told, false of a volume that there is not, and need not look at the storage.
+	Used(ctx context.Context, handle string) bool
+
 	// Release is called after the last unmount of what Source described, and may be called again or without a preceding
 	// Source. A volume that is gone or Unusable is released: no error. Release needs no room, and ends on storage that
 	// cannot be written to.

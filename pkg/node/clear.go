@@ -40,6 +40,21 @@ func (st *staging) takeDown(ctx context.Context) error {
 	return err
 }
 
+// giveBack has the backend note that the volume is not in use, as before this call, which has made nothing. After a
+// refusal that is final nobody unstages it.
+func (st *staging) giveBack(ctx context.Context) error {
+	if st.present { // It is mounted, whatever the note said.
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeDownTime)
+	defer cancel()
+	err := st.service.features.Release.Release(ctx, st.request.Volume)
+	if backends.Is(err, backends.NotFound) {
+		return nil
+	}
+	return err
+}
+
 // forget replaces the record of a volume that is no longer staged, and tells the backend.
 func (s *Service) forget(ctx context.Context, record ledger.Record) error {
 	if s.features.Release != nil && len(record.Published) == 0 {

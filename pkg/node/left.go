@@ -19,13 +19,25 @@ func unfinished(kind backends.Kind) backends.Kind {
 	return backends.Unavailable
 }
 
-// staysStaged makes a failure of Stage one that is not final if the volume is recorded at the staging path still. One
-// that says that the volume is staged in another way than asked for says so itself, unless that way was never finished.
+// stillUsed reports whether the backend notes the volume as in use, by an earlier call that nothing is recorded of.
+// Only Unstage ends that: it looks whether something is mounted.
+func (st *staging) stillUsed() bool {
+	release := st.service.features.Release
+	return release != nil && release.Used(context.Background(), st.request.Volume)
+}
+
+// staysStaged makes a failure of Stage one that is not final if the volume is recorded at the staging path still, or is
+// in use. One that says that the volume is staged in another way than asked for says so itself, unless that way was
+// never finished.
 func (st *staging) staysStaged(err error) error {
 	if err == nil {
 		return nil
 	}
 	left := st.service.ledger.Get(st.request.Volume).Staged
+	if left == nil && st.stillUsed() {
+		return backends.Errorf(unfinished(kindOf(err)), "%w; the storage notes it as in use: unstage it, or stage it again",
+			err)
+	}
 	if left == nil || left.Path != st.request.StagingPath || kindOf(err) == backends.Exists && !left.Pending {
 		return err
 	}

@@ -95,8 +95,12 @@ func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 		err = st.run(ctx)
 		first := err // not err itself, which the taking down goes on to change
 		cause.Store(&first)
-		if err != nil && st.begun && !st.worked() {
+		switch {
+		case err == nil, st.worked():
+		case st.begun:
 			err = withCleanup(err, st.takeDown(ctx))
+		case st.taken:
+			err = withCleanup(err, st.giveBack(ctx))
 		}
 		st.closeDevice()
 		return st.staysStaged(err)

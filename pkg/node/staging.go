@@ -27,6 +27,8 @@ type staging struct {
 	want    ledger.Staging // what is to be recorded; it fills up on the way
 	// present tells that the volume is at its place, from before or by this call.
 	present bool
+	// taken tells that the backend notes the volume as in use because of this call.
+	taken bool
 	// begun tells that this call makes the volume, so that it takes it down again if it fails.
 	begun bool
 	// unfinished tells that an earlier call made what there is, and nobody uses it yet.
@@ -69,6 +71,8 @@ func (st *staging) check(context.Context) error {
 // find asks the backend where the volume is.
 func (st *staging) find(ctx context.Context) (err error) {
 	r := st.request
+	release := st.service.features.Release
+	unused := release != nil && !release.Used(ctx, r.Volume)
 	st.source, err = tracing.Run(ctx, "backend source", func(ctx context.Context) (backends.Source, error) {
 		return st.service.backend.Source(ctx, backends.Attachment{Handle: r.Volume, Type: r.Use.Type,
 			Attributes: r.Attributes, MountOptions: r.MountOptions})
@@ -76,6 +80,7 @@ func (st *staging) find(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	st.taken = unused
 	if st.want.Source, err = recordedSource(st.source); err != nil {
 		return err
 	}

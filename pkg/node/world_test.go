@@ -30,6 +30,8 @@ type shelf struct {
 	sources  map[string]backends.Source
 	failure  error
 	released []string
+	used     map[string]bool // by handle, from Source to Release
+	stuck    error           // of Release
 }
 
 func (s *shelf) Source(_ context.Context, a backends.Attachment) (backends.Source, error) {
@@ -42,13 +44,24 @@ func (s *shelf) Source(_ context.Context, a backends.Attachment) (backends.Sourc
 	if !ok {
 		return nil, backends.Errorf(backends.NotFound, "there is no volume %q", a.Handle)
 	}
+	s.used[a.Handle] = true
 	return source, nil
+}
+
+func (s *shelf) Used(_ context.Context, handle string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used[handle]
 }
 
 func (s *shelf) Release(_ context.Context, handle string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stuck != nil {
+		return s.stuck
+	}
 	s.released = append(s.released, handle)
+	delete(s.used, handle)
 	return nil
 }
 
@@ -100,7 +113,7 @@ func needRoot(t testing.TB) {
 
 func makeWorld(t testing.TB, w *world) *world {
 	t.Helper()
-	w.TB, w.dir, w.shelf = t, t.TempDir(), &shelf{sources: map[string]backends.Source{}}
+	w.TB, w.dir, w.shelf = t, t.TempDir(), &shelf{sources: map[string]backends.Source{}, used: map[string]bool{}}
 	t.Cleanup(w.sweep)
 	w.restart()
 	return w

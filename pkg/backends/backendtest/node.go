@@ -142,14 +142,26 @@ func (w *world) knowsOfUse(v *backends.Volume, source backends.Source) bool {
 	return false
 }
 
+// isUsed checks that it is known whether a volume is in use.
+func (w *world) isUsed(when, handle string, want bool) {
+	w.Helper()
+	if w.f.Release.Used(w.ctx(), handle) != want {
+		w.Errorf("%s Used is %t, want %t", when, !want, want)
+	}
+}
+
 func releaseAnytime(w *world) {
 	v := w.volume("one")
 	w.must("Release without Source", w.f.Release.Release(w.ctx(), v.Handle))
+	w.isUsed("before Source", v.Handle, false)
 	w.source(w.attach(v, w.spec("one").Access.Types[0]))
+	w.isUsed("after Source", v.Handle, true)
 	for range 2 {
 		w.must("Release", w.f.Release.Release(w.ctx(), v.Handle))
+		w.isUsed("after Release", v.Handle, false)
 	}
 	w.leave(v.Handle)
 	w.must("Delete", w.c.Delete(w.ctx(), v.Handle))
 	w.must("Release of what is gone", w.f.Release.Release(w.ctx(), v.Handle))
+	w.isUsed("of what is gone", v.Handle, false)
 }

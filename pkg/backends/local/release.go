@@ -14,6 +14,15 @@ import (
 // pool could not be written to. It outweighs the note in the volume's own folder, which says that it is in use.
 const releasedFolder = "released"
 
+// Used reports whether the volume is in use. Of one that cannot be reached now it cannot be told.
+func (e *engine) Used(_ context.Context, handle string) bool {
+	v, err := e.volumes.get(handle)
+	if err != nil {
+		return !backends.Is(err, backends.NotFound)
+	}
+	return v.inUse.Load()
+}
+
 // Release notes that the volume is no longer in use. It is unmounted by then, so that nothing may fail which the pool
 // lacks: where its own note cannot be removed the data directory gets another. Kinds: Busy while it is being copied.
 func (e *engine) Release(ctx context.Context, handle string) (err error) {

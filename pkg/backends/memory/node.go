@@ -44,6 +44,16 @@ func (b *backend) Source(ctx context.Context, attachment backends.Attachment) (b
 	return source, nil
 }
 
+// Used reports whether the volume is in use.
+func (b *backend) Used(ctx context.Context, handle string) bool {
+	if b.lock(ctx) != nil {
+		return true
+	}
+	defer b.mu.Unlock()
+	v, err := b.volumes.get(handle)
+	return err == nil && v.mounted
+}
+
 // Release notes that the volume is in use no longer.
 func (b *backend) Release(ctx context.Context, handle string) error {
 	if err := b.lock(ctx); err != nil {
