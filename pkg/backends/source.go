@@ -1,5 +1,10 @@
 package backends
 
+import (
+	"context"
+	"os"
+)
+
 // Source describes what a node mounts for a volume. It is a closed sum: Device, Export or Directory.
 type Source interface{ source() }
 
@@ -28,6 +33,9 @@ type Export struct {
 	FSType  string   // the kernel's name, such as nfs4
 	Source  string   // such as server:/share
 	Options []string // mount options that it always needs
+	// Prove, unless nil, looks whether what was mounted is the volume, before anybody sees it: who can write on the server
+	// may have led the path elsewhere. The root is open with O_PATH. Kinds: Unavailable for what is not.
+	Prove func(ctx context.Context, root *os.File) error
 }
 
 // Directory is a directory of a filesystem that this node has mounted already.

@@ -1,9 +1,12 @@
 package node_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
 // forms are all the ways in which a volume with a filesystem can be.
@@ -344,5 +348,36 @@ func TestExportThatIsNotThere(t *testing.T) {
 	w.shelf.sources["v"] = backends.Export{FSType: "ext4", Source: "/dev/not-there"}
 	if err := w.service.Stage(w.context(), w.stageRequest("v")); !backends.Is(err, backends.Unavailable) {
 		t.Errorf("staging an export that is not there: %v, want Unavailable", err)
+	}
+}
+
+// What a backend does not prove is never seen at the staging path, and what it proves is what is staged.
+func TestExportIsProven(t *testing.T) {
+	w := newWorld(t)
+	w.export("v")
+	source := w.shelf.sources["v"].(backends.Export)
+	request := w.stageRequest("v")
+	var root unix.Stat_t
+	var failure error
+	source.Prove = func(_ context.Context, dir *os.File) error {
+		if state, err := mount.Inspect(w.context(), request.StagingPath); err != nil || state.Mounted {
+			t.Errorf("it is mounted before it is proven, or %v", err)
+		}
+		return errors.Join(unix.Fstat(int(dir.Fd()), &root), failure)
+	}
+	w.shelf.sources["v"] = source
+	failure = backends.Errorf(backends.Unavailable, "it is another")
+	if err := w.service.Stage(w.context(), request); !backends.Is(err, backends.Unavailable) ||
+		!strings.Contains(err.Error(), "it is another") {
+		t.Errorf("staging what is not proven: %v, want Unavailable with the proof's words", err)
+	}
+	if state, err := mount.Inspect(w.context(), request.StagingPath); err != nil || state.Mounted {
+		t.Errorf("what is not proven is mounted, or %v", err)
+	}
+	failure = nil
+	w.stage(request)
+	if state, err := mount.Inspect(w.context(), request.StagingPath); err != nil || state.Ino != root.Ino ||
+		state.Dev != root.Dev {
+		t.Errorf("staged is %+v, %v; proven was %d on %d", state, err, root.Ino, root.Dev)
 	}
 }

@@ -62,6 +62,7 @@ func (st *staging) mountExport(ctx context.Context) error {
 	options := append(append([]string{}, source.Options...), st.request.MountOptions...)
 	err := st.mount(ctx, mount.Filesystem{
 		Type: source.FSType, Source: source.Source, Options: options, ReadOnly: st.want.ReadOnly, Export: true,
+		Prove: source.Prove,
 	})
 	if backends.Is(err, backends.NotFound) {
 		// The backend knows the volume: it is the server that does not export it now.

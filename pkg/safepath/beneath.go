@@ -20,22 +20,36 @@ func OpenBeneath(root *os.File, rel string) (*os.File, error) {
 	return openBeneath(root, rel, unix.O_DIRECTORY)
 }
 
+// FindBeneath is OpenBeneath with O_PATH: for looking at the directory, which need not be readable.
+func FindBeneath(root *os.File, rel string) (*os.File, error) {
+	return openBeneath(root, rel, unix.O_PATH|unix.O_DIRECTORY)
+}
+
+// FindAcross is FindBeneath that enters what is mounted below the root, as the kernel's NFS client mounts by itself
+// where a server shows another of its filesystems. It follows no symlink either.
+func FindAcross(root *os.File, rel string) (*os.File, error) {
+	return openBelow(root, rel, unix.O_PATH|unix.O_DIRECTORY, 0)
+}
+
 // OpenFileBeneath is OpenBeneath for a file, to be read. Of the directories on the way it need not be able to list any.
 func OpenFileBeneath(root *os.File, rel string) (*os.File, error) {
 	return openBeneath(root, rel, unix.O_NONBLOCK|unix.O_NOCTTY)
 }
 
 func openBeneath(root *os.File, rel string, flags uint64) (*os.File, error) {
+	return openBelow(root, rel, flags, unix.RESOLVE_NO_XDEV)
+}
+
+func openBelow(root *os.File, rel string, flags, resolve uint64) (*os.File, error) {
 	if err := Relative(rel); err != nil && rel != "." {
 		return nil, err
 	}
-	const resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV
-	fd, err := openat2(int(root.Fd()), rel, unix.O_RDONLY|flags, resolve)
+	fd, err := openat2(int(root.Fd()), rel, unix.O_RDONLY|flags, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|resolve)
 	switch {
 	case errors.Is(err, unix.EXDEV):
-		return nil, failure.Errorf(failure.Invalid, "%q leads to another filesystem: it is not followed", rel)
+		return nil, failure.Errorf(failure.Invalid, "%q leads to another filesystem: it is not followed: %w", rel, err)
 	case errors.Is(err, unix.ELOOP):
-		return nil, failure.Errorf(failure.Invalid, "%q leads over a symlink: it is not followed", rel)
+		return nil, failure.Errorf(failure.Invalid, "%q leads over a symlink: it is not followed: %w", rel, err)
 	case err != nil:
 		return nil, failure.Errorf(kindOf(err), "opening %q: %w", rel, err)
 	}

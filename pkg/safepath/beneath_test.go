@@ -87,3 +87,30 @@ func TestOpenBeneath(t *testing.T) {
 		t.Errorf("a file that is not there: got %v, want one that wraps fs.ErrNotExist", err)
 	}
 }
+
+// Of the two that look, one enters what is mounted on the way. Neither follows a symlink.
+func TestFindAcross(t *testing.T) {
+	root, err := os.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, err := safepath.FindBeneath(root, "proc/sys"); !failure.Is(err, failure.Invalid) {
+		t.Errorf("FindBeneath into another filesystem: got %v, want Invalid", err)
+	}
+	found, err := safepath.FindAcross(root, "proc/sys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Close()
+	have, _ := found.Stat()
+	if want, _ := os.Stat("/proc/sys"); !os.SameFile(have, want) {
+		t.Errorf("it leads to %s", have.Name())
+	}
+	for path, want := range map[string]failure.Kind{"proc/self": failure.Invalid, "proc/self/fd": failure.Invalid,
+		"proc/../etc": failure.Invalid, "proc/none": failure.NotFound} {
+		if _, err := safepath.FindAcross(root, path); !failure.Is(err, want) {
+			t.Errorf("%q: got %v, want %s", path, err, want)
+		}
+	}
+}

@@ -115,7 +115,8 @@ func mounted(tb testing.TB, instance *backends.Instance, attachment backends.Att
 		tb.Fatal(err)
 	}
 	defer target.Close()
-	fs := mount.Filesystem{Type: exported.FSType, Source: exported.Source, Options: exported.Options}
+	fs := mount.Filesystem{Type: exported.FSType, Source: exported.Source, Options: exported.Options,
+		Prove: exported.Prove}
 	if _, err := mount.Mount(tb.Context(), fs, target); err != nil {
 		tb.Fatal(err)
 	}

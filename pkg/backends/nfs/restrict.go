@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -86,7 +87,8 @@ func isNoDirectory(err error) bool {
 	return failure.IsAny(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EXDEV, unix.ENAMETOOLONG)
 }
 
-// holdsNoRecords refuses a directory that is the root of a share with records. Kinds: Invalid; Unavailable.
+// holdsNoRecords refuses a directory that is the root of a share with records, or the driver's own. Kinds: Invalid;
+// Unavailable.
 func holdsNoRecords(s *share.Share, dir string) error {
 	at := "."
 	if dir != "" {
@@ -97,19 +99,44 @@ func holdsNoRecords(s *share.Share, dir string) error {
 		return nil // Who is kept out of a directory has no records in it.
 	}
 	if err != nil {
-		return backends.Errorf(backends.Unavailable, "the directory %s on %s cannot be reached: %w", at, s.Address, err)
+		return unreached(s, at, err)
 	}
 	defer closeQuietly(file)
-	var stat unix.Stat_t
-	err = unix.Fstatat(int(file.Fd()), share.HomeName, &stat, unix.AT_SYMLINK_NOFOLLOW)
-	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EACCES):
+	return noneIn(file, s.Address.Below(dir))
+}
+
+// noneIn refuses an open directory in which records are, or that is the driver's own. Kinds: Invalid; Unavailable.
+func noneIn(dir *os.File, name string) error {
+	if err := notOwn(dir, name); err != nil {
+		return err
+	}
+	holds, err := holdsHome(dir)
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "whether %s is in %s cannot be seen: %w", share.HomeName, name, err)
+	}
+	if !holds {
 		return nil
-	case err != nil:
-		return backends.Errorf(backends.Unavailable, "whether %s is on %s cannot be seen: %w", share.HomeName, s.Address, err)
 	}
 	return backends.Errorf(backends.Invalid,
 		"%s holds %s, in which the driver keeps what it knows of its volumes: name a directory on the share, by the "+
-			"attribute subDir",
-		s.Address.Below(dir), share.HomeName)
+			"attribute subDir", name, share.HomeName)
+}
+
+// notOwn refuses a directory that is a share's own. Kinds: Invalid.
+func notOwn(dir *os.File, name string) error {
+	if !share.IsHome(dir) {
+		return nil
+	}
+	return backends.Errorf(backends.Invalid,
+		"%s leads to the driver's own directory %s, or into it: name a directory beside that", name, share.HomeName)
+}
+
+// holdsHome reports whether a share's records are in a directory. In one that keeps everybody out there are none.
+func holdsHome(dir *os.File) (bool, error) {
+	var stat unix.Stat_t
+	err := unix.Fstatat(int(dir.Fd()), share.HomeName, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) {
+		return false, nil
+	}
+	return err == nil, err
 }

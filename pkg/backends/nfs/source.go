@@ -3,6 +3,7 @@ package nfs
 import (
 	"cmp"
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -33,11 +34,7 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 	if !strings.HasPrefix(a.Handle, volumeKind.prefix()) {
 		return n.static(ctx, a, asked)
 	}
-	type where struct {
-		address export.Address
-		dir     string
-	}
-	var found atomic.Pointer[where]
+	var found atomic.Pointer[spot]
 	hd, err := n.engine.parse(volumeKind, a.Handle)
 	if err != nil {
 		return nil, err
@@ -56,22 +53,21 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 			if err := there(s, r.SubDir); err != nil {
 				return err
 			}
-			found.Store(&where{address, r.SubDir})
+			found.Store(&spot{address: address, dir: r.SubDir, visit: n.engine.visitMade(hd, r.SubDir)})
 			return nil
 		})
 	if err != nil {
 		return nil, err
 	}
-	w := found.Load()
-	return n.source(ctx, w.address, w.dir, a.MountOptions)
+	return n.source(ctx, *found.Load(), a.MountOptions)
 }
 
-// source is what is mounted for a directory with the options.
-func (n *nodeSide) source(ctx context.Context, address export.Address, dir string,
-	options []string) (backends.Source, error) {
-	source, err := n.engine.mounter.Source(ctx, address, dir)
+// source is what is mounted for a spot with the options.
+func (n *nodeSide) source(ctx context.Context, at spot, options []string) (backends.Source, error) {
+	source, err := n.engine.mounter.Source(ctx, at.address, at.dir)
 	if exported, ok := source.(backends.Export); ok {
 		exported.Options = append(exported.Options, alone(options)...)
+		exported.Prove = func(ctx context.Context, root *os.File) error { return n.engine.prove(ctx, at, root) }
 		source = exported
 	}
 	return source, err
@@ -87,7 +83,7 @@ func there(s *share.Share, dir string) error {
 		return nil // A pod may keep everybody out of its directory.
 	}
 	if err != nil {
-		return backends.Errorf(backends.Unavailable, "the directory %s on %s cannot be reached: %w", dir, s.Address, err)
+		return unreached(s, dir, err)
 	}
 	closeQuietly(file)
 	return nil
@@ -156,6 +152,10 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 		return nil, err
 	}
 	address.Connection = connectionOptions(a.MountOptions)
+	root, rel, err := n.engine.rooted(ctx, address, given.SubDir)
+	if err != nil {
+		return nil, err
+	}
 	var found atomic.Pointer[export.Address]
 	err = n.engine.pool.With(ctx, address, "looking for a static volume", func(_ context.Context, s *share.Share) error {
 		if err := n.engine.checkStatic(s, given.SubDir); err != nil {
@@ -168,5 +168,6 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 	if err != nil {
 		return nil, err
 	}
-	return n.source(ctx, *found.Load(), given.SubDir, a.MountOptions)
+	at := spot{address: *found.Load(), dir: given.SubDir, visit: n.engine.visitStatic(root, rel), static: true}
+	return n.source(ctx, at, a.MountOptions)
 }

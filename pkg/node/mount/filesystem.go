@@ -3,6 +3,7 @@ package mount
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 
@@ -24,6 +25,8 @@ type Filesystem struct {
 	Export   bool // it is another host's: its backend has checked the options, and has options of its own among them
 	// Dev, unless 0, is the number of the device that was proven: what is mounted must be on that.
 	Dev uint64
+	// Prove, unless nil, looks at the root of what was mounted, open with O_PATH, before anybody sees it.
+	Prove func(ctx context.Context, root *os.File) error
 }
 
 // Mount mounts a filesystem at the target and returns what shows there then, but for ReadOnly. When the context ends
@@ -34,7 +37,7 @@ type Filesystem struct {
 // Unsupported when the kernel does not know the type; NotFound when the source or the target is not there;
 // InUse when the device is; Denied when the device is read-only and fs is not; Exists when something is
 // mounted at the target already; Unavailable when the source does not answer, is another device than Dev,
-// or the context ended.
+// or the context ended; else those of Prove.
 func Mount(ctx context.Context, fs Filesystem, target *safepath.Target) (State, error) {
 	if err := fs.checkOptions(); err != nil {
 		return State{}, err

@@ -172,6 +172,17 @@ func makeHome(files safepath.Root) error {
 	return nil
 }
 
+// IsHome tells whether a directory is itself a share's Home.
+func IsHome(dir *os.File) bool {
+	for _, name := range []string{identityFile, keyFile} {
+		var stat unix.Stat_t
+		if unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // Identity tells this share from all others, wherever it is exported.
 func (h *Home) Identity() [identityBytes]byte { return h.id }
 

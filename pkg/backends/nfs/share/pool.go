@@ -198,6 +198,20 @@ func (p *Pool) expire(s *Share) {
 	}
 }
 
+// Drop takes down a share that nobody uses now, instead of when it has been idle for long enough.
+func (p *Pool) Drop(address export.Address) {
+	p.mu.Lock()
+	s := p.shares[key(address)]
+	unused := s != nil && s.users == 0
+	if unused {
+		delete(p.shares, key(address))
+	}
+	p.mu.Unlock()
+	if unused {
+		go p.closeShare(s)
+	}
+}
+
 // take removes a share that has been idle for long enough, or sets the clock again.
 func (p *Pool) take(s *Share) bool {
 	p.mu.Lock()

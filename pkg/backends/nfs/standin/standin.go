@@ -22,7 +22,7 @@ func (s Servers) Open(_ context.Context, address export.Address) (*export.Root, 
 	}
 	dir, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, backends.Errorf(backends.Unavailable, "mounting %s: the server exports no such path", address)
+		return nil, backends.Errorf(backends.Unavailable, "mounting %s: the server exports no such path: %w", address, err)
 	}
 	if err != nil {
 		return nil, err

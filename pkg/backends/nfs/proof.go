@@ -1,0 +1,155 @@
+package nfs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// spot is a directory that a node is to mount. The kernel and the server follow symlinks on the way to what they mount,
+// and pods can make those: so it must be the one that is reached from the root without following any.
+type spot struct {
+	address export.Address // with the version that is spoken
+	dir     string         // below that; empty for itself
+	visit   visit
+	// static says that somebody else made it: then it must hold no records either.
+	static bool
+}
+
+// visit looks at a directory, as it is reached without following a link.
+type visit func(ctx context.Context, look func(s *share.Share, dir *os.File) error) error
+
+// visitMade is the visit of a volume's directory, for which the share and the record must be there each time: the
+// share's root may be what somebody swaps.
+func (e *engine) visitMade(hd handle, subDir string) visit {
+	return func(ctx context.Context, look func(s *share.Share, dir *os.File) error) error {
+		return e.at(ctx, hd, "looking at a volume's directory",
+			func(_ context.Context, s *share.Share, h *share.Home, id string) error {
+				r, err := whole(h, volumeKind, id)
+				if err != nil {
+					return err
+				}
+				if r.SubDir != subDir {
+					return backends.Errorf(backends.Unavailable, "its directory was %s, and is %s now", subDir, r.SubDir)
+				}
+				return lookBelow(s, subDir, safepath.FindBeneath, look)
+			})
+	}
+}
+
+// visitStatic is the visit of a directory that somebody else made. Other filesystems of the server may be on the way.
+func (e *engine) visitStatic(root export.Address, rel string) visit {
+	return func(ctx context.Context, look func(s *share.Share, dir *os.File) error) error {
+		return e.pool.With(ctx, root, "looking at a static volume", func(_ context.Context, s *share.Share) error {
+			return noteVersion(s, lookBelow(s, rel, safepath.FindAcross, look))
+		})
+	}
+}
+
+func lookBelow(s *share.Share, rel string, find func(*os.File, string) (*os.File, error),
+	look func(s *share.Share, dir *os.File) error) error {
+	dir, err := find(s.Dir(), rel)
+	if err != nil {
+		return unreached(s, rel, err)
+	}
+	defer closeQuietly(dir)
+	return look(s, dir)
+}
+
+// noteVersion adds why a directory may be missing that the server has.
+func noteVersion(s *share.Share, err error) error {
+	if err == nil || s.Version != "3" {
+		return err
+	}
+	return backends.Errorf(backends.KindOf(err), "%w; NFS 3, by which %s is mounted, shows no other filesystem of the "+
+		"server below: if there is one on the way, use nfsvers 4.1", err, s.Address)
+}
+
+// glimpse is what tells a directory from all others of its server. That is the server's own handle of it, which the
+// client shows where it can. Without one it is the number, together with the time of the last change at one moment:
+// another filesystem may have the number too, and whoever makes directories there can wait for it.
+type glimpse struct {
+	handle  string
+	inode   uint64
+	changed unix.StatxTimestamp
+}
+
+// looks is how often a directory is looked at that changes all the time.
+const looks = 10
+
+// prove shows that what was mounted is the directory at the spot. Kinds: Unavailable when it is not.
+func (e *engine) prove(ctx context.Context, at spot, mounted *os.File) error {
+	if at.static {
+		if err := noneIn(mounted, at.address.Below(at.dir)); err != nil { // It was none before.
+			return backends.Errorf(backends.Unavailable, "%w", err)
+		}
+	}
+	for range looks {
+		before, err := at.glimpse(ctx)
+		if err != nil {
+			return err
+		}
+		have, err := glimpseOf(mounted)
+		if err != nil {
+			return backends.Errorf(backends.Unavailable, "looking at what was mounted from %s: %w", at.address.Below(at.dir),
+				err)
+		}
+		if have.handle != "" && have.handle == before.handle {
+			return nil
+		}
+		after, err := at.glimpse(ctx)
+		if err != nil {
+			return err
+		}
+		if have.inode != before.inode {
+			break
+		}
+		if have.isAt(before) && have.isAt(after) {
+			return nil
+		}
+	}
+	return at.visit(ctx, func(s *share.Share, _ *os.File) error {
+		return backends.Errorf(backends.Unavailable, "what was mounted from %s is not the directory that is reached from %s "+
+			"without following symlinks: name the directory itself, if one is on the way; if it was just replaced, or changes "+
+			"all the time, the next attempt may succeed", at.address.Below(at.dir), s.Address)
+	})
+}
+
+// glimpse looks at a spot. Kinds: Unavailable when it cannot be reached.
+func (at spot) glimpse(ctx context.Context) (glimpse, error) {
+	var found atomic.Pointer[glimpse]
+	err := at.visit(ctx, func(_ *share.Share, dir *os.File) error {
+		look, err := glimpseOf(dir)
+		found.Store(&look)
+		return err
+	})
+	if err != nil {
+		return glimpse{}, err
+	}
+	return *found.Load(), nil
+}
+
+// glimpseOf looks at an open directory, as the server has it now.
+func glimpseOf(dir *os.File) (glimpse, error) {
+	var x unix.Statx_t
+	const flags = unix.AT_EMPTY_PATH | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_FORCE_SYNC
+	err := unix.Statx(int(dir.Fd()), "", flags, unix.STATX_INO|unix.STATX_CTIME, &x)
+	look := glimpse{inode: x.Ino, changed: x.Ctime}
+	if handle, _, failed := unix.NameToHandleAt(int(dir.Fd()), "", unix.AT_EMPTY_PATH); failed == nil {
+		look.handle = fmt.Sprintf("%d %x", handle.Type(), handle.Bytes())
+	}
+	return look, err
+}
+
+// isAt reports whether two looks are at one moment of one directory.
+func (g glimpse) isAt(other glimpse) bool {
+	return g.inode == other.inode && g.changed == other.changed
+}
