@@ -207,6 +207,9 @@ func (m *making) free(k kind, id string) error {
 		return nil
 	}
 	if err == nil {
+		err = m.checkPlace(m.home, r)
+	}
+	if err == nil {
 		err = m.putInPlace(m.share, m.home, r)
 	}
 	if err != nil {

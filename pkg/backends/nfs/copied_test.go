@@ -110,12 +110,15 @@ func TestPagesBetweenRecordsOfOneID(t *testing.T) {
 	r, err := decodeRecord(data, path)
 	w.must(err)
 	home, _, _, _ := decodeHandle(volumeKind, both[0])
-	for _, where := range []string{"a", "other", "zzz"} {
+	at := func(where string) string {
 		text, err := handle{kind: volumeKind, share: where, home: home.home, id: one}.encode()
 		w.must(err)
-		w.must(os.WriteFile(path, bytes.ReplaceAll(data, []byte(r.Handle), []byte(text)), 0o644))
+		return text
+	}
+	for _, where := range []string{"a", "other", "zzz"} {
+		w.must(os.WriteFile(path, bytes.ReplaceAll(data, []byte(r.Handle), []byte(at(where))), 0o644))
 		w.noticed()
-		w.lists(append(slices.Clone(both), text)...)
+		w.lists(append(slices.Clone(both), at(where))...)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,6 +21,11 @@ func damages() map[string]func(record string) error {
 		"folder": func(record string) error { return errors.Join(os.Remove(record), os.Mkdir(record, 0o700)) },
 		"loop": func(record string) error {
 			return errors.Join(os.Remove(record), os.Symlink(filepath.Base(record), record))
+		},
+		"another handle": func(record string) error {
+			data, err := os.ReadFile(record)
+			changed := regexp.MustCompile(`"handle": "n[vsg]1[^"]*"`).ReplaceAll(data, []byte(`"handle": "x"`))
+			return errors.Join(err, os.WriteFile(record, changed, 0o600))
 		},
 		"newer": func(record string) error {
 			data, err := os.ReadFile(record)
@@ -46,7 +52,7 @@ func TestDamagedRecordStopsItselfOnly(t *testing.T) {
 			w.must(spoil(record))
 			for range 2 {
 				w.lists(v.Handle, well.Handle)
-				w.isUnwell(v.Handle)
+				w.isUnwell(v.Handle, "RecordUnreadable")
 				w.isUnusable(v)
 				w.reopen()
 			}
@@ -64,7 +70,7 @@ func TestDamagedRecordStopsItselfOnly(t *testing.T) {
 func (w *world) lists(handles ...string) {
 	w.Helper()
 	for _, limit := range []int{0, 1, 2} {
-		have := map[string]bool{}
+		have, given := map[string]bool{}, map[string]bool{}
 		for token := ""; ; {
 			page, next, err := w.List(w.Context(), backends.Page{Token: token, Limit: limit})
 			if err != nil {
@@ -74,9 +80,14 @@ func (w *world) lists(handles ...string) {
 			for _, v := range page {
 				have[v.Handle] = true
 			}
+			if given[next] {
+				w.Errorf("in pages of %d the token %q is given again", limit, next)
+				return
+			}
 			if token = next; token == "" {
 				break
 			}
+			given[token] = true
 		}
 		for _, handle := range handles {
 			if !have[handle] || len(have) != len(handles) {
@@ -87,12 +98,12 @@ func (w *world) lists(handles ...string) {
 	}
 }
 
-// isUnwell checks that one volume is unwell, and no other.
-func (w *world) isUnwell(handle string) {
+// isUnwell checks that one volume is unwell for the reason, and no other.
+func (w *world) isUnwell(handle, reason string) {
 	w.Helper()
 	unwell, _, err := w.ListHealth(w.Context(), backends.Page{})
-	if err != nil || len(unwell) != 1 || unwell[0].Handle != handle || unwell[0].Issues[0].Reason != "RecordUnreadable" {
-		w.Errorf("what is unwell is %+v, %v; want %s, whose record cannot be read", unwell, err, handle)
+	if err != nil || len(unwell) != 1 || unwell[0].Handle != handle || unwell[0].Issues[0].Reason != reason {
+		w.Errorf("what is unwell is %+v, %v; want %s for %s", unwell, err, handle, reason)
 	}
 }
 

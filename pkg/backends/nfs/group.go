@@ -108,7 +108,7 @@ func (e *engine) describeGroup(s *share.Share, h *share.Home, r *record) (*backe
 	}
 	g := &backends.Group{Handle: r.Handle, Name: r.Name, CreatedAt: r.CreatedAt, Fingerprint: r.Fingerprint}
 	for _, of := range r.Members {
-		snapshot, err := whole(h, snapshotKind, of.ID)
+		snapshot, err := e.whole(h, snapshotKind, of.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ func (e *engine) groupOn(s *share.Share, name string) (*backends.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := named(h, groupKind, name)
+	r, err := e.called(h, groupKind, name)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -19,13 +20,28 @@ func (e *controllerSide) Health(ctx context.Context, handle string) (issues []ba
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	hd, err := e.parse(volumeKind, handle)
+	if backends.Is(err, backends.NotFound) {
+		return nil, err
+	}
+	if err != nil {
+		return unreachable(err), nil
+	}
+	return e.examine(ctx, hd)
+}
+
+// examine is Health of what a handle leads to. Kinds: NotFound.
+func (e *controllerSide) examine(ctx context.Context, hd handle) ([]backends.HealthIssue, error) {
 	var found atomic.Pointer[[]backends.HealthIssue]
-	err = e.found(ctx, volumeKind, handle, "checking a volume",
-		func(_ context.Context, s *share.Share, _ *share.Home, r *record) error {
-			look := e.look(s, r)
-			found.Store(&look)
-			return nil
-		})
+	err := e.at(ctx, hd, "checking a volume", func(_ context.Context, s *share.Share, h *share.Home, id string) error {
+		r, err := present(h, volumeKind, id)
+		if err != nil {
+			return err
+		}
+		look := e.look(s, r)
+		found.Store(&look)
+		return nil
+	})
 	switch {
 	case backends.Is(err, backends.NotFound):
 		return nil, err
@@ -45,6 +61,11 @@ func (e *controllerSide) healthOf(ctx context.Context, f entry) ([]backends.Heal
 	}
 	if f.damage != nil {
 		return unreadable(f.damage), nil //nolint:nilerr // It is what is wrong with the volume.
+	}
+	hd, err := e.parse(volumeKind, f.Handle)
+	if err == nil && hd.share == "" && !e.known.leads(hd.where(), hex.EncodeToString(hd.home[:])) {
+		hd.address, hd.share = f.place.Address, f.place.Name // A record may name anybody's server: it is not asked.
+		return e.examine(ctx, hd)
 	}
 	return e.Health(ctx, f.Handle)
 }

@@ -31,7 +31,8 @@ type known struct {
 
 	mu  sync.Mutex
 	all map[string]place
-	// barred are noted shares that the configuration does not allow now. They are kept for a later configuration.
+	// barred are noted shares that the configuration does not allow now, or has under another name. They are kept for a
+	// later configuration, and for the records whose handles name them.
 	barred map[string]place
 	homes  map[string]string // the identities of shares, in hexadecimal digits, by their names and by their addresses
 }
@@ -66,8 +67,7 @@ func openKnown(dataDir string, named map[string]export.Address, allowed func(exp
 	for _, p := range places {
 		k.identify(p.place, p.Home)
 		switch {
-		case p.Name != "":
-		case allowed(p.Address):
+		case p.Name == "" && allowed(p.Address):
 			k.all[p.key()] = p.place
 		default:
 			k.barred[p.key()] = p.place
@@ -76,6 +76,7 @@ func openKnown(dataDir string, named map[string]export.Address, allowed func(exp
 	for name, address := range named {
 		p := place{address, name}
 		k.all[p.key()] = p
+		delete(k.barred, p.key())
 	}
 	return k, nil
 }
@@ -106,6 +107,18 @@ func (k *known) agrees(p place, id homeID) error {
 			p.key(), id, before, share.HomeName, k.path)
 	}
 	return nil
+}
+
+// leads tells whether the share that a handle names is configured or noted, and can be the one with the identity: where
+// it is known which one it is, that decides.
+func (k *known) leads(where, home string) bool {
+	k.mu.Lock()
+	was := k.homes[where]
+	k.mu.Unlock()
+	if was != "" {
+		return was == home
+	}
+	return slices.ContainsFunc(k.everywhere(), func(p place) bool { return p.key() == where || p.String() == where })
 }
 
 // add notes a share that is used, and which one it is.

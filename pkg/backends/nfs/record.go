@@ -183,6 +183,12 @@ func read(h *share.Home, folder, name string) (*record, error) {
 			"the record of %s %s was found as %s: somebody has renamed it; give it its name back", r.Kind, r.key(),
 			share.At(folder, name))
 	}
+	if err == nil && folder == r.Kind.folder() { // Elsewhere nobody is given its handle.
+		if wrong := r.checkHandles(h); wrong != nil {
+			err = backends.Errorf(backends.Unusable, "the record %s is not as this driver writes it: %w", share.At(folder, name),
+				wrong)
+		}
+	}
 	return r, err
 }
 
@@ -200,7 +206,16 @@ func (r *record) belongs(folder, name string) bool {
 
 // whole returns the record of something that is there. Kinds: NotFound, once it is certain that this is the right
 // share; Unusable.
-func whole(h *share.Home, k kind, id string) (*record, error) {
+func (e *engine) whole(h *share.Home, k kind, id string) (*record, error) {
+	r, err := present(h, k, id)
+	if err == nil {
+		err = e.checkPlace(h, r)
+	}
+	return r, err
+}
+
+// present is whole wherever the record's handle leads: for looking alone.
+func present(h *share.Home, k kind, id string) (*record, error) {
 	r, err := read(h, k.folder(), id+suffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := h.Check(); err != nil {
@@ -222,13 +237,13 @@ func whole(h *share.Home, k kind, id string) (*record, error) {
 	return r, err
 }
 
-// named is whole by the name of what is there. Kinds: as whole; Denied for who may not read the share's key.
-func named(h *share.Home, k kind, name string) (*record, error) {
+// called is whole by the name of what is there. Kinds: as whole; Denied for who may not read the share's key.
+func (e *engine) called(h *share.Home, k kind, name string) (*record, error) {
 	id, err := h.ID(string(k), name)
 	if err != nil {
 		return nil, err
 	}
-	return whole(h, k, id)
+	return e.whole(h, k, id)
 }
 
 // checkSubDir refuses a path that is not a plain one below the share, or is the driver's own. Kinds: Invalid.

@@ -50,7 +50,7 @@ func (rw *rewrite) next(draft string) (r *record, changed bool, err error) {
 	if err := rw.home.Refresh(rw.called.Kind.folder()); err != nil {
 		return nil, false, err
 	}
-	if r, err = whole(rw.home, rw.called.Kind, rw.called.ID); err != nil {
+	if r, err = rw.whole(rw.home, rw.called.Kind, rw.called.ID); err != nil {
 		return nil, false, err
 	}
 	if r.Turn != rw.called.Turn {

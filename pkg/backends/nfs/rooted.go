@@ -80,7 +80,7 @@ func (e *engine) isKnown(ctx context.Context, at export.Address) bool {
 // isNoExport reports whether the server has answered that a path is not exported to this node.
 func isNoExport(err error) bool {
 	return failure.IsAny(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ESTALE, unix.EREMOTEIO,
-		unix.EIO, unix.ENAMETOOLONG)
+		unix.ENAMETOOLONG)
 }
 
 // unreached says that a directory is not there.

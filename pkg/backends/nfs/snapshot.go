@@ -126,7 +126,7 @@ func (e *controllerSide) FindSnapshot(ctx context.Context,
 		if err != nil {
 			return err
 		}
-		r, err := named(h, snapshotKind, spec.Name)
+		r, err := e.called(h, snapshotKind, spec.Name)
 		if err == nil {
 			found.Store(e.describeSnapshot(r))
 		}

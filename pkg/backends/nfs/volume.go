@@ -75,7 +75,7 @@ func (e *controllerSide) Find(ctx context.Context, spec backends.Spec) (result *
 		if err != nil {
 			return err
 		}
-		r, err := named(h, volumeKind, spec.Name)
+		r, err := e.called(h, volumeKind, spec.Name)
 		if err == nil {
 			found.Store(e.describe(r, s.Address))
 		}

@@ -16,7 +16,7 @@ type work func(ctx context.Context, s *share.Share, h *share.Home, r *record) er
 // or is not the one that the handle was given out for.
 func (e *engine) found(ctx context.Context, k kind, text, name string, do work) error {
 	return e.reach(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
-		r, err := whole(h, k, id)
+		r, err := e.whole(h, k, id)
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (e *engine) changing(ctx context.Context, k kind, text, name string, do wor
 			return err
 		}
 		defer unlock()
-		r, err := whole(h, k, id)
+		r, err := e.whole(h, k, id)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -53,10 +54,11 @@ const MaxRecord = 64 << 10
 
 // Home is the driver's own directory on a share.
 type Home struct {
-	dir   *os.File      // the share's root
-	files safepath.Root // over dir
-	id    [identityBytes]byte
-	key   []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
+	address export.Address
+	dir     *os.File      // the share's root
+	files   safepath.Root // over dir
+	id      [identityBytes]byte
+	key     []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
 	// keyless is why there is no key.
 	keyless error
 	// budget is what reads are taken from; nil for none.
@@ -87,6 +89,7 @@ func (s *Share) Home(create bool) (*Home, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.address = s.Address
 	s.known = h
 	return h, nil
 }
@@ -182,6 +185,9 @@ func IsHome(dir *os.File) bool {
 	}
 	return true
 }
+
+// Address is where the share was reached.
+func (h *Home) Address() export.Address { return h.address }
 
 // Identity tells this share from all others, wherever it is exported.
 func (h *Home) Identity() [identityBytes]byte { return h.id }
