@@ -14,6 +14,10 @@ func TestUnfetched(t *testing.T) {
 		"m@v9.9.9: invalid version: unknown revision v9.9.9": false,
 		"verifying m@v1.0.0: checksum mismatch":              false,
 		"write /x: no space left on device":                  false,
+		"exit status 100: E: Unable to locate package grepp": false,
+		"exit status 1: E: No such script: /x/bookwurm":      false,
+		"exit status 1: E: Couldn't find these debs: grepp":  false,
+		"exit status 1: E: Failed getting release file http": true,
 	} {
 		cause := errors.New(text)
 		if err := Unfetched(cause); strings.HasPrefix(err.Error(), "INFRA: ") != infra || !errors.Is(err, cause) {

@@ -27,7 +27,7 @@ type Maker struct {
 }
 
 // errDownload says that the lists of packages may be stale.
-var errDownload = store.Unfetched(errors.New("a package, or the lists of them"))
+var errDownload = errors.New("packages cannot be downloaded")
 
 // Make returns the image, which it makes when the store does not hold it.
 func (m Maker) Make(ctx context.Context) (Image, error) {
@@ -52,10 +52,16 @@ func (m Maker) tryAgain(ctx context.Context) (Image, error) {
 	if !errors.Is(err, errDownload) {
 		return image, err
 	}
-	if failed := update(ctx); failed != nil {
-		return Image{}, fmt.Errorf("%w; and apt-get update failed: %w", err, failed)
+	failed := update(ctx)
+	image, err = m.try(ctx)
+	switch {
+	case !errors.Is(err, errDownload):
+		return image, err
+	case failed != nil: // Then the lists need not know what there is.
+		return Image{}, fmt.Errorf("%w; %w", store.Unfetched(fmt.Errorf("apt-get update failed: %w", failed)), err)
+	default:
+		return Image{}, store.Unfetched(err)
 	}
-	return m.try(ctx)
 }
 
 func (m Maker) try(ctx context.Context) (Image, error) {

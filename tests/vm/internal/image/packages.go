@@ -90,9 +90,10 @@ func download(ctx context.Context, dir string, packages []Package) error {
 	return explain(err)
 }
 
-// update fetches the lists of packages: a fresh machine has none, or stale ones.
+// update fetches the lists of packages: a fresh machine has none, or stale ones. It fails where it misses one.
 func update(ctx context.Context) error {
-	_, err := command(ctx, "/", "apt-get", "-qq", "-o", "Acquire::Retries=5", "update").Output()
+	args := []string{"-qq", "-o", "Acquire::Retries=5", "-o", "APT::Update::Error-Mode=any", "update"}
+	_, err := command(ctx, "/", "apt-get", args...).Output()
 	return explain(err)
 }
 
