@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stowage-csi/stowage/tests/localpools"
+	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
 // stopTimeout bounds how long the driver may take to end after SIGTERM.
@@ -60,13 +61,21 @@ func startDriver(ctx context.Context, binary, dir string) (*driver, error) {
 		d.err = command.Wait()
 		close(d.exited)
 	}()
-	if d.conn, err = dial(socket); err == nil {
+	if d.conn, err = dial(socket, patient()); err == nil {
 		err = d.waitReady(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(d.explain(fmt.Errorf("the driver does not start: %w", err)), d.stop())
 	}
 	return d, nil
+}
+
+// patient has calls asked again as an orchestrator does. What that takes is measured too: whatever else runs on the
+// machine is in the numbers, but fails nothing.
+func patient() grpc.DialOption {
+	return grpc.WithUnaryInterceptor(orchestrator.AskAgain(orchestrator.Policy{
+		Deadline: rpcTimeout, Attempt: func() time.Duration { return rpcTimeout }, Pause: 5 * time.Millisecond,
+	}, nil))
 }
 
 func (d *driver) waitReady(ctx context.Context) error {

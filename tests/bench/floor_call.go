@@ -88,11 +88,11 @@ func (f *floor) callServer(ctx context.Context) error {
 }
 
 // dial connects to a socket that need not be there yet, and tries often.
-func dial(socket string) (*grpc.ClientConn, error) {
+func dial(socket string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	quick := backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}
-	return grpc.NewClient("unix://"+socket,
+	return grpc.NewClient("unix://"+socket, append(options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: startTimeout}))
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: startTimeout}))...)
 }
 
 // waitReady returns when a server answers Probe and says that it is ready.

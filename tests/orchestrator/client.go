@@ -53,10 +53,7 @@ type Client struct {
 // Dial makes a client for a driver that need not run yet. It mounts volumes below the workspace's Mounts.
 // Observe is told of every attempt, from many goroutines; it may be nil.
 func (d *Driver) Dial(policy Policy, observe func(Attempt)) (*Client, error) {
-	if observe == nil {
-		observe = func(Attempt) {}
-	}
-	connection, err := connect(d.Endpoint(), 5*time.Millisecond, grpc.WithUnaryInterceptor(again(policy, observe)))
+	connection, err := connect(d.Endpoint(), 5*time.Millisecond, grpc.WithUnaryInterceptor(AskAgain(policy, observe)))
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +78,17 @@ func Final(code codes.Code) bool {
 	}
 }
 
-// again repeats calls by the policy.
-func again(policy Policy, observe func(Attempt)) grpc.UnaryClientInterceptor {
+// endsCall is Final, but for what the kubelet asks again whatever the answer is, and where that helps: a process that
+// somebody starts beside a test has a copy of all mounts for a moment, and until it is gone no volume can be unstaged.
+func endsCall(method string, code codes.Code) bool {
+	return Final(code) && (method != csi.Node_NodeUnstageVolume_FullMethodName || code != codes.FailedPrecondition)
+}
+
+// AskAgain repeats calls by the policy. Observe is told of every attempt, from many goroutines; it may be nil.
+func AskAgain(policy Policy, observe func(Attempt)) grpc.UnaryClientInterceptor {
+	if observe == nil {
+		observe = func(Attempt) {}
+	}
 	return func(ctx context.Context, method string, request, reply any, connection *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		ctx, cancel := context.WithTimeout(ctx, policy.Deadline)
@@ -93,7 +99,7 @@ func again(policy Policy, observe func(Attempt)) grpc.UnaryClientInterceptor {
 				func(ctx context.Context, more ...grpc.CallOption) error {
 					return invoke(ctx, method, request, reply, connection, append(more, options...)...)
 				})
-			if Final(status.Code(err)) {
+			if endsCall(method, status.Code(err)) {
 				return err
 			}
 			select {

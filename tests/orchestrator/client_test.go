@@ -32,14 +32,19 @@ func (s *scripted) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse
 	return nil, status.Error(code, "as the script says")
 }
 
-func serve(t *testing.T, socket string, answers ...codes.Code) {
+// answering serves Probe.
+func answering(answers ...codes.Code) func(*grpc.Server) {
+	return func(server *grpc.Server) { csi.RegisterIdentityServer(server, &scripted{codes: answers}) }
+}
+
+func serve(t *testing.T, socket string, register func(*grpc.Server)) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
-	csi.RegisterIdentityServer(server, &scripted{codes: answers})
+	register(server)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {
@@ -70,7 +75,7 @@ func TestClientAsksAgainUntilTheAnswerIsFinal(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := &Driver{Workspace: workspace(t)}
-			serve(t, d.Workspace.Socket(), test.answers...)
+			serve(t, d.Workspace.Socket(), answering(test.answers...))
 			var seen []codes.Code
 			client := dial(t, d, DefaultPolicy(), func(a Attempt) {
 				seen = append(seen, a.Code)
@@ -116,7 +121,7 @@ func TestClientWaitsForTheDriver(t *testing.T) {
 		answered <- err
 	}()
 	<-broken // Nobody listens yet.
-	serve(t, d.Workspace.Socket())
+	serve(t, d.Workspace.Socket(), answering())
 	if err := <-answered; err != nil {
 		t.Errorf("the driver came late, and the call failed: %v", err)
 	}
@@ -129,5 +134,30 @@ func TestClientGivesUpAtTheDeadline(t *testing.T) {
 	client := dial(t, d, policy, nil)
 	if _, err := client.Probe(t.Context(), &csi.ProbeRequest{}); err == nil {
 		t.Error("nobody listens, and the call succeeded")
+	}
+}
+
+// held has a volume that somebody else has mounted at the first calls.
+type held struct {
+	csi.UnimplementedNodeServer
+	refusals int
+}
+
+func (h *held) NodeUnstageVolume(
+	context.Context, *csi.NodeUnstageVolumeRequest,
+) (*csi.NodeUnstageVolumeResponse, error) {
+	if h.refusals--; h.refusals >= 0 {
+		return nil, status.Error(codes.FailedPrecondition, "process 1 has it mounted in another mount namespace")
+	}
+	return &csi.NodeUnstageVolumeResponse{}, nil
+}
+
+func TestClientUnstagesWhatSomebodyHadMounted(t *testing.T) {
+	d := &Driver{Workspace: workspace(t)}
+	serve(t, d.Workspace.Socket(), func(server *grpc.Server) { csi.RegisterNodeServer(server, &held{refusals: 2}) })
+	attempts := 0
+	client := dial(t, d, DefaultPolicy(), func(Attempt) { attempts++ })
+	if _, err := client.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{}); err != nil || attempts != 3 {
+		t.Errorf("the call ended with %v after %d attempts, want success after 3", err, attempts)
 	}
 }
