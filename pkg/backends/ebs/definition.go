@@ -10,6 +10,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/metadata"
 	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 )
 
@@ -45,6 +46,7 @@ type Timing struct {
 	Gather      time.Duration // how long a modification waits for others of the same volume
 	Tick        time.Duration // the resolution of the times by which EC2's attachments of a volume differ
 	Least, Most time.Duration // between two looks at something that is waited for
+	Near        time.Duration // bounds a question to the metadata service; 0 for what is long enough in a machine
 }
 
 // defaultTiming is for the real EC2, which promises nothing: its eventual consistency is said to be a matter of
@@ -81,7 +83,7 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 	if err := config.load(ctx, options.Node != nil); err != nil {
 		return nil, err
 	}
-	imds := newService(config.AWS)
+	imds := newService(config.AWS, cmp.Or(config.Timing.Near, metadata.Near))
 	self, err := identify(ctx, imds, options)
 	if err != nil {
 		return nil, err

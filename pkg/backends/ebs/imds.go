@@ -27,11 +27,12 @@ type service struct {
 	client *imds.Client
 	at     string
 	off    bool // whoever configured the SDK does not want it asked
+	limit  time.Duration
 }
 
-// newService makes a client of the service where the SDK's configuration says that it is.
-func newService(config aws.Config) service {
-	var s service
+// newService makes a client of the service where the SDK's configuration says that it is. The limit bounds a question.
+func newService(config aws.Config, limit time.Duration) service {
+	s := service{limit: limit}
 	s.client = imds.NewFromConfig(config, func(o *imds.Options) {
 		o.EnableFallback = aws.FalseTernary
 		// Through a proxy, another machine's service would answer, and this node would take itself for that machine.
@@ -56,7 +57,7 @@ func newService(config aws.Config) service {
 // source is the service as it is asked for the instance.
 func (s service) source() metadata.Source {
 	return metadata.Source{
-		Name: "the metadata service at " + s.at, Get: s.instance,
+		Name: "the metadata service at " + s.at, Get: s.instance, Timeout: s.limit,
 		Silence: "pods on a network of their own reach it only if the instance's HttpPutResponseHopLimit is 2 at least",
 	}
 }
@@ -81,7 +82,7 @@ func (s service) instance(ctx context.Context) (metadata.Instance, error) {
 
 // interfaces counts the instance's network interfaces as they are now.
 func (s service) interfaces(ctx context.Context) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	out, err := s.client.GetMetadata(ctx, &imds.GetMetadataInput{Path: "network/interfaces/macs/"})
 	if err != nil {

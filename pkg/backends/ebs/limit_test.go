@@ -48,7 +48,7 @@ func TestLimitWithoutPermission(t *testing.T) {
 			}
 		}, 26 - 1 - 3 - 2, true},
 		{"it has no credentials", noCredentials, 26 - 1 - 3, true},
-		{"it has no credentials and no metadata service", func(m *machine) { noCredentials(m); m.imds.Be(imds.Far) },
+		{"it has no credentials and no metadata service", func(m *machine) { noCredentials(m); m.imds.Be(imds.Strange) },
 			26 - 1 - 8, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -21,7 +21,7 @@ type Instance struct {
 // Source is somebody who may know the machine.
 type Source struct {
 	Name string // for people, such as: the metadata service at http://169.254.169.254
-	// Timeout bounds the asking; 0 for what is usually long enough for something near.
+	// Timeout bounds the asking; 0 for Near.
 	Timeout time.Duration
 	// Silence is why it may be that there is no answer in time; it may be empty.
 	Silence string
@@ -33,9 +33,9 @@ type Source struct {
 // ErrSilent is that a Source did not answer in time.
 var ErrSilent = errors.New("did not answer in time")
 
-// near is usually long enough for something in the same machine. A start is not to be held up for longer by what is out
+// Near is usually long enough for something in the same machine. A start is not to be held up for longer by what is out
 // of reach.
-const near = 2 * time.Second
+const Near = 2 * time.Second
 
 // First asks the sources in turn until one answers. Kinds: Unavailable when none does, with the reason of each.
 func First(ctx context.Context, sources ...Source) (Instance, error) {
@@ -57,7 +57,7 @@ func First(ctx context.Context, sources ...Source) (Instance, error) {
 
 // ask asks one source within its time.
 func (s Source) ask(ctx context.Context) (Instance, error) {
-	timeout := cmp.Or(s.Timeout, near)
+	timeout := cmp.Or(s.Timeout, Near)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	instance, err := s.Get(ctx)
