@@ -14,7 +14,7 @@ func (e *engine) serve(ctx context.Context, p *pool) error {
 	}
 	c, err := e.load(ctx, p)
 	if err != nil {
-		p.janitor.close(0)
+		p.janitor.close(0, e.limits.Close)
 		p.ledger.disk.leave(p)
 		return errors.Join(err, p.lock.Close())
 	}

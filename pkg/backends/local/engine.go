@@ -98,15 +98,15 @@ func (e *engine) situate(p *pool, path string) error {
 // Close ends the work in the background and lets another process have the data directory and the pools.
 func (e *engine) Close() error {
 	e.stop()
-	errs := []error{e.making.close(), e.closeMeasuring()}
+	errs := []error{e.making.close(e.limits.Close), e.closeMeasuring()}
 	ended := make(chan struct{})
 	go func() { e.work.Wait(); close(ended) }()
 	select {
 	case <-ended:
-	case <-time.After(closeGrace): // Something hangs in the kernel. The locks go with the process.
+	case <-time.After(e.limits.Close): // Something hangs in the kernel. The locks go with the process.
 	}
 	for _, p := range e.served() {
-		errs = append(errs, p.close())
+		errs = append(errs, p.close(e.limits.Close))
 	}
 	return errors.Join(append(errs, e.lock.Close())...)
 }

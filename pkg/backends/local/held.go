@@ -162,7 +162,7 @@ func (e *engine) measure(ctx context.Context, pools []*pool) {
 }
 
 func (e *engine) closeMeasuring() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), e.limits.Close)
 	defer cancel()
 	return e.measuring.Close(ctx)
 }

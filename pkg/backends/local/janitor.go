@@ -9,9 +9,6 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// closeGrace is how long Close lets the janitor finish. What it does not finish is done by the next start.
-const closeGrace = 10 * time.Second
-
 // waste is something in trash/ that is to be removed.
 type waste struct {
 	path string
@@ -117,11 +114,12 @@ func (j *janitor) wait(ctx context.Context, limit time.Duration) bool {
 	}
 }
 
-// close waits for the work to end, and ends it after the grace: between two files it looks whether it should.
-func (j *janitor) close(grace time.Duration) {
+// close waits for the work to end, and ends it after the grace: between two files it looks whether it should, which may
+// take it as long as the limit.
+func (j *janitor) close(grace, limit time.Duration) {
 	finished := j.wait(context.Background(), grace)
 	j.stop()
 	if !finished {
-		j.wait(context.Background(), closeGrace)
+		j.wait(context.Background(), limit)
 	}
 }

@@ -51,7 +51,7 @@ func bothPools() []PoolConfig {
 
 // patient is a configuration with limits that no busy machine reaches.
 func patient(pools ...PoolConfig) *Config {
-	return &Config{Pools: pools, Limits: Limits{Open: patience, Look: patience, Reclaim: patience}}
+	return &Config{Pools: pools, Limits: Limits{Open: patience, Look: patience, Reclaim: patience, Close: patience}}
 }
 
 // logBuffer keeps a log for a test to look at.

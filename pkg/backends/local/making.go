@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"sync/atomic"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
@@ -29,8 +30,8 @@ func newWorks() works {
 }
 
 // close ends all of them. What they have made so far is trash.
-func (w works) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+func (w works) close(limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return errors.Join(w.volumes.Close(ctx), w.snapshots.Close(ctx), w.groups.Close(ctx))
 }

@@ -71,7 +71,7 @@ func newEngine(options backends.Options) (*engine, error) {
 	e := &engine{
 		life: life, stop: stop, paths: map[string]string{}, left: map[string]*knownPool{}, unserved: map[string]owing{},
 		node: options.NodeID, place: backends.Topology{topologyKey(options.Driver): options.NodeID}, boot: boot,
-		dataDir: dataDir, lock: lock, log: log, now: time.Now,
+		dataDir: dataDir, lock: lock, log: log, now: time.Now, limits: Limits{}.orDefault(),
 		volumes: newShelf[*volume]("volume"), snapshots: newShelf[*snapshot]("snapshot"), groups: newShelf[*group]("group"),
 		making: newWorks(), measuring: background.New[struct{}](mostMeasurements),
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -201,8 +202,8 @@ func (k poolType) access() backends.Access {
 }
 
 // close ends the work in the background and lets other processes have the pool.
-func (p *pool) close() error {
-	p.janitor.close(closeGrace)
+func (p *pool) close(limit time.Duration) error {
+	p.janitor.close(limit, limit)
 	p.ledger.disk.leave(p)
 	return p.lock.Close()
 }
