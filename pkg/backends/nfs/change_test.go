@@ -56,8 +56,8 @@ func TestDeposedChange(t *testing.T) {
 			for d.changedLate(n, c) {
 				n++
 			}
-			if few := 3; n < few {
-				t.Errorf("it makes %d changes, want %d at least: nothing was tested", n-1, few-1)
+			if least := 3; n-1 < least {
+				t.Errorf("it came to %d changes, want %d at least", n-1, least)
 			}
 		})
 	}

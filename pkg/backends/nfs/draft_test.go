@@ -454,6 +454,27 @@ func (w *world) wakeJanitors() {
 	}
 }
 
+// janitorsLook returns what wakes the janitors, and tells whether each has made a whole round since that was called
+// first, or has ended since all was done.
+func (w *world) janitorsLook() func() bool {
+	woken := map[chan struct{}]int{}
+	return func() bool {
+		w.janitors.mu.Lock()
+		defer w.janitors.mu.Unlock()
+		looked := true
+		for _, more := range w.janitors.active {
+			select {
+			case more <- struct{}{}:
+				woken[more]++
+			default: // It is in the middle of a round.
+			}
+			// It begins a round when it takes the first, and takes the second after that round.
+			looked = looked && woken[more] > 2
+		}
+		return looked
+	}
+}
+
 // The draft of another controller that is alive stays, and that of one that is dead goes, whatever the server's clock
 // says.
 func TestDraftOfTheLiving(t *testing.T) {
