@@ -69,7 +69,7 @@ func long() []step {
 			packages: "tests/powerloss"},
 		{name: "vulns", command: "hack/vulns", limit: 10 * time.Minute, asks: true, folders: "hack/vulns"},
 		{name: "image", command: "make image", limit: 10 * time.Minute, folders: "Dockerfile hack/image hack/base-image cmd"},
-		{name: "moto", command: "make moto", limit: 15 * time.Minute, tests: 130,
+		{name: "moto", command: "make moto", limit: 30 * time.Minute, tests: 130,
 			says: `(\d+) scenarios pass`, packages: "tests/cloud/moto/..."},
 		{name: "bench", command: "make bench BENCHFLAGS='-volumes 40'", limit: 5 * time.Minute, tests: 6,
 			says: `(?m)^pool \w+, \d+ in flight: `, packages: "cmd/driver tests/bench/..."},
