@@ -56,20 +56,29 @@ func (a answers) statusOf(rpc string, err error) error {
 // mostMessage is how many bytes of an error the orchestrator gets: it goes into events, conditions and logs.
 const mostMessage = 4096
 
+// unsaid tells at the end of a message how much of it is left out. A length has at most 19 digits.
+const (
+	unsaid     = "... (%d bytes more)"
+	mostUnsaid = len(unsaid) - len("%d") + 19
+)
+
 // readable makes a message fit for people: what others wrote may be in it, at any length and with characters that
 // change a terminal or the order of what is read.
 func readable(message string) string {
 	var b strings.Builder
+	begin, end := 0, 0 // how much of the message leaves room for unsaid, as it is shown and as it was given
 	for i, r := range message {
-		if b.Len() > mostMessage {
-			fmt.Fprintf(&b, "... (%d bytes more)", len(message)-i)
-			break
+		if b.Len() <= mostMessage-mostUnsaid {
+			begin, end = b.Len(), i
 		}
 		if unicode.IsPrint(r) && r != utf8.RuneError {
 			b.WriteRune(r)
 		} else {
 			quoted := strconv.QuoteRuneToASCII(r)
 			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		if b.Len() > mostMessage {
+			return b.String()[:begin] + fmt.Sprintf(unsaid, len(message)-end)
 		}
 	}
 	return b.String()
