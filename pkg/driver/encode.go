@@ -59,16 +59,3 @@ func encodeGroup(g *backends.Group) *csi.VolumeGroupSnapshot {
 	}
 	return group
 }
-
-// encodeHealth translates what is wrong with a volume; statuses have the same names on both sides.
-func encodeHealth(handle string, issues []backends.HealthIssue) *csi.VolumeHealth {
-	health := &csi.VolumeHealth{VolumeId: handle}
-	for _, issue := range issues {
-		health.HealthStatuses = append(health.HealthStatuses, &csi.VolumeHealth_VolumeHealthEntry{
-			Status:  csi.VolumeHealthErrorType(csi.VolumeHealthErrorType_value[string(issue.Status)]),
-			Reason:  issue.Reason,
-			Message: readable(issue.Message),
-		})
-	}
-	return health
-}

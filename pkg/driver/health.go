@@ -62,15 +62,5 @@ func (n *nodeServer) NodeGetStorageHealth(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	response := &csi.NodeGetStorageHealthResponse{}
-	for _, issue := range issues {
-		status := csi.StorageHealthErrorType_STORAGE_DEGRADED
-		if issue.Unreachable {
-			status = csi.StorageHealthErrorType_STORAGE_UNREACHABLE
-		}
-		response.BackendHealth = append(response.BackendHealth, &csi.NodeGetStorageHealthResponse_StorageBackendHealth{
-			Status: status, Reason: issue.Reason, Message: readable(issue.Message),
-		})
-	}
-	return response, nil
+	return encodeStorageHealth(issues), nil
 }
