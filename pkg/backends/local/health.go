@@ -83,10 +83,20 @@ func (e *engine) health(ctx context.Context, v *volume) ([]backends.HealthIssue,
 	return v.look(), nil
 }
 
+// look looks at the data as well when the pool can only be read: pods read it, and it may be lost.
 func (v *volume) look() []backends.HealthIssue {
-	if problem := v.pool.problem(); problem != nil {
-		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: problem.reason, Message: problem.message}}
+	problem := v.pool.problem()
+	switch {
+	case problem == nil:
+		return v.lookAtData()
+	case problem.readable:
+		issue := backends.HealthIssue{Status: backends.Degraded, Reason: problem.reason, Message: problem.message}
+		return append([]backends.HealthIssue{issue}, v.lookAtData()...)
 	}
+	return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: problem.reason, Message: problem.message}}
+}
+
+func (v *volume) lookAtData() []backends.HealthIssue {
 	size := v.record.Load().size() // Read before the image is looked at, which may be growing.
 	info, err := os.Lstat(v.data())
 	switch {

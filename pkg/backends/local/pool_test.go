@@ -105,20 +105,25 @@ func TestDamagedIdentity(t *testing.T) {
 func TestReadOnlyPool(t *testing.T) {
 	mount := testfs.New(t, "ext4", 64)
 	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")})
-	v := f.create("disk", "one")
+	v, gone := f.create("disk", "one"), f.create("disk", "gone")
+	must(t, os.Remove(f.data(gone.Handle)))
 	testfs.Run(t, "mount", "-o", "remount,ro", mount)
 	t.Cleanup(func() { must(t, unix.Mount("", mount, "", unix.MS_REMOUNT, "")) })
 	issues, err := f.Inspect(t.Context())
 	if err != nil || len(issues) != 1 || issues[0].Unreachable || issues[0].Reason != "PoolNotWritable" {
 		t.Errorf("the issues are %+v, %v", issues, err)
 	}
-	f.hasHealth(v.Handle, backends.Inaccessible, "PoolNotWritable")
+	f.hasHealth(v.Handle, backends.Degraded, "PoolNotWritable")
+	if issues, err := f.Health(t.Context(), gone.Handle); err != nil || len(issues) != 2 ||
+		issues[0].Reason != "PoolNotWritable" || issues[1].Reason != "DataMissing" {
+		t.Errorf("without its data, the health is %+v, %v; want PoolNotWritable and DataMissing", issues, err)
+	}
 	_, err = f.Create(t.Context(), specIn("disk", "two"))
 	hasKind(t, "Create", err, backends.Unavailable, "cannot be written to")
 	hasKind(t, "Delete", f.Delete(t.Context(), v.Handle), backends.Unavailable)
 	_, err = f.Source(t.Context(), backends.Attachment{Handle: v.Handle})
 	hasKind(t, "Source", err, backends.Unavailable)
-	f.promised(4 << 20)
+	f.promised(8 << 20)
 }
 
 func TestPoolThatGoesAway(t *testing.T) {
