@@ -15,7 +15,8 @@ type Snapshotter interface {
 	CreateSnapshot(ctx context.Context, spec SnapshotSpec) (*Snapshot, error)
 
 	// FindSnapshot returns the snapshot that CreateSnapshot made under the spec's name. The rest of the spec only tells
-	// where to look, as in Backend.Find. Kinds: NotFound; Unusable.
+	// where to look, as in Backend.Find. Kinds: NotFound; Unusable; Exists for one that failed after callers were told of
+	// it: it keeps its name until it is deleted.
 	FindSnapshot(ctx context.Context, spec SnapshotSpec) (*Snapshot, error)
 
 	// GetSnapshot returns the snapshot with the handle, a group's member included. Kinds: NotFound; Unusable.
@@ -27,7 +28,8 @@ type Snapshotter interface {
 
 	// Restore is Create with the contents of a snapshot. The volume is at least as large as the snapshot,
 	// whatever less is required. Kinds: as Create; NotFound when the snapshot is not there; Unusable; OutOfRange when
-	// the range's limit is below the snapshot's size; Unavailable while the snapshot is not ready.
+	// the range's limit is below the snapshot's size; Unavailable while the snapshot is not ready, Invalid when it never
+	// will be.
 	Restore(ctx context.Context, spec Spec, snapshot string) (*Volume, error)
 }
 

@@ -2,7 +2,6 @@ package ebs
 
 import (
 	"context"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
@@ -36,7 +35,7 @@ func (b *backend) List(ctx context.Context, page backends.Page) (_ []backends.Vo
 }
 
 // ListSnapshots returns the cluster's snapshots, or those of one volume, in the order of their handles, without those
-// that nobody was told of. Kinds: as List.
+// that nobody was told of. One that failed is not ready. Kinds: as List.
 func (b *backend) ListSnapshots(ctx context.Context, volume string,
 	page backends.Page) (_ []backends.Snapshot, next string, err error) {
 	defer annotate(&err, "list snapshots", volume)
@@ -53,7 +52,6 @@ func (b *backend) ListSnapshots(ctx context.Context, volume string,
 			if err != nil {
 				return nil, err
 			}
-			found = slices.DeleteFunc(found, func(s types.Snapshot) bool { return s.State == types.SnapshotStateError })
 			var snapshots []backends.Snapshot
 			for _, s := range withoutTwins(found) {
 				snapshots = append(snapshots, *b.viewSnapshot(s))

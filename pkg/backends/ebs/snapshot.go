@@ -23,7 +23,8 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 				return nil, err
 			}
 			if found != nil {
-				return nil, backends.Errorf(backends.Exists, "there is a snapshot %q already", spec.Name)
+				return nil, cmp.Or(checkWhole(*found, backends.Exists),
+					backends.Errorf(backends.Exists, "there is a snapshot %q already", spec.Name))
 			}
 			v, err := b.ownVolume(ctx, spec.Volume)
 			if err != nil {
@@ -75,18 +76,22 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
 		return nil, false, backends.Errorf(backends.Busy, "the snapshot was asked for and does not show: ask again: %w",
 			cmp.Or(asked, err))
 	}
-	made = b.viewSnapshot(*oldestSnapshot(found))
-	return made, out != nil && aws.ToString(out.SnapshotId) == made.Handle, nil
+	taken := *oldestSnapshot(found)
+	own = out != nil && aws.ToString(out.SnapshotId) == aws.ToString(taken.SnapshotId)
+	if isFailed(taken) {
+		return nil, own, b.abandon(ctx, taken, own)
+	}
+	return b.viewSnapshot(taken), own, nil
 }
 
-// findSnapshot returns the snapshot of that name, nil when there is none.
+// findSnapshot returns the snapshot of that name, also one that failed, and nil when there is none.
 func (b *backend) findSnapshot(ctx context.Context, name string) (*types.Snapshot, error) {
 	results := batch.Each(ctx, []string{name}, batch.Options{Timeout: b.config.Timing.Read}, b.describeNamedSnapshots)
 	found := results[0].Value
 	if len(found) == 0 { // The read may be older than the snapshot, and CreateSnapshot would make another.
 		found = b.kept.Which(func(s types.Snapshot) bool {
 			value, named := tag(s.Tags, snapshotNameTag)
-			return named && value == tagValue(name) && b.owned("", s.Tags) == nil && s.State != types.SnapshotStateError
+			return named && value == tagValue(name) && b.owned("", s.Tags) == nil
 		})
 	}
 	return oldestSnapshot(found), results[0].Err
@@ -106,7 +111,7 @@ func (b *backend) querySnapshots(ctx context.Context, filters ...types.Filter) (
 	return all, nil
 }
 
-// describeNamedSnapshots looks for the snapshots of several names. Those that failed hold nothing and are left out.
+// describeNamedSnapshots looks for the snapshots of several names.
 func (b *backend) describeNamedSnapshots(ctx context.Context,
 	names []string) ([]batch.Result[[]types.Snapshot], error) {
 	values := make([]string, len(names))
@@ -122,7 +127,7 @@ func (b *backend) describeNamedSnapshots(ctx context.Context,
 	for _, s := range found {
 		value, _ := tag(s.Tags, snapshotNameTag)
 		for i := range names {
-			if values[i] == value && s.State != types.SnapshotStateError {
+			if values[i] == value {
 				results[i].Value = append(results[i].Value, s)
 			}
 		}
@@ -130,8 +135,8 @@ func (b *backend) describeNamedSnapshots(ctx context.Context,
 	return results, nil
 }
 
-// FindSnapshot returns the snapshot of that name, once it is as its class wants. Kinds: NotFound; Busy while it is
-// being asked for.
+// FindSnapshot returns the snapshot of that name, once it is as its class wants. Kinds: NotFound; Exists for one that
+// failed; Busy while it is being asked for.
 func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (_ *backends.Snapshot, err error) {
 	name := spec.Name
 	defer annotate(&err, "find snapshot", name)
@@ -144,6 +149,9 @@ func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 	}
 	if found == nil {
 		return nil, backends.Errorf(backends.NotFound, "there is no snapshot named %q", name)
+	}
+	if err := checkWhole(*found, backends.Exists); err != nil {
+		return nil, err
 	}
 	if aws.ToString(found.VolumeId) == spec.Volume { // One of another volume is none that was asked for.
 		p, err := snapshotParametersOf(spec.Parameters)
@@ -158,11 +166,14 @@ func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 	return b.viewSnapshot(*found), nil
 }
 
-// GetSnapshot returns the snapshot with the handle. Kinds: NotFound.
+// GetSnapshot returns the snapshot with the handle. Kinds: NotFound; Unusable for one that failed.
 func (b *backend) GetSnapshot(ctx context.Context, handle string) (_ *backends.Snapshot, err error) {
 	defer annotate(&err, "get snapshot", handle)
 	s, err := b.snapshot(ctx, handle)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkWhole(s, backends.Unusable); err != nil {
 		return nil, err
 	}
 	return b.viewSnapshot(s), nil
@@ -230,6 +241,9 @@ func (b *backend) Restore(ctx context.Context, spec backends.Spec, snapshot stri
 	return b.create(ctx, spec, func(ctx context.Context) (origin, error) {
 		s, err := b.ownSnapshot(ctx, snapshot)
 		if err != nil {
+			return origin{}, err
+		}
+		if err := checkWhole(s, backends.Invalid); err != nil {
 			return origin{}, err
 		}
 		if s.State != types.SnapshotStateCompleted {

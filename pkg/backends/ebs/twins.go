@@ -24,7 +24,8 @@ func byAge(x, y types.Snapshot) int {
 
 // twins are further snapshots that were made for the same request: CreateSnapshot knows no client token, so that a
 // request whose answer was lost with the process may be sent again. Nobody was told of them. A copy that a user made
-// has the name too, if tags were copied, but never the volume.
+// has the name too, if tags were copied, but never the volume. One that failed has no twin that is whole: earlier
+// versions answered with that in its place.
 func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, err error) {
 	name, named := tag(s.Tags, snapshotNameTag)
 	if !named {
@@ -37,8 +38,10 @@ func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, er
 		return has && value == name && aws.ToString(other.VolumeId) == aws.ToString(s.VolumeId) &&
 			b.owned("", other.Tags) == nil
 	})...)
+	failed := isFailed(s) || slices.ContainsFunc(found,
+		func(other types.Snapshot) bool { return *other.SnapshotId == *s.SnapshotId && isFailed(other) })
 	for _, other := range found {
-		if *other.SnapshotId != *s.SnapshotId {
+		if *other.SnapshotId != *s.SnapshotId && (isFailed(other) || !failed) {
 			ids = append(ids, *other.SnapshotId)
 		}
 	}
@@ -54,7 +57,7 @@ func withoutTwins(found []types.Snapshot) []types.Snapshot {
 		name, named := tag(s.Tags, snapshotNameTag)
 		key := [2]string{name, aws.ToString(s.VolumeId)}
 		twin := named && known[key]
-		known[key] = true
+		known[key] = known[key] || !isFailed(s)
 		return twin
 	})
 }

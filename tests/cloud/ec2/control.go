@@ -166,6 +166,14 @@ func (s *Server) Snapshots() map[string]map[string]string {
 	return all
 }
 
+// FailSnapshot has EC2 give a snapshot up that is being made.
+func (s *Server) FailSnapshot(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	s.changeSnapshot(id, func(n *snapshot) { n.state = "error" })
+}
+
 // Write puts something on a volume, as a machine that has it would.
 func (s *Server) Write(id, content string) {
 	s.mu.Lock()

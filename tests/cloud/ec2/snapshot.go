@@ -47,7 +47,7 @@ func (s *Server) createSnapshot(p *params) effect {
 		}
 		s.snapshots.put(made.id, s.now, &made)
 		s.after(s.config.Snapshot, "pending", func() {
-			if s.snapshots.now(made.id) != nil {
+			if n := s.snapshots.now(made.id); n != nil && n.state == "pending" {
 				s.changeSnapshot(made.id, func(n *snapshot) { n.state = "completed" })
 			}
 		})

@@ -1,0 +1,108 @@
+package ebs_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// isGivenUp checks that an error says which snapshot EC2 gave up, and what to do.
+func isGivenUp(t *testing.T, call string, err error, kind backends.Kind, handle string) {
+	t.Helper()
+	if !backends.Is(err, kind) || !strings.Contains(err.Error(), handle) ||
+		!strings.Contains(err.Error(), "delete its VolumeSnapshot and take another") {
+		t.Errorf("%s: got %v, want %s that names %s and the way out", call, err, kind, handle)
+	}
+}
+
+// TestFailedSnapshotIsNotAnother: csi-snapshotter asks for a snapshot by CreateSnapshot until it is ready, and keeps
+// the handle of the first answer. Were one that EC2 gave up answered with another, its content would be ready to use
+// with the handle of what has failed.
+func TestFailedSnapshotIsNotAnother(t *testing.T) { synctest.Test(t, failedSnapshotIsNotAnother) }
+
+func failedSnapshotIsNotAnother(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	spec := backends.SnapshotSpec{Name: "s", Volume: d.make("one").Handle}
+	first, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil || first.Ready {
+		t.Fatalf("got %+v, %v; want one that is not ready yet", first, err)
+	}
+	w.Server.FailSnapshot(first.Handle)
+	for name, d := range map[string]driver{"the same process": d, "a new one": open(t, w, nil)} {
+		_, err = d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+		isGivenUp(t, name+": CreateSnapshot", err, backends.Exists, first.Handle)
+		_, err = d.f.Snapshot.FindSnapshot(t.Context(), spec)
+		isGivenUp(t, name+": FindSnapshot", err, backends.Exists, first.Handle)
+		_, err = d.f.Snapshot.GetSnapshot(t.Context(), first.Handle)
+		isGivenUp(t, name+": GetSnapshot", err, backends.Unusable, first.Handle)
+		_, err = d.f.Snapshot.Restore(t.Context(), region.Spec("restored"), first.Handle)
+		isGivenUp(t, name+": Restore", err, backends.Invalid, first.Handle)
+		list, _, err := d.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{})
+		if err != nil || len(list) != 1 || list[0].Handle != first.Handle || list[0].Ready {
+			t.Errorf("%s: listed are %+v, %v; want %s, not ready", name, list, err, first.Handle)
+		}
+	}
+	if err := d.f.Snapshot.DeleteSnapshot(t.Context(), first.Handle); err != nil || len(w.Server.Snapshots()) != 0 {
+		t.Errorf("deleted with %v, and there are %v", err, w.Server.Snapshots())
+	}
+}
+
+// TestSnapshotThatFailsAtOnceIsTakenAnew has EC2 give a snapshot up before anybody was told of it.
+func TestSnapshotThatFailsAtOnceIsTakenAnew(t *testing.T) {
+	synctest.Test(t, snapshotThatFailsAtOnceIsTakenAnew)
+}
+
+func snapshotThatFailsAtOnceIsTakenAnew(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	failing := true
+	d := open(t, w, func(c *ebs.Config) {
+		c.AWS.HTTPClient = before{c.AWS.HTTPClient, "DescribeSnapshots", func() {
+			for id := range w.Server.Snapshots() {
+				if failing {
+					w.Server.FailSnapshot(id)
+				}
+			}
+		}}
+	})
+	spec := backends.SnapshotSpec{Name: "s", Volume: d.make("one").Handle}
+	if made, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec); !backends.Is(err, backends.Denied) ||
+		len(w.Server.Snapshots()) != 0 {
+		t.Errorf("got %+v, %v, and there are %v; want Denied and none", made, err, w.Server.Snapshots())
+	}
+	failing = false
+	made, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil || w.Server.Snapshots()[made.Handle] == nil {
+		t.Errorf("taken anew: got %+v, %v", made, err)
+	}
+}
+
+// TestFailedSnapshotTakesNoDataAlong deletes one that EC2 gave up beside a whole one of the name and the volume, which
+// may have been told of: an earlier version answered with it.
+func TestFailedSnapshotTakesNoDataAlong(t *testing.T) {
+	synctest.Test(t, failedSnapshotTakesNoDataAlong)
+}
+
+func failedSnapshotTakesNoDataAlong(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	w.Proxy.Script(faults.Rule{Action: "CreateSnapshot", Times: 1, Kind: faults.Duplicate})
+	spec := backends.SnapshotSpec{Name: "s", Volume: d.make("one").Handle}
+	failed, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil || len(w.Server.Snapshots()) != 2 {
+		t.Fatalf("got %v and %d snapshots; want 2", err, len(w.Server.Snapshots()))
+	}
+	w.Server.FailSnapshot(failed.Handle)
+	if list, _, err := d.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{}); err != nil || len(list) != 2 {
+		t.Errorf("listed are %+v, %v; want both", list, err)
+	}
+	err = d.f.Snapshot.DeleteSnapshot(t.Context(), failed.Handle)
+	if left := w.Server.Snapshots(); err != nil || len(left) != 1 || left[failed.Handle] != nil {
+		t.Errorf("deleted with %v, and there are %v; want the other", err, left)
+	}
+}
