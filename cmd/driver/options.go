@@ -105,6 +105,8 @@ func (o *options) complete(definition backends.Definition) error {
 // checkNumbers refuses numbers that mean nothing.
 func (o *options) checkNumbers() error {
 	switch {
+	case o.verbosity < 0: // It would hide errors.
+		return fmt.Errorf("-v is %d: it must be 0 at least", o.verbosity)
 	case o.grace < 0:
 		return fmt.Errorf("--shutdown-grace is %s: it must be 0s or more", o.grace)
 	case !(o.traceRatio >= 0 && o.traceRatio <= 1): // NaN is neither.

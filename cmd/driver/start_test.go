@@ -108,6 +108,7 @@ func TestRefusedStartChangesNothing(t *testing.T) {
 		"--endpoint=csi.sock":                            "--endpoint",
 		"--log-format=xml":                               "--log-format",
 		"--shutdown-grace=-1s":                           "--shutdown-grace",
+		"-v=-9":                                          "-v is -9",
 		"--max-concurrent-formats=0":                     "--max-concurrent-formats",
 		"--topology=memory.csi.stowage.dev/zone=another": "zone=another",
 		"--config=" + config:                             "zone is empty",

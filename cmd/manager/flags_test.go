@@ -12,6 +12,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"":                               "--namespace is missing",
 		"--namespace=n --log-format=xml": `--log-format is "xml"`,
 		"--namespace=n --workers=0":      "--workers is 0",
+		"--namespace=n -v=-1":            "-v is -1",
 		"--namespace=n --orphan-grace=-1s --orphan-period=1m":         "--orphan-grace is -1s",
 		"--namespace=n --detach-dangling":                             "--detach-dangling needs --orphan-period",
 		"master":                                                      "--namespace is missing",

@@ -56,6 +56,9 @@ func (p *process) check() error {
 	if p.logFormat != "text" && p.logFormat != "json" {
 		return fmt.Errorf("--log-format is %q: use text or json", p.logFormat)
 	}
+	if p.verbosity < 0 { // It would hide errors.
+		return fmt.Errorf("-v is %d: it must be 0 at least", p.verbosity)
+	}
 	return p.files.Check()
 }
 
