@@ -3,13 +3,12 @@ package main
 import (
 	"io"
 	"log/slog"
-	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
+
+	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
 // newLog makes the process's logger at klog's verbosity. Everything below gets it as a slog.Logger;
@@ -17,12 +16,13 @@ import (
 func newLog(w io.Writer, format string, verbosity int) *slog.Logger {
 	if format == "json" {
 		// slog counts the other way round: klog's -v=4 is slog's level -4.
-		log := slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(-verbosity)}))
+		log := slog.New(slog.NewJSONHandler(printable.JSON(w), &slog.HandlerOptions{Level: slog.Level(-verbosity)}))
 		klog.SetSlogLogger(log)
 		return log
 	}
 	// klog's own logger forgets what slog.Logger.With adds; its textlogger, of the same format, does not.
-	sink := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(verbosity), textlogger.Output(printable{w})))
+	sink := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(verbosity),
+		textlogger.Output(printable.Text(w))))
 	log := slog.New(logr.ToSlogHandler(sink))
 	klog.SetSlogLogger(slog.New(bySlog{log.Handler()}))
 	return log
@@ -31,26 +31,3 @@ func newLog(w io.Writer, format string, verbosity int) *slog.Logger {
 // bySlog is a handler that klog hands its records to as slog does: each value is quoted in one line then. With a logr
 // handler it would find the textlogger within, which writes a value with a line break raw, over several lines.
 type bySlog struct{ slog.Handler }
-
-// printable takes the records of a log for a terminal: one that holds a control character shows it quoted. Names on a
-// share, labels and what servers answer are others' to choose.
-type printable struct{ w io.Writer }
-
-// Write writes one record.
-func (p printable) Write(record []byte) (int, error) {
-	line := strings.TrimSuffix(string(record), "\n")
-	var b strings.Builder
-	for _, r := range line {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-	}
-	b.WriteByte('\n')
-	if _, err := io.WriteString(p.w, b.String()); err != nil {
-		return 0, err
-	}
-	return len(record), nil
-}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/openfiles"
+	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
 // process are the flags that every command has.
@@ -127,7 +128,7 @@ func (p *process) log() *slog.Logger {
 	leveled := &slog.HandlerOptions{Level: slog.Level(-p.verbosity)}
 	var handler slog.Handler = slog.NewTextHandler(os.Stderr, leveled)
 	if p.logFormat == "json" {
-		handler = slog.NewJSONHandler(os.Stderr, leveled)
+		handler = slog.NewJSONHandler(printable.JSON(os.Stderr), leveled)
 	}
 	log := slog.New(handler)
 	klog.SetSlogLogger(log)

@@ -1,0 +1,53 @@
+package printable
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+)
+
+// Text takes records of text, one with each Write, and quotes what is not printable as Go does. A record is one line.
+func Text(w io.Writer) io.Writer { return writer{w, quote} }
+
+// JSON takes records of JSON, one with each Write, and escapes what is not printable as JSON does. Such characters are
+// in strings only.
+func JSON(w io.Writer) io.Writer { return writer{w, escape} }
+
+type writer struct {
+	w      io.Writer
+	hidden func(r rune) string
+}
+
+// Write writes one record.
+func (p writer) Write(record []byte) (int, error) {
+	line := strings.TrimSuffix(string(record), "\n")
+	var b strings.Builder
+	for _, r := range line {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(p.hidden(r))
+		}
+	}
+	b.WriteByte('\n')
+	if _, err := io.WriteString(p.w, b.String()); err != nil {
+		return 0, err
+	}
+	return len(record), nil
+}
+
+func quote(r rune) string {
+	quoted := strconv.QuoteRuneToASCII(r)
+	return quoted[1 : len(quoted)-1]
+}
+
+func escape(r rune) string {
+	var b strings.Builder
+	for _, unit := range utf16.Encode([]rune{r}) {
+		fmt.Fprintf(&b, `\u%04x`, unit)
+	}
+	return b.String()
+}
