@@ -14,8 +14,8 @@ import (
 
 const foreign = "a\x1b[31m \u009b2J \u202ekcab \x7f \U000e0001 \xff \" \\ é 漢"
 
-// TestJSONIsPrintable has others' text come to a log of JSON. A terminal gets nothing to obey, and who parses it gets the
-// text.
+// TestJSONIsPrintable has others' text come to a log of JSON. A terminal gets nothing to obey, and who parses it gets
+// the text.
 func TestJSONIsPrintable(t *testing.T) {
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(printable.JSON(&log), nil)).Warn(foreign, foreign, errors.New(foreign))

@@ -59,7 +59,8 @@ func newEngine(options backends.Options) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := dirlock.Lock(dataDir)
+	// Others may read the data directory where the kubelet has made it, and so lock it: but not what is in it.
+	lock, err := dirlock.Lock(filepath.Join(dataDir, knownFolder))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
@@ -40,6 +41,31 @@ func TestOneProcessAtATime(t *testing.T) {
 	two.opens(backends.Busy, shared)
 	one.shut()
 	two.open()
+}
+
+// TestNobodyElseLocks has somebody else lock all of the data directory that others may open.
+func TestNobodyElseLocks(t *testing.T) {
+	f := newFixture(t)
+	f.shut()
+	must(t, os.Chmod(f.dataDir, 0o755)) // as the kubelet makes it
+	below, err := filepath.Glob(filepath.Join(f.dataDir, "*"))
+	must(t, err)
+	locked := 0
+	for _, dir := range append(below, f.dataDir) {
+		info, err := os.Stat(dir)
+		must(t, err)
+		if info.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		other, err := dirlock.Lock(dir)
+		must(t, err)
+		defer other.Close()
+		locked++
+	}
+	if locked == 0 {
+		t.Error("nothing is open to others")
+	}
+	f.open()
 }
 
 func TestPoolThatIsNotThere(t *testing.T) {
