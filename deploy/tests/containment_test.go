@@ -46,7 +46,7 @@ func TestContainmentTable(t *testing.T) {
 	}
 }
 
-// hasTest tells whether a folder of the tree has a test.
+// hasTest reports whether a folder of the tree has a test.
 func hasTest(t *testing.T, folder, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../..", folder, "*_test.go"))

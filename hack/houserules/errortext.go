@@ -31,7 +31,7 @@ func (h *house) textual(at ast.Node) {
 		"nothing is decided by matching text in an error: use errors.Is, errors.AsType or backends.Is")
 }
 
-// searches tells whether the function looks for something in a text.
+// searches reports whether the function looks for something in a text.
 func searches(function ast.Expr) bool {
 	selector, ok := function.(*ast.SelectorExpr)
 	if !ok {
@@ -44,7 +44,7 @@ func searches(function ast.Expr) bool {
 	return slices.Contains(names, selector.Sel.Name)
 }
 
-// isErrorText tells whether the expression is err.Error(), or a call such as strings.ToLower(err.Error()).
+// isErrorText reports whether the expression is err.Error(), or a call such as strings.ToLower(err.Error()).
 func isErrorText(e ast.Expr) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

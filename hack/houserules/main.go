@@ -103,12 +103,12 @@ func (h *house) file(path string, tests bool) error {
 	return nil
 }
 
-// helps tells whether the file serves tests only, as all do below a folder tests.
+// helps reports whether the file serves tests only, as all do below a folder tests.
 func helps(path string) bool {
 	return slices.Contains(strings.Split(filepath.ToSlash(filepath.Dir(path)), "/"), "tests")
 }
 
-// isTest tells whether the file is a test, or a part of a suite that tests call.
+// isTest reports whether the file is a test, or a part of a suite that tests call.
 func isTest(path string, file *ast.File) bool {
 	return strings.HasSuffix(path, "_test.go") ||
 		slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` }) ||

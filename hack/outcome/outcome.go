@@ -61,7 +61,7 @@ func Read(path string) (r Report, err error) {
 
 // FirstError returns the first line of a test's output that tells of a failure which is never one of chance, else the
 // first that names a Go file and a line, else the first that is not empty. A test may have logged its progress before:
-// logged tells whether a line of a file prints to a log. Where all have, the last one is the nearest to the failure.
+// logged reports whether a line of a file prints to a log. Where all have, the last one is the nearest to the failure.
 func FirstError(output string, logged func(file string, line int) bool) string {
 	if line := firstLine(output, regexp.MustCompile(grave)); line != "" {
 		return line

@@ -58,10 +58,10 @@ func parseAllowance(line string) (allowance, error) {
 	return a, nil
 }
 
-// holds tells whether the package is that of the test.
+// holds reports whether the package is that of the test.
 func (a allowance) holds(pkg string) bool { return pkg == a.pkg || strings.HasSuffix(pkg, "/"+a.pkg) }
 
-// covers tells whether a skip of the test is allowed; specs is 0 for the test itself.
+// covers reports whether a skip of the test is allowed; specs is 0 for the test itself.
 func (a allowance) covers(pkg, test string, specs int) bool {
 	if !a.holds(pkg) {
 		return false

@@ -132,7 +132,7 @@ func (c command) repeat(f *failure) string {
 	return c.text(c.alone(f.id.pkg, f.part()))
 }
 
-// measures tells whether the argument is one for coverage, which another run would overwrite.
+// measures reports whether the argument is one for coverage, which another run would overwrite.
 func measures(arg string) bool { return strings.HasPrefix(arg, "-cover") }
 
 // text is a command line for a person, without what only testsum needs.

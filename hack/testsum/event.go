@@ -25,7 +25,7 @@ func (c *counts) add(o counts) {
 	c.skipped += o.skipped
 }
 
-// specs reads the last line that a Ginkgo suite prints; ok tells whether the text is such a line.
+// specs reads the last line that a Ginkgo suite prints; ok reports whether the text is such a line.
 // A pending spec is one that its authors switched off: it counts as neither.
 func specs(output string) (c counts, ok bool) {
 	ansi := regexp.MustCompile(`\x1b\[[0-9;]*m`)

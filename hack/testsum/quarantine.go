@@ -32,7 +32,7 @@ func readQuarantine(path string) ([]allowance, error) {
 	return left, nil
 }
 
-// mayBeEmpty tells whether the command may have left no test of a package.
+// mayBeEmpty reports whether the command may have left no test of a package.
 func (c command) mayBeEmpty(pkg string) bool {
 	picks := func(arg string) bool {
 		return regexp.MustCompile(`^--?(test\.)?(run|skip|list|bench)(=|$)`).MatchString(arg)
@@ -98,7 +98,7 @@ func (c command) namesakes(ctx context.Context) (others map[string][]string, err
 	return others, nil
 }
 
-// hasTest tells whether a folder has a test of this name.
+// hasTest reports whether a folder has a test of this name.
 func hasTest(dir, name string) (bool, error) {
 	files, err := filepath.Glob(regexp.MustCompile(`[\[\]*?\\]`).ReplaceAllString(dir, `\$0`) + "/*_test.go")
 	if err != nil {

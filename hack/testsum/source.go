@@ -16,8 +16,8 @@ type sources struct {
 	dirs map[string]string // of the packages; empty for one that is not found
 }
 
-// logged returns what tells whether a line of a package's test files prints to a log. A line of another package's file,
-// or one of a helper, which the test's line stands for, may print an error.
+// logged returns a function that reports whether a line of a package's test files prints to a log. A line of another
+// package's file, or one of a helper, which the test's line stands for, may print an error.
 func (s sources) logged(pkg string) func(file string, line int) bool {
 	return func(file string, line int) bool {
 		text, err := os.ReadFile(filepath.Join(s.folder(pkg), filepath.Base(file)))

@@ -208,7 +208,7 @@ func failedOutside(said string) bool {
 	return !ended
 }
 
-// allByChance tells whether each failure of the package may be one of chance.
+// allByChance reports whether each failure of the package may be one of chance.
 func (s *summary) allByChance(pkg string) bool {
 	return !slices.ContainsFunc(s.failed, func(f *failure) bool { return f.id.pkg == pkg && !f.isChance() })
 }

@@ -23,7 +23,7 @@ func (t Topology) Check() error {
 	return nil
 }
 
-// Within tells whether every segment of place has the same value in t.
+// Within reports whether every segment of place has the same value in t.
 func (t Topology) Within(place Topology) bool {
 	for key, value := range place {
 		if t[key] != value {
@@ -33,7 +33,7 @@ func (t Topology) Within(place Topology) bool {
 	return true
 }
 
-// Agrees tells whether no segment of place has another value in t. Where only one of them has a segment, they may be
+// Agrees reports whether no segment of place has another value in t. Where only one of them has a segment, they may be
 // the same place.
 func (t Topology) Agrees(place Topology) bool {
 	for key, value := range place {
@@ -50,8 +50,8 @@ type TopologyRequirement struct {
 	Preferred []Topology // the earlier the better
 }
 
-// Allows tells whether a volume in the place meets the requirement. A place without a segment of some key is in all of
-// its values.
+// Allows reports whether a volume in the place meets the requirement. A place without a segment of some key is in all
+// of its values.
 func (r TopologyRequirement) Allows(place Topology) bool {
 	return len(r.Requisite) == 0 || slices.ContainsFunc(r.Requisite, place.Agrees)
 }

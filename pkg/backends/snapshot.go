@@ -103,7 +103,7 @@ type Group struct {
 	Fingerprint string
 }
 
-// Ready tells whether every snapshot of the group can be restored now.
+// Ready reports whether every snapshot of the group can be restored now.
 func (g Group) Ready() bool {
 	for _, s := range g.Snapshots {
 		if !s.Ready {

@@ -37,7 +37,7 @@ type Spec struct {
 	Settings map[string]string
 }
 
-// Raw tells whether the volume will be used as a raw device only. A backend keeps that with the volume, and with
+// Raw reports whether the volume will be used as a raw device only. A backend keeps that with the volume, and with
 // snapshots of it: what is on it is whatever its users wrote there, and nobody mounts it as a filesystem.
 func (s Spec) Raw() bool { return slices.Equal(s.Access.Types, []AccessType{Block}) }
 
@@ -89,7 +89,7 @@ type CapacityRange struct {
 	LimitBytes    int64 // at most
 }
 
-// Contains tells whether a size in bytes lies within the range.
+// Contains reports whether a size in bytes lies within the range.
 func (r CapacityRange) Contains(size int64) bool {
 	return size >= r.RequiredBytes && (r.LimitBytes == 0 || size <= r.LimitBytes)
 }
@@ -125,7 +125,7 @@ func (r CapacityRange) Round(preferred, least, step int64) (int64, error) {
 // Expansion is the outcome of Expander.Expand.
 type Expansion struct {
 	CapacityBytes int64
-	// NodeExpansion tells whether the node must grow the device or the filesystem too.
+	// NodeExpansion reports whether the node must grow the device or the filesystem too.
 	NodeExpansion bool
 }
 
@@ -190,7 +190,7 @@ func (a Access) OfRaw(raw bool) Access {
 	return a
 }
 
-// Check tells whether all that is wanted is in a. Kinds: Invalid, saying what is not and what is.
+// Check reports whether all that is wanted is in a. Kinds: Invalid, saying what is not and what is.
 func (a Access) Check(want Access) error {
 	for _, t := range want.Types {
 		if !slices.Contains(a.Types, t) {
@@ -255,7 +255,7 @@ type AttachRequest struct {
 // Attachment is a volume as a node comes to know it.
 type Attachment struct {
 	Handle string
-	// Type tells whether the volume is wanted as a filesystem or as a raw device.
+	// Type reports whether the volume is wanted as a filesystem or as a raw device.
 	Type AccessType
 	// Attributes are Volume.Attributes and, over them, what Attacher.Attach returned.
 	Attributes map[string]string

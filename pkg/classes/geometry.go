@@ -19,7 +19,7 @@ type Geometry struct {
 	ClusterSize   int64 `param:"ext4ClusterSize" alias:"ext4clustersize" min:"2048" max:"268435456" doc:"Size of such a cluster in bytes, a power of two; with ext4BigAlloc only. 16 blocks without it."`
 }
 
-// Check tells whether a filesystem of the type can be made so. Kinds: Invalid, naming the parameter.
+// Check reports whether a filesystem of the type can be made so. Kinds: Invalid, naming the parameter.
 func (g Geometry) Check(fsType string) error {
 	for _, size := range []struct {
 		key   string

@@ -101,12 +101,12 @@ func await(t *testing.T, e *disks.Engine, what string, is func(report.State) boo
 	}
 }
 
-// in tells whether the only volume is in a state.
+// in reports whether the only volume is in a state.
 func in(state string) func(report.State) bool {
 	return func(s report.State) bool { return len(s.Volumes) == 1 && s.Volumes[0].State == state }
 }
 
-// deletion tells whether the only deletion is in a state.
+// deletion reports whether the only deletion is in a state.
 func deletion(state string) func(report.State) bool {
 	return func(s report.State) bool { return len(s.Deletions) == 1 && s.Deletions[0].State == state }
 }

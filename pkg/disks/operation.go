@@ -47,7 +47,7 @@ func (e *Engine) begin() {
 	}
 }
 
-// wipes tells whether another deletion of the volume is still at work. The lock is held.
+// wipes reports whether another deletion of the volume is still at work. The lock is held.
 func (e *Engine) wipes(volume string) bool {
 	for _, o := range e.active {
 		if o.note.Volume == volume {

@@ -33,7 +33,7 @@ func (d decoder) stageVolume(r *csi.NodeStageVolumeRequest) (node.StageRequest, 
 	return request, err
 }
 
-// trustSamples tells whether a volume may be formatted though not every byte of it was read: this driver made it, or
+// trustSamples reports whether a volume may be formatted though not every byte of it was read: this driver made it, or
 // who wrote the PersistentVolume allows it.
 func trustSamples(volumeContext map[string]string) (bool, error) {
 	switch value := volumeContext[node.AllowFormat]; value {

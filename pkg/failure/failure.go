@@ -111,7 +111,7 @@ func KindOf(err error) Kind {
 	return Unknown
 }
 
-// Is tells whether err is a failure of the Kind.
+// Is reports whether err is a failure of the Kind.
 func Is(err error, kind Kind) bool {
 	return err != nil && KindOf(err) == kind
 }

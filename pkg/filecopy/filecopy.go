@@ -51,7 +51,7 @@ func Clone(dst, src *os.File) error {
 	return nil
 }
 
-// NotSupported tells whether the filesystem, or this pair of files, cannot do what was asked at all.
+// NotSupported reports whether the filesystem, or this pair of files, cannot do what was asked at all.
 func NotSupported(err error) bool {
 	for _, errno := range []unix.Errno{unix.EOPNOTSUPP, unix.ENOTTY, unix.EXDEV, unix.EINVAL, unix.ENOSYS} {
 		if errors.Is(err, errno) {

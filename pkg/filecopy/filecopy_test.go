@@ -70,7 +70,7 @@ func sameContents(t *testing.T, a, b *os.File) {
 	}
 }
 
-// shared tells whether the first block of both files is the same on disk (ioctl FIEMAP, as filefrag shows
+// shared reports whether the first block of both files is the same on disk (ioctl FIEMAP, as filefrag shows
 // it).
 func shared(t *testing.T, a, b *os.File) bool {
 	t.Helper()

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// CanClone tells whether files in the directory can share blocks, by trying with two files that have no
+// CanClone reports whether files in the directory can share blocks, by trying with two files that have no
 // name any more and are gone when it returns.
 func CanClone(dir string) (bool, error) {
 	src, err := unnamed(dir)

@@ -50,7 +50,7 @@ func Attached() ([]Device, error) {
 	return devices, nil
 }
 
-// holdsNothing tells whether reading the file's name failed because there is none, or the device went
+// holdsNothing reports whether reading the file's name failed because there is none, or the device went
 // between open and read.
 func holdsNothing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) ||

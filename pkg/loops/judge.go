@@ -50,7 +50,7 @@ func (s *search) judge(ctx context.Context) error {
 	return nil
 }
 
-// serverGone tells whether an error is that of a network or FUSE filesystem whose other end is gone, for good.
+// serverGone reports whether an error is that of a network or FUSE filesystem whose other end is gone, for good.
 func serverGone(err error) bool {
 	return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED) || errors.Is(err, unix.ESTALE)
 }

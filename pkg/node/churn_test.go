@@ -27,7 +27,7 @@ func defineChurn() {
 	flag.Duration(churnFlag, 0, "how long TestChurn stages and unstages; 0 for a number of rounds, 10m is the long form")
 }
 
-// churning tells whether a volume is staged once more: the short form does the same on each machine.
+// churning reports whether a volume is staged once more: the short form does the same on each machine.
 func churning() func(round int) bool {
 	length, _ := time.ParseDuration(flag.Lookup(churnFlag).Value.String()) // what the flag itself took
 	if length == 0 {
@@ -110,7 +110,7 @@ func (w *world) churn(r node.StageRequest, draw *rand.Rand, stages, lost *atomic
 	}
 }
 
-// isOwn tells whether what shows where the volume is staged is on its image.
+// isOwn reports whether what shows where the volume is staged is on its image.
 func (w *world) isOwn(r node.StageRequest) error {
 	var image, place unix.Stat_t
 	if err := unix.Stat(w.path("images", r.Volume), &image); err != nil {

@@ -59,7 +59,7 @@ func (st *staging) compareRecord(ctx context.Context) error {
 	return st.service.clear(ctx, *old)
 }
 
-// compatible tells whether a record is of what is asked for.
+// compatible reports whether a record is of what is asked for.
 func (st *staging) compatible(old ledger.Staging) bool {
 	asked := st.askedFSType()
 	return old.Path == st.want.Path && old.Type == st.want.Type && old.ReadOnly == st.want.ReadOnly &&
@@ -140,7 +140,7 @@ func (st *staging) compareGroup(ctx context.Context) error {
 	return nil
 }
 
-// published tells whether the volume shows at a target.
+// published reports whether the volume shows at a target.
 func (st *staging) published(ctx context.Context) bool {
 	_, live := livePublications(ctx, st.record)
 	return len(live) > 0
@@ -179,7 +179,7 @@ func (st *staging) holdsNode(ctx context.Context, state mount.State) (bool, erro
 	return standsFor(ctx, st.want.Source, state.Rdev)
 }
 
-// standsFor tells whether a recorded source stands for the device of that number.
+// standsFor reports whether a recorded source stands for the device of that number.
 func standsFor(ctx context.Context, source ledger.Source, number uint64) (bool, error) {
 	devices, err := devicesOf(ctx, source)
 	return slices.Contains(slices.Collect(maps.Values(devices)), number), err

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
-// settled tells whether the volume is at its place and nothing is left to do.
+// settled reports whether the volume is at its place and nothing is left to do.
 func (st *staging) settled(context.Context) (bool, error) {
 	old := st.record.Staged
 	return st.present && old != nil && !old.Pending && old.Group == st.want.Group, nil
@@ -17,7 +17,7 @@ func (st *staging) settled(context.Context) (bool, error) {
 // debt is what the ledger knows of a staging that was cut short: setup.Debt.
 type debt struct{ *staging }
 
-// Owed tells whether the volume is at its place and something is left to do, or may be.
+// Owed reports whether the volume is at its place and something is left to do, or may be.
 func (d debt) Owed(ctx context.Context) (bool, error) {
 	done, err := d.settled(ctx)
 	return d.present && !done, err

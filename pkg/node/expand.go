@@ -51,7 +51,7 @@ func (s *Service) expand(ctx context.Context, at shown, size backends.CapacityRa
 	return sizeBytes, filesystem.GrowMounted(ctx, at.staged.Path, source.DevicePath, source.FSType)
 }
 
-// checkGrown tells whether the device is as large as it must be.
+// checkGrown reports whether the device is as large as it must be.
 func checkGrown(source ledger.Source, size, required int64) error {
 	if size >= required {
 		return nil

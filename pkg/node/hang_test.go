@@ -80,7 +80,7 @@ func (c hangCase) String() string {
 	return name
 }
 
-// answers tells whether the call needs no answer of the server that has stopped: a filesystem that is mounted from an
+// answers reports whether the call needs no answer of the server that has stopped: a filesystem that is mounted from an
 // image knows itself, and what is taken down is not asked.
 func (c hangCase) answers() bool {
 	switch c.call {

@@ -44,7 +44,7 @@ func newSlowTool(w *world, name string) *slowTool {
 	return s
 }
 
-// begun tells whether the tool was started.
+// begun reports whether the tool was started.
 func (s *slowTool) begun() bool { return len(s.started()) > 0 }
 
 // impatient stages with a time that ends once the tool works, or at once if it does already.

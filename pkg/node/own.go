@@ -69,7 +69,7 @@ func walk(ctx context.Context, log *slog.Logger, request ownership.Request) erro
 	return nil
 }
 
-// exclusive tells whether the files can be reached through this staging only. A directory or an export is
+// exclusive reports whether the files can be reached through this staging only. A directory or an export is
 // shared with who knows whom; a device's filesystem is not, before the volume is published.
 func (st *staging) exclusive() bool {
 	return st.want.Source.Kind == ledger.Device && len(st.record.Published) == 0

@@ -180,8 +180,8 @@ func (p *publishing) checkExclusive(ctx context.Context) error {
 	return nil
 }
 
-// samePath tells whether two paths are one but for symlinks above them, which what was adopted from the mount table has
-// not.
+// samePath reports whether two paths are one but for symlinks above them, which what was adopted from the mount table
+// has not.
 func samePath(a, b string) bool {
 	one, err := os.Stat(filepath.Dir(a))
 	if err != nil || filepath.Base(a) != filepath.Base(b) {
@@ -191,7 +191,7 @@ func samePath(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// exclusive tells whether a volume in the mode has one target at most: all modes of a single node but
+// exclusive reports whether a volume in the mode has one target at most: all modes of a single node but
 // the one for many writers (CSI, NodePublishVolume, second table).
 func exclusive(mode backends.AccessMode) bool {
 	switch mode {

@@ -94,7 +94,7 @@ func (w *world) protect(path string, on bool) {
 	w.must(unix.IoctlSetPointerInt(int(device.Fd()), unix.BLKROSET, value))
 }
 
-// protected tells whether a device refuses writes.
+// protected reports whether a device refuses writes.
 func (w *world) protected(path string) bool {
 	w.Helper()
 	device, err := os.Open(path)

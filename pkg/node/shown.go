@@ -16,7 +16,7 @@ type shown struct {
 	staged ledger.Staging
 }
 
-// shows tells whether what is at a place is what was staged.
+// shows reports whether what is at a place is what was staged.
 func shows(state mount.State, staged ledger.Staging) bool {
 	if !state.Mounted || rootOf(state) != staged.Root {
 		return false

@@ -27,7 +27,7 @@ type recipe struct {
 	kind ledger.Kind
 	// place is where what is staged shows.
 	place string
-	// holds tells whether what is mounted at the place is the volume.
+	// holds reports whether what is mounted at the place is the volume.
 	holds func(*staging, context.Context, mount.State) (bool, error)
 	// phases lead from nothing to the volume at its place. Each also stands it when the volume is at its
 	// place already, left by a call that was cut short. What follows them, for all, is own.

@@ -34,11 +34,11 @@ func (st *staging) format(ctx context.Context) (err error) {
 	return err
 }
 
-// formatWhole tells whether every byte of the device is read before it is formatted: in the background, so that it
+// formatWhole reports whether every byte of the device is read before it is formatted: in the background, so that it
 // takes as long as it takes. Of an image it is what the file holds, which is all where the file cannot say.
 func (st *staging) formatWhole() bool { return st.want.Source.Image || !st.request.TrustSamples }
 
-// halfMade tells whether the device says that it is being formatted in this way, for this volume.
+// halfMade reports whether the device says that it is being formatted in this way, for this volume.
 func (st *staging) halfMade(fsType string) bool {
 	return st.found.Mark == filesystem.Mark{Volume: st.request.Volume, FSType: fsType}
 }

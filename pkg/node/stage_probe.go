@@ -37,9 +37,9 @@ func (st *staging) probe(ctx context.Context) (err error) {
 	return st.checkLog(ctx)
 }
 
-// samplesDo tells whether the device may be formatted, if it is blank: by what was read of it, or because all of it is
-// read before (formatWhole). A volume that this driver made is as it came from the storage, and samples guard against a
-// mistake there; what somebody names in a PersistentVolume made by hand can be any disk.
+// samplesDo reports whether the device may be formatted, if it is blank: by what was read of it, or because all of it
+// is read before (formatWhole). A volume that this driver made is as it came from the storage, and samples guard
+// against a mistake there; what somebody names in a PersistentVolume made by hand can be any disk.
 func (st *staging) samplesDo() bool {
 	return st.request.TrustSamples || !st.found.Sampled || st.found.Dense || st.want.Source.Image ||
 		st.device.SizeBytes <= filesystem.WholeLimit

@@ -97,7 +97,7 @@ func (st *staging) attachReadOnly(ctx context.Context, source backends.Device, o
 	return opened, nil
 }
 
-// writeProtected tells whether a device refuses writes (BLKROGET, ioctl_list(2)).
+// writeProtected reports whether a device refuses writes (BLKROGET, ioctl_list(2)).
 func writeProtected(d *device.Device) (bool, error) {
 	value, err := unix.IoctlGetInt(int(d.File.Fd()), unix.BLKROGET)
 	if err != nil {
@@ -128,7 +128,7 @@ func setWriteProtection(d *device.Device, on bool) error {
 	return nil
 }
 
-// protects tells whether a device of the node is write-protected because a volume shows that is staged for reading
+// protects reports whether a device of the node is write-protected because a volume shows that is staged for reading
 // only. When the device was taken away, its name and number may be those of another one, whose protection is not this
 // volume's. An image's protection goes with its loop device.
 func protects(ctx context.Context, staged ledger.Staging) bool {
@@ -217,7 +217,7 @@ func (st *staging) tellUnreplayed(ctx context.Context) {
 	}
 }
 
-// compareOptions tells whether a mount that is there already has the options that were asked for, as far as
+// compareOptions reports whether a mount that is there already has the options that were asked for, as far as
 // they are about the mount itself. Kinds: Exists, naming the option.
 func compareOptions(place string, options []string) error {
 	lacking, err := mount.Lacks(place, options)

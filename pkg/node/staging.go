@@ -154,7 +154,7 @@ func recordedSource(source backends.Source) (ledger.Source, error) {
 		"the backend describes the volume as %T: use a device, a directory or an export", source)
 }
 
-// readOnly tells whether a volume is to be used for reading only. Of the options ro and rw the last one
+// readOnly reports whether a volume is to be used for reading only. Of the options ro and rw the last one
 // counts (mount(8)), but none makes a mode for readers one for writers.
 func readOnly(mode backends.AccessMode, options []string) bool {
 	if mode == backends.SingleNodeReaderOnly || mode == backends.MultiNodeReaderOnly {

@@ -57,7 +57,7 @@ const (
 	deleted = 8 << 20 // bytes that writeAndDelete writes
 )
 
-// trimmed tells whether an image has given back what was deleted on it. The kernel also writes for itself, before
+// trimmed reports whether an image has given back what was deleted on it. The kernel also writes for itself, before
 // and after: not a byte more or less is no sign of anything.
 func (w *world) trimmed(image string, before int64) bool {
 	w.Helper()

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// waitsForItsTurn tells whether a tool does so for one of the world's devices.
+// waitsForItsTurn reports whether a tool does so for one of the world's devices.
 func (w *world) waitsForItsTurn() bool {
 	return slices.ContainsFunc(w.loops(), func(loop string) bool {
 		return strings.Contains(w.service.Progress(strings.Fields(loop)[0]), "it waits for its turn")

@@ -13,7 +13,7 @@ const version = "1:"
 // After makes the token of an enumeration that goes on after the handle.
 func After(handle string) string { return base64url.Encode([]byte(version + handle)) }
 
-// Parse returns the handle after which the enumeration goes on; empty for the start. The function tells whether a
+// Parse returns the handle after which the enumeration goes on; empty for the start. The function reports whether a
 // handle is one of the enumeration's. Kinds: Busy for what After did not make, or not for such handles.
 func Parse(token string, ours func(handle string) bool) (handle string, err error) {
 	if token == "" {

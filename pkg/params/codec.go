@@ -15,7 +15,7 @@ type codec interface {
 	name() string
 	// form says in words what parse takes.
 	form() string
-	// parse sets to from the text, and tells whether the text has the form.
+	// parse sets to from the text, and reports whether the text has the form.
 	parse(text string, to reflect.Value) bool
 	// format is the canonical text of a value.
 	format(from reflect.Value) string
@@ -53,7 +53,7 @@ func (stringCodec) parse(text string, to reflect.Value) bool {
 
 func (stringCodec) format(from reflect.Value) string { return from.String() }
 
-// printable tells whether the text can go into a path, an argument or a record without surprises.
+// printable reports whether the text can go into a path, an argument or a record without surprises.
 func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -38,7 +38,7 @@ func (p *parameter) setDefault(field reflect.Value) {
 	}
 }
 
-// set gives the field the value of the text, and tells whether that is allowed. The field is not touched
+// set gives the field the value of the text, and reports whether that is allowed. The field is not touched
 // when it is not.
 func (p *parameter) set(field reflect.Value, text string) bool {
 	value, ok := p.parse(text)

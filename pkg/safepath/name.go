@@ -56,7 +56,7 @@ func Absolute(s string) (string, error) {
 	return plain, nil
 }
 
-// Within tells whether path is root or lies below it, element by element: /mnt/disks2 is not within
+// Within reports whether path is root or lies below it, element by element: /mnt/disks2 is not within
 // /mnt/disks. Both are cleaned first; it looks at the text only and resolves no symlinks.
 func Within(root, p string) bool {
 	root, p = path.Clean(root), path.Clean(p)

@@ -5,7 +5,7 @@ import "strings"
 // Hidden stands where a secret was.
 const Hidden = "***stripped***"
 
-// Named tells whether what bears this name is likely to be a secret: a password, token, key or the like.
+// Named reports whether what bears this name is likely to be a secret: a password, token, key or the like.
 // It errs on the side of hiding.
 func Named(name string) bool {
 	name = strings.ToLower(name)

@@ -31,8 +31,8 @@ func EncodeContext(settings, attributes map[string]string) map[string]string {
 	return context
 }
 
-// Provisioned tells whether this driver made the volume that a volume context is of. Whoever writes a PersistentVolume
-// by hand can say so, too, of a volume that he has the right to name, and harms none but his own.
+// Provisioned reports whether this driver made the volume that a volume context is of. Whoever writes a
+// PersistentVolume by hand can say so, too, of a volume that he has the right to name, and harms none but his own.
 func Provisioned(context map[string]string) bool {
 	_, ok := context[versionKey]
 	return ok

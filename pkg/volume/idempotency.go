@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// sameVolume tells whether a volume is what the spec asks for. Kinds: Exists, saying what differs.
+// sameVolume reports whether a volume is what the spec asks for. Kinds: Exists, saying what differs.
 func sameVolume(found *backends.Volume, spec backends.Spec, source backends.ContentSource) error {
 	conflict := func(format string, args ...any) error {
 		cause := backends.Errorf(backends.Exists, format, args...)
@@ -47,7 +47,7 @@ func reachable(places []backends.Topology, requirement backends.TopologyRequirem
 	return len(places) == 0 || slices.ContainsFunc(places, requirement.Allows)
 }
 
-// sameSnapshot tells whether a snapshot is what the spec asks for. Kinds: Exists.
+// sameSnapshot reports whether a snapshot is what the spec asks for. Kinds: Exists.
 func sameSnapshot(found *backends.Snapshot, spec backends.SnapshotSpec) error {
 	switch {
 	case found.Volume != spec.Volume:
@@ -61,7 +61,7 @@ func sameSnapshot(found *backends.Snapshot, spec backends.SnapshotSpec) error {
 	return nil
 }
 
-// sameGroup tells whether a group is what the spec asks for. Kinds: Exists.
+// sameGroup reports whether a group is what the spec asks for. Kinds: Exists.
 func sameGroup(found *backends.Group, spec backends.GroupSpec) error {
 	have := make([]string, len(found.Snapshots))
 	for i, snapshot := range found.Snapshots {
@@ -77,7 +77,7 @@ func sameGroup(found *backends.Group, spec backends.GroupSpec) error {
 		spec.Name, have, want)
 }
 
-// sameParameters tells whether a group was made with the spec's parameters. Kinds: Exists.
+// sameParameters reports whether a group was made with the spec's parameters. Kinds: Exists.
 func sameParameters(found *backends.Group, spec backends.GroupSpec) error {
 	if found.Fingerprint == "" || found.Fingerprint == spec.Fingerprint {
 		return nil

@@ -40,7 +40,7 @@ func (s *Service) Delete(ctx context.Context, handle string) error {
 	return unlessGone(err)
 }
 
-// Validate tells whether a volume can be used in the ways that access lists. Kinds: NotFound for the
+// Validate reports whether a volume can be used in the ways that access lists. Kinds: NotFound for the
 // volume; Invalid, with the reason, when it cannot be used so.
 func (s *Service) Validate(ctx context.Context, handle string, access backends.Access) error {
 	found, err := s.Get(ctx, handle)

@@ -134,7 +134,7 @@ func (s *Service) DeleteGroup(ctx context.Context, handle string, snapshots []st
 	return unlessGone(err)
 }
 
-// members tells whether the handles are the group's snapshots, all of them and no others, as CSI asks
+// members reports whether the handles are the group's snapshots, all of them and no others, as CSI asks
 // of a plugin that can tell. Kinds: Invalid.
 func members(group *backends.Group, handles []string) error {
 	if len(handles) == 0 {

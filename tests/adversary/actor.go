@@ -177,7 +177,7 @@ func (a *actor) deeds(s Step, v *volume, company bool) map[Op]func() {
 	}
 }
 
-// applies tells whether a step is one for a volume as it is now.
+// applies reports whether a step is one for a volume as it is now.
 func (a *actor) applies(s Step, v *volume) bool {
 	switch s.Op {
 	case Delete:

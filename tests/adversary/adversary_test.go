@@ -140,7 +140,7 @@ func inOrder(s Setup, names []string) (order []Found) {
 	return order
 }
 
-// goesOn tells whether there is to be a schedule after so many.
+// goesOn reports whether there is to be a schedule after so many.
 func goesOn(n, planned int, until time.Time) bool {
 	switch {
 	case *budget > 0:

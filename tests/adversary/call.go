@@ -159,7 +159,7 @@ func (w *world) same(r request, first *string, a answered) error {
 	return nil
 }
 
-// judge tells whether a failure ends the call, and blames the driver for one that has no reason.
+// judge reports whether a failure ends the call, and blames the driver for one that has no reason.
 func (w *world) judge(r request, a answered, n int, calmed time.Time) (final bool) {
 	code := status.Code(a.err)
 	if a.err == nil || slices.Contains(r.refusals, code) || r.makes && code == codes.PermissionDenied &&

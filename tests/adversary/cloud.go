@@ -147,7 +147,7 @@ func (d dice) cloudy() [][]Step {
 	return tracks
 }
 
-// strayed tells whether something may be left of requests that a process made before it died: CreateSnapshot has no
+// strayed reports whether something may be left of requests that a process made before it died: CreateSnapshot has no
 // client token, and whose arrives after its process has died is nobody's.
 func (w *world) strayed(left []string) bool {
 	nobodys := func(id string) bool { return strings.HasPrefix(id, "snap-") }

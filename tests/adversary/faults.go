@@ -56,14 +56,14 @@ func (w *world) begin(f Fault) {
 	})
 }
 
-// onlyFull tells whether there is a fault, and it is that storage is full, or that the node's own records cannot be
+// onlyFull reports whether there is a fault, and it is that storage is full, or that the node's own records cannot be
 // written.
 func (w *world) onlyFull() bool {
 	kind, _ := w.active.Load().(string)
 	return strings.HasPrefix(kind, "full") || kind == "fixed-state"
 }
 
-// volumesFull tells whether the only fault is that there is no room where volumes are: the driver's own directory has
+// volumesFull reports whether the only fault is that there is no room where volumes are: the driver's own directory has
 // some.
 func (w *world) volumesFull() bool {
 	kind, _ := w.active.Load().(string)
@@ -264,7 +264,7 @@ func (w *world) served() {
 	}
 }
 
-// isRecord tells whether a file is the record of a volume or snapshot.
+// isRecord reports whether a file is the record of a volume or snapshot.
 func isRecord(path string) bool {
 	return strings.HasSuffix(path, "/record.json") && !strings.Contains(path, "/trash/") ||
 		strings.HasSuffix(path, ".json") && slices.Contains([]string{"volumes", "snapshots", "making"},

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// isImage tells whether a volume is a filesystem on an image that is whole.
+// isImage reports whether a volume is a filesystem on an image that is whole.
 func (a *actor) isImage(v *volume) bool {
 	return !v.damaged && !v.raw && a.setup.Classes[v.class].Sized
 }
@@ -88,7 +88,7 @@ func overwrite(path string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// offer stages a volume that nobody uses, and tells whether that was not refused.
+// offer stages a volume that nobody uses, and reports whether that was not refused.
 func (a *actor) offer(s Step, v *volume, mode csi.VolumeCapability_AccessMode_Mode) bool {
 	capability := v.capability()
 	capability.AccessMode.Mode = mode

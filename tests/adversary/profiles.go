@@ -96,7 +96,7 @@ func (d dice) calls() [][]Step {
 	return tracks
 }
 
-// fits tells whether two steps can be beside each other so that it is clear what has to come of it.
+// fits reports whether two steps can be beside each other so that it is clear what has to come of it.
 func fits(s, other Step) bool {
 	switch s.Op {
 	case Expand:

@@ -53,7 +53,7 @@ func thaw(device string) {
 	}
 }
 
-// abandoned tells whether a path is below a world's directory whose owner is dead.
+// abandoned reports whether a path is below a world's directory whose owner is dead.
 func abandoned(path string) bool {
 	rest, ok := strings.CutPrefix(path, filepath.Join(os.TempDir(), prefix+"-"))
 	if !ok {

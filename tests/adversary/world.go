@@ -212,12 +212,12 @@ func (w *world) waitForTree(want []string, wait time.Duration) (more []string) {
 	}
 }
 
-// configured tells whether a file is what a driver remembers of its configuration, or of itself.
+// configured reports whether a file is what a driver remembers of its configuration, or of itself.
 func configured(path string) bool {
 	folder := filepath.Base(filepath.Dir(path))
 	return folder == "known" || folder == "controllers" || strings.Contains(path, "/data/pools") ||
 		strings.HasSuffix(path, "/shares.json") || strings.HasSuffix(path, "/data/released")
 }
 
-// passing tells whether something is about to be removed.
+// passing reports whether something is about to be removed.
 func passing(path string) bool { return strings.Contains(path, "/trash/") }

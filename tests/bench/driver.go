@@ -93,7 +93,7 @@ func (d *driver) waitReady(ctx context.Context) error {
 
 func (d *driver) pid() int { return d.command.Process.Pid }
 
-// stop ends the driver and tells whether it ended as it should. It may be called once.
+// stop ends the driver and reports whether it ended as it should. It may be called once.
 func (d *driver) stop() error {
 	if d.conn != nil {
 		_ = d.conn.Close() // The process ends next, whatever becomes of the connection.

@@ -33,7 +33,7 @@ type defective struct {
 	w *world
 }
 
-// again tells whether this is the repetition of a call: a victim began one before, and its volume is
+// again reports whether this is the repetition of a call: a victim began one before, and its volume is
 // recorded or mounted.
 func (d defective) again() bool { return len(d.w.state()) > 0 || d.w.mounted(d.w.stagingPath()) }
 

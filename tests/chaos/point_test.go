@@ -151,7 +151,7 @@ const (
 	leaseReturned  = ", 0x2"   // F_SETLEASE, F_UNLCK
 )
 
-// mayHang tells whether the kernel can take as long as it likes over a call.
+// mayHang reports whether the kernel can take as long as it likes over a call.
 func (p point) mayHang() bool {
 	switch p.name {
 	case "fsconfig":

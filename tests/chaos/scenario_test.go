@@ -111,7 +111,7 @@ func imageScenarios(fsType string, mib, grown int64) []scenario {
 	return list
 }
 
-// mayResize tells whether this process has the capability without which the kernel grows no mounted ext4.
+// mayResize reports whether this process has the capability without which the kernel grows no mounted ext4.
 func mayResize() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -69,5 +69,5 @@ func callTable() []syscallInfo {
 	}...)
 }
 
-// isEnd tells whether a call is the mark of the operation's end.
+// isEnd reports whether a call is the mark of the operation's end.
 func (r registers) isEnd() bool { return r.number == unix.SYS_PRCTL && r.args[0] == endMark }

@@ -50,7 +50,7 @@ func (d describer) normalise(text string) string {
 	return text
 }
 
-// describe turns a call into text and tells whether it is a point.
+// describe turns a call into text and reports whether it is a point.
 func (t *tracer) describe(tid int, task *task, r registers) (c call, counts bool) {
 	info, known := t.describer.calls[r.number]
 	if !known || r.number == unix.SYS_PRCTL {
@@ -67,7 +67,7 @@ func (t *tracer) describe(tid int, task *task, r registers) (c call, counts bool
 	return c, true
 }
 
-// countsAs tells whether a call in the table is a point in this use of it.
+// countsAs reports whether a call in the table is a point in this use of it.
 func countsAs(info syscallInfo, tid int, c call, r registers) bool {
 	switch {
 	case info.flags&onLock != 0 && r.args[1] != unix.F_SETLEASE && r.args[1] != unix.F_OFD_SETLK:
@@ -85,7 +85,7 @@ func countsAs(info syscallInfo, tid int, c call, r registers) bool {
 // starting is the name of a process that has not executed its program yet.
 const starting = "child"
 
-// onRealFile tells whether a descriptor is of something other than a pipe, a socket or a means of waiting.
+// onRealFile reports whether a descriptor is of something other than a pipe, a socket or a means of waiting.
 func onRealFile(tid int, fd uint64) bool {
 	path := descriptor(tid, fd)
 	switch {

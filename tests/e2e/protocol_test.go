@@ -62,7 +62,7 @@ type storage struct {
 	grain      int64                                     // sizes are multiples of this
 	runs       bool                                      // pods can use volumes
 	refused    map[string]refusal
-	// there tells whether the storage has the volume.
+	// there reports whether the storage has the volume.
 	there func(s *workload.Space, volume *corev1.PersistentVolume) (bool, error)
 	// slow makes the creation of the test's next volume take until it is released.
 	slow func(s *workload.Space) (release func())

@@ -121,8 +121,8 @@ func (s *storm) judge(sum *totals, took time.Duration) {
 		s.Error(wrong)
 	}
 	left := s.Server.Snapshots()
-	// CreateSnapshot has no client token: one that arrives after its process has died, and after the next process has made
-	// and deleted a snapshot of that name, is nobody's, and no driver can prevent that.
+	// CreateSnapshot has no client token: one that arrives after its process has died, and after the next process has
+	// made and deleted a snapshot of that name, is nobody's, and no driver can prevent that.
 	if len(left) > users*s.crashes {
 		s.Errorf("%d processes have died, and there are the snapshots %v", s.crashes, left)
 	}
@@ -184,7 +184,7 @@ func limit(random *rand.Rand) time.Duration {
 	return time.Second + time.Duration(random.Int64N(int64(longest-time.Second)))
 }
 
-// undecided tells whether the outcome of a call is open, so that it is to be repeated.
+// undecided reports whether the outcome of a call is open, so that it is to be repeated.
 func undecided(err error) bool {
 	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
 }

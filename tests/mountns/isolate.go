@@ -59,7 +59,7 @@ func isolate(run func() int, memory bool) int {
 	return 1
 }
 
-// isolated tells whether this process has another mount namespace than its parent.
+// isolated reports whether this process has another mount namespace than its parent.
 func isolated() (bool, error) {
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {

@@ -67,7 +67,7 @@ func (d *Driver) Dial(policy Policy, observe func(Attempt)) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() error { return c.connection.Close() }
 
-// Final tells whether a code ends an operation. After the others the driver may have done it, or still be
+// Final reports whether a code ends an operation. After the others the driver may have done it, or still be
 // doing it, and the orchestrator asks again (external-provisioner's and the kubelet's rule).
 func Final(code codes.Code) bool {
 	switch code {

@@ -85,7 +85,7 @@ func installed(name string) bool {
 	return false
 }
 
-// GrowsExt4Online tells whether this process may grow a mounted ext4 (ext4's resize ioctl asks for
+// GrowsExt4Online reports whether this process may grow a mounted ext4 (ext4's resize ioctl asks for
 // CAP_SYS_RESOURCE). The driver, its child, may what it may.
 func GrowsExt4Online() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -7,7 +7,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// under tells whether path is dir or lies below it.
+// under reports whether path is dir or lies below it.
 func under(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

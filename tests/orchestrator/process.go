@@ -135,7 +135,7 @@ func connect(endpoint string, delay time.Duration, options ...grpc.DialOption) (
 // PID is the number of the process, which runs.
 func (d *Driver) PID() int { return d.process.cmd.Process.Pid }
 
-// Running tells whether the process is there.
+// Running reports whether the process is there.
 func (d *Driver) Running() bool {
 	if d.process == nil {
 		return false
@@ -171,7 +171,7 @@ func (d *Driver) Kill(children bool) error {
 	return err
 }
 
-// killed tells whether a process ended by SIGKILL.
+// killed reports whether a process ended by SIGKILL.
 func killed(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {

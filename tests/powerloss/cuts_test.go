@@ -62,7 +62,7 @@ func sample(cuts []cut, entries []entry, count int, rng *rand.Rand) []cut {
 	return picked
 }
 
-// acknowledges tells whether something was acknowledged since the last write.
+// acknowledges reports whether something was acknowledged since the last write.
 func acknowledges(entries []entry, after int) bool {
 	for i := after; i >= 0 && !entries[i].onDrive(); i-- {
 		if entries[i].acknowledges() {

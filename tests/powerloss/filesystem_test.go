@@ -19,8 +19,8 @@ type filesystem struct {
 	mkfs    []string // arguments for its mkfs: without background work, which would only add writes of no interest
 	options string   // for mount(2); it writes by itself as seldom as it can be told to
 	alone   bool     // whether two drives with the same filesystem cannot be mounted at a time
-	// superblocks are the pages of its superblocks, which it writes in place although they have several sectors, and which
-	// are not torn here. See doc.go for what is known of that.
+	// superblocks are the pages of its superblocks, which it writes in place although they have several sectors, and
+	// which are not torn here. See doc.go for what is known of that.
 	superblocks []int64
 }
 
@@ -39,7 +39,7 @@ func filesystems() []filesystem {
 	}
 }
 
-// tears tells whether the write may be made in part.
+// tears reports whether the write may be made in part.
 func (f filesystem) tears(e entry) bool {
 	return !slices.ContainsFunc(f.superblocks, func(n int64) bool {
 		return e.offset < (n+1)*pageSize && n*pageSize < e.offset+e.length

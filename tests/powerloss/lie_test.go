@@ -119,7 +119,7 @@ func answer(listener int, told *atomic.Pointer[lie]) {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
 }
 
-// hides tells whether a sync of the descriptor is not made.
+// hides reports whether a sync of the descriptor is not made.
 func (l lie) hides(fd int, call int32) bool {
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	return l == everything || err == nil && l == sortOf(path, call)

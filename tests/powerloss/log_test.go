@@ -26,10 +26,10 @@ type entry struct {
 	op     *operation
 }
 
-// onDrive tells whether the entry changes what is on the drive.
+// onDrive reports whether the entry changes what is on the drive.
 func (e entry) onDrive() bool { return e.kind == written || e.kind == zeroed }
 
-// acknowledges tells whether somebody knows something from then on.
+// acknowledges reports whether somebody knows something from then on.
 func (e entry) acknowledges() bool { return e.kind == answered || e.kind == looked }
 
 // applyTo makes the write to the image.

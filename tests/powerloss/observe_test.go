@@ -183,5 +183,5 @@ func (b *backend) leftovers(folders ...string) error {
 	return errors.Join(errs...)
 }
 
-// within tells whether a clean path is below another.
+// within reports whether a clean path is below another.
 func within(path, base string) bool { return strings.HasPrefix(path, base+"/") }

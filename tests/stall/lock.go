@@ -73,7 +73,7 @@ func unlock(lock *os.File) {
 	}
 }
 
-// isWaitedFor tells whether somebody waits for the lock of a file (proc_locks(5)).
+// isWaitedFor reports whether somebody waits for the lock of a file (proc_locks(5)).
 func isWaitedFor(file *os.File) bool {
 	var stat unix.Stat_t
 	text, err := os.ReadFile("/proc/locks")

@@ -71,7 +71,7 @@ type Loss func(tb testing.TB, options *backends.Options) (restore func())
 // Modification is a change to a volume's mutable parameters.
 type Modification struct {
 	Value any // what Definition.NewMutable returned, filled in
-	// Seen tells whether the volume is as Value asks; nil when that cannot be seen.
+	// Seen reports whether the volume is as Value asks; nil when that cannot be seen.
 	Seen func(tb testing.TB, instance *backends.Instance, handle string) bool
 }
 

@@ -19,8 +19,8 @@ type Config struct {
 	// AWS says where EC2 is and how to get in; the zero value for what the SDK finds by itself: AWS_REGION,
 	// AWS_ENDPOINT_URL, the chain of credentials, the instance's metadata.
 	AWS aws.Config `json:"-"`
-	// ClusterID tells volumes of this cluster from those of others in the same account: only they are listed, and changed.
-	// It is the value of a tag; empty for what Kubernetes calls the cluster.
+	// ClusterID tells volumes of this cluster from those of others in the same account: only they are listed, and
+	// changed. It is the value of a tag; empty for what Kubernetes calls the cluster.
 	ClusterID string `json:"clusterID"`
 	// ExtraTags are put on everything that is made.
 	ExtraTags map[string]string `json:"extraTags"`
@@ -141,7 +141,7 @@ func positive(rates map[string]pace.Limit) bool {
 	return true
 }
 
-// isID tells whether a text has the form of EC2's IDs with the prefix. Nothing else may reach EC2 as one.
+// isID reports whether a text has the form of EC2's IDs with the prefix. Nothing else may reach EC2 as one.
 func isID(prefix, text string) bool {
 	const old, now = 8, 17 // digits
 	digits, ok := strings.CutPrefix(text, prefix+"-")

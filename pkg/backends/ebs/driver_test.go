@@ -74,7 +74,7 @@ func optionsAreChecked(t *testing.T) {
 	}
 }
 
-// undecided tells whether the outcome of a call is open, so that it is to be repeated.
+// undecided reports whether the outcome of a call is open, so that it is to be repeated.
 func undecided(err error) bool {
 	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
 }

@@ -85,7 +85,7 @@ func kindOf(api smithy.APIError) backends.Kind {
 	return backends.Unavailable
 }
 
-// throttled tells whether EC2 refused a request for its rate: then it has had no effect.
+// throttled reports whether EC2 refused a request for its rate: then it has had no effect.
 func throttled(err error) bool {
 	_, ok := retry.DefaultThrottleErrorCodes[codeOf(err)]
 	return ok

@@ -136,8 +136,8 @@ func (a answer) failure(err error) error {
 	return fmt.Errorf("%w: %w", metadata.ErrSilent, err)
 }
 
-// isOfService tells whether a failure comes from the metadata service, where the SDK looks for credentials last: there
-// were none elsewhere.
+// isOfService reports whether a failure comes from the metadata service, where the SDK looks for credentials last:
+// there were none elsewhere.
 func isOfService(err error) bool {
 	for {
 		op, ok := errors.AsType[*smithy.OperationError](err)

@@ -46,7 +46,7 @@ func (n *node) Limit(ctx context.Context) (_ int64, err error) {
 	return m.Volumes(), err
 }
 
-// isBarred tells whether a node may not ask EC2, or has nothing to prove who it is, and that is not likely to change
+// isBarred reports whether a node may not ask EC2, or has nothing to prove who it is, and that is not likely to change
 // soon.
 func isBarred(err error) bool { return backends.Is(err, backends.Denied) || isOfService(err) }
 

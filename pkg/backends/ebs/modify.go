@@ -154,7 +154,7 @@ func (b *backend) take(id string) change {
 	return *pending
 }
 
-// met tells whether the volume is as is wanted.
+// met reports whether the volume is as is wanted.
 func (c change) met(v types.Volume) bool {
 	have := shapeOf(v)
 	return have.gib >= c.gib && have.with(c.Mutable) == have
@@ -212,7 +212,8 @@ func (b *backend) change(ctx context.Context, id string) (types.Volume, error) {
 			return v, nil
 		}
 	case code == "VolumeModificationRateExceeded":
-		// The request can be met, unlike one that is Exhausted, and nobody is bound to it until then, as by one that is Busy.
+		// The request can be met, unlike one that is Exhausted, and nobody is bound to it until then, as by one that is
+		// Busy.
 		return v, backends.Errorf(backends.InUse,
 			"the volume was changed a short while ago, and EC2 takes the next one some hours after it: "+
 				"ask again later: %w", ofEC2(err))

@@ -33,7 +33,7 @@ func tagValue(text string) string {
 	return encoded + base64url.Encode([]byte(text))
 }
 
-// only tells whether a text has no other characters than these.
+// only reports whether a text has no other characters than these.
 func only(characters, text string) bool { return strings.Trim(text, characters) == "" }
 
 // tagText reverses tagValue. A value that others wrote stands for itself.

@@ -134,7 +134,7 @@ func sharedModes() []backends.AccessMode {
 		backends.MultiNodeMultiWriter}
 }
 
-// shared tells whether any of the modes is for several nodes.
+// shared reports whether any of the modes is for several nodes.
 func shared(modes []backends.AccessMode) bool {
 	return slices.ContainsFunc(sharedModes(), func(m backends.AccessMode) bool { return slices.Contains(modes, m) })
 }

@@ -27,7 +27,7 @@ type imageCopy struct {
 	moving bool
 }
 
-// instant tells whether the copy is to take no time, because blocks are shared. The kernel may refuse that of single
+// instant reports whether the copy is to take no time, because blocks are shared. The kernel may refuse that of single
 // files, such as those of a btrfs of which one is copied on write and the other is not.
 func (c imageCopy) instant() bool {
 	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink.Load() &&

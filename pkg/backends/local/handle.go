@@ -28,7 +28,7 @@ func digest(domain, text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// isHandle tells whether the text has the form of a handle with the prefix.
+// isHandle reports whether the text has the form of a handle with the prefix.
 func isHandle(prefix, text string) bool {
 	rest, ok := strings.CutPrefix(text, prefix)
 	if !ok || len(rest) != 32 {

@@ -35,7 +35,7 @@ func (n note) set(dir, boot string) error {
 	return os.Symlink(boot, filepath.Join(dir, string(n)))
 }
 
-// holds tells whether there is a note of this boot.
+// holds reports whether there is a note of this boot.
 func (n note) holds(dir, boot string) (bool, error) {
 	target, err := os.Readlink(filepath.Join(dir, string(n)))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EINVAL) { // EINVAL: it is not a link, so not a note.

@@ -21,7 +21,7 @@ func (p *pool) explain(err error) error {
 type problem struct {
 	reason  string // one CamelCase word
 	message string // a sentence
-	// readable tells whether what is there can still be read.
+	// readable reports whether what is there can still be read.
 	readable bool
 }
 

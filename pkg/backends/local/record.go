@@ -96,7 +96,7 @@ func decode(data []byte, record any) error {
 	return nil
 }
 
-// check tells whether the record can be that of the volume with the handle, in a pool of the type.
+// check reports whether the record can be that of the volume with the handle, in a pool of the type.
 func (r *volumeRecord) check(handle string, kind poolType) error {
 	if err := checkRecord(r.Version, r.Handle, handle, handleOf(volumePrefix, r.Name)); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (r *volumeRecord) check(handle string, kind poolType) error {
 	return r.checkParameters()
 }
 
-// checkParameters tells whether such a volume can have its parameters. Kinds: Invalid.
+// checkParameters reports whether such a volume can have its parameters. Kinds: Invalid.
 func (r *volumeRecord) checkParameters() error {
 	if r.Allocation != sparse && r.Allocation != full {
 		return backends.Errorf(backends.Invalid, "allocation is %q: use sparse or full", r.Allocation)
@@ -133,7 +133,7 @@ func (r *volumeRecord) checkParameters() error {
 	return nil
 }
 
-// check tells whether the record can be that of the snapshot with the handle.
+// check reports whether the record can be that of the snapshot with the handle.
 func (r *snapshotRecord) check(handle string, kind poolType) error {
 	if err := checkRecord(r.Version, r.Handle, handle, handleOf(snapshotPrefix, r.Name)); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (r *snapshotRecord) checkContents(kind poolType) error {
 	return nil
 }
 
-// check tells whether the record can be that of the group with the handle.
+// check reports whether the record can be that of the group with the handle.
 func (r *groupRecord) check(handle string, kind poolType) error {
 	if err := checkRecord(r.Version, r.Handle, handle, handleOf(groupPrefix, r.Name)); err != nil {
 		return err

@@ -66,7 +66,7 @@ func (p *pool) deleteInPlace(path string) error {
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// isGone tells whether something could not be moved because somebody has removed it by hand, in a pool that
+// isGone reports whether something could not be moved because somebody has removed it by hand, in a pool that
 // is well otherwise. Then it is deleted; else nobody could ever delete it.
 func (p *pool) isGone(path string, err error) bool {
 	if !errors.Is(err, os.ErrNotExist) || !p.lacks(path) {

@@ -91,7 +91,7 @@ func (f *files) remove(handle string) error {
 	return failure("files cannot be removed", os.RemoveAll(filepath.Join(f.root, handle)))
 }
 
-// check tells whether a volume's files are there.
+// check reports whether a volume's files are there.
 func (f *files) check(handle string) error {
 	_, err := os.Stat(f.data(handle))
 	if err == nil {

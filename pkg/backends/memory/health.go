@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Health tells whether the volume's files are missing, which is all that can be wrong with it.
+// Health reports whether the volume's files are missing, which is all that can be wrong with it.
 func (b *backend) Health(ctx context.Context, handle string) ([]backends.HealthIssue, error) {
 	if err := b.lock(ctx); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (b *backend) issues(v *volume) []backends.HealthIssue {
 	return []backends.HealthIssue{{Status: backends.DataLoss, Reason: "FilesMissing", Message: err.Error()}}
 }
 
-// Inspect tells whether the data directory is missing.
+// Inspect reports whether the data directory is missing.
 func (b *backend) Inspect(ctx context.Context) ([]backends.StorageIssue, error) {
 	if err := b.lock(ctx); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func notOurs(dir string, s *share.Share) error {
 			"one with ${pv.metadata.name}", dir, s.Address)
 }
 
-// exists tells whether there is something of that name, which is the driver's own but for its last element.
+// exists reports whether there is something of that name, which is the driver's own but for its last element.
 func exists(dir *os.File, name string) (bool, error) {
 	_, err := safepath.NewRoot(dir).Lstat(name, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -454,7 +454,7 @@ func (w *world) wakeJanitors() {
 	}
 }
 
-// janitorsLook returns what wakes the janitors, and tells whether each has made a whole round since that was called
+// janitorsLook returns what wakes the janitors, and reports whether each has made a whole round since that was called
 // first, or has ended since all was done.
 func (w *world) janitorsLook() func() bool {
 	woken := map[chan struct{}]int{}

@@ -116,7 +116,7 @@ func (j *janitors) pause(wait time.Duration, more <-chan struct{}) {
 	}
 }
 
-// done tells whether the goroutine may end, and notes that it does.
+// done reports whether the goroutine may end, and notes that it does.
 func (j *janitors) done(name string, more <-chan struct{}) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -183,7 +183,7 @@ func pieces(names []string) map[string][]string {
 	return all
 }
 
-// sweepDue tells whether it is time to look for claims of nobody.
+// sweepDue reports whether it is time to look for claims of nobody.
 func (j *janitors) sweepDue(name string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -88,7 +88,7 @@ func (k *known) identify(p place, home string) {
 	}
 }
 
-// used tells whether there has been something of this driver at a place.
+// used reports whether there has been something of this driver at a place.
 func (k *known) used(p place) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,8 +109,8 @@ func (k *known) agrees(p place, id homeID) error {
 	return nil
 }
 
-// leads tells whether the share that a handle names is configured or noted, and can be the one with the identity: where
-// it is known which one it is, that decides.
+// leads reports whether the share that a handle names is configured or noted, and can be the one with the identity:
+// where it is known which one it is, that decides.
 func (k *known) leads(where, home string) bool {
 	k.mu.Lock()
 	was := k.homes[where]
@@ -137,7 +137,7 @@ func (k *known) add(p place, id homeID) {
 	}
 }
 
-// has tells whether a share is enumerated.
+// has reports whether a share is enumerated.
 func (k *known) has(p place) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -20,7 +20,7 @@ type membership struct {
 	Turn   string `json:"turn"`
 }
 
-// shown tells whether what a record speaks of is there for others: a snapshot of a group only with the group.
+// shown reports whether what a record speaks of is there for others: a snapshot of a group only with the group.
 func (r *record) shown(h *share.Home) (bool, error) {
 	if r.Group == nil {
 		return true, nil

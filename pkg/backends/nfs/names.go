@@ -71,7 +71,7 @@ func (e *engine) checkPlace(h *share.Home, r *record) error {
 	return nil
 }
 
-// leadsTo tells whether the share that a handle names can be the one with the home.
+// leadsTo reports whether the share that a handle names can be the one with the home.
 func (e *engine) leadsTo(where string, h *share.Home) bool {
 	id := h.Identity()
 	return h.Address().String() == where || e.known.leads(where, hex.EncodeToString(id[:]))

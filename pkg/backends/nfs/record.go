@@ -192,7 +192,7 @@ func read(h *share.Home, folder, name string) (*record, error) {
 	return r, err
 }
 
-// belongs tells whether a record has its own name. Of those in the trash buried says more, and in making an earlier
+// belongs reports whether a record has its own name. Of those in the trash buried says more, and in making an earlier
 // version named them.
 func (r *record) belongs(folder, name string) bool {
 	switch folder {

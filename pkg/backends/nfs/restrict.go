@@ -34,12 +34,12 @@ func (e *engine) allow(address export.Address, one func(configured, named export
 		address, slices.Sorted(maps.Keys(e.named)))
 }
 
-// within tells whether an export is another one, or a directory of it.
+// within reports whether an export is another one, or a directory of it.
 func within(configured, named export.Address) bool {
 	return configured.Server == named.Server && covers(configured.Path, named.Path)
 }
 
-// covers tells whether a path is another one, or lies below it.
+// covers reports whether a path is another one, or lies below it.
 func covers(outer, inner string) bool {
 	return outer == inner || strings.HasPrefix(inner, strings.TrimSuffix(outer, "/")+"/")
 }
@@ -82,7 +82,7 @@ func (e *engine) checkStatic(s *share.Share, dir string) error {
 	return nil
 }
 
-// isNoDirectory tells whether there is nothing at a path, or something that no share's root is.
+// isNoDirectory reports whether there is nothing at a path, or something that no share's root is.
 func isNoDirectory(err error) bool {
 	return failure.IsAny(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EXDEV, unix.ENAMETOOLONG)
 }

@@ -27,7 +27,7 @@ func (e *engine) once(ctx context.Context, all []asked) (shares []asked) {
 	return shares
 }
 
-// same tells whether a place is one share with another of the same identity, which answers if any does.
+// same reports whether a place is one share with another of the same identity, which answers if any does.
 func (e *engine) same(ctx context.Context, a, b asked) bool {
 	if b.away != nil {
 		return e.seen.areOne(a.place, b.place)
@@ -89,7 +89,7 @@ func (e *engine) shown(ctx context.Context, a, b place) (one bool, err error) {
 // standsFor is the key under which it is remembered what is on the share at a place. It needs the lock.
 func (s *seen) standsFor(p place) string { return cmp.Or(s.one[p.key()], p.key()) }
 
-// areOne tells whether two places were shown to be one share.
+// areOne reports whether two places were shown to be one share.
 func (s *seen) areOne(a, b place) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ func (t topologies) of(r *record) []backends.Topology {
 	return nil
 }
 
-// check tells whether a share meets a requirement. Kinds: Exhausted.
+// check reports whether a share meets a requirement. Kinds: Exhausted.
 func (t topologies) check(share string, required backends.TopologyRequirement) error {
 	if required.Allows(t[share]) {
 		return nil
@@ -52,7 +52,7 @@ func (t topologies) check(share string, required backends.TopologyRequirement) e
 		share, t[share], required.Requisite)
 }
 
-// reach tells whether a share can be reached from a place, of which nothing may be said that is not known.
+// reach reports whether a share can be reached from a place, of which nothing may be said that is not known.
 func (t topologies) reach(share string, from backends.Topology) bool {
 	keys := t.keys()
 	for key := range from {

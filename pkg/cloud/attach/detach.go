@@ -95,12 +95,12 @@ func (m *Machine) arrivesLate(ctx context.Context, volume, node string) (bool, e
 	return err == nil, err
 }
 
-// has tells whether the volume has an attachment to the node, or to any.
+// has reports whether the volume has an attachment to the node, or to any.
 func (v Volume) has(node string) bool {
 	return slices.ContainsFunc(v.Attachments, func(a Attachment) bool { return node == "" || a.Node == node })
 }
 
-// release asks for the end of an attachment. When the answer is lost, what is shown tells whether the request has
+// release asks for the end of an attachment. When the answer is lost, what is shown reports whether the request has
 // arrived; sure is false then.
 func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, err error) {
 	m.ended.note(volume, node)

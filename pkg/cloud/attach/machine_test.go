@@ -317,7 +317,7 @@ func (m *Machine) detachChecked(ctx context.Context, t *testing.T, s *sim, volum
 	return err
 }
 
-// wasSince tells whether the volume was so at some time since then.
+// wasSince reports whether the volume was so at some time since then.
 func (s *sim) wasSince(volume string, since time.Time, so func(Volume) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ type Options struct {
 	// Slow is how long a Batcher holds the next request back for the sake of one that is under way; 0 for until it ends.
 	// One connection that hangs would otherwise stop all callers.
 	Slow time.Duration
-	// Blames tells whether a request that failed as a whole may have failed for the sake of one item, so that halves of
+	// Blames reports whether a request that failed as a whole may have failed for the sake of one item, so that halves of
 	// it are worth a try. Nil stands for BlamesItem.
 	Blames func(error) bool
 }

@@ -153,7 +153,7 @@ func anyAnswer[K comparable, S any](seen map[K]batch.Result[S]) bool {
 	return false
 }
 
-// show tells whether the waiter is done.
+// show reports whether the waiter is done.
 func (w *Waiter[K, S]) show(me *waiter[K, S], result batch.Result[S], now time.Time) bool {
 	if me.accept == nil {
 		me.done <- outcome[S]{result.Value, result.Err}

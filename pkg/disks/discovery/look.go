@@ -142,7 +142,7 @@ func (s selected) judge(v *report.Volume, clean bool, holds string) {
 	}
 }
 
-// known tells whether the state of a volume is known without its being opened, and says so.
+// known reports whether the state of a volume is known without its being opened, and says so.
 func (h History) known(v *report.Volume) bool {
 	switch {
 	case h.Taken:

@@ -35,7 +35,7 @@ func (m Method) Passes() int64 {
 	}
 }
 
-// Clean tells whether a device on which a probe found this kind of thing (filesystem.Found.Type) is what the method
+// Clean reports whether a device on which a probe found this kind of thing (filesystem.Found.Type) is what the method
 // leaves.
 func (m Method) Clean(found string, unknownData string) bool {
 	switch m {

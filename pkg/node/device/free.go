@@ -13,9 +13,9 @@ import (
 // detachPoll is how often it is looked whether those who take a look at a device have gone.
 const detachPoll = 2 * time.Millisecond
 
-// detach frees the loop device if it holds what is looked for, and tells whether it did. While others have it open the
-// kernel only promises to free it with their last close (LOOP_CLR_FD, loop(4)): such a promise is taken back once they
-// had it open for longer than they may.
+// detach frees the loop device if it holds what is looked for, and reports whether it did. While others have it open
+// the kernel only promises to free it with their last close (LOOP_CLR_FD, loop(4)): such a promise is taken back once
+// they had it open for longer than they may.
 func (l loopDevice) detach(ctx context.Context, mine judge, patience time.Duration) (freed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -14,7 +14,7 @@ type identifier struct {
 	limit     int // the transport cuts longer names to so many bytes; 0 for never
 }
 
-// is tells whether the identifier says that the device is the one with the serial number.
+// is reports whether the identifier says that the device is the one with the serial number.
 func (i identifier) is(serial string) bool {
 	return i.value == serial || i.limit > 0 && len(serial) > i.limit && i.value == serial[:i.limit]
 }

@@ -43,7 +43,7 @@ func (l loopDevice) open(readOnly bool) (*os.File, *unix.LoopInfo64, error) {
 	return nil, nil, backends.Errorf(backends.Unavailable, "asking %s what it holds: %w", l.path, err)
 }
 
-// holds tells whether a loop device's status says that it holds this file.
+// holds reports whether a loop device's status says that it holds this file.
 func (l *located) holds(info *unix.LoopInfo64) bool {
 	return info.Device == l.stat.Dev && info.Inode == l.stat.Ino
 }

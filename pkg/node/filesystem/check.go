@@ -56,7 +56,7 @@ func (t *Tools) Check(ctx context.Context, path, fsType, intentBase string) erro
 	return r.settle(device)
 }
 
-// clean tells whether the superblock says that there is nothing to check. One that cannot be read says
+// clean reports whether the superblock says that there is nothing to check. One that cannot be read says
 // nothing.
 func clean(device io.ReaderAt) bool {
 	w := &window{r: device, size: extOffset + extSuperblock}

@@ -35,7 +35,7 @@ func (g grid) within(device int64) int64 {
 // stride is by how many bytes the filesystem grows at least.
 func (g grid) stride() int64 { return max(g.step, g.block, 1) }
 
-// NeedsGrow tells whether a filesystem could be larger on a device of so many bytes. Sizes that the
+// NeedsGrow reports whether a filesystem could be larger on a device of so many bytes. Sizes that the
 // filesystem cannot use, because they make up no whole block or too small a group, do not count.
 func NeedsGrow(found Found, deviceSize int64) bool {
 	if found.SizeBytes <= 0 || deviceSize <= found.SizeBytes || deviceSize < found.grid.device || !makes(found.Type) {
@@ -47,7 +47,7 @@ func NeedsGrow(found Found, deviceSize int64) bool {
 	return found.grid.within(deviceSize) > found.SizeBytes
 }
 
-// sameGroup tells whether both sizes end in the same group: then growing makes no new one.
+// sameGroup reports whether both sizes end in the same group: then growing makes no new one.
 func (g grid) sameGroup(a, b int64) bool {
 	if g.block <= 0 || g.group <= 0 {
 		return false
@@ -56,7 +56,7 @@ func (g grid) sameGroup(a, b int64) bool {
 	return last(a) == last(b)
 }
 
-// makes tells whether the type is one that this driver makes, or an older ext, which grows as ext4 does.
+// makes reports whether the type is one that this driver makes, or an older ext, which grows as ext4 does.
 func makes(fsType string) bool {
 	switch fsType {
 	case "ext2", "ext3", "ext4", "xfs", "btrfs":
@@ -65,7 +65,7 @@ func makes(fsType string) bool {
 	return false
 }
 
-// isExt tells whether e2fsprogs is responsible.
+// isExt reports whether e2fsprogs is responsible.
 func isExt(fsType string) bool { return fsType == "ext2" || fsType == "ext3" || fsType == "ext4" }
 
 // GrowOffline makes an unmounted filesystem fill its device. Only ext filesystems grow without being

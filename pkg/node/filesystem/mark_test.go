@@ -79,7 +79,7 @@ func TestFormatGoesOnAfterKill(t *testing.T) {
 	}
 }
 
-// killed runs mkfs, kills it after the pause, and tells whether it was still running.
+// killed runs mkfs, kills it after the pause, and reports whether it was still running.
 func killed(t *testing.T, fsType string, d *device.Device, pause time.Duration) bool {
 	t.Helper()
 	m, _ := makerOf(fsType)

@@ -38,7 +38,7 @@ func readMBR(w *window, _ int64) (Found, bool) {
 	return Found{Type: "dos"}, used
 }
 
-// mbrInUse tells whether a table that was recognised has a partition on the device. A boot sector of a filesystem has
+// mbrInUse reports whether a table that was recognised has a partition on the device. A boot sector of a filesystem has
 // none.
 func mbrInUse(w *window, _ int64) bool {
 	sector := mbrOf(w)
@@ -53,7 +53,7 @@ func mbrInUse(w *window, _ int64) bool {
 
 const gptMagic = "EFI PART"
 
-// gptSeen tells whether tools take a GPT with sectors of so many bytes for one: with a DOS partition table to protect
+// gptSeen reports whether tools take a GPT with sectors of so many bytes for one: with a DOS partition table to protect
 // it they do whatever its sum is, and with the right sum at the place that it names without such a table, too.
 func gptSeen(sector int64) func(*window, int64) bool {
 	return func(w *window, offset int64) bool {
@@ -92,7 +92,7 @@ func readProtective(w *window, _ int64) (Found, bool) {
 	return Found{Type: "gpt"}, protectsGPT(sector)
 }
 
-// protectsGPT tells whether a DOS partition table has an entry that protects a GPT.
+// protectsGPT reports whether a DOS partition table has an entry that protects a GPT.
 func protectsGPT(sector []byte) bool {
 	for entry := mbrEntries; sector != nil && entry < mbrEnd; entry += mbrEntry {
 		if sector[entry+4] == mbrProtective {

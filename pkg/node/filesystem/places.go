@@ -17,7 +17,7 @@ type place struct {
 // page is the offset of the page that the place is in, which is read.
 func (p place) page() int64 { return p.offset &^ (markSize - 1) }
 
-// on tells whether the thing is on the page.
+// on reports whether the thing is on the page.
 func (p place) on(page []byte) bool {
 	return p.magic != "" && strings.HasPrefix(string(page[p.offset-p.page()+p.at:]), p.magic)
 }

@@ -48,7 +48,7 @@ type Found struct {
 	grid grid
 }
 
-// Blank tells whether the device was proven to be empty.
+// Blank reports whether the device was proven to be empty.
 func (f Found) Blank() bool { return f.Type == "" }
 
 // String names what was found for messages.
@@ -206,7 +206,7 @@ func seen(matches []match) string {
 
 func named(matches []match, name string) bool { return slices.Contains(types(matches), name) }
 
-// covered tells whether a match lies where another match's filesystem keeps its contents. One that is larger than the
+// covered reports whether a match lies where another match's filesystem keeps its contents. One that is larger than the
 // device is not used there, but by something that the device is a part of. At the end of a device tools take a
 // container for one whatever is before it, and no mkfs leaves one there: the last 64 KiB at least are cleared by each.
 func covered(m match, matches []match, size int64) bool {

@@ -256,7 +256,8 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// cached tells whether an extent, which is of whole pages, is in memory (mincore(2)). To read it would bring it there.
+// cached reports whether an extent, which is of whole pages, is in memory (mincore(2)). To read it would bring it
+// there.
 func cached(t *testing.T, dev *os.File, e extent) bool {
 	t.Helper()
 	pages, err := unix.Mmap(int(dev.Fd()), e.offset, int(e.length), unix.PROT_READ, unix.MAP_SHARED)

@@ -129,7 +129,7 @@ func restoreSuperblock(device *lockedDevice, path string, kept []byte) error {
 	return nil
 }
 
-// torn tells whether a superblock does not fit its checksum (ext4, "Checksums"); one without a checksum
+// torn reports whether a superblock does not fit its checksum (ext4, "Checksums"); one without a checksum
 // is taken for whole.
 func torn(sb []byte) bool {
 	const metadataChecksum, checksumAt = 0x400, 0x3fc // s_feature_ro_compat, s_checksum

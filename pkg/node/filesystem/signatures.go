@@ -11,7 +11,7 @@ type signature struct {
 	at      int64 // of the magic, within the structure
 	// read, where set, is asked in place of the magic.
 	read func(w *window, offset int64) (Found, bool)
-	// owns, where set, tells whether what was recognised is whole and in use.
+	// owns, where set, reports whether what was recognised is whole and in use.
 	owns func(w *window, offset int64) bool
 }
 

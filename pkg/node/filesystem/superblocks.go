@@ -114,7 +114,7 @@ func readXFS(w *window, offset int64) (Found, bool) {
 	}, true
 }
 
-// unusedXFS tells whether an xfs was never mounted: its superblock has not been logged (sb_lsn), and its log is as
+// unusedXFS reports whether an xfs was never mounted: its superblock has not been logged (sb_lsn), and its log is as
 // mkfs.xfs leaves it, with the record of an unmount in two sectors and zeros after that. A mount overwrites those first
 // of all (xlog_clear_stale_blocks).
 func unusedXFS(w *window, sb []byte, block int64) bool {
@@ -166,8 +166,8 @@ func readBtrfs(w *window, offset int64) (Found, bool) {
 		SizeBytes:  product(total, 1),
 		Incomplete: name != "_BHRfS_M",
 		Unreplayed: log != 0,
-		// The last transaction of mkfs.btrfs is of the chunk tree, too. The kernel's that follow are not, unless they make a
-		// chunk, and it sets the other field once it has checked a tree, which the end of the mount may forestall.
+		// The last transaction of mkfs.btrfs is of the chunk tree, too. The kernel's that follow are not, unless they make
+		// a chunk, and it sets the other field once it has checked a tree, which the end of the mount may forestall.
 		Unused: log == 0 && u64(uuidTreeGeneration) == 0 && u64(generation) == u64(chunkRootGeneration),
 		grid:   grid{block: int64(binary.LittleEndian.Uint32(sb[144:])), device: btrfsLeastResize},
 	}, true

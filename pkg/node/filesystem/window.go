@@ -118,13 +118,13 @@ func (w *window) at(offset, length int64) []byte {
 	return w.read(offset, length)
 }
 
-// has tells whether the bytes are found at the offset.
+// has reports whether the bytes are found at the offset.
 func (w *window) has(offset int64, magic string) bool {
 	return string(w.at(offset, int64(len(magic)))) == magic
 }
 
-// zero tells whether every byte of an extent is zero, and says in w.seen which is the first that is not. A mark that is
-// in its place counts for nothing: what bears one was blank, and what holds no more is so still.
+// zero reports whether every byte of an extent is zero, and says in w.seen which is the first that is not. A mark that
+// is in its place counts for nothing: what bears one was blank, and what holds no more is so still.
 func (w *window) zero(ctx context.Context, offset, length int64) bool {
 	zeros, buf := make([]byte, min(piece, length)), make([]byte, min(piece, length))
 	for end := offset + length; offset < end; offset += piece {

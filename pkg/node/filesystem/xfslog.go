@@ -23,8 +23,8 @@ const (
 	logRecordMost  = 256<<10/512 + 256 // blocks of a record: XLOG_MAX_RECORD_BSIZE, and room for its header and padding
 )
 
-// UnreplayedXFS tells whether the log of an xfs holds anything that has to be replayed for its files to be seen. A log
-// that was closed by an unmount holds nothing; neither does that of a filesystem that was frozen, which notes its
+// UnreplayedXFS reports whether the log of an xfs holds anything that has to be replayed for its files to be seen. A
+// log that was closed by an unmount holds nothing; neither does that of a filesystem that was frozen, which notes its
 // superblock only. What is not understood has to be replayed. Kinds: Unavailable.
 func UnreplayedXFS(ctx context.Context, dev *os.File, size int64) (bool, error) {
 	call := deadline.Call{Name: fmt.Sprintf("reading the log of the xfs on %q", dev.Name())}
@@ -120,7 +120,7 @@ func (l xfsLog) record(block int64) (logRecord, bool) {
 	return r, true
 }
 
-// clean tells whether there is nothing to replay.
+// clean reports whether there is nothing to replay.
 func (l xfsLog) clean() bool {
 	if l.cycle(0) == 0 {
 		return l.cycle(l.blocks-1) == 0 // never written to
@@ -136,14 +136,14 @@ func (l xfsLog) clean() bool {
 	return false
 }
 
-// unmount tells whether the record is that of an unmount, and so the end of all.
+// unmount reports whether the record is that of an unmount, and so the end of all.
 func (r logRecord) unmount() bool {
 	const flags = 9
 	// h_num_logops
 	return binary.BigEndian.Uint32(r.header[40:]) == 1 && len(r.ops) > flags && r.ops[flags]&logUnmount != 0
 }
 
-// superblockOnly tells whether all records that would be replayed, up to the last, are of the superblock.
+// superblockOnly reports whether all records that would be replayed, up to the last, are of the superblock.
 func (l xfsLog) superblockOnly(last logRecord, head int64) bool {
 	const most = 64                                           // records: a freeze writes two
 	block := int64(binary.BigEndian.Uint32(last.header[28:])) // of h_tail_lsn

@@ -129,7 +129,7 @@ func (s *search) openFile(dir string, places []place) string {
 	return ""
 }
 
-// onMount tells whether an open file is on one of the mounts.
+// onMount reports whether an open file is on one of the mounts.
 func onMount(fdinfo string, places []place) bool {
 	text, err := os.ReadFile(fdinfo)
 	if err != nil {

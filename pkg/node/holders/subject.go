@@ -43,14 +43,14 @@ func OfMount(at string) (s Subject, ok bool) {
 	return s, ok
 }
 
-// shows tells whether a mount shows the subject or a part of it. The filesystems of btrfs have no number of
+// shows reports whether a mount shows the subject or a part of it. The filesystems of btrfs have no number of
 // a device, but name it as their source.
 func (s Subject) shows(m *mountinfo.Info) bool {
 	same := m.Major == int(s.Major) && m.Minor == int(s.Minor) || s.DevicePath != "" && m.Source == s.DevicePath
 	return same && within(m.Root, s.Root)
 }
 
-// isNode tells whether an open file, given by its link in /proc, is the subject's device, under whatever name a
+// isNode reports whether an open file, given by its link in /proc, is the subject's device, under whatever name a
 // container has it. The kernel is told not to ask any server about it (AT_STATX_DONT_SYNC, statx(2)).
 func (s Subject) isNode(link string) bool {
 	var x unix.Statx_t
@@ -58,7 +58,7 @@ func (s Subject) isNode(link string) bool {
 	return err == nil && x.Mode&unix.S_IFMT == unix.S_IFBLK && x.Rdev_major == s.Major && x.Rdev_minor == s.Minor
 }
 
-// within tells whether a path is the directory or below it.
+// within reports whether a path is the directory or below it.
 func within(file, dir string) bool {
 	return file == dir || strings.HasPrefix(file, strings.TrimSuffix(path.Clean(dir), "/")+"/")
 }
@@ -73,7 +73,7 @@ func mountsOf(process string) ([]*mountinfo.Info, error) {
 	return mountinfo.GetMountsFromReader(file, nil)
 }
 
-// seesAll tells whether /proc shows the processes of the whole machine, which it does only from the first
+// seesAll reports whether /proc shows the processes of the whole machine, which it does only from the first
 // PID namespace. The kernel gives that one a fixed number (PID_NS_INIT_INO of linux/nsfs.h).
 func seesAll() bool {
 	const first = 0xEFFFFFFC

@@ -132,7 +132,7 @@ func (l *Ledger) loadRoom(report *Report) (later map[string]bool) {
 	return later
 }
 
-// clash tells whether another record has a path of this one, which no ledger writes.
+// clash reports whether another record has a path of this one, which no ledger writes.
 func (l *Ledger) clash(record Record) error {
 	for _, path := range record.Paths() {
 		if owner := l.owners[path]; owner != "" {

@@ -55,8 +55,8 @@ type Source struct {
 	DevicePath string `json:"devicePath,omitempty"`
 	Major      uint32 `json:"major,omitempty"`
 	Minor      uint32 `json:"minor,omitempty"`
-	// Sequence tells the device from all others that have had or will have its number (device.Sequence); 0 while it is not
-	// known.
+	// Sequence tells the device from all others that have had or will have its number (device.Sequence); 0 while it is
+	// not known.
 	Sequence uint64 `json:"sequence,omitempty"`
 }
 
@@ -104,7 +104,7 @@ func (r Record) WithStaging(staged *Staging) Record {
 	return r
 }
 
-// Empty tells whether the record says nothing.
+// Empty reports whether the record says nothing.
 func (r Record) Empty() bool { return r.Staged == nil && len(r.Published) == 0 }
 
 // Paths are all the paths that the record claims for the volume.

@@ -23,7 +23,7 @@ type busy struct {
 
 func newBusy() *busy { return &busy{patience: time.NewTimer(busyPatience)} }
 
-// doubted waits for a moment and tells whether to look again: until the patience is over, and then once more.
+// doubted waits for a moment and reports whether to look again: until the patience is over, and then once more.
 func (b *busy) doubted(ctx context.Context) bool {
 	if b.over {
 		return false

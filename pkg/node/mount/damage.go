@@ -25,7 +25,7 @@ func (c *fscontext) advice(err error) string {
 	return ""
 }
 
-// damaged tells whether the kernel found checksums or structures that do not fit: ext4 and xfs name EBADMSG
+// damaged reports whether the kernel found checksums or structures that do not fit: ext4 and xfs name EBADMSG
 // EFSBADCRC and EUCLEAN EFSCORRUPTED, and btrfs uses EUCLEAN too.
 func damaged(err error) bool { return errors.Is(err, unix.EBADMSG) || errors.Is(err, unix.EUCLEAN) }
 
@@ -42,7 +42,7 @@ func checker(fsType string) string {
 	return ""
 }
 
-// selinux tells whether SELinux is enabled: its filesystem is there only then, mounted or not. What cannot be
+// selinux reports whether SELinux is enabled: its filesystem is there only then, mounted or not. What cannot be
 // told counts as enabled, for then the kernel's own words are all that is known.
 func selinux() bool {
 	known, err := os.ReadFile("/proc/filesystems")

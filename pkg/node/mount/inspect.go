@@ -31,7 +31,7 @@ type State struct {
 	link bool
 }
 
-// SameRoot tells whether both show the same directory or file of the same filesystem, as a bind mount
+// SameRoot reports whether both show the same directory or file of the same filesystem, as a bind mount
 // and its source do.
 func (s State) SameRoot(o State) bool {
 	return s.Exists && o.Exists && s.Dev == o.Dev && s.Ino == o.Ino && s.Rdev == o.Rdev
@@ -49,7 +49,7 @@ func Inspect(ctx context.Context, path string) (State, error) {
 	return deadline.Do(ctx, call, func(context.Context) (State, error) { return inspect(path) }, nil)
 }
 
-// Mounted tells whether something is mounted at a path. Of a filesystem that was looked at before that is known
+// Mounted reports whether something is mounted at a path. Of a filesystem that was looked at before that is known
 // without asking it, so that one whose server does not answer does not hold the call up. Kinds: as Inspect.
 func Mounted(ctx context.Context, path string) (bool, error) {
 	call := deadline.Call{Name: fmt.Sprintf("looking for a mount at %q", path)}
@@ -123,7 +123,7 @@ func stateOf(path string, x unix.Statx_t) (State, error) {
 	}, nil
 }
 
-// Corrupted tells whether an error says that the filesystem behind a mount is gone (ENOTCONN, ESTALE,
+// Corrupted reports whether an error says that the filesystem behind a mount is gone (ENOTCONN, ESTALE,
 // EIO and the others of mount-utils' IsCorruptedMnt), however deep the error number is wrapped.
 func Corrupted(err error) bool {
 	errno, ok := errors.AsType[unix.Errno](err)

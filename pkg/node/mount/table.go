@@ -123,14 +123,14 @@ func (t Table) Where(parts ...Part) []string {
 	return slices.Compact(paths)
 }
 
-// sameFilesystem tells whether two mounts are of one filesystem. Exports of one server may share a device number, and
+// sameFilesystem reports whether two mounts are of one filesystem. Exports of one server may share a device number, and
 // have different sources then.
 func sameFilesystem(a, b Entry) bool {
 	return a.Major == b.Major && a.Minor == b.Minor && a.FSType == b.FSType && a.Source == b.Source
 }
 
-// samePlace tells whether two mounts are attached to one directory or file. So are the copies that propagation makes of
-// a mount (mount_namespaces(7)), which go with it.
+// samePlace reports whether two mounts are attached to one directory or file. So are the copies that propagation makes
+// of a mount (mount_namespaces(7)), which go with it.
 func (t Table) samePlace(a, b Entry) bool {
 	if a.Mountpoint == b.Mountpoint {
 		return true
@@ -145,7 +145,7 @@ func placeIn(parent *mountinfo.Info, m Entry) string {
 	return path.Join(parent.Root, strings.TrimPrefix(m.Mountpoint, parent.Mountpoint))
 }
 
-// within tells whether a path is the directory or file or below it.
+// within reports whether a path is the directory or file or below it.
 func within(file, dir string) bool {
 	return file == dir || strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -94,7 +94,7 @@ func missing(ctx context.Context, path string) bool {
 // answerTime is how long missing waits.
 const answerTime = 500 * time.Millisecond
 
-// serverGone tells whether an error says that the other end of a network or FUSE filesystem is gone.
+// serverGone reports whether an error says that the other end of a network or FUSE filesystem is gone.
 func serverGone(err error) bool {
 	return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ESTALE)
 }

@@ -149,14 +149,14 @@ func give(at int, name string, flag int, stat unix.Stat_t, want wanted) error {
 	return os.NewSyscallError("fchmodat2", unix.Fchmodat(at, name, mode, flag))
 }
 
-// changedMeanwhile tells whether an error says that an entry went away or became something else since
+// changedMeanwhile reports whether an error says that an entry went away or became something else since
 // its name was read, or that something is mounted there: none is a failure of the walk.
 func changedMeanwhile(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) ||
 		errors.Is(err, unix.EXDEV)
 }
 
-// refused tells whether an error says that this one entry may not be changed: it is immutable, a file
+// refused reports whether an error says that this one entry may not be changed: it is immutable, a file
 // server squashes root, the group is over its quota, or the filesystem knows no owners.
 func refused(err error) bool {
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EDQUOT) ||

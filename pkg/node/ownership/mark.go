@@ -56,7 +56,7 @@ func writeMark(root *os.File, m mark) error {
 	return os.NewSyscallError("fsetxattr", err)
 }
 
-// impossible tells whether the filesystem has no such attributes, has no room for one, or does not let
+// impossible reports whether the filesystem has no such attributes, has no room for one, or does not let
 // this process have them.
 func impossible(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) ||

@@ -116,7 +116,7 @@ func openRoot(request Request) (*os.File, error) {
 	return root, nil
 }
 
-// isDue tells whether the walk has to be made.
+// isDue reports whether the walk has to be made.
 func isDue(root *os.File, policy Policy, want wanted) (bool, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(int(root.Fd()), &fs); err != nil {

@@ -33,7 +33,7 @@ func (w wanted) mode(stat unix.Stat_t) uint32 {
 	return mode
 }
 
-// met tells whether an entry is as wanted.
+// met reports whether an entry is as wanted.
 func (w wanted) met(stat unix.Stat_t) bool {
 	return stat.Gid == w.gid && stat.Mode&everything == w.mode(stat)
 }

@@ -2,11 +2,11 @@ package setup
 
 import "context"
 
-// Func sets a volume up and tells whether it did any work. One that uses another volume calls Run for
+// Func sets a volume up and reports whether it did any work. One that uses another volume calls Run for
 // that one and counts its work as its own: so setups compose.
 type Func func(ctx context.Context) (didWork bool, err error)
 
-// Run runs the setup if the strategy says so and marks it after success. It tells whether the setup did
+// Run runs the setup if the strategy says so and marks it after success. It reports whether the setup did
 // work; with an error that is what the setup had done until then.
 func Run(ctx context.Context, strategy Strategy, setup Func) (didWork bool, err error) {
 	run, err := strategy.ShouldRun(ctx)
@@ -21,7 +21,7 @@ func Run(ctx context.Context, strategy Strategy, setup Func) (didWork bool, err 
 
 // Debt remembers that ownership has to be applied, over the end of the process.
 type Debt interface {
-	// Owed tells whether ownership was begun, or was about to be, and never finished.
+	// Owed reports whether ownership was begun, or was about to be, and never finished.
 	Owed(ctx context.Context) (bool, error)
 	// Owe is called before a setup runs.
 	Owe(ctx context.Context) error

@@ -2,9 +2,9 @@ package setup
 
 import "context"
 
-// Strategy tells whether a setup has to run, and remembers that it ran.
+// Strategy reports whether a setup has to run, and remembers that it ran.
 type Strategy interface {
-	// ShouldRun tells whether the setup has to run.
+	// ShouldRun reports whether the setup has to run.
 	ShouldRun(ctx context.Context) (bool, error)
 	// Mark remembers that the setup succeeded. It is called after each success, also of a setup that
 	// found nothing to do, and never after a failure.
@@ -23,7 +23,7 @@ func (None) Mark(context.Context) error { return nil }
 
 // Mountpoint is the strategy of a setup whose outcome is a mount: the mount is the mark.
 type Mountpoint struct {
-	// Mounted tells whether what the setup mounts is mounted. Something else at its place is an error.
+	// Mounted reports whether what the setup mounts is mounted. Something else at its place is an error.
 	Mounted func(ctx context.Context) (bool, error)
 }
 

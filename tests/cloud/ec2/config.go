@@ -27,8 +27,8 @@ type Config struct {
 	Buckets map[string]Bucket
 	// Types are the instance types, by name.
 	Types map[string]InstanceType
-	// Plugged and Resized are told when an instance gets a disk and when one of its disks has grown, and Unplugged when it
-	// is to lose one. They run under the server's lock.
+	// Plugged and Resized are told when an instance gets a disk and when one of its disks has grown, and Unplugged when
+	// it is to lose one. They run under the server's lock.
 	Plugged, Resized func(instance, volume string, gib int)
 	Unplugged        func(instance, volume string)
 }
@@ -66,7 +66,7 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-// throttled tells whether the action has been asked for too often.
+// throttled reports whether the action has been asked for too often.
 func (s *Server) throttled(action string) bool {
 	limit, ok := s.config.Buckets[action]
 	if !ok {

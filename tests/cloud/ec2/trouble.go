@@ -13,7 +13,7 @@ type Troubles struct {
 	Seed   uint64
 }
 
-// troubled tells whether the next thing of which so many in a thousand meet a trouble is one of them.
+// troubled reports whether the next thing of which so many in a thousand meet a trouble is one of them.
 func (s *Server) troubled(perThousand int) bool {
 	if perThousand == 0 {
 		return false

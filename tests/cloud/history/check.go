@@ -92,7 +92,7 @@ func (j *judge) verdict(c Call) {
 	}
 }
 
-// stray tells whether what a detachment left began while that was under way, maybe by a process that has died.
+// stray reports whether what a detachment left began while that was under way, maybe by a process that has died.
 func (j *judge) stray(c Call) bool {
 	attached, since := false, time.Time{}
 	for _, s := range j.past[c.Volume] {
@@ -106,7 +106,7 @@ func (j *judge) stray(c Call) bool {
 	return j.crashes && since.After(c.Began)
 }
 
-// deleting tells whether somebody had asked for the volume's deletion by then.
+// deleting reports whether somebody had asked for the volume's deletion by then.
 func (j *judge) deleting(volume string, by time.Time) bool {
 	return slices.ContainsFunc(j.calls,
 		func(c Call) bool { return c.Op == Delete && c.Volume == volume && !c.Began.After(by) })

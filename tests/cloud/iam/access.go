@@ -13,7 +13,7 @@ type Access struct {
 	Context map[string][]string
 }
 
-// Allows tells whether a statement of the policy allows it.
+// Allows reports whether a statement of the policy allows it.
 func (p Policy) Allows(a Access) bool {
 	return slices.ContainsFunc(p.Statement, func(s Statement) bool { return s.allows(a) })
 }
@@ -33,8 +33,8 @@ func (s Statement) allows(a Access) bool {
 	return true
 }
 
-// holds tells whether a condition on one key holds. One with ForAllValues does without any value, which is why it is to
-// come with Null.
+// holds reports whether a condition on one key holds. One with ForAllValues does without any value, which is why it is
+// to come with Null.
 func holds(operator string, have []string, wanted Texts) bool {
 	like := func(value string) bool {
 		return slices.ContainsFunc(wanted, func(pattern string) bool { return matches(pattern, value) })
@@ -52,7 +52,7 @@ func holds(operator string, have []string, wanted Texts) bool {
 	return false
 }
 
-// matches tells whether a text is as a pattern says, in which * is any text, also with slashes and colons, and ? any
+// matches reports whether a text is as a pattern says, in which * is any text, also with slashes and colons, and ? any
 // character.
 func matches(pattern, text string) bool {
 	quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))

@@ -45,7 +45,7 @@ func once[T any](ctx context.Context, limit time.Duration, call func(ctx context
 	return call(ctx)
 }
 
-// open tells whether the outcome is not known.
+// open reports whether the outcome is not known.
 func open(err error) bool {
 	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
 }

@@ -91,8 +91,8 @@ func (d definition) adapt(content map[string]any, testdata string) error {
 	return err
 }
 
-// mayResize tells whether processes here, the driver's too, can have CAP_SYS_RESOURCE, without which ext4 does not grow
-// while it is mounted (EXT4_IOC_RESIZE_FS).
+// mayResize reports whether processes here, the driver's too, can have CAP_SYS_RESOURCE, without which ext4 does not
+// grow while it is mounted (EXT4_IOC_RESIZE_FS).
 func mayResize() (bool, error) {
 	has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
 	if err != nil {

@@ -82,7 +82,7 @@ func (a *allowance) check(known []definition) error {
 	return err
 }
 
-// covers tells whether the spec of the definition may be skipped.
+// covers reports whether the spec of the definition may be skipped.
 func (a *allowance) covers(definition string, s spec) bool {
 	return a.holds(definition) && a.message.MatchString(firstLine(s.message)) &&
 		(a.Suite == "" || a.suite.MatchString(s.suite))

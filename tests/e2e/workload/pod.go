@@ -109,7 +109,7 @@ func (s *Space) Running(name string) *corev1.Pod {
 	})
 }
 
-// Ready tells whether a pod is ready.
+// Ready reports whether a pod is ready.
 func Ready(p *corev1.Pod) bool {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodReady {

@@ -68,7 +68,7 @@ func (o options) arguments(s suite, dir string) []string {
 	return append(args, s.args...)
 }
 
-// takesSeed tells whether tests define a flag for a seed, as hack/seeded does.
+// takesSeed reports whether tests define a flag for a seed, as hack/seeded does.
 func takesSeed(dir string) bool {
 	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go")) // The pattern is well formed.
 	return slices.ContainsFunc(files, func(path string) bool {

@@ -19,7 +19,7 @@ type Use struct {
 	Loops []string
 	// Filesystems are those that are mounted from the Loops.
 	Filesystems []Filesystem
-	// Raw tells whether a loop device has no mount, so that nobody knows who writes to it.
+	// Raw reports whether a loop device has no mount, so that nobody knows who writes to it.
 	Raw bool
 }
 
@@ -114,7 +114,7 @@ func filesystemsOn(l loop, mounts []*mountinfo.Info) []Filesystem {
 	return found
 }
 
-// mountedFrom tells whether a mount's source is the device. It is needed for btrfs, whose device numbers are
+// mountedFrom reports whether a mount's source is the device. It is needed for btrfs, whose device numbers are
 // its own.
 func mountedFrom(source string, device uint64) bool {
 	if !strings.HasPrefix(source, "/dev/") {

@@ -48,7 +48,7 @@ func find(t *testing.T, image string) Use {
 	return use
 }
 
-// isFrozen tells whether a filesystem is frozen, by freezing and thawing it.
+// isFrozen reports whether a filesystem is frozen, by freezing and thawing it.
 func isFrozen(t *testing.T, dir string) bool {
 	t.Helper()
 	file, err := os.Open(dir)

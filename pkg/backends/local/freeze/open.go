@@ -31,7 +31,7 @@ func mountID(file *os.File) (uint64, error) {
 	return stat.Mnt_id, err
 }
 
-// On tells whether the path is on one of the filesystems: who freezes them must not write there.
+// On reports whether the path is on one of the filesystems: who freezes them must not write there.
 func On(path string, filesystems []Filesystem) (bool, error) {
 	dir, err := os.Open(path)
 	if err != nil {

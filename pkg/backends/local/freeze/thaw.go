@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thaw thaws the filesystems that a process left frozen when it was killed, and tells whether there were
+// Thaw thaws the filesystems that a process left frozen when it was killed, and reports whether there were
 // any. It is for the start of a process that knows, by its own note, that it was freezing them.
 func (u Use) Thaw(ctx context.Context) (bool, error) {
 	var thawed bool

@@ -50,7 +50,7 @@ type state struct {
 	_       [252]byte
 }
 
-// Enforced tells whether the filesystem of an open directory refuses what is beyond a project's limit.
+// Enforced reports whether the filesystem of an open directory refuses what is beyond a project's limit.
 func Enforced(dir *os.File) bool {
 	found := state{version: 1}
 	return control(dir, getState, 0, unsafe.Pointer(&found)) == nil && found.flags&enforced != 0

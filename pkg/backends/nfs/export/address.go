@@ -16,8 +16,8 @@ type Address struct {
 	Path   string // absolute and clean
 	// Version is one of Versions; empty for the newest that the server has.
 	Version string
-	// Connection are mount options, with commas, that the kernel heeds only at a node's first mount of a server, since all
-	// further ones use its connections.
+	// Connection are mount options, with commas, that the kernel heeds only at a node's first mount of a server, since
+	// all further ones use its connections.
 	Connection string `json:"-"`
 }
 
@@ -44,7 +44,7 @@ func (a Address) Below(dir string) string {
 	return source
 }
 
-// Same tells whether both are the same export, whatever the version.
+// Same reports whether both are the same export, whatever the version.
 func (a Address) Same(b Address) bool { return a.Server == b.Server && a.Path == b.Path }
 
 // Parse checks what names an export and brings it into its one form. Kinds: Invalid.

@@ -22,7 +22,7 @@ type Mounter interface {
 	// version. Kinds: Unavailable when the server's name cannot be resolved.
 	Source(ctx context.Context, address Address, dir string) (backends.Source, error)
 
-	// SameServer tells whether two names are of one server, as far as can be known. That they are not it cannot tell: a
+	// SameServer reports whether two names are of one server, as far as can be known. That they are not it cannot tell: a
 	// server may have several addresses, and names that cannot be resolved now.
 	SameServer(ctx context.Context, one, other string) bool
 }

@@ -175,7 +175,7 @@ func makeHome(files safepath.Root) error {
 	return nil
 }
 
-// IsHome tells whether a directory is itself a share's Home.
+// IsHome reports whether a directory is itself a share's Home.
 func IsHome(dir *os.File) bool {
 	for _, name := range []string{identityFile, keyFile} {
 		var stat unix.Stat_t

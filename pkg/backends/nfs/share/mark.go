@@ -24,7 +24,7 @@ func (h *Home) Mark() (Mark, error) {
 	return m, nil
 }
 
-// Bears tells whether a mark is in this Home. A server may say of any name that it is there, but not what is in it.
+// Bears reports whether a mark is in this Home. A server may say of any name that it is there, but not what is in it.
 func (h *Home) Bears(m Mark) (bool, error) {
 	text, err := h.Read(Staging, m.name)
 	if errors.Is(err, fs.ErrNotExist) {

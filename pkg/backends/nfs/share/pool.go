@@ -75,7 +75,7 @@ func (p *Pool) Distrust(address export.Address, err error) {
 	}
 }
 
-// outlived tells whether a failure lasts as long as the mount does, also when the server is well again: handles are
+// outlived reports whether a failure lasts as long as the mount does, also when the server is well again: handles are
 // stale for good, and what may not be done the kernel remembers until the file changes.
 func outlived(err error) bool { return errors.Is(err, unix.ESTALE) || errors.Is(err, unix.EACCES) }
 

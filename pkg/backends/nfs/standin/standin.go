@@ -40,7 +40,7 @@ func (s Servers) Source(_ context.Context, address export.Address, dir string) (
 	return backends.Directory{Path: path}, err
 }
 
-// SameServer tells whether both names lead to one directory: a link is another name.
+// SameServer reports whether both names lead to one directory: a link is another name.
 func (s Servers) SameServer(_ context.Context, one, other string) bool {
 	these, err := os.Stat(filepath.Join(string(s), filepath.Base(one)))
 	if err != nil {

@@ -48,5 +48,5 @@ func WriteFile(path string, text []byte, mode os.FileMode) error {
 	return os.Rename(path+".new", path)
 }
 
-// IsMarker tells whether the path is the file that marks the folder as a cluster's data.
+// IsMarker reports whether the path is the file that marks the folder as a cluster's data.
 func (l Layout) IsMarker(path string) bool { return path == l.Path(descriptionFile) }

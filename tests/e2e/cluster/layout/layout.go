@@ -77,7 +77,7 @@ func (l Layout) Cgroup() string {
 	return "stowage-cluster-" + hex.EncodeToString(sum[:4])
 }
 
-// Exists tells whether the folder holds a cluster's data, also of one that is not running.
+// Exists reports whether the folder holds a cluster's data, also of one that is not running.
 func (l Layout) Exists() bool {
 	_, err := os.Stat(l.Path(descriptionFile))
 	return err == nil

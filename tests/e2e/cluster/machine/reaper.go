@@ -35,7 +35,7 @@ func (r *reaper) run(ctx context.Context) {
 	}
 }
 
-// reap waits for one child that has ended, and tells whether there was one.
+// reap waits for one child that has ended, and reports whether there was one.
 func (r *reaper) reap() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

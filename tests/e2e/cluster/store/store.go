@@ -70,7 +70,7 @@ func (s *Store) make(ctx context.Context, item Item, path string) error {
 	return nil
 }
 
-// used tells whether the entry is there, and notes that it is of use.
+// used reports whether the entry is there, and notes that it is of use.
 func used(path string) bool {
 	now := time.Now()
 	return os.Chtimes(path, now, now) == nil

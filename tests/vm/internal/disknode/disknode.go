@@ -26,7 +26,7 @@ func At(path string) (Node, error) {
 	return Node{path, stat.Rdev}, nil
 }
 
-// Gone tells whether nothing is left of the disk. The kernel removes the node first, and what it says of the disk a
+// Gone reports whether nothing is left of the disk. The kernel removes the node first, and what it says of the disk a
 // moment later.
 func (n Node) Gone() bool {
 	_, err := os.Stat(n.Path)

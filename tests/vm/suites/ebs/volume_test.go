@@ -157,7 +157,7 @@ func (v *volume) refused(err error, code codes.Code, words ...string) {
 	}
 }
 
-// raw tells whether pods get the device.
+// raw reports whether pods get the device.
 func (v *volume) raw() bool { return v.capability.GetBlock() != nil }
 
 // record is something that was written.
