@@ -29,13 +29,19 @@ func (o *options) node() *backends.NodeSource {
 	return &backends.NodeSource{
 		Name: fmt.Sprintf("the Node object %q", o.nodeName),
 		Get: func(ctx context.Context) (backends.NodeInfo, error) {
-			config, err := rest.InClusterConfig()
-			if err != nil {
-				return backends.NodeInfo{}, fmt.Errorf("was not asked for, since this is no pod that may ask Kubernetes: %w", err)
-			}
-			return nodeInfo(ctx, config, o.nodeName)
+			node, err := o.readNode(ctx)
+			return nodeInfo(node), err
 		},
 	}
+}
+
+// readNode reads the object of this node.
+func (o *options) readNode(ctx context.Context) (object, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return object{}, fmt.Errorf("was not asked for, since this is no pod that may ask Kubernetes: %w", err)
+	}
+	return readObject(ctx, config, "Node", "nodes", o.nodeName)
 }
 
 // contained reports whether this process is in a pod, beside pods that use the volumes: the kubelet tells every
@@ -70,31 +76,42 @@ func clusterID(ctx context.Context, config *rest.Config) (string, error) {
 	return o.Metadata.UID, err
 }
 
-// nodeInfo reads a Node object.
-func nodeInfo(ctx context.Context, config *rest.Config, name string) (backends.NodeInfo, error) {
-	node, err := readObject(ctx, config, "Node", "nodes", name)
-	if err != nil {
-		return backends.NodeInfo{}, err
-	}
+// nodeInfo is what a backend may ask of a Node object.
+func nodeInfo(node object) backends.NodeInfo {
 	labels := node.Metadata.Labels
 	return backends.NodeInfo{
 		ProviderID: node.Spec.ProviderID,
 		Type:       labels["node.kubernetes.io/instance-type"],
 		Zone:       labels["topology.kubernetes.io/zone"],
 		Region:     labels["topology.kubernetes.io/region"],
-	}, nil
+	}
 }
 
 // object is what is used of an object in Kubernetes.
 type object struct {
-	Kind     string `json:"kind"`
 	Metadata struct {
-		UID    string            `json:"uid"`
-		Labels map[string]string `json:"labels"`
+		UID               string            `json:"uid"`
+		Labels            map[string]string `json:"labels"`
+		DeletionTimestamp string            `json:"deletionTimestamp"`
 	} `json:"metadata"`
+	// Of a Node.
 	Spec struct {
-		ProviderID string `json:"providerID"`
+		ProviderID    string `json:"providerID"`
+		Unschedulable bool   `json:"unschedulable"`
+		Taints        []struct {
+			Key string `json:"key"`
+		} `json:"taints"`
 	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+		VolumesInUse    []string `json:"volumesInUse"`
+		VolumesAttached []struct {
+			Name string `json:"name"`
+		} `json:"volumesAttached"`
+	} `json:"status"`
 }
 
 // readObject reads an object. client-go's typed client would make the binary half as large again for two requests, so
@@ -116,7 +133,7 @@ func readObject(ctx context.Context, config *rest.Config, kind, resource, name s
 	request.Header.Set("Accept", "application/json")
 	answer, err := client.Do(request)
 	if err != nil {
-		return o, fmt.Errorf("cannot be read, because Kubernetes is out of reach: %w", err)
+		return o, unreachable{fmt.Errorf("cannot be read, because Kubernetes is out of reach: %w", err)}
 	}
 	defer func() { err = errors.Join(err, answer.Body.Close()) }()
 	if answer.StatusCode != http.StatusOK {
@@ -135,16 +152,35 @@ func refusal(code int, resource string) error {
 	case http.StatusNotFound:
 		return errors.New("does not exist (404): give the name that it has in Kubernetes")
 	}
-	return fmt.Errorf("cannot be read, because Kubernetes answers with status %d", code)
+	err := fmt.Errorf("cannot be read, because Kubernetes answers with status %d", code)
+	if code == http.StatusTooManyRequests || code >= http.StatusInternalServerError {
+		return unreachable{err}
+	}
+	return err
 }
+
+// unreachable is an error after which asking again may help.
+type unreachable struct{ error }
+
+func (u unreachable) Unwrap() error { return u.error }
 
 func parseObject(text io.Reader, kind string) (o object, err error) {
 	const most = 16 << 20 // bytes; an object in Kubernetes has less than 2 MB
-	if err := json.NewDecoder(io.LimitReader(text, most)).Decode(&o); err != nil {
+	data, err := io.ReadAll(io.LimitReader(text, most))
+	if err != nil {
+		return o, fmt.Errorf("cannot be read to its end: %w", err)
+	}
+	var is struct { // Objects of other kinds have other fields of the same names.
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal(data, &is); err != nil {
 		return o, fmt.Errorf("cannot be understood: %w", err)
 	}
-	if o.Kind != kind {
-		return o, fmt.Errorf("cannot be read, because Kubernetes answers with a %q", o.Kind)
+	if is.Kind != kind {
+		return o, fmt.Errorf("cannot be read, because Kubernetes answers with a %q", is.Kind)
+	}
+	if err := json.Unmarshal(data, &o); err != nil {
+		return o, fmt.Errorf("cannot be understood: %w", err)
 	}
 	return o, nil
 }

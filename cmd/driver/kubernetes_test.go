@@ -28,18 +28,23 @@ import (
 
 const clusterUID = "5ac2a1b8-7f4e-4b0c-9f0e-3c1a2b3c4d5e"
 
-// apiServer is Kubernetes' API as far as the driver asks for it: it knows one node and kube-system, and whoever has the
-// token may get them.
-func apiServer(t *testing.T) *rest.Config {
-	t.Helper()
-	node := corev1.Node{
+const nodeName = "ip-10-0-0-1.internal"
+
+func theNode() corev1.Node {
+	return corev1.Node{
 		TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: "ip-10-0-0-1.internal", Labels: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{
 			"topology.kubernetes.io/zone": "region-1a", "topology.kubernetes.io/region": "region-1",
 			"node.kubernetes.io/instance-type": "m5.tiny",
 		}},
 		Spec: corev1.NodeSpec{ProviderID: "aws:///region-1a/" + region.NodeA},
 	}
+}
+
+// apiServer is Kubernetes' API as far as the driver asks for it: it knows one node and kube-system, and whoever has the
+// token may get them.
+func apiServer(t *testing.T, node func() corev1.Node) *rest.Config {
+	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure}
 		var answer any = status
@@ -60,10 +65,10 @@ func apiServer(t *testing.T) *rest.Config {
 		case r.URL.Path == "/api/v1/namespaces/kube-system":
 			answer = corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
 				ObjectMeta: metav1.ObjectMeta{UID: clusterUID}}
-		case name != node.Name:
+		case name != nodeName:
 			code = http.StatusNotFound
 		default:
-			answer = node
+			answer = node()
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
@@ -80,20 +85,20 @@ func apiServer(t *testing.T) *rest.Config {
 }
 
 func TestNodeObject(t *testing.T) {
-	config := apiServer(t)
+	config := apiServer(t, theNode)
 	for _, row := range []struct {
 		name string
 		edit func(*rest.Config)
 		want string // of the error
 	}{
-		{"ip-10-0-0-1.internal", nil, ""},
+		{nodeName, nil, ""},
 		{"ip-10-0-0-2.internal", nil, "does not exist (404)"},
-		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.BearerToken = "other" },
+		{nodeName, func(c *rest.Config) { c.BearerToken = "other" },
 			"may not be read (403): let the pod's service account get nodes"},
-		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.BearerToken = "" }, "(401)"},
-		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.CAFile = "" }, "out of reach"},
-		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.Host = "https://127.0.0.1:1" }, "out of reach"},
-		{"ip-10-0-0-1.internal", func(c *rest.Config) { c.CAFile = "/nowhere" }, "cannot be asked for"},
+		{nodeName, func(c *rest.Config) { c.BearerToken = "" }, "(401)"},
+		{nodeName, func(c *rest.Config) { c.CAFile = "" }, "out of reach"},
+		{nodeName, func(c *rest.Config) { c.Host = "https://127.0.0.1:1" }, "out of reach"},
+		{nodeName, func(c *rest.Config) { c.CAFile = "/nowhere" }, "cannot be asked for"},
 		{"broken", nil, "answers with status 500"},
 		{"strange", nil, `answers with a "Status"`},
 	} {
@@ -101,7 +106,8 @@ func TestNodeObject(t *testing.T) {
 		if row.edit != nil {
 			row.edit(edited)
 		}
-		info, err := nodeInfo(t.Context(), edited, row.name)
+		node, err := readObject(t.Context(), edited, "Node", "nodes", row.name)
+		info := nodeInfo(node)
 		if row.want != "" {
 			if err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("%s: got %+v, %v; want a failure that mentions %q", row.name, info, err, row.want)
@@ -117,7 +123,7 @@ func TestNodeObject(t *testing.T) {
 	// Stimulus: the API server never answers.
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := nodeInfo(ctx, config, "silent"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := readObject(ctx, config, "Node", "nodes", "silent"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a silent API: got %v, want the end of the context", err)
 	}
 }
@@ -173,9 +179,11 @@ func mountAccount(t *testing.T, files map[string][]byte) {
 }
 
 // inPod puts the process into a pod, as far as its service account is concerned.
-func inPod(t *testing.T) {
+func inPod(t *testing.T) { inPodOn(t, theNode) }
+
+func inPodOn(t *testing.T, node func() corev1.Node) {
 	t.Helper()
-	config := apiServer(t)
+	config := apiServer(t, node)
 	host, port, ok := strings.Cut(strings.TrimPrefix(config.Host, "https://"), ":")
 	if !ok {
 		t.Fatalf("the API is at %s", config.Host)
@@ -196,7 +204,7 @@ func TestNodeOfEBS(t *testing.T) {
 		edit func(t *testing.T, service *imds.Service)
 	}{
 		{"by the metadata service", nil, func(*testing.T, *imds.Service) {}},
-		{"by the Node object", []string{"--node-name=ip-10-0-0-1.internal"},
+		{"by the Node object", []string{"--node-name=" + nodeName},
 			func(t *testing.T, service *imds.Service) { service.Be(imds.Far); inPod(t) }},
 		{"by the flag", []string{"--node-id=" + region.NodeA}, func(*testing.T, *imds.Service) {}},
 		{"by the flag alone", []string{"--node-id=" + region.NodeA}, func(t *testing.T, service *imds.Service) {

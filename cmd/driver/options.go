@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -28,7 +29,7 @@ type options struct {
 	maxFormats                                                          int
 	files                                                               openfiles.Bound
 	topology                                                            map[string]string
-	grace                                                               time.Duration
+	grace, drainGrace                                                   time.Duration
 }
 
 func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
@@ -59,8 +60,11 @@ func (o *options) bindNode(cmd *cobra.Command) {
 	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name; "+
 		"for ebs, the instance's ID as its metadata service or Kubernetes tells it)")
 	flags.StringVar(&o.nodeName, "node-name", "",
-		"this node's name in Kubernetes, for ebs to read its Node object when the metadata service cannot be reached "+
-			"(default: it is not read)")
+		"this node's name in Kubernetes, for ebs to read its Node object when the metadata service cannot be reached, and "+
+			"for --drain-grace (default: it is not read)")
+	flags.DurationVar(&o.drainGrace, "drain-grace", 0,
+		"how long the driver of a backend that attaches volumes serves on after it was told to stop, while its node is "+
+			"being drained and has volumes of it, as the Node object of --node-name says (default: not at all)")
 	flags.BoolVar(&o.delegateFSGroup, "delegate-fsgroup", false,
 		"apply a pod's fsGroup in the driver (VOLUME_MOUNT_GROUP) instead of the kubelet")
 	flags.StringToStringVar(&o.topology, "topology", nil,
@@ -109,6 +113,10 @@ func (o *options) checkNumbers() error {
 		return fmt.Errorf("-v is %d: it must be 0 at least", o.verbosity)
 	case o.grace < 0:
 		return fmt.Errorf("--shutdown-grace is %s: it must be 0s or more", o.grace)
+	case o.drainGrace < 0:
+		return fmt.Errorf("--drain-grace is %s: it must be 0s or more", o.drainGrace)
+	case o.drainGrace > 0 && o.nodeName == "":
+		return errors.New("--drain-grace needs --node-name: the Node object says whether the node is being drained")
 	case !(o.traceRatio >= 0 && o.traceRatio <= 1): // NaN is neither.
 		return fmt.Errorf("--trace-ratio is %g: it must be from 0 to 1", o.traceRatio)
 	case o.maxFormats < 1 && o.role != onlyController:

@@ -120,7 +120,7 @@ func (o *options) checkTopology(ctx context.Context, instance *backends.Instance
 	return nil
 }
 
-// serve answers calls until the context ends.
+// serve answers calls until the context ends, and longer on a node that is being drained.
 func (o *options) serve(
 	ctx context.Context, definition backends.Definition, instance *backends.Instance, plugin *driver.Plugin,
 	at *listeners, log *slog.Logger,
@@ -131,6 +131,8 @@ func (o *options) serve(
 		return fmt.Errorf("--otlp-endpoint: %w", err)
 	}
 	defer stopTraces()
+	ctx, end := drain{definition.DriverName(), o.drainGrace, o.readNode, log}.outlast(ctx)
+	defer end()
 	server, err := driver.NewServer(ctx, driver.Config{
 		Name: definition.DriverName(), Version: version, Definition: definition, Instance: instance, Plugin: plugin,
 		NodeID: o.nodeID, StateDir: o.stateDir(), DelegateFSGroup: o.delegateFSGroup,

@@ -108,6 +108,8 @@ func TestRefusedStartChangesNothing(t *testing.T) {
 		"--endpoint=csi.sock":                            "--endpoint",
 		"--log-format=xml":                               "--log-format",
 		"--shutdown-grace=-1s":                           "--shutdown-grace",
+		"--drain-grace=-1s":                              "--drain-grace is -1s",
+		"--drain-grace=1s":                               "--drain-grace needs --node-name",
 		"-v=-9":                                          "-v is -9",
 		"--max-concurrent-formats=0":                     "--max-concurrent-formats",
 		"--topology=memory.csi.stowage.dev/zone=another": "zone=another",

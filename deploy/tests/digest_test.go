@@ -27,7 +27,7 @@ func TestDigests(t *testing.T) {
 func checkDigests(t *testing.T, objects []object) {
 	t.Helper()
 	for id, pod := range pods(t, objects) {
-		for _, c := range pod.Spec.Containers {
+		for _, c := range containers(pod) {
 			if !strings.HasSuffix(c.Image, "@"+digest) || strings.Contains(c.Image, ":dev@") {
 				t.Errorf("%s: %s runs %s, want it by its digest", id, c.Name, c.Image)
 			}
@@ -52,7 +52,7 @@ func digestedOverlay(t *testing.T, in install) []object {
 	t.Helper()
 	images := map[string]bool{}
 	for _, pod := range pods(t, kustomized(t, in.folder)) {
-		for _, c := range pod.Spec.Containers {
+		for _, c := range containers(pod) {
 			name, _, _ := strings.Cut(c.Image, ":")
 			images[name] = true
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -35,6 +36,42 @@ func TestNodesOfEBS(t *testing.T) {
 	}
 }
 
+// TestNodesOfEBSOutlastADrain checks that the driver may serve while its node is drained, with time to end, and that
+// the registrar, without which the kubelet unmounts nothing, is there as long.
+func TestNodesOfEBSOutlastADrain(t *testing.T) {
+	values := map[string]any{"backend": "ebs", "node": map[string]any{"drainGraceSeconds": 600}}
+	for name, row := range map[string]struct {
+		objects []object
+		want    time.Duration
+	}{
+		"kustomize": {kustomized(t, "kubernetes/overlays/ebs"), 90 * time.Second},
+		"chart":     {charted(t, values, false), 10 * time.Minute},
+	} {
+		pod := pods(t, row.objects)["DaemonSet/stowage-system/stowage-ebs-node"]
+		flag := fmt.Sprintf("--drain-grace=%gs", row.want.Seconds())
+		if args := container(t, pod, "stowage").Args; !slices.Contains(args, flag) {
+			t.Errorf("%s: the driver has %q", name, args)
+		}
+		// --shutdown-grace by default, and what the end of the server, of HTTP and of traces may take.
+		const shutdown, ends = 20 * time.Second, 20 * time.Second
+		if has := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second; has < row.want+shutdown+ends {
+			t.Errorf("%s: the pod is killed after %s, and the driver may take %s, %s and %s", name, has, row.want, shutdown,
+				ends)
+		}
+		driver := container(t, pod, "stowage")
+		for kind, probe := range map[string]*corev1.Probe{"starts": driver.StartupProbe, "is alive": driver.LivenessProbe} {
+			if probe.TerminationGracePeriodSeconds == nil || *probe.TerminationGracePeriodSeconds != 30 {
+				t.Errorf("%s: a driver that does not say that it %s is given %v", name, kind, probe.TerminationGracePeriodSeconds)
+			}
+		}
+		before := pod.Spec.InitContainers
+		if len(before) != 2 || before[0].Image != driver.Image || before[1].Name != "node-driver-registrar" ||
+			before[1].RestartPolicy == nil || *before[1].RestartPolicy != corev1.ContainerRestartPolicyAlways {
+			t.Errorf("%s: the registrar ends with the driver, or starts before its image is there: %v", name, before)
+		}
+	}
+}
+
 // TestOneTokenOfAWS checks that EKS gives the token for the role in AWS to the driver only.
 func TestOneTokenOfAWS(t *testing.T) {
 	all := pods(t, kustomized(t, "kubernetes/overlays/ebs"))
@@ -43,7 +80,7 @@ func TestOneTokenOfAWS(t *testing.T) {
 	}
 	for id, pod := range all {
 		var others []string
-		for _, c := range pod.Spec.Containers {
+		for _, c := range containers(pod) {
 			if c.Name != "stowage" {
 				others = append(others, c.Name)
 			}
@@ -227,7 +264,7 @@ func TestGuideOfEBS(t *testing.T) {
 // TestNothingOfAWSUnlessAsked checks that no variable is there that would keep EKS from setting it.
 func TestNothingOfAWSUnlessAsked(t *testing.T) {
 	for id, pod := range pods(t, kustomized(t, "kubernetes/overlays/ebs")) {
-		for _, c := range pod.Spec.Containers {
+		for _, c := range containers(pod) {
 			if i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return strings.HasPrefix(e.Name, "AWS_") }); i >= 0 {
 				t.Errorf("%s: %s has %s", id, c.Name, c.Env[i].Name)
 			}

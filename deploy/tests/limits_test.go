@@ -16,7 +16,7 @@ import (
 func TestMemory(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		for id, pod := range pods(t, objects) {
-			for _, c := range pod.Spec.Containers {
+			for _, c := range containers(pod) {
 				limit, limited := c.Resources.Limits[corev1.ResourceMemory]
 				opens := id == disksOpener && c.Name == "disks"
 				checks := opens || c.Name == "stowage" && !strings.HasPrefix(id, "Deployment/")

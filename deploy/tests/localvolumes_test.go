@@ -114,7 +114,7 @@ func TestLocalVolumesPods(t *testing.T) {
 	if auto := node.Spec.AutomountServiceAccountToken; auto == nil || *auto || node.Spec.HostNetwork {
 		t.Errorf("every container has a token (%v), or the host's network: %t", auto, node.Spec.HostNetwork)
 	}
-	for _, c := range node.Spec.Containers {
+	for _, c := range containers(node) {
 		checkEveryone(t, localNode, c)
 		if has := mounts(c, "api"); has != (c.Name == "worker") {
 			t.Errorf("the container %s has a token: %t", c.Name, has)
@@ -134,7 +134,7 @@ func TestLocalVolumesPods(t *testing.T) {
 	}
 	master := all["Deployment/stowage-system/stowage-disks-master"]
 	checkFlags(t, "master", managers(t, "master.go"), container(t, master, "master").Args[1:])
-	for _, c := range master.Spec.Containers {
+	for _, c := range containers(master) {
 		checkEveryone(t, "master", c)
 		checkTight(t, "master", master.Spec.SecurityContext, c)
 	}

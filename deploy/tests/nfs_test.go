@@ -26,7 +26,7 @@ func checkReachedFromNodes(t *testing.T, in install) {
 			t.Errorf("%s is in the pods' network (%t, %s): exports would have to be open to pods", id, pod.Spec.HostNetwork,
 				pod.Spec.DNSPolicy)
 		}
-		for _, c := range pod.Spec.Containers {
+		for _, c := range containers(pod) {
 			for _, p := range c.Ports {
 				if other := owner[p.ContainerPort]; other != "" {
 					t.Errorf("%s and %s of %s both have port %d of a node", other, c.Name, id, p.ContainerPort)
@@ -34,7 +34,7 @@ func checkReachedFromNodes(t *testing.T, in install) {
 				owner[p.ContainerPort] = c.Name + " of " + id
 			}
 		}
-		for _, c := range pod.Spec.Containers {
+		for _, c := range containers(pod) {
 			for _, arg := range c.Args {
 				if port, is := strings.CutPrefix(arg, "--http-endpoint=:"); is &&
 					!slices.ContainsFunc(ports(owner, id), func(p int32) bool { return fmt.Sprint(p) == port }) {

@@ -18,7 +18,8 @@ import (
 func TestFlags(t *testing.T) {
 	driver, manager := source(t, "driver/options.go"), managers(t, "main.go")
 	commands := map[string]string{"controller": driver, "node": driver, "standalone": driver,
-		"disks": source(t, "driver/disks.go"), "master": managers(t, "master.go"), "worker": managers(t, "worker.go"),
+		"disks": source(t, "driver/disks.go"), "version": source(t, "driver/main.go"),
+		"master": managers(t, "master.go"), "worker": managers(t, "worker.go"),
 		"volume-worker": managers(t, "volumeworker.go")}
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
@@ -26,7 +27,7 @@ func TestFlags(t *testing.T) {
 			if in.manager && !strings.HasPrefix(id, "DaemonSet/") {
 				checkFlags(t, id, manager, container(t, pod, "manager").Args)
 			}
-			for _, c := range pod.Spec.Containers {
+			for _, c := range containers(pod) {
 				if ours := strings.HasPrefix(c.Image, "stowage:"); !ours || c.Name == "manager" {
 					continue
 				}

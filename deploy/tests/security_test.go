@@ -15,7 +15,7 @@ func TestContainers(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
 			for id, pod := range pods(t, kustomized(t, in.folder)) {
-				for _, c := range pod.Spec.Containers {
+				for _, c := range containers(pod) {
 					controller := strings.HasPrefix(id, "Deployment/")
 					switch {
 					case c.Name == "stowage" && !controller:
@@ -135,7 +135,7 @@ func (in install) asksForItself() bool { return in.backend == "ebs" }
 func TestManagerIsProbed(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
-			for _, c := range pod.Spec.Containers {
+			for _, c := range containers(pod) {
 				if slices.Equal(c.Command, []string{"/stowage-manager"}) && (c.LivenessProbe == nil || c.ReadinessProbe == nil) {
 					t.Errorf("%s: %s has not both probes", id, c.Name)
 				}
@@ -159,7 +159,7 @@ func TestTokens(t *testing.T) {
 			if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto {
 				t.Errorf("%s: every container is given a token", id)
 			}
-			for _, c := range pod.Spec.Containers {
+			for _, c := range containers(pod) {
 				has := slices.ContainsFunc(c.VolumeMounts,
 					func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.MountPath, "/var/run/secrets") })
 				if want := slices.Contains(speakers, c.Name); has != want {
@@ -220,7 +220,7 @@ func TestPorts(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
 			numbers, names := map[int32]string{}, map[string]bool{}
-			for _, c := range pod.Spec.Containers {
+			for _, c := range containers(pod) {
 				for _, p := range c.Ports {
 					if other, taken := numbers[p.ContainerPort]; taken {
 						t.Errorf("%s: %s and %s both have port %d", id, other, c.Name, p.ContainerPort)
@@ -228,7 +228,7 @@ func TestPorts(t *testing.T) {
 					numbers[p.ContainerPort] = c.Name
 				}
 			}
-			for _, c := range pod.Spec.Containers {
+			for _, c := range containers(pod) {
 				clear(names)
 				for _, p := range c.Ports {
 					names[p.Name] = true

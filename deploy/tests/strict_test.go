@@ -122,9 +122,15 @@ func pods(t *testing.T, objects []object) map[string]corev1.PodTemplateSpec {
 
 func container(t *testing.T, pod corev1.PodTemplateSpec, name string) corev1.Container {
 	t.Helper()
-	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	all := containers(pod)
+	i := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no container %s", name)
 	}
-	return pod.Spec.Containers[i]
+	return all[i]
+}
+
+// containers are all of a pod, also those that start before the others and end after them.
+func containers(pod corev1.PodTemplateSpec) []corev1.Container {
+	return slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 }

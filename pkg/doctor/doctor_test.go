@@ -202,6 +202,13 @@ func TestSituations(t *testing.T) {
 		}, "could not be detached from node node-1", Fine},
 		"driver is not on the node": {func(c *Cluster) { c.starting(); c.CSINodes[0].Spec.Drivers = nil },
 			"is not registered on node node-1", Fine},
+		"node's registrar crashes": {func(c *Cluster) {
+			c.starting()
+			c.crash(1)
+			status := &c.Pods[1].Status
+			status.ContainerStatuses[0].Name = "node-driver-registrar"
+			status.ContainerStatuses, status.InitContainerStatuses = nil, status.ContainerStatuses
+		}, "the container node-driver-registrar is not ready and was restarted 7 times", Fine},
 		"node's plugin crashes": {func(c *Cluster) { c.starting(); c.crash(1) },
 			"nothing is mounted or unmounted on this node", Fine},
 		"mount fails": {func(c *Cluster) {

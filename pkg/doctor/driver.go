@@ -99,7 +99,8 @@ func sick(p *corev1.Pod) *Finding {
 	}
 	f := &Finding{Object: podName(p), Verdict: Broken, Says: "the pod is not ready",
 		Advice: fmt.Sprintf("kubectl describe pod %s --namespace %s", p.Name, p.Namespace)}
-	for _, s := range p.Status.ContainerStatuses {
+	// Those that start first are what the others wait for.
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if s.Ready {
 			continue
 		}

@@ -25,7 +25,7 @@ const (
 
 // TestFailover cuts a node's power. As long as the cloud says that the machine runs nothing is forced; once it says
 // that the machine is stopped the pod runs on the other node with its data. When the machine is back, so is the node.
-// Then it loses its power again, and the cloud knows at once.
+// Then it is drained; and it loses its power again, and the cloud knows at once.
 func TestFailover(t *testing.T) {
 	s := newScene(t)
 	defer s.failed()
@@ -53,21 +53,19 @@ func TestFailover(t *testing.T) {
 	s.outOfService(proof)
 	s.elsewhere(patience, proof, "lives 2")
 	s.back()
+	s.drained()
 	s.atOnce()
 	s.neverTwice()
 }
 
 // atOnce cuts the power of a machine that the manager has seen run, and the cloud says so at the same instant.
 func (s *scene) atOnce() {
-	s.kubectl("cordon", kept)
-	s.kubectl("delete", "pod", "web-0")
-	s.eventually("the pod is back", patience, func(context.Context) error { return s.says(lost, "lives 3") })
-	s.kubectl("uncordon", kept)
+	s.move(kept, lost, "lives 5")
 	<-time.After(lag + 15*time.Second) // The manager cannot know earlier that the cloud's answer is no old one.
 	s.cutPower()
 	proof := s.stop()
 	s.outOfService(proof)
-	s.elsewhere(patience, proof, "lives 4")
+	s.elsewhere(patience, proof, "lives 6")
 }
 
 func (s *scene) outOfService(proof time.Time) {

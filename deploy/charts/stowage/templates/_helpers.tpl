@@ -176,6 +176,7 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
+{{/* "grace": the seconds that a process is given to end whose probe fails, if these are not the pod's. */}}
 {{- define "stowage.probes" -}}
 startupProbe:
   httpGet:
@@ -184,6 +185,9 @@ startupProbe:
   periodSeconds: 5
   timeoutSeconds: 5
   failureThreshold: 60
+  {{- with .grace }}
+  terminationGracePeriodSeconds: {{ . }}
+  {{- end }}
 livenessProbe:
   httpGet:
     path: /healthz
@@ -191,6 +195,9 @@ livenessProbe:
   periodSeconds: 20
   timeoutSeconds: 5
   failureThreshold: 5
+  {{- with .grace }}
+  terminationGracePeriodSeconds: {{ . }}
+  {{- end }}
 readinessProbe:
   httpGet:
     path: /healthz
