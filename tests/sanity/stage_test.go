@@ -4,12 +4,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-csi/stowage/tests/inprocess"
+	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
 // TestStageExceedsCapabilities stages volumes as what they are not, as a PersistentVolume that was made by hand can
@@ -28,7 +32,8 @@ func TestStageExceedsCapabilities(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config,
 				NodeID: s.nodeID, Topology: s.topology})
-			volume, err := csi.NewControllerClient(driver.Conn).CreateVolume(t.Context(), &csi.CreateVolumeRequest{
+			conn := patient(t, driver)
+			volume, err := csi.NewControllerClient(conn).CreateVolume(t.Context(), &csi.CreateVolumeRequest{
 				Name: "one", VolumeCapabilities: []*csi.VolumeCapability{made}, Parameters: s.parameters})
 			if err != nil {
 				t.Fatal(err)
@@ -37,7 +42,7 @@ func TestStageExceedsCapabilities(t *testing.T) {
 			if err := os.Mkdir(staging, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			_, err = csi.NewNodeClient(driver.Conn).NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
+			_, err = csi.NewNodeClient(conn).NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
 				VolumeId: volume.GetVolume().GetVolumeId(), VolumeContext: volume.GetVolume().GetVolumeContext(),
 				StagingTargetPath: staging, VolumeCapability: other})
 			if status.Code(err) != codes.FailedPrecondition { // spec.md 1.13, NodeStageVolume Errors: Exceeds capabilities
@@ -45,6 +50,20 @@ func TestStageExceedsCapabilities(t *testing.T) {
 			}
 		})
 	}
+}
+
+// patient is a connection that asks again as sidecars do: another driver may have worked on the share just before.
+func patient(t *testing.T, driver *inprocess.Driver) *grpc.ClientConn {
+	t.Helper()
+	limit := func() time.Duration { return 2 * time.Minute }
+	conn, err := grpc.NewClient(driver.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(orchestrator.AskAgain(orchestrator.Policy{
+			Deadline: limit(), Attempt: limit, Pause: 10 * time.Millisecond}, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // nothing is under way
+	return conn
 }
 
 func capability(access string) *csi.VolumeCapability {
