@@ -44,7 +44,7 @@ func long() []step {
 		{name: "programs", command: "go run ./tests/e2e/cluster build -programs", limit: 50 * time.Minute, waits: true,
 			packages: "tests/e2e/cluster"},
 		{
-			name: "vm", command: "make vm-test", limit: 45 * time.Minute, tests: 476, waits: true,
+			name: "vm", command: "make vm-test", limit: 70 * time.Minute, tests: 476, waits: true,
 			packages: "tests/vm/... tests/adversary tests/nfs tests/sanity pkg/backends/nfs pkg/loops pkg/node/... pkg/safepath",
 		},
 		{name: "e2e", command: "make e2e", limit: 30 * time.Minute, tests: 115, waits: true,
@@ -57,7 +57,7 @@ func long() []step {
 		{name: "race", command: "make race", limit: 40 * time.Minute, tests: 5920, folders: "cmd pkg"},
 		{name: "fuzz", command: "make fuzz FUZZTIME=50000x", limit: 15 * time.Minute, tests: 18, says: `fuzz: (\d+) targets`,
 			folders: "hack/fuzz pkg/base64url pkg/driver pkg/params pkg/safepath pkg/backends pkg/node pkg/volume"},
-		{name: "storms", command: "make storms", limit: 10 * time.Minute, tests: 2250,
+		{name: "storms", command: "make storms", limit: 20 * time.Minute, tests: 2250,
 			packages: "tests/ebs"},
 		{
 			name: "adversary", command: "make adversary ADVERSARYFLAGS='-budget 10m'", limit: 25 * time.Minute, tests: 36,
