@@ -51,11 +51,16 @@ func (c *faulty) harness() backendtest.Harness {
 		if err != nil {
 			return nil, err
 		}
-		return instance, patient.Wrap(instance, patient.Manner{Limit: longest, Patience: time.Hour, Lag: c.lag})
+		return instance, patiently(instance, c.lag)
 	}
 	h := region.Harness(definition, c.region)
 	h.Patience = 2 * time.Hour // Several things that a call waits for may be stuck, one after the other.
 	return h
+}
+
+// patiently has an instance asked as an orchestrator does, over a cloud that shows things so late.
+func patiently(instance *backends.Instance, lag time.Duration) error {
+	return patient.Wrap(instance, patient.Manner{Limit: longest, Patience: time.Hour, Lag: lag})
 }
 
 func (c *faulty) region(tb testing.TB) *region.Region {

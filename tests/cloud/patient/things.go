@@ -64,6 +64,9 @@ func remove[T any](ctx context.Context, m Manner, handle string,
 		return err
 	}
 	err := do(ctx, m, func(ctx context.Context) error { return call(ctx, handle) })
+	if backends.Is(err, backends.InUse) {
+		pause(ctx, m.Limit) // What was asked for before may arrive late, and is refused as long as the thing is in use.
+	}
 	if backends.Is(err, backends.NotFound) {
 		return nil
 	}
