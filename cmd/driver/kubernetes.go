@@ -168,7 +168,7 @@ func parseObject(text io.Reader, kind string) (o object, err error) {
 	const most = 16 << 20 // bytes; an object in Kubernetes has less than 2 MB
 	data, err := io.ReadAll(io.LimitReader(text, most))
 	if err != nil {
-		return o, fmt.Errorf("cannot be read to its end: %w", err)
+		return o, unreachable{fmt.Errorf("cannot be read to its end: %w", err)}
 	}
 	var is struct { // Objects of other kinds have other fields of the same names.
 		Kind string `json:"kind"`

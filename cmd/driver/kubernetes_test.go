@@ -58,6 +58,9 @@ func apiServer(t *testing.T, node func() corev1.Node) *rest.Config {
 			code = http.StatusMethodNotAllowed
 		case name == "broken":
 			code = http.StatusInternalServerError
+		case name == "cut":
+			w.Header().Set("Content-Length", "100")
+			return
 		case name == "strange": // keeps the status 200
 		case name == "silent":
 			<-r.Context().Done()
@@ -100,6 +103,7 @@ func TestNodeObject(t *testing.T) {
 		{nodeName, func(c *rest.Config) { c.Host = "https://127.0.0.1:1" }, "out of reach"},
 		{nodeName, func(c *rest.Config) { c.CAFile = "/nowhere" }, "cannot be asked for"},
 		{"broken", nil, "answers with status 500"},
+		{"cut", nil, "cannot be read to its end"},
 		{"strange", nil, `answers with a "Status"`},
 	} {
 		edited := rest.CopyConfig(config)
@@ -111,6 +115,10 @@ func TestNodeObject(t *testing.T) {
 		if row.want != "" {
 			if err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("%s: got %+v, %v; want a failure that mentions %q", row.name, info, err, row.want)
+			}
+			again := row.name == "broken" || row.name == "cut" || row.want == "out of reach"
+			if errors.As(err, new(unreachable)) != again {
+				t.Errorf("%s: asking again may help: %v, want %v", row.name, !again, again)
 			}
 			continue
 		}
