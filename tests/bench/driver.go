@@ -73,9 +73,7 @@ func startDriver(ctx context.Context, binary, dir string) (*driver, error) {
 // patient has calls asked again as an orchestrator does. What that takes is measured too: whatever else runs on the
 // machine is in the numbers, but fails nothing.
 func patient() grpc.DialOption {
-	return grpc.WithUnaryInterceptor(orchestrator.AskAgain(orchestrator.Policy{
-		Deadline: rpcTimeout, Attempt: func() time.Duration { return rpcTimeout }, Pause: 5 * time.Millisecond,
-	}, nil))
+	return orchestrator.Patiently(rpcTimeout, 5*time.Millisecond)
 }
 
 func (d *driver) waitReady(ctx context.Context) error {

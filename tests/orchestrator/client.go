@@ -84,6 +84,12 @@ func endsCall(method string, code codes.Code) bool {
 	return Final(code) && (method != csi.Node_NodeUnstageVolume_FullMethodName || code != codes.FailedPrecondition)
 }
 
+// Patiently has the calls of a connection asked again, at first after the pause, until the limit. It bounds no attempt.
+func Patiently(limit, pause time.Duration) grpc.DialOption {
+	return grpc.WithUnaryInterceptor(AskAgain(
+		Policy{Deadline: limit, Attempt: func() time.Duration { return limit }, Pause: pause}, nil))
+}
+
 // AskAgain repeats calls by the policy. Observe is told of every attempt, from many goroutines; it may be nil.
 func AskAgain(policy Policy, observe func(Attempt)) grpc.UnaryClientInterceptor {
 	if observe == nil {

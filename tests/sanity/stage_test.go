@@ -55,10 +55,8 @@ func TestStageExceedsCapabilities(t *testing.T) {
 // patient is a connection that asks again as sidecars do: another driver may have worked on the share just before.
 func patient(t *testing.T, driver *inprocess.Driver) *grpc.ClientConn {
 	t.Helper()
-	limit := func() time.Duration { return 2 * time.Minute }
 	conn, err := grpc.NewClient(driver.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUnaryInterceptor(orchestrator.AskAgain(orchestrator.Policy{
-			Deadline: limit(), Attempt: limit, Pause: 10 * time.Millisecond}, nil)))
+		orchestrator.Patiently(2*time.Minute, 10*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
