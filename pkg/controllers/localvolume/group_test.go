@@ -29,7 +29,7 @@ func (n *node) TakeGroup(ctx context.Context, w csiclient.GroupWanted) (csiclien
 			member := local.MemberHandle(handle, i)
 			if _, ok := n.snapshots[member]; !ok {
 				if !isThere {
-					n.Errorf("the group %s is to be of %s, which is not there", w.Name, v)
+					return csiclient.Group{}, n.sourceIsGone(handle, v)
 				}
 				if err := n.take(n.snapshots, member, source); err != nil {
 					n.dropGroup(handle)
@@ -41,6 +41,16 @@ func (n *node) TakeGroup(ctx context.Context, w csiclient.GroupWanted) (csiclien
 		}
 		return taken, n.refuses
 	})
+}
+
+// sourceIsGone is what the driver says of a group of a volume that is not there. A worker that removes a group asks for
+// it when the driver has said that it deletes none, to hear that there is none. The lock is held.
+func (n *node) sourceIsGone(handle, source string) error {
+	o := &v1alpha1.LocalSnapshotGroup{}
+	if err := n.api.Get(context.Background(), request(handle).NamespacedName, o); err != nil || !isUnwanted(o) {
+		n.Errorf("the group %s is to be of %s, which is not there: %v", handle, source, err)
+	}
+	return csiclienttest.Absent(csiclienttest.Invalid())
 }
 
 func (n *node) DeleteGroup(ctx context.Context, handle string, members []string) error {
