@@ -43,7 +43,12 @@ func (w *world) make(ts things, name string) thing {
 // been made by a request whose answer was not.
 func (w *world) made(ts things, name string) (t thing, err error) {
 	w.Helper()
-	unsure := false
+	return w.madeAfter(ts, name, false)
+}
+
+// madeAfter is made after requests that may be carried out yet, if it is unsure.
+func (w *world) madeAfter(ts things, name string, unsure bool) (t thing, err error) {
+	w.Helper()
 	err = w.settled("creating", func(ctx context.Context) (err error) {
 		if t, err = ts.create(ctx, name); unsure && backends.Is(err, backends.Exists) {
 			t, err = ts.find(ctx, name)
@@ -233,7 +238,7 @@ func (w *world) allOrNothing(ts things, name string) {
 	} else {
 		w.fails("finding what is not there", err, backends.NotFound)
 	}
-	again, err := w.made(ts, name)
+	again, err := w.madeAfter(ts, name, err != nil)
 	w.must("creating it again", err)
 	w.must("deleting it again", w.settled("deleting it again",
 		func(ctx context.Context) error { return ts.delete(ctx, again.handle) }))
