@@ -198,7 +198,7 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 	if why := w.needsRoom(r, n); why != "" {
 		return why
 	}
-	if quiet || w.calm.Load() && time.Since(calmed) > w.limits.calls/4 {
+	if quiet || !calmed.IsZero() && time.Since(calmed) > w.limits.calls/4 {
 		return "no reason"
 	}
 	return ""

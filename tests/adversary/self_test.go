@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 // TestInstant shows that the judge of copies tells what was there at one instant from what never was.
@@ -34,6 +36,20 @@ func TestInstant(t *testing.T) {
 	} {
 		if err := c.instant(test.vector, at(test.from), at(test.to)); (err == nil) != test.good {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestReasonsWhenAllGetsCalm shows that a refusal of a call which began before all was calm is no violation yet.
+func TestReasonsWhenAllGetsCalm(t *testing.T) {
+	w := &world{limits: patient()}
+	w.calm.Store(true)
+	beside := request{name: "CreateVolumeGroupSnapshot", company: true}
+	for calmed, want := range map[time.Time]string{
+		{}: "", time.Now(): "", time.Now().Add(-w.limits.calls): "no reason",
+	} {
+		if why := w.reason(beside, codes.FailedPrecondition, 1, calmed); why != want {
+			t.Errorf("calm since %v: %q, want %q", calmed, why, want)
 		}
 	}
 }
