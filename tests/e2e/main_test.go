@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -45,8 +46,11 @@ func run(m *testing.M) int {
 	defer cancel()
 	options := deployed.Options{Tree: tree, Data: *data, Out: os.Stderr, Directories: true}
 	if !*keep {
+		// After the verdict, whatever is said counts as a failure beside those of the tests.
+		quiet := options
+		quiet.Out = io.Discard
 		defer func() {
-			if err := deployed.Down(context.WithoutCancel(ctx), options); err != nil {
+			if err := deployed.Down(context.WithoutCancel(ctx), quiet); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
 		}()
