@@ -22,7 +22,7 @@ import (
 type options struct {
 	role                                                                role
 	backend, endpoint, dataDir, nodeID, config, httpEndpoint, logFormat string
-	otlpEndpoint, nodeName                                              string
+	otlpEndpoint, nodeName, holds                                       string
 	traceRatio                                                          float64
 	verbosity                                                           int
 	delegateFSGroup                                                     bool
@@ -52,6 +52,13 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	o.files.Bind(flags, 0)
 	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second,
 		"how long requests under way may take to finish at the end")
+}
+
+// bindController adds the flags that mean something to a controller alone.
+func (o *options) bindController(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.holds, "holds", "",
+		"a socket such as unix:///csi/holds.sock at which stowage-manager says whether a node uses a volume that is to be "+
+			"detached; while it says nothing, nothing is detached (default: none is asked)")
 }
 
 // bindNode adds the flags that mean something where volumes are mounted only.

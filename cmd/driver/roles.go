@@ -46,6 +46,7 @@ restart is on the storage: the data directory may be empty each time.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), registry) },
 	}
 	o.bind(cmd, registry)
+	o.bindController(cmd)
 	return cmd
 }
 

@@ -136,7 +136,7 @@ func (o *options) serve(
 	server, err := driver.NewServer(ctx, driver.Config{
 		Name: definition.DriverName(), Version: version, Definition: definition, Instance: instance, Plugin: plugin,
 		NodeID: o.nodeID, StateDir: o.stateDir(), DelegateFSGroup: o.delegateFSGroup,
-		MaxFormats: o.maxFormats, Contained: contained(),
+		MaxFormats: o.maxFormats, Contained: contained(), Holds: o.holds,
 		Metrics: metrics, Traces: traces, Log: log,
 	})
 	if err != nil {

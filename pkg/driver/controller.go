@@ -17,6 +17,7 @@ type controller struct {
 	decode  decoder
 	volumes *volume.Service
 	node    *node.Service // the node in the same process; nil without one
+	holds   *holdReader   // nil without one
 }
 
 func (c *controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
@@ -65,6 +66,9 @@ func (c *controller) ControllerUnpublishVolume(ctx context.Context,
 		if err := nodeID("node_id", r.GetNodeId()); err != nil {
 			return nil, err
 		}
+	}
+	if err := c.holds.check(ctx, r.GetVolumeId(), r.GetNodeId()); err != nil {
+		return nil, err
 	}
 	return &csi.ControllerUnpublishVolumeResponse{}, c.volumes.Unpublish(ctx, r.GetVolumeId(), r.GetNodeId())
 }

@@ -33,9 +33,12 @@ type Config struct {
 	DelegateFSGroup bool
 	MaxFormats      int  // as node.Config.MaxFormats
 	Contained       bool // as node.Config.Contained
-	Metrics         *Metrics
-	Traces          trace.TracerProvider // nil for none
-	Log             *slog.Logger
+	// Holds is the socket at which the driver asks whether a volume may be detached; empty for no question. What is not
+	// answered there is not detached.
+	Holds   string
+	Metrics *Metrics
+	Traces  trace.TracerProvider // nil for none
+	Log     *slog.Logger
 }
 
 // streamWorkers is how many goroutines wait for calls, with stacks that are large enough already. More calls than
@@ -75,7 +78,10 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 		stop()
 		return nil, err
 	}
-	s.registerController(config, decode, volumes)
+	if err := s.registerController(config, decode, volumes); err != nil {
+		stop()
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -83,12 +89,23 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 func (s *Server) Features() backends.Features { return s.features }
 
 // registerController serves the controller; here is the node in the same process, if there is one.
-func (s *Server) registerController(config Config, decode decoder, here *node.Service) {
+func (s *Server) registerController(config Config, decode decoder, here *node.Service) error {
 	if config.Instance.Controller == nil {
-		return
+		return nil
+	}
+	if config.Holds != "" && s.features.Attach == nil {
+		return backends.Errorf(backends.Invalid, "--holds is %q, and the backend %s detaches nothing: leave it out",
+			config.Holds, config.Definition.Name)
+	}
+	holds, err := newHoldReader(config.Holds)
+	if err != nil {
+		return err
+	}
+	if holds != nil {
+		s.ends = append(s.ends, holds.close)
 	}
 	volumes := volume.New(config.Instance.Controller, s.features, config.Metrics.Operation)
-	csi.RegisterControllerServer(s.grpc, &controller{decode: decode, volumes: volumes, node: here})
+	csi.RegisterControllerServer(s.grpc, &controller{decode: decode, volumes: volumes, node: here, holds: holds})
 	// Also where none are taken: a refusal can come with the proof that there is none.
 	csi.RegisterGroupControllerServer(s.grpc, &group{decode: decode, volumes: volumes, features: s.features})
 	if s.features.Machines != nil {
@@ -97,6 +114,7 @@ func (s *Server) registerController(config Config, decode decoder, here *node.Se
 	if s.features.Pools != nil {
 		register(s.grpc, pools.Service, pools.Method, poolServer{volumes}.list)
 	}
+	return nil
 }
 
 // registerNode serves the node, and returns it; nil when this process is none.

@@ -1,0 +1,90 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/holds"
+)
+
+// holdTime is how long whoever knows what nodes use may take for an answer.
+const holdTime = 5 * time.Second
+
+// holdReader asks beside the driver whether a volume may be detached. A nil one lets every volume go.
+type holdReader struct {
+	endpoint string
+	conn     *grpc.ClientConn
+}
+
+// newHoldReader connects when it first asks. Kinds: Invalid.
+func newHoldReader(endpoint string) (*holdReader, error) {
+	if endpoint == "" {
+		return nil, nil
+	}
+	path, err := socketPath(endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("--holds: %w", err)
+	}
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, backends.Errorf(backends.Invalid, "--holds is %q, which is not usable: %w", endpoint, err)
+	}
+	return &holdReader{endpoint, conn}, nil
+}
+
+// check fails if a volume must stay attached to a node. Without an answer it must. Kinds: InUse, Unavailable.
+func (h *holdReader) check(ctx context.Context, volume, node string) error {
+	if h == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, holdTime)
+	defer cancel()
+	answer := &structpb.Struct{}
+	query := holds.Query{Volume: volume, Node: node}
+	err := h.conn.Invoke(ctx, "/"+holds.Service+"/"+holds.Method, query.Encode(), answer)
+	if err != nil {
+		return backends.Errorf(backends.Unavailable,
+			"volume %q stays attached: whether a node uses it is not known, since %q does not say so: %s", volume, h.endpoint,
+			status.Convert(err).Message())
+	}
+	found, err := holds.DecodeHold(answer)
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "volume %q stays attached: %q gives no answer: %w", volume, h.endpoint,
+			err)
+	}
+	if found.Held {
+		return backends.Errorf(backends.InUse, "volume %q stays attached: %s", volume, found.Says)
+	}
+	return nil
+}
+
+func (h *holdReader) close(context.Context) error { return h.conn.Close() }
+
+// ServeHolds answers drivers that ask whether a volume may be detached, until the context ends. An error of answer
+// leaves the volume attached, as one of the connection does.
+func ServeHolds(ctx context.Context, listener net.Listener,
+	answer func(context.Context, holds.Query) (holds.Hold, error)) error {
+	server := grpc.NewServer()
+	register(server, holds.Service, holds.Method,
+		func(ctx context.Context, request *structpb.Struct) (*structpb.Struct, error) {
+			found, err := answer(ctx, holds.DecodeQuery(request))
+			if err != nil {
+				return nil, status.Error(codes.Unavailable, readable(err.Error()))
+			}
+			return found.Encode(), nil
+		})
+	defer context.AfterFunc(ctx, server.Stop)()
+	if err := server.Serve(listener); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
