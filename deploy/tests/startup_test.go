@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
@@ -145,6 +146,39 @@ func TestOrderOfComponents(t *testing.T) {
 			t.Errorf("in the order %v: %v, want it to work: %t", names, err, works)
 		} else if err != nil && !strings.Contains(err.Error(), "startup-comes-before-failover") {
 			t.Errorf("the refusal says %v", err)
+		}
+	}
+}
+
+// TestSchedulingIsPrevented checks the field that keeps pods away from nodes without the driver: it is left out unless
+// somebody asks for it, and refused where Kubernetes would drop it.
+func TestSchedulingIsPrevented(t *testing.T) {
+	asked := map[string]any{"preventPodSchedulingIfMissing": true}
+	for _, row := range []struct {
+		kubernetes string
+		values     map[string]any
+		want       bool
+		says       string
+	}{
+		{"v1.36.3", map[string]any{}, false, ""},
+		{"v1.36.3", asked, true, ""},
+		{"v1.35.0-eks-1234567", asked, true, ""},
+		{"v1.34.2", map[string]any{}, false, ""},
+		{"v1.34.2", asked, false, "csiDriver.preventPodSchedulingIfMissing is true, and Kubernetes v1.34.2"},
+	} {
+		files, err := renderedOn(row.kubernetes, map[string]any{"backend": "ebs", "csiDriver": row.values}, false)
+		if row.says != "" {
+			if err == nil || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("on Kubernetes %s: %v, want %q", row.kubernetes, err, row.says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		driver := typed(t, decoded(t, []byte(files["stowage/templates/csidriver.yaml"]))[0]).(*storagev1.CSIDriver)
+		if have := driver.Spec.PreventPodSchedulingIfMissing; (have != nil) != row.want || have != nil && !*have {
+			t.Errorf("on Kubernetes %s with %v: %v, want %t", row.kubernetes, row.values, have, row.want)
 		}
 	}
 }
