@@ -15,6 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 	"github.com/stowage-csi/stowage/pkg/controllers/localvolume"
 	"github.com/stowage-csi/stowage/pkg/driver"
+	"github.com/stowage-csi/stowage/pkg/holds"
 )
 
 // csiGrace is how long requests under way may take to finish at the end.
@@ -71,4 +72,28 @@ func (s *csiServer) Start(ctx context.Context) error {
 	}
 	s.log.Info("serving CSI", "features", server.Features().Names())
 	return server.Serve(ctx, s.listener, csiGrace)
+}
+
+// holdServer answers the driver beside it, in every replica, whether a volume may be detached.
+type holdServer struct {
+	listener net.Listener
+	answer   func(context.Context, holds.Query) (holds.Hold, error)
+}
+
+// addHolds serves the answers at a socket.
+func addHolds(ctx context.Context, m ctrl.Manager, endpoint string,
+	answer func(context.Context, holds.Query) (holds.Hold, error)) error {
+	listener, err := driver.Listen(ctx, endpoint)
+	if err != nil {
+		return fmt.Errorf("--serve-holds: %w", err)
+	}
+	return m.Add(&holdServer{listener, answer})
+}
+
+// NeedLeaderElection says that a replica answers whether it leads or not.
+func (s *holdServer) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends.
+func (s *holdServer) Start(ctx context.Context) error {
+	return driver.ServeHolds(ctx, s.listener, s.answer)
 }

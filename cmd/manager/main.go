@@ -71,6 +71,9 @@ func (o *options) bindAll(cmd *cobra.Command) {
 			"move")
 	flags.DurationVar(&o.lag, "failover-lag", 2*time.Minute,
 		"how old what the provider says of a machine may be, at most")
+	flags.StringVar(&o.holds, "serve-holds", "",
+		"a socket such as unix:///csi/holds.sock at which the driver asks whether a node uses a volume that is to be "+
+			"detached; it needs --failover (default: none)")
 	flags.BoolVar(&o.startup, "startup-taint", false,
 		"remove the taint DRIVER/agent-not-ready of a node once the driver is registered there")
 }

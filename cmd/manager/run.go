@@ -25,7 +25,7 @@ import (
 // options are the flags of the manager of a driver.
 type options struct {
 	process
-	csiAddress                                  string
+	csiAddress, holds                           string
 	slots, workers                              int
 	timeout, surplus, orphans, orphanGrace, lag time.Duration
 	bindQPS                                     float32
@@ -78,8 +78,11 @@ func (o *options) checkOrphans() error {
 }
 
 func (o *options) checkFailover() error {
-	if o.failover && o.lag < time.Second {
+	switch {
+	case o.failover && o.lag < time.Second:
 		return fmt.Errorf("--failover-lag is %s: it must be 1s at least", o.lag)
+	case o.holds != "" && !o.failover:
+		return errors.New("--serve-holds needs --failover: without it the volumes of a dead node would stay attached")
 	}
 	return nil
 }
@@ -129,10 +132,7 @@ func (o *options) add(ctx context.Context, manager ctrl.Manager, driver *csiclie
 		}
 	}
 	if o.failover {
-		if err := driver.KnowsMachines(ctx); err != nil {
-			return err
-		}
-		if err := failover.Add(manager, failover.Options{Driver: driver, Log: log, Lag: o.lag}); err != nil {
+		if err := o.addFailover(ctx, manager, driver, log); err != nil {
 			return err
 		}
 	}
@@ -140,4 +140,16 @@ func (o *options) add(ctx context.Context, manager ctrl.Manager, driver *csiclie
 		return startup.Add(manager, startup.Options{Driver: driver.Driver(), Log: log, Metrics: registry.Registry})
 	}
 	return nil
+}
+
+// addFailover adds the failover of nodes, and what answers the driver whether they use a volume.
+func (o *options) addFailover(ctx context.Context, m ctrl.Manager, driver *csiclient.Client, log *slog.Logger) error {
+	if err := driver.KnowsMachines(ctx); err != nil {
+		return err
+	}
+	answer, err := failover.Add(m, failover.Options{Driver: driver, Log: log, Lag: o.lag})
+	if err != nil || o.holds == "" {
+		return err
+	}
+	return addHolds(ctx, m, o.holds, answer)
 }

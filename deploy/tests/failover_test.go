@@ -2,8 +2,11 @@ package tests
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // machine is a Node with taints.
@@ -125,6 +128,36 @@ func TestOnlyEvictedPods(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHolds checks that the driver asks before it detaches where somebody answers, and nowhere else.
+func TestHolds(t *testing.T) {
+	for _, in := range installs() {
+		for form, objects := range map[string][]object{
+			"kustomize": kustomized(t, in.folder), "helm": charted(t, in.values, in.schemaless),
+		} {
+			var asks, answers []string
+			for _, pod := range pods(t, objects) {
+				for _, c := range containers(pod) {
+					asks = append(asks, valuesOf(c, "--holds=")...)
+					answers = append(answers, valuesOf(c, "--serve-holds=")...)
+				}
+			}
+			if !slices.Equal(asks, answers) || (len(asks) == 1) != in.failover {
+				t.Errorf("%s, %s: the driver asks at %q, and the manager answers at %q", in.name, form, asks, answers)
+			}
+		}
+	}
+}
+
+// valuesOf are the values that a container is given for a flag.
+func valuesOf(c corev1.Container, flag string) (values []string) {
+	for _, arg := range c.Args {
+		if value, ok := strings.CutPrefix(arg, flag); ok {
+			values = append(values, value)
+		}
+	}
+	return values
 }
 
 // TestFailoverNeedsMachines checks that what cannot work is not rendered.

@@ -54,12 +54,13 @@ func outOfServiceTaint(n *corev1.Node) *corev1.Taint {
 }
 
 // outOfService is about a node that was put out of service, by a person or by a driver's failover, whose taint has the
-// driver's name. Its volumes were detached, mounted or not: as long as a kubelet that works again reports one in use,
-// the taint must stay.
+// driver's name. Its volumes may have been detached while they were mounted: as long as a kubelet that works again
+// reports one in use, the taint must stay.
 func (c *Cluster) outOfService(n *corev1.Node, taint *corev1.Taint, f Finding) Finding {
 	remove := fmt.Sprintf("kubectl taint nodes %s %s-", n.Name, taint.Key)
 	held, inUse := c.driver(taint.Value) != nil, len(n.Status.VolumesInUse)
-	mounted := fmt.Sprintf("its kubelet reports %d volumes in use, which were detached while they were mounted", inUse)
+	mounted := fmt.Sprintf("its kubelet reports %d volumes in use, which may have been detached while they were mounted",
+		inUse)
 	switch {
 	case !isReady(n):
 		f.Says += "; it has the taint " + taint.Key + ", so that its pods are deleted and its volumes detached"

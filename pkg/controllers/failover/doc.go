@@ -33,8 +33,22 @@
 //
 // The taint's value is the driver's name. One with another value is an operator's: it is neither changed nor removed.
 //
+// # Nodes that are gone
+//
+// A Node that is deleted before its machine is proven to be off cannot be tainted, and Kubernetes then waits for six
+// minutes for its kubelet. Its VolumeAttachments are deleted once the provider says that the machine is terminated, and
+// no pod that uses volumes is bound to the node. A terminated machine never runs again: nothing can change between the
+// answer and the deletion, so that neither the age of the answer nor a second one matters.
+//
+// # What a live kubelet keeps
+//
+// The driver asks before it detaches (package holds). As long as a kubelet reports a volume in use and may be alive it
+// stays attached, whatever made Kubernetes ask for it. Silence is counted by what this process has seen: one that has
+// just started, or whose cache lags behind, has seen none.
+//
 // # Files
 //
 // plan.go decides, and is pure. record.go is what a manager remembers of a node. watch.go is the loop, look.go reads
-// the world for it, reconcile.go writes taints, pods.go deletes pods. report.go has metrics and events.
+// the world for it, reconcile.go writes taints, pods.go deletes pods, lost.go frees nodes that are gone, hold.go
+// answers the driver. report.go has metrics and events.
 package failover

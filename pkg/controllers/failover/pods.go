@@ -74,22 +74,26 @@ func (w *watcher) tellOfStayers(ctx context.Context, node *corev1.Node) {
 		w.Log.Warn("the pods that stay on a node out of service are not known", "node", node.Name, "error", err)
 		return
 	}
-	var stay []string
-	for i := range pods {
-		if tolerates(&pods[i], w.Driver.Driver()) {
-			stay = append(stay, pods[i].Namespace+"/"+pods[i].Name)
-		}
-	}
+	stay := slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !tolerates(&p, w.Driver.Driver()) })
 	if len(stay) == 0 {
 		return
 	}
-	slices.Sort(stay)
-	if more := len(stay) - mostNamed; more > 0 {
-		stay = append(stay[:mostNamed], fmt.Sprintf("and %d more", more))
-	}
 	w.announce(node, corev1.EventTypeWarning, "PodsStay",
 		"these pods tolerate the taint, so that Kubernetes does not delete them and their volumes stay attached: %s. "+
-			"Delete them with --force, while the machine is off, to use their volumes elsewhere", strings.Join(stay, ", "))
+			"Delete them with --force, while the machine is off, to use their volumes elsewhere", named(stay))
+}
+
+// named returns the names of pods, of many the first.
+func named(pods []corev1.Pod) string {
+	names := make([]string, len(pods))
+	for i := range pods {
+		names[i] = pods[i].Namespace + "/" + pods[i].Name
+	}
+	slices.Sort(names)
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 const mostNamed = 5

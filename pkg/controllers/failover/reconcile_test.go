@@ -190,6 +190,7 @@ func (s *scene) passes(d time.Duration) {
 	s.Helper()
 	for end := s.clock.Add(d); s.clock.Before(end); s.clock = s.clock.Add(time.Second) {
 		s.must(s.pass(s.Context()))
+		s.must(s.freeLost(s.Context()))
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 )
 
 type metrics struct {
-	nodes                            *prometheus.GaugeVec
-	fenced, released, pods, failures prometheus.Counter
+	nodes                                   *prometheus.GaugeVec
+	detachments                             *prometheus.CounterVec
+	fenced, released, pods, freed, failures prometheus.Counter
 }
 
 func newMetrics(driver string) *metrics {
@@ -22,25 +23,39 @@ func newMetrics(driver string) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, ConstLabels: labels, Help: help})
 	}
-	return &metrics{
+	m := &metrics{
 		nodes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "stowage_failover_nodes", ConstLabels: labels,
 			Help: "Nodes that work, that are silent and not proven to be off (doubtful), and that are out of service by this " +
 				"driver's or by another's taint.",
 		}, []string{"node_state"}),
+		detachments: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stowage_failover_detachments_total", ConstLabels: labels,
+			Help: "Questions of the driver whether a volume may be detached: it may (free), its node uses it (held), or " +
+				"nobody knows (unknown).",
+		}, []string{"verdict"}),
 		fenced: counter("stowage_failover_fenced_total",
 			"Nodes that were put out of service because their machine was proven to be off."),
 		released: counter("stowage_failover_released_total", "Nodes that were put into service again."),
 		pods: counter("stowage_failover_deleted_pods_total",
 			"Pods that were deleted for good because their node was put out of service."),
+		freed: counter("stowage_failover_freed_attachments_total",
+			"VolumeAttachments that were deleted because their node was gone and its machine terminated."),
 		failures: counter("stowage_failover_failures_total",
 			"Looks, questions about nodes that work, writes and deletions of failover that failed."),
 	}
+	for _, verdict := range []string{"free", "held", "unknown"} {
+		m.detachments.WithLabelValues(verdict)
+	}
+	return m
 }
 
 func (m *metrics) register(registry prometheus.Registerer) error {
-	return errors.Join(registry.Register(m.nodes), registry.Register(m.fenced), registry.Register(m.released),
-		registry.Register(m.pods), registry.Register(m.failures))
+	var err error
+	for _, c := range []prometheus.Collector{m.nodes, m.detachments, m.fenced, m.released, m.pods, m.freed, m.failures} {
+		err = errors.Join(err, registry.Register(c))
+	}
+	return err
 }
 
 // states are the values of the label of stowage_failover_nodes.

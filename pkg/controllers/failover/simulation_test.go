@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stowage-csi/stowage/pkg/holds"
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
@@ -35,6 +37,7 @@ type host struct {
 	renewed time.Time       // its Lease
 	mounted map[string]bool // volumes that it writes to
 	deleted bool            // its Node object
+	gen     int             // how many machines had the name before it
 	works   time.Time       // when it was up last
 	fenced  time.Time       // when it was put out of service last
 }
@@ -44,6 +47,9 @@ type moment struct {
 	at      time.Time
 	machine machines.Machine
 }
+
+// id is what the provider calls the machine.
+func (h *host) id() string { return fmt.Sprintf("i-%s-%d", h.name, h.gen) }
 
 func (h *host) machine() machines.Machine { return h.past[len(h.past)-1].machine }
 
@@ -61,9 +67,11 @@ func (h *host) then(at time.Time) machines.Machine {
 // disk is a volume that one machine may have at a time, with the pod that uses it.
 type disk struct {
 	name     string
-	attached string // to which machine, at the provider
-	pod      string // on which node the pod is; empty while it waits
-	leaving  bool   // the pod is being deleted
+	attached string    // to which machine, at the provider
+	proof    string    // the name of its VolumeAttachment
+	pod      string    // on which node the pod is; empty while it waits
+	leaving  bool      // the pod is being deleted
+	left     time.Time // since when
 }
 
 // story is a cluster with a provider, Kubernetes' controllers, and two managers that both believe to lead.
@@ -82,8 +90,10 @@ type story struct {
 	counts   map[string]int
 }
 
-// storyLag is how old what the provider says may be.
-const storyLag = 20 * time.Second
+const (
+	storyLag  = 20 * time.Second  // how old what the provider says may be
+	storyWait = 200 * time.Second // how long Kubernetes waits for a kubelet before it detaches by force
+)
 
 // lateCache is what a manager sees: what was there at an earlier time.
 type lateCache struct {
@@ -91,6 +101,7 @@ type lateCache struct {
 	nodes         corev1.NodeList
 	registrations storagev1.CSINodeList
 	leases        coordinationv1.LeaseList
+	attachments   storagev1.VolumeAttachmentList
 }
 
 func (l *lateCache) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -101,12 +112,15 @@ func (l *lateCache) List(_ context.Context, list client.ObjectList, _ ...client.
 		l.registrations.DeepCopyInto(list)
 	case *coordinationv1.LeaseList:
 		l.leases.DeepCopyInto(list)
+	case *storagev1.VolumeAttachmentList:
+		l.attachments.DeepCopyInto(list)
 	}
 	return nil
 }
 
 func (l *lateCache) catchUp(ctx context.Context, api client.Client) error {
-	return errors.Join(api.List(ctx, &l.nodes), api.List(ctx, &l.registrations), api.List(ctx, &l.leases))
+	return errors.Join(api.List(ctx, &l.nodes), api.List(ctx, &l.registrations), api.List(ctx, &l.leases),
+		api.List(ctx, &l.attachments))
 }
 
 func newStory(t *testing.T, seed uint64, fading bool) *story {
@@ -144,7 +158,7 @@ func (s *story) lead(i int) {
 	o := Options{Driver: s, Log: slog.New(slog.DiscardHandler), Lag: storyLag}
 	s.managers[i] = newWatcher(o, s.caches[i], s.api, events.NewFakeRecorder(100_000))
 	s.managers[i].now, s.managers[i].atOnce = func() time.Time { return s.clock }, 1
-	s.managers[i].elected = closed()
+	s.managers[i].elected, s.managers[i].markTime = closed(), time.Millisecond
 }
 
 func (s *story) switchTo(h *host, state machines.State, anew bool) {
@@ -160,12 +174,15 @@ func (s *story) Driver() string { return driverName }
 
 func (s *story) Machine(_ context.Context, q machines.Query) (machines.Machine, error) {
 	s.meanwhile()
-	h := s.host(q.Node[len("i-"):])
+	name, gen, _ := strings.Cut(strings.TrimPrefix(q.Node, "i-"), "-")
+	h := s.host(name)
 	switch at := s.clock; {
 	case !s.quietNow && s.IntN(10) == 0:
 		return machines.Machine{}, errors.New("the provider does not answer")
 	case !s.quietNow && s.IntN(20) == 0:
 		return machines.Machine{State: "impaired"}, nil
+	case gen != fmt.Sprint(h.gen):
+		return machines.Machine{State: machines.Terminated}, nil
 	case s.fading:
 		return h.then(at.Add(-time.Duration(s.Int64N(int64(storyLag))))), nil
 	default:
@@ -220,9 +237,12 @@ func (s *story) judge(h *host, what string) {
 	}
 }
 
-// delete is the deletion of a pod by a manager.
-func (s *story) delete(ctx context.Context, c client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+// delete is the deletion of a pod, or of a VolumeAttachment, by a manager.
+func (s *story) delete(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 	s.meanwhile()
+	if a, ok := o.(*storagev1.VolumeAttachment); ok {
+		return s.free(ctx, c, a, options...)
+	}
 	pod := &corev1.Pod{}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), pod); err != nil {
 		return err
@@ -236,6 +256,25 @@ func (s *story) delete(ctx context.Context, c client.WithWatch, o client.Object,
 	s.counts["pods deleted"]++
 	s.judge(s.host(pod.Spec.NodeName), "relieved of a pod")
 	s.forget(pod.Name)
+	return nil
+}
+
+// free is the deletion of a VolumeAttachment by a manager.
+func (s *story) free(ctx context.Context, c client.WithWatch, a *storagev1.VolumeAttachment,
+	options ...client.DeleteOption) error {
+	if err := c.Delete(ctx, a, options...); err != nil {
+		return err
+	}
+	h, id := s.host(a.Spec.NodeName), a.Annotations[nodeIDNote]
+	if state := h.machine().State; id == h.id() && (state != machines.Terminated || s.node(h.name) != nil) {
+		s.Fatalf("a volume of %s was freed, its machine is %s, and it has a Node: %t", h.name, state, s.node(h.name) != nil)
+	}
+	pod := &corev1.Pod{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: a.Annotations["disk"]}, pod)
+	if err == nil && id == h.id() && pod.Spec.NodeName == h.name {
+		s.Fatalf("a volume of %s was freed, and Kubernetes wants it there", h.name)
+	}
+	s.counts["VolumeAttachments deleted"]++
 	return nil
 }
 
@@ -290,7 +329,7 @@ func (s *story) join(h *host) {
 	s.must(s.api.Create(s.Context(), node))
 	registration := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: h.name,
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Node", UID: node.UID}}}}
-	registration.Spec.Drivers = []storagev1.CSINodeDriver{{Name: driverName, NodeID: "i-" + h.name}}
+	registration.Spec.Drivers = []storagev1.CSINodeDriver{{Name: driverName, NodeID: h.id()}}
 	_ = s.api.Delete(s.Context(), registration.DeepCopy())
 	s.must(s.api.Create(s.Context(), registration))
 	h.deleted = false
@@ -306,7 +345,7 @@ func (s *story) report(h *host) {
 	node.Status.VolumesInUse = nil
 	for _, d := range s.disks {
 		if h.mounted[d.name] {
-			node.Status.VolumesInUse = append(node.Status.VolumesInUse, corev1.UniqueVolumeName(d.name))
+			node.Status.VolumesInUse = append(node.Status.VolumesInUse, s.managers[0].reported(d.name))
 		}
 	}
 	s.must(s.api.Status().Update(s.Context(), node))
@@ -373,7 +412,7 @@ func (s *story) run(h *host) {
 // befall is what may happen to a machine.
 func (s *story) befall(h *host) {
 	h.boots = s.clock.Add(time.Duration(5+s.IntN(25)) * time.Second)
-	switch what := s.IntN(7); {
+	switch what := s.IntN(8); {
 	case what == 0 && h.machine().State == machines.Running: // It loses its power, and the provider knows at once.
 		h.up, h.mounted = false, map[string]bool{}
 		s.switchTo(h, machines.Stopped, false)
@@ -384,6 +423,8 @@ func (s *story) befall(h *host) {
 	case what <= 3 && h.machine().State == machines.Stopped:
 		s.switchTo(h, machines.Running, true)
 		s.counts["started again"]++
+	case what <= 3 && h.machine().State == machines.Terminated && h.deleted:
+		s.replace(h)
 	case what == 4 && h.machine().State == machines.Running: // It crashes and starts, and the provider sees nothing.
 		h.up, h.mounted = false, map[string]bool{}
 		s.counts["crashed"]++
@@ -391,10 +432,28 @@ func (s *story) befall(h *host) {
 		h.cut = !h.cut
 		s.counts["cut off or back"]++
 	case what == 6 && h.machine().State.Off() && !h.deleted && !h.cut: // As the cloud's own controller does.
-		s.must(client.IgnoreNotFound(s.api.Delete(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.name}})))
-		h.deleted = true
-		s.counts["Nodes deleted by others"]++
+		s.deleteNode(h)
+	case what == 7 && h.machine().State == machines.Running && !h.cut: // Its end may be seen before its silence.
+		h.up, h.mounted = false, map[string]bool{}
+		s.switchTo(h, machines.Terminated, false)
+		if s.counts["terminated"]++; s.IntN(2) == 0 {
+			s.deleteNode(h)
+		}
 	}
+}
+
+func (s *story) deleteNode(h *host) {
+	s.must(client.IgnoreNotFound(s.api.Delete(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.name}})))
+	h.deleted = true
+	s.counts["Nodes deleted by others"]++
+}
+
+// replace starts another machine under the name of one that is terminated.
+func (s *story) replace(h *host) {
+	s.deleteNode(h)
+	h.gen, h.past, h.boots = h.gen+1, nil, s.clock.Add(5*time.Second) // Its name is free for a while.
+	h.past = append(h.past, moment{s.clock, machines.Machine{State: machines.Running, Began: s.clock}})
+	s.counts["replaced"]++
 }
 
 // kubernetes is its node controller.
@@ -425,30 +484,69 @@ func (s *story) use(d *disk) {
 	h, node := s.host(d.pod), s.node(d.pod)
 	silent := node == nil || node.Status.Conditions[0].Status != corev1.ConditionTrue
 	if !d.leaving && (s.tainted(h.name) || silent && node == nil || !s.quietNow && s.IntN(100) == 0) {
-		d.leaving = true
+		d.leaving, d.left = true, s.clock
 		s.must(s.api.Delete(s.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: d.name}}))
+	}
+	if d.leaving && node == nil { // Nobody else ends the pods of a node that is gone.
+		s.forget(d.name)
 	}
 	gone := silent || s.api.Get(s.Context(), client.ObjectKey{Namespace: "ns", Name: d.name}, &corev1.Pod{}) != nil
 	switch {
-	case !d.leaving && h.up && !h.cut && d.attached == h.name:
+	case !d.leaving && h.up && !h.cut && d.attached == h.id():
 		h.mounted[d.name] = true
 	case !d.leaving && d.attached == "" && s.works(h):
-		d.attached = h.name
+		s.attach(d, h)
 	case d.leaving && h.up && !h.cut: // The kubelet ends the pod and unmounts.
 		delete(h.mounted, d.name)
 		s.detach(d, h)
-	case d.leaving && gone && (s.tainted(h.name) || node == nil && h.machine().State.Off()):
-		s.detach(d, h) // By force: nobody asks the kubelet.
-		s.counts["detached by force"]++
+	case d.leaving && gone && (s.tainted(h.name) || s.freed(d) || s.clock.Sub(d.left) > storyWait):
+		s.force(d, h)
 	}
+}
+
+// force detaches without asking the kubelet, as Kubernetes does. The driver asks a manager.
+func (s *story) force(d *disk, from *host) {
+	s.depth++ // Nothing happens between the answer and the detachment.
+	defer func() { s.depth-- }()
+	hold, err := s.managers[s.IntN(2)].Hold(s.Context(), holds.Query{Volume: d.name, Node: d.attached})
+	if err != nil || hold.Held {
+		s.counts["held"]++
+		return
+	}
+	s.detach(d, from)
+	s.counts["detached by force"]++
+}
+
+// attach writes the VolumeAttachment, and attaches.
+func (s *story) attach(d *disk, to *host) {
+	s.counts["attached"]++
+	d.proof = fmt.Sprintf("%s-%d", d.name, s.counts["attached"])
+	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: d.proof, Finalizers: []string{"story/attached"},
+		Annotations: map[string]string{nodeIDNote: to.id(), "disk": d.name}}}
+	a.Spec.Attacher, a.Spec.NodeName = driverName, to.name
+	s.must(s.api.Create(s.Context(), a))
+	d.attached = to.id()
+}
+
+// freed reports whether somebody has deleted the VolumeAttachment.
+func (s *story) freed(d *disk) bool {
+	a := &storagev1.VolumeAttachment{}
+	err := s.api.Get(s.Context(), client.ObjectKey{Name: d.proof}, a)
+	s.must(client.IgnoreNotFound(err))
+	return err != nil || a.DeletionTimestamp != nil
 }
 
 func (s *story) detach(d *disk, from *host) {
 	if from.up && from.mounted[d.name] {
 		s.Fatalf("%s is detached from %s, which writes to it", d.name, from.name)
 	}
-	if d.attached == from.name {
+	if d.attached != "" {
 		d.attached = ""
+		a := &storagev1.VolumeAttachment{}
+		s.must(s.api.Get(s.Context(), client.ObjectKey{Name: d.proof}, a))
+		a.Finalizers = nil
+		s.must(s.api.Update(s.Context(), a))
+		s.must(client.IgnoreNotFound(s.api.Delete(s.Context(), a)))
 	}
 	d.pod, d.leaving = "", false
 	s.forget(d.name)
@@ -478,7 +576,7 @@ func (s *story) check() {
 		var writers []string
 		for _, h := range s.hosts {
 			if h.up && h.mounted[d.name] {
-				writers = append(writers, h.name)
+				writers = append(writers, h.id())
 			}
 		}
 		if len(writers) > 1 || len(writers) == 1 && d.attached != writers[0] {
@@ -499,6 +597,7 @@ func (s *story) manage() {
 			continue
 		}
 		s.must(m.pass(s.Context()))
+		s.must(m.freeLost(s.Context()))
 	}
 }
 
@@ -513,7 +612,11 @@ func (s *story) live(seconds int) {
 		h.cut = false
 	}
 	first := s.hosts[0] // Somebody must be able to run the pods.
-	if first.machine().State != machines.Running {
+	switch first.machine().State {
+	case machines.Running:
+	case machines.Terminated:
+		s.replace(first)
+	default:
 		s.switchTo(first, machines.Running, true)
 	}
 	for range 300 {
@@ -554,9 +657,12 @@ func TestHistories(t *testing.T) {
 				})
 			}
 			t.Log(all)
-			for _, what := range []string{"put out of service", "put into service", "detached by force", "cut off or back",
-				"pods deleted"} {
-				if all[what] == 0 && (what != "pods deleted" || !testing.Short()) {
+			wanted := []string{"put out of service", "put into service", "detached by force", "cut off or back"}
+			if !testing.Short() {
+				wanted = append(wanted, "pods deleted", "VolumeAttachments deleted", "held")
+			}
+			for _, what := range wanted {
+				if all[what] == 0 {
 					t.Errorf("nothing was %s: the histories show nothing", what)
 				}
 			}

@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,6 +13,7 @@ import (
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+	"github.com/stowage-csi/stowage/pkg/holds"
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
@@ -39,14 +41,15 @@ const (
 	patience = 5 * time.Second
 )
 
-// Add adds the failover of nodes to what m runs.
-func Add(m ctrl.Manager, o Options) error {
+// Add adds the failover of nodes to what m runs, and returns what answers whether a volume may be detached, also in a
+// manager that does not lead.
+func Add(m ctrl.Manager, o Options) (func(context.Context, holds.Query) (holds.Hold, error), error) {
 	w := newWatcher(o, m.GetClient(), m.GetAPIReader(), m.GetEventRecorder("stowage-failover"))
 	if err := w.metrics.register(registry.Registry); err != nil {
-		return err
+		return nil, err
 	}
 	w.elected = m.Elected()
-	return m.Add(w)
+	return w.Hold, m.Add(w)
 }
 
 // NeedLeaderElection reports that a watcher also runs in a manager that does not lead.
@@ -72,29 +75,48 @@ type watcher struct {
 	events  events.EventRecorder
 	metrics *metrics
 	now     func() time.Time
-	atOnce  int                // questions
-	records map[string]*record // by the name of the node
+	atOnce  int // questions
+	// how long a detachment waits for our own taint to be seen
+	markTime time.Duration
+	records  map[string]*record // by the name of the node
+	lost     map[lostNode]*lostRecord
+	signs    atomic.Pointer[map[string]sign] // by the name of the node, for those that ask beside the looks
 }
 
 func newWatcher(o Options, cache client.Client, reader client.Reader, recorder events.EventRecorder) *watcher {
-	return &watcher{
+	w := &watcher{
 		Options: o, timing: timing{missed, quiet, o.Lag}, cache: cache, reader: reader, events: recorder,
-		metrics: newMetrics(o.Driver.Driver()), now: time.Now, atOnce: questions, records: map[string]*record{},
+		metrics: newMetrics(o.Driver.Driver()), now: time.Now, atOnce: questions, markTime: markTime,
+		records: map[string]*record{}, lost: map[lostNode]*lostRecord{},
 	}
+	w.signs.Store(&map[string]sign{})
+	return w
 }
 
-// Start looks until the context ends.
+// Start looks until the context ends. Nodes that are gone are looked for beside the others: no node that falls silent
+// waits for them.
 func (w *watcher) Start(ctx context.Context) error {
-	tick := time.NewTicker(period)
+	var loops errgroup.Group
+	loops.Go(func() error {
+		w.each(ctx, period, "the nodes could not be looked at: none is put out of service", w.pass)
+		return nil
+	})
+	w.each(ctx, askLater/2, "the volumes of nodes that are gone are left to Kubernetes", w.freeLost)
+	return loops.Wait()
+}
+
+// each does something again and again until the context ends.
+func (w *watcher) each(ctx context.Context, every time.Duration, failed string, do func(context.Context) error) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if err := w.pass(ctx); err != nil && ctx.Err() == nil {
+		if err := do(ctx); err != nil && ctx.Err() == nil {
 			w.metrics.failures.Inc()
-			w.Log.Warn("the nodes could not be looked at: none is put out of service", "error", err)
+			w.Log.Warn(failed, "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
 	}
@@ -107,11 +129,10 @@ func (w *watcher) pass(ctx context.Context) error {
 		return err
 	}
 	now, leads := w.now(), w.leads() // Signs of life that are seen are not younger, however long the questions take.
-	present, count, learned := make(map[string]bool, len(seen)), map[string]int{}, 0
+	count, learned, signs := map[string]int{}, 0, make(map[string]sign, len(seen))
 	var group errgroup.Group
 	group.SetLimit(w.atOnce)
 	for _, s := range seen {
-		present[s.name] = true
 		r := w.records[s.name]
 		if r == nil {
 			r = &record{}
@@ -119,6 +140,7 @@ func (w *watcher) pass(ctx context.Context) error {
 		}
 		t := w.timingOf(s)
 		r.see(s, now, t)
+		signs[s.name] = sign{r.uid, r.renewal, r.life, r.marked, r.off.refuted}
 		todo := plan(s, r, now, t)
 		if todo != learn && !leads {
 			continue
@@ -135,9 +157,10 @@ func (w *watcher) pass(ctx context.Context) error {
 		}
 		group.Go(func() error { w.do(ctx, todo, s, r, now); return nil })
 	}
+	w.signs.Store(&signs)
 	_ = group.Wait() // Each has told of its own failure.
 	for name := range w.records {
-		if !present[name] {
+		if _, present := signs[name]; !present {
 			delete(w.records, name)
 		}
 	}

@@ -322,6 +322,7 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
     {{- end }}
     {{- if .root.Values.manager.failover.enabled }}
     - --failover
+    - --serve-holds=unix:///csi/holds.sock
     {{- end }}
     {{- if .root.Values.manager.startupTaint.enabled }}
     - --startup-taint

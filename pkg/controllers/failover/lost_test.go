@@ -1,0 +1,214 @@
+package failover
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/machines"
+)
+
+// attach makes a VolumeAttachment of the node "one". csi-attacher's finalizer keeps it once it is deleted.
+func (s *scene) attach(name string, edit func(*storagev1.VolumeAttachment)) {
+	s.Helper()
+	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID("uid of " + name), Annotations: map[string]string{nodeIDNote: "i-one"},
+		Finalizers: []string{"external-attacher/ebs-csi-example"},
+	}}
+	a.Spec.Attacher, a.Spec.NodeName = driverName, "one"
+	edit(a)
+	s.must(s.api.Create(s.Context(), a))
+}
+
+func asItIs(*storagev1.VolumeAttachment) {}
+
+// deletes has deletions carried out. They name the object that was seen.
+func (s *scene) deletes() {
+	s.deleting = func(o client.Object, options client.DeleteOptions) error {
+		p := options.Preconditions
+		if p == nil || p.UID == nil || *p.UID != o.GetUID() || p.ResourceVersion == nil ||
+			*p.ResourceVersion != o.GetResourceVersion() {
+			s.Errorf("%s is deleted with %+v", o.GetName(), p)
+		}
+		return s.api.Delete(s.Context(), o, &options)
+	}
+}
+
+// going are the VolumeAttachments whose deletion has begun.
+func (s *scene) going() (names []string) {
+	s.Helper()
+	var list storagev1.VolumeAttachmentList
+	s.must(s.api.List(s.Context(), &list))
+	for _, a := range list.Items {
+		if a.DeletionTimestamp != nil {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+func (s *scene) wantGoing(want ...string) {
+	s.Helper()
+	if have := s.going(); !slices.Equal(have, want) {
+		s.Errorf("the VolumeAttachments %q are deleted, want %q", have, want)
+	}
+}
+
+// lose deletes the Node, as the cloud's own controller does.
+func (s *scene) lose() {
+	s.Helper()
+	s.must(s.api.Delete(s.Context(), s.node()))
+}
+
+// TestVolumesOfALostNode checks that the volumes of a node are freed whose machine is terminated and whose Node was
+// deleted before it could be put out of service. Those of others stay.
+func TestVolumesOfALostNode(t *testing.T) {
+	s := newScene(t)
+	s.deletes()
+	s.join("two", "2")
+	s.attach("first", asItIs)
+	s.attach("second", asItIs)
+	s.attach("another driver's", func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "another" })
+	s.attach("of a node that lives", func(a *storagev1.VolumeAttachment) {
+		a.Spec.NodeName, a.Annotations[nodeIDNote] = "two", "i-two"
+	})
+	s.provider.answer = func(q machines.Query) (machines.Machine, error) {
+		state := machines.Terminated
+		if q.Node != "i-one" {
+			state = machines.Running
+		}
+		return machines.Machine{State: state, Says: fmt.Sprintf("%s is %s", q.Node, state)}, nil
+	}
+	s.lose()
+	s.passes(2 * time.Second)
+	s.wantGoing("first", "second")
+	s.wantEvent("VolumesFreed", "i-one is terminated")
+	for range 6 {
+		s.renewOf("two")
+		s.passes(10 * time.Second)
+	}
+	if len(s.recorder.Events) > 0 {
+		t.Errorf("an event says %q", <-s.recorder.Events)
+	}
+}
+
+// TestVolumesOfALostNodeStay checks that nothing is freed of a node that is gone as long as its machine may run, or its
+// pods would have Kubernetes attach again; and that a person is told.
+func TestVolumesOfALostNodeStay(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *scene)
+		says   string
+		end    func(s *scene) // of what holds it; nil where that has none
+	}{
+		"it runs": {func(s *scene) { s.state = machines.Running }, "i-one is running",
+			func(s *scene) { s.state = machines.Terminated }},
+		"it is being terminated": {func(s *scene) { s.state = machines.Stopping }, "may run again",
+			func(s *scene) { s.state = machines.Terminated }},
+		"it is stopped": {func(s *scene) { s.state = machines.Stopped }, "may run again",
+			func(s *scene) { s.state = machines.Terminated }},
+		"the provider is away": {func(s *scene) { s.trouble = errors.New("no answer in time") }, "no answer in time",
+			func(s *scene) { s.trouble = nil }},
+		"the provider has forgotten it": {func(s *scene) { s.state = "" }, "may run again", nil},
+		"pods are bound to it": {func(s *scene) { s.pod("web-0", corev1.PodSpec{Volumes: claims()}) }, "ns/web-0",
+			func(s *scene) { s.evict("web-0") }},
+		"csi-attacher has noted no machine": {func(s *scene) {
+			a := &storagev1.VolumeAttachment{}
+			s.must(s.api.Get(s.Context(), client.ObjectKey{Name: "a"}, a))
+			a.Annotations = nil
+			s.must(s.api.Update(s.Context(), a))
+		}, "not noted", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.deletes()
+			s.attach("a", asItIs)
+			s.lives(90 * time.Second)
+			s.state = machines.Terminated
+			c.change(s)
+			s.lose()
+			s.passes(80 * time.Second)
+			if len(s.recorder.Events) > 0 {
+				t.Errorf("after 80 s an event says %q", <-s.recorder.Events)
+			}
+			s.passes(10 * time.Minute)
+			s.wantGoing()
+			s.wantEvent("VolumesOfLostNode", c.says)
+			if len(s.recorder.Events) > 0 {
+				t.Errorf("another event says %q", <-s.recorder.Events)
+			}
+			if c.end != nil {
+				c.end(s)
+				s.passes(time.Minute + time.Second)
+				s.wantGoing("a")
+			}
+		})
+	}
+}
+
+// TestALostNodeIsBack checks that nothing is freed of a node that a late cache does not show, and nothing of an
+// attachment that has changed since.
+func TestALostNodeIsBack(t *testing.T) {
+	s := newScene(t)
+	s.deletes()
+	s.attach("a", asItIs)
+	s.lives(90 * time.Second)
+	s.state = machines.Terminated
+	late := &lateCache{Client: s.cache}
+	s.must(late.catchUp(t.Context(), s.api))
+	s.cache, late.nodes = late, corev1.NodeList{}
+	late.attachments.Items = nil
+	s.must(s.api.List(t.Context(), &late.attachments))
+	s.passes(30 * time.Second)
+	s.wantGoing()
+	s.lose()
+	a := late.attachments.Items[0].DeepCopy()
+	a.Annotations[nodeIDNote] = "i-two"
+	s.must(s.api.Update(t.Context(), a))
+	s.passes(30 * time.Second)
+	s.wantGoing()
+	if len(s.recorder.Events) > 0 {
+		t.Errorf("an event says %q", <-s.recorder.Events)
+	}
+}
+
+// TestLostNodesOfAStandBy checks that a manager which does not lead frees nothing.
+func TestLostNodesOfAStandBy(t *testing.T) {
+	s := newScene(t)
+	s.deletes()
+	elected := make(chan struct{})
+	s.elected = elected
+	s.attach("a", asItIs)
+	s.state = machines.Terminated
+	s.lose()
+	s.passes(30 * time.Second)
+	s.wantGoing()
+	close(elected)
+	s.passes(time.Second)
+	s.wantGoing("a")
+}
+
+// TestRefusedDeletion checks that a deletion which the API server refuses is a failure, and is tried again.
+func TestRefusedDeletion(t *testing.T) {
+	s := newScene(t)
+	s.attach("a", asItIs)
+	s.lives(90 * time.Second)
+	s.state = machines.Terminated
+	s.lose()
+	s.deleting = func(client.Object, client.DeleteOptions) error { return errors.New("forbidden") }
+	before := s.failed()
+	s.passes(time.Minute)
+	if s.failed() < before+5 {
+		t.Errorf("%v failures are counted, before it %v", s.failed(), before)
+	}
+	s.deletes()
+	s.passes(askLater)
+	s.wantGoing("a")
+}
