@@ -14,7 +14,7 @@ import (
 // drained takes a node away from its pods, and the driver's pod before the one with the volume: the driver serves until
 // the volume is unmounted.
 func (s *scene) drained() {
-	s.move(kept, lost, "lives 3")
+	s.move("lives 3")
 	s.kubectl("cordon", lost)
 	before := s.driverOn(lost)
 	s.kubectl("delete", "pod", before.Name, "--namespace=stowage-system", "--wait=false")
@@ -43,12 +43,13 @@ func (s *scene) drained() {
 	s.kubectl("rollout", "status", "daemonset/stowage-ebs-node", "--namespace=stowage-system", "--timeout=4m")
 }
 
-// move has the pod run on another node.
-func (s *scene) move(from, to, says string) {
-	s.kubectl("cordon", from)
+// move has the pod run on the node that will be lost.
+func (s *scene) move(lives string) {
+	s.kubectl("cordon", kept)
 	s.kubectl("delete", "pod", "web-0")
-	s.eventually("the pod is there", patience, func(context.Context) error { return s.says(to, "/data/file: OK\n"+says) })
-	s.kubectl("uncordon", from)
+	s.eventually("the pod is there", patience,
+		func(context.Context) error { return s.says(lost, "/data/file: OK\n"+lives) })
+	s.kubectl("uncordon", kept)
 }
 
 // driverOn is the driver's pod on a node.

@@ -25,15 +25,19 @@ const (
 
 // TestFailover cuts a node's power. As long as the cloud says that the machine runs nothing is forced; once it says
 // that the machine is stopped the pod runs on the other node with its data. When the machine is back, so is the node.
-// Then it is drained; and it loses its power again, and the cloud knows at once.
+// Then it is drained, and put out of service while it works; it loses its power again, and the cloud knows at once; and
+// in the end its Node is deleted first.
 func TestFailover(t *testing.T) {
 	s := newScene(t)
 	defer s.failed()
 	s.startup()
 	s.begin()
+	if *partition {
+		s.partitioned()
+		return
+	}
 	if *without > 0 {
-		s.kubectl("patch", "deployment", "stowage-ebs-controller", "--namespace=stowage-system", "--type=json",
-			`--patch=[{"op":"test","path":"/spec/template/spec/containers/6/name","value":"manager"},{"op":"remove","path":"/spec/template/spec/containers/6"}]`)
+		s.dismissManager()
 		s.kubectl("rollout", "status", "deployment/stowage-ebs-controller", "--namespace=stowage-system", "--timeout=4m")
 	}
 	s.cutPower()
@@ -52,20 +56,23 @@ func TestFailover(t *testing.T) {
 	proof := s.stop()
 	s.outOfService(proof)
 	s.elsewhere(patience, proof, "lives 2")
-	s.back()
+	s.back("lives 2")
 	s.drained()
+	s.held()
 	s.atOnce()
+	s.back("lives 8")
+	s.nodeDeleted()
 	s.neverTwice()
 }
 
 // atOnce cuts the power of a machine that the manager has seen run, and the cloud says so at the same instant.
 func (s *scene) atOnce() {
-	s.move(kept, lost, "lives 5")
+	s.move("lives 7")
 	<-time.After(lag + 15*time.Second) // The manager cannot know earlier that the cloud's answer is no old one.
 	s.cutPower()
 	proof := s.stop()
 	s.outOfService(proof)
-	s.elsewhere(patience, proof, "lives 6")
+	s.elsewhere(patience, proof, "lives 8")
 }
 
 func (s *scene) outOfService(proof time.Time) {
@@ -160,8 +167,8 @@ func (s *scene) neverTwice() {
 	s.Logf("%d states of volumes, none attached to two machines", len(states))
 }
 
-// back gives the node its power again.
-func (s *scene) back() {
+// back gives the node its power again, and leaves the pod where it is.
+func (s *scene) back(lives string) {
 	s.cloud.Server.SetPower(region.NodeB, "running")
 	s.must(s.StartNode(lost))
 	on := time.Now()
@@ -173,7 +180,20 @@ func (s *scene) back() {
 	})
 	s.passed("the node is in service again", on)
 	s.event("InService")
-	s.must(s.says(kept, "/data/file: OK\nlives 2"))
+	s.must(s.says(kept, "/data/file: OK\n"+lives))
+}
+
+// dismissManager leaves Kubernetes alone: no manager, and a driver that does not ask it.
+func (s *scene) dismissManager() {
+	deployments := s.Client.AppsV1().Deployments("stowage-system")
+	d, err := deployments.Get(s.Context(), "stowage-ebs-controller", metav1.GetOptions{})
+	s.must(err)
+	pod := &d.Spec.Template.Spec
+	pod.Containers = slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "manager" })
+	serving := &pod.Containers[0]
+	serving.Args = slices.DeleteFunc(serving.Args, func(arg string) bool { return strings.HasPrefix(arg, "--holds=") })
+	_, err = deployments.Update(s.Context(), d, metav1.UpdateOptions{})
+	s.must(err)
 }
 
 // measureWithout waits for what Kubernetes does by itself.

@@ -24,8 +24,11 @@ const (
 	patience = 5 * time.Minute
 )
 
-var without = flag.Duration("without", 0,
-	"measure without failover: how long to wait for the pod to run elsewhere, ten minutes say")
+var (
+	without = flag.Duration("without", 0,
+		"measure without failover: how long to wait for the pod to run elsewhere, ten minutes say")
+	partition = flag.Bool("partition", false, "cut the node's network, not its power, for longer than Kubernetes waits")
+)
 
 // scene is a cluster of two nodes and its cloud.
 type scene struct {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
 // StopNode ends a node at once, as a loss of power does: nothing on it is asked to end. It stays off until StartNode.
@@ -32,4 +34,18 @@ func (c *Cluster) StartNode(name string) error {
 		return fmt.Errorf("%s is not off: %w", name, err)
 	}
 	return err
+}
+
+// CutNode takes a node off the network, and leaves what runs there running.
+func (c *Cluster) CutNode(ctx context.Context, name string) error { return c.cable(ctx, name, "down") }
+
+// MendNode gives a node that was cut off its network again.
+func (c *Cluster) MendNode(ctx context.Context, name string) error { return c.cable(ctx, name, "up") }
+
+func (c *Cluster) cable(ctx context.Context, name, state string) error {
+	out, err := c.ControlPlaneCommand(ctx, "ip", "link", "set", layout.Cable(name), state).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("put the cable of %s %s: %w: %s", name, state, err, out)
+	}
+	return nil
 }

@@ -28,7 +28,7 @@ func node(m *machine.Machine, l layout.Layout, number int) machine.Component {
 			if err := layout.WriteFile(l.NodeProcess(name), []byte(pid), 0o644); err != nil {
 				return err
 			}
-			return plug(ctx, m, "to-"+name, pid)
+			return plug(ctx, m, layout.Cable(name), pid)
 		},
 	}
 }

@@ -26,5 +26,8 @@ func NodeName(number int) string { return fmt.Sprintf("node-%d", number) }
 // NodeAddress is the address of the node with the number, from 1.
 func NodeAddress(number int) string { return fmt.Sprintf("10.213.0.%d", 10+number) }
 
+// Cable is the interface by which the control plane reaches a node.
+func Cable(name string) string { return "to-" + name }
+
 // PodRange is the range of the addresses of the node's pods.
 func PodRange(number int) string { return fmt.Sprintf("10.244.%d.0/24", number) }

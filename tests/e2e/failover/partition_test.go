@@ -1,0 +1,73 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// forced is when Kubernetes detaches by force from a node that is not Ready: after six minutes, which begin when it is
+// sure that no pod there wants the volume.
+const forced = 8 * time.Minute
+
+// partitioned cuts a node off the network. Its pod writes on, and is deleted by force, as a person does who takes the
+// node for dead. Nothing is detached, also when Kubernetes has waited for long enough; when the network is back, the
+// kubelet lets go, and the pod runs elsewhere with its data.
+func (s *scene) partitioned() {
+	s.must(s.CutNode(s.Context(), lost))
+	s.died = time.Now()
+	s.kubectl("cordon", lost) // It is Ready for a while yet.
+	s.kubectl("delete", "pod", "web-0", "--force", "--grace-period=0")
+	refused := ""
+	for time.Since(s.died) < forced {
+		// Stimulus: Kubernetes goes on waiting, and then detaches.
+		<-time.After(time.Second)
+		if on := s.attached(); !slices.Equal(on, []string{region.NodeB}) {
+			s.Fatalf("after %v the volume is attached to %q, and the node that was cut off writes to it", time.Since(s.died), on)
+		}
+		if tainted(s.node(s.Context())) {
+			s.Fatalf("after %v the node is out of service, and its machine runs", time.Since(s.died))
+		}
+		if now := s.refusal(s.Context()); now != refused {
+			s.passed("refused: "+now, s.died)
+			refused = now
+		}
+	}
+	if !strings.Contains(refused, "is silent, and its machine may still write to it") {
+		s.Errorf("Kubernetes was to detach by force within %v, and the last refusal is %q", forced, refused)
+	}
+	s.must(s.MendNode(s.Context(), lost))
+	mended := time.Now()
+	s.eventually("the pod runs elsewhere", patience,
+		func(context.Context) error { return s.says(kept, "/data/file: OK\nlives 2") })
+	s.passed("the pod runs elsewhere after the network was back", mended)
+	s.neverTwice()
+}
+
+// refusal is why a volume was not detached.
+func (s *scene) refusal(ctx context.Context) string {
+	list, err := s.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+	s.must(err)
+	for _, a := range list.Items {
+		if a.Status.DetachError != nil {
+			return a.Status.DetachError.Message
+		}
+	}
+	return ""
+}
+
+// refused waits until a volume was not detached for a reason.
+func (s *scene) refused(why string) {
+	s.eventually("the detachment is refused", patience, func(ctx context.Context) error {
+		if says := s.refusal(ctx); !strings.Contains(says, why) {
+			return errors.New("the VolumeAttachments say " + says)
+		}
+		return nil
+	})
+}
