@@ -14,7 +14,7 @@ import (
 )
 
 // answerLimit is how long QEMU may take to answer, and the guest to let go of a disk.
-const answerLimit = 30 * time.Second
+const answerLimit = 2 * time.Minute
 
 // Machine is a connection to QEMU's monitor. It is not for concurrent use.
 type Machine struct {

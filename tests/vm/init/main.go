@@ -14,8 +14,9 @@ import (
 // disk is the guest's root filesystem: the first NVMe disk.
 const disk = "/dev/nvme0n1"
 
-// diskLimit is how long the disk may take to appear.
-const diskLimit = 15 * time.Second
+// diskLimit is how long the disk may take to appear: less than the silence after which a guest is taken to hang
+// (qemu.DefaultSilence), so that it is known why.
+const diskLimit = time.Minute
 
 // workArgument makes this program the one that works, and not process 1.
 const workArgument = "work"

@@ -168,7 +168,7 @@ func graceEnds() error {
 		if err != nil || strings.HasPrefix(string(text), "Y") {
 			return err
 		}
-		if time.Since(begun) > time.Minute {
+		if time.Since(begun) > 2*time.Minute {
 			return errors.New("the time of grace does not end")
 		}
 	}

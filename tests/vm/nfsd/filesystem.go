@@ -78,7 +78,7 @@ func (f *Filesystem) Empty() error { return os.Remove(f.filler()) }
 func (f *Filesystem) filler() string { return filepath.Join(f.Path, ".filler") }
 
 // busyLimit is how long the server may hold files of a filesystem that is no longer exported.
-const busyLimit = time.Minute
+const busyLimit = 2 * time.Minute
 
 // Close unmounts the filesystem and removes it. It must not be exported any more, and even then the server holds what
 // was used for half a minute: it is best closed after Server.Stop.

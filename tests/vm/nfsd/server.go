@@ -28,7 +28,7 @@ const (
 const control = "/proc/fs/nfsd"
 
 // answerLimit is how long a daemon may take to listen.
-const answerLimit = 20 * time.Second
+const answerLimit = 2 * time.Minute
 
 // Config says how the server is run. The zero value is a good start.
 type Config struct {

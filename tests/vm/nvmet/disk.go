@@ -13,7 +13,7 @@ import (
 )
 
 // patience is how long the kernel may take for what goes by itself, with an emulated processor.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Disk is what is plugged in.
 type Disk struct {

@@ -36,7 +36,7 @@ type Guest struct {
 }
 
 // shareLimit is how long the daemon that shares the folder may take to listen.
-const shareLimit = 10 * time.Second
+const shareLimit = 2 * time.Minute
 
 // Start starts a guest.
 func Start(ctx context.Context, c Config) (*Guest, error) {

@@ -20,7 +20,7 @@ import (
 const records = "processes"
 
 // endLimit is how long a killed process may take to be gone.
-const endLimit = 10 * time.Second
+const endLimit = 2 * time.Minute
 
 // Process is a process that a run has started.
 type Process struct {

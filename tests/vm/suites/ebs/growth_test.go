@@ -22,7 +22,7 @@ func TestGrowsInUse(t *testing.T) {
 		v.grow()
 		began := time.Now()
 		err := v.expand()
-		for ; status.Code(err) == codes.Unavailable && time.Since(began) < time.Minute; err = v.expand() {
+		for ; status.Code(err) == codes.Unavailable && time.Since(began) < callLimit; err = v.expand() {
 			<-time.After(100 * time.Millisecond)
 		}
 		v.must(err)

@@ -64,7 +64,7 @@ func TestDiskIsLate(t *testing.T) {
 	began := time.Now()
 	err := v.stage()
 	v.refused(err, codes.Unavailable, region.Serial(v.id))
-	for ; err != nil && time.Since(began) < time.Minute; err = v.stage() {
+	for ; err != nil && time.Since(began) < callLimit; err = v.stage() {
 		if status.Code(err) != codes.Unavailable {
 			t.Fatalf("while the disk is late: %v, want Unavailable", err)
 		}
@@ -87,7 +87,7 @@ func TestDiskIsMissing(t *testing.T) {
 		v.refused(v.stage(), codes.Unavailable, region.Serial(v.id))
 		took := time.Since(began)
 		t.Logf("the answer came after %v", took.Round(time.Millisecond))
-		if took > callLimit/10 {
+		if took > callLimit/2 {
 			t.Errorf("the answer came after %v", took)
 		}
 		i.nothing()

@@ -160,13 +160,12 @@ func alike(one, other string) error {
 
 // emptied waits until what was deleted is gone, which happens after the calls.
 func emptied(trash string) error {
-	const wait = 20 * time.Second
 	for begun := time.Now(); ; <-time.After(100 * time.Millisecond) {
 		left, err := os.ReadDir(trash)
 		if err != nil || len(left) == 0 {
 			return err
 		}
-		if time.Since(begun) > wait {
+		if time.Since(begun) > patience {
 			return fmt.Errorf("%d files are still in the trash", len(left))
 		}
 	}
