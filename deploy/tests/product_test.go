@@ -40,6 +40,23 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestModesAreNotConverted checks that no sidecar is told to let a snapshot of a raw volume be restored as a
+// filesystem: by default they refuse it.
+func TestModesAreNotConverted(t *testing.T) {
+	for _, in := range installs() {
+		for way, objects := range map[string][]object{"kustomize": kustomized(t, in.folder),
+			"helm": charted(t, in.values, in.schemaless)} {
+			for id, pod := range pods(t, objects) {
+				for _, c := range containers(pod) {
+					if slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, "mode-conversion") }) {
+						t.Errorf("%s, %s: %s has %q", id, way, c.Name, c.Args)
+					}
+				}
+			}
+		}
+	}
+}
+
 // source reads a file of a program, and the one flag that is bound elsewhere.
 func source(t *testing.T, file string) string {
 	t.Helper()

@@ -142,6 +142,29 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// TestFingerprintOfAGroup: a group of the same name with another class's parameters is another group.
+func TestFingerprintOfAGroup(t *testing.T) {
+	definition := testDecoder().definition
+	definition.NewSnapshotParameters = func() any { return &testParameters{} }
+	d := newDecoder(definition, backends.Features{})
+	fingerprint := func(parameters map[string]string) string {
+		spec, err := d.createGroup(&csi.CreateVolumeGroupSnapshotRequest{Name: "group", SourceVolumeIds: []string{"a", "b"},
+			Parameters: parameters})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return spec.Fingerprint
+	}
+	base := fingerprint(map[string]string{"pool": "directory"})
+	if fingerprint(map[string]string{"pool": "image"}) == base {
+		t.Error("the pool does not change the fingerprint")
+	}
+	named := map[string]string{"pool": "directory", "csi.storage.k8s.io/volumegroupsnapshot/name": "other"}
+	if fingerprint(named) != base {
+		t.Error("the name of the VolumeGroupSnapshot changes the fingerprint")
+	}
+}
+
 func TestCreateVolumeIsRefused(t *testing.T) {
 	for what, test := range map[string]struct {
 		change func(*csi.CreateVolumeRequest)

@@ -28,6 +28,13 @@ func controllerOf(backend backends.Backend) Config {
 // in what takes how long. The function that it returns ends both sides.
 func inMemory(t *testing.T, config Config) (client csi.ControllerClient, end func()) {
 	t.Helper()
+	connection, end := connectedInMemory(t, config)
+	return csi.NewControllerClient(connection), end
+}
+
+// connectedInMemory is inMemory for clients of any service.
+func connectedInMemory(t *testing.T, config Config) (connection *grpc.ClientConn, end func()) {
+	t.Helper()
 	config.Name, config.Version = "test.csi.stowage.dev", "1"
 	config.Metrics = NewMetrics(config.Name, config.Version)
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
@@ -39,12 +46,12 @@ func inMemory(t *testing.T, config Config) (client csi.ControllerClient, end fun
 	listener, done := bufconn.Listen(1<<20), make(chan error, 1)
 	go func() { done <- server.Serve(life, listener, time.Minute) }()
 	dial := func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
-	connection, err := grpc.NewClient("passthrough:///in-memory",
+	connection, err = grpc.NewClient("passthrough:///in-memory",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dial))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return csi.NewControllerClient(connection), func() {
+	return connection, func() {
 		stop()
 		if err := <-done; err != nil {
 			t.Errorf("the server ended with %v", err)
@@ -69,6 +76,28 @@ func TestTheReasonIsHeard(t *testing.T) {
 		took := time.Since(begun)
 		if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "not done") || took >= limit {
 			t.Errorf("after %s of %s the answer is %v, want DeadlineExceeded and the backend's reason in time", took, limit, err)
+		}
+	})
+}
+
+// A node's request is bounded like a controller's.
+func TestANodesRequestIsGivenUp(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 5 * time.Second
+		backend := stubborn{end: make(chan struct{})}
+		connection, end := connectedInMemory(t, Config{Instance: &backends.Instance{Node: backend}, NodeID: "node-1",
+			StateDir: dir})
+		defer end()
+		defer close(backend.end)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		begun := time.Now()
+		_, err := csi.NewNodeClient(connection).NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
+		took := time.Since(begun)
+		if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "has not ended yet") ||
+			took >= limit {
+			t.Errorf("after %s of %s the answer is %v, want DeadlineExceeded from the driver in time", took, limit, err)
 		}
 	})
 }

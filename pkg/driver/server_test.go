@@ -240,6 +240,15 @@ func (s stubborn) Delete(context.Context, string) error {
 	return nil
 }
 
+func (stubborn) Source(context.Context, backends.Attachment) (backends.Source, error) {
+	return nil, nil
+}
+
+func (s stubborn) Limit(context.Context) (int64, error) {
+	<-s.end
+	return 0, nil
+}
+
 // The end waits neither for connections that say nothing, nor for backends that ignore that they are told to end, and
 // begins nothing.
 func TestStopEndsInTime(t *testing.T) {

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -84,6 +85,32 @@ func TestStageLeavesAMount(t *testing.T) {
 	w.wantNothingLeft()
 	guest.path = "/none"
 	w.want(w.service.Stage(w.context(), staging), backends.Invalid, "deep")
+	w.wantNothingLeft()
+}
+
+// The volume is refused for good, but the time of the call ends while what it made is taken down. An answer that is
+// final would have the kubelet forget what is there still.
+func TestStageIsTakenDownForLong(t *testing.T) {
+	w := newServedWorld(t) // Which waits for nothing that hangs.
+	w.directory("v")
+	w.tooDeep(w.path("directories", "v"))
+	staging := w.stageRequest("v")
+	staging.MountGroup = "1"
+	w.groups = true
+	w.restart()
+	w.shelf.slow = make(chan struct{})
+	err := w.until(w.shelf.waiting.Load, func(ctx context.Context) error { return w.service.Stage(ctx, staging) })
+	w.want(err, backends.Unavailable, "deep", "still being taken down")
+	close(w.shelf.slow)
+	if !eventually(func() bool { return !w.shelf.Used(w.context(), "v") }) {
+		t.Error("the volume is in use still, though the taking down may go on")
+	}
+	if !eventually(func() bool {
+		err = w.service.Stage(w.context(), staging)
+		return backends.Is(err, backends.Invalid)
+	}) {
+		t.Errorf("staging it again: %v, want the refusal, which is final once all is taken down", err)
+	}
 	w.wantNothingLeft()
 }
 

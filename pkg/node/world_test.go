@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,8 @@ type shelf struct {
 	released []string
 	used     map[string]bool // by handle, from Source to Release
 	stuck    error           // of Release
+	slow     chan struct{}   // what Release waits for, whatever its context says
+	waiting  atomic.Bool     // Release does
 }
 
 func (s *shelf) Source(_ context.Context, a backends.Attachment) (backends.Source, error) {
@@ -55,6 +58,10 @@ func (s *shelf) Used(_ context.Context, handle string) bool {
 }
 
 func (s *shelf) Release(_ context.Context, handle string) error {
+	if s.slow != nil {
+		s.waiting.Store(true)
+		<-s.slow
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stuck != nil {

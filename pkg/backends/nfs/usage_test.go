@@ -3,11 +3,14 @@ package nfs
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
@@ -96,4 +99,47 @@ func TestMeasuringsThatWait(t *testing.T) {
 			t.Error("a volume that did not fit in is not measured afterwards")
 		}
 	})
+}
+
+// TestMeasuringFollowsNoLink: somebody who can write on the server, or in the volume, leads the measuring to what is
+// elsewhere, on the share or on the controller's machine.
+func TestMeasuringFollowsNoLink(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(in("pvc-1", "mine", deleteData))
+	genuine, err := w.parse(volumeKind, v.Handle)
+	w.must(err)
+	s, release, err := w.pool.Hold(t.Context(), genuine.address)
+	w.must(err)
+	defer release()
+	look := func() (int64, error) { return lookAt(t.Context(), wish{share: s, dir: "mine"}) }
+	bytes := func() int64 {
+		t.Helper()
+		n, err := look()
+		w.must(err)
+		return n
+	}
+	const large = 1 << 20
+	outside := t.TempDir()
+	for _, dir := range []string{outside, w.path("other")} {
+		w.must(os.MkdirAll(dir, 0o755))
+		w.must(os.WriteFile(filepath.Join(dir, "large"), make([]byte, large), 0o600))
+	}
+	before := bytes()
+	for name, target := range map[string]string{"file": filepath.Join(outside, "large"), "folder": outside,
+		"beside": "../other"} {
+		w.must(os.Symlink(target, w.path("mine", name)))
+	}
+	if after := bytes(); after >= before+large {
+		t.Errorf("with links in it the volume takes %d bytes, and %d without: what they lead to was measured", after, before)
+	}
+	w.must(os.WriteFile(w.path("mine", "large"), make([]byte, large), 0o600))
+	if after := bytes(); after < before+large {
+		t.Errorf("with a file of %d bytes it takes %d, and %d without: nothing is shown by this", large, after, before)
+	}
+	for _, target := range []string{outside, "other"} {
+		w.must(os.RemoveAll(w.path("mine")))
+		w.must(os.Symlink(target, w.path("mine")))
+		_, err := look()
+		w.fails("measuring a volume that is a link to "+target+" now", err, backends.Invalid, "symlink")
+	}
 }
