@@ -77,17 +77,18 @@ func (s *csiServer) Start(ctx context.Context) error {
 // holdServer answers the driver beside it, in every replica, whether a volume may be detached.
 type holdServer struct {
 	listener net.Listener
+	log      *slog.Logger
 	answer   func(context.Context, holds.Query) (holds.Hold, error)
 }
 
 // addHolds serves the answers at a socket.
-func addHolds(ctx context.Context, m ctrl.Manager, endpoint string,
+func addHolds(ctx context.Context, m ctrl.Manager, endpoint string, log *slog.Logger,
 	answer func(context.Context, holds.Query) (holds.Hold, error)) error {
 	listener, err := driver.Listen(ctx, endpoint)
 	if err != nil {
 		return fmt.Errorf("--serve-holds: %w", err)
 	}
-	return m.Add(&holdServer{listener, answer})
+	return m.Add(&holdServer{listener, log, answer})
 }
 
 // NeedLeaderElection says that a replica answers whether it leads or not.
@@ -95,5 +96,5 @@ func (s *holdServer) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
 func (s *holdServer) Start(ctx context.Context) error {
-	return driver.ServeHolds(ctx, s.listener, s.answer)
+	return driver.ServeHolds(ctx, s.listener, s.log, s.answer)
 }

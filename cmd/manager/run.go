@@ -151,5 +151,5 @@ func (o *options) addFailover(ctx context.Context, m ctrl.Manager, driver *csicl
 	if err != nil || o.holds == "" {
 		return err
 	}
-	return addHolds(ctx, m, o.holds, answer)
+	return addHolds(ctx, m, o.holds, log, answer)
 }

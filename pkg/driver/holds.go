@@ -3,10 +3,12 @@ package driver
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
@@ -26,7 +28,7 @@ type holdReader struct {
 }
 
 // newHoldReader connects when it first asks. Kinds: Invalid.
-func newHoldReader(endpoint string) (*holdReader, error) {
+func newHoldReader(endpoint string, options ...grpc.DialOption) (*holdReader, error) {
 	if endpoint == "" {
 		return nil, nil
 	}
@@ -34,7 +36,10 @@ func newHoldReader(endpoint string) (*holdReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--holds: %w", err)
 	}
-	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	// Who answers has been away for seconds, or for minutes, when it is back: gRPC's own pauses grow to two minutes.
+	pauses := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
+	conn, err := grpc.NewClient("unix:"+path, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: holdTime}))...)
 	if err != nil {
 		return nil, backends.Errorf(backends.Invalid, "--holds is %q, which is not usable: %w", endpoint, err)
 	}
@@ -71,9 +76,9 @@ func (h *holdReader) close(context.Context) error { return h.conn.Close() }
 
 // ServeHolds answers drivers that ask whether a volume may be detached, until the context ends. An error of answer
 // leaves the volume attached, as one of the connection does.
-func ServeHolds(ctx context.Context, listener net.Listener,
+func ServeHolds(ctx context.Context, listener net.Listener, log *slog.Logger,
 	answer func(context.Context, holds.Query) (holds.Hold, error)) error {
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(identify(log), rescue(newLogLimits())))
 	register(server, holds.Service, holds.Method,
 		func(ctx context.Context, request *structpb.Struct) (*structpb.Struct, error) {
 			found, err := answer(ctx, holds.DecodeQuery(request))

@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/holds"
@@ -68,6 +73,63 @@ func TestHeldVolumesStayAttached(t *testing.T) {
 	}
 }
 
+// TestHoldsAreAskedAgain has nobody answer for a while: once somebody does, the driver finds him within seconds.
+func TestHoldsAreAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		served := bufconn.Listen(1 << 16)
+		var there atomic.Bool
+		dial := func(ctx context.Context, _ string) (net.Conn, error) {
+			if !there.Load() {
+				return nil, errors.New("nobody is there")
+			}
+			return served.DialContext(ctx)
+		}
+		reader, err := newHoldReader("unix:///csi/holds.sock", grpc.WithContextDialer(dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			if err := reader.check(t.Context(), "v", "node-1"); !backends.Is(err, backends.Unavailable) {
+				t.Errorf("%v, want Unavailable", err)
+			}
+			time.Sleep(30 * time.Second) //nolint:forbidigo // Simulated time.
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- ServeHolds(ctx, served, slog.New(slog.DiscardHandler),
+				func(context.Context, holds.Query) (holds.Hold, error) { return holds.Hold{}, nil })
+		}()
+		there.Store(true)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // Simulated time.
+		if err := reader.check(t.Context(), "v", "node-1"); err != nil {
+			t.Errorf("two seconds later: %v", err)
+		}
+		stop()
+		if err := errors.Join(<-done, reader.close(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestHoldsThatPanic checks that an answer which panics ends nothing else, and frees nothing.
+func TestHoldsThatPanic(t *testing.T) {
+	endpoint := holdSocket(t)
+	serveHolds(t, endpoint, func(context.Context, holds.Query) (holds.Hold, error) { panic("a defect") })
+	reader, err := newHoldReader(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := reader.check(t.Context(), "v", "node-1"); !backends.Is(err, backends.Unavailable) {
+			t.Errorf("%v, want Unavailable", err)
+		}
+	}
+	if err := reader.close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHoldsThatMeanNothing checks that a driver which could not keep the promise does not start.
 func TestHoldsThatMeanNothing(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -105,7 +167,7 @@ func serveHolds(t *testing.T, endpoint string, answer func(context.Context, hold
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- ServeHolds(ctx, listener, answer) }()
+	go func() { ended <- ServeHolds(ctx, listener, slog.New(slog.DiscardHandler), answer) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
