@@ -92,11 +92,12 @@ func rights() []right {
 
 		{"failover", core, "nodes", "get,patch",
 			"reads a node past its cache, and writes its taint out-of-service, to which a policy holds it"},
-		{"failover", "storage.k8s.io", "csinodes", "get", "reads past its cache which machine a node has registered as"},
+		{"failover", "storage.k8s.io", "csinodes", "get,list",
+			"reads past its cache which machine a node has registered as"},
 		{"failover", core, "pods", "list,delete",
 			"tells of pods that tolerate the taint, and deletes for good those that are evicted, to which a policy holds it"},
 		{"failover", "storage.k8s.io", "volumeattachments", "list,watch,delete",
-			"deletes those of nodes that are gone, of its own driver, to which a policy holds it"},
+			"deletes those of nodes that are gone, of its own driver, to which a policy holds it; finds a machine's node"},
 		{"failover-leases", "coordination.k8s.io", "leases", "get,list,watch", "sees each node's signs of life"},
 
 		{"startup", core, "nodes", "get,patch",

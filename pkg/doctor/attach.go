@@ -15,15 +15,16 @@ func (c *Cluster) attachment(a *storagev1.VolumeAttachment) (found []Finding) {
 	switch {
 	case n == nil:
 		found = append(found, Finding{Object: object, Verdict: Waiting,
-			Says: fmt.Sprintf("it attaches a volume to node %s, which is no node of the cluster any more: Kubernetes detaches "+
-				"it within six minutes", a.Spec.NodeName)})
+			Says: fmt.Sprintf("it attaches a volume to node %s, which is no node of the cluster any more: Kubernetes has it "+
+				"detached after six minutes, unless the driver finds that its machine may still write", a.Spec.NodeName)})
 	case !isReady(n) && outOfServiceTaint(n) != nil:
 		found = append(found, Finding{Object: object, Verdict: Waiting,
-			Says: fmt.Sprintf("node %s is out of service: Kubernetes detaches its volumes once their pods are deleted", n.Name)})
+			Says: fmt.Sprintf("node %s is out of service: Kubernetes has its volumes detached once their pods are deleted",
+				n.Name)})
 	case !isReady(n):
 		found = append(found, Finding{Object: object, Verdict: Broken,
-			Says: fmt.Sprintf("node %s does not answer, and may still write: Kubernetes detaches its volumes six minutes "+
-				"after its pods are deleted", n.Name),
+			Says: fmt.Sprintf("node %s does not answer, and may still write: Kubernetes has its volumes detached six "+
+				"minutes after its pods are deleted, unless the driver finds that the machine may still write", n.Name),
 			Advice: "once the machine is certainly off: kubectl taint nodes " + n.Name +
 				" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and remove the taint when it is back"})
 	}

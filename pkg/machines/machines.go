@@ -22,6 +22,7 @@ const (
 	Stopping   State = "stopping" // or it is being terminated
 	Stopped    State = "stopped"
 	Terminated State = "terminated"
+	Missing    State = "missing" // the provider has no such machine, or has forgotten it
 )
 
 // Off reports whether nothing runs on a machine in this state, so that it cannot write.

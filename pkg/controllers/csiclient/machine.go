@@ -14,7 +14,11 @@ import (
 // Machine asks the driver what is true of a node's machine. Any error says that nothing is known.
 func (c *Client) Machine(ctx context.Context, query machines.Query) (machines.Machine, error) {
 	answer := &structpb.Struct{}
-	if err := c.connection.Invoke(ctx, "/"+machines.Service+"/"+machines.Method, query.Encode(), answer); err != nil {
+	err := c.connection.Invoke(ctx, "/"+machines.Service+"/"+machines.Method, query.Encode(), answer)
+	if status.Code(err) == codes.NotFound {
+		return machines.Machine{State: machines.Missing, Says: Message(err)}, nil
+	}
+	if err != nil {
 		return machines.Machine{}, err
 	}
 	return machines.DecodeMachine(answer)

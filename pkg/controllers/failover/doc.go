@@ -43,12 +43,16 @@
 // # What a live kubelet keeps
 //
 // The driver asks before it detaches (package holds). As long as a kubelet reports a volume in use and may be alive it
-// stays attached, whatever made Kubernetes ask for it. Silence is counted by what this process has seen: one that has
-// just started, or whose cache lags behind, has seen none.
+// stays attached, whatever made Kubernetes ask for it. The Node must be the machine's that is asked about. Silence is
+// counted by what this process has seen: one that has just started, or whose cache lags behind, has seen none. It
+// proves nothing by itself, since the API server may have been away: our taint, the provider, or a person and
+// kube-controller-manager together must say the same, and a taint that was there before the last sign of life says
+// nothing. Without a Node only the provider can say anything: that the machine is terminated, or for Options.Lag that
+// it is stopped or missing.
 //
 // # Files
 //
 // plan.go decides, and is pure. record.go is what a manager remembers of a node. watch.go is the loop, look.go reads
 // the world for it, reconcile.go writes taints, pods.go deletes pods, lost.go frees nodes that are gone, hold.go
-// answers the driver. report.go has metrics and events.
+// answers the driver, with what ended.go remembers. report.go has metrics and events.
 package failover

@@ -1,9 +1,13 @@
 package failover
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,25 +20,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-const (
-	// settled is how long a node must be silent before a person's taint counts for more than what its kubelet said last.
-	settled = 40 * time.Second
-	// Of the time that the driver waits for an answer, the provider has a part, and our own taint may take until the next
-	// look to be seen.
-	providerTime, markTime = 3 * time.Second, 2 * time.Second
-)
-
-// sign is the last sign of life of a node, and what it means.
-type sign struct {
-	uid, renewal string
-	life         time.Time
-	marked       time.Time // when our taint was seen first; zero without it
-	refuted      bool      // the provider has called the machine off, and the node lived on
-}
+// Of the time that the driver waits for an answer, the provider has a part, and our own taint may take until the next
+// look to be seen.
+const providerTime, markTime = 2500 * time.Millisecond, 1500 * time.Millisecond
 
 // Hold answers whether Kubernetes may have a volume detached from a machine. It may not while a kubelet reports the
-// volume in use and may be alive: until the node is silent, and has our taint, or has had a person's for long, or its
-// machine is proven to be off. Any error says that this is not known.
+// volume in use and may be alive: until the node is silent and has a taint, ours or a person's, that no sign of life
+// has followed, or its machine is proven to be off. Any error says that this is not known.
 func (w *watcher) Hold(ctx context.Context, q holds.Query) (holds.Hold, error) {
 	why, err := w.whyHeld(ctx, q)
 	switch {
@@ -52,60 +44,86 @@ func (w *watcher) Hold(ctx context.Context, q holds.Query) (holds.Hold, error) {
 // whyHeld returns why a volume must stay attached; nothing when it may be detached.
 func (w *watcher) whyHeld(ctx context.Context, q holds.Query) (string, error) {
 	names, err := w.nodesOf(ctx, q)
-	for _, name := range names {
-		var why string
-		if why, err = w.whyHeldBy(ctx, name, q); err != nil || why != "" {
-			return why, err
-		}
-	}
-	return "", err
-}
-
-// whyHeldBy returns why a node keeps a volume. What is read is not older than the question.
-func (w *watcher) whyHeldBy(ctx context.Context, name string, q holds.Query) (string, error) {
-	node := &corev1.Node{}
-	err := w.reader.Get(ctx, client.ObjectKey{Name: name}, node)
-	if apierrors.IsNotFound(err) {
-		return "", nil // There is no kubelet to ask, and nobody but Kubernetes to say what it has waited for.
-	}
-	if err != nil {
-		return "", fmt.Errorf("read node %s: %w", name, err)
-	}
-	if !slices.Contains(node.Status.VolumesInUse, w.reported(q.Volume)) {
-		return "", nil
-	}
-	_, now, err := w.live(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	if w.isDead(ctx, now) {
-		return "", nil
+	for _, name := range names {
+		if why, err := w.whyHeldBy(ctx, name, q); err != nil || why != "" {
+			return why, err
+		}
 	}
-	if silence, t := w.silence(now), w.timingOf(now); silence >= t.missed {
-		return w.whyHeldBySilent(ctx, node, q, silence >= t.lag && !w.lastOf(now).refuted), nil
-	}
-	return fmt.Sprintf("the kubelet of node %s reports it in use. End the pods there that use it. If one of them waits "+
-		"for the volume, cordon the node before, so that none is bound there anew", name), nil
+	return "", nil
 }
 
-// isDead reports whether the taint of a node says that its kubelet is gone. A taint of ours that was written just now
-// is waited for: without a sign of life since it was seen, nobody has come back.
+// whyHeldBy returns why a node keeps a volume. What is read of Kubernetes is not older than the question.
+func (w *watcher) whyHeldBy(ctx context.Context, name string, q holds.Query) (string, error) {
+	node, now, err := w.live(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return w.whyHeldByLost(ctx, name, q)
+	}
+	if err != nil {
+		return "", err
+	}
+	last := w.lastOf(now)
+	if q.Node != "" && !isMachine(now, last, q.Node) { // Its kubelet speaks of another machine.
+		return w.whyHeldByLost(ctx, name, q)
+	}
+	if !slices.Contains(node.Status.VolumesInUse, w.reported(q.Volume)) || w.isDead(ctx, now) {
+		return "", nil
+	}
+	if w.silence(last) >= w.timingOf(now).missed {
+		return w.whyHeldBySilent(ctx, now, last, q), nil
+	}
+	return fmt.Sprintf("the kubelet of node %s reports it in use. End the pods there that use it. If one of them waits "+
+		"for the volume, cordon the node first, so that no new pod is bound to it", name), nil
+}
+
+// isMachine reports whether a node is a machine: by its registration; by the last one, where a driver that has stopped
+// has taken it away; or by what Kubernetes has for the machine, which ends with the ID of an instance of EC2.
+func isMachine(now sight, last record, id string) bool {
+	registered := cmp.Or(now.query.Node, last.query.Node)
+	return registered == id || registered == "" && strings.HasSuffix(now.providerID, "/"+id)
+}
+
+// whyHeldByLost returns why a volume stays attached to a machine that is no Node's any more: there is no kubelet to
+// ask.
+func (w *watcher) whyHeldByLost(ctx context.Context, name string, q holds.Query) (string, error) {
+	if q.Node == "" {
+		return "", fmt.Errorf("node %s is gone, and which machine it was is not known", name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, providerTime)
+	defer cancel()
+	m, err := w.Driver.Machine(ctx, machines.Query{Node: q.Node})
+	if err != nil {
+		return "", fmt.Errorf("node %s is gone or another machine has its name, and what the machine does that it was is "+
+			"not known: %w", name, err)
+	}
+	if m.State == machines.Terminated || w.ended.since(q.Node, m.State, w.now()) >= w.lag {
+		return "", nil
+	}
+	return fmt.Sprintf("node %s is gone or another machine has its name, and the machine that it was may still write to "+
+		"it: terminate that one, or stop it for %s. %s", name, w.lag, m.Says), nil
+}
+
+// isDead reports whether the taint of a node says that its kubelet is gone: the node has missed a renewal, and gave no
+// sign of life since the taint was seen. One of ours that was written just now is waited for. A person's counts once
+// Kubernetes hears nothing of the node either, also for a manager that was started after it was given.
 func (w *watcher) isDead(ctx context.Context, now sight) bool {
 	ctx, cancel := context.WithTimeout(ctx, w.markTime)
 	defer cancel()
 	tick := time.NewTicker(w.markTime / 20)
 	defer tick.Stop()
 	for {
-		last, silence := w.lastOf(now), w.silence(now)
+		last, t := w.lastOf(now), w.timingOf(now)
 		switch {
+		case last.life.IsZero(), w.silence(last) < t.missed && now.mark != ours:
+			return false
 		case now.mark == theirs:
-			return silence >= settled
-		case now.mark != ours, silence == 0:
+			return now.unheard && w.silence(last) >= t.settled && (last.life.Before(last.marked) || !last.renewed)
+		case now.mark != ours:
 			return false
-		case silence >= w.timingOf(now).missed, last.life.Before(last.marked):
-			return true
-		case !last.marked.IsZero():
-			return false
+		case last.mark == ours && w.silence(last) >= t.missed:
+			return last.life.Before(last.marked)
 		}
 		select {
 		case <-tick.C:
@@ -115,20 +133,33 @@ func (w *watcher) isDead(ctx context.Context, now sight) bool {
 	}
 }
 
-// whyHeldBySilent returns why a node that is silent keeps a volume, unless its machine is off.
-func (w *watcher) whyHeldBySilent(ctx context.Context, node *corev1.Node, q holds.Query, offCounts bool) string {
+// whyHeldBySilent returns why a node that is silent keeps a volume, unless its machine is proven to be off.
+func (w *watcher) whyHeldBySilent(ctx context.Context, now sight, last record, q holds.Query) string {
 	ctx, cancel := context.WithTimeout(ctx, providerTime)
 	defer cancel()
-	m, err := w.Driver.Machine(ctx, machines.Query{Node: q.Node, ProviderID: node.Spec.ProviderID})
-	says := m.Says
-	switch {
-	case err != nil:
-		says = csiclient.Message(err)
-	case m.State.Off() && offCounts:
+	if last.query.Node != q.Node { // What is remembered is of another machine.
+		last.known, last.newest, last.off = time.Time{}, machines.Machine{}, word{}
+	}
+	asked := w.now()
+	m, err := w.Driver.Machine(ctx, machines.Query{Node: q.Node, ProviderID: now.providerID})
+	found, says := unknown, csiclient.Message(err)
+	if err == nil {
+		found, says = judge(m, asked, &last, w.timingOf(now)), m.Says
+	}
+	if found == proven {
 		return ""
 	}
-	return fmt.Sprintf("the kubelet of node %s has reported it in use, is silent, and its machine may still write to it. "+
-		"Stop the machine; if it is off for certain, give the node the taint %s. %s", node.Name, taintKey, says)
+	return fmt.Sprintf("the kubelet of node %s has reported it in use, and is silent: %s. Stop the machine; %s", now.name,
+		explain(found, says), w.advice(now))
+}
+
+// advice is what a person can do who knows that the machine of a silent node is off.
+func (w *watcher) advice(now sight) string {
+	if now.mark == theirs {
+		return fmt.Sprintf("the taint %s counts once Kubernetes calls the node Unknown, and it has been silent for %s: if "+
+			"it was there before that, take it away and give it anew", taintKey, w.timingOf(now).settled)
+	}
+	return fmt.Sprintf("if it is off for certain: kubectl taint nodes %s %s=off:NoExecute --overwrite", now.name, taintKey)
 }
 
 // reported is the name by which kubelets report a volume in use.
@@ -138,31 +169,77 @@ func (w *watcher) reported(handle string) corev1.UniqueVolumeName {
 
 // nodesOf returns the names of the nodes that a machine is, by what it has registered as, or by what csi-attacher has
 // noted: a driver that stops takes its registration with it. For no machine in particular they are those that use the
-// volume.
+// volume. A cache that knows of none lags behind: csi-attacher asks for nothing that it has not noted.
 func (w *watcher) nodesOf(ctx context.Context, q holds.Query) (names []string, err error) {
 	if q.Node == "" {
 		return w.usersOf(ctx, q.Volume)
 	}
+	if names, err = w.namesIn(ctx, w.cache, q, client.MatchingFields{byMachine: q.Node}); err == nil && len(names) == 0 {
+		names, err = w.namesIn(ctx, w.reader, q)
+	}
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("no node has registered as %s, and no VolumeAttachment names it", q.Node)
+	}
+	return names, err
+}
+
+// namesIn returns the names of the nodes that a machine is, as a reader shows them. Attachments of other volumes count
+// only where nothing else is known: they may be of an earlier name of the machine.
+func (w *watcher) namesIn(ctx context.Context, from client.Reader, q holds.Query,
+	options ...client.ListOption) (names []string, err error) {
 	var registrations storagev1.CSINodeList
 	var attachments storagev1.VolumeAttachmentList
 	for _, list := range []client.ObjectList{&registrations, &attachments} {
-		if err := w.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		if err := from.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 			return nil, fmt.Errorf("look for the node that is %s: %w", q.Node, err)
 		}
 	}
-	for _, n := range registrations.Items {
-		if slices.ContainsFunc(n.Spec.Drivers,
-			func(d storagev1.CSINodeDriver) bool { return d.Name == w.Driver.Driver() && d.NodeID == q.Node }) {
-			names = append(names, n.Name)
+	for i := range registrations.Items {
+		if slices.Contains(w.machinesOf(&registrations.Items[i]), q.Node) {
+			names = append(names, registrations.Items[i].Name)
 		}
 	}
-	for _, a := range attachments.Items {
-		if a.Spec.Attacher == w.Driver.Driver() && a.Annotations[nodeIDNote] == q.Node {
+	var others []string
+	for i := range attachments.Items {
+		switch a := &attachments.Items[i]; {
+		case !slices.Contains(w.machinesOf(a), q.Node):
+		case a.Name == w.attachmentName(a.Spec.NodeName, q.Volume):
 			names = append(names, a.Spec.NodeName)
+		default:
+			others = append(others, a.Spec.NodeName)
 		}
+	}
+	if len(names) == 0 {
+		names = others
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// attachmentName is the name that Kubernetes gives to a VolumeAttachment.
+func (w *watcher) attachmentName(node, handle string) string {
+	sum := sha256.Sum256([]byte(handle + w.Driver.Driver() + node))
+	return "csi-" + hex.EncodeToString(sum[:])
+}
+
+// byMachine is the cache's index of CSINodes and VolumeAttachments by machinesOf.
+const byMachine = "machine"
+
+// machinesOf returns the machine that an object names for the driver, if any.
+func (w *watcher) machinesOf(o client.Object) []string {
+	switch o := o.(type) {
+	case *storagev1.CSINode:
+		for _, d := range o.Spec.Drivers {
+			if d.Name == w.Driver.Driver() {
+				return []string{d.NodeID}
+			}
+		}
+	case *storagev1.VolumeAttachment:
+		if id := o.Annotations[nodeIDNote]; o.Spec.Attacher == w.Driver.Driver() && id != "" {
+			return []string{id}
+		}
+	}
+	return nil
 }
 
 // usersOf returns the names of the nodes whose kubelet reports a volume in use.
@@ -179,19 +256,18 @@ func (w *watcher) usersOf(ctx context.Context, handle string) (names []string, e
 	return names, nil
 }
 
-// lastOf is what was seen last of a node; nothing of one that has changed since.
-func (w *watcher) lastOf(now sight) sign {
-	last := (*w.signs.Load())[now.name]
+// lastOf is what was remembered last of a node; nothing of one that has changed since.
+func (w *watcher) lastOf(now sight) record {
+	last := (*w.seen.Load())[now.name]
 	if last.uid != now.uid || last.renewal != now.renewal {
-		return sign{}
+		return record{}
 	}
 	return last
 }
 
-// silence is for how long a node has given no sign of life. One that this process has just seen for the first time has
-// given one.
-func (w *watcher) silence(now sight) time.Duration {
-	last := w.lastOf(now)
+// silence is for how long a node has given no sign of life, by what was remembered last of it. One that this process
+// has just seen for the first time has given one.
+func (w *watcher) silence(last record) time.Duration {
 	if last.life.IsZero() {
 		return 0
 	}

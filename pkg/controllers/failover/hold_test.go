@@ -37,15 +37,43 @@ func (s *scene) mark(value string) {
 
 // TestHold checks when a volume may be detached: the kubelet's word counts as long as it may be alive.
 func TestHold(t *testing.T) {
-	const inUse, mayWrite = "the kubelet of node one reports it in use", "may still write to it"
+	const inUse, silent = "the kubelet of node one reports it in use", "has reported it in use, and is silent: "
+	const runs = silent + "its machine runs and may write to them. i-one is running. Stop the machine"
+	const gone = "node one is gone or another machine has its name, and the machine that it was may still write to it: " +
+		"terminate that one, or stop it for 1m0s. "
+	ofTwo := func(a *storagev1.VolumeAttachment) { a.Annotations[nodeIDNote] = "i-two" }
+	offAndSilent := func(s *scene) {
+		s.state = machines.Stopped
+		s.passes(20 * time.Second)
+		s.wantTaint(true)
+	}
 	for name, c := range map[string]struct {
 		happens func(s *scene)
 		node    string // that is asked about; i-one by default, and - for all
 		held    string // nothing for free
 	}{
-		"nobody uses it":       {func(*scene) {}, "", ""},
-		"it uses another":      {func(s *scene) { s.uses("other") }, "", ""},
-		"another machine":      {func(s *scene) { s.uses("v") }, "i-two", ""},
+		"nobody uses it":         {func(*scene) {}, "", ""},
+		"it uses another":        {func(s *scene) { s.uses("other") }, "", ""},
+		"another machine's name": {func(s *scene) { s.attach("a", ofTwo) }, "i-two", gone + "i-two is running"},
+		"another machine's name, and its kubelet wants it": {func(s *scene) {
+			s.uses("v")
+			s.attach("a", ofTwo)
+		}, "i-two", gone + "i-two is running"},
+		"another machine's name, and that one has ended": {func(s *scene) {
+			s.uses("v")
+			s.attach("a", ofTwo)
+			s.state = machines.Terminated
+		}, "i-two", ""},
+		"a new machine's name, without the driver": {func(s *scene) {
+			s.attach("a", ofTwo)
+			s.unregister()
+			s.manage(s.cache)
+		}, "i-two", gone + "i-two is running"},
+		"without the driver, and nobody uses it": {func(s *scene) {
+			s.attach("a", asItIs)
+			s.unregister()
+			s.manage(s.cache)
+		}, "", ""},
 		"in use":               {func(s *scene) { s.uses("v") }, "", inUse},
 		"in use, all machines": {func(s *scene) { s.uses("v") }, "-", inUse},
 		"nobody, all machines": {func(*scene) {}, "-", ""},
@@ -56,12 +84,34 @@ func TestHold(t *testing.T) {
 		}, "", inUse},
 		"out of service, and it is back": {func(s *scene) {
 			s.uses("v")
-			s.state = machines.Stopped
-			s.passes(20 * time.Second)
-			s.wantTaint(true)
+			offAndSilent(s)
 			s.renew()
 			s.passes(time.Second)
 		}, "", inUse},
+		"out of service, it was back, and it is silent anew": {func(s *scene) {
+			s.uses("v")
+			offAndSilent(s)
+			s.state, s.began = machines.Running, time.Unix(2000, 0)
+			s.lives(30 * time.Second)
+			s.passes(20 * time.Second)
+			s.wantTaint(true)
+		}, "", runs},
+		"out of service, and the manager is a new one": {func(s *scene) {
+			s.uses("v")
+			offAndSilent(s)
+			s.manage(s.cache)
+			s.passes(30 * time.Second)
+		}, "", silent + "the provider's answer may be older"},
+		"out of service, and the manager was a new one": {func(s *scene) {
+			s.uses("v")
+			offAndSilent(s)
+			s.manage(s.cache)
+			s.passes(61 * time.Second)
+		}, "", ""},
+		"attached to it by another name too": {func(s *scene) {
+			s.attach(s.attachmentName("one", "v"), asItIs)
+			s.attach("w", func(a *storagev1.VolumeAttachment) { a.Spec.NodeName = "former" })
+		}, "", ""},
 		"it renews right now": {func(s *scene) {
 			s.uses("v")
 			s.mark("person")
@@ -71,29 +121,42 @@ func TestHold(t *testing.T) {
 		"the driver is away there": {func(s *scene) {
 			s.uses("v")
 			s.attach("a", asItIs)
-			s.must(s.api.Delete(s.Context(), &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "one"}}))
+			s.unregister()
+		}, "", inUse},
+		"the driver is away there, and Kubernetes has no name for the machine": {func(s *scene) {
+			s.change(func(n *corev1.Node) { n.Spec.ProviderID = "" })
+			s.uses("v")
+			s.attach("a", asItIs)
+			s.unregister()
 		}, "", inUse},
 		"silent, and it runs": {func(s *scene) {
 			s.uses("v")
 			s.passes(10 * time.Minute)
-		}, "", mayWrite + ". Stop the machine; if it is off for certain, give the node the taint " + taintKey +
-			". i-one is running"},
+		}, "", runs + "; if it is off for certain: kubectl taint nodes one " + taintKey + "=off:NoExecute --overwrite"},
 		"silent, and the provider is away": {func(s *scene) {
 			s.uses("v")
 			s.trouble = errors.New("no answer in time")
 			s.passes(10 * time.Minute)
-		}, "", "no answer in time"},
+		}, "", silent + "what its machine does is not known: no answer in time"},
 		"stopped, and the answer may be old": {func(s *scene) {
 			s.uses("v")
+			s.manage(s.cache) // One that has not seen the machine run.
 			s.refusing = errors.New("no taint")
 			s.state = machines.Stopped
 			s.passes(40 * time.Second)
-		}, "", mayWrite},
-		"stopped": {func(s *scene) {
+		}, "", silent + "the provider's answer may be older"},
+		"stopped, and the answer is not old": {func(s *scene) {
+			s.uses("v")
+			s.manage(s.cache)
+			s.refusing = errors.New("no taint")
+			s.state = machines.Stopped
+			s.passes(61 * time.Second)
+		}, "", ""},
+		"stopped, and it was seen to run": {func(s *scene) {
 			s.uses("v")
 			s.refusing = errors.New("no taint")
 			s.state = machines.Stopped
-			s.passes(90 * time.Second)
+			s.passes(12 * time.Second)
 		}, "", ""},
 		"out of service by us": {func(s *scene) {
 			s.uses("v")
@@ -101,11 +164,19 @@ func TestHold(t *testing.T) {
 			s.passes(13 * time.Second)
 			s.wantTaint(true)
 		}, "", ""},
-		"out of service by us, seen before its Lease is overdue": {func(s *scene) {
+		"out of service in our name, and it works": {func(s *scene) {
 			s.uses("v")
+			s.renew()
+			s.passes(time.Second)
 			s.mark(driverName)
 			s.passes(time.Second)
-		}, "", ""},
+		}, "", inUse},
+		"out of service in our name, silent, and it lives": {func(s *scene) {
+			s.uses("v")
+			s.mark(driverName)
+			s.lives(time.Minute)
+			s.passes(time.Minute)
+		}, "", runs},
 		"stopped, and it lived on when the same was said before": {func(s *scene) {
 			s.uses("v")
 			s.change(func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID, n.Status.NodeInfo.BootID = "system-2", "boot-2" })
@@ -113,22 +184,103 @@ func TestHold(t *testing.T) {
 			s.state = machines.Stopped
 			s.lives(2 * time.Minute)
 			s.passes(5 * time.Minute)
-		}, "", mayWrite},
+		}, "", silent + "the node lived on when the provider said the same before"},
+		"the same, and the manager does not lead": {func(s *scene) {
+			s.uses("v")
+			s.change(func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID, n.Status.NodeInfo.BootID = "system-2", "boot-2" })
+			s.manage(s.cache)
+			s.elected = make(chan struct{})
+			s.change(ready(corev1.ConditionUnknown)) // So that it asks before the node is silent.
+			s.state = machines.Stopped
+			s.lives(2 * time.Minute)
+			s.passes(5 * time.Minute)
+		}, "", silent + "the node lived on when the provider said the same before"},
 		"out of service by a person, silent since just now": {func(s *scene) {
 			s.uses("v")
 			s.mark("person")
+			s.change(ready(corev1.ConditionUnknown))
 			s.passes(29 * time.Second) // Its last sign of life was ten seconds before.
-		}, "", mayWrite},
+		}, "", "counts once Kubernetes calls the node Unknown, and it has been silent for 40s"},
+		"out of service by a person since it was off before": {func(s *scene) {
+			s.uses("v")
+			s.mark("person")
+			s.lives(time.Minute)
+			s.change(ready(corev1.ConditionUnknown))
+			s.passes(5 * time.Minute)
+		}, "", "if it was there before that, take it away and give it anew"},
+		"the same, and it was given anew": {func(s *scene) {
+			s.uses("v")
+			s.mark("person")
+			s.lives(time.Minute)
+			s.change(ready(corev1.ConditionUnknown))
+			s.passes(5 * time.Minute)
+			s.change(func(n *corev1.Node) { n.Spec.Taints = nil })
+			s.passes(time.Second)
+			s.mark("person")
+			s.passes(time.Second)
+		}, "", ""},
+		"out of service by us, back, and a person says that it is off": {func(s *scene) {
+			s.uses("v")
+			offAndSilent(s)
+			s.state, s.began = machines.Running, time.Unix(2000, 0)
+			s.lives(30 * time.Second)
+			s.change(ready(corev1.ConditionUnknown))
+			s.passes(40 * time.Second)
+			s.mark("off")
+			s.passes(time.Second)
+		}, "", ""},
+		"out of service by a person, silent, and not Ready by its own word": {func(s *scene) {
+			s.uses("v")
+			s.mark("person")
+			s.change(ready(corev1.ConditionFalse))
+			s.passes(10 * time.Minute)
+		}, "", runs},
+
+		"out of service by a person, silent, and Ready": {func(s *scene) {
+			s.uses("v")
+			s.mark("person")
+			s.passes(10 * time.Minute)
+		}, "", runs},
 		"out of service by a person, silent": {func(s *scene) {
 			s.uses("v")
 			s.mark("person")
+			s.change(ready(corev1.ConditionUnknown))
 			s.passes(30 * time.Second)
 		}, "", ""},
-		"the Node is gone": {func(s *scene) {
+		"out of service by a person, silent, and the manager is a new one": {func(s *scene) {
+			s.uses("v")
+			s.mark("person")
+			s.change(ready(corev1.ConditionUnknown))
+			s.manage(s.cache)
+			s.passes(41 * time.Second)
+		}, "", ""},
+		"out of service by a person, and it renews its Lease seldom": {func(s *scene) {
+			s.uses("v")
+			s.mark("person")
+			s.change(ready(corev1.ConditionUnknown))
+			s.renewsEach(50)
+			s.passes(45 * time.Second)
+		}, "", inUse},
+		"the Node is gone, and the machine runs": {func(s *scene) {
 			s.uses("v")
 			s.attach("a", asItIs)
 			s.lose()
+		}, "", gone + "i-one is running"},
+		"the Node is gone, and the machine is being stopped": {func(s *scene) {
+			s.attach("a", asItIs)
+			s.lose()
+			s.state = machines.Stopping
+		}, "", "may still write"},
+		"the Node is gone, and the machine has ended": {func(s *scene) {
+			s.attach("a", asItIs)
+			s.lose()
+			s.state = machines.Terminated
 		}, "", ""},
+		"the Node is gone, and the machine is stopped": {func(s *scene) {
+			s.attach("a", asItIs)
+			s.lose()
+			s.state = machines.Stopped
+		}, "", gone + "i-one is stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -146,12 +298,92 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// unregister takes the driver away from the node.
+func (s *scene) unregister() {
+	s.Helper()
+	s.must(s.api.Delete(s.Context(), &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "one"}}))
+}
+
+// TestHoldOfALostNode asks about the volume of a Node that is gone until the answer cannot be too old.
+func TestHoldOfALostNode(t *testing.T) {
+	for _, state := range []machines.State{machines.Stopped, machines.Missing} {
+		s := newScene(t)
+		s.attach("a", asItIs)
+		s.lose()
+		isHeld := func(when string, want bool) {
+			t.Helper()
+			have, err := s.Hold(t.Context(), holds.Query{Volume: "v", Node: "i-one"})
+			if err != nil || have.Held != want {
+				t.Errorf("%s, %s: %+v, %v, want it held: %t", state, when, have, err, want)
+			}
+		}
+		s.state = state
+		isHeld("at first", true)
+		s.clock = s.clock.Add(50 * time.Second)
+		isHeld("soon", true)
+		s.state = machines.Running
+		isHeld("it runs", true)
+		s.state = state
+		s.clock = s.clock.Add(50 * time.Second)
+		isHeld("anew", true)
+		s.clock = s.clock.Add(time.Minute)
+		isHeld("for a minute", false)
+	}
+}
+
+// renewsEach has the kubelet renew its Lease after so many seconds, as with a duration that is four times as long, and
+// lets it live for a while.
+func (s *scene) renewsEach(seconds int32) {
+	s.Helper()
+	lease, duration := &coordinationv1.Lease{}, 4*seconds
+	s.must(s.api.Get(s.Context(), client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: "one"}, lease))
+	lease.Spec.LeaseDurationSeconds = &duration
+	s.must(s.api.Update(s.Context(), lease))
+	for range 3 {
+		s.renew()
+		s.passes(time.Duration(seconds) * time.Second)
+	}
+	s.renew()
+	s.passes(time.Second)
+}
+
+// TestHoldBesideALateCache has a node join that the cache does not show yet.
+func TestHoldBesideALateCache(t *testing.T) {
+	s := newScene(t)
+	s.uses("v")
+	s.lives(90 * time.Second)
+	s.cache = &lateCache{Client: s.cache}
+	if have, err := s.Hold(t.Context(), holds.Query{Volume: "v", Node: "i-one"}); err != nil || !have.Held {
+		t.Errorf("%+v, %v, want it held", have, err)
+	}
+}
+
+// TestHoldOfANewRegistration has a node register as another machine, which the cache does not show yet: what is known
+// of the former one says nothing of it.
+func TestHoldOfANewRegistration(t *testing.T) {
+	s := newScene(t)
+	s.uses("v")
+	s.lives(90 * time.Second)
+	late := &lateCache{Client: s.cache}
+	s.must(late.catchUp(t.Context(), s.api))
+	s.cache, s.refusing, s.state = late, errors.New("no taint"), machines.Stopped
+	registration := &storagev1.CSINode{}
+	s.must(s.api.Get(t.Context(), client.ObjectKey{Name: "one"}, registration))
+	registration.Spec.Drivers[0].NodeID = "i-two"
+	s.must(s.api.Update(t.Context(), registration))
+	s.passes(12 * time.Second)
+	if have, err := s.Hold(t.Context(), holds.Query{Volume: "v", Node: "i-two"}); err != nil || !have.Held {
+		t.Errorf("%+v, %v, want it held", have, err)
+	}
+}
+
 // TestHoldWaitsForTheTaint checks that a detachment which comes before our own taint was seen is not refused: what
 // follows a proof is quick.
 func TestHoldWaitsForTheTaint(t *testing.T) {
 	s := newScene(t)
 	s.uses("v")
 	s.lives(90 * time.Second)
+	s.passes(5 * time.Second)
 	s.mark(driverName)
 	asked := make(chan struct{}, 10)
 	s.reader = interceptor.NewClient(s.api, interceptor.Funcs{
@@ -191,6 +423,11 @@ func TestHoldThatIsNotKnown(t *testing.T) {
 			s.cache = interceptor.NewClient(s.api, interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return trouble }})
 		},
+		"what the machine of a Node does that is gone": func(s *scene) {
+			s.attach("a", asItIs)
+			s.lose()
+			s.trouble = trouble
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -208,6 +445,7 @@ func TestHoldOfANewManager(t *testing.T) {
 	s := newScene(t)
 	s.uses("v")
 	s.mark("person")
+	s.change(ready(corev1.ConditionUnknown))
 	s.passes(5 * time.Minute)
 	s.manage(s.cache)
 	for _, looks := range []int{0, 1} {
@@ -217,5 +455,15 @@ func TestHoldOfANewManager(t *testing.T) {
 		if have, err := s.Hold(t.Context(), holds.Query{Volume: "v", Node: "i-one"}); err != nil || !have.Held {
 			t.Errorf("after %d looks %+v, %v, want it held", looks, have, err)
 		}
+	}
+}
+
+// TestHoldOfAMachineThatNobodyKnows checks that nothing is free because nothing is known.
+func TestHoldOfAMachineThatNobodyKnows(t *testing.T) {
+	s := newScene(t)
+	s.lives(90 * time.Second)
+	have, err := s.Hold(t.Context(), holds.Query{Volume: "v", Node: "i-two"})
+	if err == nil || !strings.Contains(err.Error(), "no node has registered as i-two") {
+		t.Errorf("%+v, %v, want an error", have, err)
 	}
 }

@@ -52,26 +52,34 @@ func (w *watcher) look(ctx context.Context) ([]sight, error) {
 
 // live reads one node past the cache.
 func (w *watcher) live(ctx context.Context, name string) (*corev1.Node, sight, error) {
-	node, registration, lease := &corev1.Node{}, &storagev1.CSINode{}, &coordinationv1.Lease{}
+	node := &corev1.Node{}
 	if err := w.reader.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return nil, sight{}, fmt.Errorf("read node %s: %w", name, err)
 	}
-	if err := w.reader.Get(ctx, client.ObjectKey{Name: name}, registration); client.IgnoreNotFound(err) != nil {
-		return nil, sight{}, fmt.Errorf("read CSINode %s: %w", name, err)
+	s, err := w.sightOf(ctx, node)
+	return node, s, err
+}
+
+// sightOf reads what belongs to a node past the cache.
+func (w *watcher) sightOf(ctx context.Context, node *corev1.Node) (sight, error) {
+	registration, lease := &storagev1.CSINode{}, &coordinationv1.Lease{}
+	if err := w.reader.Get(ctx, client.ObjectKey{Name: node.Name}, registration); client.IgnoreNotFound(err) != nil {
+		return sight{}, fmt.Errorf("read CSINode %s: %w", node.Name, err)
 	}
-	if err := w.reader.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: name},
+	if err := w.reader.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name},
 		lease); client.IgnoreNotFound(err) != nil {
-		return nil, sight{}, fmt.Errorf("read the Lease of node %s: %w", name, err)
+		return sight{}, fmt.Errorf("read the Lease of node %s: %w", node.Name, err)
 	}
-	return node, w.sight(node, registration, lease), nil
+	return w.sight(node, registration, lease), nil
 }
 
 // sight puts together what belongs to a node. The registration and the Lease may be nil.
 func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, lease *coordinationv1.Lease) sight {
 	s := sight{
 		name: node.Name, uid: string(node.UID), going: node.DeletionTimestamp != nil, boot: node.Status.NodeInfo.BootID,
-		system: node.Status.NodeInfo.SystemUUID,
-		mark:   w.markOf(node), inUse: len(node.Status.VolumesInUse),
+		system:     node.Status.NodeInfo.SystemUUID,
+		providerID: node.Spec.ProviderID,
+		mark:       w.markOf(node), inUse: len(node.Status.VolumesInUse),
 		identity: identify(w.Driver.Driver(), node, registration),
 	}
 	if s.inUse > 0 {
@@ -79,6 +87,7 @@ func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, leas
 	}
 	for _, c := range node.Status.Conditions {
 		s.ready = s.ready || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		s.unheard = s.unheard || c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 	}
 	if lease != nil && lease.Spec.RenewTime != nil {
 		s.renewal = lease.Spec.RenewTime.UTC().Format(metav1.RFC3339Micro)

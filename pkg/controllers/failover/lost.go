@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,10 +37,11 @@ type lostRecord struct {
 	told, vague  bool // whether a person was told, and whether the last answer said nothing
 }
 
-// due reports whether it is time to ask: seldom about a machine that the provider may have forgotten, since such
-// questions hold up those that it gathers with them.
+// due reports whether it is time to ask: after a minute seldom about a machine that the provider may have forgotten,
+// since such questions hold up those that it gathers with them.
 func (r *lostRecord) due(now time.Time) bool {
-	return r.asked.IsZero() || now.Sub(r.asked) >= askLater && !r.told && !r.vague || now.Sub(r.asked) >= time.Minute
+	forgotten := r.vague && now.Sub(r.since) >= time.Minute
+	return r.asked.IsZero() || now.Sub(r.asked) >= askLater && !r.told && !forgotten || now.Sub(r.asked) >= time.Minute
 }
 
 // freeLost frees the volumes of nodes that are gone.
@@ -117,7 +119,8 @@ func (w *watcher) free(ctx context.Context, lost lostNode, attachments []*storag
 	case isHeld:
 		r.told = true
 		w.announce(node, corev1.EventTypeWarning, "VolumesOfLostNode",
-			"the node is gone, and its VolumeAttachments are left to Kubernetes, which waits for six minutes: %s", err.Error())
+			"the node is gone, and its VolumeAttachments are left to Kubernetes, which deletes them after six minutes, unless "+
+				"it is told not to: %s", err.Error())
 	default:
 		w.metrics.failures.Inc()
 		w.Log.Warn("the volumes of a node that is gone are left to Kubernetes", "node", lost.name, "error", err)
@@ -132,11 +135,11 @@ func (w *watcher) proveEnded(ctx context.Context, lost lostNode, r *lostRecord) 
 		return "", heldError{errors.New("csi-attacher has not noted which machine it was")}
 	}
 	m, err := w.Driver.Machine(ctx, machines.Query{Node: lost.id})
-	if r.vague = err != nil; err != nil {
+	if r.vague = err != nil || m.State == machines.Missing; err != nil {
 		return "", heldError{fmt.Errorf("what its machine does is not known: %s", csiclient.Message(err))}
 	}
 	if m.State != machines.Terminated {
-		return "", heldError{fmt.Errorf("its machine is not terminated, and may run again. %s", m.Says)}
+		return "", heldError{fmt.Errorf("its machine is not known to be terminated, and may run again. %s", m.Says)}
 	}
 	err = w.reader.Get(ctx, client.ObjectKey{Name: lost.name}, &corev1.Node{})
 	if err == nil {
@@ -146,6 +149,7 @@ func (w *watcher) proveEnded(ctx context.Context, lost lostNode, r *lostRecord) 
 		return "", fmt.Errorf("read node %s: %w", lost.name, err)
 	}
 	pods, err := w.podsOf(ctx, lost.name)
+	pods = slices.DeleteFunc(pods, hasEnded) // For those Kubernetes attaches nothing.
 	if err == nil && len(pods) > 0 {
 		err = heldError{fmt.Errorf("pods with claims are bound to it still: %s", named(pods))}
 	}

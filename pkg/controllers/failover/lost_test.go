@@ -87,6 +87,11 @@ func TestVolumesOfALostNode(t *testing.T) {
 		}
 		return machines.Machine{State: state, Says: fmt.Sprintf("%s is %s", q.Node, state)}, nil
 	}
+	s.pod("has-ended", corev1.PodSpec{Volumes: claims()})
+	ended := &corev1.Pod{}
+	s.must(s.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "has-ended"}, ended))
+	ended.Status.Phase = corev1.PodFailed
+	s.must(s.api.Status().Update(t.Context(), ended))
 	s.lose()
 	s.passes(2 * time.Second)
 	s.wantGoing("first", "second")
@@ -116,7 +121,7 @@ func TestVolumesOfALostNodeStay(t *testing.T) {
 			func(s *scene) { s.state = machines.Terminated }},
 		"the provider is away": {func(s *scene) { s.trouble = errors.New("no answer in time") }, "no answer in time",
 			func(s *scene) { s.trouble = nil }},
-		"the provider has forgotten it": {func(s *scene) { s.state = "" }, "may run again", nil},
+		"the provider has forgotten it": {func(s *scene) { s.state = machines.Missing }, "may run again", nil},
 		"pods are bound to it": {func(s *scene) { s.pod("web-0", corev1.PodSpec{Volumes: claims()}) }, "ns/web-0",
 			func(s *scene) { s.evict("web-0") }},
 		"csi-attacher has noted no machine": {func(s *scene) {
@@ -151,6 +156,19 @@ func TestVolumesOfALostNodeStay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnAnswerIsMissing checks that a provider which does not answer once delays nothing for long.
+func TestAnAnswerIsMissing(t *testing.T) {
+	s := newScene(t)
+	s.deletes()
+	s.attach("a", asItIs)
+	s.state, s.trouble = machines.Terminated, errors.New("no answer in time")
+	s.lose()
+	s.passes(time.Second)
+	s.trouble = nil
+	s.passes(askLater)
+	s.wantGoing("a")
 }
 
 // TestALostNodeIsBack checks that nothing is freed of a node that a late cache does not show, and nothing of an

@@ -19,14 +19,17 @@ const (
 type sight struct {
 	name, uid string
 	ready     bool
-	going     bool          // the Node object is being deleted
-	boot      string        // of the operating system, as the kubelet reports it
-	system    string        // the machine, as its firmware calls it
-	renewal   string        // of the Lease: another one is a sign of life; empty without a Lease
-	duration  time.Duration // of the Lease
-	mark      mark
-	inUse     int    // volumes that the kubelet reports in use
-	first     string // of them
+	unheard   bool   // kube-controller-manager hears nothing of its kubelet
+	going     bool   // the Node object is being deleted
+	boot      string // of the operating system, as the kubelet reports it
+	system    string // the machine, as its firmware calls it
+	// the machine, as its provider calls it
+	providerID string
+	renewal    string        // of the Lease: another one is a sign of life; empty without a Lease
+	duration   time.Duration // of the Lease
+	mark       mark
+	inUse      int    // volumes that the kubelet reports in use
+	first      string // of them
 	identity
 }
 
@@ -75,6 +78,8 @@ type timing struct {
 	// a node without a sign of life for so long is in trouble, and may have started anew when it is back
 	quiet time.Duration
 	lag   time.Duration // how old what a provider says may be
+	// a person's taint counts for more than the kubelet's last word when its node is silent for so long
+	settled time.Duration
 }
 
 // verdict is what an answer of the provider means.
@@ -98,6 +103,8 @@ const (
 // judge says what an answer means that was asked for at an instant.
 func judge(m machines.Machine, asked time.Time, r *record, t timing) verdict {
 	switch {
+	case m.State == machines.Missing:
+		return unknown
 	case older(m, r.newest):
 		return outdated
 	case m.State == machines.Running:
@@ -137,6 +144,7 @@ func rank(s machines.State) int {
 		return 3
 	case machines.Terminated:
 		return 4
+	case machines.Missing:
 	}
 	return notKnown
 }

@@ -103,6 +103,10 @@ func hasClaims(pod *corev1.Pod) bool {
 		func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
 }
 
+func hasEnded(pod corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
 // tolerates reports whether a pod stays on a node with our taint for ever.
 func tolerates(pod *corev1.Pod, value string) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {

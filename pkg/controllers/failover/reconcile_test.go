@@ -112,7 +112,10 @@ func newAPI(t *testing.T) client.WithWatch {
 		}
 	}
 	onNode := func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
-	return fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Pod{}, "spec.nodeName", onNode).Build()
+	machine := (&watcher{Options: Options{Driver: &provider{}}}).machinesOf
+	return fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Pod{}, "spec.nodeName", onNode).
+		WithIndex(&storagev1.CSINode{}, byMachine, machine).
+		WithIndex(&storagev1.VolumeAttachment{}, byMachine, machine).Build()
 }
 
 func (s *scene) must(err error) {

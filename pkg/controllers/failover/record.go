@@ -28,8 +28,9 @@ type record struct {
 	asked  time.Time        // when the last question was asked
 	vague  bool             // whether the answer said nothing
 
-	marked  time.Time          // when it was seen first that it is out of service by our taint
-	deleted map[types.UID]bool // pods that were deleted since
+	mark    mark
+	marked  time.Time          // when it was seen first that it is out of service by such a taint
+	deleted map[types.UID]bool // pods that were deleted since ours is there
 
 	mute   bool    // whether it was told that nothing is known of the machine, though the node works
 	told   verdict // what was said last about the node
@@ -55,10 +56,8 @@ func (r *record) see(s sight, now time.Time, t timing) {
 		r.renewal, r.life, r.renewed = s.renewal, now, true
 		r.off.refuted = r.off.refuted || !r.off.asked.IsZero() && now.Sub(r.off.asked) >= t.quiet
 	}
-	if s.mark != ours {
-		r.marked, r.deleted = time.Time{}, nil
-	} else if r.marked.IsZero() {
-		r.marked, r.deleted = now, map[types.UID]bool{}
+	if s.mark != r.mark {
+		r.mark, r.marked, r.deleted = s.mark, now, map[types.UID]bool{}
 	}
 	r.identify(s)
 }

@@ -101,7 +101,7 @@ func (w *watcher) tell(s sight, r *record, why verdict, says string) {
 			"the node works again and stays out of service while it reports volumes in use: %s", says)
 		return
 	}
-	w.announce(node, corev1.EventTypeWarning, "NotProvenOff",
+	w.announceAs(node, corev1.EventTypeWarning, "NotProvenOff", string(why),
 		"the node is silent or not Ready, and its volumes stay attached: %s", explain(why, says))
 }
 
@@ -157,6 +157,12 @@ const mostNote = 1000
 
 // announce writes a decision to the log and as an event of the node.
 func (w *watcher) announce(node *corev1.Node, kind, reason, format string, evidence string) {
+	w.announceAs(node, kind, reason, "Failover", format, evidence)
+}
+
+// announceAs is announce with the action of the event. Events that differ in their text alone are one for Kubernetes,
+// which shows the first.
+func (w *watcher) announceAs(node *corev1.Node, kind, reason, action, format, evidence string) {
 	sentence := fmt.Sprintf(format, evidence)
 	sentence = strings.ToValidUTF8(sentence[:min(len(sentence), mostNote)], "")
 	if kind == corev1.EventTypeWarning {
@@ -166,5 +172,5 @@ func (w *watcher) announce(node *corev1.Node, kind, reason, format string, evide
 	}
 	node = &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID}}
-	w.events.Eventf(node, nil, kind, reason, "Failover", "%s", sentence)
+	w.events.Eventf(node, nil, kind, reason, action, "%s", sentence)
 }

@@ -70,6 +70,7 @@ type disk struct {
 	attached string    // to which machine, at the provider
 	proof    string    // the name of its VolumeAttachment
 	pod      string    // on which node the pod is; empty while it waits
+	stays    bool      // the pod tolerates every taint
 	leaving  bool      // the pod is being deleted
 	left     time.Time // since when
 }
@@ -159,6 +160,9 @@ func (s *story) lead(i int) {
 	s.managers[i] = newWatcher(o, s.caches[i], s.api, events.NewFakeRecorder(100_000))
 	s.managers[i].now, s.managers[i].atOnce = func() time.Time { return s.clock }, 1
 	s.managers[i].elected, s.managers[i].markTime = closed(), time.Millisecond
+	if i == 1 && !s.quietNow && s.IntN(2) == 0 {
+		s.managers[i].elected = make(chan struct{}) // It answers the driver all the same.
+	}
 }
 
 func (s *story) switchTo(h *host, state machines.State, anew bool) {
@@ -368,7 +372,11 @@ func (s *story) step() {
 	s.clock = s.clock.Add(time.Second)
 	for _, h := range s.hosts {
 		s.run(h)
-		if !s.quietNow && s.IntN(60) == 0 {
+		seldom := 60
+		if h.up && s.tainted(h.name) { // It is back, and not out of trouble.
+			seldom = 15
+		}
+		if !s.quietNow && s.IntN(seldom) == 0 {
 			s.befall(h)
 		}
 	}
@@ -388,6 +396,11 @@ func (s *story) run(h *host) {
 	case h.machine().State == machines.Running && !h.up && !s.clock.Before(h.boots):
 		h.up = true
 		h.boot++
+		for _, d := range s.disks { // The kubelet starts again the pods that the API server has for it still.
+			if d.pod == h.name && !d.leaving && d.attached == h.id() && !h.cut {
+				h.mounted[d.name] = true
+			}
+		}
 	}
 	if h.up {
 		h.works = s.clock
@@ -412,7 +425,7 @@ func (s *story) run(h *host) {
 // befall is what may happen to a machine.
 func (s *story) befall(h *host) {
 	h.boots = s.clock.Add(time.Duration(5+s.IntN(25)) * time.Second)
-	switch what := s.IntN(8); {
+	switch what := s.IntN(9); {
 	case what == 0 && h.machine().State == machines.Running: // It loses its power, and the provider knows at once.
 		h.up, h.mounted = false, map[string]bool{}
 		s.switchTo(h, machines.Stopped, false)
@@ -433,6 +446,9 @@ func (s *story) befall(h *host) {
 		s.counts["cut off or back"]++
 	case what == 6 && h.machine().State.Off() && !h.deleted && !h.cut: // As the cloud's own controller does.
 		s.deleteNode(h)
+	case what == 8 && h.up && h.cut && !h.deleted: // As a person does who takes it for dead.
+		s.deleteNode(h)
+		s.counts["Nodes deleted while they write"] += min(1, len(h.mounted))
 	case what == 7 && h.machine().State == machines.Running && !h.cut: // Its end may be seen before its silence.
 		h.up, h.mounted = false, map[string]bool{}
 		s.switchTo(h, machines.Terminated, false)
@@ -483,7 +499,12 @@ func (s *story) use(d *disk) {
 	}
 	h, node := s.host(d.pod), s.node(d.pod)
 	silent := node == nil || node.Status.Conditions[0].Status != corev1.ConditionTrue
-	if !d.leaving && (s.tainted(h.name) || silent && node == nil || !s.quietNow && s.IntN(100) == 0) {
+	often := 100
+	if d.stays && h.cut && s.tainted(h.name) { // A person is told to end it, and the kubelet does not hear of that.
+		often = 20
+	}
+	evicted := s.tainted(h.name) && (!d.stays || s.quietNow)
+	if !d.leaving && (evicted || silent && node == nil || !s.quietNow && s.IntN(often) == 0) {
 		d.leaving, d.left = true, s.clock
 		s.must(s.api.Delete(s.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: d.name}}))
 	}
@@ -506,6 +527,10 @@ func (s *story) use(d *disk) {
 
 // force detaches without asking the kubelet, as Kubernetes does. The driver asks a manager.
 func (s *story) force(d *disk, from *host) {
+	if d.attached == "" { // It was bound, and that is all.
+		s.detach(d, from)
+		return
+	}
 	s.depth++ // Nothing happens between the answer and the detachment.
 	defer func() { s.depth-- }()
 	hold, err := s.managers[s.IntN(2)].Hold(s.Context(), holds.Query{Volume: d.name, Node: d.attached})
@@ -560,7 +585,7 @@ func (s *story) schedule(d *disk) {
 		}
 	}
 	if len(able) > 0 {
-		d.pod = able[s.IntN(len(able))].name
+		d.pod, d.stays = able[s.IntN(len(able))].name, s.IntN(3) == 0
 		s.counts["pods started"]++
 		s.must(s.api.Create(s.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: d.name, Finalizers: []string{"story/waits"},
@@ -657,9 +682,9 @@ func TestHistories(t *testing.T) {
 				})
 			}
 			t.Log(all)
-			wanted := []string{"put out of service", "put into service", "detached by force", "cut off or back"}
+			wanted := []string{"put out of service", "put into service", "detached by force"}
 			if !testing.Short() {
-				wanted = append(wanted, "pods deleted", "VolumeAttachments deleted", "held")
+				wanted = append(wanted, "cut off or back", "pods deleted", "VolumeAttachments deleted", "held")
 			}
 			for _, what := range wanted {
 				if all[what] == 0 {

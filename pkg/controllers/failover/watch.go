@@ -2,11 +2,13 @@ package failover
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,9 +34,11 @@ type Options struct {
 }
 
 const (
-	period    = time.Second      // from one look at the nodes to the next
-	missed    = 11 * time.Second // a kubelet renews its Lease every ten, unless it is told otherwise
-	quiet     = 15 * time.Second
+	period = time.Second      // from one look at the nodes to the next
+	missed = 11 * time.Second // a kubelet renews its Lease every ten, unless it is told otherwise
+	quiet  = 15 * time.Second
+	// settled is how long a node must be silent before a person's taint counts for more than what its kubelet said last.
+	settled   = 40 * time.Second
 	questions = 256 // that are asked at a time
 	lessons   = 64  // of them those that only learn: a node that is silent does not wait for them
 	// patience bounds a question, and a proof and what follows from it, so that nothing is done by an answer of long ago.
@@ -49,6 +53,11 @@ func Add(m ctrl.Manager, o Options) (func(context.Context, holds.Query) (holds.H
 		return nil, err
 	}
 	w.elected = m.Elected()
+	for _, o := range []client.Object{&storagev1.CSINode{}, &storagev1.VolumeAttachment{}} {
+		if err := m.GetFieldIndexer().IndexField(context.Background(), o, byMachine, w.machinesOf); err != nil {
+			return nil, fmt.Errorf("index %T by machine: %w", o, err)
+		}
+	}
 	return w.Hold, m.Add(w)
 }
 
@@ -80,16 +89,17 @@ type watcher struct {
 	markTime time.Duration
 	records  map[string]*record // by the name of the node
 	lost     map[lostNode]*lostRecord
-	signs    atomic.Pointer[map[string]sign] // by the name of the node, for those that ask beside the looks
+	ended    ended
+	seen     atomic.Pointer[map[string]record] // copies of records, for those that ask beside the looks
 }
 
 func newWatcher(o Options, cache client.Client, reader client.Reader, recorder events.EventRecorder) *watcher {
 	w := &watcher{
-		Options: o, timing: timing{missed, quiet, o.Lag}, cache: cache, reader: reader, events: recorder,
+		Options: o, timing: timing{missed, quiet, o.Lag, settled}, cache: cache, reader: reader, events: recorder,
 		metrics: newMetrics(o.Driver.Driver()), now: time.Now, atOnce: questions, markTime: markTime,
-		records: map[string]*record{}, lost: map[lostNode]*lostRecord{},
+		records: map[string]*record{}, lost: map[lostNode]*lostRecord{}, ended: ended{first: map[string]time.Time{}},
 	}
-	w.signs.Store(&map[string]sign{})
+	w.seen.Store(&map[string]record{})
 	return w
 }
 
@@ -129,7 +139,7 @@ func (w *watcher) pass(ctx context.Context) error {
 		return err
 	}
 	now, leads := w.now(), w.leads() // Signs of life that are seen are not younger, however long the questions take.
-	count, learned, signs := map[string]int{}, 0, make(map[string]sign, len(seen))
+	count, learned, copies := map[string]int{}, 0, make(map[string]record, len(seen))
 	var group errgroup.Group
 	group.SetLimit(w.atOnce)
 	for _, s := range seen {
@@ -140,11 +150,8 @@ func (w *watcher) pass(ctx context.Context) error {
 		}
 		t := w.timingOf(s)
 		r.see(s, now, t)
-		signs[s.name] = sign{r.uid, r.renewal, r.life, r.marked, r.off.refuted}
-		todo := plan(s, r, now, t)
-		if todo != learn && !leads {
-			continue
-		}
+		copies[s.name] = *r
+		todo := turn(plan(s, r, now, t), leads)
 		count[state(s, todo, r.silent(now, t.quiet))]++
 		w.remark(s, r, todo, now)
 		if todo == rest || todo == hold || todo != release && !r.due(now, todo, t) {
@@ -157,10 +164,10 @@ func (w *watcher) pass(ctx context.Context) error {
 		}
 		group.Go(func() error { w.do(ctx, todo, s, r, now); return nil })
 	}
-	w.signs.Store(&signs)
+	w.seen.Store(&copies)
 	_ = group.Wait() // Each has told of its own failure.
 	for name := range w.records {
-		if _, present := signs[name]; !present {
+		if _, present := copies[name]; !present {
 			delete(w.records, name)
 		}
 	}
@@ -170,10 +177,21 @@ func (w *watcher) pass(ctx context.Context) error {
 	return nil
 }
 
+// turn is what this manager does of the plan: one that does not lead learns, also whether the provider errs.
+func turn(todo act, leads bool) act {
+	switch {
+	case leads:
+		return todo
+	case todo == learn, todo == ask:
+		return learn
+	}
+	return rest
+}
+
 // timingOf is the timing for a node: a kubelet renews its Lease four times in its duration.
 func (w *watcher) timingOf(s sight) timing {
 	longer := max(0, s.duration/4+time.Second-w.missed)
-	return timing{missed: w.missed + longer, quiet: w.quiet + longer, lag: w.lag}
+	return timing{w.missed + longer, w.quiet + longer, w.lag, w.settled + longer}
 }
 
 // do does what is planned for a node as it was seen at an instant. Nobody else has its record meanwhile.
@@ -190,8 +208,9 @@ func (w *watcher) do(ctx context.Context, todo act, s sight, r *record, seen tim
 	}
 	found, says := w.inquire(bounded, s, r)
 	switch {
-	case todo == learn:
+	case todo == learn && s.ready && !r.silent(seen, w.timingOf(s).missed):
 		w.learned(s, r, found, says)
+	case todo == learn: // A manager that does not lead has asked.
 	case found == proven:
 		w.fence(ctx, s, r)
 	case !s.ready || r.silent(seen, w.timingOf(s).quiet): // A renewal that comes late is no news.
@@ -210,7 +229,7 @@ func (w *watcher) inquire(ctx context.Context, s sight, r *record) (_ verdict, s
 	}
 	asked := r.asked
 	m, err := w.Driver.Machine(ctx, r.query)
-	if r.vague = err != nil; err != nil {
+	if r.vague = err != nil || m.State == machines.Missing; err != nil {
 		return unknown, csiclient.Message(err)
 	}
 	found := judge(m, asked, r, w.timingOf(s))

@@ -39,7 +39,7 @@ func (s *scene) partitioned() {
 			refused = now
 		}
 	}
-	if !strings.Contains(refused, "is silent, and its machine may still write to it") {
+	if !strings.Contains(refused, "is silent: its machine runs and may write to them") {
 		s.Errorf("Kubernetes was to detach by force within %v, and the last refusal is %q", forced, refused)
 	}
 	s.must(s.MendNode(s.Context(), lost))
