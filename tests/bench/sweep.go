@@ -39,22 +39,28 @@ func unmountBelow(dir string) (found []string, err error) {
 	return found, err
 }
 
-// detachBelow finds loop devices by their backing file (Documentation/ABI/testing/sysfs-block-loop).
+// detachBelow detaches the loop devices of files below dir, and returns what it found.
 func detachBelow(dir string) (found []string, err error) {
-	names, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	if err != nil {
-		return nil, err
+	attached, err := attachedBelow(dir)
+	for device, file := range attached {
+		found = append(found, fmt.Sprintf("%s with %s", device, file))
+		err = errors.Join(err, detach(device))
 	}
+	return found, err
+}
+
+// attachedBelow finds loop devices by their backing file (Documentation/ABI/testing/sysfs-block-loop).
+func attachedBelow(dir string) (files map[string]string, err error) {
+	names, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	files = map[string]string{}
 	for _, name := range names {
 		file, e := os.ReadFile(name)
 		if e != nil || !strings.HasPrefix(string(file), dir+"/") {
 			continue // Detached since, or somebody else's.
 		}
-		device := "/dev/" + strings.Split(name, "/")[3]
-		found = append(found, fmt.Sprintf("%s with %s", device, strings.TrimSpace(string(file))))
-		err = errors.Join(err, detach(device))
+		files["/dev/"+strings.Split(name, "/")[3]] = strings.TrimSpace(string(file))
 	}
-	return found, err
+	return files, err
 }
 
 // detach frees a loop device; one that is free already is as it should be.
