@@ -26,7 +26,7 @@ func (c *Cluster) attachment(a *storagev1.VolumeAttachment) (found []Finding) {
 			Says: fmt.Sprintf("node %s does not answer, and may still write: Kubernetes has its volumes detached six "+
 				"minutes after its pods are deleted, unless the driver finds that the machine may still write", n.Name),
 			Advice: "once the machine is certainly off: kubectl taint nodes " + n.Name +
-				" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and remove the taint when it is back"})
+				" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute --overwrite, and remove the taint when it is back"})
 	}
 	if e := a.Status.DetachError; a.DeletionTimestamp != nil && e != nil {
 		return append(found, Finding{Object: object, Verdict: Broken,

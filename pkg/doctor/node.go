@@ -41,7 +41,7 @@ func (c *Cluster) nodeState(n *corev1.Node) Finding {
 	if !isReady(n) {
 		f.Verdict, f.Says = Broken, "the node's kubelet does not report: whether its pods still write is unknown"
 		f.Advice = "bring it back, or once the machine is certainly off: kubectl taint nodes " + n.Name +
-			" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+			" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute --overwrite"
 	}
 	if taint := outOfServiceTaint(n); taint != nil {
 		return c.outOfService(n, taint, f)

@@ -64,25 +64,28 @@ func (w *watcher) whyHeldBy(ctx context.Context, name string, q holds.Query) (st
 	if err != nil {
 		return "", err
 	}
-	last := w.lastOf(now)
-	if q.Node != "" && !isMachine(now, last, q.Node) { // Its kubelet speaks of another machine.
+	known := w.knownOf(now)
+	switch registered := cmp.Or(now.query.Node, known.query.Node); {
+	case q.Node == "": // All machines.
+	case registered == "" && now.providerID == "":
+		return "", fmt.Errorf("which machine node %s is, is not known: the driver is not registered there", name)
+	case known.replaced(now) || !isMachine(registered, now.providerID, q.Node): // Its kubelet speaks of another machine.
 		return w.whyHeldByLost(ctx, name, q)
 	}
 	if !slices.Contains(node.Status.VolumesInUse, w.reported(q.Volume)) || w.isDead(ctx, now) {
 		return "", nil
 	}
-	if w.silence(last) >= w.timingOf(now).missed {
+	if last := w.lastOf(now); w.silence(last) >= w.timingOf(now).missed {
 		return w.whyHeldBySilent(ctx, now, last, q), nil
 	}
 	return fmt.Sprintf("the kubelet of node %s reports it in use. End the pods there that use it. If one of them waits "+
 		"for the volume, cordon the node first, so that no new pod is bound to it", name), nil
 }
 
-// isMachine reports whether a node is a machine: by its registration; by the last one, where a driver that has stopped
-// has taken it away; or by what Kubernetes has for the machine, which ends with the ID of an instance of EC2.
-func isMachine(now sight, last record, id string) bool {
-	registered := cmp.Or(now.query.Node, last.query.Node)
-	return registered == id || registered == "" && strings.HasSuffix(now.providerID, "/"+id)
+// isMachine reports whether a node is a machine: by what it has registered as, now or before its driver stopped; else
+// by what Kubernetes has for the machine, which ends with the ID of an instance of EC2.
+func isMachine(registered, providerID, id string) bool {
+	return registered == id || registered == "" && strings.HasSuffix(providerID, "/"+id)
 }
 
 // whyHeldByLost returns why a volume stays attached to a machine that is no Node's any more: there is no kubelet to
@@ -102,27 +105,26 @@ func (w *watcher) whyHeldByLost(ctx context.Context, name string, q holds.Query)
 		return "", nil
 	}
 	return fmt.Sprintf("node %s is gone or another machine has its name, and the machine that it was may still write to "+
-		"it: terminate that one, or stop it for %s. %s", name, w.lag, m.Says), nil
+		"it: terminate that one, or stop it for %s. If it is off for certain and its provider does not say so, detach the "+
+		"volume there, and then take the finalizer from the VolumeAttachment. %s", name, w.lag, m.Says), nil
 }
 
 // isDead reports whether the taint of a node says that its kubelet is gone: the node has missed a renewal, and gave no
-// sign of life since the taint was seen. One of ours that was written just now is waited for. A person's counts once
-// Kubernetes hears nothing of the node either, also for a manager that was started after it was given.
+// sign of life since the taint was seen. A person's counts once Kubernetes hears nothing of the node either. One of
+// ours that was written just now is waited for.
 func (w *watcher) isDead(ctx context.Context, now sight) bool {
+	if now.mark != ours {
+		last := w.lastOf(now)
+		return now.mark == theirs && now.unheard && w.silence(last) >= w.timingOf(now).settled &&
+			last.life.Before(last.marked)
+	}
 	ctx, cancel := context.WithTimeout(ctx, w.markTime)
 	defer cancel()
 	tick := time.NewTicker(w.markTime / 20)
 	defer tick.Stop()
 	for {
-		last, t := w.lastOf(now), w.timingOf(now)
-		switch {
-		case last.life.IsZero(), w.silence(last) < t.missed && now.mark != ours:
-			return false
-		case now.mark == theirs:
-			return now.unheard && w.silence(last) >= t.settled && (last.life.Before(last.marked) || !last.renewed)
-		case now.mark != ours:
-			return false
-		case last.mark == ours && w.silence(last) >= t.missed:
+		last := w.lastOf(now)
+		if last.life.IsZero() || last.mark == ours && w.silence(last) >= w.timingOf(now).missed {
 			return last.life.Before(last.marked)
 		}
 		select {
@@ -155,11 +157,10 @@ func (w *watcher) whyHeldBySilent(ctx context.Context, now sight, last record, q
 
 // advice is what a person can do who knows that the machine of a silent node is off.
 func (w *watcher) advice(now sight) string {
-	if now.mark == theirs {
-		return fmt.Sprintf("the taint %s counts once Kubernetes calls the node Unknown, and it has been silent for %s: if "+
-			"it was there before that, take it away and give it anew", taintKey, w.timingOf(now).settled)
-	}
-	return fmt.Sprintf("if it is off for certain: kubectl taint nodes %s %s=off:NoExecute --overwrite", now.name, taintKey)
+	return fmt.Sprintf("if it is off for certain, say so by a value that the taint does not have yet: kubectl taint "+
+		"nodes %s %s=VALUE:NoExecute --overwrite. It counts once Kubernetes calls the node Unknown, and it has been silent "+
+		"for %s",
+		now.name, taintKey, w.timingOf(now).settled)
 }
 
 // reported is the name by which kubelets report a volume in use.
@@ -183,8 +184,8 @@ func (w *watcher) nodesOf(ctx context.Context, q holds.Query) (names []string, e
 	return names, err
 }
 
-// namesIn returns the names of the nodes that a machine is, as a reader shows them. Attachments of other volumes count
-// only where nothing else is known: they may be of an earlier name of the machine.
+// namesIn returns the names of the nodes that a machine is, as a reader shows them: by what has registered, else by the
+// volume's attachment.
 func (w *watcher) namesIn(ctx context.Context, from client.Reader, q holds.Query,
 	options ...client.ListOption) (names []string, err error) {
 	var registrations storagev1.CSINodeList
@@ -199,21 +200,16 @@ func (w *watcher) namesIn(ctx context.Context, from client.Reader, q holds.Query
 			names = append(names, registrations.Items[i].Name)
 		}
 	}
-	var others []string
+	if len(names) > 0 {
+		return names, nil
+	}
 	for i := range attachments.Items {
-		switch a := &attachments.Items[i]; {
-		case !slices.Contains(w.machinesOf(a), q.Node):
-		case a.Name == w.attachmentName(a.Spec.NodeName, q.Volume):
+		a := &attachments.Items[i]
+		if a.Name == w.attachmentName(a.Spec.NodeName, q.Volume) && slices.Contains(w.machinesOf(a), q.Node) {
 			names = append(names, a.Spec.NodeName)
-		default:
-			others = append(others, a.Spec.NodeName)
 		}
 	}
-	if len(names) == 0 {
-		names = others
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	return names, nil
 }
 
 // attachmentName is the name that Kubernetes gives to a VolumeAttachment.
@@ -256,13 +252,20 @@ func (w *watcher) usersOf(ctx context.Context, handle string) (names []string, e
 	return names, nil
 }
 
-// lastOf is what was remembered last of a node; nothing of one that has changed since.
-func (w *watcher) lastOf(now sight) record {
-	last := (*w.seen.Load())[now.name]
-	if last.uid != now.uid || last.renewal != now.renewal {
-		return record{}
+// knownOf is what is remembered of a node.
+func (w *watcher) knownOf(now sight) record {
+	if known := (*w.seen.Load())[now.name]; known.uid == now.uid {
+		return known
 	}
-	return last
+	return record{}
+}
+
+// lastOf is what is remembered of a node that gave no sign of life since.
+func (w *watcher) lastOf(now sight) record {
+	if last := w.knownOf(now); last.renewal == now.renewal {
+		return last
+	}
+	return record{}
 }
 
 // silence is for how long a node has given no sign of life, by what was remembered last of it. One that this process

@@ -56,21 +56,15 @@ func (w *watcher) live(ctx context.Context, name string) (*corev1.Node, sight, e
 	if err := w.reader.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return nil, sight{}, fmt.Errorf("read node %s: %w", name, err)
 	}
-	s, err := w.sightOf(ctx, node)
-	return node, s, err
-}
-
-// sightOf reads what belongs to a node past the cache.
-func (w *watcher) sightOf(ctx context.Context, node *corev1.Node) (sight, error) {
 	registration, lease := &storagev1.CSINode{}, &coordinationv1.Lease{}
-	if err := w.reader.Get(ctx, client.ObjectKey{Name: node.Name}, registration); client.IgnoreNotFound(err) != nil {
-		return sight{}, fmt.Errorf("read CSINode %s: %w", node.Name, err)
+	if err := w.reader.Get(ctx, client.ObjectKey{Name: name}, registration); client.IgnoreNotFound(err) != nil {
+		return nil, sight{}, fmt.Errorf("read CSINode %s: %w", name, err)
 	}
-	if err := w.reader.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name},
+	if err := w.reader.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: name},
 		lease); client.IgnoreNotFound(err) != nil {
-		return sight{}, fmt.Errorf("read the Lease of node %s: %w", node.Name, err)
+		return nil, sight{}, fmt.Errorf("read the Lease of node %s: %w", name, err)
 	}
-	return w.sight(node, registration, lease), nil
+	return node, w.sight(node, registration, lease), nil
 }
 
 // sight puts together what belongs to a node. The registration and the Lease may be nil.
@@ -79,9 +73,10 @@ func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, leas
 		name: node.Name, uid: string(node.UID), going: node.DeletionTimestamp != nil, boot: node.Status.NodeInfo.BootID,
 		system:     node.Status.NodeInfo.SystemUUID,
 		providerID: node.Spec.ProviderID,
-		mark:       w.markOf(node), inUse: len(node.Status.VolumesInUse),
-		identity: identify(w.Driver.Driver(), node, registration),
+		inUse:      len(node.Status.VolumesInUse),
+		identity:   identify(w.Driver.Driver(), node, registration),
 	}
+	s.mark, s.taint = w.markOf(node)
 	if s.inUse > 0 {
 		s.first = string(node.Status.VolumesInUse[0])
 	}
@@ -96,18 +91,20 @@ func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, leas
 	return s
 }
 
-func (w *watcher) markOf(node *corev1.Node) mark {
-	found := none
+// markOf returns who has put the node out of service, and by which values of the taint.
+func (w *watcher) markOf(node *corev1.Node) (found mark, taint string) {
 	for _, t := range node.Spec.Taints {
 		switch {
 		case t.Key != taintKey:
+			continue
 		case isOurs(t, w.Driver.Driver()):
-			return ours // Also beside another's: nobody else takes it away.
-		default:
+			found = ours // Also beside another's: nobody else takes it away.
+		case found != ours:
 			found = theirs
 		}
+		taint += fmt.Sprintf("%s:%s ", t.Value, t.Effect)
 	}
-	return found
+	return found, taint
 }
 
 // isOurs reports whether a taint is the one that this package writes for a driver.

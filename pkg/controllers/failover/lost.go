@@ -40,8 +40,11 @@ type lostRecord struct {
 // due reports whether it is time to ask: after a minute seldom about a machine that the provider may have forgotten,
 // since such questions hold up those that it gathers with them.
 func (r *lostRecord) due(now time.Time) bool {
-	forgotten := r.vague && now.Sub(r.since) >= time.Minute
-	return r.asked.IsZero() || now.Sub(r.asked) >= askLater && !r.told && !forgotten || now.Sub(r.asked) >= time.Minute
+	wait := askLater
+	if r.vague && now.Sub(r.since) >= time.Minute {
+		wait = time.Minute
+	}
+	return now.Sub(r.asked) >= wait
 }
 
 // freeLost frees the volumes of nodes that are gone.
@@ -135,6 +138,7 @@ func (w *watcher) proveEnded(ctx context.Context, lost lostNode, r *lostRecord) 
 		return "", heldError{errors.New("csi-attacher has not noted which machine it was")}
 	}
 	m, err := w.Driver.Machine(ctx, machines.Query{Node: lost.id})
+	w.ended.since(lost.id, m.State, w.now()) // For those that ask whether a volume may be detached.
 	if r.vague = err != nil || m.State == machines.Missing; err != nil {
 		return "", heldError{fmt.Errorf("what its machine does is not known: %s", csiclient.Message(err))}
 	}

@@ -28,6 +28,7 @@ type sight struct {
 	renewal    string        // of the Lease: another one is a sign of life; empty without a Lease
 	duration   time.Duration // of the Lease
 	mark       mark
+	taint      string // its values
 	inUse      int    // volumes that the kubelet reports in use
 	first      string // of them
 	identity

@@ -29,6 +29,7 @@ type record struct {
 	vague  bool             // whether the answer said nothing
 
 	mark    mark
+	taint   string
 	marked  time.Time          // when it was seen first that it is out of service by such a taint
 	deleted map[types.UID]bool // pods that were deleted since ours is there
 
@@ -56,8 +57,8 @@ func (r *record) see(s sight, now time.Time, t timing) {
 		r.renewal, r.life, r.renewed = s.renewal, now, true
 		r.off.refuted = r.off.refuted || !r.off.asked.IsZero() && now.Sub(r.off.asked) >= t.quiet
 	}
-	if s.mark != r.mark {
-		r.mark, r.marked, r.deleted = s.mark, now, map[types.UID]bool{}
+	if s.mark != r.mark || s.taint != r.taint {
+		r.mark, r.taint, r.marked, r.deleted = s.mark, s.taint, now, map[types.UID]bool{}
 	}
 	r.identify(s)
 }

@@ -97,7 +97,7 @@ func newWatcher(o Options, cache client.Client, reader client.Reader, recorder e
 	w := &watcher{
 		Options: o, timing: timing{missed, quiet, o.Lag, settled}, cache: cache, reader: reader, events: recorder,
 		metrics: newMetrics(o.Driver.Driver()), now: time.Now, atOnce: questions, markTime: markTime,
-		records: map[string]*record{}, lost: map[lostNode]*lostRecord{}, ended: ended{first: map[string]time.Time{}},
+		records: map[string]*record{}, lost: map[lostNode]*lostRecord{}, ended: ended{said: map[string]span{}},
 	}
 	w.seen.Store(&map[string]record{})
 	return w
