@@ -13,9 +13,14 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"--namespace=n --log-format=xml": `--log-format is "xml"`,
 		"--namespace=n --workers=0":      "--workers is 0",
 		"--namespace=n -v=-1":            "-v is -1",
-		"--namespace=n --orphan-grace=-1s --orphan-period=1m": "--orphan-grace is -1s",
-		"--namespace=n --detach-dangling":                     "--detach-dangling needs --orphan-period",
-		"--namespace=n --serve-holds=unix:///csi/holds.sock":  "--serve-holds needs --failover",
+		"--namespace=n --orphan-grace=-1s --orphan-period=1m":        "--orphan-grace is -1s",
+		"--namespace=n --detach-dangling":                            "--detach-dangling needs --orphan-period",
+		"--namespace=n --delete-leaked-after=24h":                    "--delete-leaked-after needs --orphan-period",
+		"--namespace=n --orphan-period=1m --delete-leaked-after=59m": "--delete-leaked-after is 59m0s",
+
+		"--namespace=n --orphan-period=1m --orphan-grace=2h --delete-leaked-after=1h": "or 2h0m0s at least",
+
+		"--namespace=n --serve-holds=unix:///csi/holds.sock": "--serve-holds needs --failover",
 		"master":                                                      "--namespace is missing",
 		"master --namespace=n --log-format=xml":                       `--log-format is "xml"`,
 		"master --namespace=n --max-open-files=9":                     "--max-open-files is 9",

@@ -66,6 +66,9 @@ func (o *options) bindAll(cmd *cobra.Command) {
 		"how long a volume may have no PersistentVolume before it is reported")
 	flags.BoolVar(&o.detach, "detach-dangling", false,
 		"detach volumes that are attached to a node without a VolumeAttachment and that its kubelet does not report in use")
+	flags.DurationVar(&o.deleteLeaked, "delete-leaked-after", 0,
+		"delete volumes that no PersistentVolume has named for so long, an hour at least; 0 deletes none. Leave it out "+
+			"where PersistentVolumes of policy Retain are deleted to keep their volumes")
 	flags.BoolVar(&o.failover, "failover", false,
 		"put nodes out of service whose machine the provider says is stopped or terminated, so that their pods and volumes "+
 			"move")

@@ -28,6 +28,7 @@ type options struct {
 	csiAddress, holds                           string
 	slots, workers                              int
 	timeout, surplus, orphans, orphanGrace, lag time.Duration
+	deleteLeaked                                time.Duration
 	bindQPS                                     float32
 	detach, failover, startup                   bool
 }
@@ -73,6 +74,11 @@ func (o *options) checkOrphans() error {
 		return fmt.Errorf("--orphan-grace is %s: it must not be negative", o.orphanGrace)
 	case o.detach && o.orphans == 0:
 		return errors.New("--detach-dangling needs --orphan-period: dangling attachments are found by the comparison")
+	case o.deleteLeaked != 0 && o.orphans == 0:
+		return errors.New("--delete-leaked-after needs --orphan-period: leaked volumes are found by the comparison")
+	case o.deleteLeaked != 0 && o.deleteLeaked < max(time.Hour, o.orphanGrace):
+		return fmt.Errorf("--delete-leaked-after is %s: it must be 0, which deletes nothing, or %s at least",
+			o.deleteLeaked, max(time.Hour, o.orphanGrace))
 	}
 	return nil
 }
@@ -126,7 +132,7 @@ func (o *options) add(ctx context.Context, manager ctrl.Manager, driver *csiclie
 	}
 	if o.orphans > 0 {
 		err := orphan.Add(manager, orphan.Options{Driver: driver, Log: log, Period: o.orphans, Grace: o.orphanGrace,
-			Repair: o.detach})
+			Repair: o.detach, DeleteAfter: o.deleteLeaked, Deleter: driver})
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,9 @@ type Definition struct {
 	// FindsNode says that Open finds out by which ID the storage knows this node when nobody says so: a host's name would
 	// mean nothing to it.
 	FindsNode bool
+	// ListsOwn says that List names volumes of this cluster alone, so that one that nothing in the cluster names is left
+	// over. Storage that clusters share, and disks that have been elsewhere, list the volumes of others too.
+	ListsOwn bool
 
 	// Open starts the backend: it repairs what a crash left behind, reports it to the log, and fails
 	// with a sentence that says what is missing.

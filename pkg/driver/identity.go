@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/manifest"
 )
 
 // identity serves csi.v1.Identity.
@@ -27,7 +28,8 @@ func NewPlugin(whole *backends.Instance) *Plugin {
 }
 
 func (i *identity) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: i.config.Name, VendorVersion: i.config.Version}, nil
+	return &csi.GetPluginInfoResponse{Name: i.config.Name, VendorVersion: i.config.Version,
+		Manifest: manifest.Encode(i.config.Definition.ListsOwn)}, nil
 }
 
 func (i *identity) GetPluginCapabilities(context.Context,

@@ -66,6 +66,7 @@ func Definition() backends.Definition {
 		NewSnapshotParameters: func() any { return new(SnapshotParameters) },
 		NewConfig:             func() any { return &Config{Timing: defaultTiming(), SysBlock: "/sys/block"} },
 		FindsNode:             true,
+		ListsOwn:              true,
 		Open:                  open,
 	}
 }

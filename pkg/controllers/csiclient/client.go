@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-csi/stowage/pkg/absence"
+	"github.com/stowage-csi/stowage/pkg/manifest"
 )
 
 // probeTimeout bounds each attempt to find the driver ready.
@@ -24,7 +25,7 @@ type Client struct {
 	controller csi.ControllerClient
 	driver     string
 	// What the driver can do.
-	singleNodeMultiWriter, topology, lists, listsNodes bool
+	singleNodeMultiWriter, topology, lists, listsNodes, listsOwn bool
 }
 
 // Connect waits for the driver that serves CSI at the address to be ready, and asks what it can do.
@@ -48,6 +49,11 @@ func (c *Client) learn(ctx context.Context) (err error) {
 	if c.driver, err = rpc.GetDriverName(ctx, c.connection); err != nil {
 		return err
 	}
+	info, err := csi.NewIdentityClient(c.connection).GetPluginInfo(ctx, &csi.GetPluginInfoRequest{})
+	if err != nil {
+		return err
+	}
+	c.listsOwn = manifest.ListsOwn(info.GetManifest())
 	plugin, err := rpc.GetPluginCapabilities(ctx, c.connection)
 	if err != nil {
 		return err

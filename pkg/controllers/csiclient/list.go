@@ -19,6 +19,9 @@ func (c *Client) CanList() bool { return c.lists }
 // ListsNodes reports whether the driver's list has the nodes that volumes are attached to.
 func (c *Client) ListsNodes() bool { return c.listsNodes }
 
+// ListsOwn reports whether the driver says that it lists the volumes of its own cluster alone.
+func (c *Client) ListsOwn() bool { return c.listsOwn }
+
 // errEndlessList is the failure of a driver whose pages lead back to where they began.
 var errEndlessList = errors.New("the driver's list of volumes does not end: it gave the same token twice")
 

@@ -9,7 +9,7 @@
 // # Differences
 //
 //   - leaked: the storage has a volume of this driver that no PersistentVolume names. It may also be
-//     kept on purpose, as after a PersistentVolume of policy Retain was deleted. It is told, never deleted.
+//     kept on purpose, as after a PersistentVolume of policy Retain was deleted.
 //   - missing: a PersistentVolume names a volume that the storage does not have.
 //   - dangling: a volume is attached to a node of the cluster without a VolumeAttachment. No pod starts
 //     with it on another node.
@@ -26,6 +26,11 @@
 // finalizer, and deletes it. csi-attacher then detaches. Kubernetes and this package exclude each other
 // by the name: the second of them to create it fails, and a pod that comes meanwhile waits.
 //
+// A leaked volume is deleted, if the operator asks for that with a time, once the process has seen it leaked for so
+// long and it is attached nowhere. The PersistentVolumes are read past the cache just before. The driver must list
+// volumes of its own cluster alone, and the volumes without a PersistentVolume must be few: many are
+// PersistentVolumes that were lost.
+//
 // # What makes it safe
 //
 //   - A difference counts when two sweeps in a row have seen it, so that a storage whose reads lag, or work in
@@ -37,6 +42,6 @@
 //
 // # Files
 //
-// plan.go compares, and is pure. sweep.go is the loop, and look.go reads the world for it. repair.go writes. report.go
-// has metrics and events.
+// plan.go compares, and is pure. sweep.go is the loop, and look.go reads the world for it. repair.go has attachments
+// detached, and discard.go deletes volumes. report.go has metrics and events.
 package orphan

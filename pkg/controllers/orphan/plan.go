@@ -93,7 +93,7 @@ func (w world) compare() (found []difference) {
 		}
 	}
 	for handle := range stored {
-		if w.expected[handle] == "" && w.named[handle] == "" {
+		if w.isLeaked(handle) {
 			found = append(found, difference{kind: leaked, handle: handle})
 		}
 	}
@@ -105,6 +105,9 @@ func (w world) compare() (found []difference) {
 	})
 	return found
 }
+
+// isLeaked reports whether no PersistentVolume has named the volume, neither before nor after the storage was read.
+func (w world) isLeaked(handle string) bool { return w.expected[handle] == "" && w.named[handle] == "" }
 
 // place is a volume on a node.
 type place struct{ handle, node string }
@@ -136,7 +139,8 @@ func (w world) compareAttachments(stored map[string]bool) (found []difference) {
 }
 
 // compareAttached compares one attachment of the storage with the places that VolumeAttachments name. Without a
-// difference it returns one of no kind, also where the machine may be the node whose driver is away, as for an update.
+// difference it returns one of no kind, also where the machine may be the node whose driver is away, as for an
+// update.
 func (w world) compareAttached(handle, id string, known map[place]bool, isAway bool) difference {
 	names := w.nodes[id]
 	isKnown := func(name string) bool { return known[place{handle, name}] }
@@ -183,6 +187,12 @@ func (m memory) confirm(found []difference, now time.Time, grace time.Duration) 
 	}
 	maps.DeleteFunc(m, func(d difference, _ time.Time) bool { return !seen[d] })
 	return confirmed
+}
+
+// interrupt forgets all that two sweeps in a row have to see. Since when a volume has been leaked stays known: in a
+// week a sweep may well fail.
+func (m memory) interrupt() {
+	maps.DeleteFunc(m, func(d difference, _ time.Time) bool { return d.kind != leaked })
 }
 
 // registered are the nodes that run the driver now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -14,8 +15,8 @@ import (
 )
 
 type metrics struct {
-	differences       *prometheus.GaugeVec
-	repairs, failures prometheus.Counter
+	differences                  *prometheus.GaugeVec
+	repairs, deletions, failures prometheus.Counter
 }
 
 func newMetrics(driver string) *metrics {
@@ -29,15 +30,20 @@ func newMetrics(driver string) *metrics {
 			Name: "stowage_orphan_repairs_total", ConstLabels: labels,
 			Help: "Dangling attachments that were given to csi-attacher to detach.",
 		}),
+		deletions: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stowage_orphan_deletions_total", ConstLabels: labels,
+			Help: "Leaked volumes that were deleted.",
+		}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "stowage_orphan_failures_total", ConstLabels: labels,
-			Help: "Sweeps that could not compare the driver's storage with Kubernetes.",
+			Help: "Sweeps that could not compare the driver's storage with Kubernetes, or repair what they found.",
 		}),
 	}
 }
 
 func (m *metrics) register(registry prometheus.Registerer) error {
-	return errors.Join(registry.Register(m.differences), registry.Register(m.repairs), registry.Register(m.failures))
+	return errors.Join(registry.Register(m.differences), registry.Register(m.repairs), registry.Register(m.deletions),
+		registry.Register(m.failures))
 }
 
 // report counts the confirmed differences, and tells of each once while it lasts.
@@ -58,18 +64,23 @@ func (s *sweeper) report(ctx context.Context, confirmed []difference) {
 
 // tell writes a difference to the log and as an event of the object that an operator would look at.
 func (s *sweeper) tell(ctx context.Context, d difference) {
-	reason, sentence := d.describe()
+	reason, sentence := d.describe(s.DeleteAfter)
 	s.Log.Warn(sentence, "kind", d.kind, "volume", d.handle, "node", d.node, "object", d.object)
 	s.events.Eventf(s.subject(ctx, d), nil, corev1.EventTypeWarning, reason, "Compare", "%s", sentence)
 }
 
-// describe returns a difference as an event's reason and a sentence.
-func (d difference) describe() (reason, sentence string) {
+// describe returns a difference as an event's reason and a sentence. A leaked volume is deleted after the time, if
+// that is not 0.
+func (d difference) describe(deleteAfter time.Duration) (reason, sentence string) {
 	switch d.kind {
 	case leaked:
+		what := "it is kept. Write a PersistentVolume for it, or delete it at the storage"
+		if deleteAfter > 0 {
+			what = fmt.Sprintf("it is deleted once that has been so for %s, unless leaked volumes are many. Write a "+
+				"PersistentVolume for it to keep it", deleteAfter)
+		}
 		return "VolumeWithoutPersistentVolume",
-			fmt.Sprintf("no PersistentVolume names the volume %q of the storage: it is kept. "+
-				"Write a PersistentVolume for it, or delete it at the storage", d.handle)
+			fmt.Sprintf("no PersistentVolume names the volume %q of the storage: %s", d.handle, what)
 	case missing:
 		return "VolumeMissing", fmt.Sprintf("the storage has no volume %q, which this PersistentVolume names", d.handle)
 	case dangling:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,11 +27,22 @@ type storage struct {
 	volumes []csiclient.Listed
 	err     error
 	hangs   bool
+	others  bool // whether it lists volumes of others too
+	stuck   error
+	deleted []string
 }
 
 func (s *storage) Driver() string   { return "ebs.csi.example" }
 func (s *storage) CanList() bool    { return true }
 func (s *storage) ListsNodes() bool { return true }
+func (s *storage) ListsOwn() bool   { return !s.others }
+func (s *storage) Delete(_ context.Context, handle string) error {
+	if s.stuck == nil {
+		s.deleted = append(s.deleted, handle)
+		s.volumes = slices.DeleteFunc(s.volumes, func(v csiclient.Listed) bool { return v.Handle == handle })
+	}
+	return s.stuck
+}
 func (s *storage) List(ctx context.Context) ([]csiclient.Listed, error) {
 	if s.hangs {
 		<-ctx.Done()

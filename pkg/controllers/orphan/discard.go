@@ -1,0 +1,125 @@
+package orphan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
+)
+
+// discard deletes the volumes that no PersistentVolume has named for Options.DeleteAfter, if the world looks as if
+// they were left over. What could not be deleted waits as long again.
+func (s *sweeper) discard(ctx context.Context, w world, confirmed []difference) error {
+	due := s.due(w, confirmed)
+	if len(due) == 0 {
+		return nil
+	}
+	if err := w.leaksAreRare(); err != nil {
+		return err
+	}
+	named, err := s.namedNow(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range due {
+		if !named[d.handle] {
+			err = errors.Join(err, s.discardOne(ctx, d))
+		}
+	}
+	return err
+}
+
+// due returns the leaked volumes whose time is over and that are attached nowhere. The last sweep has seen them too.
+func (s *sweeper) due(w world, confirmed []difference) (due []difference) {
+	if s.DeleteAfter == 0 || s.inRow < 2 {
+		return nil
+	}
+	attached := w.attachedHandles()
+	for _, d := range confirmed {
+		if d.kind == leaked && !attached[d.handle] && time.Since(s.seen[d]) >= s.DeleteAfter {
+			due = append(due, d)
+		}
+	}
+	return due
+}
+
+func (s *sweeper) discardOne(ctx context.Context, d difference) error {
+	if err := s.Deleter.Delete(ctx, d.handle); err != nil {
+		s.seen[d] = time.Now()
+		sentence := fmt.Sprintf("the volume %q, which no PersistentVolume names, could not be deleted, and is tried again "+
+			"in %s: %s", d.handle, s.DeleteAfter, csiclient.Message(err))
+		s.events.Eventf(s.subject(ctx, d), nil, corev1.EventTypeWarning, "VolumeNotDeleted", "Delete", "%s", sentence)
+		return errors.New(sentence)
+	}
+	s.metrics.deletions.Inc()
+	sentence := fmt.Sprintf("the volume %q was deleted: no PersistentVolume had named it for %s", d.handle, s.DeleteAfter)
+	s.Log.Warn(sentence, "volume", d.handle)
+	s.events.Eventf(s.subject(ctx, d), nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete", "%s", sentence)
+	return nil
+}
+
+// namesAtOnce is how many PersistentVolumes are read at once past the cache.
+const namesAtOnce = 500
+
+// namedNow returns the handles that PersistentVolumes of the driver name now, past the cache.
+func (s *sweeper) namedNow(ctx context.Context) (map[string]bool, error) {
+	named, next := map[string]bool{}, ""
+	for {
+		var list corev1.PersistentVolumeList
+		if err := s.live.List(ctx, &list, client.Limit(namesAtOnce), client.Continue(next)); err != nil {
+			return nil, fmt.Errorf("list PersistentVolumes before leaked volumes are deleted: %w", err)
+		}
+		for _, volume := range list.Items {
+			if source := volume.Spec.CSI; source != nil && source.Driver == s.Driver.Driver() {
+				named[source.VolumeHandle] = true
+			}
+		}
+		if next = list.Continue; next == "" {
+			return named, nil
+		}
+	}
+}
+
+// leaksAreRare fails when the volumes that no PersistentVolume names are too many to be left over: when
+// PersistentVolumes are lost, as after an older etcd came back, or another cluster has made them.
+func (w world) leaksAreRare() error {
+	left, known, stored := 0, 0, w.handles()
+	for handle := range stored {
+		if w.isLeaked(handle) {
+			left++
+		}
+	}
+	for handle := range w.both() {
+		if stored[handle] {
+			known++
+		}
+	}
+	if known == 0 || left > 1 && left > known/leaksOf {
+		return fmt.Errorf("PersistentVolumes name %d volumes of the storage, and %d more are there: they are too many to be "+
+			"left over, and none is deleted. Write PersistentVolumes for those that are lost, and delete the others at the "+
+			"storage", known, left)
+	}
+	return nil
+}
+
+// leaksOf is how many volumes with a PersistentVolume there are for each that may be left over.
+const leaksOf = 10
+
+// attachedHandles are the volumes that are attached somewhere, or that a VolumeAttachment names.
+func (w world) attachedHandles() map[string]bool {
+	handles := map[string]bool{}
+	for _, volume := range w.stored {
+		if len(volume.Nodes) > 0 {
+			handles[volume.Handle] = true
+		}
+	}
+	for _, a := range w.attachments {
+		handles[a.handle] = true
+	}
+	return handles
+}
