@@ -205,7 +205,7 @@ cluster-test: ## Bring clusters up, kill them, take them down and check that not
 	$(LONGTEST) -timeout 120m ./tests/e2e/cluster/smoke
 
 .PHONY: failover-test
-failover-test: ## Cut a node's power in a real Kubernetes of two nodes and time its pod's move (root); make failover-test FAILOVERFLAGS='-without 10m', or -partition.
+failover-test: ## Cut a node's power in a real Kubernetes of two nodes and time its pod's move (root); make failover-test FAILOVERFLAGS='-without 10m', -partition, '-partitions 100' or -drift.
 	@hack/deps image cluster
 	$(LONGTEST) -timeout 60m ./tests/e2e/failover $(FAILOVERFLAGS)
 

@@ -32,8 +32,15 @@ func TestFailover(t *testing.T) {
 	defer s.failed()
 	s.startup()
 	s.begin()
-	if *partition {
+	switch {
+	case *partition:
 		s.partitioned()
+		return
+	case *partitions > 0:
+		s.partitionedOften(*partitions)
+		return
+	case *drift:
+		s.drifted()
 		return
 	}
 	if *without > 0 {

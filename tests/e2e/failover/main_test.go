@@ -27,7 +27,9 @@ const (
 var (
 	without = flag.Duration("without", 0,
 		"measure without failover: how long to wait for the pod to run elsewhere, ten minutes say")
-	partition = flag.Bool("partition", false, "cut the node's network, not its power, for longer than Kubernetes waits")
+	partition  = flag.Bool("partition", false, "cut the node's network, not its power, for longer than Kubernetes waits")
+	partitions = flag.Int("partitions", 0, "cut the node's network so many times, for up to three quarters of a minute")
+	drift      = flag.Bool("drift", false, "cut nothing: kill what attaches in the middle, and take away what it knows")
 )
 
 // scene is a cluster of two nodes and its cloud.
