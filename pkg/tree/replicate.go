@@ -22,8 +22,10 @@ type Replication struct {
 	// Lenient leaves out privileges and labels that the filesystem of the copy does not let this process set.
 	Lenient bool
 	// Since, unless it is zero, is a time of the source's filesystem: the copy is what the tree was at that time, or the
-	// outcome is ErrChanged. Lag is how old the answer may be when the kernel is asked about a file of it.
-	Since unix.Timespec
+	// outcome is ErrChanged. Ahead is what a Look since then has found. Lag is how old the answer may be when the kernel
+	// is asked about a file of it.
+	Since Instant
+	Ahead Ahead
 	Lag   time.Duration
 	// Direct reads files past what the kernel remembers of them (O_DIRECT, open(2)). Their filesystem must allow that at
 	// any offset, as NFS does.
@@ -45,6 +47,7 @@ type Progress struct {
 type replica struct {
 	Replication
 	turns chan struct{}
+	ahead Ahead // at the end
 	mu    sync.Mutex
 	err   error // the first failure of a worker
 }
@@ -62,13 +65,16 @@ func Replicate(ctx context.Context, dst, src *os.File, how Replication) error {
 	if err := r.fill(ctx, dst, src, ".", 0); err != nil {
 		return err
 	}
-	if r.Since != (unix.Timespec{}) {
+	if !r.Since.IsZero() {
 		if err := rest(ctx, r.Lag); err != nil {
 			return err
 		}
 	}
 	if err := r.settle(ctx, dst, src, ".", 0); err != nil {
 		return err
+	}
+	if r.ahead != r.Ahead {
+		return &changedError{"an entry of a time that has not come yet"}
 	}
 	return unix.Syncfs(int(dst.Fd()))
 }
@@ -224,6 +230,7 @@ func (r *replica) settle(ctx context.Context, dst, src *os.File, at string, dept
 	err := each(ctx, src, mostGone, func(n *node) error {
 		defer n.close()
 		if err := r.unchanged(n, at); err != nil || n.kind() != unix.S_IFDIR {
+			r.seen(n, at)
 			return err
 		}
 		return r.both(dst, n,
@@ -245,6 +252,7 @@ func (r *replica) finishDir(dst, src *os.File, at string) error {
 	if err := r.unchanged(n, at); err != nil {
 		return err
 	}
+	r.seen(n, at)
 	meta, err := metadataOf(n)
 	if err != nil {
 		return err
@@ -255,8 +263,15 @@ func (r *replica) finishDir(dst, src *os.File, at string) error {
 
 // unchanged fails with ErrChanged when an entry of the directory at was changed since the instant of the copy.
 func (r *replica) unchanged(n *node, at string) error {
-	if r.Since != (unix.Timespec{}) && changed(n, r.Since) {
+	if !r.Since.IsZero() && r.Since.changed(n) {
 		return &changedError{path.Join(at, n.name)}
 	}
 	return nil
+}
+
+// seen sums up what is ahead at the end.
+func (r *replica) seen(n *node, at string) {
+	if !r.Since.IsZero() && r.Since.isAhead(n) {
+		r.ahead.add(path.Join(at, n.name), n)
+	}
 }

@@ -57,9 +57,9 @@ func TestReplicateStops(t *testing.T) {
 	}
 }
 
-// What was changed after a time is noticed, whatever was changed.
-func TestReplicateNoticesChanges(t *testing.T) {
-	for name, change := range map[string]func(dir string) error{
+// changes are what may be done to a rich tree.
+func changes() map[string]func(dir string) error {
+	return map[string]func(dir string) error{
 		"nothing":     func(string) error { return nil },
 		"contents":    func(dir string) error { return os.WriteFile(filepath.Join(dir, "file"), []byte("others"), 0o600) },
 		"a new file":  func(dir string) error { return os.WriteFile(filepath.Join(dir, "deep", "new"), nil, 0o600) },
@@ -72,7 +72,12 @@ func TestReplicateNoticesChanges(t *testing.T) {
 			}
 			return os.Chtimes(filepath.Join(dir, "file"), time.Unix(1, 0), time.Unix(1, 0))
 		},
-	} {
+	}
+}
+
+// What was changed after a time is noticed, whatever was changed.
+func TestReplicateNoticesChanges(t *testing.T) {
+	for name, change := range changes() {
 		t.Run(name, func(t *testing.T) {
 			src := richTree(t)
 			<-time.After(20 * time.Millisecond) // longer than a step of any filesystem's clock
@@ -81,7 +86,34 @@ func TestReplicateNoticesChanges(t *testing.T) {
 			var stat unix.Stat_t
 			must(t, unix.Stat(mark, &stat))
 			must(t, change(src))
-			err := replicate(t.Context(), t, filepath.Join(t.TempDir(), "copy"), src, Replication{Workers: 4, Since: stat.Ctim})
+			err := replicate(t.Context(), t, filepath.Join(t.TempDir(), "copy"), src,
+				Replication{Workers: 4, Since: Instant{stat.Ctim, time.Now()}})
+			if want := name != "nothing"; errors.Is(err, ErrChanged) != want || err != nil && !want {
+				t.Errorf("got %v, want that a change is noticed: %t", err, want)
+			}
+		})
+	}
+}
+
+// A filesystem's clock was ten minutes ahead when a tree was written, and is right again: the tree can be copied at
+// once, and what is changed meanwhile is noticed all the same, also while the clock is ahead once more.
+func TestClockThatWasSetBack(t *testing.T) {
+	for name, change := range changes() {
+		t.Run(name, func(t *testing.T) {
+			tree := richTree(t)
+			src, err := os.Open(tree)
+			must(t, err)
+			defer src.Close()
+			var stat unix.Stat_t
+			must(t, unix.Stat(tree, &stat))
+			stat.Ctim.Sec -= 600
+			since := Instant{stat.Ctim, time.Now()}
+			found, err := Look(t.Context(), src, since)
+			must(t, err)
+			<-time.After(20 * time.Millisecond) // longer than a step of any filesystem's clock
+			must(t, change(tree))
+			err = replicate(t.Context(), t, filepath.Join(t.TempDir(), "copy"), tree,
+				Replication{Workers: 4, Since: since, Ahead: found.Ahead})
 			if want := name != "nothing"; errors.Is(err, ErrChanged) != want || err != nil && !want {
 				t.Errorf("got %v, want that a change is noticed: %t", err, want)
 			}

@@ -36,6 +36,7 @@ func (e *changedError) Unwrap() error { return ErrChanged }
 type Survey struct {
 	Bytes  int64    // that the files take; hard links count as often as they are
 	Recent []string // the entries that were changed last: one that is changed all the time is among them
+	Ahead  Ahead    // of those of which it is not known when they were changed
 }
 
 // sighting is an entry that may be one of the recent ones.
@@ -46,15 +47,16 @@ type sighting struct {
 
 // surveyor is one survey under way.
 type surveyor struct {
-	since unix.Timespec
+	since Instant
 	part  bool // what may not be read is left out
 	bytes int64
 	last  []sighting
+	ahead Ahead
 }
 
 // Look surveys the tree below a directory. It fails with ErrChanged as soon as it comes to an entry that was changed
 // since then, unless that is zero; else as Replicate.
-func Look(ctx context.Context, src *os.File, since unix.Timespec) (Survey, error) {
+func Look(ctx context.Context, src *os.File, since Instant) (Survey, error) {
 	return look(ctx, src, &surveyor{since: since})
 }
 
@@ -79,7 +81,7 @@ func look(ctx context.Context, src *os.File, s *surveyor) (Survey, error) {
 		return Survey{Bytes: s.bytes}, err
 	}
 	s.keep(recent)
-	found := Survey{Bytes: s.bytes}
+	found := Survey{Bytes: s.bytes, Ahead: s.ahead}
 	for _, seen := range s.last {
 		found.Recent = append(found.Recent, seen.path)
 	}
@@ -115,7 +117,11 @@ func (s *surveyor) enter(ctx context.Context, n *node, where string, depth int) 
 
 // take notes an entry.
 func (s *surveyor) take(n *node, where string) error {
-	if s.since != (unix.Timespec{}) && changed(n, s.since) {
+	switch {
+	case s.since.IsZero():
+	case s.since.isAhead(n):
+		s.ahead.add(where, n)
+	case s.since.changed(n):
 		return &changedError{where}
 	}
 	if n.kind() == unix.S_IFREG {
@@ -137,7 +143,7 @@ func (s *surveyor) keep(count int) {
 
 // Unchanged fails with ErrChanged when one of the entries below the directory was changed since then, or is gone. What
 // cannot be looked at has not changed as far as is known.
-func Unchanged(src *os.File, entries []string, since unix.Timespec) error {
+func Unchanged(src *os.File, entries []string, since Instant) error {
 	how := &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
@@ -153,15 +159,9 @@ func Unchanged(src *os.File, entries []string, since unix.Timespec) error {
 		n := &node{name: entry, fd: fd}
 		err = unix.Fstat(fd, &n.stat)
 		n.close()
-		if err == nil && changed(n, since) {
+		if err == nil && since.changed(n) {
 			return &changedError{entry}
 		}
 	}
 	return nil
-}
-
-// changed reports whether an entry was changed at that time or later.
-func changed(n *node, since unix.Timespec) bool {
-	last := n.stat.Ctim
-	return last.Sec > since.Sec || last.Sec == since.Sec && last.Nsec >= since.Nsec
 }

@@ -27,7 +27,7 @@ func TestLook(t *testing.T) {
 	src, err := os.Open(dir)
 	must(t, err)
 	defer src.Close()
-	found, err := Look(t.Context(), src, unix.Timespec{})
+	found, err := Look(t.Context(), src, Instant{})
 	must(t, err)
 	if found.Bytes < (3*batch+1)*4096 || len(found.Recent) != recent || !slices.Contains(found.Recent[:2], "deep/er/log") {
 		t.Errorf("found %d bytes and, as the latest entries, %q", found.Bytes, found.Recent)
@@ -36,8 +36,8 @@ func TestLook(t *testing.T) {
 	must(t, os.Chmod(dir, 0o700))
 	var stat unix.Stat_t
 	must(t, unix.Stat(dir, &stat))
-	since := stat.Ctim
-	since.Nsec++ // just after the last change
+	since := Instant{stat.Ctim, time.Now()}
+	since.At.Nsec++ // just after the last change
 	must(t, Unchanged(src, found.Recent, since))
 	if _, err := Look(t.Context(), src, since); err != nil {
 		t.Errorf("a tree that nobody has changed: %v", err)
@@ -77,7 +77,7 @@ func TestMeasureLeavesOutWhatIsHidden(t *testing.T) {
 		if err != nil || bytes != 2*4096 {
 			t.Errorf("measured %d bytes, %v; want those of two files", bytes, err)
 		}
-		if _, err := Look(t.Context(), src, unix.Timespec{}); !errors.Is(err, os.ErrPermission) {
+		if _, err := Look(t.Context(), src, Instant{}); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("a copy of it begins with %v, want a refusal", err)
 		}
 	})

@@ -195,6 +195,10 @@ func overKernel(apart bool) Setup {
 	}
 	s := overShares(name, apart)
 	s.Profiles, s.Exported, s.Found = profiles, true, nil
+	if !apart {
+		// The server's clock was set back after a volume was written to, and that could not be cloned for as long.
+		s.Found = []Found{{"clocks", 1795791284}}
+	}
 	s.Slower = 8 // The guest's processor is emulated.
 	s.Definition = func(root string) backends.Definition {
 		return nfs.DefinitionOver(standin.OverKernel{Servers: standin.Servers(root)})

@@ -26,7 +26,8 @@ func TestServerClockIsSetBack(t *testing.T) {
 	w.must(os.WriteFile(source+"/file", []byte("text"), 0o644))
 	from := origin{kind: volumeKind, handle: "source"}
 	copied := func(since time.Time) error {
-		c := &copying{making: m, from: &from, since: unix.NsecToTimespec(since.UnixNano()), progress: new(tree.Progress)}
+		instant := tree.Instant{At: unix.NsecToTimespec(since.UnixNano()), Seen: time.Now()}
+		c := &copying{making: m, from: &from, since: instant, progress: new(tree.Progress)}
 		return c.replicate(t.Context(), open(t.TempDir()), open(source), open(t.TempDir()))
 	}
 	w.fails("a copy of an instant that the clock has yet to reach", copied(time.Now().Add(10*time.Hour+30*time.Minute)),

@@ -22,7 +22,7 @@ type copying struct {
 	*making
 	from     *origin
 	draft    string        // from the share's root
-	since    unix.Timespec // of which the copy must be; zero for no instant
+	since    tree.Instant  // of which the copy must be; zero for no instant
 	rest     time.Duration // how long the source must have been left alone before
 	progress *tree.Progress
 	begun    bool // whether anything was copied
@@ -73,7 +73,7 @@ func (c *copying) explained(err error, after time.Duration) error {
 // replicate copies what fits, and stops as soon as it is seen that the copy is of no instant, or that it takes the
 // space that others need: not first when all is copied.
 func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error {
-	found, err := tree.Look(ctx, src, c.quietSince())
+	found, err := tree.Look(ctx, src, c.since.Earlier(c.rest))
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error
 		if err := c.clockKept(links); err != nil {
 			return err
 		}
-		if c.since != (unix.Timespec{}) {
+		if !c.since.IsZero() {
 			if err := tree.Unchanged(src, found.Recent, c.since); err != nil {
 				return err
 			}
@@ -94,8 +94,8 @@ func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error
 	})
 	defer stop()
 	err = because(ctx, tree.Replicate(ctx, dst, src, tree.Replication{
-		Workers: copyWorkers, Links: links, Lenient: true, Since: c.since, Lag: c.share.Lag(), Direct: c.share.Direct(),
-		Progress: c.progress, Before: c.copies.entry,
+		Workers: copyWorkers, Links: links, Lenient: true, Since: c.since, Ahead: found.Ahead, Lag: c.share.Lag(),
+		Direct: c.share.Direct(), Progress: c.progress, Before: c.copies.entry,
 	}))
 	if err == nil {
 		err = c.clockKept(links)
@@ -106,25 +106,17 @@ func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error
 // clockKept fails when the server's clock is before the instant of the copy: it was set back since then, and what is
 // written now looks as if it had been there before. Kinds: Unavailable.
 func (c *copying) clockKept(dir *os.File) error {
-	if c.since == (unix.Timespec{}) {
+	if c.since.IsZero() {
 		return nil
 	}
 	now, err := serverTime(dir)
-	if err != nil || unix.TimespecToNsec(now) >= unix.TimespecToNsec(c.since) {
+	if err != nil || unix.TimespecToNsec(now) >= unix.TimespecToNsec(c.since.At) {
 		return err
 	}
 	return backends.Errorf(backends.Unavailable,
 		"the clock of %s was set back by %v or more while the data was copied, so that nobody can tell what was written "+
 			"meanwhile: ask again",
-		c.share.Address, time.Duration(unix.TimespecToNsec(c.since)-unix.TimespecToNsec(now)).Round(time.Second))
-}
-
-// quietSince is the time since when the source must not have been changed before a copy is begun.
-func (c *copying) quietSince() unix.Timespec {
-	if c.since == (unix.Timespec{}) {
-		return c.since
-	}
-	return unix.NsecToTimespec(unix.TimespecToNsec(c.since) - c.rest.Nanoseconds())
+		c.share.Address, time.Duration(unix.TimespecToNsec(c.since.At)-unix.TimespecToNsec(now)).Round(time.Second))
 }
 
 // spare fails when no more than the reserve is free. Kinds: Exhausted.

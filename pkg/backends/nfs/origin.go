@@ -119,7 +119,7 @@ func (o *origin) exact() bool { return o.kind == volumeKind && !o.anyInstant }
 
 // instant is the time of the server's filesystem, a little after the call began: what was changed before the call is
 // older.
-func (m *making) instant(ctx context.Context, draft string) (at unix.Timespec, err error) {
+func (m *making) instant(ctx context.Context, draft string) (at tree.Instant, err error) {
 	dir, err := openDir(m.share, share.At(share.Staging, draft))
 	if err != nil {
 		return at, err
@@ -128,7 +128,9 @@ func (m *making) instant(ctx context.Context, draft string) (at unix.Timespec, e
 	if err := forget(ctx, tick); err != nil {
 		return at, err
 	}
-	return serverTime(dir)
+	at.At, err = serverTime(dir)
+	at.Seen = time.Now()
+	return at, err
 }
 
 // serverTime is the time of the filesystem of one of the driver's own directories.
