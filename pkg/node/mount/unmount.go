@@ -17,8 +17,10 @@ import (
 // where nothing is mounted, or that is not there, is no error. It follows no symlink in the last element.
 //
 // A filesystem that is in use stays: it is never detached lazily, for then nobody could tell when its
-// device is free. The exception is one whose server is gone (ENOTCONN, ESTALE): it is forced, and detached
-// when even that finds it in use, because nothing can be written to it any more.
+// device is free. The exception is one whose server is gone (ENOTCONN) or has it no more (ESTALE): it is detached when
+// it is in use, because nothing can be written to it any more. Only the first is forced before, which ends what is
+// under way on the whole filesystem: the volumes of a share have one, and one of them that was removed there is no
+// reason to fail the writes of the others.
 //
 // Kinds: Invalid for a path that is not absolute; InUse when something is open on the mount or mounted
 // below it; Unavailable when the context ends first: the layer that was being taken down may still go, and
@@ -69,7 +71,7 @@ func unmountLayer(ctx context.Context, target *safepath.Target) (more bool, err 
 		return false, backends.Errorf(backends.Unavailable, "given up: %w", late)
 	}
 	switch {
-	case serverGone(err):
+	case errors.Is(err, unix.ENOTCONN):
 		return true, unmountFailure(path, force(path))
 	case err != nil && !Corrupted(err):
 		return false, err
@@ -77,27 +79,29 @@ func unmountLayer(ctx context.Context, target *safepath.Target) (more bool, err 
 		return false, nil
 	}
 	err = unix.Unmount(path, unix.UMOUNT_NOFOLLOW)
-	if errors.Is(err, unix.EBUSY) && missing(ctx, target.Path()) && ctx.Err() == nil {
-		err = force(path)
+	if errors.Is(err, unix.EBUSY) {
+		switch gone := missing(ctx, target.Path()); {
+		case ctx.Err() != nil:
+		case errors.Is(gone, unix.ENOTCONN):
+			err = force(path)
+		case errors.Is(gone, unix.ESTALE):
+			err = unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		}
 	}
 	return true, unmountFailure(path, err)
 }
 
-// missing asks a filesystem that is in use whether its server is gone. One that does not answer is not gone.
-func missing(ctx context.Context, path string) bool {
+// missing asks a filesystem that is in use for the error that says that it is gone. One that does not answer is not
+// gone.
+func missing(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	_, err := Inspect(ctx, path)
-	return serverGone(err)
+	return err
 }
 
 // answerTime is how long missing waits.
 const answerTime = 500 * time.Millisecond
-
-// serverGone reports whether an error says that the other end of a network or FUSE filesystem is gone.
-func serverGone(err error) bool {
-	return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ESTALE)
-}
 
 // force takes down a mount whose server is gone.
 func force(path string) error {
