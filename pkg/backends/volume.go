@@ -255,7 +255,8 @@ type AttachRequest struct {
 // Attachment is a volume as a node comes to know it.
 type Attachment struct {
 	Handle string
-	// Type reports whether the volume is wanted as a filesystem or as a raw device.
+	// Type reports whether the volume is wanted as a filesystem or as a raw device; empty when nobody knows any more what
+	// it was made ready as.
 	Type AccessType
 	// Attributes are Volume.Attributes and, over them, what Attacher.Attach returned.
 	Attributes map[string]string

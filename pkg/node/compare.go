@@ -127,7 +127,7 @@ func (st *staging) compareGroup(ctx context.Context) error {
 	if old == nil || old.Group == "" || old.Group == st.want.Group || !st.service.ownGroups {
 		return nil
 	}
-	_, live := livePublications(ctx, st.record)
+	_, live := st.service.livePublications(ctx, st.record)
 	switch {
 	case st.want.Group == "" && (len(live) > 0 || !old.Pending):
 		st.want.Group = old.Group
@@ -142,7 +142,7 @@ func (st *staging) compareGroup(ctx context.Context) error {
 
 // published reports whether the volume shows at a target.
 func (st *staging) published(ctx context.Context) bool {
-	_, live := livePublications(ctx, st.record)
+	_, live := st.service.livePublications(ctx, st.record)
 	return len(live) > 0
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // BePatient is how long an operation may take, from the end of its context on, to say what became of it.
-func (s *Service) BePatient(d time.Duration) { s.limits.grace = d }
+func (s *Service) BePatient(d time.Duration) { s.limits.grace, s.limits.answerTime = d, d }
 
 // SearchFor is for how long those are looked for who use a volume.
 func (s *Service) SearchFor(d time.Duration) { s.limits.searchTime = d }

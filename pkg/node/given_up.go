@@ -9,13 +9,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
-// limits bound what an operation does beyond its context, each by the constant of its name unless a test is more
+// limits bound what an operation does beyond its context, each by a constant unless a test is more
 // patient.
-type limits struct{ grace, searchTime, detachTime time.Duration }
+type limits struct{ grace, searchTime, detachTime, answerTime time.Duration }
 
-// grace is how long an operation may take, from the end of its context on, to say what became of it. The
+// Grace is how long an operation may take, from the end of its context on, to say what became of it. The
 // operations heed their context, and what they are known to wait for is given up at its end.
-const grace = 500 * time.Millisecond
+const Grace = 500 * time.Millisecond
 
 // detachTime is how long, at least, a loop device that is to be freed may be open to those who only take a look at it,
 // or be written back, before it is in use.

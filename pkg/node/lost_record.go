@@ -25,9 +25,15 @@ func (un *unstaging) checkShown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(found.elsewhere) > 0 {
+	elsewhere := un.service.ofNoOther(un.record.Volume, found.elsewhere)
+	switch {
+	case len(elsewhere) > 0 && (un.service.frees(un.staged.Source) || found.hasDevice(un.path)):
 		return backends.Errorf(backends.InUse, "it is still published at %s: unpublish it first",
-			strings.Join(found.elsewhere, ", "))
+			strings.Join(elsewhere, ", "))
+	case len(elsewhere) > 0:
+		un.service.log.WarnContext(ctx,
+			"the record of a volume was lost; what it shows elsewhere may be another's, and stays",
+			"volume", un.record.Volume, "paths", elsewhere)
 	}
 	if found.place == un.path {
 		un.noteDevice(ctx, found.mount)
@@ -42,7 +48,8 @@ func (un *unstaging) noteDevice(ctx context.Context, shown mount.Entry) {
 	const loopMajor = 7
 	number, source := shown.Device(), &un.staged.Source
 	major := unix.Major(number)
-	if major == 0 || shown.Root != "/" || source.Image || source.Kind == "" && major == loopMajor {
+	if major == 0 || shown.Root != "/" || source.Image || source.Kind == ledger.Directory ||
+		source.Kind == "" && major == loopMajor {
 		return
 	}
 	un.staged.Type, un.staged.Pending = backends.Mount, true
@@ -64,17 +71,25 @@ func (st *staging) adoptPublications(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, target := range found.elsewhere {
+	for _, target := range st.service.ofNoOther(st.request.Volume, found.elsewhere) {
 		state, err := mount.Inspect(ctx, target)
 		if err != nil && !mount.Corrupted(err) {
 			return err
 		}
 		st.record = st.record.WithPublication(ledger.Publication{Target: target, Mode: st.want.Mode,
-			ReadOnly: state.ReadOnly})
+			ReadOnly: state.ReadOnly, Adopted: true})
 		st.service.log.WarnContext(ctx, "the record of a volume was lost; it counts as published where it shows", "volume",
 			st.request.Volume, "path", target)
 	}
 	return nil
+}
+
+// ofNoOther leaves out the paths that are recorded as another volume's: two volumes may be one export.
+func (s *Service) ofNoOther(volume string, paths []string) []string {
+	return slices.DeleteFunc(paths, func(path string) bool {
+		owner := s.ledger.Owner(path)
+		return owner != "" && owner != volume
+	})
 }
 
 // showing is where a volume shows without a record.
@@ -82,6 +97,22 @@ type showing struct {
 	place     string      // in the staging path; empty when nothing shows there
 	mount     mount.Entry // at the place
 	elsewhere []string
+}
+
+// hasDevice reports whether what shows in the staging path is on a block device, or is one.
+func (s showing) hasDevice(stagingPath string) bool {
+	return s.place == devicePlace(stagingPath) || s.mount.Info != nil && unix.Major(s.mount.Device()) != 0
+}
+
+// showsRemote reports whether what is mounted at a staging path is on no block device: such a filesystem is known to
+// the kernel alone, and its server may be dead.
+func showsRemote(ctx context.Context, path string) (bool, error) {
+	place, err := stagedPlace(ctx, path)
+	if err != nil || place != path {
+		return false, err
+	}
+	shown, ok, err := mountedAt(path)
+	return ok && unix.Major(shown.Device()) == 0, err
 }
 
 // findShown looks for a volume at its staging path, and for what shows there, or is its source, everywhere else.

@@ -6,6 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 // published is a way in which a volume is published when its record is lost.
@@ -192,4 +194,126 @@ func TestRecordLostAndServerStops(t *testing.T) {
 	}
 	h.server.Continue(t)
 	h.wantNothingLeft()
+}
+
+// sharing is a node with two volumes that are one export. All mounts of sysfs are of one filesystem, which is on no
+// device.
+func sharing(t *testing.T, noteless bool) *world {
+	t.Helper()
+	needRoot(t)
+	stall.Apart(t)
+	w := makeWorld(t, &world{noteless: noteless})
+	for _, name := range []string{"a", "b"} {
+		w.shelf.sources[name] = backends.Export{FSType: "sysfs", Source: "share"}
+	}
+	return w
+}
+
+// Two volumes are one export, as two static ones may be, and their records are lost: either is unstaged while the other
+// shows.
+func TestRecordsLostOfOneExport(t *testing.T) {
+	w := sharing(t, true)
+	a, b := w.stageRequest("a"), w.stageRequest("b")
+	w.stage(a)
+	w.stage(b)
+	w.amnesia()
+	w.unstage(a)
+	w.unstage(b)
+	w.wantNothingLeft()
+}
+
+// As before, and one of them is staged once more: what shows of the other keeps it from nothing, and is unpublished and
+// unstaged in the other's name.
+func TestAdoptedPathsAreGivenBack(t *testing.T) {
+	w := sharing(t, true)
+	a, b := w.stageRequest("a"), w.stageRequest("b")
+	showA, showB := w.publishRequest("a"), w.publishRequest("b")
+	w.stage(a)
+	w.stage(b)
+	w.publish(showA)
+	w.publish(showB)
+	w.amnesia()
+	w.stage(a)
+	w.publish(showA)
+	w.unpublish(showA)
+	w.unstage(a)
+	if left := w.records().Get("a"); !left.Empty() {
+		t.Errorf("what was unstaged has the record %+v", left)
+	}
+	w.stage(a)
+	w.unpublish(showB)
+	if w.inspect(showB.TargetPath).Exists {
+		t.Errorf("what was unpublished is still there; mounted is %v", w.mounts())
+	}
+	w.unstage(b)
+	w.unstage(a)
+	w.wantNothingLeft()
+}
+
+// The backend notes the use of two volumes that are one export: what was adopted for one of them is the other's once
+// that is used again.
+func TestAdoptedPathsAreTheOthers(t *testing.T) {
+	w := sharing(t, false)
+	a, b := w.stageRequest("a"), w.stageRequest("b")
+	show := w.publishRequest("b")
+	w.stage(a)
+	w.stage(b)
+	w.publish(show)
+	w.amnesia()
+	w.stage(a)
+	w.want(w.service.Unstage(w.context(), "a", a.StagingPath), backends.InUse, show.TargetPath)
+	w.stage(b)
+	w.publish(show)
+	w.unstage(a)
+	w.unpublish(show)
+	w.unstage(b)
+	w.wantNothingLeft()
+}
+
+// Of two volumes that are one export one record is lost: what is recorded as the other's is not taken for its own.
+func TestOneRecordLostOfOneExport(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		w := sharing(t, false)
+		a, b := w.stageRequest("a"), w.stageRequest("b")
+		show := w.publishRequest("b")
+		w.stage(a)
+		w.stage(b)
+		w.publish(show)
+		w.forgetRecord("a")
+		if again {
+			w.stage(a)
+		}
+		w.unstage(a)
+		w.unpublish(show)
+		w.unstage(b)
+		w.wantNothingLeft()
+	}
+}
+
+// forgetRecord removes the record of one volume, and starts the service anew.
+func (w *world) forgetRecord(volume string) {
+	w.Helper()
+	w.must(w.records().Drop(ledger.Record{Volume: volume}))
+	w.restart()
+}
+
+// A pod uses a volume whose record was lost: it cannot be grown or measured, for now. That it does not exist is never
+// said, for that is final.
+func TestRecordLostOfWhatIsGrown(t *testing.T) {
+	w := newWorld(t)
+	w.image("v", 16)
+	staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+	w.stage(staging)
+	w.publish(publishing)
+	w.amnesia()
+	_, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: publishing.TargetPath})
+	w.want(err, backends.Unavailable, publishing.TargetPath, "staged anew")
+	w.stage(staging)
+	_, err = w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: publishing.TargetPath})
+	w.must(err)
+	w.unpublish(publishing)
+	w.unstage(staging)
+	_, err = w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: publishing.TargetPath})
+	w.want(err, backends.NotFound)
+	w.wantNothingLeft()
 }

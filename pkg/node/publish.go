@@ -140,6 +140,7 @@ func (p *publishing) notStaged() error {
 func (p *publishing) compare(ctx context.Context) error {
 	target := p.request.TargetPath
 	before, recorded := p.record.Publication(target)
+	recorded = recorded && !before.Adopted // What was adopted is known by what shows there.
 	state, err := mount.Inspect(ctx, target)
 	switch {
 	case mount.Corrupted(err):
@@ -165,7 +166,7 @@ func (p *publishing) compare(ctx context.Context) error {
 
 // checkExclusive refuses a second target for a volume that may have one only.
 func (p *publishing) checkExclusive(ctx context.Context) error {
-	record, targets := livePublications(ctx, p.record.WithoutPublication(p.want.Target))
+	record, targets := p.service.livePublications(ctx, p.record.WithoutPublication(p.want.Target))
 	for _, target := range targets {
 		if samePath(target, p.want.Target) {
 			p.record = p.record.WithoutPublication(target)

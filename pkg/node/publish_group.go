@@ -26,7 +26,7 @@ func (p *publishing) own(ctx context.Context) error {
 	if asked == "" || asked == staged.Group {
 		return nil
 	}
-	record, live := livePublications(ctx, p.record)
+	record, live := p.service.livePublications(ctx, p.record)
 	if err := p.checkGroup(asked, staged.Group, live); err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 		repairDir: repairDir, tools: filesystem.NewTools(cmp.Or(config.MaxFormats, DefaultMaxFormats)),
 		trims: trim.NewSchedule(filepath.Join(config.StateDir, "trimmed"), log, config.Trimmed), now: config.Now,
 		ledger: records, log: log, calls: &deadline.Calls{},
-		works: background.New[filesystem.Found](mostLasting), limits: limits{grace, searchTime, detachTime},
+		works: background.New[filesystem.Found](mostLasting), limits: limits{Grace, searchTime, detachTime, answerTime},
 	}
 	if config.Contained {
 		s.shown = &mount.Propagation{}

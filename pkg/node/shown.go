@@ -26,12 +26,20 @@ func shows(state mount.State, staged ledger.Staging) bool {
 }
 
 // locate finds a volume at a path at which it was staged or published, and asks the kernel whether it
-// is there. Kinds: NotFound when it is not; Unavailable when its mount is corrupted.
+// is there. Kinds: NotFound when it is not; Unavailable when its mount is corrupted, and when its record was lost and
+// something is mounted there that may be the volume.
 func (s *Service) locate(ctx context.Context, volume, path string) (shown, error) {
 	record := s.ledger.Get(volume)
 	place, ok := placeIn(record, path)
 	if !ok && boundAgain(ctx, record, path) {
 		return shown{path, *record.Staged}, nil
+	}
+	if !ok && record.Empty() && s.ledger.Owner(path) == "" {
+		if mounted, err := mount.Mounted(ctx, path); err != nil || mounted {
+			return shown{}, backends.Errorf(backends.Unavailable,
+				"there is no record of it, as when the state directory was lost, and something is mounted at %s: it is known "+
+					"again once it is staged anew, as after a restart of the kubelet", path)
+		}
 	}
 	if !ok {
 		return shown{}, backends.Errorf(backends.NotFound, "it is neither staged nor published at %s", path)

@@ -3,8 +3,10 @@ package node
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/safepath"
@@ -60,7 +62,7 @@ func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error
 
 // checkUnpublished refuses while the volume is published, and drops what is not mounted from the record.
 func (un *unstaging) checkUnpublished(ctx context.Context) error {
-	record, live := livePublications(ctx, un.record)
+	record, live := un.service.livePublications(ctx, un.record)
 	if len(live) > 0 {
 		return backends.Errorf(backends.InUse, "it is still published at %s: unpublish it first", strings.Join(live, ", "))
 	}
@@ -68,19 +70,29 @@ func (un *unstaging) checkUnpublished(ctx context.Context) error {
 	return nil
 }
 
-// livePublications returns the record without the publications that the kernel knows nothing of, and
-// the targets of the others.
-func livePublications(ctx context.Context, record ledger.Record) (ledger.Record, []string) {
+// livePublications returns the record without the publications that the kernel knows nothing of, and the targets of the
+// others. One that was adopted and is another volume's by now goes too, and one that may be is no obstacle where
+// nothing is freed.
+func (s *Service) livePublications(ctx context.Context, record ledger.Record) (ledger.Record, []string) {
 	var live []string
+	frees := record.Staged == nil || s.frees(record.Staged.Source)
 	for _, p := range record.Published {
 		mounted, err := mount.Mounted(ctx, p.Target)
-		if err == nil && !mounted {
+		if err == nil && !mounted || p.Adopted && s.ledger.Owner(p.Target) != "" {
 			record = record.WithoutPublication(p.Target)
 			continue
 		}
-		live = append(live, p.Target)
+		if frees || !p.Adopted {
+			live = append(live, p.Target)
+		}
 	}
 	return record, live
+}
+
+// frees reports whether something is given up when a volume of the source is unstaged that somebody who still has it
+// mounted would miss. Of a network filesystem nothing is: another mount of it goes on.
+func (s *Service) frees(source ledger.Source) bool {
+	return s.features.Release != nil || source.Kind == ledger.Device
 }
 
 // find settles what is to be taken down: what is recorded at the path, or else what a call could have
@@ -95,17 +107,52 @@ func (un *unstaging) find(ctx context.Context) error {
 		return nil
 	}
 	un.staged = ledger.Staging{Path: un.path}
-	source, err := un.service.backend.Source(ctx, backends.Attachment{Handle: un.record.Volume, Type: backends.Block})
+	remote, err := showsRemote(ctx, un.path)
+	if err != nil {
+		return err
+	}
+	source, err := un.askSource(ctx, remote)
 	switch kind := kindOf(err); {
 	case err == nil:
 		un.staged.Source, err = recordedSource(source)
 		return err
+	case remote:
 	case kind == backends.Busy || kind == backends.Unavailable || kind == backends.Unusable:
 		return err
 	}
 	// Any other answer is as good as none: there is no such volume, or it cannot be told without the
 	// attributes that only Stage gets.
 	return nil
+}
+
+// askSource asks the backend what a volume is of which nobody knows any more as what it was staged. A backend that
+// notes no use is asked for a device only: nothing else is freed, and a server that may be dead is not asked. One that
+// notes it has little time to answer for what shows of a server: that may be dead too, and what shows is known to the
+// kernel.
+func (un *unstaging) askSource(ctx context.Context, remote bool) (backends.Source, error) {
+	asked := backends.Attachment{Handle: un.record.Volume}
+	if un.service.features.Release == nil {
+		asked.Type = backends.Block
+	}
+	if !remote {
+		return un.service.backend.Source(ctx, asked)
+	}
+	ctx, cancel := context.WithTimeout(ctx, un.service.limits.answerTime)
+	defer cancel()
+	call := deadline.Call{Name: "asking what volume " + asked.Handle + " is"}
+	return deadline.Do(ctx, call, func(ctx context.Context) (backends.Source, error) {
+		return un.service.backend.Source(ctx, asked)
+	}, un.unuse)
+}
+
+// answerTime is how long a backend has to say what a volume is that shows of a server.
+const answerTime = time.Second
+
+// unuse takes back what a late answer noted: that the volume is in use.
+func (un *unstaging) unuse(backends.Source) {
+	if release := un.service.features.Release; release != nil {
+		_ = release.Release(context.Background(), un.record.Volume) // Nobody is there to be told.
+	}
 }
 
 // clear unmounts the volume and frees its device.
@@ -116,5 +163,5 @@ func (un *unstaging) release(ctx context.Context) error {
 	if un.record.Staged != nil && un.record.Staged.Path != un.path {
 		return nil
 	}
-	return un.service.forget(ctx, un.record.WithStaging(nil))
+	return un.service.forget(ctx, un.record.WithStaging(nil).WithoutAdopted())
 }

@@ -47,6 +47,9 @@ func (s *shelf) Source(_ context.Context, a backends.Attachment) (backends.Sourc
 	if !ok {
 		return nil, backends.Errorf(backends.NotFound, "there is no volume %q", a.Handle)
 	}
+	if _, is := source.(backends.Device); !is && a.Type == backends.Block {
+		return nil, backends.Errorf(backends.Unsupported, "volume %q is no device: use %s", a.Handle, backends.Mount)
+	}
 	s.used[a.Handle] = true
 	return source, nil
 }
@@ -92,6 +95,7 @@ type world struct {
 	observer  node.OwnershipObserver
 	formats   int  // node.Config.MaxFormats
 	contained bool // node.Config.Contained
+	noteless  bool // the backend notes no use, as that of a network filesystem
 	hasty     bool // what hangs is given up as soon as on a node
 	clock     *clock
 	log       *slog.Logger
@@ -129,8 +133,12 @@ func makeWorld(t testing.TB, w *world) *world {
 // restart makes a new service, as after a kill.
 func (w *world) restart() {
 	w.Helper()
+	features := backends.Resolve(nil, w.shelf)
+	if w.noteless {
+		features.Release = nil
+	}
 	service, err := node.New(w.context(), node.Config{
-		Backend: w.shelf, Features: backends.Resolve(nil, w.shelf), NodeID: "node-1",
+		Backend: w.shelf, Features: features, NodeID: "node-1",
 		StateDir: w.path("state"), DelegateFSGroup: w.groups, Ownership: w.observer, MaxFormats: w.formats,
 		Contained: w.contained, Log: w.log, Now: w.now(),
 	})

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -25,6 +26,9 @@ func (b *backend) Source(ctx context.Context, attachment backends.Attachment) (b
 	if err := everyAccess().OfRaw(v.raw).CheckStaged(attachment.Type); err != nil {
 		return nil, err
 	}
+	if attachment.Type == "" {
+		attachment.Type = cmp.Or(v.lastType, backends.Mount)
+	}
 	var source backends.Source
 	switch attachment.Type {
 	case backends.Mount:
@@ -40,7 +44,7 @@ func (b *backend) Source(ctx context.Context, attachment backends.Attachment) (b
 		return nil, backends.Errorf(backends.Unsupported, "access type %q is not supported: use mount or block",
 			attachment.Type)
 	}
-	v.mounted = true
+	v.mounted, v.lastType = true, attachment.Type
 	return source, nil
 }
 

@@ -43,6 +43,7 @@ type volume struct {
 	readAheadKiB int
 	attached     map[string]attachment // by node
 	mounted      bool                  // between Source and Release
+	lastType     backends.AccessType   // for which Source was asked last
 }
 
 // lock takes the mutex unless the caller has given up.

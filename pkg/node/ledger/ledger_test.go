@@ -103,7 +103,7 @@ func TestOpenClearsUp(t *testing.T) {
 		path("unfinished") + tempEnding:        string(data[:10]),
 		filepath.Join(dir, "x"+asideEnding):    "looked at by somebody",
 		filepath.Join(dir, "README"):           "not ours",
-		path("unknown field"):                  strings.Replace(string(data), `"version"`, `"surprise":1,"version"`, 1),
+		path("wrong field"):                    strings.Replace(string(data), `"good"`, `1`, 1),
 		filepath.Join(dir, "short.json"):       string(data),
 		filepath.Join(dir, "binary"+".json"):   "\x00\xff",
 		filepath.Join(dir, "list"+".json"):     "[]",
@@ -131,6 +131,43 @@ func TestOpenClearsUp(t *testing.T) {
 	if again, report := open(t, dir, "now"); report.Loaded != 1 || report.SetAside != nil ||
 		again.Get("stale").Staged != nil {
 		t.Errorf("the second start found %+v", report)
+	}
+}
+
+// What a later version knows of a volume besides does not make its record unreadable: after a way back to this version
+// the volumes that are in use are known.
+func TestOpenReadsWhatItKnows(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, "now")
+	put(t, l, sample("a"))
+	path := l.store.path("a")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(data), `"version"`, `"later":{"x":1},"version"`, 1)),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, report := open(t, dir, "now"); !reflect.DeepEqual(l.Get("a"), sample("a")) || report.SetAside != nil {
+		t.Errorf("it came back as %+v: %+v", l.Get("a"), report)
+	}
+}
+
+// A record that cannot be read this time is not set aside: its volume may be in use.
+func TestOpenNeedsEachRecord(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, "now")
+	path := l.store.path("a")
+	if err := os.Symlink(filepath.Base(path), path); err != nil { // to itself
+		t.Fatal(err)
+	}
+	if _, _, err := Open(t.Context(), dir, "now", nil); !backends.Is(err, backends.Unavailable) ||
+		!strings.Contains(err.Error(), path) {
+		t.Errorf("a ledger with a record that cannot be read: %v", err)
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Errorf("the record is no longer there: %v", err)
 	}
 }
 

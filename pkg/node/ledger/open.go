@@ -41,7 +41,7 @@ func BootID() (string, error) {
 
 // Open loads the ledger in a directory, which it makes when it is not there and which must be the
 // driver's own. Records of another boot are removed. Those for which the disk has no room go to the room that was kept,
-// unless that is nil. Kinds: Unavailable when the directory cannot be used.
+// unless that is nil. Kinds: Unavailable when the directory or a file in it cannot be read.
 func Open(ctx context.Context, dir, boot string, room *spare.Room) (*Ledger, Report, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot make the ledger's directory: %w", err)
@@ -59,8 +59,11 @@ func Open(ctx context.Context, dir, boot string, room *spare.Room) (*Ledger, Rep
 		if err := ctx.Err(); err != nil {
 			return nil, Report{}, backends.Errorf(backends.Unavailable, "loading the ledger was cut short: %w", err)
 		}
-		if !later[path] {
-			l.load(path, &report)
+		if later[path] {
+			continue
+		}
+		if err := l.load(path, &report); err != nil {
+			return nil, Report{}, err
 		}
 	}
 	report.Loaded = len(l.entries)
@@ -81,21 +84,25 @@ func list(dir string) ([]string, error) {
 }
 
 // load takes in one file of the directory, or clears it away. One that cannot be cleared away, on a disk that takes no
-// writes, is in nobody's way: it counts for nothing, and the next record of its volume replaces it.
-func (l *Ledger) load(path string, report *Report) {
+// writes, is in nobody's way: it counts for nothing, and the next record of its volume replaces it. One that cannot be
+// read may say that its volume is in use. Kinds: Unavailable then.
+func (l *Ledger) load(path string, report *Report) error {
 	switch filepath.Ext(path) {
 	case tempEnding:
 		_ = os.Remove(path) // see above
-		return
+		return nil
 	case recordEnding:
 	default:
-		return
+		return nil
 	}
 	record, length, err := l.store.read(path)
 	if err == nil {
 		err = l.clash(record)
 	}
 	switch {
+	case errors.Is(err, errUnread):
+		return backends.Errorf(backends.Unavailable, "the record %s of a volume: %w: mend the disk, or remove the file if "+
+			"nothing uses the volume", path, err)
 	case errors.Is(err, errOtherBoot):
 		report.Stale++
 		_ = os.Remove(path) // see above
@@ -104,6 +111,7 @@ func (l *Ledger) load(path string, report *Report) {
 	default:
 		l.enter(record, length)
 	}
+	return nil
 }
 
 // loadRoom takes in what is in the room that was kept, and returns the files of these volumes: they were written

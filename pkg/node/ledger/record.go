@@ -71,6 +71,9 @@ type Publication struct {
 	Target   string              `json:"target"`
 	Mode     backends.AccessMode `json:"mode"`
 	ReadOnly bool                `json:"readOnly,omitempty"`
+	// Adopted says that the volume was found to show there when its record was lost. It may be another volume's that is
+	// the same export.
+	Adopted bool `json:"adopted,omitempty"`
 }
 
 // Publication returns the publication at a target.
@@ -97,6 +100,13 @@ func (r Record) WithoutPublication(target string) Record {
 	return r
 }
 
+// WithoutAdopted returns a record in which nothing is published but what was so under the volume's own name.
+func (r Record) WithoutAdopted() Record {
+	r = r.clone()
+	r.Published = slices.DeleteFunc(r.Published, func(p Publication) bool { return p.Adopted })
+	return r
+}
+
 // WithStaging returns a record with the staging; nil for none.
 func (r Record) WithStaging(staged *Staging) Record {
 	r = r.clone()
@@ -107,14 +117,16 @@ func (r Record) WithStaging(staged *Staging) Record {
 // Empty reports whether the record says nothing.
 func (r Record) Empty() bool { return r.Staged == nil && len(r.Published) == 0 }
 
-// Paths are all the paths that the record claims for the volume.
+// Paths are all the paths that the record claims for the volume. What was adopted is claimed from nobody.
 func (r Record) Paths() []string {
 	var paths []string
 	if r.Staged != nil {
 		paths = append(paths, r.Staged.Path)
 	}
 	for _, p := range r.Published {
-		paths = append(paths, p.Target)
+		if !p.Adopted {
+			paths = append(paths, p.Target)
+		}
 	}
 	return paths
 }

@@ -120,12 +120,16 @@ func replace(path string, line []byte) error {
 	return nil
 }
 
-// read reads one file and returns its record, and its length for save. A failure other than errOtherBoot
+// errUnread marks a file that could not be read this time. What it says is not known, and it must not be taken for one
+// that says nothing.
+var errUnread = errors.New("it could not be read")
+
+// read reads one file and returns its record, and its length for save. A failure other than errOtherBoot and errUnread
 // means that the file cannot be used.
 func (s store) read(path string) (Record, int64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return Record{}, 0, err
+		return Record{}, 0, fmt.Errorf("%w: %w", errUnread, err)
 	}
 	length := int64(len(data))
 	lines := bytes.SplitAfter(data, []byte{'\n'})
@@ -142,9 +146,9 @@ func (s store) read(path string) (Record, int64, error) {
 // decode reads one line of a file.
 func (s store) decode(path string, line []byte) (Record, error) {
 	var found file
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&found); err != nil {
+	// A later version may know more of a volume than this one: what both know counts. One that means something else by a
+	// field has another number.
+	if err := json.Unmarshal(line, &found); err != nil {
 		return Record{}, fmt.Errorf("not a record: %w", err)
 	}
 	switch {
