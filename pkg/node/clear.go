@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +31,8 @@ func (st *staging) takeDown(ctx context.Context) error {
 	defer cancel()
 	st.closeDevice()
 	s := st.service
-	err := s.clear(ctx, st.want)
+	_, live := s.livePublications(ctx, st.record)
+	err := s.clear(ctx, st.want, live)
 	if err == nil {
 		err = errors.Join(s.forget(ctx, st.record.WithStaging(nil)), st.forgetWork(ctx))
 	}
@@ -78,10 +81,11 @@ func (s *Service) drop(ctx context.Context, record ledger.Record) {
 }
 
 // clear unmounts a volume from its staging path and frees its device. What is gone already is no error,
-// so that it takes up what any earlier call left.
+// so that it takes up what any earlier call left. A loop device that shows at a target stays: a bind mount of its node
+// claims nothing, and the next image that is attached would get its number under the pod.
 //
 // Kinds: InUse when something still uses the volume; Unavailable when the context ends first.
-func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
+func (s *Service) clear(ctx context.Context, staged ledger.Staging, published []string) error {
 	if err := awaitGrowth(ctx, staged); err != nil {
 		return err
 	}
@@ -93,6 +97,10 @@ func (s *Service) clear(ctx context.Context, staged ledger.Staging) error {
 	bound, err := s.unbindDevice(ctx, devicePlace(staged.Path))
 	if err != nil {
 		return err
+	}
+	if len(published) > 0 && staged.Type == backends.Block && staged.Source.Image {
+		return backends.Errorf(backends.InUse, "it is still published at %s, and its loop device stays: unpublish it first",
+			strings.Join(published, ", "))
 	}
 	if err := s.freeDevice(ctx, staged, bound); err != nil {
 		return err
@@ -163,8 +171,8 @@ func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound u
 	switch {
 	case source.Image:
 		err = s.detachImage(ctx, source, bound)
-	case source.Kind == ledger.Device && staged.Type == backends.Mount:
-		err = checkUnclaimed(source)
+	case source.Kind == ledger.Device:
+		err = s.checkUnclaimed(source)
 	case source.Kind == "" && holdsFile(bound):
 		err = device.DetachDeleted(ctx, unix.Major(bound), unix.Minor(bound), s.detachTime(ctx))
 	}
@@ -195,10 +203,10 @@ func holdsFile(number uint64) bool {
 	return !gone && (err != nil || len(name) > 0)
 }
 
-// checkUnclaimed refuses while a device is still mounted somewhere, perhaps in another mount namespace, or a tool of a
-// process that was killed writes to it. A filesystem claims its device, and the kernel lets nobody else claim it then
-// (open(2), O_EXCL); a tool holds the device's lock.
-func checkUnclaimed(source ledger.Source) error {
+// checkUnclaimed refuses while a device is still mounted somewhere, perhaps in another mount namespace, or mapped, as
+// by dm-crypt or LVM on a raw one, or a tool of a process that was killed writes to it. Who mounts or maps a device
+// claims it, and the kernel lets nobody else claim it then (open(2), O_EXCL); a tool holds the device's lock.
+func (s *Service) checkUnclaimed(source ledger.Source) error {
 	path := source.DevicePath
 	if path == "" { // a call was cut short before it could record more
 		path = source.Path
@@ -216,11 +224,23 @@ func checkUnclaimed(source ledger.Source) error {
 	case err == nil:
 		defer func() { _ = unix.Close(fd) }() // it was a question only
 		return checkUnlocked(fd, path)
+	case errors.Is(err, unix.EBUSY) && source.DevicePath == "" && s.isOfAnother(path):
+		return nil // gone before anything was recorded of it
 	case errors.Is(err, unix.EBUSY):
-		return backends.Errorf(backends.InUse,
-			"%s is still mounted somewhere else, perhaps in a container, or a tool works on it: stop what uses it", path)
+		return backends.Errorf(backends.InUse, "%s is still mounted somewhere else, perhaps in a container, or mapped "+
+			"(as by dm-crypt or LVM), or a tool works on it: stop what uses it", path)
 	}
 	return nil // another error says nothing about mounts
+}
+
+// isOfAnother tells for certain that the device at a path is of a volume that has recorded it: which one it is the
+// number and the sequence number say. That is asked for a staging that was cut short before it could record either.
+func (s *Service) isOfAnother(path string) bool {
+	number, sequence := numbersOf(path)
+	return sequence != 0 && slices.ContainsFunc(s.ledger.Records(), func(r ledger.Record) bool {
+		return r.Staged != nil && r.Staged.Source.DevicePath != "" && r.Staged.Source.Sequence == sequence &&
+			unix.Mkdev(r.Staged.Source.Major, r.Staged.Source.Minor) == number
+	})
 }
 
 // isAnother tells for certain that the device at a path is another one than was recorded, though it has its number.

@@ -56,7 +56,8 @@ func (st *staging) compareRecord(ctx context.Context) error {
 			"it is staged already at %s (type %s, read-only %t, filesystem %q%s): unstage it first", old.Path, old.Type,
 			old.ReadOnly, old.Source.FSType, otherLabels(old.Labels, st.want.Labels))
 	}
-	return st.service.clear(ctx, *old)
+	_, live := st.service.livePublications(ctx, st.record)
+	return st.service.clear(ctx, *old, live)
 }
 
 // compatible reports whether a record is of what is asked for.
@@ -93,7 +94,7 @@ func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 		// It is what was staged, and the volume is elsewhere by now.
 		st.service.log.WarnContext(ctx, "what is mounted is no longer the volume and is taken down", "volume",
 			st.request.Volume, "path", st.recipe.place)
-		return st.service.clear(ctx, *old)
+		return st.service.clear(ctx, *old, nil)
 	case !right:
 		return backends.Errorf(backends.Exists,
 			"something else is mounted at %s (device %d:%d, inode %d): unmount it, or choose another path",

@@ -2,12 +2,15 @@ package node_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/node/device"
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
 // replace detaches the image of a loop device and attaches another one to it. If somebody else takes the device in
@@ -55,4 +58,79 @@ func TestStaleRecordExcusesNoClaim(t *testing.T) {
 	w.unstage(staging)
 	w.must(device.Detach(w.context(), second, patience))
 	w.wantNothingLeft()
+}
+
+// A call was cut short before it could record more of a volume's disk than its node. The disk goes, and another
+// volume's gets the node: what that is used for keeps the first from nothing.
+func TestCutShortAndNumberUsedAgain(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.image("a", 16), w.image("b", 16)
+	loop := w.attach(first)
+	w.shelf.sources["a"], w.shelf.sources["b"] = backends.Device{Path: loop}, backends.Device{Path: loop}
+	gone, staging := w.stageRequest("a"), w.stageRequest("b")
+	w.intend(gone, ledger.Source{Kind: ledger.Device, Path: loop})
+	w.replace(loop, first, second)
+	w.stage(staging)
+	w.unstage(gone)
+	w.unstage(staging)
+	w.must(device.Detach(w.context(), second, patience))
+	w.wantNothingLeft()
+}
+
+// A raw disk is used by somebody who has claimed it, as dm-crypt or LVM does, also when its pod is gone.
+func TestRawDiskIsClaimed(t *testing.T) {
+	w := newWorld(t)
+	image := w.image("v", 16)
+	loop := w.attach(image)
+	w.shelf.sources["v"] = backends.Device{Path: loop}
+	staging := w.stageRequest("v")
+	staging.Use.Type = backends.Block
+	w.stage(staging)
+	claim, err := unix.Open(loop, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
+	w.must(err)
+	for range 2 {
+		w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.InUse, loop, "dm-crypt")
+	}
+	w.must(unix.Close(claim))
+	w.unstage(staging)
+	w.must(device.Detach(w.context(), image, patience))
+	w.wantNothingLeft()
+}
+
+// A raw image is published, and its staging path shows nothing any more: its loop device stays the pod's, whatever is
+// asked for. Freed, its number would be the next image's.
+func TestLoopDeviceOfWhatIsPublishedStays(t *testing.T) {
+	for name, ask := range map[string]func(w *world, staging *node.StageRequest){
+		"staging fails": func(w *world, _ *node.StageRequest) {
+			source := w.shelf.sources["v"].(backends.Device)
+			source.ReadAheadKiB = -1
+			w.shelf.sources["v"] = source
+		},
+		"in another way": func(_ *world, staging *node.StageRequest) { staging.Use.Mode = backends.SingleNodeReaderOnly },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.image("v", 16)
+			staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+			staging.Use.Type, publishing.Use.Type = backends.Block, backends.Block
+			source := w.shelf.sources["v"]
+			w.stage(staging)
+			w.publish(publishing)
+			before, device := w.loops(), w.inspect(publishing.TargetPath).Rdev
+			w.detach(w.placeOf(staging))
+			other := staging
+			ask(w, &other)
+			if err := w.service.Stage(w.context(), other); err == nil {
+				t.Error("it is staged: nothing is shown by this")
+			}
+			if now := w.loops(); !slices.Equal(now, before) || w.inspect(publishing.TargetPath).Rdev != device {
+				t.Errorf("loop devices were %q, and are %q", before, now)
+			}
+			w.shelf.sources["v"] = source
+			w.stage(staging)
+			w.unpublish(publishing)
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
 }

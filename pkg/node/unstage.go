@@ -156,7 +156,7 @@ func (un *unstaging) unuse(backends.Source) {
 }
 
 // clear unmounts the volume and frees its device.
-func (un *unstaging) clear(ctx context.Context) error { return un.service.clear(ctx, un.staged) }
+func (un *unstaging) clear(ctx context.Context) error { return un.service.clear(ctx, un.staged, nil) }
 
 // release forgets the staging and tells the backend, unless the volume is staged elsewhere.
 func (un *unstaging) release(ctx context.Context) error {
