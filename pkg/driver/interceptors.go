@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/node"
 )
 
 // arrive notes when a request came.
@@ -68,8 +69,8 @@ func giveUp() grpc.UnaryServerInterceptor {
 }
 
 // giveUpGrace is how long a handler may take, after the end of its context, to answer by itself: it knows more of the
-// cause.
-const giveUpGrace = 300 * time.Millisecond
+// cause. The node has a grace of its own, at whose end it says what it still waits for.
+const giveUpGrace = node.Grace + 200*time.Millisecond
 
 // mostEarly is how long before the deadline of a request its answer is sent, at most.
 const mostEarly = time.Second

@@ -5,6 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +20,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 func controllerOf(backend backends.Backend) Config {
@@ -124,6 +127,47 @@ func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
 		synctest.Wait()
 		if _, err := client.DeleteVolume(t.Context(), request); err != nil {
 			t.Errorf("the volume is still locked: %v", err)
+		}
+	})
+}
+
+// dawdling is a backend of directories that takes its time to note that one is used no longer.
+type dawdling struct {
+	folders
+	end chan struct{}
+}
+
+func (d dawdling) Used(context.Context, string) bool { return false }
+
+func (d dawdling) Release(context.Context, string) error {
+	<-d.end
+	return nil
+}
+
+// A staging that is refused takes long to be taken back: the caller reads why it was refused, not only that it takes
+// long.
+func TestTheReasonOfTheNodeIsHeard(t *testing.T) {
+	testfs.NeedRoot(t)
+	root, staging, state := t.TempDir(), t.TempDir(), t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "v"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		backend := dawdling{folders{root: root}, make(chan struct{})}
+		connection, end := connectedInMemory(t, Config{Instance: &backends.Instance{Node: backend}, NodeID: "node-1",
+			StateDir: state})
+		defer end()
+		defer close(backend.end)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := csi.NewNodeClient(connection).NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+			VolumeId: "v", StagingTargetPath: staging, VolumeCapability: &csi.VolumeCapability{
+				AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: "ext4"}},
+				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+			},
+		})
+		if err == nil || !strings.Contains(err.Error(), "ext4") {
+			t.Errorf("the answer is %v, want the reason for which the staging was refused", err)
 		}
 	})
 }
