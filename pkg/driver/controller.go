@@ -37,7 +37,7 @@ func (c *controller) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeReques
 		return nil, err
 	}
 	if c.node != nil {
-		if err := c.node.CheckUnused(r.GetVolumeId()); err != nil {
+		if err := c.node.CheckUnused(ctx, r.GetVolumeId()); err != nil {
 			return nil, err
 		}
 	}

@@ -202,3 +202,38 @@ func TestDeviceNumberUsedAgain(t *testing.T) {
 	w.must(device.Detach(w.context(), image, patience))
 	w.wantNothingLeft()
 }
+
+// A record could not be removed, and is back after a start of the process: the kernel is asked before it keeps a volume
+// from being deleted.
+func TestStaleRecordKeepsNothing(t *testing.T) {
+	for _, form := range []string{"image", "raw image", "directory"} {
+		t.Run(form, func(t *testing.T) {
+			w := newWorld(t)
+			staging := w.stageRequest("v")
+			switch form {
+			case "raw image":
+				staging.Use.Type = backends.Block
+				w.image("v", 16)
+			case "image":
+				w.image("v", 16)
+			default:
+				w.directory("v")
+			}
+			w.stage(staging)
+			w.restart()
+			w.want(w.service.CheckUnused(w.context(), "v"), backends.InUse, staging.StagingPath)
+			records, err := filepath.Glob(w.path("state", "*.json"))
+			w.must(err)
+			if len(records) != 1 {
+				t.Fatalf("the records are %q", records)
+			}
+			text, err := os.ReadFile(records[0])
+			w.must(err)
+			w.unstage(staging)
+			w.must(os.WriteFile(records[0], text, 0o600))
+			w.restart()
+			w.must(w.service.CheckUnused(w.context(), "v"))
+			w.wantNothingLeft()
+		})
+	}
+}
