@@ -7,6 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
 // Expand makes what is on a volume fill it, after the volume itself was grown, and returns the size of the volume in
@@ -14,8 +15,8 @@ import (
 // it that. Without one it is that of the filesystem that it is on.
 //
 // Kinds: NotFound when the volume is not at the path; Invalid when it is not there as the type that is named;
-// OutOfRange when an image was not grown to the size that is required, and Unavailable when a device was not (yet);
-// those of filesystem.GrowMounted.
+// OutOfRange when an image was not grown to the size that is required; Unavailable when a device was not (yet), and
+// when nothing shows at the staging path; those of filesystem.GrowMounted.
 func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes int64, err error) {
 	return change(ctx, s, "expand", request.Volume, func(ctx context.Context) (int64, error) {
 		at, err := s.locate(ctx, request.Volume, request.Path)
@@ -47,6 +48,12 @@ func (s *Service) expand(ctx context.Context, at shown, size backends.CapacityRa
 	}
 	if at.staged.Type == backends.Block || at.staged.ReadOnly {
 		return sizeBytes, nil
+	}
+	if state, err := mount.Inspect(ctx, at.staged.Path); err != nil {
+		return 0, backends.Errorf(backends.Unavailable, "its mount at %s does not answer: %w", at.staged.Path, err)
+	} else if !shows(state, at.staged) {
+		return 0, backends.Errorf(backends.Unavailable,
+			"it is not mounted at its staging path %s (any more), where it is grown: stage it again", at.staged.Path)
 	}
 	return sizeBytes, filesystem.GrowMounted(ctx, at.staged.Path, source.DevicePath, source.FSType)
 }

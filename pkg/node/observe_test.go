@@ -171,6 +171,29 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// What is at the staging path is not the volume any more, and a target shows it still: nothing there is grown.
+func TestExpandOfWhatIsNotStaged(t *testing.T) {
+	for _, form := range forms() {
+		if form.fsType == "" {
+			continue
+		}
+		t.Run(form.name, func(t *testing.T) {
+			w := newWorld(t)
+			form.make(w, "v")
+			staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+			staging.Use.FSType = form.fsType
+			w.stage(staging)
+			w.publish(publishing)
+			w.detach(staging.StagingPath)
+			_, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: publishing.TargetPath})
+			w.want(err, backends.Unavailable, staging.StagingPath, "stage it again")
+			w.unpublish(publishing)
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
+}
+
 // The kubelet binds the device of a raw volume once more, to a path that it tells nobody, and measures it there.
 func TestDeviceIsMeasuredWhereItIsBoundAgain(t *testing.T) {
 	w := newWorld(t)
