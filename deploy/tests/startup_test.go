@@ -3,6 +3,7 @@ package tests
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -146,6 +147,33 @@ func TestOrderOfComponents(t *testing.T) {
 			t.Errorf("in the order %v: %v, want it to work: %t", names, err, works)
 		} else if err != nil && !strings.Contains(err.Error(), "startup-comes-before-failover") {
 			t.Errorf("the refusal says %v", err)
+		}
+	}
+}
+
+// TestComponentsLeaveEachOtherAlone: what one component adds is the same beside all the others, in each order in which
+// they may come.
+func TestComponentsLeaveEachOtherAlone(t *testing.T) {
+	together := map[string]object{}
+	all, err := composed(t, append(both(), "orphans")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range decoded(t, all) {
+		together[o.id()] = o
+	}
+	for _, names := range [][]string{both(), {"manager", "orphans"}, {"manager", "orphans", "startup", "failover"}} {
+		text, err := composed(t, names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range decoded(t, text) {
+			if o.GetKind() == "Deployment" { // Each adds its flags.
+				continue
+			}
+			if !reflect.DeepEqual(o, together[o.id()]) {
+				t.Errorf("with the components %v there is %s, and with all of them it is another, or none", names, o.id())
+			}
 		}
 	}
 }
