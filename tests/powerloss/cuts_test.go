@@ -162,7 +162,7 @@ func (r *restorer) keep(m image, w entry, density float64, rng *rand.Rand) {
 		return
 	}
 	if rng.IntN(3) == 0 && r.recording.filesystem.tears(w) {
-		w.tear(m, func() bool { return rng.IntN(2) == 0 })
+		w.tear(m, r.recording.filesystem.sector, func() bool { return rng.IntN(2) == 0 })
 		return
 	}
 	w.applyTo(m)

@@ -20,7 +20,7 @@
 //   - strict: every write up to the cut is there, for a cut after each write.
 //   - cached: what was written before the last flush is there. Of what was written since, a drive with a cache keeps
 //     anything: nothing, all but one, only the last ones, or a random choice in which a third of the writes are torn
-//     between sectors of 512 bytes. There is a cut before each flush and after each acknowledgement.
+//     between sectors. There is a cut before each flush and after each acknowledgement.
 //
 // The filesystem recovers, in another boot as far as the backend can tell, the backend opens, and then this must hold:
 //
@@ -40,6 +40,11 @@
 //
 //   - Writes are reordered only between two flushes, and never lost before one: a drive that lies about flushes breaks
 //     every filesystem. Sectors hold the old or the new data, never anything else.
+//   - The drive with xfs has sectors of 4096 bytes, and mkfs is told so; those with ext4 and btrfs have 512. xfs writes
+//     the blocks of its metadata in place, and takes from the first sector of one whether its log has anything newer:
+//     where only that sector came through, it does not repair the rest, and refuses the mount with a wrong checksum.
+//     With every write torn between 512 bytes that was so after 6 of 1,338 cuts in a recovery, between 4096 bytes after
+//     none of 1,329.
 //   - A superblock that ext4 or btrfs writes in place is not torn. ext4 does not mount with a torn one, whoever uses
 //     it. For btrfs that has not been shown: mounts that were refused now and then were not seen any more with the
 //     exemption, and were not seen either in 700 cuts made to provoke them. A mount that is refused is counted apart,

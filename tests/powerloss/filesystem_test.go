@@ -19,6 +19,7 @@ type filesystem struct {
 	mkfs    []string // arguments for its mkfs: without background work, which would only add writes of no interest
 	options string   // for mount(2); it writes by itself as seldom as it can be told to
 	alone   bool     // whether two drives with the same filesystem cannot be mounted at a time
+	sector  int64    // bytes that its drive writes whole or not at all
 	// superblocks are the pages of its superblocks, which it writes in place although they have several sectors, and
 	// which are not torn here. See doc.go for what is known of that.
 	superblocks []int64
@@ -27,12 +28,15 @@ type filesystem struct {
 func filesystems() []filesystem {
 	return []filesystem{
 		{
-			name: "ext4", sizeMiB: 128, options: "errors=remount-ro,commit=300", superblocks: []int64{0},
+			name: "ext4", sizeMiB: 128, options: "errors=remount-ro,commit=300", sector: 512, superblocks: []int64{0},
 			mkfs: []string{"-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"},
 		},
-		{name: "xfs", sizeMiB: 320, options: "nouuid", mkfs: []string{"-q", "-f", "-K", "-m", "reflink=1"}},
 		{
-			name: "btrfs", sizeMiB: 256, options: "nodiscard,commit=300", alone: true,
+			name: "xfs", sizeMiB: 320, options: "nouuid", sector: 4096, // See doc.go.
+			mkfs: []string{"-q", "-f", "-K", "-m", "reflink=1", "-s", "size=4096"},
+		},
+		{
+			name: "btrfs", sizeMiB: 256, options: "nodiscard,commit=300", alone: true, sector: 512,
 			superblocks: []int64{64 << 10 / pageSize, 64 * mib / pageSize},
 			mkfs:        []string{"-q", "-f", "-K"},
 		},

@@ -1,10 +1,7 @@
 package powerloss
 
-// The units of a disk in bytes. A sector is what a drive writes whole or not at all.
-const (
-	pageSize   = 4096
-	sectorSize = 512
-)
+// pageSize is the unit of an image in bytes.
+const pageSize = 4096
 
 // page is a page of a disk. It is never changed once an image holds it, so that images can share it.
 type page [pageSize]byte

@@ -43,18 +43,24 @@ func (e entry) applyTo(m image) {
 	}
 }
 
-// tear makes the write of those sectors that survive chooses.
-func (e entry) tear(m image, survives func() bool) {
-	for at := int64(0); at < e.length; at += sectorSize {
-		if !survives() {
-			continue
+// tear makes the write of those sectors that survive chooses. The sectors have so many bytes.
+func (e entry) tear(m image, sector int64, survives func() bool) {
+	for at := int64(0); at < e.length; {
+		next := min(e.length, at+sector-(e.offset+at)%sector)
+		if survives() {
+			e.part(at, next).applyTo(m)
 		}
-		sector := entry{kind: e.kind, offset: e.offset + at, length: min(sectorSize, e.length-at)}
-		if e.kind == written {
-			sector.data = e.data[at : at+sector.length]
-		}
-		sector.applyTo(m)
+		at = next
 	}
+}
+
+// part is a part of the write.
+func (e entry) part(from, to int64) entry {
+	p := entry{kind: e.kind, offset: e.offset + from, length: to - from}
+	if e.kind == written {
+		p.data = e.data[from:to]
+	}
+	return p
 }
 
 // journal is everything that happened, in order: what the drive was asked, and what the script was told.

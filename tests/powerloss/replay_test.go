@@ -41,6 +41,7 @@ type loss struct {
 	volumes   int // that were there afterwards
 	verdict   verdict
 	unmounted error  // why the filesystem could not be mounted at all
+	kernel    string // what the kernel's log says of that
 	tree      string // all files, when something was violated
 	inFlight  string
 	elapsed   time.Duration
@@ -53,7 +54,10 @@ func (b *bench) replay(ctx context.Context, f filesystem, c cut, m image, must *
 	ctx, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
 	b.drive.load(m, nil)
+	log := listen()
+	defer log.close()
 	if l.unmounted = errors.Join(b.loop.forget(), b.loop.mount(b.dir, f)); l.unmounted != nil {
+		l.kernel = log.about(b.loop)
 		return l
 	}
 	if err := b.inspect(ctx, &l, must); err != nil {

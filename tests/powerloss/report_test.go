@@ -97,7 +97,7 @@ func (l loss) describe(r *recording) string {
 	fmt.Fprintf(&text, "%s, %s, cut %s of %d entries, in flight: %s\n", r.filesystem.name, r.manner.name, l.cut,
 		len(r.entries), l.inFlight)
 	if l.unmounted != nil {
-		fmt.Fprintf(&text, "  the filesystem cannot be mounted: %v\n", l.unmounted)
+		fmt.Fprintf(&text, "  the filesystem cannot be mounted: %v\n%s", l.unmounted, l.kernel)
 	}
 	for _, v := range l.verdict.violations {
 		fmt.Fprintf(&text, "  VIOLATION: %s\n", v)
