@@ -33,7 +33,13 @@ func refusal(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPo
 // refused is refusal, by a policy that was compiled before.
 func refused(t *testing.T, v validating.Validator, c change) string {
 	t.Helper()
-	for _, result := range v.Validate(context.Background(), c.gvr(), c.attributes(), nil, nil,
+	return refusedWith(t, v, c, nil)
+}
+
+// refusedWith is refused, by a policy with this object as its parameter.
+func refusedWith(t *testing.T, v validating.Validator, c change, params map[string]any) string {
+	t.Helper()
+	for _, result := range v.Validate(context.Background(), c.gvr(), c.attributes(), content(params), nil,
 		celconfig.RuntimeCELCostBudget, nil).Decisions {
 		if result.Evaluation == validating.EvalError {
 			t.Fatalf("%v: %s", c, result.Message)
@@ -66,7 +72,7 @@ func validator(t *testing.T, policy *admissionregistrationv1.ValidatingAdmission
 			messages[len(messages)-1] = &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
 		}
 	}
-	options := cel.OptionalVariableDeclarations{}
+	options := cel.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil}
 	compiler.CompileAndStoreVariables(variables, options, environment.NewExpressions)
 	condition := func(list []cel.ExpressionAccessor) cel.ConditionEvaluator {
 		evaluator := compiler.CompileCondition(list, options, environment.NewExpressions)

@@ -46,6 +46,9 @@ func recyclerRights() []right {
 			"makes and removes the claims by which volumes are scrubbed"},
 		{"own", core, "pods", "get,list,create,update,delete",
 			"makes and removes the pods that scrub, and lets go of those that have ended"},
+		{"own", core, "configmaps", "create", "makes the list of the classes in which there may be recycled volumes"},
+		{"own", core, "configmaps/recycled-classes only", "get,update",
+			"writes into that list the class of a volume before it gives the volume back"},
 		{"own", "coordination.k8s.io", "leases", "get,create,update", "of several recyclers of the same drivers, one acts"},
 		{"own", core, "events", "create,patch", "tells the lease who leads"},
 	}
@@ -61,6 +64,9 @@ func TestRecyclerRights(t *testing.T) {
 	for _, o := range kustomized(t, recyclerFolder) {
 		for _, rule := range rulesOf(t, o) {
 			for _, resource := range rule.Resources {
+				if len(rule.ResourceNames) > 0 {
+					resource += "/" + strings.Join(rule.ResourceNames, ",") + " only"
+				}
 				got = append(got, fmt.Sprintf("%s: %s/%s %s", o.GetKind(), rule.APIGroups[0], resource,
 					strings.Join(rule.Verbs, ",")))
 			}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -131,11 +132,23 @@ func (r *recycled) release() {
 func (r *recycled) useAgain() {
 	r.s.T.Helper()
 	isGivenBack(r.s, r.volume)
+	r.refusesClones()
 	r.s.MakeClaim(workload.Claim(r.name+"-b", r.class, "16Mi", r.changes...))
 	if now := r.s.Bound(r.name + "-b").Name; now != r.volume {
 		r.s.T.Errorf("the next claim is bound to %s, not to the recycled %s", now, r.volume)
 	}
 	r.s.MakePod(workload.Pod(r.name+"-b", findTraces, r.mounts(r.name+"-b")))
+}
+
+// refusesClones asks for a clone while a recycled volume is there that it would be bound to.
+func (r *recycled) refusesClones() {
+	r.s.T.Helper()
+	clone := workload.Claim(r.name+"-c", r.class, "16Mi", append(r.changes, workload.FromClaim(r.name+"-a"))...)
+	claims := r.s.Client.CoreV1().PersistentVolumeClaims(r.s.Namespace)
+	_, err := claims.Create(r.s.Context(), clone, metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "would be bound to an empty volume that was recycled") {
+		r.s.T.Errorf("a clone in a class with a recycled volume: %v", err)
+	}
 }
 
 // end waits for the second tenant.

@@ -15,4 +15,11 @@ const (
 
 	// RecyclerFinalizer keeps a scrub pod until its kubelet has said that it ended.
 	RecyclerFinalizer = "stowage.dev/recycler"
+
+	// RecycledClasses is the ConfigMap, in the recycler's namespace, whose keys are the classes in which there may be
+	// unbound volumes that were recycled. An admission policy refuses claims with a data source in them.
+	RecycledClasses = "recycled-classes"
+
+	// NoClass is the key of volumes without a class. No class has such a name.
+	NoClass = "_"
 )

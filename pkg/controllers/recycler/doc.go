@@ -18,10 +18,12 @@
 //     past any cache. Where there is no attach step, no node that could mount the volume may be out of touch.
 //   - A volume is given back only after its own scrub pod succeeded, and only while the claimRef still names that pod's
 //     claim.
+//   - Its class is noted before: an admission policy keeps clones and restores from empty volumes by that list.
 //   - Waiting is measured by the process' own monotonic clock.
 //
 // # Files
 //
 // record.go is what stands on a volume, plan.go decides the next step and users.go who may use the volume; both are
-// pure. reconcile.go reads and step.go writes; pod.go has what is created. sweep.go removes what no record names.
+// pure. reconcile.go reads and step.go writes; pod.go has what is created, classes.go what a policy reads. sweep.go
+// removes what no record names.
 package recycler

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -106,5 +107,94 @@ func TestNamespaceThatIsGone(t *testing.T) {
 		if !isTold || !strings.HasPrefix(text, "Warning ScrubRefused ") {
 			t.Errorf("%s: %s", name, text)
 		}
+	}
+}
+
+// given is a scrubbed volume of the class about to be given back, and the recycler.
+func given(t *testing.T, class string, calls interceptor.Funcs) (*reconciler, client.ObjectKey, chan string) {
+	t.Helper()
+	r, v, told := telling(t, record{Name: "scrub", State: clean, Claim: "gone"}, calls)
+	v.Spec.StorageClassName = class
+	if err := r.write.Update(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	return r, client.ObjectKeyFromObject(v), told
+}
+
+// TestClassIsNotedFirst checks that a volume is given back only once its class is in the ConfigMap by which claims with
+// a data source are refused, beside the classes that are there.
+func TestClassIsNotedFirst(t *testing.T) {
+	for class, key := range map[string]string{"fast": "fast", "": v1alpha1.NoClass} {
+		r, volume, _ := given(t, class, interceptor.Funcs{})
+		list := &corev1.ConfigMap{Data: map[string]string{"slow": ""}}
+		list.Namespace, list.Name = ownNamespace, v1alpha1.RecycledClasses
+		if class != "" {
+			if err := r.write.Create(t.Context(), list); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v, before := &corev1.PersistentVolume{}, false
+		for range 2 {
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: volume}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.live.Get(t.Context(), volume, v); err != nil {
+				t.Fatal(err)
+			}
+			err := r.live.Get(t.Context(), client.ObjectKeyFromObject(list), list)
+			_, isNoted := list.Data[key]
+			if v.Spec.ClaimRef == nil && !before {
+				t.Errorf("class %q: the volume is given back before its class is noted", class)
+			}
+			if before = err == nil && isNoted; !before {
+				t.Errorf("class %q: noted are %v (%v)", class, list.Data, err)
+			}
+		}
+		_, isKept := list.Data["slow"]
+		if v.Spec.ClaimRef != nil || isKept != (class != "") {
+			t.Errorf("class %q: the volume names %v, and noted are %v", class, v.Spec.ClaimRef, list.Data)
+		}
+	}
+}
+
+// TestPolicyReadsTheList checks that the policy is bound to what the recycler writes.
+func TestPolicyReadsTheList(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/kubernetes/recycler/data-sources.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"    name: " + v1alpha1.RecycledClasses + "\n",
+		"variables.class == '' ? '" + v1alpha1.NoClass + "' : variables.class"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the policy has no %q", want)
+		}
+	}
+}
+
+// TestClassThatIsNotNoted checks that a person hears why a volume is not given back when its class cannot be noted, as
+// with rights of an earlier version.
+func TestClassThatIsNotNoted(t *testing.T) {
+	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, v1alpha1.RecycledClasses, errCut)
+	r, volume, told := given(t, "fast", interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
+			if _, ok := o.(*corev1.ConfigMap); ok {
+				return refusal
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	for range 2 {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: volume}); err == nil {
+			t.Error("the look succeeds")
+		}
+	}
+	if len(told) != 1 {
+		t.Fatalf("there are %d events, want 1", len(told))
+	}
+	text := <-told
+	if !strings.HasPrefix(text, "Warning ClassNotNoted ") || !strings.Contains(text, `"fast"`) ||
+		!strings.Contains(text, refusal.Error()) {
+		t.Error(text)
 	}
 }

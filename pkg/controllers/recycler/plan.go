@@ -26,8 +26,9 @@ const (
 	endPod    step = "endPod" // delete the pod
 	freePod   step = "freePod"
 	endClaim  step = "endClaim"
-	giveBack  step = "giveBack" // remove claimRef and record: the volume becomes Available
-	giveUp    step = "giveUp"   // write the phase Failed
+	noteClass step = "noteClass" // write that the volume's class may have recycled volumes
+	giveBack  step = "giveBack"  // remove claimRef and record: the volume becomes Available
+	giveUp    step = "giveUp"    // write the phase Failed
 )
 
 // view is all that a decision about one volume is based on.
@@ -38,6 +39,7 @@ type view struct {
 	claim    *corev1.PersistentVolumeClaim // the scrub claim
 	pod      *corev1.Pod                   // the scrub pod
 	users    users
+	noted    bool // the volume's class is known to have recycled volumes
 }
 
 // plan decides on the next step, and says why where nothing goes on.
@@ -85,9 +87,12 @@ func (v view) isPointed() bool {
 	return v.record != nil && v.record.Claim != "" && ref != nil && ref.UID == v.record.Claim
 }
 
-// start begins once nobody uses the volume.
+// start begins once nobody uses the volume. An unbound one may have been given back by a recycler that noted no class.
 func (v view) start() (step, string) {
-	if !v.isReleased() {
+	switch isUnbound := v.volume.Spec.ClaimRef == nil; {
+	case isUnbound && !v.noted:
+		return noteClass, ""
+	case !v.isReleased():
 		return nothing, ""
 	}
 	if reason := v.users.of(v.volume); reason != "" {
@@ -164,7 +169,15 @@ func (v view) cleanup(last step) (step, string) {
 	if reason := v.users.of(v.volume); reason != "" {
 		return wait, reason
 	}
-	return last, ""
+	return v.afterClass(last), ""
+}
+
+// afterClass is a step, or the one before it: a volume is given back to a class only once that is noted.
+func (v view) afterClass(next step) step {
+	if next == giveBack && !v.noted {
+		return noteClass
+	}
+	return next
 }
 
 // dismantle removes the pod, and the claim after it.

@@ -100,6 +100,10 @@ func policy(p corev1.PersistentVolumeReclaimPolicy) func(*view) {
 	return func(v *view) { v.volume.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
+func noted(v *view) { v.noted = true }
+
+func unbound(v *view) { v.volume.Status.Phase, v.volume.Spec.ClaimRef = corev1.VolumeAvailable, nil }
+
 func notWanted(v *view) { delete(v.volume.Annotations, v1alpha1.RecycleAnnotation) }
 
 func attachedTo(volume string) func(*view) {
@@ -122,12 +126,12 @@ type planned struct {
 
 func TestPlan(t *testing.T) {
 	for name, c := range map[string]planned{
-		"released":             {released(), begin, ""},
-		"Kubernetes failed it": {released(phase(corev1.VolumeFailed)), begin, ""},
-		"bound":                {released(phase(corev1.VolumeBound)), nothing, ""},
-		"available": {released(phase(corev1.VolumeAvailable),
-			func(v *view) { v.volume.Spec.ClaimRef = nil }), nothing, ""},
-		"without the annotation": {released(notWanted), nothing, ""},
+		"released":                            {released(), begin, ""},
+		"Kubernetes failed it":                {released(phase(corev1.VolumeFailed)), begin, ""},
+		"bound":                               {released(phase(corev1.VolumeBound)), nothing, ""},
+		"available, in a class that is noted": {released(unbound, noted), nothing, ""},
+		"available, in another":               {released(unbound), noteClass, ""},
+		"without the annotation":              {released(notWanted), nothing, ""},
 		"another value": {released(func(v *view) {
 			v.volume.Annotations[v1alpha1.RecycleAnnotation] = "yes"
 		}), nothing, ""},
@@ -165,7 +169,8 @@ func TestPlan(t *testing.T) {
 			"the kubelet of node"},
 		"the pod was never on a node":   {begun(failed, leaves, func(v *view) { v.pod.Spec.NodeName = "" }), freePod, ""},
 		"clean, and the claim is there": {begun(clean, noPod), endClaim, ""},
-		"clean, and all is gone":        {begun(clean, nothingLeft), giveBack, ""},
+		"clean, and all is gone":        {begun(clean, nothingLeft, noted), giveBack, ""},
+		"clean, and of a new class":     {begun(clean, nothingLeft), noteClass, ""},
 		"clean, not Released yet":       {begun(clean, nothingLeft, phase(corev1.VolumeBound)), wait, "not Released"},
 		"clean, and another's":          {begun(clean, nothingLeft, unpointed), broke, "another claim"},
 		"clean, and still attached":     {begun(clean, nothingLeft, attachedTo("v")), wait, "attached to node"},

@@ -52,9 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.tell(v, next, why)
 	err = r.take(ctx, v, next, why)
-	if err != nil && (next == makeClaim || next == makePod) && !apierrors.IsAlreadyExists(err) {
-		r.complain(v, err)
-	}
+	r.complain(v, next, err)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: pause}, nil // Somebody was faster: look again.
 	}
@@ -117,6 +115,9 @@ func (r *reconciler) look(ctx context.Context, v view) (view, error) {
 		if v.record.State == scrubbing && v.isPointed() && v.pod != nil {
 			return v, nil // Nobody else can use the volume.
 		}
+	}
+	if isUnbound := v.volume.Spec.ClaimRef == nil; isUnbound || v.record != nil && v.record.State == clean {
+		v.noted = r.isNoted(ctx, v.volume)
 	}
 	if v.volume.Spec.ClaimRef == nil || v.record == nil && !v.isReleased() {
 		return v, nil
@@ -211,14 +212,23 @@ func (r *reconciler) tell(v view, next step, why string) {
 	r.say(v, kind, reason, why)
 }
 
-// complain says in an event, once, that a scrub cannot begin: its namespace is gone, or does not admit the claim or the
-// pod.
-func (r *reconciler) complain(v view, cause error) {
-	text := fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the namespace %s, and the API server "+
-		"says: %s",
-		r.Namespace, cause)
+// complain says in an event, once, that the API server refused what is made for a volume: a scrub cannot begin, as its
+// namespace is gone or does not admit the claim or the pod, or the volume cannot be given back.
+func (r *reconciler) complain(v view, next step, cause error) {
+	var reason, text string
+	switch {
+	case cause == nil || apierrors.IsAlreadyExists(cause) || apierrors.IsConflict(cause):
+		return // Or somebody was faster.
+	case next == makeClaim, next == makePod:
+		reason, text = "ScrubRefused", fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the namespace %s,"+
+			" and the API server says: %s", r.Namespace, cause)
+	case next == noteClass:
+		reason, text = "ClassNotNoted", r.notNoted(v.volume, cause)
+	default:
+		return
+	}
 	if r.memory.isNew(v.volume.Name, text) {
-		r.say(v, corev1.EventTypeWarning, "ScrubRefused", text)
+		r.say(v, corev1.EventTypeWarning, reason, text)
 	}
 }
 

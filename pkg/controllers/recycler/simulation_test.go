@@ -53,6 +53,7 @@ type simulation struct {
 	isDown      bool      // the tenant's node is out of touch: what runs there runs on, and is not told of
 	isOtherDown bool      // that of the scrubs
 	data        types.UID // of which tenant's claim there are data in the volume
+	wasReleased bool      // the volume, once: since then whoever gets it unbound gets a recycled one
 	// by which tenant's claim a pod on the node has the volume mounted, whether its object exists or not
 	mounted types.UID
 	by      types.UID // that pod
@@ -244,12 +245,40 @@ func (s *simulation) tenant() {
 	if !s.faults {
 		return
 	}
-	s.must(s.create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "claim"}}))
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "claim"}}
+	switch isUnbound := s.isUnbound(); {
+	case isUnbound && s.IntN(2) == 0 && !s.restores(claim), !isUnbound && s.IntN(4) > 0:
+		return
+	}
+	s.must(s.create(claim))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "pod"}}
 	pod.Spec.NodeName, pod.Spec.Volumes = "node", claimVolume("claim")
 	if err := s.create(pod); !apierrors.IsAlreadyExists(err) {
 		s.must(err)
 	}
+}
+
+// isUnbound reports whether the volume is there for any claim.
+func (s *simulation) isUnbound() bool {
+	s.Helper()
+	v := s.volume()
+	return v.Spec.ClaimRef == nil && v.Status.Phase == corev1.VolumeAvailable
+}
+
+// restores has a claim be one of a snapshot, unless the policy refuses it: that goes by what the recycler has noted.
+// While the volume is not unbound such a claim is none of ours: a volume is made for it.
+func (s *simulation) restores(claim *corev1.PersistentVolumeClaim) bool {
+	s.Helper()
+	list, err := find(s.Context(), s.api, ownNamespace, v1alpha1.RecycledClasses, &corev1.ConfigMap{})
+	s.must(err)
+	if list != nil {
+		if _, isNoted := list.Data[classKey(s.volume())]; isNoted {
+			s.note("a restore is refused")
+			return false
+		}
+	}
+	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "VolumeSnapshot", Name: "backup"}
+	return true
 }
 
 // bind is what kube-controller-manager does: it binds, writes phases and lets claims go that no pod uses.
@@ -266,12 +295,16 @@ func (s *simulation) bind() {
 			if c.Namespace == "tenant" && s.data != "" {
 				s.violated("the volume is bound to %s with the data of %s", c.UID, s.data)
 			}
+			if c.Spec.DataSource != nil && s.wasReleased {
+				s.violated("a restore, %s, is bound to a volume that was recycled", c.UID)
+			}
 			v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: c.Namespace, Name: c.Name, UID: c.UID}
 			s.must(s.api.Update(s.Context(), v))
 		}
 		s.letGo(c)
 	}
 	phase := s.phase(v)
+	s.wasReleased = s.wasReleased || phase == corev1.VolumeReleased
 	if phase != v.Status.Phase && (phase != corev1.VolumeReleased || v.Status.Phase != corev1.VolumeFailed) {
 		v.Status.Phase = phase
 		s.must(s.api.Status().Update(s.Context(), v))
@@ -545,7 +578,7 @@ func (s *simulation) rest() {
 
 // TestSimulation runs two recyclers that are cut short at any write, or make it late, beside tenants, a node that is
 // out of touch at times, and somebody who deletes what they made. No volume is scrubbed while it is bound or mounted,
-// none is bound with another's data, and nothing is left.
+// none is bound with another's data, none that was recycled to a claim that is to be restored, and nothing is left.
 func TestSimulation(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(30) {
@@ -558,14 +591,15 @@ func TestSimulation(t *testing.T) {
 		s.rest()
 		for _, line := range s.history {
 			for _, word := range []string{"is bound to tenant", "is bound to recycler", "scrubs", "Succeeded", "is Failed",
-				"a late write", "by force"} {
+				"a late write", "by force", "a restore is refused"} {
 				if strings.Contains(line, word) {
 					seen[word]++
 				}
 			}
 		}
 	}
-	if seen["is bound to tenant"] < 30 || seen["Succeeded"] < 30 || seen["is Failed"] < 15 || seen["a late write"] < 20 {
+	if seen["is bound to tenant"] < 30 || seen["Succeeded"] < 30 || seen["is Failed"] < 15 || seen["a late write"] < 20 ||
+		seen["a restore is refused"] < 15 {
 		t.Errorf("too little happens: %v", seen)
 	}
 }

@@ -30,6 +30,8 @@ func (r *reconciler) take(ctx context.Context, v view, next step, why string) er
 		return r.write.Delete(ctx, v.claim, client.Preconditions{UID: &v.claim.UID})
 	case begin, point, passed, broke:
 		return r.note(ctx, v, next, why)
+	case noteClass:
+		return r.noteClass(ctx, v.volume)
 	case giveBack:
 		return r.giveBack(ctx, v)
 	case giveUp:

@@ -1,0 +1,107 @@
+package tests
+
+import (
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+const (
+	oldClass = "volume.beta.kubernetes.io/storage-class"
+	// recycledClasses and noClass are as in pkg/apis/v1alpha1.
+	recycledClasses, noClass = "recycled-classes", "_"
+)
+
+// policyOf is a policy that is installed.
+func policyOf(t *testing.T, folder, name string) *admissionregistrationv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	policy, is := typed(t, find(t, kustomized(t, folder),
+		"ValidatingAdmissionPolicy/"+name)).(*admissionregistrationv1.ValidatingAdmissionPolicy)
+	if !is {
+		t.Fatalf("%s has no policy %s", folder, name)
+	}
+	return policy
+}
+
+// claimOf is a claim of a class, or of none, that is to be restored.
+func claimOf(class string, changes ...func(claim, spec map[string]any)) map[string]any {
+	spec := map[string]any{"dataSource": map[string]any{"kind": "VolumeSnapshot", "name": "backup"}}
+	claim := map[string]any{"metadata": map[string]any{"name": "x"}, "spec": spec}
+	if class != "" {
+		spec["storageClassName"] = class
+	}
+	for _, change := range changes {
+		change(claim, spec)
+	}
+	return claim
+}
+
+func withoutSource(_, spec map[string]any) { delete(spec, "dataSource") }
+
+func withSourceRef(_, spec map[string]any) {
+	spec["dataSourceRef"] = spec["dataSource"]
+	delete(spec, "dataSource")
+}
+
+func annotated(class string) func(claim, spec map[string]any) {
+	return func(claim, _ map[string]any) {
+		claim["metadata"] = map[string]any{"name": "x", "annotations": map[string]any{oldClass: class}}
+	}
+}
+
+// sourced is a claim that is made or changed, and whether it is refused.
+type sourced struct {
+	before, after map[string]any
+	params        map[string]any
+	refused       bool
+}
+
+func (s sourced) check(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, words string) {
+	t.Helper()
+	c := change{user: "somebody", resource: "persistentvolumeclaims", before: s.before, after: s.after}
+	got := refusedWith(t, validator(t, policy), c, s.params)
+	if (got != "") != s.refused || s.refused && !strings.Contains(got, words) {
+		t.Errorf("it is refused: %t, with %q: want %t, %q", got != "", got, s.refused, words)
+	}
+}
+
+// TestRestoresOfRecycledClasses checks that no claim with a data source is made in a class that the recycler has noted,
+// and that no other claim is in its way.
+func TestRestoresOfRecycledClasses(t *testing.T) {
+	policy := policyOf(t, recyclerFolder, "stowage-recycler-data-sources")
+	list := func(classes ...string) map[string]any {
+		data := map[string]any{}
+		for _, class := range classes {
+			data[class] = ""
+		}
+		return map[string]any{"metadata": map[string]any{"namespace": "stowage-recycler",
+			"name": recycledClasses}, "data": data}
+	}
+	empty := list()
+	delete(empty, "data")
+	for name, s := range map[string]sourced{
+		"of a noted class":           {nil, claimOf("fast"), list("slow", "fast"), true},
+		"by dataSourceRef":           {nil, claimOf("fast", withSourceRef), list("fast"), true},
+		"without a source":           {nil, claimOf("fast", withoutSource), list("fast"), false},
+		"of another class":           {nil, claimOf("other"), list("fast"), false},
+		"before any is noted":        {nil, claimOf("fast"), empty, false},
+		"of a class in the old way":  {nil, claimOf("other", annotated("fast")), list("fast"), true},
+		"of another in the old way":  {nil, claimOf("fast", annotated("other")), list("fast"), false},
+		"of no class":                {nil, claimOf(""), list(noClass), true},
+		"of no class, and none is":   {nil, claimOf(""), list("fast"), false},
+		"that gets a noted class":    {claimOf(""), claimOf("fast"), list("fast"), true},
+		"that was there":             {claimOf("fast"), claimOf("fast"), list("fast"), false},
+		"without a class, and bound": {claimOf(""), claimOf(""), list(noClass), false},
+	} {
+		t.Run(name, func(t *testing.T) { s.check(t, policy, "that was recycled") })
+	}
+	for _, objects := range [][]object{kustomized(t, recyclerFolder), chartedRecycler(t)} {
+		found := typed(t, find(t, objects, "ValidatingAdmissionPolicyBinding/stowage-recycler-data-sources"))
+		binding, is := found.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+		if !is || binding.Spec.ParamRef.Name != recycledClasses ||
+			binding.Spec.ParamRef.Namespace != "stowage-recycler" {
+			t.Errorf("the policy is bound to %+v", found)
+		}
+	}
+}
