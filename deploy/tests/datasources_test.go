@@ -105,3 +105,39 @@ func TestRestoresOfRecycledClasses(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoresOfSets checks that no claim with a data source is made in the class of a set, or in one in which a set
+// has unbound volumes of an earlier template.
+func TestRestoresOfSets(t *testing.T) {
+	set := func(class string, earlier ...any) map[string]any {
+		content := map[string]any{
+			"metadata": map[string]any{"name": "pool"},
+			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"storageClassName": class}}},
+		}
+		if earlier != nil {
+			content["status"] = map[string]any{"classes": earlier}
+		}
+		return content
+	}
+	for folder, policy := range map[string]string{
+		"kubernetes/overlays/local-standalone-manager": "stowage-local-data-sources",
+		"kubernetes/overlays/ebs-manager":              "stowage-ebs-data-sources",
+	} {
+		policy := policyOf(t, folder, policy)
+		for name, s := range map[string]sourced{
+			"of the set's class":              {nil, claimOf("fast"), set("fast"), true},
+			"by dataSourceRef":                {nil, claimOf("fast", withSourceRef), set("fast"), true},
+			"without a source":                {nil, claimOf("fast", withoutSource), set("fast"), false},
+			"of another class":                {nil, claimOf("other"), set("fast"), false},
+			"of an earlier template's class":  {nil, claimOf("fast"), set("other", "fast", "other"), true},
+			"of a class that was left":        {nil, claimOf("fast"), set("other", "other"), false},
+			"before there is a status":        {nil, claimOf("other"), set("fast"), false},
+			"of a class in the old way":       {nil, claimOf("other", annotated("fast")), set("fast"), true},
+			"that gets the set's class":       {claimOf(""), claimOf("fast"), set("fast"), true},
+			"that gets an earlier template's": {claimOf(""), claimOf("fast"), set("other", "fast"), true},
+			"that was there":                  {claimOf("fast"), claimOf("fast"), set("fast"), false},
+		} {
+			t.Run(name, func(t *testing.T) { s.check(t, policy, "of the PersistentVolumeSet pool") })
+		}
+	}
+}

@@ -81,6 +81,35 @@ func TestVolumeSetAttributes(t *testing.T) {
 	}
 }
 
+// TestVolumeSetMoved gives the template of a set another class. While an unbound volume is left in the first one, no
+// clone is made there.
+func TestVolumeSetMoved(t *testing.T) {
+	t.Parallel()
+	s := cluster(t).NewSpace(t)
+	image := map[string]string{"pool": "image"}
+	first := s.Class("first", image, corev1.PersistentVolumeReclaimDelete)
+	second := s.Class("second", image, corev1.PersistentVolumeReclaimDelete)
+	set := s.MakeSet(s.Set("moved", first, 1, 3, func(set *v1alpha1.PersistentVolumeSet) {
+		set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}))
+	s.SetIs(set, "Filled", 1, 0)
+	left := unbound(s, set).Name
+	s.ChangeSet(set, fmt.Sprintf(`{"spec":{"template":{"spec":{"storageClassName":%q,`+
+		`"persistentVolumeReclaimPolicy":"Delete"}}}}`, second))
+	refusesClones(s, set, first)
+	s.MakeClaim(workload.Claim("dynamic", first, "16Mi"))
+	if volume := s.Bound("dynamic").Name; volume != left {
+		t.Errorf("a claim of the first class has %s, not %s", volume, left)
+	}
+	workload.Until(s, workload.Sets(), set, "names its first class no more", func(set *v1alpha1.PersistentVolumeSet) bool {
+		return !slices.Contains(set.Status.Classes, first)
+	})
+	s.ChangeVolume(left, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+	s.DeleteClaim("dynamic")
+	s.UntilGone(workload.Volumes(), left)
+	s.DeleteSet(set)
+}
+
 // refusesClones asks for clones in the class of a set, by each way in which a claim gets a class.
 func refusesClones(s *workload.Space, set, class string) {
 	s.T.Helper()

@@ -201,6 +201,13 @@ type PersistentVolumeSetStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
+	// Classes are the StorageClasses in which there may be unbound volumes of the set, those of earlier templates among
+	// them. An admission policy refuses claims with a data source there: such a volume is empty.
+	//
+	// +listType=set
+	// +optional
+	Classes []string `json:"classes,omitempty"`
+
 	// Slots are the volumes that the manager intends to create. A slot is written before its volume is asked for and
 	// stays until the PersistentVolume of that name exists, so that a manager that starts anew asks for the same volume.
 	//

@@ -51,15 +51,16 @@ func (r *reconciler) cached(ctx context.Context,
 	return volumesOf(ctx, r.client, set, client.MatchingFields{labelIndex: key + "=" + string(set.Spec.Selector[key])})
 }
 
-// strays is the number of volumes that the set made and that its selector matches no more. They are the set's no
-// longer, but still there.
-func (r *reconciler) strays(ctx context.Context, set *v1alpha1.PersistentVolumeSet) (number int, err error) {
+// strays are the volumes that the set made and that its selector matches no more. They are the set's no longer, but
+// still there. They belong to the cache and must not be changed.
+func (r *reconciler) strays(ctx context.Context,
+	set *v1alpha1.PersistentVolumeSet) (all []*corev1.PersistentVolume, err error) {
 	var made corev1.PersistentVolumeList
 	err = r.client.List(ctx, &made, client.MatchingFields{makerIndex: string(set.UID)}, client.UnsafeDisableDeepCopy)
 	for i := range made.Items {
-		if !selector(set).Matches(labels.Set(made.Items[i].Labels)) {
-			number++
+		if v := &made.Items[i]; !selector(set).Matches(labels.Set(v.Labels)) {
+			all = append(all, v)
 		}
 	}
-	return number, err
+	return all, err
 }

@@ -36,6 +36,9 @@ func (w *world) happen() {
 		if w.IntN(3) == 0 {
 			set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 		}
+		if w.IntN(3) == 0 {
+			set.Spec.Template.Spec.StorageClassName = []string{"fast", "slow"}[w.IntN(2)]
+		}
 	case 3:
 		w.foreign()
 		return
@@ -130,6 +133,7 @@ func (w *world) people(v *corev1.PersistentVolume) {
 	switch {
 	case number < 8 && v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil:
 		v.Spec.ClaimRef = &corev1.ObjectReference{Name: "claim", UID: types.UID(v.Name)}
+		w.claimed[v.Name] = true
 		w.note("a claim takes %s", v.Name)
 	case number < 16 && v.Status.Phase == corev1.VolumeBound:
 		v.Status.Phase = corev1.VolumeReleased

@@ -46,8 +46,10 @@ type round struct {
 	order    v1alpha1.VolumeOrder // what new volumes are made from
 	volumes  []*corev1.PersistentVolume
 	census   census
-	strays   int             // volumes that the set made, and that were relabelled
-	ended    map[string]bool // the names of slots that are needed no more
+	isSure   bool                       // nothing is missing in found
+	found    map[string]bool            // the classes of unbound ones, as any read showed them
+	strays   []*corev1.PersistentVolume // that the set made, and that were relabelled
+	ended    map[string]bool            // the names of slots that are needed no more
 	actions  actions
 	sites    []place       // of the volumes to be created
 	unusable verdict       // what is wrong with the class
@@ -68,7 +70,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	o := &round{set: set.DeepCopy()}
+	o := &round{set: set.DeepCopy(), found: map[string]bool{}}
 	isUnserved := set.Status.Driver == "" && len(set.Status.Slots) == 0 // No driver was ever asked for anything.
 	if set.DeletionTimestamp != nil && isUnserved {
 		return ctrl.Result{}, r.release(ctx, o)
@@ -95,16 +97,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // settle counts, plans, and carries the plan out. What cannot be taken back is planned on what is true now: the set may
 // be newer than the volumes in the cache, so that neither slots nor cache have a volume whose slot has ended.
 func (r *reconciler) settle(ctx context.Context, o *round) error {
-	volumes, err := r.cached(ctx, o.set)
-	if err == nil {
-		err = r.survey(ctx, o, volumes)
-	}
-	if err == nil && (o.actions.create > 0 || o.isOver()) {
-		if volumes, err = volumesOf(ctx, r.live, o.set); err == nil {
-			err = r.survey(ctx, o, volumes)
-		}
-	}
-	if err != nil {
+	if err := r.count(ctx, o); err != nil {
 		return err
 	}
 	if err := r.yield(ctx, o); err != nil {
@@ -115,9 +108,6 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 	}
 	r.measure(o)
 	r.prove(ctx, o)
-	if o.strays, err = r.strays(ctx, o.set); err != nil {
-		return err
-	}
 	if err := r.save(ctx, o); err != nil {
 		return err
 	}
@@ -133,9 +123,34 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 	return nil
 }
 
+// count surveys what the cache shows, and what is there where that does not do.
+func (r *reconciler) count(ctx context.Context, o *round) error {
+	volumes, err := r.cached(ctx, o.set)
+	if err != nil {
+		return err
+	}
+	if o.strays, err = r.strays(ctx, o.set); err != nil {
+		return err
+	}
+	o.find(o.strays)
+	if err := r.survey(ctx, o, volumes); err != nil {
+		return err
+	}
+	if o.actions.create > 0 || o.isOver() {
+		if volumes, err = volumesOf(ctx, r.live, o.set); err != nil {
+			return err
+		}
+		if err := r.survey(ctx, o, volumes); err != nil {
+			return err
+		}
+	}
+	return r.reviewClasses(ctx, o)
+}
+
 // survey counts the volumes, and plans.
 func (r *reconciler) survey(ctx context.Context, o *round, volumes []*corev1.PersistentVolume) error {
 	o.volumes = volumes
+	o.find(volumes)
 	o.census, o.ended = count(o.set, o.volumes), map[string]bool{}
 	if err := r.conclude(ctx, o); err != nil {
 		return err
@@ -198,8 +213,9 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 		o.census.slots, o.census.total = o.census.slots+1, o.census.total+1
 	}
 	tidyOrders(o.set)
+	o.noteClasses()
 	r.noteSurplus(o.set)
-	s.RelabelledReplicas = int32(o.strays) // So many objects there are never.
+	s.RelabelledReplicas = int32(len(o.strays)) // So many objects there are never.
 	write(o.set, o.census, judge(o.set, o.census, o.problem))
 	r.metrics.count(o.set)
 	if equality.Semantic.DeepEqual(before, s) {

@@ -3,6 +3,7 @@ package volumeset
 import (
 	"flag"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestSimulationRepeats(t *testing.T) {
 func newWorld(seed uint64) *world {
 	w := &world{
 		Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(1_000_000, 0), owner: map[string]string{},
-		taken: map[string]bool{},
+		taken: map[string]bool{}, claimed: map[string]bool{},
 	}
 	w.api = newStore(w.now)
 	w.driver = newDriver(w)
@@ -75,7 +76,10 @@ func newWorld(seed uint64) *world {
 		set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		w.recycles = w.IntN(2) == 0
 	}
+	slow := fast()
+	slow.Name = "slow"
 	_ = w.api.create(fast(), false)
+	_ = w.api.create(slow, false)
 	_ = w.api.create(set, false)
 	w.lead()
 	return w
@@ -210,6 +214,9 @@ func (w *world) atRest() {
 	if strays := w.strays(set); int(set.Status.RelabelledReplicas) != strays {
 		w.violate("RELABELLED VOLUMES ARE NOT COUNTED: %d of %d", set.Status.RelabelledReplicas, strays)
 	}
+	if want := w.classes(set); !slices.Equal(set.Status.Classes, want) {
+		w.violate("THE CLASSES ARE UNTRUE: %q, and there are unbound volumes in %q", set.Status.Classes, want)
+	}
 	fresh := upToDate(set, counted)
 	if want := min(minimum, max(fresh, maximum-(c.total-fresh))); fresh < want || c.slots > stuck {
 		w.violate("NOT FILLED at rest: %d are ready and of the template, want %d: %+v", fresh, want, c)
@@ -231,6 +238,23 @@ func upToDate(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVol
 		}
 	}
 	return number
+}
+
+// classes are those in which there may be unbound volumes of the set: the template's, those of its slots, and those of
+// the volumes that it made or that count in it.
+func (w *world) classes(set *v1alpha1.PersistentVolumeSet) (all []string) {
+	all = append(all, set.Spec.Template.Spec.StorageClassName)
+	for _, order := range set.Status.Orders {
+		all = append(all, order.Template.Spec.StorageClassName)
+	}
+	for _, v := range w.api.volumes() {
+		isOf := v.Labels["pool"] == "a" || v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID)
+		if isOf && v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
+			all = append(all, v.Spec.StorageClassName)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // strays is the number of volumes that the set made and that have other labels now.

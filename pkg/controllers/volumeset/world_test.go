@@ -35,6 +35,7 @@ type world struct {
 	steps    int
 	owner    map[string]string // of slots
 	taken    map[string]bool   // slots that a second manager has had
+	claimed  map[string]bool   // volumes that a claim has had
 	slots    int               // that were named
 	log      []string
 	broken   string // the first violation
@@ -164,11 +165,27 @@ func (w *world) check() {
 		}
 	}
 	for _, v := range w.api.volumes() {
+		w.mustBeGuarded(v)
 		isKept := v.DeletionTimestamp == nil && v.Status.Phase != corev1.VolumeReleased && v.Spec.CSI != nil
 		if isKept && w.driver.volumes[v.Name] != v.Spec.CSI.VolumeHandle {
 			w.violate("A VOLUME IS LOST: the PersistentVolume %s is of %s, and that is not there", v.Name,
 				v.Spec.CSI.VolumeHandle)
 		}
+	}
+}
+
+// mustBeGuarded checks that the set names the class of each volume that it made and that no claim has had: the policy
+// keeps restores from there by what it names.
+func (w *world) mustBeGuarded(v *corev1.PersistentVolume) {
+	set := w.api.set()
+	isIdle := v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil && !w.claimed[v.Name]
+	if set == nil || !isIdle || v.Annotations[v1alpha1.VolumeSetAnnotation] != string(set.UID) {
+		return
+	}
+	class := v.Spec.StorageClassName
+	if class != set.Spec.Template.Spec.StorageClassName && !slices.Contains(set.Status.Classes, class) {
+		w.violate("A RESTORE IS LET IN: %s is unbound in the class %s, and the set names %q", v.Name, class,
+			set.Status.Classes)
 	}
 }
 

@@ -1,0 +1,89 @@
+package volumeset
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// find notes the classes of the volumes that claims may bind to.
+func (o *round) find(volumes []*corev1.PersistentVolume) {
+	for _, v := range volumes {
+		if v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
+			o.found[v.Spec.StorageClassName] = true
+		}
+	}
+}
+
+// classes are those in which there may be unbound volumes of the set: those that were found, those of its slots, and
+// the template's. Without the order of a slot none that is written is left out.
+func (o *round) classes() map[string]bool {
+	all, s := maps.Clone(o.found), &o.set.Status
+	all[o.set.Spec.Template.Spec.StorageClassName] = true
+	for _, slot := range s.Slots {
+		if o.ended[slot.Name] {
+			continue
+		}
+		class, isKnown := classOf(o.set, slot)
+		if isKnown {
+			all[class] = true
+			continue
+		}
+		for _, written := range s.Classes {
+			all[written] = true
+		}
+	}
+	return all
+}
+
+// classOf is the class of a slot's volume, if the status has it.
+func classOf(set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) (class string, isKnown bool) {
+	if slot.Template != nil {
+		return slot.Template.Spec.StorageClassName, true
+	}
+	for i := range set.Status.Orders {
+		if order := &set.Status.Orders[i]; order.Name == slot.Order {
+			return order.Template.Spec.StorageClassName, true
+		}
+	}
+	return "", false
+}
+
+// reviewClasses reads all volumes past the cache if the status has a class in which nothing was found. That is once for
+// each class that goes, and whatever the set has made is among them, relabelled or not: it has a slot until then.
+func (r *reconciler) reviewClasses(ctx context.Context, o *round) error {
+	found := o.classes()
+	if !slices.ContainsFunc(o.set.Status.Classes, func(class string) bool { return !found[class] }) {
+		return nil
+	}
+	var all corev1.PersistentVolumeList
+	if err := r.live.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		v := &all.Items[i]
+		isMade := v.Annotations[v1alpha1.VolumeSetAnnotation] == string(o.set.UID)
+		if isMade || selector(o.set).Matches(labels.Set(v.Labels)) {
+			o.find([]*corev1.PersistentVolume{v})
+		}
+	}
+	o.isSure = true
+	return nil
+}
+
+// noteClasses writes the classes, with the slots: before there is a volume in one.
+func (o *round) noteClasses() {
+	all, s := o.classes(), &o.set.Status
+	if !o.isSure {
+		for _, class := range s.Classes {
+			all[class] = true
+		}
+	}
+	s.Classes = slices.Sorted(maps.Keys(all))
+}

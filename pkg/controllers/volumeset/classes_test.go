@@ -1,0 +1,67 @@
+package volumeset
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// TestClasses checks that a set names the classes in which it has unbound volumes or slots, whatever its template says
+// now, and that it forgets one only when nothing is left there.
+func TestClasses(t *testing.T) {
+	isBehind := false
+	calls := interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			o := (&client.ListOptions{}).ApplyOptions(options)
+			if _, ok := into.(*corev1.PersistentVolumeList); ok && isBehind && o.FieldSelector != nil {
+				return nil
+			}
+			return c.List(ctx, into, options...)
+		},
+	}
+	set := stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
+		reordered(set, func(o *v1alpha1.VolumeOrder) { o.Template.Spec.StorageClassName = "former" })
+	})
+	all := described(t, set, "a:available:retain:slow b:bound:retain c:available:retain:slow")
+	all[1].Spec.StorageClassName, all[2].Labels = "bound", nil // The set made it, and somebody relabelled it.
+	r, _ := bench(t, calls, set, fast(), all[0], all[1], all[2])
+	want := func(when string, classes ...string) {
+		t.Helper()
+		if now := r.look(t); !slices.Equal(now.Status.Classes, classes) {
+			t.Errorf("%s the set names %q, want %q", when, now.Status.Classes, classes)
+		}
+	}
+	want("with volumes and a slot of earlier templates", "fast", "former", "slow")
+	isBehind = true
+	want("while the cache shows none of them", "fast", "former", "slow")
+	isBehind = false
+	if err := r.client.Delete(t.Context(), all[0]); err != nil {
+		t.Fatal(err)
+	}
+	want("with one that was relabelled", "fast", "former", "slow")
+	if err := r.client.Delete(t.Context(), all[2]); err != nil {
+		t.Fatal(err)
+	}
+	want("once they are gone", "fast", "former")
+}
+
+// TestClassesOfALostOrder checks that no class is forgotten while the order of a slot is not known.
+func TestClassesOfALostOrder(t *testing.T) {
+	set := stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
+		set.Status.Orders, set.Status.Classes = nil, []string{"fast", "former"}
+	})
+	r, _ := bench(t, interceptor.Funcs{}, set, fast())
+	o := &round{set: set, found: map[string]bool{}, ended: map[string]bool{}, isSure: true}
+	if err := r.reviewClasses(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if o.noteClasses(); !slices.Equal(o.set.Status.Classes, []string{"fast", "former"}) {
+		t.Errorf("the set names %q", o.set.Status.Classes)
+	}
+}
