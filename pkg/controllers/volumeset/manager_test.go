@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
@@ -82,8 +81,7 @@ func (m *manager) saw(k kind, before client.Object, c change) {
 			m.dirty = true
 		}
 	}
-	if c.object != nil && c.object.GetDeletionTimestamp() != nil &&
-		controllerutil.ContainsFinalizer(c.object, v1alpha1.VolumeSetFinalizer) {
+	if c.object != nil && isEnding(c.object) {
 		m.leaving[c.name] = true
 	}
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
@@ -89,13 +90,12 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 		v.Status.Phase = corev1.VolumeAvailable
 	case v.Spec.ClaimRef != nil && v.Status.Phase == corev1.VolumeAvailable:
 		v.Status.Phase = corev1.VolumeBound
-	case w.recycles && isRetained(v) && v.DeletionTimestamp == nil && v.Spec.CSI != nil && w.recycle(v):
-	case v.Status.Phase == corev1.VolumeReleased && v.DeletionTimestamp == nil && !isRetained(v):
-		if v.Spec.CSI != nil {
-			w.driver.delete(v.Spec.CSI.VolumeHandle)
+		if !isRetained(v) {
+			w.bound = append(w.bound, v.Name)
 		}
-		w.note("csi-provisioner deletes %s", v.Name)
-		_ = w.api.delete(volumes, v.Name, nil)
+	case w.recycles && isRetained(v) && v.DeletionTimestamp == nil && v.Spec.CSI != nil && w.recycle(v):
+	case v.Status.Phase == corev1.VolumeReleased && !isRetained(v) && (v.DeletionTimestamp == nil || isHandedOver(v)):
+		w.provisionerDeletes(v)
 		return true
 	default:
 		return false
@@ -103,6 +103,59 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 	w.note("%s is %s", v.Name, v.Status.Phase)
 	w.api.put(v)
 	return true
+}
+
+// provisionerDeletes is how csi-provisioner ends a released volume: the volume, its object, and its own finalizer.
+func (w *world) provisionerDeletes(v *corev1.PersistentVolume) {
+	if v.Spec.CSI != nil {
+		w.driver.delete(v.Spec.CSI.VolumeHandle)
+	}
+	w.note("csi-provisioner deletes %s", v.Name)
+	_ = w.api.delete(volumes, v.Name, nil)
+	if now, ok := w.api.live[volumes][v.Name].(*corev1.PersistentVolume); ok {
+		now = now.DeepCopy()
+		controllerutil.RemoveFinalizer(now, provisionerFinalizer)
+		w.api.put(now)
+	}
+}
+
+// handOver has csi-provisioner put its finalizer on a volume that it saw bound: late, and whatever has become of it.
+// The API server takes no finalizer more for what is being deleted.
+func (w *world) handOver() {
+	if len(w.bound) == 0 {
+		return
+	}
+	name := w.bound[0]
+	w.bound = w.bound[1:]
+	v, ok := w.api.live[volumes][name].(*corev1.PersistentVolume)
+	if !ok || v.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(v, provisionerFinalizer) {
+		return
+	}
+	v = v.DeepCopy()
+	controllerutil.AddFinalizer(v, provisionerFinalizer)
+	w.note("csi-provisioner puts its finalizer on %s", name)
+	w.api.put(v)
+	if v.Spec.ClaimRef == nil && w.IntN(3) == 0 {
+		w.note("somebody deletes %s", name)
+		_ = w.api.delete(volumes, name, nil)
+	}
+}
+
+// free takes the claim out of a volume that has just been bound, as the binder does with one that it chose beside
+// Kubernetes. The set takes it back.
+func (w *world) free() {
+	if set := w.api.set(); len(w.bound) == 0 || set == nil || set.DeletionTimestamp != nil {
+		return
+	}
+	v, ok := w.api.live[volumes][w.bound[len(w.bound)-1]].(*corev1.PersistentVolume)
+	if !ok || v.Status.Phase != corev1.VolumeBound || v.DeletionTimestamp != nil {
+		return
+	}
+	v = v.DeepCopy()
+	v.Spec.ClaimRef, v.Status.Phase = nil, ""
+	Regain(v)
+	w.note("%s is given back", v.Name)
+	w.api.put(v)
 }
 
 // recycle does what the recycler does next with a volume, and Kubernetes for it: a released volume is bound to a claim

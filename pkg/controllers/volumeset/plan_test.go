@@ -225,6 +225,10 @@ func TestFate(t *testing.T) {
 		"a:failed:managed":    keep,
 		"a:released:managed":  keep,
 		"a:available:managed": wait,
+		// The claim was taken out of it, and csi-provisioner's finalizer came late.
+		"a:available:deleting:managed":        erase,
+		"a:available:deleting:retain:managed": keep,
+		"a:binding:deleting:managed":          wait,
 	} {
 		name, managed := strings.CutSuffix(words, ":managed")
 		v := described(t, set, name)[0]

@@ -530,6 +530,26 @@ func TestBoundVolumesNeedNoManager(t *testing.T) {
 	}
 }
 
+// TestLateFinalizer checks that a volume which names no claim goes once it is deleted, though csi-provisioner's
+// finalizer came after the claim was taken out of it: csi-provisioner takes it away from released ones only.
+func TestLateFinalizer(t *testing.T) {
+	for words, deleted := range map[string]int{"x:available:deleting": 1, "x:available:deleting:retain": 0} {
+		v := described(t, stored(), words)[0]
+		v.Finalizers = []string{v1alpha1.VolumeSetFinalizer, provisionerFinalizer}
+		r, driver := bench(t, interceptor.Funcs{}, v)
+		remove := &remover{client: r.client, live: r.client, driver: driver, timeout: time.Minute}
+		_, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(v)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.client.Get(t.Context(), client.ObjectKeyFromObject(v), v)
+		if !apierrors.IsNotFound(err) || driver.deleted != deleted {
+			t.Errorf("%s: it has the finalizers %q (%v), and %d volumes are deleted, want %d", words, v.Finalizers, err,
+				driver.deleted, deleted)
+		}
+	}
+}
+
 // mute is a driver that does not answer.
 type mute struct{ *talker }
 

@@ -76,6 +76,9 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	case keep:
 	}
 	controllerutil.RemoveFinalizer(v, v1alpha1.VolumeSetFinalizer)
+	if isNobodys(v) {
+		controllerutil.RemoveFinalizer(v, provisionerFinalizer)
+	}
 	err := r.client.Update(ctx, v)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: firstPause}, nil
@@ -134,13 +137,20 @@ const (
 	keep                // the volume
 )
 
+// isNobodys reports whether a PersistentVolume that is being deleted names no claim. Kubernetes binds it no more, so
+// that csi-provisioner, which ends released ones only, never takes its finalizer away. It puts that on what it last saw
+// bound, without a version: it may come after the claim was taken out again.
+func isNobodys(v *corev1.PersistentVolume) bool {
+	return v.DeletionTimestamp != nil && v.Spec.ClaimRef == nil
+}
+
 // fate decides about the volume of a PersistentVolume that is being deleted or handed over.
 func fate(v *corev1.PersistentVolume) ending {
 	isReleased := v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed
 	switch {
 	case isHandedOver(v):
 		return keep // csi-provisioner deletes it.
-	case slices.Contains(v.Finalizers, provisionerFinalizer):
+	case slices.Contains(v.Finalizers, provisionerFinalizer) && !isNobodys(v):
 		return wait // It is bound no more, or not yet.
 	case v.Spec.ClaimRef != nil && !isReleased:
 		return wait // A claim holds it, and Kubernetes protects it.

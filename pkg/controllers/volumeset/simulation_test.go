@@ -131,6 +131,7 @@ func (w *world) settle() bool {
 	m := w.managers[0]
 	w.check()
 	w.driver.carryOn()
+	w.handOver()
 	for k := range kinds {
 		m.cache.follow(k, 1_000_000)
 	}
@@ -185,6 +186,11 @@ func (w *world) atRest() {
 	if m := w.managers[0]; len(w.tasks)+len(m.queue.waiting)+len(m.leaving) > stuck || !m.wake.IsZero() {
 		w.violate("IT NEVER RESTS: %d tasks, %d slots, %d removals", len(w.tasks), len(m.queue.waiting), len(m.leaving))
 		return
+	}
+	for _, v := range all {
+		if v.DeletionTimestamp != nil && v.Spec.ClaimRef == nil {
+			w.violate("A VOLUME NEVER GOES: %s is being deleted, and has the finalizers %q", v.Name, v.Finalizers)
+		}
 	}
 	if set == nil {
 		for _, v := range all {

@@ -36,6 +36,7 @@ type world struct {
 	owner    map[string]string // of slots
 	taken    map[string]bool   // slots that a second manager has had
 	claimed  map[string]bool   // volumes that a claim has had
+	bound    []string          // volumes that csi-provisioner has seen bound, and not put its finalizer on yet
 	slots    int               // that were named
 	log      []string
 	broken   string // the first violation
@@ -229,6 +230,12 @@ func (w *world) step() {
 		w.succeed()
 	case w.managers[0].deposed:
 		w.managers[0].kill() // It notices.
+	}
+	switch w.IntN(20) {
+	case 0:
+		w.handOver()
+	case 1:
+		w.free()
 	}
 	w.keepUp()
 	w.check()
