@@ -152,6 +152,9 @@ type statusWriter struct {
 }
 
 func (s statusWriter) Update(_ context.Context, object client.Object, _ ...client.SubResourceUpdateOption) error {
+	if set, ok := object.(*v1alpha1.PersistentVolumeSet); ok && len(set.Status.Slots) > v1alpha1.MaxSlots {
+		s.c.m.w.violate("THE API SERVER TAKES NO SET with %d slots", len(set.Status.Slots))
+	}
 	if w := s.c.m.w; w.text != "" {
 		text, err := json.Marshal(object)
 		if err != nil || len(text) > 3<<19 {

@@ -31,7 +31,7 @@
 // TestSimulation lets the manager live in worlds whose caches lag, and judges them by invariants. Each *.patch of
 // plants/ puts a defect into a copy of the code that this is there to find; package tests/plants has their form.
 //
-//	go test ./pkg/controllers/volumeset                   100,000 steps, and whether all can be planted
+//	go test ./pkg/controllers/volumeset                   200,000 steps, and whether all can be planted
 //	go test ./pkg/controllers/volumeset -run TestSimulation -args -steps 12000000 -seed 1
 //	go test ./pkg/controllers/volumeset -run TestPlants -v -args -plants     after how many steps each is found
 package volumeset

@@ -42,6 +42,9 @@ func newManager(w *world, name string) *manager {
 	m.cache = newCache(m)
 	o := Options{Driver: driverOf{m}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Slots: 3, Workers: 6,
 		Timeout: time.Hour, Surplus: time.Minute}
+	if w.wide {
+		o.Slots = v1alpha1.MaxSlots
+	}
 	m.sets, m.remover = newParts(m.cache, liveReader{m}, o, func(string) { m.dirty = true })
 	m.sets.now, m.sets.filler.now, m.sets.filler.identity = w.now, w.now, name
 	m.sets.name = func() string { w.slots++; return fmt.Sprintf("volume-%03d", w.slots) }

@@ -27,8 +27,9 @@ func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) acti
 	}
 	var a actions
 	missing := minimum - c.current - c.coming() - c.short // More of the short ones would be of no use either.
-	// total < maximum for the last of them: the proposal's own total <= maximum creates one too many.
-	a.create = max(0, min(missing, maximum-c.total, slots-c.coming(), v1alpha1.MaxSlots-c.slots))
+	// total < maximum for the last of them: the proposal's own total <= maximum creates one too many. Slots whose
+	// PersistentVolumes are there are in the status until this manager has ended them.
+	a.create = max(0, min(missing, maximum-c.total, slots-c.coming(), v1alpha1.MaxSlots-c.slots-len(c.listed)))
 	a.withdraw = max(0, min(c.coming(), -missing), min(c.slots, c.total-c.leaving-maximum))
 
 	// What the set keeps is of this template: the lingering ones are no reason to give up others.

@@ -1,6 +1,7 @@
 package volumeset
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,14 @@ func making(names ...string) func(*v1alpha1.PersistentVolumeSet) {
 			set.Status.Slots = append(set.Status.Slots, v1alpha1.VolumeSlot{Name: name, Manager: "manager", Order: order.Name})
 		}
 	}
+}
+
+// numbered are so many names.
+func numbered(number int) (names []string) {
+	for i := range number {
+		names = append(names, fmt.Sprint("n", i))
+	}
+	return names
 }
 
 // reordered changes the one order of a set, and its name with it.
@@ -189,6 +198,10 @@ func TestPlan(t *testing.T) {
 			give: 1},
 		"or with a lower maximum": {set: newSet(2, 2, making("x", "y")), volumes: "a:bound", give: 1},
 		"or with no minimum":      {set: newSet(0, 9, making("x")), give: 1},
+		"no more slots than the status takes": {set: newSet(100, 200, making(numbered(62)...)),
+			volumes: strings.Join(numbered(62), ":available ") + ":available", create: 2},
+		"nor more of which some are made": {set: newSet(100, 200, making(numbered(63)...)),
+			volumes: strings.Join(numbered(61), ":available ") + ":available", create: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.set.Spec.MaximumReplicas = max(c.set.Spec.MaximumReplicas, 0)

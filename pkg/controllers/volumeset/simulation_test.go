@@ -20,7 +20,7 @@ func volumeOf(size int64) csiclient.Volume {
 
 var (
 	simSeed  = flag.Uint64("seed", 1, "the first seed of the simulation")                            //nolint:gochecknoglobals // A flag.
-	simSteps = flag.Int("steps", 100_000, "how many steps the simulation takes, with as many seeds") //nolint:gochecknoglobals // A flag.
+	simSteps = flag.Int("steps", 200_000, "how many steps the simulation takes, with as many seeds") //nolint:gochecknoglobals // A flag.
 )
 
 // TestSimulation lets the whole manager work in worlds where claims come and go, people and drivers err, managers die,
@@ -72,6 +72,9 @@ func newWorld(seed uint64) *world {
 	}
 	minimum := 1 + w.Int32N(6)
 	set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = minimum, minimum+w.Int32N(4)
+	if w.wide = w.text == "" && w.restless && w.IntN(4) == 0; w.wide {
+		set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = 80, 120
+	}
 	if w.IntN(4) == 0 {
 		set.Spec.Template.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		w.recycles = w.IntN(2) == 0

@@ -32,6 +32,7 @@ type world struct {
 	text     string // of an annotation of the template
 	paces    [kinds]pace
 	restless bool // one manager leads after the other
+	wide     bool // the set is to have many volumes, as many at a time as there may be slots
 	steps    int
 	owner    map[string]string // of slots
 	taken    map[string]bool   // slots that a second manager has had
