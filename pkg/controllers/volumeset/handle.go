@@ -43,8 +43,8 @@ func (f *filler) take(ctx context.Context, key slotKey, handle string) error {
 	return err
 }
 
-// isElsewhere reports whether another PersistentVolume, which is there to stay, is of the same volume of the storage.
-// The cache may show one that is gone, for which no volume is kept.
+// isElsewhere reports whether another PersistentVolume, which is there to stay or has a claim, is of the same volume of
+// the storage. The cache may show one that is gone, for which no volume is kept.
 func (r *remover) isElsewhere(ctx context.Context, v *corev1.PersistentVolume) (bool, error) {
 	all, err := namesakes(ctx, r.client, v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle)
 	for i := range all {
@@ -56,9 +56,15 @@ func (r *remover) isElsewhere(ctx context.Context, v *corev1.PersistentVolume) (
 		if client.IgnoreNotFound(err) != nil {
 			return false, err
 		}
-		if err == nil && other.DeletionTimestamp == nil && other.UID == all[i].UID {
+		if err == nil && other.UID == all[i].UID && (other.DeletionTimestamp == nil || isInUse(other)) {
 			return true, nil
 		}
 	}
 	return false, err
+}
+
+// isInUse reports whether a claim has a PersistentVolume, or is getting it. Kubernetes keeps one that is deleted for as
+// long as the claim is there, and pods use it.
+func isInUse(v *corev1.PersistentVolume) bool {
+	return v.Spec.ClaimRef != nil && v.Status.Phase != corev1.VolumeReleased && v.Status.Phase != corev1.VolumeFailed
 }

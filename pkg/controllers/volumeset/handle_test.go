@@ -69,7 +69,10 @@ func TestHandleGivenTwice(t *testing.T) {
 // TestVolumeOfAnother checks that a volume is not deleted with an unbound PersistentVolume if a person has written
 // another one for it, to which a claim may be bound.
 func TestVolumeOfAnother(t *testing.T) {
-	for words, deleted := range map[string]int{"b:bound:other": 0, "b:available:other": 0, "b:available:deleting": 1} {
+	for words, deleted := range map[string]int{
+		"b:bound:other": 0, "b:available:other": 0, "b:available:deleting": 1, "b:bound:deleting": 0,
+		"b:binding:deleting": 0, "b:released:deleting": 1,
+	} {
 		a, b := described(t, stored(), "a:available:deleting")[0], described(t, stored(), words)[0]
 		r, driver := bench(t, interceptor.Funcs{}, a, b)
 		remove := &remover{client: r.client, live: r.client, driver: driver, timeout: time.Minute}

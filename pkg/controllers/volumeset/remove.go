@@ -146,13 +146,12 @@ func isNobodys(v *corev1.PersistentVolume) bool {
 
 // fate decides about the volume of a PersistentVolume that is being deleted or handed over.
 func fate(v *corev1.PersistentVolume) ending {
-	isReleased := v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed
 	switch {
 	case isHandedOver(v):
 		return keep // csi-provisioner deletes it.
 	case slices.Contains(v.Finalizers, provisionerFinalizer) && !isNobodys(v):
 		return wait // It is bound no more, or not yet.
-	case v.Spec.ClaimRef != nil && !isReleased:
+	case isInUse(v):
 		return wait // A claim holds it, and Kubernetes protects it.
 	case v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 		return keep
