@@ -28,7 +28,8 @@ import (
 )
 
 // telling is a recycler of one released volume whose events can be read.
-func telling(t *testing.T, one record, calls interceptor.Funcs) (*reconciler, *corev1.PersistentVolume, chan string) {
+func telling(t *testing.T, one record, calls interceptor.Funcs,
+	objects ...client.Object) (*reconciler, *corev1.PersistentVolume, chan string) {
 	t.Helper()
 	text, err := json.Marshal(one)
 	scheme := runtime.NewScheme()
@@ -39,7 +40,7 @@ func telling(t *testing.T, one record, calls interceptor.Funcs) (*reconciler, *c
 	v.Status.Phase = corev1.VolumeReleased
 	v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "tenant", Name: "claim", UID: "gone"}
 	metav1.SetMetaDataAnnotation(&v.ObjectMeta, v1alpha1.RecyclingAnnotation, string(text))
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(v).
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, v)...).
 		WithStatusSubresource(&corev1.PersistentVolume{}).WithInterceptorFuncs(calls).Build()
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
 		t.Fatal(err)
@@ -196,5 +197,72 @@ func TestClassThatIsNotNoted(t *testing.T) {
 	if !strings.HasPrefix(text, "Warning ClassNotNoted ") || !strings.Contains(text, `"fast"`) ||
 		!strings.Contains(text, refusal.Error()) {
 		t.Error(text)
+	}
+}
+
+// TestScrubThatWaits checks that a person hears what a volume waits for after its scrub has begun, if that does not
+// pass, and once: on a node that is gone for good it is he who has to act. A scrub that works is no news.
+func TestScrubThatWaits(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid",
+		Labels: map[string]string{v1alpha1.RecyclingAnnotation: "v-uid"}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta,
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+	pod := func(node string, phase corev1.PodPhase, deleted bool) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
+		if p.Finalizers = []string{v1alpha1.RecyclerFinalizer}; deleted {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		return p
+	}
+	name := "v"
+	attached := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: storagev1.VolumeAttachmentSpec{
+		NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name},
+	}}
+	for name, c := range map[string]struct {
+		state   state
+		policy  corev1.PersistentVolumeReclaimPolicy
+		objects []client.Object
+		words   string // of the one event, or none
+	}{
+		"its node is lost": {failed, corev1.PersistentVolumeReclaimRetain, []client.Object{pod("node", "", true)},
+			"Normal RecycleWaits the pod recycler/scrub has been deleted, and the kubelet of node does not say"},
+		"it is clean, and still attached": {clean, corev1.PersistentVolumeReclaimRetain, []client.Object{attached},
+			"Normal RecycleWaits the volume is still attached to node"},
+		"it failed, and is still attached": {failed, corev1.PersistentVolumeReclaimRetain, []client.Object{attached},
+			"Normal RecycleWaits the volume is still attached to node"},
+		"no node takes the pod": {scrubbing, corev1.PersistentVolumeReclaimRetain,
+			[]client.Object{claim, pod("", corev1.PodPending, false)},
+			"Normal RecycleWaits the scrub pod recycler/scrub is on no"},
+		"it works": {scrubbing, corev1.PersistentVolumeReclaimRetain,
+			[]client.Object{claim, pod("node", corev1.PodRunning, false)}, ""},
+		"another policy meanwhile": {scrubbing, corev1.PersistentVolumeReclaimDelete, nil, "Warning RecycleRefused "},
+	} {
+		r, v, told := telling(t, record{Name: "scrub", State: c.state, Claim: "scrub-uid", Failures: 1}, interceptor.Funcs{},
+			c.objects...)
+		now := time.Unix(1000, 0)
+		r.memory.now = func() time.Time { return now }
+		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid"}
+		v.Spec.PersistentVolumeReclaimPolicy = c.policy
+		if err := r.write.Update(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		var events []string
+		for range 4 {
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(v)}); err != nil {
+				t.Fatal(err)
+			}
+			isEarly, isRefused := now.Unix() == 1000, c.policy == corev1.PersistentVolumeReclaimDelete
+			if isEarly && !isRefused && len(told) > 0 {
+				t.Errorf("%s: it is told at once", name)
+			}
+			for len(told) > 0 {
+				events = append(events, <-told)
+			}
+			now = now.Add(course)
+		}
+		isRight := len(events) == 1 && strings.HasPrefix(events[0], c.words) || c.words == "" && len(events) == 0
+		if !isRight {
+			t.Errorf("%s: told are %q, want one of %q", name, events, c.words)
+		}
 	}
 }

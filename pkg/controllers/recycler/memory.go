@@ -17,6 +17,8 @@ type memory struct {
 type past struct {
 	since map[string]time.Time
 	said  string
+	why   string    // what it waits for, nothing if it does not wait
+	from  time.Time // since when
 }
 
 func newMemory(now func() time.Time) *memory { return &memory{now: now, volumes: map[string]*past{}} }
@@ -44,6 +46,20 @@ func (m *memory) reset(volume, what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.of(volume).since, what)
+}
+
+// waits notes what a volume waits for, if its next step is to wait, and returns for how long it has waited for that.
+func (m *memory) waits(volume string, next step, why string) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.of(volume)
+	if isWaiting := next == wait || next == work; !isWaiting {
+		why = ""
+	}
+	if p.why != why || p.from.IsZero() {
+		p.why, p.from = why, m.now()
+	}
+	return m.now().Sub(p.from)
 }
 
 // isNew notes what is said about a volume, and reports whether it is not what was said last.

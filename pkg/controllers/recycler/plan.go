@@ -17,6 +17,7 @@ const (
 	nothing   step = ""
 	refuse    step = "refuse"    // tell why the volume is never recycled
 	wait      step = "wait"      // look again later
+	work      step = "work"      // the same, since the scrub goes on
 	begin     step = "begin"     // write a record with a new name
 	makeClaim step = "makeClaim" // create the scrub claim
 	point     step = "point"     // have the volume name the scrub claim
@@ -127,7 +128,7 @@ func (v view) scrub() (step, string) {
 	case v.claim == nil || v.claim.UID != v.record.Claim || v.claim.DeletionTimestamp != nil:
 		return broke, "somebody deleted the scrub claim"
 	case v.claim.Status.Phase != corev1.ClaimBound:
-		return wait, "the scrub claim is not bound yet"
+		return wait, fmt.Sprintf("the scrub claim %s/%s is not bound yet", v.claim.Namespace, v.claim.Name)
 	case v.pod == nil:
 		return makePod, ""
 	}
@@ -145,8 +146,38 @@ func (v view) judge() (step, string) {
 		return broke, lastWords(v.pod)
 	case v.pod.DeletionTimestamp != nil:
 		return broke, "somebody deleted the scrub pod"
+	case v.pod.Status.Phase == corev1.PodRunning:
+		return work, fmt.Sprintf("the scrub pod %s/%s works", v.pod.Namespace, v.pod.Name)
 	}
-	return wait, "the scrub pod works"
+	return wait, v.idle()
+}
+
+// idle says why a scrub pod that has not ended does not run.
+func (v view) idle() string {
+	begin := fmt.Sprintf("the scrub pod %s/%s ", v.pod.Namespace, v.pod.Name)
+	if v.pod.Status.Phase == corev1.PodSucceeded || v.pod.Status.Phase == corev1.PodFailed {
+		return fmt.Sprintf("%sis %s, and the kubelet of %s does not say that it has ended", begin, v.pod.Status.Phase,
+			v.pod.Spec.NodeName)
+	}
+	if v.pod.Spec.NodeName == "" {
+		return begin + "is on no node yet" + unscheduled(v.pod)
+	}
+	for _, s := range v.pod.Status.ContainerStatuses {
+		if w := s.State.Waiting; w != nil {
+			return fmt.Sprintf("%sdoes not run on %s yet: %s %s", begin, v.pod.Spec.NodeName, w.Reason, w.Message)
+		}
+	}
+	return begin + "does not run on " + v.pod.Spec.NodeName + " yet"
+}
+
+// unscheduled is what the scheduler says of a pod.
+func unscheduled(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Message != "" {
+			return ": " + c.Message
+		}
+	}
+	return ""
 }
 
 // cleanup removes what the scrub made, from the pod on, then takes the last step.
@@ -195,7 +226,7 @@ func (v view) dismantle() (step, string) {
 	case isOurClaim && v.claim.DeletionTimestamp == nil:
 		return endClaim, ""
 	case isOurClaim:
-		return wait, "the scrub claim is being deleted"
+		return wait, fmt.Sprintf("the scrub claim %s/%s is being deleted", v.claim.Namespace, v.claim.Name)
 	}
 	return nothing, ""
 }

@@ -57,6 +57,18 @@ func containerRuns(v *view) {
 	}}
 }
 
+func noNode(v *view) {
+	v.pod.Spec.NodeName = ""
+	v.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Message: "0/3 nodes are available"}}
+}
+
+func containerWaits(v *view) {
+	v.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
+	}}
+}
+
 func failures(n int) func(*view) { return func(v *view) { v.record.Failures = n } }
 
 // usedBy is a pod of the released claim.
@@ -156,12 +168,18 @@ func TestPlan(t *testing.T) {
 			"deleted the scrub claim"},
 		"the claim was made anew": {begun(scrubbing, func(v *view) { v.claim.UID = "new" }), broke,
 			"deleted the scrub claim"},
-		"the pod runs":                {begun(scrubbing), wait, "works"},
-		"the pod is another's":        {begun(scrubbing, func(v *view) { v.pod.Labels = nil }), broke, "somebody else's"},
-		"the pod was deleted":         {begun(scrubbing, leaves), broke, "deleted the scrub pod"},
-		"the pod succeeded":           {begun(scrubbing, podIs(corev1.PodSucceeded)), passed, ""},
-		"the pod failed":              {begun(scrubbing, podIs(corev1.PodFailed)), broke, "without a word"},
-		"others say that it failed":   {begun(scrubbing, podIs(corev1.PodFailed), containerRuns), wait, "works"},
+		"the pod runs": {begun(scrubbing), work, "recycler/scrub works"},
+		"the pod is on no node": {begun(scrubbing, podIs(corev1.PodPending), noNode), wait,
+			"recycler/scrub is on no node yet: 0/3 nodes are available"},
+		"the image is missing": {begun(scrubbing, podIs(corev1.PodPending), containerWaits), wait,
+			"recycler/scrub does not run on node yet: ImagePullBackOff"},
+		"the pod has just been made": {begun(scrubbing, podIs("")), wait, "does not run on node yet"},
+		"the pod is another's":       {begun(scrubbing, func(v *view) { v.pod.Labels = nil }), broke, "somebody else's"},
+		"the pod was deleted":        {begun(scrubbing, leaves), broke, "deleted the scrub pod"},
+		"the pod succeeded":          {begun(scrubbing, podIs(corev1.PodSucceeded)), passed, ""},
+		"the pod failed":             {begun(scrubbing, podIs(corev1.PodFailed)), broke, "without a word"},
+		"others say that it failed": {begun(scrubbing, podIs(corev1.PodFailed), containerRuns), wait,
+			"is Failed, and the kubelet of node does not say"},
 		"clean, and the pod is there": {begun(clean, podIs(corev1.PodSucceeded)), endPod, ""},
 		"clean, and the pod goes":     {begun(clean, podIs(corev1.PodSucceeded), leaves), freePod, ""},
 		"the pod goes and runs":       {begun(failed, leaves), wait, "the kubelet of node does not say"},

@@ -20,6 +20,7 @@ const (
 	soon    = 100 * time.Millisecond // after a step
 	retry   = 30 * time.Second       // before the second scrub of a volume, and doubled for each later one
 	slack   = 10 * time.Minute       // for a scrub pod to start
+	course  = time.Minute            // which a scrub waits for anything without a word
 	doubled = 7                      // times at most
 )
 
@@ -59,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	switch next {
 	case nothing, refuse:
 		return ctrl.Result{}, err
-	case wait:
+	case wait, work:
 		return ctrl.Result{RequeueAfter: pause}, err
 	default:
 		return ctrl.Result{RequeueAfter: soon}, err
@@ -189,7 +190,7 @@ func (r *reconciler) pace(v view, next step, why string) (step, string) {
 		if r.memory.since(name, "failed "+v.record.Name) < retry<<min(max(v.record.Failures-1, 0), doubled) {
 			return wait, "the last scrub failed a moment ago: " + v.record.Message
 		}
-	case next == wait && v.record != nil && v.record.State == scrubbing:
+	case (next == wait || next == work) && v.record != nil && v.record.State == scrubbing:
 		if r.memory.since(name, "scrub "+v.record.Name) > r.Deadline+slack {
 			return broke, "the scrub took longer than " + (r.Deadline + slack).String() + ": " + why
 		}
@@ -200,9 +201,12 @@ func (r *reconciler) pace(v view, next step, why string) (step, string) {
 // unused names the time since which nobody has used a volume. Each claim that had the volume begins a time of its own.
 func unused(v *corev1.PersistentVolume) string { return "unused since " + string(v.Spec.ClaimRef.UID) }
 
-// tell says in an event why nothing goes on, once.
+// tell says in an event why nothing goes on, once. What a scrub waits for in its course lasts for a moment, and is told
+// if it does not pass.
 func (r *reconciler) tell(v view, next step, why string) {
-	if next != refuse && next != wait || v.isPointed() || !r.memory.isNew(v.volume.Name, why) {
+	waited := r.memory.waits(v.volume.Name, next, why)
+	isCourse := next == wait && v.isPointed() && waited < course
+	if next != refuse && next != wait || isCourse || !r.memory.isNew(v.volume.Name, why) {
 		return
 	}
 	kind, reason := corev1.EventTypeNormal, "RecycleWaits"

@@ -36,7 +36,7 @@ func (r *reconciler) take(ctx context.Context, v view, next step, why string) er
 		return r.giveBack(ctx, v)
 	case giveUp:
 		return r.giveUp(ctx, v, why)
-	case nothing, wait, refuse:
+	case nothing, wait, work, refuse:
 	}
 	return nil
 }
