@@ -31,15 +31,16 @@ func (f failures) last() (latest failure) {
 	return latest
 }
 
-// room is how many volumes may be asked for in a place, of those wanted: one shows whether it works again.
-func (f failures) room(p place, now time.Time, wanted int) int {
+// room is how many volumes more may be asked for in a place, of those wanted: where it has failed, one at a time shows
+// whether it works again. So many are being asked for already.
+func (f failures) room(p place, now time.Time, wanted, asked int) int {
 	switch one, failed := f[p.key()]; {
 	case !failed:
 		return wanted
 	case one.until.After(now):
 		return 0
 	}
-	return 1
+	return max(0, 1-asked)
 }
 
 // pause is how long it is until the next place may be tried again; nothing if none waits.

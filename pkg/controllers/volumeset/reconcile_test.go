@@ -431,6 +431,17 @@ func TestOneAfterARefusal(t *testing.T) {
 	if set := r.look(t); len(set.Status.Slots) != 1 || reason(set) != reasonRefused {
 		t.Errorf("after a refusal the status is %+v", set.Status)
 	}
+	set := r.look(t)
+	if len(set.Status.Slots) != 1 {
+		t.Errorf("while one is asked for there are the slots %+v", set.Status.Slots)
+	}
+	stuck := slotKey{"set", set.Status.Slots[0].Name}
+	r.filler.ask(stuck)
+	r.filler.ask(stuck)
+	r.filler.refused(stuck, false, false, 0)
+	if set = r.look(t); len(set.Status.Slots) != 2 {
+		t.Errorf("beside one that is stuck there are the slots %+v, want one more", set.Status.Slots)
+	}
 	other, _ := bench(t, interceptor.Funcs{})
 	other.filler.failures["set"] = failures{place(nil).key(): {err: errors.New("no such pool")}}
 	other.look(t)

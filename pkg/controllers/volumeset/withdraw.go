@@ -76,11 +76,25 @@ func (r *reconciler) locate(ctx context.Context, o *round) error {
 		}
 	}
 	failed, now := r.filler.failuresOf(o.set.Name), r.now()
-	room := func(p place) int { return failed.room(p, now, o.actions.create) }
+	asked := r.asked(o)
+	room := func(p place) int { return failed.room(p, now, o.actions.create, asked[p.key()]) }
 	o.sites = choose(from, taken, o.actions.create, room)
 	if pause := failed.pause(now); len(o.sites) < o.actions.create && pause > 0 {
 		o.wait = pause
 	}
 	o.actions.create = len(o.sites)
 	return nil
+}
+
+// asked is how many volumes are being asked for in each place. Those that are stuck are not among them: a place that
+// has one would never be tried again.
+func (r *reconciler) asked(o *round) map[string]int {
+	asked := map[string]int{}
+	for _, slot := range o.set.Status.Slots {
+		isStuck := r.filler.progressOf(slotKey{set: o.set.Name, slot: slot.Name}).stuck
+		if !o.ended[slot.Name] && !o.census.listed[slot.Name] && !isStuck {
+			asked[place(slot.Segments).key()]++
+		}
+	}
+	return asked
 }
