@@ -24,6 +24,6 @@
 // # Files
 //
 // record.go is what stands on a volume, plan.go decides the next step and users.go who may use the volume; both are
-// pure. reconcile.go reads and step.go writes; pod.go has what is created, classes.go what a policy reads. sweep.go
-// removes what no record names.
+// pure. reconcile.go and reads.go read and step.go writes; pod.go has what is created, classes.go what a policy reads.
+// sweep.go removes what no record names.
 package recycler

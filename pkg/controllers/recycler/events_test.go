@@ -49,7 +49,7 @@ func telling(t *testing.T, one record, calls interceptor.Funcs,
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder := events.NewFakeRecorder(10)
+	recorder := events.NewFakeRecorder(100)
 	return &reconciler{
 		Options: Options{
 			Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute, Deadline: time.Hour,
@@ -72,7 +72,7 @@ func TestLongWords(t *testing.T) {
 	if err := r.giveUp(t.Context(), view{volume: v, record: &one}, words); err != nil {
 		t.Fatal(err)
 	}
-	r.tell(view{volume: v}, refuse, words)
+	r.tell(view{volume: v}, refuse, words, 0)
 	for _, want := range []string{"ScrubFailed", "RecycleFailed", "RecycleRefused"} {
 		_, rest, _ := strings.Cut(<-told, " ")
 		reason, text, _ := strings.Cut(rest, " ")

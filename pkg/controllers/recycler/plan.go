@@ -24,6 +24,7 @@ const (
 	makePod   step = "makePod"
 	passed    step = "passed" // write that the volume is clean
 	broke     step = "broke"  // write that the scrub failed
+	drop      step = "drop"   // remove the record
 	endPod    step = "endPod" // delete the pod
 	freePod   step = "freePod"
 	endClaim  step = "endClaim"
@@ -102,10 +103,14 @@ func (v view) start() (step, string) {
 	return begin, ""
 }
 
-// take has the volume name the scrub claim.
+// take has the volume name the scrub claim. One that somebody has now is recycled once he releases it: no scrub of it
+// has failed.
 func (v view) take() (step, string) {
 	if !v.isReleased() {
-		return broke, fmt.Sprintf("the volume is %s: it has been released no more", v.volume.Status.Phase)
+		if next, why := v.dismantle(); next != nothing {
+			return next, why
+		}
+		return drop, ""
 	}
 	if reason := v.users.of(v.volume); reason != "" {
 		return wait, reason
@@ -186,8 +191,8 @@ func (v view) cleanup(last step) (step, string) {
 		return next, why
 	}
 	switch {
-	case !v.isReleased() && last == giveUp:
-		return nothing, v.record.Message
+	case !v.isReleased() && (last == giveUp || !v.isPointed()):
+		return nothing, v.record.Message // Its release is an event.
 	case !v.isReleased():
 		return wait, "the volume is not Released yet"
 	case last == giveUp && v.volume.Status.Phase == corev1.VolumeFailed:

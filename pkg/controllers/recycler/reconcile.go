@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,11 +16,15 @@ import (
 
 const (
 	pause   = 3 * time.Second        // between two looks at a volume that is being recycled
+	longest = time.Minute            // between two looks at one that has waited for the same for long
 	soon    = 100 * time.Millisecond // after a step
 	retry   = 30 * time.Second       // before the second scrub of a volume, and doubled for each later one
 	slack   = 10 * time.Minute       // for a scrub pod to start
 	course  = time.Minute            // which a scrub waits for anything without a word
 	doubled = 7                      // times at most
+
+	// unhurried is which part of the time that a volume has waited for the same passes until the next look.
+	unhurried = 8
 )
 
 // reconciler recycles volumes. What decides about data is read past any cache.
@@ -32,6 +35,7 @@ type reconciler struct {
 	write   client.Client
 	events  events.EventRecorder
 	memory  *memory
+	recent  recent
 	metrics *metrics
 	newName func() string // of a scrub, never the same twice
 }
@@ -51,7 +55,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.tell(v, next, why)
+	waited := r.memory.waits(volume.Name, next, why)
+	r.tell(v, next, why, waited)
 	err = r.take(ctx, v, next, why)
 	r.complain(v, next, err)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
@@ -61,7 +66,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case nothing, refuse:
 		return ctrl.Result{}, err
 	case wait, work:
-		return ctrl.Result{RequeueAfter: pause}, err
+		return ctrl.Result{RequeueAfter: min(max(pause, waited/unhurried), longest)}, err
 	default:
 		return ctrl.Result{RequeueAfter: soon}, err
 	}
@@ -97,13 +102,18 @@ func (r *reconciler) decide(ctx context.Context,
 	if v, err = r.look(ctx, view{volume: volume, record: one, attempts: r.Attempts}); err != nil {
 		return v, nothing, "", err
 	}
-	next, why = plan(v)
+	if next, why = plan(v); dependsOnUsers(next) {
+		if v.users, err = r.readUsers(ctx, v.volume, next); err != nil {
+			return v, nothing, "", err
+		}
+		next, why = plan(v)
+	}
 	next, why = r.pace(v, next, why)
 	return v, next, why, nil
 }
 
-// look reads all that a decision is based on. The claim is read before the pod: without the one, the other cannot have
-// started since.
+// look reads how far a volume is: all that a decision is based on but its users. The claim is read before the pod:
+// without the one, the other cannot have started since.
 func (r *reconciler) look(ctx context.Context, v view) (view, error) {
 	var err error
 	if v.record != nil {
@@ -113,58 +123,11 @@ func (r *reconciler) look(ctx context.Context, v view) (view, error) {
 		if v.pod, err = find(ctx, r.live, r.Namespace, v.record.Name, &corev1.Pod{}); err != nil {
 			return v, err
 		}
-		if v.record.State == scrubbing && v.isPointed() && v.pod != nil {
-			return v, nil // Nobody else can use the volume.
-		}
 	}
 	if isUnbound := v.volume.Spec.ClaimRef == nil; isUnbound || v.record != nil && v.record.State == clean {
 		v.noted = r.isNoted(ctx, v.volume)
 	}
-	if v.volume.Spec.ClaimRef == nil || v.record == nil && !v.isReleased() {
-		return v, nil
-	}
-	v.users, err = r.readUsers(ctx, v.volume)
-	return v, err
-}
-
-// readUsers reads who may use a volume. Pods come last but for nodes: a pod that is gone before its claim, or its
-// node's word, is no user.
-func (r *reconciler) readUsers(ctx context.Context, volume *corev1.PersistentVolume) (u users, err error) {
-	ref := volume.Spec.ClaimRef
-	if u.claim, err = find(ctx, r.live, ref.Namespace, ref.Name, &corev1.PersistentVolumeClaim{}); err != nil {
-		return u, err
-	}
-	var pods corev1.PodList
-	if err := r.live.List(ctx, &pods, client.InNamespace(ref.Namespace)); err != nil {
-		return u, err
-	}
-	var attachments storagev1.VolumeAttachmentList
-	if err := r.live.List(ctx, &attachments); err != nil {
-		return u, err
-	}
-	var nodes corev1.NodeList
-	if err := r.live.List(ctx, &nodes); err != nil {
-		return u, err
-	}
-	var volumes corev1.PersistentVolumeList // They belong to the cache and must not be changed.
-	if err := r.cache.List(ctx, &volumes, client.UnsafeDisableDeepCopy); err != nil {
-		return u, err
-	}
-	u.pods, u.attachments, u.nodes, u.volumes = pods.Items, attachments.Items, nodes.Items, volumes.Items
-	u.attaches, err = r.attaches(ctx, volume)
-	return u, err
-}
-
-// attaches reports whether a VolumeAttachment tells where a volume is used.
-func (r *reconciler) attaches(ctx context.Context, volume *corev1.PersistentVolume) (bool, error) {
-	if volume.Spec.CSI == nil {
-		return false, nil
-	}
-	driver, err := find(ctx, r.live, "", volume.Spec.CSI.Driver, &storagev1.CSIDriver{})
-	if err != nil || driver == nil {
-		return err == nil, err // Without an object Kubernetes attaches.
-	}
-	return driver.Spec.AttachRequired == nil || *driver.Spec.AttachRequired, nil
+	return v, nil
 }
 
 // find reads an object, nil if there is none.
@@ -203,8 +166,7 @@ func unused(v *corev1.PersistentVolume) string { return "unused since " + string
 
 // tell says in an event why nothing goes on, once. What a scrub waits for in its course lasts for a moment, and is told
 // if it does not pass.
-func (r *reconciler) tell(v view, next step, why string) {
-	waited := r.memory.waits(v.volume.Name, next, why)
+func (r *reconciler) tell(v view, next step, why string, waited time.Duration) {
 	isCourse := next == wait && v.isPointed() && waited < course
 	if next != refuse && next != wait || isCourse || !r.memory.isNew(v.volume.Name, why) {
 		return

@@ -30,6 +30,9 @@ func (r *reconciler) take(ctx context.Context, v view, next step, why string) er
 		return r.write.Delete(ctx, v.claim, client.Preconditions{UID: &v.claim.UID})
 	case begin, point, passed, broke:
 		return r.note(ctx, v, next, why)
+	case drop:
+		delete(v.volume.Annotations, v1alpha1.RecyclingAnnotation)
+		return r.write.Update(ctx, v.volume)
 	case noteClass:
 		return r.noteClass(ctx, v.volume)
 	case giveBack:
