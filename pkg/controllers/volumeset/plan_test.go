@@ -272,6 +272,7 @@ func TestCondition(t *testing.T) {
 		"and others in the making":          {newSet(1, 9, making("x")), "a:available:512Mi", reasonFilling},
 		"a successor that Kubernetes sees":  {newSet(1, 9), "a:available:outdated:retain b:fresh", reasonFilled},
 		"a successor that is being created": {newSet(1, 9, making("x")), "a:available:outdated:retain", reasonRolling},
+		"a deleted set, and one is made":    {newSet(0, 9, leaving, making("x")), "", reasonFilling},
 	} {
 		if got := judge(c.set, count(c.set, described(t, c.set, c.volumes)), verdict{}); got.reason != c.says {
 			t.Errorf("%s: %+v, want %s", name, got, c.says)
@@ -291,6 +292,8 @@ func TestConditionAfterARefusal(t *testing.T) {
 		"old ones, and room":              {newSet(1, 9), "a:available:outdated:retain", reasonRolling},
 		"old ones without room that stay": {newSet(1, 1), "a:available:outdated:retain", reasonRetained},
 		"another problem, and no room":    {newSet(1, 1), "a:bound", reasonClassUnusable},
+		"deleted, and none is wanted":     {newSet(0, 9, leaving, making("x")), "", reasonRefused},
+		"deleted, and enough are ready":   {newSet(1, 9, leaving, making("x")), "a:available:retain", reasonRefused},
 	} {
 		problem := verdict{reasonRefused, "there was no room"}
 		if c.says == reasonClassUnusable {

@@ -187,7 +187,10 @@ func (r *reconciler) plan(o *round) {
 	if r.bear(o.set.Name, o.actions.surplus, time.Duration(max(0, o.set.Status.SurplusSeconds))*time.Second) {
 		_, o.wait = r.isDue(o.set.Name)
 	}
-	if o.problem = o.unusable; o.problem.reason != "" {
+	if o.problem = o.unusable; o.set.DeletionTimestamp != nil {
+		o.problem = verdict{} // It needs no class any more.
+	}
+	if o.problem.reason != "" {
 		o.actions.create = 0
 		if o.wait == 0 || o.wait > recheck {
 			o.wait = recheck

@@ -206,6 +206,9 @@ func (w *world) atRest() {
 		return
 	}
 	if set.DeletionTimestamp != nil && stuck > 0 && stuck == len(set.Status.Slots) {
+		if said := set.Status.Conditions[0]; said.Reason != reasonRefused {
+			w.violate("A SET THAT IS HELD DOES NOT SAY WHY: %+v", said)
+		}
 		return
 	}
 	if set.DeletionTimestamp != nil {

@@ -42,6 +42,8 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 		problem = verdict{}
 	}
 	switch {
+	case set.DeletionTimestamp != nil && c.slots > 0:
+		return held(c, problem)
 	case missing <= 0 && c.current >= minimum:
 		return verdict{reasonFilled, fmt.Sprintf("%d volumes are ready; %d are wanted%s", c.ready, minimum, leftover(c))}
 	case missing <= 0:
@@ -64,6 +66,15 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 	}
 	return verdict{reasonFilling, fmt.Sprintf("%d volumes are ready, %d are wanted, and %d are being created", c.ready,
 		minimum, c.slots+c.fresh)}
+}
+
+// held says what keeps a set that is being deleted.
+func held(c census, problem verdict) verdict {
+	if problem.reason != "" {
+		return problem
+	}
+	return verdict{reasonFilling, fmt.Sprintf("the set is being deleted, and goes once it is known what became of %d "+
+		"volumes in the making", c.slots)}
 }
 
 // rolling says how far a changed template is, while enough volumes of earlier ones are ready.
