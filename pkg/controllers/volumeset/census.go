@@ -17,9 +17,11 @@ type census struct {
 	ready    int // a claim of the template can bind to them now
 	fresh    int // Kubernetes has not looked at them yet
 	deleting int
-	leaving  int // of those that are being deleted, the ones that no claim keeps
-	slots    int // slots without a PersistentVolume
-	stuck    int // of the slots, those whose volume may exist, and will not come soon
+	// undeleted is what the driver said of one of these, if it did not delete its volume.
+	undeleted string
+	leaving   int // of those that are being deleted, the ones that no claim keeps
+	slots     int // slots without a PersistentVolume
+	stuck     int // of the slots, those whose volume may exist, and will not come soon
 
 	// current are unbound volumes that claims of the template can bind to, but for the set's own of an earlier template.
 	current int

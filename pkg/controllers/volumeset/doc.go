@@ -10,8 +10,8 @@
 // finds the set's StorageClass, proof.go asks the API server whether it would take the PersistentVolumes, slots.go
 // writes the intent to create a volume, fill.go fulfils it, progress.go remembers what is known of it, withdraw.go
 // gives it up and chooses places, failures.go remembers what failed where, share.go keeps one set from having all
-// workers, remove.go deletes a volume. surplus.go waits before unbound volumes go that nobody asked for. classes.go says
-// where claims may bind to unbound ones, for the policy that refuses clones there.
+// workers, remove.go deletes a volume and undeleted.go tells why not. surplus.go waits before unbound volumes go that
+// nobody asked for. classes.go says where claims may bind to unbound ones, for the policy that refuses clones there.
 //
 // # What makes it safe
 //

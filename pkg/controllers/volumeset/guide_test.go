@@ -63,7 +63,7 @@ func TestManagerTakenAway(t *testing.T) {
 				t.Errorf("%s: the volume still hangs with %q: %v", name, v.Finalizers, err)
 			}
 		}
-		remove := &remover{client: r.client, live: r.client, driver: driver, timeout: r.filler.timeout}
+		remove := removing(r, driver, r.filler.timeout)
 		if _, err := remove.Reconcile(t.Context(), ctrl.Request{
 			NamespacedName: types.NamespacedName{Name: "x"},
 		}); err != nil {

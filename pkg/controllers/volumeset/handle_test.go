@@ -75,7 +75,7 @@ func TestVolumeOfAnother(t *testing.T) {
 	} {
 		a, b := described(t, stored(), "a:available:deleting")[0], described(t, stored(), words)[0]
 		r, driver := bench(t, interceptor.Funcs{}, a, b)
-		remove := &remover{client: r.client, live: r.client, driver: driver, timeout: time.Minute}
+		remove := removing(r, driver, time.Minute)
 		request := ctrl.Request{NamespacedName: types.NamespacedName{Name: "a"}}
 		if _, err := remove.Reconcile(t.Context(), request); err != nil {
 			t.Fatal(err)

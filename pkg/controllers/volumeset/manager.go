@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -47,7 +48,7 @@ func Add(m ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	sets, remove := newParts(m.GetClient(), m.GetAPIReader(), o, changed)
+	sets, remove := newParts(m.GetClient(), m.GetAPIReader(), o, m.GetEventRecorder("stowage-volumeset"), changed)
 	if err := sets.metrics.register(o.Metrics); err != nil {
 		return err
 	}
@@ -76,7 +77,8 @@ func Add(m ctrl.Manager, o Options) error {
 
 // newParts are the controllers of the manager, without what calls them. Live reads past the cache, and changed is
 // called when a set should be looked at again.
-func newParts(c client.Client, live client.Reader, o Options, changed func(set string)) (*reconciler, *remover) {
+func newParts(c client.Client, live client.Reader, o Options, told events.EventRecorder,
+	changed func(set string)) (*reconciler, *remover) {
 	f := newFiller(&filler{
 		client: c, live: live, driver: o.Driver, log: o.Log, shares: shares{workers: o.Workers},
 		timeout: o.Timeout, changed: changed,
@@ -84,9 +86,16 @@ func newParts(c client.Client, live client.Reader, o Options, changed func(set s
 	sets := &reconciler{
 		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, now: time.Now, name: newName,
 		surplus: map[string]bearing{}, refusals: map[string]*refusal{}, metrics: newMetrics(o.Driver.Driver()),
+		failed: &undeleted{},
+	}
+	again := func(ctx context.Context, v *corev1.PersistentVolume) {
+		for _, request := range sets.setsOf(ctx, v) {
+			changed(request.Name)
+		}
 	}
 	return sets, &remover{
 		client: c, live: live, driver: o.Driver, timeout: o.Timeout, shares: shares{workers: o.Workers},
+		events: told, failed: sets.failed, changed: again,
 	}
 }
 

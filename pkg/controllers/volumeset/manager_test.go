@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +46,7 @@ func newManager(w *world, name string) *manager {
 	if w.wide {
 		o.Slots = v1alpha1.MaxSlots
 	}
-	m.sets, m.remover = newParts(m.cache, liveReader{m}, o, func(string) { m.dirty = true })
+	m.sets, m.remover = newParts(m.cache, liveReader{m}, o, &events.FakeRecorder{}, func(string) { m.dirty = true })
 	m.sets.now, m.sets.filler.now, m.sets.filler.identity = w.now, w.now, name
 	m.sets.name = func() string { w.slots++; return fmt.Sprintf("volume-%03d", w.slots) }
 	m.sets.filler.queue.ShutDown()

@@ -33,6 +33,7 @@ type reconciler struct {
 	now     func() time.Time
 	name    func() string // of a new slot
 	metrics *metrics
+	failed  *undeleted // of the remover
 
 	mu       sync.Mutex
 	surplus  map[string]bearing  // of sets that have one
@@ -152,6 +153,7 @@ func (r *reconciler) survey(ctx context.Context, o *round, volumes []*corev1.Per
 	o.volumes = volumes
 	o.find(volumes)
 	o.census, o.ended = count(o.set, o.volumes), map[string]bool{}
+	o.census.undeleted = r.failed.of(o.volumes)
 	if err := r.conclude(ctx, o); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -68,10 +69,18 @@ func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*re
 	}
 	api := builder.Build()
 	driver := &talker{}
-	r, _ := newParts(api, api, benchOptions(driver), func(string) {})
+	r, _ := newParts(api, api, benchOptions(driver), &events.FakeRecorder{}, func(string) {})
 	r.filler.identity = "manager"
 	t.Cleanup(r.filler.queue.ShutDown)
 	return r, driver
+}
+
+// removing is a remover beside a reconciler.
+func removing(r *reconciler, driver Driver, timeout time.Duration) *remover {
+	return &remover{
+		client: r.client, live: r.client, driver: driver, timeout: timeout, events: &events.FakeRecorder{},
+		failed: r.failed, changed: func(context.Context, *corev1.PersistentVolume) {},
+	}
 }
 
 func benchOptions(driver Driver) Options {
@@ -503,10 +512,51 @@ func TestDeletionIsBounded(t *testing.T) {
 	v := persistentVolume("driver", set, "x", newOrder(set.Spec.Template, v1alpha1.SlotClass{}), volumeOf(1<<30))
 	v.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	r, driver := bench(t, interceptor.Funcs{}, v)
-	remove := &remover{client: r.client, live: r.client, driver: mute{driver}, timeout: time.Millisecond}
+	remove := removing(r, mute{driver}, time.Millisecond)
 	_, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}})
 	if err == nil || !strings.Contains(err.Error(), "x was not deleted") {
 		t.Errorf("the deletion ends with %v", err)
+	}
+}
+
+// TestDeletionThatFails checks that a person hears from the PersistentVolume why its volume is not deleted, once, and
+// from a set that is full of it too, for as long as that is so.
+func TestDeletionThatFails(t *testing.T) {
+	set := stored(func(set *v1alpha1.PersistentVolumeSet) { set.Spec.MaximumReplicas = 2 })
+	all := described(t, set, "x:available:deleting y:bound")
+	all[1].Spec.CSI.VolumeHandle = "another"
+	r, driver := bench(t, interceptor.Funcs{}, set, fast(), all[0], all[1])
+	remove, told, looks := removing(r, driver, time.Minute), events.NewFakeRecorder(10), 0
+	remove.events, remove.changed = told, func(context.Context, *corev1.PersistentVolume) { looks++ }
+	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}}
+	for _, words := range []string{"it is attached", "it is attached", "it has snapshots " + strings.Repeat("ü", 1000)} {
+		driver.err = errors.New(words)
+		if _, err := remove.Reconcile(t.Context(), request); err == nil {
+			t.Error("the deletion succeeds")
+		}
+	}
+	if len(told.Events) != 2 || looks != 2 {
+		t.Fatalf("there are %d events and %d looks, want 2 of each", len(told.Events), looks)
+	}
+	for _, words := range []string{"it is attached", "it has snapshots"} {
+		text := <-told.Events
+		if !strings.HasPrefix(text, "Warning VolumeFailedDelete the volume of x") || !strings.Contains(text, words) ||
+			len(text) > 1100 {
+			t.Errorf("told is %q, want %q", text, words)
+		}
+	}
+	if now := r.look(t); reason(now) != reasonMaximum ||
+		!strings.Contains(now.Status.Conditions[0].Message, "1 being deleted (the volume of x was not deleted: it has") {
+		t.Errorf("the set says %+v", now.Status.Conditions)
+	}
+	driver.err = nil
+	for range 2 { // It is gone the second time.
+		if _, err := remove.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.failed.words["x"] != "" {
+		t.Errorf("the words stay: %v", r.failed.words)
 	}
 }
 
@@ -517,7 +567,7 @@ func TestBoundVolumesNeedNoManager(t *testing.T) {
 	v := persistentVolume("driver", set, "x", newOrder(set.Spec.Template, v1alpha1.SlotClass{}), volumeOf(1<<30))
 	v.Spec.ClaimRef, v.Status.Phase = &corev1.ObjectReference{Name: "claim"}, corev1.VolumeBound
 	r, driver := bench(t, interceptor.Funcs{}, v)
-	remove := &remover{client: r.client, live: r.client, driver: driver, timeout: time.Minute}
+	remove := removing(r, driver, time.Minute)
 	look := func() []string {
 		t.Helper()
 		if _, err := remove.Reconcile(t.Context(),
@@ -548,7 +598,7 @@ func TestLateFinalizer(t *testing.T) {
 		v := described(t, stored(), words)[0]
 		v.Finalizers = []string{v1alpha1.VolumeSetFinalizer, provisionerFinalizer}
 		r, driver := bench(t, interceptor.Funcs{}, v)
-		remove := &remover{client: r.client, live: r.client, driver: driver, timeout: time.Minute}
+		remove := removing(r, driver, time.Minute)
 		_, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(v)})
 		if err != nil {
 			t.Fatal(err)
@@ -588,7 +638,7 @@ func TestLeaderWithAnOldCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := r.look(t)
-	other, _ := newParts(r.client, r.client, benchOptions(driver), func(string) {})
+	other, _ := newParts(r.client, r.client, benchOptions(driver), &events.FakeRecorder{}, func(string) {})
 	t.Cleanup(other.filler.queue.ShutDown)
 	seen = before
 	other.look(t)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -39,6 +40,9 @@ type remover struct {
 	driver  Driver
 	timeout time.Duration // of each request to the driver
 	shares  shares        // of the workers, by class: the storage of one may hang, and those of the others not
+	events  events.EventRecorder
+	failed  *undeleted
+	changed func(ctx context.Context, v *corev1.PersistentVolume) // is called when its sets should be looked at again
 }
 
 // turnPause is how long a deletion waits while its class has its share of the workers.
@@ -48,6 +52,7 @@ const turnPause = 2 * time.Second
 func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	v := &corev1.PersistentVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, v); err != nil {
+		r.failed.forget(request.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.isToDo(v) {
@@ -94,8 +99,13 @@ func (r *remover) erase(ctx context.Context, v *corev1.PersistentVolume) error {
 	call, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if err := r.driver.Delete(call, v.Spec.CSI.VolumeHandle); err != nil {
-		return fmt.Errorf("the volume of %s was not deleted: %s", v.Name, csiclient.Message(err))
+		err = fmt.Errorf("the volume of %s was not deleted: %s", v.Name, csiclient.Message(err))
+		if ctx.Err() == nil {
+			r.tell(ctx, v, err.Error())
+		}
+		return err
 	}
+	r.failed.forget(v.Name)
 	return nil
 }
 

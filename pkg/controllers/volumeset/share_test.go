@@ -131,7 +131,8 @@ func TestDeletionsThatHang(t *testing.T) {
 			},
 		})
 		driver := stalled{talks, &sync.Mutex{}, map[string]bool{}}
-		remove := &remover{client: r.client, live: live, driver: driver, timeout: time.Hour, shares: shares{workers: 4}}
+		remove := removing(r, driver, time.Hour)
+		remove.live, remove.shares.workers = live, 4
 		ctx, cancel := context.WithCancel(t.Context())
 		var workers sync.WaitGroup
 		for range 4 {

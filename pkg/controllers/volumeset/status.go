@@ -60,9 +60,9 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 		others := c.total - c.bound - c.unbound() - c.unfit - c.deleting
 		return verdict{reasonMaximum,
 			fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed,"+
-				" %d of another class, size or mode, %d being deleted; raise maximumReplicas, or delete PersistentVolumes that "+
+				" %d of another class, size or mode, %d being deleted%s; raise maximumReplicas, or delete PersistentVolumes that "+
 				"nobody needs%s",
-				c.ready, minimum, c.total, maximum, c.bound, others, c.unfit, c.deleting, leftover(c))}
+				c.ready, minimum, c.total, maximum, c.bound, others, c.unfit, c.deleting, stays(c), leftover(c))}
 	}
 	return verdict{reasonFilling, fmt.Sprintf("%d volumes are ready, %d are wanted, and %d are being created", c.ready,
 		minimum, c.slots+c.fresh)}
@@ -90,6 +90,14 @@ func rolling(c census, minimum, maximum int, problem verdict) verdict {
 	return verdict{reasonRolling, fmt.Sprintf("%s; %d are being created", begin, c.slots)}
 }
 
+// stays is what the driver says of a volume that it does not delete.
+func stays(c census) string {
+	if c.undeleted == "" {
+		return ""
+	}
+	return " (" + c.undeleted + ")"
+}
+
 // leftover names the volumes of earlier templates that stay.
 func leftover(c census) string {
 	if c.retained == 0 {
@@ -107,8 +115,8 @@ func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
 	s.CreatingReplicas, s.DeletingReplicas = int32(c.slots), int32(c.deleting) // The API server bounds them.
 	s.Selector = selector(set).String()
 	condition := metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.reason, Message: bounded(v.message),
-		ObservedGeneration: set.Generation,
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v.reason,
+		Message: bounded(v.message, mostMessage), ObservedGeneration: set.Generation,
 	}
 	if v.reason == reasonFilled || v.reason == reasonRolling || v.reason == reasonRetained {
 		condition.Status = metav1.ConditionTrue
@@ -121,13 +129,13 @@ func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
 // time.
 const mostMessage = 4096
 
-// bounded is a message as far as it is not too long.
-func bounded(message string) string {
-	if len(message) <= mostMessage {
+// bounded is a message as far as it is not too long: with so many bytes, and how many more there are.
+func bounded(message string, most int) string {
+	if len(message) <= most {
 		return message
 	}
-	begin := strings.ToValidUTF8(message[:mostMessage], "")
-	return fmt.Sprintf("%s... (%d bytes more)", begin, len(message)-mostMessage)
+	begin := strings.ToValidUTF8(message[:most], "")
+	return fmt.Sprintf("%s... (%d bytes more)", begin, len(message)-most)
 }
 
 // selector selects the volumes of a set.

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
@@ -20,7 +20,7 @@ func TestSurplusAndLeaders(t *testing.T) {
 	clock := time.Unix(1_000_000, 0)
 	api := first.client
 	for leader := range 6 {
-		r, _ := newParts(api, api, benchOptions(driver), func(string) {})
+		r, _ := newParts(api, api, benchOptions(driver), &events.FakeRecorder{}, func(string) {})
 		t.Cleanup(r.filler.queue.ShutDown)
 		r.now, r.filler.identity = func() time.Time { return clock }, "manager"
 		r.patient = 100 * time.Second
