@@ -187,7 +187,9 @@ func (r *reconciler) plan(o *round) {
 		o.actions = plan(o.set, o.census, r.slots, due)
 	}
 	if r.bear(o.set.Name, o.actions.surplus, time.Duration(max(0, o.set.Status.SurplusSeconds))*time.Second) {
-		_, o.wait = r.isDue(o.set.Name)
+		if due, o.wait = r.isDue(o.set.Name); due { // By what other managers had noted: no event would bring it back.
+			o.actions = plan(o.set, o.census, r.slots, due)
+		}
 	}
 	if o.problem = o.unusable; o.set.DeletionTimestamp != nil {
 		o.problem = verdict{} // It needs no class any more.

@@ -48,3 +48,28 @@ func TestSurplusAndLeaders(t *testing.T) {
 		}
 	}
 }
+
+// TestSurplusThatIsDue checks that a manager which finds that a surplus was borne to the end by the one before it, or
+// has a shorter delay, deletes it with its first look: nothing has it look again.
+func TestSurplusThatIsDue(t *testing.T) {
+	set := stored(func(set *v1alpha1.PersistentVolumeSet) {
+		set.Spec.MinimumReplicas, set.Status.SurplusSeconds = 1, 240
+	})
+	volumes := described(t, set, "a:available b:available c:available")
+	r, _ := bench(t, interceptor.Funcs{}, set, fast(), volumes[0], volumes[1], volumes[2])
+	r.look(t)
+	left, err := volumesOf(t.Context(), r.client, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	for _, v := range left {
+		if v.DeletionTimestamp == nil {
+			number++
+		}
+	}
+	if number != 1 {
+		t.Errorf("after the first look there are %d volumes, want 1: the surplus was borne for 240 s of %s", number,
+			r.patient)
+	}
+}
