@@ -16,7 +16,7 @@ import (
 )
 
 // times measures how long claims wait, by this process's own clock: from the event of the claim's creation to that of
-// its being bound. A claim that was there before the process is not measured.
+// its being bound. A claim that was there before the process is not measured, nor is that of a scrub.
 type times struct {
 	waited *prometheus.HistogramVec
 
@@ -56,6 +56,9 @@ func (t *times) handler() handler.EventHandler {
 func (t *times) created(object client.Object, wasThere bool) {
 	claim, ok := object.(*corev1.PersistentVolumeClaim)
 	if !ok || wasThere || claim.Status.Phase == corev1.ClaimBound {
+		return
+	}
+	if _, isScrubs := claim.Labels[v1alpha1.RecyclingAnnotation]; isScrubs {
 		return
 	}
 	t.mu.Lock()

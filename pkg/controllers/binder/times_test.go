@@ -72,6 +72,16 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// TestTimesOfScrubs checks that the claim by which a volume is scrubbed is not measured: nobody waits for it.
+func TestTimesOfScrubs(t *testing.T) {
+	w := newWorld(t)
+	scrub := newClaim(func(c *pvc) { c.Labels = map[string]string{v1alpha1.RecyclingAnnotation: "v-uid"} })
+	w.binder.times.handler().Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: scrub}, nil)
+	if len(w.binder.times.spans) > 0 {
+		t.Errorf("the claim of a scrub is remembered: %v", w.binder.times.spans)
+	}
+}
+
 // TestTimesOfDeleted checks that a claim which goes unbound is forgotten.
 func TestTimesOfDeleted(t *testing.T) {
 	w := newWorld(t)

@@ -78,14 +78,15 @@ func (m *metrics) forget(set string) {
 	m.minimum.DeletePartialMatch(prometheus.Labels{"set": set})
 }
 
-// bound counts claims by the volumes that become bound. It enqueues nothing.
+// bound counts claims by the volumes that become bound, but for the claims of scrubs. It enqueues nothing.
 func (m *metrics) bound(driver string,
 	setsOfClass func(context.Context, string) []reconcile.Request) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
 		_ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		before, after := asVolume(e.ObjectOld), asVolume(e.ObjectNew)
 		isNew := before.Status.Phase != corev1.VolumeBound && after.Status.Phase == corev1.VolumeBound
-		if !isNew || after.Spec.CSI == nil || after.Spec.CSI.Driver != driver ||
+		_, isScrubs := after.Annotations[v1alpha1.RecyclingAnnotation]
+		if !isNew || isScrubs || after.Spec.CSI == nil || after.Spec.CSI.Driver != driver ||
 			len(setsOfClass(ctx, after.Spec.StorageClassName)) == 0 {
 			return
 		}

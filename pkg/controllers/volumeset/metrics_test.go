@@ -94,6 +94,9 @@ func TestMetricsOfClaims(t *testing.T) {
 			ObjectOld: volume(one.class, one.set, one.before), ObjectNew: volume(one.class, one.set, one.after),
 		}, nil)
 	}
+	released, scrubbed := volume(class, "uid", corev1.VolumeReleased), volume(class, "uid", corev1.VolumeBound)
+	scrubbed.Annotations[v1alpha1.RecyclingAnnotation] = `{"name":"scrub"}`
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: released, ObjectNew: scrubbed}, nil)
 	prefix := "stowage_volumeset_claims_total " + class + " driver "
 	if got, want := values(),
 		map[string]float64{prefix + volumeReady: 1, prefix + volumeOther: 1}; !maps.Equal(got, want) {
