@@ -152,8 +152,9 @@ func (f *filler) attempt(ctx context.Context, key slotKey) (end outcome, err err
 	if apierrors.IsNotFound(err) {
 		return f.create(ctx, set, *slot, taken)
 	}
-	if err == nil {
+	if err == nil { // The answer to its creation was lost, as a rule.
 		f.made(key, taken)
+		end = outcome{made: true, place: slot.Segments}
 	}
 	return end, err
 }

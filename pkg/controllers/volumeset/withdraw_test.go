@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -164,7 +166,6 @@ func TestBackOff(t *testing.T) {
 		"the same slot":                        {"x", 1, outcome{made: true}, true},
 		"one in another place": {"y", 1, outcome{made: true, first: true, place: place{"zone": "b"}},
 			false},
-		"a look that finds the slot's volume old": {"y", 1, outcome{}, false},
 	} {
 		r, _ := bench(t, interceptor.Funcs{})
 		r.filler.remember(slotKey{"set", "x"}, r.now(), outcome{asked: true, refused: true}, refusal)
@@ -173,5 +174,36 @@ func TestBackOff(t *testing.T) {
 		if got := r.filler.failuresOf("set").last().err == nil; got != c.ends {
 			t.Errorf("%s ends the back-off: %t, want %t", name, got, c.ends)
 		}
+	}
+}
+
+// TestLostAnswerToThePersistentVolume checks that a set says no more that a volume was not created once it is there,
+// though the answer to its PersistentVolume was lost.
+func TestLostAnswerToThePersistentVolume(t *testing.T) {
+	lost := true
+	r, talks := bench(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			err := c.Create(ctx, o, options...)
+			if _, ok := o.(*corev1.PersistentVolume); ok && len(options) == 0 && lost {
+				lost = false
+				return apierrors.NewTimeoutError("the answer is lost", 1)
+			}
+			return err
+		},
+	}, append(nodesIn("a"), fast(), stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
+		set.Spec.MinimumReplicas, set.Status.Slots[0].Segments = 1, map[string]string{"zone": "a"}
+	}))...)
+	talks.topology = true
+	key := slotKey{"set", "x"}
+	for _, fails := range []bool{true, false} {
+		r.filler.fill(key)
+		r.filler.queue.Add(key) // Not only after the pause.
+		r.filler.next(t.Context())
+		if f := r.filler.failuresOf("set").last(); (f.err != nil) != fails {
+			t.Errorf("the volume is there: %t, and the failure is %v", !fails, f.err)
+		}
+	}
+	if talks.created != 1 {
+		t.Errorf("the driver was asked %d times, want once", talks.created)
 	}
 }
