@@ -43,7 +43,8 @@ type filler struct {
 	live    client.Reader // reads past the cache
 	driver  Driver
 	log     *slog.Logger
-	shares  shares
+	shares  shares // of the workers, by set
+	classes shares // and by class: there may be many sets of one that hangs
 	timeout time.Duration
 	changed func(set string) // is called when a set should be looked at again
 	now     func() time.Time
@@ -88,10 +89,11 @@ func (f *filler) next(ctx context.Context) bool {
 		return false
 	}
 	defer f.queue.Done(key)
-	if !f.admit(key) {
+	class, may := f.admit(key)
+	if !may {
 		return true
 	}
-	defer f.leave(key)
+	defer f.leave(key, class)
 	begun := f.now()
 	end, err := f.attempt(ctx, key)
 	if ctx.Err() != nil {

@@ -80,8 +80,8 @@ func Add(m ctrl.Manager, o Options) error {
 func newParts(c client.Client, live client.Reader, o Options, told events.EventRecorder,
 	changed func(set string)) (*reconciler, *remover) {
 	f := newFiller(&filler{
-		client: c, live: live, driver: o.Driver, log: o.Log, shares: shares{workers: o.Workers},
-		timeout: o.Timeout, changed: changed,
+		client: c, live: live, driver: o.Driver, log: o.Log, timeout: o.Timeout, changed: changed,
+		shares: shares{workers: o.Workers, quarters: half}, classes: shares{workers: o.Workers, quarters: most},
 	})
 	sets := &reconciler{
 		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, now: time.Now, name: newName,
@@ -94,7 +94,7 @@ func newParts(c client.Client, live client.Reader, o Options, told events.EventR
 		}
 	}
 	return sets, &remover{
-		client: c, live: live, driver: o.Driver, timeout: o.Timeout, shares: shares{workers: o.Workers},
+		client: c, live: live, driver: o.Driver, timeout: o.Timeout, shares: shares{workers: o.Workers, quarters: half},
 		events: told, failed: sets.failed, changed: again,
 	}
 }

@@ -3,6 +3,7 @@ package volumeset
 // progress is what this manager knows of a slot beyond what the set's status says.
 type progress struct {
 	queued bool // it is attempted, or waits for that
+	class  string
 	open   bool // a request may have made its volume, so that no refusal of a later one proves that there is none
 	made   bool // its PersistentVolume is there, or was, and nobody has asked since
 	taken  int  // how often it was taken from another manager, which may have asked too
@@ -21,12 +22,12 @@ func (f *filler) of(key slotKey) *progress {
 	return f.slots[key]
 }
 
-// fill begins to create the volume of a slot, once.
-func (f *filler) fill(key slotKey) {
+// fill begins to create the volume of a slot, which is of the class, once.
+func (f *filler) fill(key slotKey, class string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p := f.of(key); !p.queued {
-		p.queued = true
+		p.queued, p.class = true, class
 		f.queue.Add(key)
 	}
 }

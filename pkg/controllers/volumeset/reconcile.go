@@ -113,7 +113,8 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 		return err
 	}
 	for _, slot := range o.set.Status.Slots {
-		r.filler.fill(slotKey{set: o.set.Name, slot: slot.Name})
+		class, _ := classOf(o.set, slot)
+		r.filler.fill(slotKey{set: o.set.Name, slot: slot.Name}, class)
 	}
 	if err := r.remove(ctx, o.actions.remove); err != nil {
 		return err

@@ -79,7 +79,8 @@ func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*re
 func removing(r *reconciler, driver Driver, timeout time.Duration) *remover {
 	return &remover{
 		client: r.client, live: r.client, driver: driver, timeout: timeout, events: &events.FakeRecorder{},
-		failed: r.failed, changed: func(context.Context, *corev1.PersistentVolume) {},
+		shares: shares{workers: 1, quarters: half}, failed: r.failed,
+		changed: func(context.Context, *corev1.PersistentVolume) {},
 	}
 }
 
@@ -189,7 +190,7 @@ func TestEditedStatus(t *testing.T) {
 	}
 	lost := func(set *v1alpha1.PersistentVolumeSet) { set.Status.Orders = nil }
 	r, _ = bench(t, interceptor.Funcs{}, fast(), stored(making("x"), lost))
-	r.filler.fill(slotKey{"set", "x"})
+	r.filler.fill(slotKey{"set", "x"}, "fast")
 	r.filler.next(t.Context())
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "set"}}); err == nil {
 		t.Error("nothing is wrong with a slot without its order")
@@ -494,7 +495,7 @@ func TestSlotUntilItIsGone(t *testing.T) {
 			t.Fatalf("%+v, %v", end, err)
 		}
 	}
-	r.filler.fill(key)
+	r.filler.fill(key, "fast")
 	r.filler.again(key, outcome{})
 	if !r.filler.slots[key].queued {
 		t.Error("the slot is there, and was given up")

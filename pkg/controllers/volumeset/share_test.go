@@ -3,6 +3,7 @@ package volumeset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,52 +39,65 @@ func (d hanging) Create(ctx context.Context, r csiclient.Request) (csiclient.Vol
 	return csiclient.Volume{Handle: r.Name, SizeBytes: r.SizeBytes}, nil
 }
 
-// TestSetsThatHang checks that sets whose class hangs leave workers to the others, and that all their slots get their
-// turn.
+// TestSetsThatHang checks that sets whose class hangs leave workers to the others, however many they are, and that all
+// slots of the others get their turn.
 func TestSetsThatHang(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		named := func(name, class string, slots int) *v1alpha1.PersistentVolumeSet {
-			set := stored(func(set *v1alpha1.PersistentVolumeSet) {
-				for i := range slots {
-					making(fmt.Sprint(name, i))(set)
-				}
-				reordered(set, func(o *v1alpha1.VolumeOrder) { o.Class.Parameters = map[string]string{"class": class} })
-			})
-			set.Name, set.UID = name, types.UID(name)
-			return set
-		}
-		sets := []*v1alpha1.PersistentVolumeSet{named("one", "hangs", 8), named("two", "hangs", 8),
-			named("three", "works", 8)}
-		r, talks := bench(t, interceptor.Funcs{}, sets[0], sets[1], sets[2])
-		f, driver := r.filler, hanging{talks, &sync.Mutex{}, map[string]bool{}}
-		f.driver, f.shares.workers = driver, 8
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- f.Start(ctx) }()
-		count := func() (counts [3]int) {
-			for i, set := range sets {
-				for _, slot := range set.Status.Slots {
-					if driver.asked[slot.Name] {
-						counts[i]++
-					}
-				}
+	for name, c := range map[string]struct {
+		workers int
+		sets    []string // the class of each
+		asked   []int    // slots of each that the driver is asked for, without a time-out
+	}{
+		"two, and one of another class": {8, []string{"hangs", "hangs", "works"}, []int{4, 2, 16}},
+		"six, and one of another class": {32, []string{"hangs", "hangs", "hangs", "hangs", "hangs", "hangs", "works"},
+			[]int{16, 8, 0, 0, 0, 0, 16}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { askedFor(t, c.workers, c.sets, c.asked) })
+		})
+	}
+}
+
+// askedFor fills sixteen slots of each set, one set after the other.
+func askedFor(t *testing.T, workers int, classes []string, want []int) {
+	t.Helper()
+	var sets []client.Object
+	for i, class := range classes {
+		set := stored(func(set *v1alpha1.PersistentVolumeSet) {
+			for slot := range 16 {
+				making(fmt.Sprint("slot-", i, "-", slot))(set)
 			}
-			return counts
+			reordered(set, func(o *v1alpha1.VolumeOrder) { o.Class.Parameters = map[string]string{"class": class} })
+		})
+		set.Name, set.UID = fmt.Sprint("set-", i), types.UID(fmt.Sprint("uid-", i))
+		sets = append(sets, set)
+	}
+	r, talks := bench(t, interceptor.Funcs{}, sets...)
+	f, driver := r.filler, hanging{talks, &sync.Mutex{}, map[string]bool{}}
+	f.driver, f.shares.workers, f.classes.workers = driver, workers, workers
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.Start(ctx) }()
+	got := make([]int, len(classes))
+	for i, class := range classes {
+		for slot := range 16 {
+			f.fill(slotKey{sets[i].GetName(), fmt.Sprint("slot-", i, "-", slot)}, class)
 		}
-		for _, set := range sets {
-			for _, slot := range set.Status.Slots {
-				f.fill(slotKey{set.Name, slot.Name})
+		synctest.Wait()
+	}
+	for i := range classes {
+		for slot := range 16 {
+			if driver.asked[fmt.Sprint("slot-", i, "-", slot)] {
+				got[i]++
 			}
-			synctest.Wait()
 		}
-		if got := count(); got != [3]int{4, 2, 8} {
-			t.Errorf("%d slots were asked for, want 4, 2 and 8", got)
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("slots were asked for: %d, want %d", got, want)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 // stalled is a driver that deletes nothing of a class, until the call ends.

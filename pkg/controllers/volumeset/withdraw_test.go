@@ -139,7 +139,7 @@ func TestWithdrawal(t *testing.T) {
 			r.look(t)
 		}
 		if driver.err = c.answer; c.answer != nil {
-			r.filler.fill(slotKey{"set", "x"})
+			r.filler.fill(slotKey{"set", "x"}, "fast")
 			r.filler.next(t.Context())
 		}
 		if set := r.look(t); (set.Name != "") != c.stays {
@@ -196,7 +196,7 @@ func TestLostAnswerToThePersistentVolume(t *testing.T) {
 	talks.topology = true
 	key := slotKey{"set", "x"}
 	for _, fails := range []bool{true, false} {
-		r.filler.fill(key)
+		r.filler.fill(key, "fast")
 		r.filler.queue.Add(key) // Not only after the pause.
 		r.filler.next(t.Context())
 		if f := r.filler.failuresOf("set").last(); (f.err != nil) != fails {
