@@ -2,6 +2,7 @@ package volumeset
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,6 +81,7 @@ func TestAttributesThatAreOfNoUse(t *testing.T) {
 		words   string
 	}{
 		"missing": {words: `"gold" of the template does not exist`},
+		"unread":  {calls: unread(new(int)), words: `"gold" of the template could not be read`},
 		"too old": {calls: old, words: "1.34 or later"},
 		"others'": {objects: []client.Object{attributesClass("other", nil)}, words: "of the driver other"},
 		"a claim's": {objects: []client.Object{attributesClass("driver", map[string]string{"tag": "of={{.PVCName}}"})},
@@ -96,6 +99,48 @@ func TestAttributesThatAreOfNoUse(t *testing.T) {
 				t.Errorf("the set has %+v", set.Status)
 			}
 		})
+	}
+}
+
+// unread has no class of attributes be read, and counts who tries.
+func unread(tries *int) interceptor.Funcs {
+	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+		options ...client.GetOption) error {
+		if _, ok := o.(*storagev1.VolumeAttributesClass); ok {
+			*tries++
+			return apierrors.NewInternalError(fmt.Errorf("attempt %d", *tries))
+		}
+		return c.Get(ctx, key, o, options...)
+	}}
+}
+
+// TestAttributesAreReadToCreate checks that the class of attributes is read for the creation of volumes only: not for
+// another driver's set, nor for one that has enough, and that all else goes on when it cannot be read.
+func TestAttributesAreReadToCreate(t *testing.T) {
+	another := fast()
+	another.Provisioner = "another"
+	full := stored(gold, func(set *v1alpha1.PersistentVolumeSet) { set.Spec.MinimumReplicas = 0 })
+	for name, objects := range map[string][]client.Object{
+		"another driver's": {stored(gold), another}, "a full set's": {full, fast()},
+	} {
+		tries := 0
+		r, _ := bench(t, unread(&tries), objects...)
+		if r.look(t); tries > 0 {
+			t.Errorf("%s class of attributes is read %d times", name, tries)
+		}
+	}
+	tries := 0
+	set := stored(gold, making("x"))
+	r, _ := bench(t, unread(&tries), set, fast(), described(t, set, "x:available")[0])
+	if _, err := r.filler.attempt(t.Context(), slotKey{set: "set", slot: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	first := r.look(t)
+	if len(first.Status.Slots) > 0 || reason(first) != reasonAttributesUnusable || tries == 0 {
+		t.Errorf("after %d tries the status is %+v", tries, first.Status)
+	}
+	if now := r.look(t); now.ResourceVersion != first.ResourceVersion {
+		t.Errorf("the status is written again: %+v", now.Status.Conditions)
 	}
 }
 

@@ -33,11 +33,8 @@ func (r *reconciler) readClass(ctx context.Context, o *round) error {
 	if unusable != nil {
 		o.unusable = verdict{reasonClassUnusable, unusable.Error()}
 	}
-	if settings.MutableParameters, unusable, err = r.attributes(ctx, o); unusable != nil {
-		o.unusable = verdict{reasonAttributesUnusable, unusable.Error()}
-	}
-	o.order = newOrder(o.set.Spec.Template, settings)
-	return err
+	o.settings = settings
+	return nil
 }
 
 // serves reports whether this manager's driver makes the volumes of the set.

@@ -44,6 +44,7 @@ type reconciler struct {
 type round struct {
 	set      *v1alpha1.PersistentVolumeSet
 	class    *storagev1.StorageClass
+	settings v1alpha1.SlotClass   // what the class says
 	order    v1alpha1.VolumeOrder // what new volumes are made from
 	volumes  []*corev1.PersistentVolume
 	census   census
@@ -107,6 +108,7 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 	if err := r.locate(ctx, o); err != nil {
 		return err
 	}
+	r.order(ctx, o)
 	r.measure(o)
 	r.prove(ctx, o)
 	if err := r.save(ctx, o); err != nil {
@@ -197,13 +199,18 @@ func (r *reconciler) plan(o *round) {
 	}
 	if o.problem.reason != "" {
 		o.actions.create = 0
-		if o.wait == 0 || o.wait > recheck {
-			o.wait = recheck
-		}
+		o.lookAgain()
 		return
 	}
 	if f := r.filler.failuresOf(o.set.Name).last(); f.err != nil {
 		o.problem = verdict{reasonRefused, f.err.Error()}
+	}
+}
+
+// lookAgain has the set looked at again soon, since nothing tells of what it waits for.
+func (o *round) lookAgain() {
+	if o.wait == 0 || o.wait > recheck {
+		o.wait = recheck
 	}
 }
 
