@@ -299,8 +299,12 @@ func TestConditionAfterARefusal(t *testing.T) {
 		if c.says == reasonClassUnusable {
 			problem.reason = reasonClassUnusable
 		}
-		if got := judge(c.set, count(c.set, described(t, c.set, c.volumes)), problem); got.reason != c.says {
+		got := judge(c.set, count(c.set, described(t, c.set, c.volumes)), problem)
+		if got.reason != c.says {
 			t.Errorf("%s: %+v, want %s", name, got, c.says)
+		}
+		if strings.Contains(got.message, "no more are created") {
+			t.Errorf("%s: it is tried again, and the set says: %s", name, got.message)
 		}
 	}
 }

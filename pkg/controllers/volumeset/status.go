@@ -81,6 +81,9 @@ func held(c census, problem verdict) verdict {
 func rolling(c census, minimum, maximum int, problem verdict) verdict {
 	begin := fmt.Sprintf("%d volumes are ready, and %d of %d are of this template", c.ready, c.current, minimum)
 	switch {
+	case problem.reason == reasonRefused: // It is tried again.
+		return verdict{reasonRolling, fmt.Sprintf("%s; %d are being created, and the last attempt failed: %s", begin,
+			c.slots, problem.message)}
 	case problem.reason != "":
 		return verdict{reasonRolling, begin + "; no more are created: " + problem.message}
 	case c.slots == 0 && c.outdated == 0 && c.deleting == 0 && c.total >= maximum:
