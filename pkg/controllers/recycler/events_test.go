@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -263,6 +264,44 @@ func TestScrubThatWaits(t *testing.T) {
 		isRight := len(events) == 1 && strings.HasPrefix(events[0], c.words) || c.words == "" && len(events) == 0
 		if !isRight {
 			t.Errorf("%s: told are %q, want one of %q", name, events, c.words)
+		}
+	}
+}
+
+// TestStoppedAndResumed checks that a person who stops the recycling of a volume in the middle of its scrub, and has it
+// go on later, costs it no attempt.
+func TestStoppedAndResumed(t *testing.T) {
+	r, v, told := telling(t, record{Name: "scrub", State: scrubbing, Claim: "scrub-uid"}, interceptor.Funcs{})
+	names := 0
+	r.newName = func() string { names++; return fmt.Sprint("next-", names) }
+	now := time.Unix(1000, 0)
+	r.memory.now = func() time.Time { return now }
+	v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid"}
+	for _, isWanted := range []bool{false, true} {
+		if delete(v.Annotations, v1alpha1.RecycleAnnotation); isWanted {
+			metav1.SetMetaDataAnnotation(&v.ObjectMeta, v1alpha1.RecycleAnnotation, "true")
+		}
+		if err := r.write.Update(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(v)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(r.Delay)
+		}
+		if err := r.live.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, err := readRecord(v)
+	if err != nil || one == nil || one.Name != "next-1" || one.State != scrubbing || one.Failures > 0 {
+		t.Errorf("resumed, the record is %+v (%v), want that of a new scrub", one, err)
+	}
+	for len(told) > 0 {
+		if text := <-told; strings.Contains(text, "ScrubFailed") {
+			t.Error(text)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func plan(v view) (step, string) {
 	isRetained := policy == corev1.PersistentVolumeReclaimRetain
 	if !isWanted(v.volume) || v.volume.DeletionTimestamp != nil || !isRetained {
 		if v.record != nil {
-			if next, why := v.cleanup(nothing); next != nothing {
+			if next, why := v.halt(); next != nothing {
 				return next, why
 			}
 		}
@@ -75,6 +75,16 @@ func plan(v view) (step, string) {
 	default:
 		return v.cleanup(begin)
 	}
+}
+
+// halt ends a scrub that is wanted no more. Nothing is left of one that was under way, so that its claim is missed by
+// nobody when it is wanted again.
+func (v view) halt() (step, string) {
+	next, why := v.cleanup(nothing)
+	if next == nothing && v.record.State == scrubbing {
+		next = drop
+	}
+	return next, why
 }
 
 // isReleased reports whether a claim had the volume that is gone.

@@ -201,9 +201,11 @@ func TestPlan(t *testing.T) {
 			"why"},
 		"failed too often, and bound":    {begun(failed, nothingLeft, failures(3), phase(corev1.VolumeBound)), nothing, ""},
 		"wanted no more":                 {begun(scrubbing, notWanted), endPod, ""},
-		"wanted no more, and all gone":   {begun(scrubbing, nothingLeft, notWanted), nothing, ""},
+		"wanted no more, and all gone":   {begun(scrubbing, nothingLeft, notWanted), drop, ""},
+		"clean, and wanted no more":      {begun(clean, nothingLeft, notWanted), nothing, ""},
+		"failed, and wanted no more":     {begun(failed, nothingLeft, notWanted), nothing, ""},
 		"policy Delete during the scrub": {begun(scrubbing, policy(corev1.PersistentVolumeReclaimDelete)), endPod, ""},
-		"policy Delete after the scrub": {begun(scrubbing, nothingLeft, policy(corev1.PersistentVolumeReclaimDelete)),
+		"policy Delete after the scrub": {begun(failed, nothingLeft, policy(corev1.PersistentVolumeReclaimDelete)),
 			refuse, "Retain"},
 	} {
 		t.Run(name, func(t *testing.T) { c.check(t) })
