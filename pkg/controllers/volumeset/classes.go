@@ -87,3 +87,13 @@ func (o *round) noteClasses() {
 	}
 	s.Classes = slices.Sorted(maps.Keys(all))
 }
+
+// leave says in an event which classes a set that goes leaves unbound volumes in: nothing but the set kept claims with
+// a data source from them.
+func (r *reconciler) leave(o *round) {
+	if len(o.found) > 0 {
+		r.events.Eventf(o.set, nil, corev1.EventTypeWarning, "VolumesLeft", "Delete", "unbound volumes are left in the "+
+			"classes %q, and a claim that is to be a clone or restored from a snapshot would be bound to one, empty: delete "+
+			"their PersistentVolumes before you make such a claim there", slices.Sorted(maps.Keys(o.found)))
+	}
+}

@@ -3,9 +3,11 @@ package volumeset
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -63,5 +65,34 @@ func TestClassesOfALostOrder(t *testing.T) {
 	}
 	if o.noteClasses(); !slices.Equal(o.set.Status.Classes, []string{"fast", "former"}) {
 		t.Errorf("the set names %q", o.set.Status.Classes)
+	}
+}
+
+// TestVolumesThatADeletedSetLeaves checks that a person hears of the classes in which a set that goes leaves unbound
+// volumes, and of nothing else.
+func TestVolumesThatADeletedSetLeaves(t *testing.T) {
+	for words, says := range map[string]string{
+		"a:available:retain b:available:retain:slow": `Warning VolumesLeft unbound volumes are left in the classes ` +
+			`["fast" "slow"]`,
+		"a:bound:retain": "",
+	} {
+		set := stored(leaving, func(set *v1alpha1.PersistentVolumeSet) { set.Status.Driver = "driver" })
+		objects := []client.Object{set, fast()}
+		for _, v := range described(t, set, words) {
+			objects = append(objects, v)
+		}
+		r, _ := bench(t, interceptor.Funcs{}, objects...)
+		told := events.NewFakeRecorder(10)
+		r.events = told
+		if now := r.look(t); now.Name != "" {
+			t.Errorf("%s: the set stays: %+v", words, now.Status)
+		}
+		got := ""
+		if len(told.Events) > 0 {
+			got = <-told.Events
+		}
+		if says == "" && got != "" || !strings.HasPrefix(got, says) || len(told.Events) > 0 {
+			t.Errorf("%s: told is %q, want %q", words, got, says)
+		}
 	}
 }

@@ -86,7 +86,7 @@ func newParts(c client.Client, live client.Reader, o Options, told events.EventR
 	sets := &reconciler{
 		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, now: time.Now, name: newName,
 		surplus: map[string]bearing{}, refusals: map[string]*refusal{}, metrics: newMetrics(o.Driver.Driver()),
-		failed: &undeleted{},
+		failed: &undeleted{}, events: told,
 	}
 	again := func(ctx context.Context, v *corev1.PersistentVolume) {
 		for _, request := range sets.setsOf(ctx, v) {

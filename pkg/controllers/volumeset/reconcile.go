@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -34,6 +35,7 @@ type reconciler struct {
 	name    func() string // of a new slot
 	metrics *metrics
 	failed  *undeleted // of the remover
+	events  events.EventRecorder
 
 	mu       sync.Mutex
 	surplus  map[string]bearing  // of sets that have one
@@ -179,7 +181,11 @@ func (r *reconciler) release(ctx context.Context, o *round) error {
 	if !controllerutil.RemoveFinalizer(o.set, v1alpha1.VolumeSetFinalizer) {
 		return nil
 	}
-	return client.IgnoreNotFound(r.client.Update(ctx, o.set))
+	if err := r.client.Update(ctx, o.set); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.leave(o)
+	return nil
 }
 
 // plan decides what to do now, and what to wait for.
