@@ -22,9 +22,9 @@ import (
 
 // disksOptions are the flags of the process that opens disks.
 type disksOptions struct {
-	config, endpoint, dataDir string
-	rescan                    time.Duration
-	files                     openfiles.Bound
+	config, endpoint, dataDir, linkDir string
+	rescan                             time.Duration
+	files                              openfiles.Bound
 }
 
 func disksCommand() *cobra.Command {
@@ -44,7 +44,9 @@ func disksCommand() *cobra.Command {
 	flags.StringVar(&o.endpoint, "endpoint", "unix:///run/stowage/disks/disks.sock",
 		"the socket to serve, as a URL or a bare path")
 	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage/disks",
-		"the directory of what must outlive a restart, and of the links to devices")
+		"the directory of what must outlive a restart; links in it leads to --link-dir")
+	flags.StringVar(&o.linkDir, "link-dir", "/run/stowage/disks/links",
+		"the directory of the links to devices, in memory: none may outlive the start of the machine")
 	flags.DurationVar(&o.rescan, "rescan", time.Minute,
 		"how long disks are not looked for when no event of the kernel tells of a change")
 	o.files.Bind(flags, openfiles.Usual)
@@ -85,6 +87,10 @@ func (o *disksOptions) options() (disks.Options, error) {
 	if err != nil {
 		return disks.Options{}, fmt.Errorf("--data-dir: %w", err)
 	}
+	links, err := safepath.Absolute(o.linkDir)
+	if err != nil {
+		return disks.Options{}, fmt.Errorf("--link-dir: %w", err)
+	}
 	text, err := os.ReadFile(o.config)
 	if err != nil {
 		return disks.Options{}, fmt.Errorf("--config: %w", err)
@@ -94,7 +100,8 @@ func (o *disksOptions) options() (disks.Options, error) {
 		return disks.Options{}, fmt.Errorf("--config=%s: %w", o.config, err)
 	}
 	return disks.Options{
-		Config: config, StateDir: filepath.Join(dir, "state"), LinkDir: filepath.Join(dir, "links"), Rescan: o.rescan,
-		FirstPause: 5 * time.Second, LastPause: 5 * time.Minute, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Config: config, StateDir: filepath.Join(dir, "state"), LinkDir: links, LinkPath: filepath.Join(dir, "links"),
+		Rescan: o.rescan, FirstPause: 5 * time.Second, LastPause: 5 * time.Minute,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}, nil
 }

@@ -136,6 +136,7 @@ func TestRefusedDisksChangeNothing(t *testing.T) {
 		"--endpoint=disks.sock":        "endpoint",
 		"--endpoint=" + config:         "endpoint",
 		"--rescan=1ms":                 "--rescan",
+		"--link-dir=links":             "--link-dir",
 		"--config=" + config + ".none": "--config",
 	} {
 		dir, untouched := plant(t, "links/disk-1")

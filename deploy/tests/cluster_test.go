@@ -120,7 +120,7 @@ func checkValuesOfMaster(t *testing.T, pod corev1.PodTemplateSpec) {
 func checkValuesOfDisks(t *testing.T, pod corev1.PodTemplateSpec) {
 	t.Helper()
 	disks := container(t, pod, "disks")
-	hasFlags(t, disks, "--rescan=5m", "--data-dir=/srv/stowage/disks")
+	hasFlags(t, disks, "--rescan=5m", "--data-dir=/srv/stowage/disks", "--link-dir=/run/stowage/disks/links")
 	want := map[string]string{"dev": "/dev", "kubelet": "/var/lib/k0s/kubelet", "mounts": "/mnt/disks",
 		"mounts-1": "/srv/found", "socket": "/run/stowage/disks", "state": "/srv/stowage/disks"}
 	if paths := hostPaths(pod); !maps.Equal(paths, want) || disks.Resources.Requests.Cpu().String() != "1" ||

@@ -183,6 +183,7 @@ func TestDisksPlaces(t *testing.T) {
 	disks := container(t, all["DaemonSet/stowage-system/stowage-disks"], "disks").Args
 	for _, pair := range [][2]string{
 		{"--device-directory=/var/lib/stowage/disks/links", "--data-dir=/var/lib/stowage/disks"},
+		{"--device-directory=/var/lib/stowage/disks/links", "--link-dir=/run/stowage/disks/links"},
 		{"--mount-directories=/mnt/disks", "--config=/etc/stowage/disks.yaml"},
 	} {
 		if !slices.Contains(master, pair[0]) || !slices.Contains(disks, pair[1]) {

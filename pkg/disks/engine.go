@@ -22,8 +22,11 @@ type Options struct {
 	Config discovery.Config
 	// StateDir holds the notes. It must outlive restarts of the node.
 	StateDir string
-	// LinkDir holds a link to each device, under the volume's name.
+	// LinkDir holds a link to each device, under the volume's name. It is in memory, so that no link outlives the start of
+	// the machine.
 	LinkDir string
+	// LinkPath leads to LinkDir: volumes are reported below it. It must outlive restarts of the node.
+	LinkPath string
 	// Rescan is how long volumes are not looked for when no event tells of a change.
 	Rescan time.Duration
 	// FirstPause and LastPause are how long a deletion that failed waits before it is tried again: the first time, and at
@@ -75,7 +78,7 @@ func Open(o Options) (*Engine, error) {
 		e.operations, err = readAll[operationNote](n, operationsFolder)
 	}
 	if err == nil {
-		err = os.MkdirAll(o.LinkDir, 0o755) // Others may read links.
+		err = openLinks(o.LinkPath, o.LinkDir)
 	}
 	if err != nil {
 		_ = lock.Close() // It was only locked.
@@ -97,6 +100,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.life = ctx
 	e.begin()
 	e.mu.Unlock()
+	if err := e.unlinkOthers(ctx); err != nil {
+		return fmt.Errorf("remove links that lead to other disks: %w", err)
+	}
 	go e.watch(ctx)
 	e.look()
 	return e.scan(ctx, e.scanOnce)

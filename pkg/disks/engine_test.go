@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/disks"
 	"github.com/stowage-csi/stowage/pkg/disks/discovery"
 	"github.com/stowage-csi/stowage/pkg/disks/method"
@@ -48,23 +50,34 @@ func image(t *testing.T, size int64) string {
 
 // bench is a node whose engine can be started again and again.
 type bench struct {
-	config, state, links string
+	config, state string
+	links, path   string // links is in memory, and path leads there
 }
 
 func newBench(t *testing.T, config string) *bench {
 	t.Helper()
-	return &bench{config, t.TempDir(), filepath.Join(t.TempDir(), "links")}
+	testfs.NeedRoot(t)
+	run := t.TempDir()
+	must(t, unix.Mount("run", run, "tmpfs", 0, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(run, 0)) })
+	return &bench{config, t.TempDir(), filepath.Join(run, "links"), filepath.Join(t.TempDir(), "links")}
+}
+
+// options are those of its engine.
+func (b *bench) options(t *testing.T) disks.Options {
+	t.Helper()
+	config, err := discovery.Parse([]byte(b.config))
+	must(t, err)
+	return disks.Options{
+		Config: config, StateDir: b.state, LinkDir: b.links, LinkPath: b.path, Rescan: time.Minute,
+		FirstPause: 50 * time.Millisecond, LastPause: time.Second, Log: slog.New(slog.DiscardHandler),
+	}
 }
 
 // start starts an engine. It ends with stop, or with the test.
 func (b *bench) start(t *testing.T) (e *disks.Engine, stop func()) {
 	t.Helper()
-	config, err := discovery.Parse([]byte(b.config))
-	must(t, err)
-	e, err = disks.Open(disks.Options{
-		Config: config, StateDir: b.state, LinkDir: b.links, Rescan: time.Minute,
-		FirstPause: 50 * time.Millisecond, LastPause: time.Second, Log: slog.New(slog.DiscardHandler),
-	})
+	e, err := disks.Open(b.options(t))
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
@@ -346,9 +359,7 @@ func TestHungDisk(t *testing.T) {
 func TestOneEngine(t *testing.T) {
 	b := newBench(t, "devices: [{paths: [/dev/none]}]")
 	b.start(t)
-	config, err := discovery.Parse([]byte(b.config))
-	must(t, err)
-	if _, err := disks.Open(disks.Options{Config: config, StateDir: b.state, LinkDir: b.links}); err == nil {
+	if _, err := disks.Open(b.options(t)); err == nil {
 		t.Error("a second engine opens the notes of the first")
 	}
 }
@@ -360,9 +371,7 @@ func TestDamagedNote(t *testing.T) {
 	stop()
 	path := filepath.Join(b.state, "volumes", "disk-a.json")
 	must(t, os.WriteFile(path, []byte("{"), 0o600))
-	config, err := discovery.Parse([]byte(b.config))
-	must(t, err)
-	if _, err := disks.Open(disks.Options{Config: config, StateDir: b.state, LinkDir: b.links}); err == nil ||
+	if _, err := disks.Open(b.options(t)); err == nil ||
 		!strings.Contains(err.Error(), path) {
 		t.Errorf("a damaged note: %v", err)
 	}

@@ -2,10 +2,7 @@ package disks
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"time"
 
@@ -82,46 +79,4 @@ func (e *Engine) scanOnce(ctx context.Context) {
 		e.problem, e.found = problem, found
 		e.change()
 	}
-}
-
-// link keeps a link to each device under its volume's name, and removes those of devices that are gone.
-func (e *Engine) link(found []report.Volume) error {
-	keep, errs := map[string]bool{}, []error(nil)
-	for i := range found {
-		v := &found[i]
-		if v.Mode != report.Block {
-			continue
-		}
-		v.Path = filepath.Join(e.options.LinkDir, v.Name)
-		if v.State != report.Unusable {
-			keep[v.Name] = true
-			errs = append(errs, replaceLink(v.Path, v.Device))
-		}
-	}
-	entries, err := os.ReadDir(e.options.LinkDir)
-	errs = append(errs, err)
-	for _, entry := range entries {
-		if !keep[entry.Name()] && entry.Type()&os.ModeSymlink != 0 {
-			errs = append(errs, os.Remove(filepath.Join(e.options.LinkDir, entry.Name())))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("keep the links to devices: %w", err)
-	}
-	return nil
-}
-
-// replaceLink makes a link, or makes it lead elsewhere, in one step.
-func replaceLink(path, to string) error {
-	if now, err := os.Readlink(path); err == nil && now == to {
-		return nil
-	}
-	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
-	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := os.Symlink(to, draft); err != nil {
-		return err
-	}
-	return os.Rename(draft, path)
 }

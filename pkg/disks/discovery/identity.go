@@ -1,14 +1,31 @@
 package discovery
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
+
+// NameAt returns the name of the volume that a block device is, or would be. A device that does not answer in time is
+// an error.
+func NameAt(ctx context.Context, major, minor uint32) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	call := deadline.Call{Name: fmt.Sprintf("identifying device %d:%d", major, minor)}
+	return deadline.Do(ctx, call, func(context.Context) (string, error) {
+		identity, err := IdentityOf(major, minor)
+		if err != nil {
+			return "", err
+		}
+		return NameOf(identity), nil
+	}, nil)
+}
 
 // IdentityOf returns what tells a block device from all others, now and after the next start.
 func IdentityOf(major, minor uint32) (string, error) {

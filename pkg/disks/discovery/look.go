@@ -19,8 +19,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/holders"
 )
 
-// patience is how long a device may take to be looked at, before it counts as unusable and the others go on without it.
-const patience = 20 * time.Second
+// Patience is how long a device may take to be looked at, before it counts as unusable and the others go on without it.
+const Patience = 20 * time.Second
 
 // History is what is known of a volume from before.
 type History struct {
@@ -73,7 +73,7 @@ func (s selected) volume(ctx context.Context, remember Remember) report.Volume {
 	} else {
 		v.Device, v.SizeBytes = s.block.node(), s.block.size
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	selected := v // A look that is given up goes on, and must not read what is written below.
 	call := deadline.Call{Name: "looking at " + v.Device, On: "looking at " + v.Device + " " + v.Path}

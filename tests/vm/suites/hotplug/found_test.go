@@ -28,8 +28,9 @@ func TestFoundDisk(t *testing.T) {
 	must(t, err)
 	dir := t.TempDir()
 	engine, err := disks.Open(disks.Options{
-		Config: config, StateDir: filepath.Join(dir, "state"), LinkDir: filepath.Join(dir, "links"),
-		Rescan: time.Hour, FirstPause: time.Second, LastPause: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Config: config, StateDir: filepath.Join(dir, "state"), LinkPath: filepath.Join(dir, "links"),
+		LinkDir: "/run/found-links", // in memory
+		Rescan:  time.Hour, FirstPause: time.Second, LastPause: time.Minute, Log: slog.New(slog.DiscardHandler),
 	})
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

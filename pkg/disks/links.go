@@ -1,0 +1,139 @@
+package disks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/disks/discovery"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+)
+
+// openLinks makes the directory of links, and has the path that PersistentVolumes name lead to it. The kubelet follows
+// a link without a look at the disk, and before any process of ours runs: one of before the start of the machine may
+// lead to another disk by now.
+func openLinks(path, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { // Others may read links.
+		return err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	if fs.Type != unix.TMPFS_MAGIC && fs.Type != unix.RAMFS_MAGIC {
+		return fmt.Errorf("the directory of links %s is on a disk: use one in memory, as below /run, so that no link "+
+			"outlives the start of the machine, after which its device may be another disk", dir)
+	}
+	if path == dir {
+		return nil
+	}
+	if err := removeLinks(path); err != nil {
+		return fmt.Errorf("make %s lead to the directory of links %s: %w", path, dir, err)
+	}
+	return replaceLink(path, dir)
+}
+
+// removeLinks removes a directory of links on a disk, as earlier versions had it. What is no link stays, and so does
+// the directory then, which is an error.
+func removeLinks(path string) error {
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode()&os.ModeSymlink != 0:
+		return nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Type()&os.ModeSymlink != 0 {
+			err = errors.Join(err, os.Remove(filepath.Join(path, entry.Name())))
+		}
+	}
+	return errors.Join(err, os.Remove(path))
+}
+
+// unlinkOthers removes the links that do not lead to their volume any more: a disk may have gone while no process of
+// ours ran, and another have got its node. A disk that does not answer keeps no other waiting.
+func (e *Engine) unlinkOthers(ctx context.Context) error {
+	entries, err := os.ReadDir(e.options.LinkDir)
+	if err != nil {
+		return err
+	}
+	removed := make(chan error, len(entries))
+	for _, entry := range entries {
+		go func() { removed <- e.unlinkOther(ctx, entry) }()
+	}
+	for range entries {
+		err = errors.Join(err, <-removed)
+	}
+	return err
+}
+
+func (e *Engine) unlinkOther(ctx context.Context, entry os.DirEntry) error {
+	path := filepath.Join(e.options.LinkDir, entry.Name())
+	if entry.Type()&os.ModeSymlink == 0 || leadsTo(ctx, path, entry.Name()) {
+		return nil
+	}
+	return os.Remove(path)
+}
+
+// leadsTo reports whether a link leads to the volume of the name. A disk that does not answer is not known to be; at
+// the end of the engine that is no answer.
+func leadsTo(ctx context.Context, path, name string) bool {
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return false
+	}
+	is, err := discovery.NameAt(ctx, unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
+	return err == nil && is == name || ctx.Err() != nil
+}
+
+// link keeps a link to each device under its volume's name, and removes those of devices that are gone.
+func (e *Engine) link(found []report.Volume) error {
+	keep, errs := map[string]bool{}, []error(nil)
+	for i := range found {
+		v := &found[i]
+		if v.Mode != report.Block {
+			continue
+		}
+		v.Path = filepath.Join(e.options.LinkPath, v.Name)
+		if v.State != report.Unusable {
+			keep[v.Name] = true
+			errs = append(errs, replaceLink(filepath.Join(e.options.LinkDir, v.Name), v.Device))
+		}
+	}
+	entries, err := os.ReadDir(e.options.LinkDir)
+	errs = append(errs, err)
+	for _, entry := range entries {
+		if !keep[entry.Name()] && entry.Type()&os.ModeSymlink != 0 {
+			errs = append(errs, os.Remove(filepath.Join(e.options.LinkDir, entry.Name())))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("keep the links to devices: %w", err)
+	}
+	return nil
+}
+
+// replaceLink makes a link, or makes it lead elsewhere, in one step.
+func replaceLink(path, to string) error {
+	if now, err := os.Readlink(path); err == nil && now == to {
+		return nil
+	}
+	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(to, draft); err != nil {
+		return err
+	}
+	return os.Rename(draft, path)
+}

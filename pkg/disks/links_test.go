@@ -1,0 +1,91 @@
+package disks_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/disks"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+// TestOldLinks checks that a directory of links on a disk, as earlier versions had it, becomes a link to the one in
+// memory, and that nothing but links is removed.
+func TestOldLinks(t *testing.T) {
+	node := testfs.Attach(t, image(t, 64*mib))
+	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", node))
+	must(t, os.MkdirAll(b.path, 0o755))
+	must(t, os.Symlink("/dev/loop-of-before", filepath.Join(b.path, "disk-1")))
+	file := filepath.Join(b.path, "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	if _, err := disks.Open(b.options(t)); err == nil || !strings.Contains(err.Error(), b.path) {
+		t.Errorf("with a file in it: %v", err)
+	}
+	must(t, os.Remove(file))
+	for range 2 { // The second time it is a link already.
+		e, stop := b.start(t)
+		v := await(t, e, "found", in(report.Available)).Volumes[0]
+		if to, err := os.Readlink(b.path); err != nil || to != b.links {
+			t.Errorf("%s leads to %q (%v), want %s", b.path, to, err, b.links)
+		}
+		if to, err := os.Readlink(v.Path); err != nil || to != node || filepath.Dir(v.Path) != b.path {
+			t.Errorf("the link %s leads to %q (%v), want %s", v.Path, to, err, node)
+		}
+		if _, err := os.Lstat(filepath.Join(b.path, "disk-1")); err == nil {
+			t.Error("a link of an earlier version can be followed")
+		}
+		stop()
+	}
+}
+
+// TestLinksOutliveNoBoot checks that links are kept in memory only.
+func TestLinksOutliveNoBoot(t *testing.T) {
+	b := newBench(t, "devices: [{paths: [/dev/none]}]")
+	b.links = filepath.Join(testfs.New(t, "ext4", 64), "links")
+	if _, err := disks.Open(b.options(t)); err == nil || !strings.Contains(err.Error(), "is on a disk") {
+		t.Errorf("links on a disk: %v", err)
+	}
+	if _, err := os.Lstat(b.path); err == nil {
+		t.Error("a path leads to links on a disk")
+	}
+}
+
+// TestSwapped has another disk take the node of a volume while no engine runs.
+func TestSwapped(t *testing.T) {
+	node, other := testfs.Attach(t, image(t, 64*mib)), testfs.Attach(t, image(t, 64*mib))
+	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", node))
+	e, stop := b.start(t)
+	v := await(t, e, "found", in(report.Available)).Volumes[0]
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "a")}))
+	await(t, e, "offered", in(report.Offered))
+	stop()
+	must(t, os.Remove(v.Path))
+	must(t, os.Symlink(other, v.Path))
+	e, _ = b.start(t)
+	await(t, e, "found", in(report.Offered))
+	if to, err := os.Readlink(v.Path); err != nil || to != node {
+		t.Errorf("the link leads to %q (%v), want %s", to, err, node)
+	}
+}
+
+// TestStaleLink checks that no engine looks for disks beside a link that leads elsewhere: whoever follows it until then
+// gets another's disk.
+func TestStaleLink(t *testing.T) {
+	b := newBench(t, "devices: [{paths: [/dev/none]}]")
+	e, err := disks.Open(b.options(t))
+	must(t, err)
+	must(t, os.Symlink("/dev/null", filepath.Join(b.links, "disk-1")))
+	must(t, unix.Mount("", filepath.Dir(b.links), "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := e.Run(ctx); err == nil || !strings.Contains(err.Error(), "disk-1") {
+		t.Errorf("with a link that cannot be removed the engine ends with %v", err)
+	}
+}
