@@ -5,8 +5,8 @@
 // # Files
 //
 // rules.go and class.go say what the master believes of a worker's report, and which class a volume is of. plan.go,
-// offers.go, object.go and strays.go decide, and are pure. reconcile.go reads the world, carryout.go writes, volume.go
-// makes PersistentVolumes, manager.go has the watches.
+// offers.go, object.go, places.go and strays.go decide, and are pure. reconcile.go reads the world, carryout.go writes,
+// volume.go makes PersistentVolumes, manager.go has the watches.
 //
 // # What makes it safe
 //
@@ -15,6 +15,7 @@
 //   - An offer without its PersistentVolume is a volume that may hold data. Absence counts once it was read past the
 //     cache.
 //   - The id of a deletion names the object after whose end it wipes: what was wiped before that is no proof.
+//   - No two volumes are offered at one path, and none is wiped at a path at which another is offered.
 //   - A volume is wiped while its PersistentVolume is being deleted and names a claim that is gone, so that nothing can
 //     be bound to it.
 package nodestorage

@@ -45,10 +45,14 @@ func (p *planner) withoutObject(o *v1alpha1.VolumeOffer) {
 	default:
 		p.delete(o.Volume, o.WipePolicy, ofNothing)
 	}
+	if !p.dropped[o.Volume] {
+		p.tellMoved(o, nil)
+	}
 }
 
 // living decides about a PersistentVolume that nobody deletes.
 func (p *planner) living(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
+	p.tellMoved(o, pv)
 	r := p.operation(o.Volume)
 	switch {
 	case isBound(pv):
@@ -78,6 +82,7 @@ func (p *planner) bound(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 
 // leaving decides about a PersistentVolume that is being deleted.
 func (p *planner) leaving(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
+	p.tellMoved(o, pv)
 	isKept := o.Retained || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 	switch {
 	case !isHeld(pv): // Others hold it.

@@ -20,13 +20,7 @@ func (p *planner) offers() {
 		}
 		c, err := classOf(p.classes, v, p.labels)
 		if err == nil {
-			err = p.rules.check(v)
-		}
-		if err == nil && twice[v.Path] {
-			err = fmt.Errorf("the path of volume %s is %q, which another volume has too: neither is offered", v.Name, v.Path)
-		}
-		if err == nil && c != nil && len(p.next.Offers) >= most {
-			err = fmt.Errorf("volume %s is the %dth: a node offers %d at most", v.Name, len(p.next.Offers)+1, most)
+			err = p.mayOffer(v, c, twice[v.Path])
 		}
 		if err != nil {
 			p.tell(p.storage, "NotOffered", err.Error())
@@ -34,6 +28,25 @@ func (p *planner) offers() {
 			p.next.Offers = append(p.next.Offers, newOffer(v, c))
 		}
 	}
+}
+
+// mayOffer refuses what no honest worker reports, and what others would be led to, or be led to others by.
+func (p *planner) mayOffer(v v1alpha1.LocalVolumeStatus, c *class, isShared bool) error {
+	if err := p.rules.check(v); err != nil {
+		return err
+	}
+	other := p.otherAt(v.Path, v.Name)
+	switch {
+	case isShared:
+		return fmt.Errorf("the path of volume %s is %q, which another volume has too: neither is offered", v.Name, v.Path)
+	case other != "":
+		return fmt.Errorf("the path of volume %s is %q, at which volume %s is offered: mount it elsewhere; or, if the other"+
+			" is gone for good, delete its claim and name it in the annotation %s", v.Name, v.Path, other,
+			v1alpha1.ForgetAnnotation)
+	case c != nil && len(p.next.Offers) >= most:
+		return fmt.Errorf("volume %s is the %dth: a node offers %d at most", v.Name, len(p.next.Offers)+1, most)
+	}
+	return nil
 }
 
 // isTaken reports whether anything is known of a volume that keeps it from being offered anew.

@@ -79,6 +79,7 @@ func plan(v view) actions {
 	for _, f := range v.storage.Status.LocalVolumes {
 		p.found[f.Name] = f
 	}
+	p.withdraw()
 	for i := range p.next.Offers {
 		p.judge(&p.next.Offers[i])
 	}
@@ -172,13 +173,15 @@ func (p *planner) isComplete(r *v1alpha1.DeleteRequest) bool {
 const ofNothing = "absent"
 
 // delete asks for a volume to be wiped, instead of any deletion that was asked for before.
-func (p *planner) delete(volume v1alpha1.VolumeName, policy v1alpha1.WipePolicy, object string) {
+func (p *planner) delete(volume v1alpha1.VolumeName, policy v1alpha1.WipePolicy, object string) (asked bool) {
 	p.undelete(volume)
-	if len(p.next.DeleteOperations) < most {
-		id := v1alpha1.OperationID(object + "-" + strings.ReplaceAll(uuid.NewString(), "-", "")[:16])
-		p.next.DeleteOperations = append(p.next.DeleteOperations,
-			v1alpha1.DeleteRequest{ID: id, Volume: volume, Policy: policy})
+	if !p.mayWipe(volume) || len(p.next.DeleteOperations) >= most {
+		return false
 	}
+	id := v1alpha1.OperationID(object + "-" + strings.ReplaceAll(uuid.NewString(), "-", "")[:16])
+	p.next.DeleteOperations = append(p.next.DeleteOperations,
+		v1alpha1.DeleteRequest{ID: id, Volume: volume, Policy: policy})
+	return true
 }
 
 func (p *planner) undelete(volume v1alpha1.VolumeName) {

@@ -76,6 +76,14 @@ func offer(changes ...func(*v1alpha1.VolumeOffer)) change {
 	return func(v *view) { v.storage.Spec.Offers = append(v.storage.Spec.Offers, o) }
 }
 
+// place is where a filesystem is offered.
+const place = "/mnt/disks/a"
+
+// mounted has the offer be of a filesystem.
+func mounted(o *v1alpha1.VolumeOffer) {
+	o.VolumeMode, o.Path = corev1.PersistentVolumeFilesystem, place
+}
+
 func keeps(o *v1alpha1.VolumeOffer)    { o.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain }
 func retained(o *v1alpha1.VolumeOffer) { o.Retained = true }
 
@@ -106,6 +114,7 @@ func volume(phase corev1.PersistentVolumePhase, changes ...func(*corev1.Persiste
 	return func(v *view) { v.volumes[pv.Name] = pv }
 }
 
+func placed(pv *corev1.PersistentVolume)  { pv.Spec.Local.Path = place }
 func deleted(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }
 func loose(pv *corev1.PersistentVolume)   { pv.Finalizers = nil }
 func kept(pv *corev1.PersistentVolume) {
@@ -115,6 +124,7 @@ func ofAnother(pv *corev1.PersistentVolume) {
 	pv.Annotations[v1alpha1.LocalVolumeAnnotation] = "disk-2"
 }
 
+func files(v *view)  { v.classes[0].VolumeMode = "" }
 func proven(v *view) { v.proven[name] = true }
 func unmade(v *view) { v.unmade[name] = true }
 func stale(v *view)  { v.isFresh = false }
@@ -198,6 +208,41 @@ func TestPlan(t *testing.T) {
 		"a mount point that no class takes": {sights{found("Available", mount, at("/mnt/disks/a"))}, ""},
 		"two with one path": {sights{found("Available"),
 			found("Available", func(f *v1alpha1.LocalVolumeStatus) { f.Name = "disk-2" })}, "tell NotOffered, tell NotOffered"},
+		"at a path at which another is offered": {sights{files, offer(mounted),
+			volume("Available", placed), found("Available", second, mount, at(place))},
+			"tell NotOffered"},
+		"at a path of which there is a PersistentVolume": {sights{files,
+			volume("Released", placed, deleted, loose),
+			found("Available", second, mount, at(place))}, "tell NotOffered"},
+		"at a path at which nothing is offered any more": {sights{files, offer(mounted), proven,
+			annotated(v1alpha1.ForgetAnnotation, "disk-1"), found("Available", second, mount, at(place))},
+			"write offer:disk-2:new"},
+		"bound, and mounted elsewhere": {sights{offer(mounted),
+			volume("Bound", placed), found("Offered", mount, at("/mnt/disks/b"))}, "tell Moved"},
+		"deleted, and mounted elsewhere": {sights{offer(mounted),
+			volume("Released", placed, deleted), found("Offered", mount, at("/mnt/disks/b"))}, "tell Moved"},
+		"being wiped, and mounted elsewhere": {sights{offer(mounted),
+			volume("Released", placed, deleted), deletion(mine, "Error"),
+			found("Offered", mount, at("/mnt/disks/b"))}, "tell Moved, write offer:disk-1"},
+		"wiped, and mounted elsewhere": {sights{offer(mounted),
+			volume("Released", placed, deleted), deletion(mine, "Complete"),
+			found("Offered", mount, at("/mnt/disks/b"))}, "release local-1, tell Moved"},
+		"offered and gone, and mounted elsewhere": {sights{offer(mounted), proven,
+			found("Offered", mount, at("/mnt/disks/b"))}, "tell Moved"},
+		"retained and named to be wiped, and mounted elsewhere": {sights{offer(mounted, keeps, retained),
+			proven, found("Offered", mount, at("/mnt/disks/b")), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
+			"tell Moved"},
+		"two of one path, and one is released": {sights{
+			offer(mounted, retained,
+				func(o *v1alpha1.VolumeOffer) { o.Volume, o.PersistentVolume = "disk-2", "local-2" }),
+			func(v *view) { v.proven["local-2"] = true },
+			offer(mounted), volume("Released", placed, deleted),
+			found("Offered", mount, at(place))}, "tell NotWiped"},
+		"named to be wiped, where another is offered": {sights{offer(mounted),
+			volume("Bound", placed), found("NotBlank", second, mount, at(place)),
+			annotated(v1alpha1.ReclaimAnnotation, "disk-2")}, "tell NotWiped"},
+		"a device in another directory": {sights{offer(func(o *v1alpha1.VolumeOffer) { o.Path = "/old/disk-1" }),
+			volume("Released", deleted), found("Offered")}, "write offer:disk-1 wipe:disk-1:zero:0a1b"},
 		"the node is away":                      {sights{found("Available"), away}, ""},
 		"the storage is being deleted":          {sights{found("Available"), ending}, "over"},
 		"offered, made by us and not yet there": {sights{offer(), unmade}, "create local-1"},

@@ -64,18 +64,21 @@ func (p *planner) reclaims() {
 	for _, name := range p.wanted {
 		volume := v1alpha1.VolumeName(name)
 		at := slices.IndexFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool { return o.Volume == volume })
-		state := p.found[volume].State
+		state, isDone := p.found[volume].State, true
 		switch {
 		case at >= 0 && p.next.Offers[at].Retained && p.volumes[p.next.Offers[at].PersistentVolume] == nil:
-			p.delete(volume, p.next.Offers[at].WipePolicy, ofNothing)
+			isDone = p.delete(volume, p.next.Offers[at].WipePolicy, ofNothing)
 		case at >= 0 && p.next.Offers[at].Retained:
-			later = append(later, name)
+			isDone = false
 		case at < 0 && (state == v1alpha1.VolumeDirty || state == v1alpha1.VolumeNotBlank):
-			p.delete(volume, p.policyOf(volume), ofNothing)
+			isDone = p.delete(volume, p.policyOf(volume), ofNothing)
 		default:
 			p.tell(p.storage, "NotReclaimed",
 				fmt.Sprintf("the annotation %s names %.80q: name volumes that are retained, Dirty or NotBlank",
 					v1alpha1.ReclaimAnnotation, name))
+		}
+		if !isDone {
+			later = append(later, name)
 		}
 	}
 	p.wanted = later
