@@ -354,6 +354,10 @@ const (
 	// ReclaimAnnotation of a NodeStorage names volumes, with commas between them, that are to be wiped and offered again.
 	ReclaimAnnotation = "stowage.dev/reclaim"
 
+	// HostnameAnnotation of a NodeStorage is the label kubernetes.io/hostname with which volumes of its node were offered
+	// first. Nothing is offered while the Node has another.
+	HostnameAnnotation = "stowage.dev/hostname"
+
 	// ForgetAnnotation of a NodeStorage, with the value "true", gives up bound volumes of a node that is gone.
 	ForgetAnnotation = "stowage.dev/forget"
 )

@@ -53,6 +53,9 @@ func (r *reconciler) save(ctx context.Context, v *view, a *actions) (added []v1a
 	} else {
 		delete(storage.Annotations, v1alpha1.ReclaimAnnotation)
 	}
+	if a.pin != "" {
+		metav1.SetMetaDataAnnotation(&storage.ObjectMeta, v1alpha1.HostnameAnnotation, a.pin)
+	}
 	if err := r.write.Update(ctx, storage); err != nil {
 		return nil, err
 	}
@@ -77,11 +80,7 @@ func (r *reconciler) save(ctx context.Context, v *view, a *actions) (added []v1a
 // create makes the PersistentVolume of an offer. Unless it was refused it may exist, now or soon, and what is absent
 // later may hold data.
 func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
-	hostname := v.labels[corev1.LabelHostname]
-	if hostname == "" {
-		hostname = v.storage.Name
-	}
-	err := r.write.Create(ctx, persistentVolume(v.storage.Name, hostname, o))
+	err := r.write.Create(ctx, persistentVolume(v.storage.Name, v.hostname, o))
 	if isRefusal(err) {
 		return err
 	}

@@ -5,8 +5,8 @@
 // # Files
 //
 // rules.go and class.go say what the master believes of a worker's report, and which class a volume is of. plan.go,
-// offers.go, object.go, places.go and strays.go decide, and are pure. reconcile.go reads the world, carryout.go writes,
-// volume.go makes PersistentVolumes, manager.go has the watches.
+// offers.go, object.go, places.go, hostname.go and strays.go decide, and are pure. reconcile.go reads the world,
+// carryout.go writes, volume.go makes PersistentVolumes, manager.go has the watches.
 //
 // # What makes it safe
 //

@@ -14,7 +14,9 @@ func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 	pv := p.volumes[o.PersistentVolume]
 	switch {
 	case pv == nil && p.unmade[o.PersistentVolume] && p.labels != nil:
-		p.create = append(p.create, *o)
+		if p.ownsHostname() {
+			p.create = append(p.create, *o)
+		}
 	case pv == nil && !p.proven[o.PersistentVolume]:
 		p.ask = append(p.ask, o.PersistentVolume)
 	case pv == nil:

@@ -24,8 +24,8 @@ func (p *planner) offers() {
 		}
 		if err != nil {
 			p.tell(p.storage, "NotOffered", err.Error())
-		} else if c != nil {
-			p.next.Offers = append(p.next.Offers, newOffer(v, c))
+		} else if c != nil && p.ownsHostname() {
+			p.next.Offers, p.pin = append(p.next.Offers, newOffer(v, c)), p.hostname
 		}
 	}
 }

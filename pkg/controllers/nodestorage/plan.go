@@ -19,14 +19,19 @@ const most = 256
 // view is all that a decision about one node is based on. What it points to is not changed.
 type view struct {
 	storage *v1alpha1.NodeStorage
-	isFresh bool                                // the storage was read past the cache
-	labels  map[string]string                   // of the Node; nil while there is none
-	isGone  bool                                // there has been no Node for too long
-	volumes map[string]*corev1.PersistentVolume // of the node, by name
-	proven  map[string]bool                     // names that were read past the cache
-	unmade  map[string]bool                     // PersistentVolumes of our own offers that never existed
-	classes []class
-	rules   Rules
+	isFresh bool              // the storage was read past the cache
+	labels  map[string]string // of the Node; nil while there is none
+	// hostname is by which PersistentVolumes name the node, and rivals are the other nodes that they would name with it,
+	// once they were counted.
+	hostname  string
+	rivals    []string
+	isCounted bool
+	isGone    bool                                // there has been no Node for too long
+	volumes   map[string]*corev1.PersistentVolume // of the node, by name
+	proven    map[string]bool                     // names that were read past the cache
+	unmade    map[string]bool                     // PersistentVolumes of our own offers that never existed
+	classes   []class
+	rules     Rules
 }
 
 // actions bring a node's volumes closer to what they should be.
@@ -39,6 +44,8 @@ type actions struct {
 	release []*corev1.PersistentVolume // the finalizer goes
 	ask     []string                   // these must be read past the cache first
 	recheck bool                       // so must the storage
+	count   bool                       // the rivals must be counted first
+	pin     string                     // the hostname to be remembered, written with the spec
 	retire  bool                       // the node is gone: its storage is deleted, and held by the finalizer
 	over    bool                       // the finalizer of the storage goes
 	told    []problem
@@ -61,6 +68,8 @@ type planner struct {
 	found   map[v1alpha1.VolumeName]v1alpha1.LocalVolumeStatus
 	wanted  []string // volumes that the operator wants wiped
 	dropped map[v1alpha1.VolumeName]bool
+	// isJudged says that isOwn tells whether the hostname is the node's own.
+	isJudged, isOwn bool
 }
 
 // plan decides what to do now about a node. When it asks, the rest of it is not to be carried out.

@@ -27,7 +27,7 @@ type change func(*view)
 func viewOf(changes ...change) view {
 	v := view{
 		storage: &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, labels: map[string]string{},
-		isFresh: true,
+		isFresh: true, hostname: "node",
 		volumes: map[string]*corev1.PersistentVolume{}, proven: map[string]bool{}, unmade: map[string]bool{},
 		classes: []class{{name: "disks", reclaim: corev1.PersistentVolumeReclaimDelete,
 			settings: settings{VolumeMode: "Block", WipePolicy: v1alpha1.WipeZero}}},
@@ -127,6 +127,12 @@ func ofAnother(pv *corev1.PersistentVolume) {
 func files(v *view)  { v.classes[0].VolumeMode = "" }
 func proven(v *view) { v.proven[name] = true }
 func unmade(v *view) { v.unmade[name] = true }
+
+// labelled has the node's hostname be another than its name, and counted says who else has it.
+func labelled(v *view) { v.hostname = "other" }
+func counted(rivals ...string) change {
+	return func(v *view) { v.isCounted, v.rivals = true, rivals }
+}
 func stale(v *view)  { v.isFresh = false }
 func gone(v *view)   { v.labels, v.isGone = nil, true }
 func away(v *view)   { v.labels = nil }
@@ -152,7 +158,8 @@ func (a actions) described() string {
 	if a.spec != nil {
 		say("write%s", described(a.spec))
 	}
-	for is, word := range map[string]bool{"recheck": a.recheck, "retire": a.retire, "over": a.over} {
+	for is, word := range map[string]bool{"recheck": a.recheck, "retire": a.retire, "over": a.over,
+		"count": a.count} {
 		if word {
 			say("%s", is)
 		}
@@ -243,6 +250,16 @@ func TestPlan(t *testing.T) {
 			annotated(v1alpha1.ReclaimAnnotation, "disk-2")}, "tell NotWiped"},
 		"a device in another directory": {sights{offer(func(o *v1alpha1.VolumeOffer) { o.Path = "/old/disk-1" }),
 			volume("Released", deleted), found("Offered")}, "write offer:disk-1 wipe:disk-1:zero:0a1b"},
+		"of a node with a label of which nobody knows whose it is": {sights{found("Available"), labelled}, "count"},
+		"of a node with a label of its own": {sights{found("Available"), labelled, counted()},
+			"write offer:disk-1:new"},
+		"of a node with the label of another": {sights{found("Available"), labelled, counted("other")},
+			"tell HostnameNotOwn"},
+		"the same, offered before": {sights{offer(), unmade, labelled, counted("other")}, "tell HostnameNotOwn"},
+		"two of it, and one notice": {sights{found("Available"), found("Available", second), labelled, counted("other")},
+			"tell HostnameNotOwn"},
+		"of a node whose label was another": {sights{found("Available"),
+			annotated(v1alpha1.HostnameAnnotation, "other")}, "tell HostnameNotOwn"},
 		"the node is away":                      {sights{found("Available"), away}, ""},
 		"the storage is being deleted":          {sights{found("Available"), ending}, "over"},
 		"offered, made by us and not yet there": {sights{offer(), unmade}, "create local-1"},

@@ -57,8 +57,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: wait}, ignoreRace(err)
 	}
 	a := plan(*v)
-	for range 2 { // What it asks for the first time may make it ask once more.
-		if len(a.ask) == 0 && !a.recheck {
+	for range 3 { // What it asks for may make it ask once more.
+		if len(a.ask) == 0 && !a.recheck && !a.count {
 			break
 		}
 		if err := r.prove(ctx, v, a); err != nil {
@@ -91,6 +91,7 @@ func (r *reconciler) look(ctx context.Context, name string) (*view, time.Duratio
 	v := &view{
 		storage: &v1alpha1.NodeStorage{}, labels: labels, isGone: labels == nil && wait == 0, rules: r.Rules,
 		volumes: map[string]*corev1.PersistentVolume{}, proven: map[string]bool{}, unmade: r.unmadeOf(name),
+		hostname: hostnameOf(name, labels),
 	}
 	err = r.cache.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, v.storage)
 	if apierrors.IsNotFound(err) {
@@ -213,6 +214,11 @@ func (r *reconciler) prove(ctx context.Context, v *view, a actions) error {
 			v.volumes[name] = pv
 		} else {
 			delete(v.volumes, name)
+		}
+	}
+	if a.count {
+		if err := r.countRivals(ctx, v); err != nil {
+			return err
 		}
 	}
 	if !a.recheck {

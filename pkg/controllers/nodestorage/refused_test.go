@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -85,10 +84,7 @@ func TestARefusalStopsNoOther(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), victim()) {
 				t.Errorf("the turn ends with %v, want the refusal of %s", err, victim())
 			}
-			told := ""
-			for recorder := s.masters[0].events.(*events.FakeRecorder); len(recorder.Events) > 0; {
-				told += <-recorder.Events + "\n"
-			}
+			told := s.told()
 			if strings.Count(told, "PersistentVolumeRefused") != 1 || !strings.Contains(told, victim()) {
 				t.Errorf("people were told %q, want the refusal of %s once", told, victim())
 			}

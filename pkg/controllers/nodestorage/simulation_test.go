@@ -93,8 +93,7 @@ func newSimulation(t *testing.T, seed uint64, cuts int) *simulation {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disks",
 		Labels: map[string]string{v1alpha1.LocalVolumeProvisioner: "true"}},
 		Provisioner: noProvisioner, Parameters: map[string]string{"volumeMode": "Block"}}
-	node := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(class,
 		node).WithStatusSubresource(&v1alpha1.NodeStorage{}, &corev1.PersistentVolume{}).
 		WithIndex(&corev1.PersistentVolume{}, byNode, nodeOf).Build()
