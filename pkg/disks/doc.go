@@ -1,8 +1,8 @@
 // Package disks keeps the local volumes of one node: it finds them, remembers which were offered, and wipes those that
 // are to be offered again (docs/design/018-node-storage.md). It is the part that opens disks: root, without a token.
 //
-// engine.go holds what is known and wakes who waits for it; scan.go looks for volumes, and links.go keeps a link to each
-// device; operation.go carries one deletion out; notes.go has what outlives the process.
+// engine.go holds what is known and wakes who waits for it; scan.go looks for volumes, and links.go keeps a link to
+// each device; operation.go carries one deletion out; notes.go has what outlives the process.
 //
 // # What makes it safe
 //

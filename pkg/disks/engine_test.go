@@ -252,6 +252,26 @@ func TestInUse(t *testing.T) {
 	await(t, e, "wiped", deletion(report.Complete))
 }
 
+// TestFamily checks that a disk is not wiped, whoever asks for it, while a partition of it is offered.
+func TestFamily(t *testing.T) {
+	file := image(t, 64*mib)
+	node := testfs.Attach(t, file)
+	part := testfs.Partition(t, node, 1, mib, 48*mib)
+	e, _ := newBench(t, fmt.Sprintf("devices: [{paths: [%s, %s], partitions: true}]", node, part)).start(t)
+	s := await(t, e, "found", func(s report.State) bool { return named(s, part).State == report.Available })
+	disk, partition := named(s, node), named(s, part)
+	must(t, e.Want(report.Wanted{Offers: offer(partition.Name, "a")}))
+	use(t, partition.Path)
+	must(t, e.Want(report.Wanted{Offers: offer(partition.Name, "a"), Deletions: remove(disk.Name, "d", method.Zero)}))
+	await(t, e, "refused", func(s report.State) bool {
+		return deletion(report.Complete)(s) ||
+			deletion(report.Failed)(s) && strings.Contains(s.Deletions[0].Message, partition.Name)
+	})
+	if n := canaries(t, file); n != 3 {
+		t.Errorf("%d canaries can be read, want 3: the disk was wiped under a tenant of its partition", n)
+	}
+}
+
 // TestPulled checks that a volume whose disk is gone has no link, is not taken for another that got its name, and is
 // wiped when it is back on another path.
 func TestPulled(t *testing.T) {

@@ -157,6 +157,9 @@ func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) 
 	if err := prove(f, v); err != nil {
 		return err
 	}
+	if err := e.isApart(f, v); err != nil {
+		return err
+	}
 	if err := e.progress(o, size, o.note.Position); err != nil {
 		return err
 	}
@@ -181,6 +184,28 @@ func prove(f *os.File, v report.Volume) error {
 	if discovery.NameOf(identity) != v.Name {
 		return fmt.Errorf("%s is another disk than volume %s: it reports %s, the volume is %s", v.Device, v.Name, identity,
 			v.Identity)
+	}
+	return nil
+}
+
+// isApart checks that a device shares no bytes with a volume that is offered: somebody may use that one any moment. Two
+// that are wiped exclude each other, since each is open exclusively.
+func (e *Engine) isApart(f *os.File, v report.Volume) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return fmt.Errorf("look at %s: %w", v.Device, err)
+	}
+	names, err := discovery.Relatives(unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, name := range names {
+		if _, isOffered := e.offers[name]; isOffered {
+			return fmt.Errorf("volume %s (%s) cannot be wiped: it shares its bytes with the volume %s, which is offered", v.Name,
+				v.Device, name)
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package testfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,6 +127,17 @@ func Attach(tb testing.TB, image string) string {
 		tb.Fatalf("having %s clear itself: %v", device, err)
 	}
 	return device
+}
+
+// Partition makes a partition of a loop device that the kernel alone knows of, and returns its node. It goes at the end
+// of the test.
+func Partition(tb testing.TB, device string, number int, offset, size int64) string {
+	tb.Helper()
+	NeedRoot(tb)
+	const sector = 512
+	Run(tb, "addpart", device, fmt.Sprint(number), fmt.Sprint(offset/sector), fmt.Sprint(size/sector))
+	undo(tb, "delpart", device, fmt.Sprint(number))
+	return fmt.Sprintf("%sp%d", device, number)
 }
 
 // Mount mounts a device, in a directory of its own, and returns where. It is unmounted at the end of the

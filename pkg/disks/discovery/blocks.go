@@ -43,7 +43,7 @@ func blocks() ([]*block, error) {
 	var all []*block
 	for _, entry := range entries {
 		b, err := readBlock(filepath.Join(root, entry.Name()))
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) { // It has gone meanwhile.
+		if isGone(err) {
 			continue
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -109,11 +110,21 @@ func (s selected) lookAtDevice(ctx context.Context, v *report.Volume, remember R
 	}
 	v.Name = NameOf(v.Identity)
 	history := remember(v.Name)
-	switch {
-	case history.known(v):
+	if history.known(v) {
 		return nil
+	}
+	other, err := b.taken(remember)
+	switch {
+	case err != nil:
+		return err
 	case b.readOnly:
 		return fmt.Errorf("%s refuses writes", b.node())
+	case other != "":
+		busy(v, "it shares its bytes with the volume %s, which is offered, or was and is not wiped", other)
+		return nil
+	case s.part != nil:
+		busy(v, "its partition %s is found as a volume of its own", s.part.node())
+		return nil
 	case len(b.holders) > 0:
 		busy(v, "%s uses it", b.holders[0])
 		return nil
@@ -160,8 +171,8 @@ type InUseError struct{ By string }
 // Error is a sentence.
 func (e *InUseError) Error() string { return "it is in use: " + e.By }
 
-// OpenAlone opens a block device if nobody else uses it: neither the kernel, as for a mount, RAID or swap, nor a loop
-// device, nor a process. Nobody else can mount it until it is closed.
+// OpenAlone opens a block device if nobody else uses it, its disk or a partition of it: neither the kernel, as for a
+// mount, RAID or swap, nor a loop device, nor a process. Nobody else can mount it until it is closed.
 func OpenAlone(ctx context.Context, node string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(node, flags|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.EBUSY) {
@@ -177,23 +188,24 @@ func OpenAlone(ctx context.Context, node string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// alone fails when a loop device or a process uses an open device.
+// alone fails when a loop device or a process uses an open device, or one that shares bytes with it.
 func alone(ctx context.Context, f *os.File) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
 		return fmt.Errorf("%s is not a block device (%w)", f.Name(), err)
 	}
-	attached, err := loops.Attached()
+	relatives, err := relativesOf(unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
 	if err != nil {
 		return err
 	}
-	for _, loop := range attached {
-		var file unix.Stat_t
-		if err := unix.Stat(loop.File, &file); err == nil && file.Mode&unix.S_IFMT == unix.S_IFBLK && file.Rdev == stat.Rdev {
-			return &InUseError{"the loop device " + loop.Path + " holds it"}
-		}
+	subject := holders.OfDevice(f.Name(), unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
+	for _, r := range relatives {
+		subject.Others = append(subject.Others, r.number())
 	}
-	found := holders.Of(ctx, holders.OfDevice(f.Name(), unix.Major(stat.Rdev), unix.Minor(stat.Rdev)))
+	if err := withoutLoop(append(subject.Others, stat.Rdev)); err != nil {
+		return err
+	}
+	found := holders.Of(ctx, subject)
 	for _, h := range found.Holders {
 		if h.PID != os.Getpid() {
 			return &InUseError{h.String()}
@@ -201,6 +213,22 @@ func alone(ctx context.Context, f *os.File) error {
 	}
 	if isBlind(ctx, found, os.Getpid()) { // This process is no answer: it has the device open itself.
 		return fmt.Errorf("%s may be in use: %s", f.Name(), holders.Found{Partial: true})
+	}
+	return nil
+}
+
+// withoutLoop fails when a loop device holds one of the devices of the numbers.
+func withoutLoop(numbers []uint64) error {
+	attached, err := loops.Attached()
+	if err != nil {
+		return err
+	}
+	for _, loop := range attached {
+		var file unix.Stat_t
+		if err := unix.Stat(loop.File, &file); err == nil && file.Mode&unix.S_IFMT == unix.S_IFBLK &&
+			slices.Contains(numbers, file.Rdev) {
+			return &InUseError{"the loop device " + loop.Path + " holds " + loop.File}
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 // selected is a device or mount that a rule selects.
 type selected struct {
 	block    *block
+	part     *block   // a partition of it that is selected, too
 	mount    *mounted // nil for a device
 	notBlank bool     // what holds data may be offered
 }
@@ -33,7 +34,21 @@ func selectDevices(rules []DeviceRule, all []*block) ([]selected, error) {
 			}
 		}
 	}
-	return found, nil
+	return parted(found), nil
+}
+
+// parted notes of each disk which of its partitions is selected, too.
+func parted(found []selected) []selected {
+	parts := map[uint64]*block{}
+	for _, s := range found {
+		if s.block.disk != nil {
+			parts[s.block.disk.number()] = s.block
+		}
+	}
+	for i := range found {
+		found[i].part = parts[found[i].block.number()]
+	}
+	return found
 }
 
 // leadTo returns the numbers of the devices to whose nodes patterns lead, over links or not.

@@ -151,6 +151,18 @@ func TestOfWhatIsUnmountedHere(t *testing.T) {
 	}
 }
 
+// Several devices are one subject.
+func TestOfSeveral(t *testing.T) {
+	dir := mounted(t)
+	s := subject(t, dir)
+	pid := start(t, dir, "/bin/sh", "-c", "echo ready; read line")
+	several := holders.Subject{Major: s.Major, Minor: s.Minor + 1000, Root: "/", At: dir,
+		Others: []uint64{unix.Mkdev(s.Major, s.Minor+2000), unix.Mkdev(s.Major, s.Minor)}}
+	if found := holders.Of(t.Context(), several); len(found.Holders) != 1 || found.Holders[0].PID != pid {
+		t.Errorf("found %s, want process %d", found, pid)
+	}
+}
+
 func TestMountBelow(t *testing.T) {
 	dir := mounted(t)
 	below := filepath.Join(dir, "below")

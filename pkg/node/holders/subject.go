@@ -3,6 +3,7 @@ package holders
 import (
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -12,6 +13,8 @@ import (
 // Subject is what is in use: a filesystem or a part of it, and the device that it is on.
 type Subject struct {
 	Major, Minor uint32 // the filesystem's device number as mountinfo has it
+	// Others are the numbers (unix.Mkdev) of further devices that count as the subject, as the partitions of a disk do.
+	Others []uint64
 	// Root is the directory of the filesystem that the subject shows; "/" for all of it.
 	Root string
 	// DevicePath is the node of the block device, such as /dev/loop3; empty where there is none.
@@ -46,7 +49,7 @@ func OfMount(at string) (s Subject, ok bool) {
 // shows reports whether a mount shows the subject or a part of it. The filesystems of btrfs have no number of
 // a device, but name it as their source.
 func (s Subject) shows(m *mountinfo.Info) bool {
-	same := m.Major == int(s.Major) && m.Minor == int(s.Minor) || s.DevicePath != "" && m.Source == s.DevicePath
+	same := s.has(uint32(m.Major), uint32(m.Minor)) || s.DevicePath != "" && m.Source == s.DevicePath
 	return same && within(m.Root, s.Root)
 }
 
@@ -55,7 +58,11 @@ func (s Subject) shows(m *mountinfo.Info) bool {
 func (s Subject) isNode(link string) bool {
 	var x unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE, &x)
-	return err == nil && x.Mode&unix.S_IFMT == unix.S_IFBLK && x.Rdev_major == s.Major && x.Rdev_minor == s.Minor
+	return err == nil && x.Mode&unix.S_IFMT == unix.S_IFBLK && s.has(x.Rdev_major, x.Rdev_minor)
+}
+
+func (s Subject) has(major, minor uint32) bool {
+	return major == s.Major && minor == s.Minor || slices.Contains(s.Others, unix.Mkdev(major, minor))
 }
 
 // within reports whether a path is the directory or below it.

@@ -1,0 +1,80 @@
+package discovery_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/disks/discovery"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+// TestFamily checks that whoever uses a disk uses its partitions, and the other way round.
+func TestFamily(t *testing.T) {
+	const whole, first, second = 0, 1, 2
+	nothing := func(*testing.T, string) {}
+	loop := func(t *testing.T, node string) { t.Helper(); testfs.Attach(t, node) }
+	for name, c := range map[string]struct {
+		used  int
+		use   func(t *testing.T, node string)
+		past  discovery.History // of what is used
+		found int
+		state string
+		says  string
+	}{
+		"a process has the disk open": {used: whole, use: hold, found: second, state: report.InUse,
+			says: "process"},
+		"a loop device holds the disk": {used: whole, use: loop, found: second, state: report.InUse,
+			says: "loop device"},
+		"a process has the partition open": {used: first, use: hold, found: whole, state: report.InUse,
+			says: "process"},
+		"a loop device holds the partition": {used: first, use: loop, found: whole, state: report.InUse,
+			says: "loop device"},
+		"a process has the other partition open": {used: first, use: hold, found: second, state: report.Available},
+		"the disk is offered": {used: whole, use: nothing, past: discovery.History{Taken: true}, found: second,
+			state: report.InUse, says: "disk-"},
+		"the partition is offered": {used: first, use: nothing, past: discovery.History{Taken: true}, found: whole,
+			state: report.InUse, says: "disk-"},
+		"the partition was offered and not wiped": {used: first, use: nothing, past: discovery.History{Dirty: true},
+			found: whole, state: report.InUse, says: "disk-"},
+		"the other partition is offered": {used: first, use: nothing, past: discovery.History{Taken: true}, found: second,
+			state: report.Available},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := family(t)
+			other := one(t, nodes[c.used], ", partitions: true", unknown).Name
+			c.use(t, nodes[c.used])
+			v := one(t, nodes[c.found], ", partitions: true", func(name string) discovery.History {
+				if name == other {
+					return c.past
+				}
+				return discovery.History{}
+			})
+			if v.State != c.state || !strings.Contains(v.Message, c.says) || c.says == "disk-" &&
+				!strings.Contains(v.Message, other) {
+				t.Errorf("%+v, want %s, and %q in the message", v, c.state, c.says)
+			}
+		})
+	}
+}
+
+// family is a disk and two partitions of it.
+func family(t *testing.T) []string {
+	t.Helper()
+	node := disk(t, 64*mib)
+	return []string{node, testfs.Partition(t, node, 1, mib, 16*mib), testfs.Partition(t, node, 2, 20*mib, 16*mib)}
+}
+
+// TestPartedDisk checks that a disk is no volume beside its partitions.
+func TestPartedDisk(t *testing.T) {
+	nodes := family(t)
+	found := find(t, fmt.Sprintf("devices: [{paths: [%s], partitions: true}]", strings.Join(nodes, ", ")), unknown)
+	states := map[string]string{}
+	for _, v := range found {
+		states[v.Device] = v.State
+	}
+	if states[nodes[0]] != report.InUse || states[nodes[1]] == report.InUse && states[nodes[2]] == report.InUse {
+		t.Errorf("the states are %v, want the disk in use and not its partitions: %+v", states, found)
+	}
+}
