@@ -54,6 +54,9 @@ type Engine struct {
 	told       bool // what is wanted
 	wanted     report.Wanted
 	offers     map[string]string // ids by volume
+	heard      map[string]hearing
+	looks      int // that have begun
+	foundBy    int // the look
 	volumes    map[string]*volumeNote
 	operations map[string]*operationNote
 	active     map[string]*operation
@@ -151,10 +154,7 @@ func (e *Engine) snapshot() report.State {
 	s := report.State{Revision: fmt.Sprintf("%s.%d", e.start, e.revision), Problem: e.problem,
 		Volumes: slices.Clone(e.found)}
 	for i := range s.Volumes {
-		v := &s.Volumes[i]
-		if v.State == report.Available && e.history(v.Name).Taken { // It was offered since.
-			v.State = report.Offered
-		}
+		e.update(&s.Volumes[i])
 	}
 	for _, d := range e.wanted.Deletions {
 		s.Deletions = append(s.Deletions, e.deletion(d))
@@ -169,7 +169,8 @@ func (e *Engine) change() {
 	e.changed = make(chan struct{})
 }
 
-// Want takes what is offered and wanted. Offered volumes are noted as dirty before it returns.
+// Want takes what is offered and wanted. Offered volumes are noted as dirty before it returns, and their state is
+// Offered once a look that began later has found them free.
 func (e *Engine) Want(w report.Wanted) error {
 	if err := w.Check(); err != nil {
 		return err
@@ -189,10 +190,7 @@ func (e *Engine) Want(w report.Wanted) error {
 			return err
 		}
 	}
-	e.told, e.wanted, e.offers = true, w, map[string]string{}
-	for _, o := range w.Offers {
-		e.offers[o.Volume] = o.ID
-	}
+	e.hear(w)
 	e.begin()
 	if err := e.notes.prune(e.operations,
 		func(id string) bool { return e.isWanted(id) || e.active[id] != nil }); err != nil {
@@ -205,10 +203,14 @@ func (e *Engine) Want(w report.Wanted) error {
 
 // noteOffer notes that somebody may write to the volume from now on. The lock is held.
 func (e *Engine) noteOffer(o report.Offer) error {
-	if note := e.volumes[o.Volume]; note != nil && note.Offer == o.ID {
+	before := e.volumes[o.Volume]
+	if before != nil && before.Offer == o.ID {
 		return nil
 	}
-	note := &volumeNote{Offer: o.ID, Dirty: true}
+	note := &volumeNote{Offer: o.ID, Dirty: true, Unproven: true}
+	if before != nil {
+		note.Wiped, note.DirtyBefore = before.Wiped, before.DirtyBefore || before.Dirty && !before.Unproven
+	}
 	if err := e.notes.write(volumesFolder, o.Volume, note); err != nil {
 		return err
 	}
@@ -241,13 +243,16 @@ func (e *Engine) isWanted(id string) bool {
 	return slices.ContainsFunc(e.wanted.Deletions, func(d report.Deletable) bool { return d.ID == id })
 }
 
-// history is what is known of a volume. The lock is held.
+// history is what is known of a volume: before its offer, if no look has proven that. The lock is held.
 func (e *Engine) history(name string) discovery.History {
 	var h discovery.History
+	_, h.Taken = e.offers[name]
 	if note := e.volumes[name]; note != nil {
 		h.Dirty, h.Wiped = note.Dirty, note.Wiped
+		if note.Unproven && e.told {
+			h.Unproven, h.Taken, h.Dirty = true, false, note.DirtyBefore
+		}
 	}
-	_, h.Taken = e.offers[name]
 	h.Taken = h.Taken || h.Dirty && !e.told // It may well be offered.
 	for _, o := range e.active {
 		h.Taken = h.Taken || o.note.Volume == name

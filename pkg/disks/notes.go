@@ -21,6 +21,10 @@ type volumeNote struct {
 	Offer string        `json:"offer"` // the last one
 	Dirty bool          `json:"dirty"` // it was not wiped since
 	Wiped method.Method `json:"wiped,omitempty"`
+	// Unproven says that no look has found the volume free since it was offered. Notes of earlier versions say so of none.
+	Unproven bool `json:"unproven,omitempty"`
+	// DirtyBefore says that it was dirty when it was offered.
+	DirtyBefore bool `json:"dirtyBefore,omitempty"`
 }
 
 // operationNote is what is remembered of a deletion.

@@ -53,6 +53,10 @@ func next(pauses []time.Duration) (<-chan time.Time, []time.Duration) {
 
 // scanOnce looks once. What was found before stays when looking fails as a whole.
 func (e *Engine) scanOnce(ctx context.Context) {
+	e.mu.Lock()
+	e.looks++
+	look := e.looks
+	e.mu.Unlock()
 	found, err := e.options.Config.Find(ctx, func(name string) discovery.History {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -71,11 +75,18 @@ func (e *Engine) scanOnce(ctx context.Context) {
 		problem = fmt.Sprintf("the configuration selects %d volumes: the first %d are served", len(found), report.Most)
 		found = found[:report.Most]
 	}
+	isNews := e.isAwaited(look)
+	for i := range found {
+		if err == nil { // Else its link may be missing.
+			isNews = e.prove(&found[i], look) || isNews
+		}
+	}
 	if err != nil {
 		e.options.Log.Error("looking for disks failed", "error", err)
-		problem, found = err.Error(), e.found
+		problem, found, look = err.Error(), e.found, e.foundBy
 	}
-	if problem != e.problem || !reflect.DeepEqual(found, e.found) {
+	e.foundBy = look
+	if isNews || problem != e.problem || !reflect.DeepEqual(found, e.found) {
 		e.problem, e.found = problem, found
 		e.change()
 	}

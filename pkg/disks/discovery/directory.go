@@ -22,7 +22,7 @@ func (s selected) lookAtMount(ctx context.Context, v *report.Volume, remember Re
 	}
 	v.Name = NameOf(v.Identity)
 	history := remember(v.Name)
-	if history.known(v) {
+	if history.Known(v) {
 		return nil
 	}
 	if m.Root != "/" {

@@ -83,7 +83,7 @@ func (b *block) taken(remember Remember) (string, error) {
 		return "", err
 	}
 	for _, name := range names {
-		if h := remember(name); h.Taken || h.Dirty {
+		if h := remember(name); h.Taken || h.Dirty || h.Unproven {
 			return name, nil
 		}
 	}

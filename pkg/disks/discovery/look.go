@@ -31,6 +31,9 @@ type History struct {
 	Wiped method.Method
 	// Dirty volumes were offered once and not wiped since.
 	Dirty bool
+	// Unproven volumes were offered, and not found free since: they are looked at, and nothing else is offered of their
+	// bytes.
+	Unproven bool
 }
 
 // Remember returns what is known of the volume of a name.
@@ -110,7 +113,7 @@ func (s selected) lookAtDevice(ctx context.Context, v *report.Volume, remember R
 	}
 	v.Name = NameOf(v.Identity)
 	history := remember(v.Name)
-	if history.known(v) {
+	if history.Known(v) {
 		return nil
 	}
 	other, err := b.taken(remember)
@@ -153,8 +156,8 @@ func (s selected) judge(v *report.Volume, clean bool, holds string) {
 	}
 }
 
-// known reports whether the state of a volume is known without its being opened, and says so.
-func (h History) known(v *report.Volume) bool {
+// Known reports whether the state of a volume is known without its being opened, and says so.
+func (h History) Known(v *report.Volume) bool {
 	switch {
 	case h.Taken:
 		v.State = report.Offered
