@@ -39,8 +39,8 @@ type NodeStorageList struct {
 
 // NodeStorageSpec is what the master has offered and wants deleted. Nobody else writes it.
 type NodeStorageSpec struct {
-	// Offers are the volumes that have a PersistentVolume, or had one and may hold data. An offer is written before its
-	// PersistentVolume.
+	// Offers are the volumes that have a PersistentVolume, are to have one, or had one and may hold data. An offer is
+	// written before its PersistentVolume, which is made when the worker says that the volume is Offered.
 	//
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
@@ -285,7 +285,8 @@ type LocalVolumeState string
 const (
 	// VolumeAvailable is a volume that nobody uses and that holds nothing.
 	VolumeAvailable LocalVolumeState = "Available"
-	// VolumeOffered is a volume that the spec offers. What is on it is nobody's business.
+	// VolumeOffered is a volume that the spec offers, and that nobody used when the worker had heard of that. What is on
+	// it is nobody's business.
 	VolumeOffered LocalVolumeState = "Offered"
 	// VolumeInUse is a volume that somebody else uses.
 	VolumeInUse LocalVolumeState = "InUse"

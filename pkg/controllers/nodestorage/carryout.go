@@ -23,15 +23,12 @@ func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 	if err := r.change(ctx, v, a); err != nil {
 		return err
 	}
-	create := a.create
 	if a.spec != nil {
-		added, err := r.save(ctx, v, a)
-		if err != nil {
+		if err := r.save(ctx, v, a); err != nil {
 			return err
 		}
-		create = append(create, added...)
 	}
-	for _, o := range create {
+	for _, o := range a.create {
 		if err := a.bear(v.storage, r.create(ctx, v, o)); err != nil {
 			return err
 		}
@@ -44,8 +41,8 @@ func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 	return r.write.Update(ctx, storage)
 }
 
-// save writes the spec, and returns the offers that are new and have no PersistentVolume yet.
-func (r *reconciler) save(ctx context.Context, v *view, a *actions) (added []v1alpha1.VolumeOffer, err error) {
+// save writes the spec, and remembers the offers that are new: their PersistentVolumes were never made.
+func (r *reconciler) save(ctx context.Context, v *view, a *actions) error {
 	storage := v.storage.DeepCopy()
 	storage.Spec = *a.spec
 	if a.reclaim != "" {
@@ -57,24 +54,38 @@ func (r *reconciler) save(ctx context.Context, v *view, a *actions) (added []v1a
 		metav1.SetMetaDataAnnotation(&storage.ObjectMeta, v1alpha1.HostnameAnnotation, a.pin)
 	}
 	if err := r.write.Update(ctx, storage); err != nil {
-		return nil, err
+		return err
 	}
 	before := map[string]bool{}
 	for _, o := range v.storage.Spec.Offers {
 		before[o.PersistentVolume] = true
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	unmade := map[string]bool{}
 	for _, o := range a.spec.Offers {
-		if !before[o.PersistentVolume] && v.volumes[o.PersistentVolume] == nil {
-			added = append(added, o)
-		}
+		isNew := !before[o.PersistentVolume] && v.volumes[o.PersistentVolume] == nil
+		unmade[o.PersistentVolume] = isNew || r.unmade[storage.Name][o.PersistentVolume]
+	}
+	r.unmade[storage.Name] = unmade
+	return nil
+}
+
+// adopt remembers offers of other masters as if they were ours.
+func (r *reconciler) adopt(node string, names []string) {
+	if len(names) == 0 {
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unmade[storage.Name] = map[string]bool{}
-	for _, o := range append(added, a.create...) {
-		r.unmade[storage.Name][o.PersistentVolume] = true
+	unmade := maps.Clone(r.unmade[node])
+	if unmade == nil {
+		unmade = map[string]bool{}
 	}
-	return added, nil
+	for _, name := range names {
+		unmade[name] = true
+	}
+	r.unmade[node] = unmade
 }
 
 // create makes the PersistentVolume of an offer. Unless it was refused it may exist, now or soon, and what is absent

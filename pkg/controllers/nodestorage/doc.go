@@ -5,13 +5,14 @@
 // # Files
 //
 // rules.go and class.go say what the master believes of a worker's report, and which class a volume is of. plan.go,
-// offers.go, object.go, places.go, hostname.go and strays.go decide, and are pure. reconcile.go reads the world,
-// carryout.go writes, volume.go makes PersistentVolumes, manager.go has the watches.
+// offers.go, unborn.go, object.go, places.go, hostname.go and strays.go decide, and are pure. reconcile.go reads the
+// world, carryout.go writes, volume.go makes PersistentVolumes, manager.go has the watches.
 //
 // # What makes it safe
 //
 //   - An offer is written under the resource version that was read, before its PersistentVolume. Names of
 //     PersistentVolumes are random.
+//   - A PersistentVolume is made when the worker has found its volume free after it heard of the offer.
 //   - An offer without its PersistentVolume is a volume that may hold data. Absence counts once it was read past the
 //     cache.
 //   - The id of a deletion names the object after whose end it wipes: what was wiped before that is no proof.

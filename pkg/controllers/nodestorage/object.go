@@ -14,9 +14,7 @@ func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 	pv := p.volumes[o.PersistentVolume]
 	switch {
 	case pv == nil && p.unmade[o.PersistentVolume] && p.labels != nil:
-		if p.ownsHostname() {
-			p.create = append(p.create, *o)
-		}
+		p.unborn(o)
 	case pv == nil && !p.proven[o.PersistentVolume]:
 		p.ask = append(p.ask, o.PersistentVolume)
 	case pv == nil:
@@ -42,6 +40,7 @@ func (p *planner) withoutObject(o *v1alpha1.VolumeOffer) {
 		p.dropped[o.Volume] = true
 	case r != nil:
 		p.tellError(p.storage, r)
+	case p.wasUnborn(o):
 	case isKept:
 		o.Retained = true
 	default:

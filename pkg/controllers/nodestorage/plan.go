@@ -45,6 +45,7 @@ type actions struct {
 	ask     []string                   // these must be read past the cache first
 	recheck bool                       // so must the storage
 	count   bool                       // the rivals must be counted first
+	adopt   []string                   // PersistentVolumes that never existed, of offers of other masters
 	pin     string                     // the hostname to be remembered, written with the spec
 	retire  bool                       // the node is gone: its storage is deleted, and held by the finalizer
 	over    bool                       // the finalizer of the storage goes

@@ -164,6 +164,9 @@ func (a actions) described() string {
 			say("%s", is)
 		}
 	}
+	for _, name := range a.adopt {
+		say("adopt %s", name)
+	}
 	for _, ask := range a.ask {
 		say("ask %s", ask)
 	}
@@ -255,22 +258,39 @@ func TestPlan(t *testing.T) {
 			"write offer:disk-1:new"},
 		"of a node with the label of another": {sights{found("Available"), labelled, counted("other")},
 			"tell HostnameNotOwn"},
-		"the same, offered before": {sights{offer(), unmade, labelled, counted("other")}, "tell HostnameNotOwn"},
+		"the same, offered before": {sights{offer(), unmade, found("Offered"), labelled, counted("other")},
+			"tell HostnameNotOwn"},
 		"two of it, and one notice": {sights{found("Available"), found("Available", second), labelled, counted("other")},
 			"tell HostnameNotOwn"},
 		"of a node whose label was another": {sights{found("Available"),
 			annotated(v1alpha1.HostnameAnnotation, "other")}, "tell HostnameNotOwn"},
-		"the node is away":                      {sights{found("Available"), away}, ""},
-		"the storage is being deleted":          {sights{found("Available"), ending}, "over"},
-		"offered, made by us and not yet there": {sights{offer(), unmade}, "create local-1"},
-		"made by us, and the node went away":    {sights{offer(), unmade, away}, "ask local-1"},
-		"offered, and not in the cache":         {sights{offer()}, "ask local-1"},
-		"offered, and gone":                     {sights{offer(), proven}, "write offer:disk-1 wipe:disk-1:zero:absent"},
-		"gone, of the policy Retain":            {sights{offer(keeps), proven}, "write offer:disk-1:retained"},
-		"gone, and retained":                    {sights{offer(keeps, retained), proven}, ""},
-		"gone, and being wiped":                 {sights{offer(), proven, deletion(other, "InProgress")}, ""},
-		"gone, and the wipe fails":              {sights{offer(), proven, deletion(other, "Error")}, "tell WipeFailed"},
-		"gone, and wiped":                       {sights{offer(), proven, deletion(other, "Complete")}, "write"},
+		"the node is away":                       {sights{found("Available"), away}, ""},
+		"the storage is being deleted":           {sights{found("Available"), ending}, "over"},
+		"offered by us, and not looked at since": {sights{offer(), unmade, found("Available")}, ""},
+		"offered by us, and found free":          {sights{offer(), unmade, found("Offered")}, "create local-1"},
+		"offered by us, and in use":              {sights{offer(), unmade, found("InUse")}, "write"},
+		"offered by us, and not blank":           {sights{offer(), unmade, found("NotBlank")}, "write"},
+		"offered by us, and dirty":               {sights{offer(), unmade, found("Dirty")}, "write"},
+		"offered by us, and pulled": {sights{offer(), unmade, found("Available", second)},
+			"write offer:disk-1 offer:disk-2:new"},
+		"offered by us, and pulled for good": {sights{offer(), unmade, annotated(v1alpha1.ForgetAnnotation, "disk-1")},
+			"write"},
+		"offered by us, and the node went away":       {sights{offer(), unmade, away}, "ask local-1"},
+		"offered by another, and not looked at since": {sights{offer(), proven, found("Available")}, "adopt local-1"},
+		"the same, by a view that may be old":         {sights{offer(), proven, found("Available"), stale}, "recheck"},
+		"the same, of the policy Retain":              {sights{offer(keeps), proven, found("Available")}, "adopt local-1"},
+		"offered by another, and in use":              {sights{offer(), proven, found("InUse")}, "write"},
+		"offered by another, and not blank":           {sights{offer(keeps), proven, found("NotBlank")}, "write"},
+		"offered by another, and cannot be looked at": {sights{offer(), proven, found("Unusable")}, "write"},
+		"offered by another, and found free": {sights{offer(), proven, found("Offered")},
+			"write offer:disk-1 wipe:disk-1:zero:absent"},
+		"offered, and not in the cache": {sights{offer()}, "ask local-1"},
+		"offered, and gone":             {sights{offer(), proven}, "write offer:disk-1 wipe:disk-1:zero:absent"},
+		"gone, of the policy Retain":    {sights{offer(keeps), proven}, "write offer:disk-1:retained"},
+		"gone, and retained":            {sights{offer(keeps, retained), proven}, ""},
+		"gone, and being wiped":         {sights{offer(), proven, deletion(other, "InProgress")}, ""},
+		"gone, and the wipe fails":      {sights{offer(), proven, deletion(other, "Error")}, "tell WipeFailed"},
+		"gone, and wiped":               {sights{offer(), proven, deletion(other, "Complete")}, "write"},
 		"gone, wiped, and found blank already": {sights{offer(), proven, deletion(other, "Complete"), found("Available")},
 			"write"},
 		"a Complete of another volume": {sights{offer(), proven,
@@ -324,15 +344,15 @@ func TestPlan(t *testing.T) {
 		"the same, proven":                      {sights{volume("Bound"), proven}, "write offer:disk-1"},
 		"a late one, of a disk that is offered": {sights{offer(func(o *v1alpha1.VolumeOffer) {
 			o.PersistentVolume = "local-2"
-		}), func(v *view) { v.unmade["local-2"] = true }, volume("Available"), proven},
+		}), func(v *view) { v.unmade["local-2"] = true }, found("Offered"), volume("Available"), proven},
 			"create local-2, remove local-1"},
-		"the same, by a view that may be old": {sights{offer(func(o *v1alpha1.VolumeOffer) {
+		"a late one, by a view that may be old": {sights{offer(func(o *v1alpha1.VolumeOffer) {
 			o.PersistentVolume = "local-2"
-		}), func(v *view) { v.unmade["local-2"] = true }, volume("Available"), proven, stale},
+		}), func(v *view) { v.unmade["local-2"] = true }, found("Offered"), volume("Available"), proven, stale},
 			"create local-2, recheck"},
 		"a late one that is bound": {sights{offer(func(o *v1alpha1.VolumeOffer) {
 			o.PersistentVolume = "local-2"
-		}), func(v *view) { v.unmade["local-2"] = true }, volume("Bound"), proven},
+		}), func(v *view) { v.unmade["local-2"] = true }, found("Offered"), volume("Bound"), proven},
 			"create local-2, tell OfferedTwice"},
 		"the node is gone":    {sights{offer(), volume("Bound"), gone}, "retire"},
 		"gone, and bound":     {sights{offer(), volume("Bound"), retiring}, "tell NodeGone"},

@@ -66,6 +66,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		a = plan(*v)
 	}
+	r.adopt(request.Name, a.adopt)
 	err = r.carryOut(ctx, v, &a)
 	r.tellOf(request.Name, a.told)
 	if err != nil && ignoreRace(err) == nil {

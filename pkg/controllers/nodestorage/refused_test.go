@@ -63,8 +63,10 @@ func TestARefusalStopsNoOther(t *testing.T) {
 			s := newSimulation(t, 1, 0)
 			victim := s.refuse(form)
 			left := 1
-			s.try(2) //nolint:errcheck // Nothing is refused yet.
-			s.report()
+			for range 2 {
+				s.try(2) //nolint:errcheck // Nothing is refused yet.
+				s.report()
+			}
 			s.try(3) //nolint:errcheck // It is looked at below.
 			if form == "create" {
 				if got := len(s.all()); got != disks-1 {

@@ -42,6 +42,9 @@ type simulation struct {
 	dirty  map[v1alpha1.VolumeName]string // by which PersistentVolume a volume was written to
 	wiped  map[v1alpha1.OperationID]bool
 	offers map[v1alpha1.VolumeName]map[string]bool // that the worker knows of, true once they were wiped
+	acked  map[string]bool                         // offers of which it has said that the volume is free
+	used   v1alpha1.VolumeName                     // a volume that somebody else uses
+	moved  v1alpha1.VolumeName                     // a volume that the worker reports at a path of the node's own
 	held   *v1alpha1.NodeStorage                   // a report that is under way
 }
 
@@ -85,7 +88,8 @@ const disks = 3
 func newSimulation(t *testing.T, seed uint64, cuts int) *simulation {
 	t.Helper()
 	s := &simulation{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), cuts: cuts, dirty: map[v1alpha1.VolumeName]string{},
-		wiped: map[v1alpha1.OperationID]bool{}, offers: map[v1alpha1.VolumeName]map[string]bool{}}
+		wiped: map[v1alpha1.OperationID]bool{}, offers: map[v1alpha1.VolumeName]map[string]bool{},
+		acked: map[string]bool{}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme, v1alpha1.AddToScheme} {
 		s.must(add(scheme))
@@ -194,10 +198,7 @@ func (s *simulation) work() {
 		return
 	}
 	for _, o := range storage.Spec.Offers {
-		if s.offers[o.Volume] == nil {
-			s.offers[o.Volume] = map[string]bool{}
-		}
-		s.offers[o.Volume][o.PersistentVolume] = s.offers[o.Volume][o.PersistentVolume] || false
+		s.hear(o)
 	}
 	storage.Status = v1alpha1.NodeStorageStatus{}
 	for _, r := range storage.Spec.DeleteOperations {
@@ -209,6 +210,29 @@ func (s *simulation) work() {
 			s.disk(storage, v1alpha1.VolumeName(fmt.Sprintf("disk-%d", i))))
 	}
 	s.held = storage
+}
+
+// hear notes an offer, and acknowledges one that was noted before if its volume is free.
+func (s *simulation) hear(o v1alpha1.VolumeOffer) {
+	if s.offers[o.Volume] == nil {
+		s.offers[o.Volume] = map[string]bool{}
+	}
+	_, isNoted := s.offers[o.Volume][o.PersistentVolume]
+	if !isNoted {
+		s.offers[o.Volume][o.PersistentVolume] = false
+	} else if s.used != o.Volume && !s.isDirty(o.Volume, o.PersistentVolume) {
+		s.acked[o.PersistentVolume] = true
+	}
+}
+
+// isDirty reports whether a volume was offered by another PersistentVolume and not wiped since.
+func (s *simulation) isDirty(volume v1alpha1.VolumeName, but string) bool {
+	for name, isWiped := range s.offers[volume] {
+		if name != but && !isWiped {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *simulation) wipe(r v1alpha1.DeleteRequest) v1alpha1.DeleteState {
@@ -236,13 +260,22 @@ func (s *simulation) disk(storage *v1alpha1.NodeStorage, name v1alpha1.VolumeNam
 	v := v1alpha1.LocalVolumeStatus{Name: name, Path: "/links/" + string(name), Identity: string(name),
 		Capacity:   "1Gi",
 		VolumeMode: corev1.PersistentVolumeBlock, State: v1alpha1.VolumeAvailable}
-	for _, isWiped := range s.offers[name] {
-		if !isWiped {
-			v.State = v1alpha1.VolumeDirty
+	if name == s.moved {
+		v.Path = "/elsewhere"
+	}
+	offered := ""
+	for _, o := range storage.Spec.Offers {
+		if o.Volume == name {
+			offered = o.PersistentVolume
 		}
 	}
-	if slices.ContainsFunc(storage.Spec.Offers, func(o v1alpha1.VolumeOffer) bool { return o.Volume == name }) {
+	switch {
+	case s.acked[offered]:
 		v.State = v1alpha1.VolumeOffered
+	case s.isDirty(name, offered):
+		v.State = v1alpha1.VolumeDirty
+	case s.used == name:
+		v.State = v1alpha1.VolumeInUse
 	}
 	return v
 }
@@ -294,6 +327,9 @@ func (s *simulation) check() {
 	usable := map[string]string{}
 	for _, pv := range s.all() {
 		volume := pv.Annotations[v1alpha1.LocalVolumeAnnotation]
+		if !s.acked[pv.Name] {
+			s.Fatalf("%s was made before the worker had said that %s is free", pv.Name, volume)
+		}
 		if pv.DeletionTimestamp != nil {
 			continue
 		}

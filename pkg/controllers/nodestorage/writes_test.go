@@ -63,7 +63,9 @@ func TestWritesOfALife(t *testing.T) {
 	s.settle(0, 2)
 	s.report()
 	s.writes = 0
-	s.settle(0, 3)
+	s.settle(0, 2)
+	s.report()
+	s.settle(0, 2)
 	if got := len(s.all()); got != disks || s.writes != disks+1 {
 		t.Fatalf("%d volumes are offered after %d writes, want %d after %d", got, s.writes, disks, disks+1)
 	}
@@ -83,10 +85,10 @@ func TestWritesOfALife(t *testing.T) {
 // TestSteadyStateWritesNothing checks that a master that sees nothing new writes nothing.
 func TestSteadyStateWritesNothing(t *testing.T) {
 	s := newSimulation(t, 1, 0)
-	s.settle(0, 2)
-	s.report()
-	s.settle(0, 3)
-	s.report()
+	for range 3 {
+		s.settle(0, 2)
+		s.report()
+	}
 	s.writes = 0
 	s.settle(0, 5)
 	s.settle(1, 5)
@@ -105,7 +107,11 @@ func TestTwoMastersOneOffer(t *testing.T) {
 	s.see(1, 2)
 	s.manage(0)
 	s.manage(1)
-	s.check()
+	s.report()
+	s.see(0, 2)
+	s.see(1, 2)
+	s.manage(0)
+	s.manage(1)
 	s.settle(1, 2)
 	if got := len(s.all()); got != disks {
 		t.Errorf("there are %d PersistentVolumes for %d disks", got, disks)
@@ -131,12 +137,15 @@ func TestLateCreate(t *testing.T) {
 					return errCut
 				},
 			})
-			s.see(0, 2)
-			s.masters[0].Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "node"}}) //nolint:errcheck // It hangs.
+			s.settle(0, 1)
+			s.report()
+			s.try(1) //nolint:errcheck // It hangs.
 			s.settle(1, 2)
 			if when == "offered anew" {
 				s.report()
 				s.settle(1, 1)
+				s.report()
+				s.settle(1, 2)
 				s.report()
 				s.settle(1, 2)
 			}
@@ -174,9 +183,8 @@ func TestRefusedVolume(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)
 	s.report()
-	storage := s.storage()
-	storage.Status.LocalVolumes[0].Path = "/elsewhere"
-	s.must(s.api.Status().Update(t.Context(), storage))
+	s.moved = "disk-0"
+	s.report()
 	recorder := events.NewFakeRecorder(100)
 	s.masters[0].events = recorder
 	s.masters[0].write = interceptor.NewClient(s.api, interceptor.Funcs{
@@ -184,11 +192,9 @@ func TestRefusedVolume(t *testing.T) {
 			return apierrors.NewForbidden(schema.GroupResource{}, "pv", errCut)
 		},
 	})
-	for range 5 {
-		s.see(0, 2)
-		node := types.NamespacedName{Namespace: "ns", Name: "node"}
-		s.masters[0].Reconcile(t.Context(), ctrl.Request{NamespacedName: node}) //nolint:errcheck // It is refused.
-	}
+	s.settle(0, 2)
+	s.report()
+	s.try(5) //nolint:errcheck // It is refused.
 	told := map[string]int{}
 	for len(recorder.Events) > 0 {
 		told[strings.Fields(<-recorder.Events)[1]]++
