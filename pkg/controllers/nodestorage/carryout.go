@@ -3,9 +3,9 @@ package nodestorage
 import (
 	"context"
 	"errors"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -56,61 +56,30 @@ func (r *reconciler) save(ctx context.Context, v *view, a *actions) error {
 	if err := r.write.Update(ctx, storage); err != nil {
 		return err
 	}
-	before := map[string]bool{}
-	for _, o := range v.storage.Spec.Offers {
-		before[o.PersistentVolume] = true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	unmade := map[string]bool{}
-	for _, o := range a.spec.Offers {
-		isNew := !before[o.PersistentVolume] && v.volumes[o.PersistentVolume] == nil
-		unmade[o.PersistentVolume] = isNew || r.unmade[storage.Name][o.PersistentVolume]
-	}
-	r.unmade[storage.Name] = unmade
+	r.expectNew(v, a.spec)
 	return nil
 }
 
-// adopt remembers offers of other masters as if they were ours.
-func (r *reconciler) adopt(node string, names []string) {
-	if len(names) == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	unmade := maps.Clone(r.unmade[node])
-	if unmade == nil {
-		unmade = map[string]bool{}
-	}
-	for _, name := range names {
-		unmade[name] = true
-	}
-	r.unmade[node] = unmade
-}
-
-// create makes the PersistentVolume of an offer. Unless it was refused it may exist, now or soon, and what is absent
-// later may hold data.
+// create makes the PersistentVolume of an offer. Unless that is known to have failed it may exist, now or soon. It is
+// created under the same name then until it was seen: a name that was given up would have its volume wiped or retained
+// for nothing.
 func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
-	err := r.write.Create(ctx, persistentVolume(v.storage.Name, v.hostname, o))
-	if isRefusal(err) {
-		return err
+	node := v.storage.Name
+	r.expect(node, uncertain, o.PersistentVolume)
+	err := r.write.Create(ctx, persistentVolume(node, v.hostname, o))
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		r.see(node, o.PersistentVolume)
+	case isRefusal(err):
+		r.expect(node, v.births[o.PersistentVolume], o.PersistentVolume)
 	}
-	r.mu.Lock()
-	delete(r.unmade[v.storage.Name], o.PersistentVolume)
-	r.mu.Unlock()
 	return err
-}
-
-func (r *reconciler) unmadeOf(node string) map[string]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.unmade[node])
 }
 
 func (r *reconciler) forget(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.unmade, node)
+	delete(r.births, node)
 	delete(r.told, node)
 }
 

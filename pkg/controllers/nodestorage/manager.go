@@ -62,8 +62,10 @@ func (r *reconciler) ofNode(_ context.Context, node client.Object) []reconcile.R
 	return []reconcile.Request{r.request(node.GetName())}
 }
 
+// ofVolume is the node of a PersistentVolume, of which this may be all that is ever seen.
 func (r *reconciler) ofVolume(_ context.Context, pv client.Object) (requests []reconcile.Request) {
 	for _, node := range nodeOf(pv) {
+		r.see(node, pv.GetName())
 		requests = append(requests, r.request(node))
 	}
 	return requests

@@ -13,7 +13,7 @@ import (
 func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 	pv := p.volumes[o.PersistentVolume]
 	switch {
-	case pv == nil && p.unmade[o.PersistentVolume] && p.labels != nil:
+	case pv == nil && p.isUnborn(o):
 		p.unborn(o)
 	case pv == nil && !p.proven[o.PersistentVolume]:
 		p.ask = append(p.ask, o.PersistentVolume)
@@ -28,6 +28,12 @@ func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 	default:
 		p.leaving(o, pv)
 	}
+}
+
+// isUnborn reports whether the PersistentVolume of an offer is to be made by this process. One that is wiped for was
+// made.
+func (p *planner) isUnborn(o *v1alpha1.VolumeOffer) bool {
+	return p.births[o.PersistentVolume] > 0 && p.labels != nil && p.operation(o.Volume) == nil
 }
 
 // withoutObject decides about an offer whose PersistentVolume is not there: the volume may hold data, whoever removed

@@ -29,7 +29,7 @@ type view struct {
 	isGone    bool                                // there has been no Node for too long
 	volumes   map[string]*corev1.PersistentVolume // of the node, by name
 	proven    map[string]bool                     // names that were read past the cache
-	unmade    map[string]bool                     // PersistentVolumes of our own offers that never existed
+	births    map[string]birth                    // PersistentVolumes that this process is to make
 	classes   []class
 	rules     Rules
 }
@@ -109,11 +109,24 @@ func (p *planner) conclude() {
 		p.spec = &p.next
 	}
 	if p.storage.DeletionTimestamp == nil {
+		p.tellRetained()
 		return
 	}
 	p.over = p.spec == nil && p.isReplaceable()
 	if kept := p.retained(); len(kept) > 0 {
 		p.tell(p.storage, "Retained", p.wayOut()+": "+strings.Join(kept, ", "))
+	}
+}
+
+// tellRetained tells of each volume that is retained, and that nobody has asked to be wiped.
+func (p *planner) tellRetained() {
+	for _, o := range p.next.Offers {
+		if o.Retained && p.operation(o.Volume) == nil {
+			p.tell(p.storage, "Retained",
+				fmt.Sprintf("volume %s is kept as the PersistentVolume %s left it, and offered to nobody: name it in the"+
+					" annotation %s to have it wiped and offered again, or in %s once its disk is gone for good", o.Volume,
+					o.PersistentVolume, v1alpha1.ReclaimAnnotation, v1alpha1.ForgetAnnotation))
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func viewOf(changes ...change) view {
 	v := view{
 		storage: &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, labels: map[string]string{},
 		isFresh: true, hostname: "node",
-		volumes: map[string]*corev1.PersistentVolume{}, proven: map[string]bool{}, unmade: map[string]bool{},
+		volumes: map[string]*corev1.PersistentVolume{}, proven: map[string]bool{}, births: map[string]birth{},
 		classes: []class{{name: "disks", reclaim: corev1.PersistentVolumeReclaimDelete,
 			settings: settings{VolumeMode: "Block", WipePolicy: v1alpha1.WipeZero}}},
 		rules: Rules{Devices: "/links", Mounts: []string{"/mnt/disks"}},
@@ -126,7 +126,8 @@ func ofAnother(pv *corev1.PersistentVolume) {
 
 func files(v *view)  { v.classes[0].VolumeMode = "" }
 func proven(v *view) { v.proven[name] = true }
-func unmade(v *view) { v.unmade[name] = true }
+func unmade(v *view) { v.births[name] = untried }
+func tried(v *view)  { v.births[name] = uncertain }
 
 // labelled has the node's hostname be another than its name, and counted says who else has it.
 func labelled(v *view) { v.hostname = "other" }
@@ -241,13 +242,13 @@ func TestPlan(t *testing.T) {
 			found("Offered", mount, at("/mnt/disks/b"))}, "tell Moved"},
 		"retained and named to be wiped, and mounted elsewhere": {sights{offer(mounted, keeps, retained),
 			proven, found("Offered", mount, at("/mnt/disks/b")), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
-			"tell Moved"},
+			"tell Moved, tell Retained"},
 		"two of one path, and one is released": {sights{
 			offer(mounted, retained,
 				func(o *v1alpha1.VolumeOffer) { o.Volume, o.PersistentVolume = "disk-2", "local-2" }),
 			func(v *view) { v.proven["local-2"] = true },
 			offer(mounted), volume("Released", placed, deleted),
-			found("Offered", mount, at(place))}, "tell NotWiped"},
+			found("Offered", mount, at(place))}, "tell NotWiped, tell Retained"},
 		"named to be wiped, where another is offered": {sights{offer(mounted),
 			volume("Bound", placed), found("NotBlank", second, mount, at(place)),
 			annotated(v1alpha1.ReclaimAnnotation, "disk-2")}, "tell NotWiped"},
@@ -268,6 +269,7 @@ func TestPlan(t *testing.T) {
 		"the storage is being deleted":           {sights{found("Available"), ending}, "over"},
 		"offered by us, and not looked at since": {sights{offer(), unmade, found("Available")}, ""},
 		"offered by us, and found free":          {sights{offer(), unmade, found("Offered")}, "create local-1"},
+		"the same, by an old view":               {sights{offer(), unmade, found("Offered"), stale}, "recheck"},
 		"offered by us, and in use":              {sights{offer(), unmade, found("InUse")}, "write"},
 		"offered by us, and not blank":           {sights{offer(), unmade, found("NotBlank")}, "write"},
 		"offered by us, and dirty":               {sights{offer(), unmade, found("Dirty")}, "write"},
@@ -275,10 +277,14 @@ func TestPlan(t *testing.T) {
 			"write offer:disk-1 offer:disk-2:new"},
 		"offered by us, and pulled for good": {sights{offer(), unmade, annotated(v1alpha1.ForgetAnnotation, "disk-1")},
 			"write"},
+		"offered by us, and perhaps made":             {sights{offer(), tried, found("Offered")}, "create local-1"},
+		"the same, of the policy Retain":              {sights{offer(keeps), tried}, "create local-1"},
+		"the same, and in use":                        {sights{offer(), tried, found("InUse")}, "create local-1"},
+		"the same, and the node went away":            {sights{offer(), tried, away}, "ask local-1"},
 		"offered by us, and the node went away":       {sights{offer(), unmade, away}, "ask local-1"},
 		"offered by another, and not looked at since": {sights{offer(), proven, found("Available")}, "adopt local-1"},
 		"the same, by a view that may be old":         {sights{offer(), proven, found("Available"), stale}, "recheck"},
-		"the same, of the policy Retain":              {sights{offer(keeps), proven, found("Available")}, "adopt local-1"},
+		"the same of the policy Retain, by another":   {sights{offer(keeps), proven, found("Available")}, "adopt local-1"},
 		"offered by another, and in use":              {sights{offer(), proven, found("InUse")}, "write"},
 		"offered by another, and not blank":           {sights{offer(keeps), proven, found("NotBlank")}, "write"},
 		"offered by another, and cannot be looked at": {sights{offer(), proven, found("Unusable")}, "write"},
@@ -286,8 +292,8 @@ func TestPlan(t *testing.T) {
 			"write offer:disk-1 wipe:disk-1:zero:absent"},
 		"offered, and not in the cache": {sights{offer()}, "ask local-1"},
 		"offered, and gone":             {sights{offer(), proven}, "write offer:disk-1 wipe:disk-1:zero:absent"},
-		"gone, of the policy Retain":    {sights{offer(keeps), proven}, "write offer:disk-1:retained"},
-		"gone, and retained":            {sights{offer(keeps, retained), proven}, ""},
+		"gone, of the policy Retain":    {sights{offer(keeps), proven}, "tell Retained, write offer:disk-1:retained"},
+		"gone, and retained":            {sights{offer(keeps, retained), proven}, "tell Retained"},
 		"gone, and being wiped":         {sights{offer(), proven, deletion(other, "InProgress")}, ""},
 		"gone, and the wipe fails":      {sights{offer(), proven, deletion(other, "Error")}, "tell WipeFailed"},
 		"gone, and wiped":               {sights{offer(), proven, deletion(other, "Complete")}, "write"},
@@ -319,9 +325,9 @@ func TestPlan(t *testing.T) {
 		"deleted, and the wipe fails": {sights{offer(), volume("Released", deleted), deletion(mine, "Error")},
 			"tell WipeFailed"},
 		"deleted by hand, of the policy Retain": {sights{offer(keeps), volume("Released", kept, deleted)},
-			"write offer:disk-1:retained"},
+			"tell Retained, write offer:disk-1:retained"},
 		"the same, written": {sights{offer(keeps, retained), volume("Released", kept, deleted)},
-			"release local-1"},
+			"release local-1, tell Retained"},
 		"deleted, and held by others":        {sights{offer(), volume("Released", deleted, loose)}, ""},
 		"of another disk, by a foreign hand": {sights{offer(), volume("Available", ofAnother)}, "tell NotOurs"},
 		"retained, and named to be wiped": {sights{offer(keeps, retained), proven,
@@ -344,15 +350,15 @@ func TestPlan(t *testing.T) {
 		"the same, proven":                      {sights{volume("Bound"), proven}, "write offer:disk-1"},
 		"a late one, of a disk that is offered": {sights{offer(func(o *v1alpha1.VolumeOffer) {
 			o.PersistentVolume = "local-2"
-		}), func(v *view) { v.unmade["local-2"] = true }, found("Offered"), volume("Available"), proven},
+		}), func(v *view) { v.births["local-2"] = untried }, found("Offered"), volume("Available"), proven},
 			"create local-2, remove local-1"},
 		"a late one, by a view that may be old": {sights{offer(func(o *v1alpha1.VolumeOffer) {
 			o.PersistentVolume = "local-2"
-		}), func(v *view) { v.unmade["local-2"] = true }, found("Offered"), volume("Available"), proven, stale},
-			"create local-2, recheck"},
+		}), func(v *view) { v.births["local-2"] = untried }, found("Offered"), volume("Available"), proven, stale},
+			"recheck"},
 		"a late one that is bound": {sights{offer(func(o *v1alpha1.VolumeOffer) {
 			o.PersistentVolume = "local-2"
-		}), func(v *view) { v.unmade["local-2"] = true }, found("Offered"), volume("Bound"), proven},
+		}), func(v *view) { v.births["local-2"] = untried }, found("Offered"), volume("Bound"), proven},
 			"create local-2, tell OfferedTwice"},
 		"the node is gone":    {sights{offer(), volume("Bound"), gone}, "retire"},
 		"gone, and bound":     {sights{offer(), volume("Bound"), retiring}, "tell NodeGone"},

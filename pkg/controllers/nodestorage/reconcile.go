@@ -34,8 +34,8 @@ type reconciler struct {
 	now    func() time.Time // has a monotonic part
 
 	mu sync.Mutex
-	// unmade are PersistentVolumes that were offered by this process and never existed, by node.
-	unmade map[string]map[string]bool
+	// births are PersistentVolumes that this process is to make, by node.
+	births map[string]map[string]birth
 	// gone is since when a node is.
 	gone map[string]time.Time
 	// told are the problems of a node that people were told.
@@ -46,7 +46,7 @@ func newReconciler(o Options, cache, live client.Reader, write client.Client,
 	recorder events.EventRecorder) *reconciler {
 	return &reconciler{
 		Options: o, cache: cache, live: live, write: write, events: recorder, now: time.Now,
-		unmade: map[string]map[string]bool{}, gone: map[string]time.Time{}, told: map[string]map[problemKey]bool{},
+		births: map[string]map[string]birth{}, gone: map[string]time.Time{}, told: map[string]map[problemKey]bool{},
 	}
 }
 
@@ -66,7 +66,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		a = plan(*v)
 	}
-	r.adopt(request.Name, a.adopt)
+	r.seeAll(request.Name, v.volumes)
+	r.expect(request.Name, untried, a.adopt...)
 	err = r.carryOut(ctx, v, &a)
 	r.tellOf(request.Name, a.told)
 	if err != nil && ignoreRace(err) == nil {
@@ -91,7 +92,7 @@ func (r *reconciler) look(ctx context.Context, name string) (*view, time.Duratio
 	}
 	v := &view{
 		storage: &v1alpha1.NodeStorage{}, labels: labels, isGone: labels == nil && wait == 0, rules: r.Rules,
-		volumes: map[string]*corev1.PersistentVolume{}, proven: map[string]bool{}, unmade: r.unmadeOf(name),
+		volumes: map[string]*corev1.PersistentVolume{}, proven: map[string]bool{}, births: r.birthsOf(name),
 		hostname: hostnameOf(name, labels),
 	}
 	err = r.cache.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, v.storage)

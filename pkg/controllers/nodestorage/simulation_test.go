@@ -309,6 +309,9 @@ func (s *simulation) happen(quiet bool) {
 		case n < 13:
 			s.must(client.IgnoreNotFound(s.api.Delete(s.Context(), &pv)))
 		case n < 14 && pv.Status.Phase == corev1.VolumeReleased: // By force.
+			for _, m := range s.masters { // Nobody misses all of an object's life.
+				m.ofVolume(s.Context(), &pv)
+			}
 			pv.Finalizers = nil
 			s.must(client.IgnoreNotFound(s.api.Update(s.Context(), &pv)))
 			s.must(client.IgnoreNotFound(s.api.Delete(s.Context(), &pv)))

@@ -4,17 +4,30 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// unborn decides about an offer of ours whose PersistentVolume was never made. It is made once the worker has looked at
-// the volume after it heard of the offer, and found it free. A volume of which it says anything else was never used by
-// way of this offer, and needs no wipe for it.
+// unborn decides about an offer of ours whose PersistentVolume was not made yet. It is made once the worker has looked
+// at the volume after it heard of the offer, and found it free. A volume of which it says anything else was never used
+// by way of this offer, and needs no wipe for it, unless the object may exist by now.
 func (p *planner) unborn(o *v1alpha1.VolumeOffer) {
 	now, isThere := p.found[o.Volume]
 	switch {
+	case p.births[o.PersistentVolume] == uncertain:
+		p.deliver(o)
 	case p.isGivenUp(o.Volume):
 		p.dropped[o.Volume] = true
 	case !isThere, now.State == v1alpha1.VolumeAvailable: // The worker has yet to look.
 	case now.State != v1alpha1.VolumeOffered:
 		p.dropped[o.Volume] = true
+	default:
+		p.deliver(o)
+	}
+}
+
+// deliver has the PersistentVolume of an offer made, if that still stands: another master may have taken it away since,
+// and have offered the volume anew.
+func (p *planner) deliver(o *v1alpha1.VolumeOffer) {
+	switch {
+	case !p.isFresh:
+		p.recheck = true
 	case p.ownsHostname():
 		p.create = append(p.create, *o)
 	}

@@ -1,0 +1,69 @@
+package nodestorage
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// birth is what this process knows of a PersistentVolume that it is to make.
+type birth int
+
+const (
+	untried   birth = iota + 1 // it never existed
+	uncertain                  // its creation was tried, and may have been carried out, or still be
+)
+
+// birthsOf are the PersistentVolumes of a node that this process is to make.
+func (r *reconciler) birthsOf(node string) map[string]birth {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.births[node])
+}
+
+// expect remembers what is known of PersistentVolumes that are to be made.
+func (r *reconciler) expect(node string, b birth, names ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range names {
+		if r.births[node] == nil {
+			r.births[node] = map[string]birth{}
+		}
+		r.births[node][name] = b
+	}
+}
+
+// expectNew remembers the offers of a spec that was written: those that are new were never made.
+func (r *reconciler) expectNew(v *view, spec *v1alpha1.NodeStorageSpec) {
+	before := map[string]bool{}
+	for _, o := range v.storage.Spec.Offers {
+		before[o.PersistentVolume] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	births := map[string]birth{}
+	for _, o := range spec.Offers {
+		if b, is := r.births[v.storage.Name][o.PersistentVolume]; is {
+			births[o.PersistentVolume] = b
+		} else if !before[o.PersistentVolume] && v.volumes[o.PersistentVolume] == nil {
+			births[o.PersistentVolume] = untried
+		}
+	}
+	r.births[v.storage.Name] = births
+}
+
+// see remembers that a PersistentVolume is, or was, there: what is absent later may hold data.
+func (r *reconciler) see(node, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.births[node], name)
+}
+
+// seeAll does the same with all that were found.
+func (r *reconciler) seeAll(node string, volumes map[string]*corev1.PersistentVolume) {
+	for name := range volumes {
+		r.see(node, name)
+	}
+}
