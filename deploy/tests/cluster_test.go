@@ -195,6 +195,10 @@ func TestClusterNeeds(t *testing.T) {
 		return map[string]any{"disks": map[string]any{"config": map[string]any{
 			"mountPoints": []any{map[string]any{"paths": []any{path}}}}}}
 	}
+	pool := func(path string) map[string]any {
+		return map[string]any{"config": map[string]any{
+			"pools": []any{map[string]any{"name": "fast", "type": "image", "path": path}}}}
+	}
 	for name, c := range map[string]struct {
 		local, beside map[string]any
 		says          string // empty when it is rendered
@@ -215,6 +219,12 @@ func TestClusterNeeds(t *testing.T) {
 		"too deep":         {found("/mnt/disks/a/*"), nil, "local.disks.mountDirectories"},
 		"may be one of it": {found("/mnt/*/a"), nil, ""},
 		"right below":      {found("/mnt/disks/a"), nil, ""},
+		"a pool on what is offered": {pool("/mnt/disks/a"), nil,
+			"the pool fast of local.config has the path /mnt/disks/a"},
+		"a pool inside it":         {pool("/mnt/disks/a/pool"), nil, "local.disks.mountDirectories"},
+		"a pool in another form":   {pool("/mnt//disks/./a"), nil, "local.disks.mountDirectories"},
+		"a pool beside it":         {pool("/mnt/disks-fast"), nil, ""},
+		"notes on what is offered": {map[string]any{"dataDir": "/mnt/disks/a"}, nil, "local.dataDir is /mnt/disks/a"},
 	} {
 		if _, err := rendered(clusterOf(c.local, c.beside), false); (err == nil) != (c.says == "") ||
 			err != nil && !strings.Contains(err.Error(), c.says) {

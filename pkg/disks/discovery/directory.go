@@ -41,12 +41,19 @@ func (s selected) lookAtMount(ctx context.Context, v *report.Volume, remember Re
 	if err != nil {
 		return err
 	}
-	s.judge(v, history.Wiped.Clean(file, ""), "the file "+file)
-	return nil
+	if s.judge(v, history.Wiped.Clean(file, ""), "the file "+file); v.State != report.Available {
+		return nil
+	}
+	err = m.alone(ctx)
+	if used, ok := errors.AsType[*InUseError](err); ok {
+		busy(v, "%s", used.By)
+		return nil
+	}
+	return err
 }
 
 // OpenMount opens the mount point of a volume, having proven that the filesystem of the identity is mounted there, as a
-// whole. The filesystem cannot be unmounted until it is closed.
+// whole, and that no process uses it. The filesystem cannot be unmounted until it is closed.
 func OpenMount(ctx context.Context, at, identity string) (*os.File, error) {
 	all, err := mounts()
 	if err != nil {
@@ -67,9 +74,22 @@ func OpenMount(ctx context.Context, at, identity string) (*os.File, error) {
 		case m.elsewhere != "":
 			return nil, &InUseError{"its filesystem is mounted at " + m.elsewhere + " too"}
 		}
-		return openMount(m)
+		return m.openAlone(ctx)
 	}
 	return nil, fmt.Errorf("no filesystem is mounted at %s: what is there is not the volume", at)
+}
+
+// openAlone opens the root of a mount that no process uses.
+func (m *mounted) openAlone(ctx context.Context) (*os.File, error) {
+	dir, err := openMount(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.alone(ctx); err != nil {
+		_ = dir.Close() // open for reading only
+		return nil, err
+	}
+	return dir, nil
 }
 
 // openMount opens the root of a mount, and checks that it is that of the mount.

@@ -149,7 +149,14 @@ func write(t *testing.T, node string, offset int64) {
 // hold has another process keep the device open, as a pod does that uses it as a raw block volume.
 func hold(t *testing.T, node string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", "exec 3<$0; echo open; exec cat", node)
+	start(t, "/", "sh", "-c", "exec 3<$0; echo open; exec cat", node)
+}
+
+// start runs a program in a directory that says "open" and ends with its standard input, until the test ends.
+func start(t *testing.T, dir string, argv ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Dir = dir
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	out, err := cmd.StdoutPipe()
@@ -261,6 +268,30 @@ func TestMountPoints(t *testing.T) {
 	if _, err := discovery.OpenMount(t.Context(), at, "ext4=another"); err == nil ||
 		!strings.Contains(err.Error(), "another filesystem") {
 		t.Errorf("another filesystem is opened: %v", err)
+	}
+	must(t, os.Remove(filepath.Join(at, "file")))
+	for name, c := range map[string]struct {
+		dir, state string
+		argv       []string
+	}{
+		"works in it":       {at, report.InUse, []string{"sh", "-c", "echo open; exec cat"}},
+		"has its root open": {"/", report.InUse, []string{"sh", "-c", "exec 3<$0; echo open; exec cat", at}},
+		"has a copy of the mount": {"/", report.Available,
+			[]string{"unshare", "--mount", "--propagation", "private", "sh", "-c", "echo open; exec cat"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start(t, c.dir, c.argv...)
+			if v := find(t, config, unknown); v[0].State != c.state {
+				t.Errorf("while another process %s: %+v, want %s", name, v, c.state)
+			}
+			dir, err := discovery.OpenMount(t.Context(), at, v[0].Identity)
+			if err == nil {
+				must(t, dir.Close())
+			}
+			if (err == nil) != (c.state == report.Available) {
+				t.Errorf("while another process %s it is opened with %v", name, err)
+			}
+		})
 	}
 	testfs.Bind(t, at, t.TempDir())
 	if v := find(t, config, unknown); v[0].State != report.InUse {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
+	"github.com/stowage-csi/stowage/pkg/node/holders"
 )
 
 // mounted is a filesystem of a block device that is mounted.
@@ -27,13 +29,20 @@ func mounts() ([]*mounted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list what is mounted: %w", err)
 	}
+	return list(infos, mountsOfNode()), nil
+}
+
+// list lists what is mounted here, and of each filesystem where it shows besides, here or elsewhere on the node.
+func list(here, node []*mountinfo.Info) []*mounted {
 	top, where := map[string]*mountinfo.Info{}, map[string][]string{}
-	for _, info := range infos { // The last one is on top.
+	for _, info := range here { // The last one is on top.
 		top[info.Mountpoint] = info
+	}
+	for _, info := range append(slices.Clip(here), node...) {
 		where[filesystemOf(info)] = append(where[filesystemOf(info)], info.Mountpoint)
 	}
 	var all []*mounted
-	for _, info := range infos {
+	for _, info := range here {
 		if !strings.HasPrefix(info.Source, "/dev/") || top[info.Mountpoint] != info {
 			continue
 		}
@@ -45,7 +54,45 @@ func mounts() ([]*mounted, error) {
 		}
 		all = append(all, m)
 	}
-	return all, nil
+	return all
+}
+
+// mountsOfNode lists what the node's first process has mounted, which a container sees a part of. It is nothing where
+// that process is the container's own, or its mounts cannot be read.
+func mountsOfNode() []*mountinfo.Info {
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return nil
+	}
+	if first, err := os.Readlink("/proc/1/ns/mnt"); err != nil || first == own {
+		return nil
+	}
+	table, err := os.Open("/proc/1/mountinfo")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = table.Close() }() // open for reading only
+	infos, err := mountinfo.GetMountsFromReader(table, nil)
+	if err != nil {
+		return nil
+	}
+	return infos
+}
+
+// alone fails when a process works in a filesystem or has a file of it open. That others have it mounted in a mount
+// namespace of their own is no use of it: agents of a node often have all that the node has.
+func (m *mounted) alone(ctx context.Context) error {
+	found := holders.Of(ctx, holders.Subject{Major: uint32(m.Major), Minor: uint32(m.Minor), Root: m.Root,
+		DevicePath: m.Source, At: m.Mountpoint})
+	for _, h := range found.Holders {
+		if h.PID != 0 && h.PID != os.Getpid() && !h.IsCopy {
+			return &InUseError{h.String()}
+		}
+	}
+	if isBlind(ctx, found, os.Getpid()) {
+		return fmt.Errorf("the filesystem at %s may be in use: %s", m.Mountpoint, holders.Found{Partial: true})
+	}
+	return nil
 }
 
 // filesystemOf tells filesystems apart. A btrfs has a number of its own for each subvolume, and names its device as

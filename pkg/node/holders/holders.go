@@ -13,6 +13,7 @@ type Holder struct {
 	PID     int    // 0 for a mount in the mount namespace of this process
 	Command string // the process's name (proc_pid_comm(5))
 	Use     string // what it does with the subject, as a part of a sentence
+	IsCopy  bool   // its mount namespace has the subject mounted; nothing says that anybody there uses it
 }
 
 // Found is the outcome of a search.

@@ -23,13 +23,13 @@ type place struct {
 	path  string
 }
 
-func (s *search) add(pid int, use string) {
+func (s *search) add(pid int, use string, isCopy bool) {
 	command := "this driver"
 	if pid != os.Getpid() {
 		comm, _ := os.ReadFile(procDir(pid) + "/comm")
 		command = strings.TrimSpace(string(comm))
 	}
-	s.found.Holders = append(s.found.Holders, Holder{PID: pid, Command: command, Use: use})
+	s.found.Holders = append(s.found.Holders, Holder{PID: pid, Command: command, Use: use, IsCopy: isCopy})
 }
 
 func procDir(pid int) string { return "/proc/" + strconv.Itoa(pid) }
@@ -82,11 +82,11 @@ func (s *search) process(pid int) {
 		places = s.places(dir)
 		s.namespaces[namespace] = places
 		if len(places) > 0 {
-			s.add(pid, "has it mounted at "+places[0].path+" in another mount namespace")
+			s.add(pid, "has it mounted at "+places[0].path+" in another mount namespace", true)
 		}
 	}
 	if use := s.use(dir, places); use != "" {
-		s.add(pid, use)
+		s.add(pid, use, false)
 	}
 }
 

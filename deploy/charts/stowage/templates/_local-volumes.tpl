@@ -30,6 +30,7 @@ app.kubernetes.io/instance={{ include "stowage.name" . }}
       (int .Values.metricsPort)) -}}
 {{- end -}}
 {{- include "stowage.checkDisks" .Values.local.disks -}}
+{{- include "stowage.checkPools" .Values.local -}}
 {{- end -}}
 {{- end }}
 
@@ -44,6 +45,23 @@ app.kubernetes.io/instance={{ include "stowage.name" . }}
 {{- if not (or (regexMatch "[*?\\[\\\\]" (dir .)) (has (dir .) $directories)) -}}
 {{- fail (print "local.disks.config.mountPoints has the path " . ", and nothing right below " (dir .)
       " is offered: add that directory to local.disks.mountDirectories") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* A filesystem that is offered is emptied when it comes back, whatever else is on it. */}}
+{{- define "stowage.checkPools" -}}
+{{- $local := . -}}
+{{- range $directory := .disks.mountDirectories -}}
+{{- if hasPrefix (print $directory "/") (print (clean $local.dataDir) "/") -}}
+{{- fail (print "local.dataDir is " $local.dataDir ", where filesystems are offered and emptied: choose a path that is"
+      " not in local.disks.mountDirectories") -}}
+{{- end -}}
+{{- range $local.config.pools -}}
+{{- if and .path (hasPrefix (print $directory "/") (print (clean .path) "/")) -}}
+{{- fail (print "the pool " .name " of local.config has the path " .path ", where filesystems are offered and emptied:"
+      " choose a path that is not in local.disks.mountDirectories") -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
