@@ -96,8 +96,9 @@ func leadsTo(ctx context.Context, path, name string) bool {
 	return err == nil && is == name || ctx.Err() != nil
 }
 
-// link keeps a link to each device under its volume's name, and removes those of devices that are gone.
-func (e *Engine) link(found []report.Volume) error {
+// link keeps a link to each device under its volume's name, and removes those of devices that are gone. A volume that
+// is offered keeps its link also when no rule selects it any more: a pod that is started again needs it.
+func (e *Engine) link(ctx context.Context, found []report.Volume) error {
 	keep, errs := map[string]bool{}, []error(nil)
 	for i := range found {
 		v := &found[i]
@@ -110,6 +111,12 @@ func (e *Engine) link(found []report.Volume) error {
 			errs = append(errs, replaceLink(filepath.Join(e.options.LinkDir, v.Name), v.Device))
 		}
 	}
+	nodes, err := discovery.Locate(ctx, e.unlisted(found))
+	errs = append(errs, err)
+	for name, node := range nodes {
+		keep[name] = true
+		errs = append(errs, replaceLink(filepath.Join(e.options.LinkDir, name), node))
+	}
 	entries, err := os.ReadDir(e.options.LinkDir)
 	errs = append(errs, err)
 	for _, entry := range entries {
@@ -121,6 +128,22 @@ func (e *Engine) link(found []report.Volume) error {
 		return fmt.Errorf("keep the links to devices: %w", err)
 	}
 	return nil
+}
+
+// unlisted are the volumes that are offered, or may be, and were not found.
+func (e *Engine) unlisted(found []report.Volume) map[string]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	names := map[string]bool{}
+	for name, note := range e.volumes {
+		if _, isOffered := e.offers[name]; note.Dirty && (isOffered || !e.told) {
+			names[name] = true
+		}
+	}
+	for _, v := range found {
+		delete(names, v.Name)
+	}
+	return names
 }
 
 // replaceLink makes a link, or makes it lead elsewhere, in one step.

@@ -89,3 +89,39 @@ func TestStaleLink(t *testing.T) {
 		t.Errorf("with a link that cannot be removed the engine ends with %v", err)
 	}
 }
+
+// TestUnselected checks that a volume that is offered keeps its link when no rule selects it any more, on whatever node
+// it is, and loses it with the offer.
+func TestUnselected(t *testing.T) {
+	file := image(t, 64*mib)
+	b := newBench(t, "")
+	var v report.Volume
+	t.Run("selected", func(t *testing.T) {
+		b.config = fmt.Sprintf("devices: [{paths: [%s]}]", testfs.Attach(t, file))
+		e, stop := b.start(t)
+		v = await(t, e, "found", in(report.Available)).Volumes[0]
+		must(t, e.Want(report.Wanted{Offers: offer(v.Name, "a")}))
+		await(t, e, "acknowledged", in(report.Offered))
+		stop()
+	})
+	node := testfs.Attach(t, file)
+	b.config = "devices: [{paths: [/dev/none]}]"
+	e, _ := b.start(t)
+	leads := func(to string) func(report.State) bool {
+		return func(s report.State) bool {
+			now, _ := os.Readlink(v.Path) // It may be gone.
+			return s.Problem == "" && now == to
+		}
+	}
+	await(t, e, "led to, not told yet", leads(node))
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "a")}))
+	must(t, e.Want(report.Wanted{Offers: append(offer(v.Name, "a"), offer("disk-of-another", "b")...)})) // It looks again.
+	if s := await(t, e, "led to", leads(node)); len(s.Volumes) > 0 {
+		t.Errorf("found are %+v", s.Volumes)
+	}
+	must(t, e.Want(report.Wanted{}))
+	await(t, e, "looked at again", func(s report.State) bool {
+		must(t, e.Want(report.Wanted{Offers: offer("disk-of-another", s.Revision)})) // It looks again.
+		return leads("")(s)
+	})
+}

@@ -66,7 +66,7 @@ func (e *Engine) scanOnce(ctx context.Context) {
 		return
 	}
 	if err == nil {
-		err = e.link(found)
+		err = e.link(ctx, found)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
