@@ -62,6 +62,8 @@ func (p *planner) living(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	p.tellMoved(o, pv)
 	r := p.operation(o.Volume)
 	switch {
+	case p.isGivenUp(o.Volume):
+		p.remove = append(p.remove, pv)
 	case isBound(pv):
 		if r != nil { // The object came late, and is in use.
 			p.undelete(o.Volume)
@@ -71,20 +73,21 @@ func (p *planner) living(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 		p.remove = append(p.remove, pv)
 	case isFreed(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
 		p.remove = append(p.remove, pv)
+	default:
+		p.tellMissing(o, pv)
 	}
 }
 
 // bound decides about a volume that a claim has.
 func (p *planner) bound(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
-	switch {
-	case p.isGivenUp(o.Volume):
-		p.remove = append(p.remove, pv)
-	case p.isGone:
-		p.tell(claimOf(pv), "NodeGone",
-			fmt.Sprintf("the node %s of the volume %s is gone; the volume stays until the node returns,"+
-				" or an operator sets the annotation %s of the NodeStorage to \"true\"", p.storage.Name, pv.Name,
-				v1alpha1.ForgetAnnotation))
+	if !p.isGone {
+		p.tellMissing(o, pv)
+		return
 	}
+	p.tell(claimOf(pv), "NodeGone",
+		fmt.Sprintf("the node %s of the volume %s is gone; the volume stays until the node returns,"+
+			" or an operator sets the annotation %s of the NodeStorage to \"true\"", p.storage.Name, pv.Name,
+			v1alpha1.ForgetAnnotation))
 }
 
 // leaving decides about a PersistentVolume that is being deleted.

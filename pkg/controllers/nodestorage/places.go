@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
@@ -44,6 +45,24 @@ func (p *planner) tellMoved(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume
 	p.tell(p.concerned(pv), "Moved",
 		fmt.Sprintf("the volume %s of node %s is offered at %s, and is mounted at %s: pods get what is at the former; mount"+
 			" it there again. It is not wiped until then", o.Volume, p.storage.Name, o.Path, p.found[o.Volume].Path))
+}
+
+// tellMissing tells who is bound to a volume, if anybody is, that its node has it not, as far as that looks for it.
+func (p *planner) tellMissing(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
+	if _, isThere := p.found[o.Volume]; isThere || !p.isReady() {
+		return
+	}
+	p.tell(p.concerned(pv), "Missing",
+		fmt.Sprintf("the volume %s is not found on node %s: its disk was taken away or does not answer, its filesystem is"+
+			" not mounted at %s, or no rule selects it any more; once it is gone for good, name it in the annotation %s of the"+
+			" NodeStorage", o.Volume, p.storage.Name, o.Path, v1alpha1.ForgetAnnotation))
+}
+
+// isReady reports whether the worker says that it finds disks.
+func (p *planner) isReady() bool {
+	return slices.ContainsFunc(p.storage.Status.Conditions, func(c v1alpha1.Condition) bool {
+		return c.Type == "Ready" && c.Status == metav1.ConditionTrue
+	})
 }
 
 // concerned is whom a problem of a volume concerns: the claim that has its PersistentVolume, or what there is.

@@ -134,6 +134,9 @@ func labelled(v *view) { v.hostname = "other" }
 func counted(rivals ...string) change {
 	return func(v *view) { v.isCounted, v.rivals = true, rivals }
 }
+func ready(v *view) {
+	v.storage.Status.Conditions = []v1alpha1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
+}
 func stale(v *view)  { v.isFresh = false }
 func gone(v *view)   { v.labels, v.isGone = nil, true }
 func away(v *view)   { v.labels = nil }
@@ -346,6 +349,16 @@ func TestPlan(t *testing.T) {
 			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, ""},
 		"pulled for good, while it is bound": {sights{offer(), volume("Bound"),
 			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "remove local-1"},
+		"pulled, while it is bound":                {sights{ready, offer(), volume("Bound")}, "tell Missing"},
+		"pulled, while it is available":            {sights{ready, offer(), volume("Available")}, "tell Missing"},
+		"pulled, before it had a PersistentVolume": {sights{ready, offer(), unmade}, "tell Missing"},
+		"released, and kept, and pulled":           {sights{ready, offer(keeps), volume("Released", kept)}, "tell Missing"},
+		"pulled, and nobody looks for it":          {sights{offer(), volume("Bound")}, ""},
+		"there, and bound":                         {sights{ready, found("Offered"), offer(), volume("Bound")}, ""},
+		"pulled for good, while it is available": {sights{ready, offer(), volume("Available"),
+			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "remove local-1"},
+		"pulled for good, after it was released": {sights{ready, offer(keeps), volume("Released", kept),
+			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "remove local-1"},
 		"a PersistentVolume that nobody offers": {sights{volume("Bound")}, "ask local-1"},
 		"the same, proven":                      {sights{volume("Bound"), proven}, "write offer:disk-1"},
 		"a late one, of a disk that is offered": {sights{offer(func(o *v1alpha1.VolumeOffer) {
@@ -404,5 +417,17 @@ func TestOthersVolumes(t *testing.T) {
 	pv.Annotations[storage.AnnDynamicallyProvisioned] = "local-volume-provisioner-node-0a1b"
 	if nodes := nodeOf(pv); len(nodes) > 0 {
 		t.Errorf("one of another provisioner is of the nodes %q", nodes)
+	}
+}
+
+// TestConcerned checks who is told of what is wrong with a volume: the claim that is bound to it, if there is one.
+func TestConcerned(t *testing.T) {
+	for phase, want := range map[corev1.PersistentVolumePhase]string{
+		corev1.VolumeBound: "claim", corev1.VolumeAvailable: name, corev1.VolumeReleased: name,
+	} {
+		told := plan(viewOf(ready, offer(keeps), volume(phase, kept))).told
+		if len(told) != 1 || told[0].about.GetName() != want || !strings.Contains(told[0].message, string(disk)) {
+			t.Errorf("%s: told is %+v, want an event on %s", phase, told, want)
+		}
 	}
 }

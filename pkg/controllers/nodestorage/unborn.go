@@ -14,7 +14,9 @@ func (p *planner) unborn(o *v1alpha1.VolumeOffer) {
 		p.deliver(o)
 	case p.isGivenUp(o.Volume):
 		p.dropped[o.Volume] = true
-	case !isThere, now.State == v1alpha1.VolumeAvailable: // The worker has yet to look.
+	case !isThere:
+		p.tellMissing(o, nil)
+	case now.State == v1alpha1.VolumeAvailable: // The worker has yet to look.
 	case now.State != v1alpha1.VolumeOffered:
 		p.dropped[o.Volume] = true
 	default:
