@@ -359,6 +359,8 @@ const (
 	// first. Nothing is offered while the Node has another.
 	HostnameAnnotation = "stowage.dev/hostname"
 
-	// ForgetAnnotation of a NodeStorage, with the value "true", gives up bound volumes of a node that is gone.
+	// ForgetAnnotation of a NodeStorage, with the value "true", gives up bound volumes of a node that is gone. Else it
+	// names volumes, with commas between them, that are gone for good, or that are not to be wiped though
+	// ReclaimAnnotation named them.
 	ForgetAnnotation = "stowage.dev/forget"
 )

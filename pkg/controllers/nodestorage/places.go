@@ -96,17 +96,26 @@ func (p *planner) mayWipe(volume v1alpha1.VolumeName) bool {
 	return other == ""
 }
 
-// withdraw takes back deletions that would hit another volume by now. What an operator asked for stays in the
-// annotation until it can be done.
+// withdraw takes back deletions that would hit another volume by now, and those that an operator has thought better of.
+// What he asked for stays in the annotation until it can be done.
 func (p *planner) withdraw() {
 	for _, r := range p.storage.Spec.DeleteOperations {
-		if p.isComplete(&r) || p.mayWipe(r.Volume) {
-			continue
-		}
-		p.undelete(r.Volume)
-		isWaitedFor := func(o v1alpha1.VolumeOffer) bool { return o.Volume == r.Volume && !o.Retained }
-		if !slices.ContainsFunc(p.next.Offers, isWaitedFor) {
-			p.wanted = append(p.wanted, string(r.Volume))
+		isReclaim := p.isReclaim(r.Volume)
+		switch {
+		case p.isComplete(&r):
+		case isReclaim && p.isForgotten(r.Volume):
+			p.undelete(r.Volume)
+		case !p.mayWipe(r.Volume):
+			p.undelete(r.Volume)
+			if isReclaim {
+				p.wanted = append(p.wanted, string(r.Volume))
+			}
 		}
 	}
+}
+
+// isReclaim reports whether the deletion of a volume is an operator's wish: no PersistentVolume waits for it.
+func (p *planner) isReclaim(volume v1alpha1.VolumeName) bool {
+	return !slices.ContainsFunc(p.next.Offers,
+		func(o v1alpha1.VolumeOffer) bool { return o.Volume == volume && !o.Retained })
 }

@@ -171,6 +171,11 @@ func (p *planner) finish() {
 		}
 		return !p.isOffered(r.Volume) && (p.isGone || p.isComplete(&r))
 	})
+	for _, r := range p.next.DeleteOperations {
+		if !p.isOffered(r.Volume) {
+			p.tellError(p.storage, &r)
+		}
+	}
 }
 
 func (p *planner) isOffered(volume v1alpha1.VolumeName) bool {
@@ -214,9 +219,13 @@ func (p *planner) undelete(volume v1alpha1.VolumeName) {
 
 // isGivenUp reports whether the operator gave up what the node has of a volume.
 func (p *planner) isGivenUp(volume v1alpha1.VolumeName) bool {
-	forget := p.storage.Annotations[v1alpha1.ForgetAnnotation]
 	_, isThere := p.found[volume]
-	return p.isGone && forget == "true" || !isThere && slices.Contains(names(forget), string(volume))
+	return p.isGone && p.storage.Annotations[v1alpha1.ForgetAnnotation] == "true" || !isThere && p.isForgotten(volume)
+}
+
+// isForgotten reports whether the operator names a volume in the annotation by which volumes are given up.
+func (p *planner) isForgotten(volume v1alpha1.VolumeName) bool {
+	return slices.Contains(names(p.storage.Annotations[v1alpha1.ForgetAnnotation]), string(volume))
 }
 
 func (p *planner) tell(about client.Object, reason, message string) {

@@ -70,12 +70,12 @@ func (p *planner) reclaims() {
 			isDone = p.delete(volume, p.next.Offers[at].WipePolicy, ofNothing)
 		case at >= 0 && p.next.Offers[at].Retained:
 			isDone = false
-		case at < 0 && (state == v1alpha1.VolumeDirty || state == v1alpha1.VolumeNotBlank):
+		case at < 0 && !p.isForgotten(volume) && (state == v1alpha1.VolumeDirty || state == v1alpha1.VolumeNotBlank):
 			isDone = p.delete(volume, p.policyOf(volume), ofNothing)
 		default:
 			p.tell(p.storage, "NotReclaimed",
-				fmt.Sprintf("the annotation %s names %.80q: name volumes that are retained, Dirty or NotBlank",
-					v1alpha1.ReclaimAnnotation, name))
+				fmt.Sprintf("the annotation %s names %.80q: name volumes that are retained, Dirty or NotBlank, and that %s does"+
+					" not name", v1alpha1.ReclaimAnnotation, name, v1alpha1.ForgetAnnotation))
 		}
 		if !isDone {
 			later = append(later, name)
