@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/disks/discovery"
 	"github.com/stowage-csi/stowage/pkg/disks/method"
 	"github.com/stowage-csi/stowage/pkg/disks/report"
@@ -145,7 +146,9 @@ func (e *Engine) locate(ctx context.Context, name string) (report.Volume, error)
 
 // wipeDevice wipes a device that nobody uses, having proven on the open device that it is the volume.
 func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) error {
-	f, err := discovery.OpenAlone(ctx, v.Device, os.O_RDWR)
+	f, err := open(ctx, v, func(ctx context.Context) (*os.File, error) {
+		return discovery.OpenAlone(ctx, v.Device, os.O_RDWR)
+	})
 	if err != nil {
 		return fmt.Errorf("volume %s (%s) cannot be wiped: %w", v.Name, v.Device, err)
 	}
@@ -169,6 +172,13 @@ func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) 
 		err = errors.Join(err, e.progress(o, size, 0))
 	}
 	return err
+}
+
+// open opens a volume, or gives up: the deletion of one that does not answer says so.
+func open(ctx context.Context, v report.Volume, work func(context.Context) (*os.File, error)) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, discovery.Patience)
+	defer cancel()
+	return deadline.Do(ctx, deadline.Call{Name: "opening " + v.Device}, work, func(f *os.File) { _ = f.Close() })
 }
 
 // prove checks that an open device is the volume.
@@ -212,7 +222,9 @@ func (e *Engine) isApart(f *os.File, v report.Volume) error {
 
 // wipeTree empties a filesystem that is mounted where the volume was found.
 func (e *Engine) wipeTree(ctx context.Context, o *operation, v report.Volume) error {
-	dir, err := discovery.OpenMount(ctx, v.Path, v.Identity)
+	dir, err := open(ctx, v, func(ctx context.Context) (*os.File, error) {
+		return discovery.OpenMount(ctx, v.Path, v.Identity)
+	})
 	if err != nil {
 		return fmt.Errorf("volume %s cannot be emptied: %w", v.Name, err)
 	}

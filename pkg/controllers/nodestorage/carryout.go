@@ -80,6 +80,7 @@ func (r *reconciler) forget(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.births, node)
+	delete(r.asked, node)
 	delete(r.told, node)
 }
 

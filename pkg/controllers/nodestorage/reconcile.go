@@ -38,6 +38,8 @@ type reconciler struct {
 	births map[string]map[string]birth
 	// gone is since when a node is.
 	gone map[string]time.Time
+	// asked is since when a worker has taken up nothing of what it is asked for, by node, and deletion or offer.
+	asked map[string]map[string]time.Time
 	// told are the problems of a node that people were told.
 	told map[string]map[problemKey]bool
 }
@@ -46,7 +48,8 @@ func newReconciler(o Options, cache, live client.Reader, write client.Client,
 	recorder events.EventRecorder) *reconciler {
 	return &reconciler{
 		Options: o, cache: cache, live: live, write: write, events: recorder, now: time.Now,
-		births: map[string]map[string]birth{}, gone: map[string]time.Time{}, told: map[string]map[problemKey]bool{},
+		births: map[string]map[string]birth{}, gone: map[string]time.Time{},
+		asked: map[string]map[string]time.Time{}, told: map[string]map[problemKey]bool{},
 	}
 }
 
@@ -69,11 +72,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.seeAll(request.Name, v.volumes)
 	r.expect(request.Name, untried, a.adopt...)
 	err = r.carryOut(ctx, v, &a)
-	r.tellOf(request.Name, a.told)
+	silent, later := r.listen(v)
+	r.tellOf(request.Name, append(a.told, silent...))
 	if err != nil && ignoreRace(err) == nil {
 		return ctrl.Result{RequeueAfter: again}, nil // The cache is behind.
 	}
-	return ctrl.Result{RequeueAfter: wait}, err
+	return ctrl.Result{RequeueAfter: soonest(wait, later)}, err
 }
 
 // ignoreRace leaves out errors that say that somebody else wrote first.
