@@ -60,7 +60,7 @@ type NodeStorageSpec struct {
 // VolumeOffer records that a volume is offered by a PersistentVolume. All that is needed at its end stands here, as it
 // was at its beginning.
 //
-// +kubebuilder:validation:XValidation:rule="self.persistentVolume == oldSelf.persistentVolume && self.wipePolicy == oldSelf.wipePolicy && self.reclaimPolicy == oldSelf.reclaimPolicy && self.path == oldSelf.path && self.volumeMode == oldSelf.volumeMode && self.storageClassName == oldSelf.storageClassName",message="an offer cannot be changed, but for becoming retained: remove it and write another"
+// +kubebuilder:validation:XValidation:rule="self.persistentVolume == oldSelf.persistentVolume && self.wipePolicy == oldSelf.wipePolicy && (self.reclaimPolicy == oldSelf.reclaimPolicy || self.reclaimPolicy == 'Retain') && self.path == oldSelf.path && self.volumeMode == oldSelf.volumeMode && self.storageClassName == oldSelf.storageClassName",message="an offer cannot be changed, but for becoming retained, or of the policy Retain: remove it and write another"
 // +kubebuilder:validation:XValidation:rule="!(has(oldSelf.retained) && oldSelf.retained) || (has(self.retained) && self.retained)",message="an offer stays retained until it is removed"
 type VolumeOffer struct {
 	// Volume is the name of the local volume.
@@ -92,7 +92,7 @@ type VolumeOffer struct {
 	// +kubebuilder:validation:Enum=Filesystem;Block
 	VolumeMode corev1.PersistentVolumeMode `json:"volumeMode"`
 
-	// ReclaimPolicy is what the class said when the offer was written.
+	// ReclaimPolicy is what the class said when the offer was written, or Retain once its PersistentVolume had that.
 	//
 	// +kubebuilder:validation:Enum=Retain;Delete
 	ReclaimPolicy corev1.PersistentVolumeReclaimPolicy `json:"reclaimPolicy"`

@@ -23,9 +23,20 @@ func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 		p.tell(pv, "NotOurs",
 			fmt.Sprintf("it bears the name of the offer of volume %s, and is of another: nothing is done about either",
 				o.Volume))
-	case pv.DeletionTimestamp == nil:
-		p.living(o, pv)
 	default:
+		p.withObject(o, pv)
+	}
+}
+
+// withObject decides about an offer whose PersistentVolume is there. Once an administrator has changed its policy to
+// Retain that holds also when somebody removes the object by force.
+func (p *planner) withObject(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
+	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		o.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	if pv.DeletionTimestamp == nil {
+		p.living(o, pv)
+	} else {
 		p.leaving(o, pv)
 	}
 }

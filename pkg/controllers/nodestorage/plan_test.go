@@ -442,3 +442,24 @@ func TestConcerned(t *testing.T) {
 		}
 	}
 }
+
+// TestRetainIsRemembered changes the policy of a PersistentVolume to Retain, as an administrator does who wants to save
+// the data, and then removes the object by force: nothing is wiped. The other way round the object decides.
+func TestRetainIsRemembered(t *testing.T) {
+	for name, see := range map[string][]change{
+		"bound":   {offer(), volume("Bound", kept)},
+		"deleted": {offer(), volume("Released", kept, deleted)},
+	} {
+		a := plan(viewOf(see...))
+		if a.spec == nil || a.spec.Offers[0].ReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+			t.Fatalf("%s: the spec becomes %+v, want the offer of the policy Retain", name, a.spec)
+		}
+		removed := plan(viewOf(func(v *view) { v.storage.Spec = *a.spec }, proven))
+		if removed.spec != nil && len(removed.spec.DeleteOperations) > 0 {
+			t.Errorf("%s, and removed by force: %+v is to be wiped", name, removed.spec.DeleteOperations)
+		}
+	}
+	if got := plan(viewOf(offer(keeps), volume("Released"))).described(); got != "remove "+name {
+		t.Errorf("of a PersistentVolume whose policy became Delete the plan is %q", got)
+	}
+}
