@@ -46,8 +46,14 @@ func Percent(m method.Method, position, sizeBytes int64) int {
 
 // Wipe wipes the device by the method, from a position that was noted before, and proves what the method promises.
 func (d Device) Wipe(ctx context.Context, m method.Method, from int64) error {
-	if err := m.Check(); err != nil || m == method.None {
+	if err := m.Check(); err != nil {
 		return err
+	}
+	if d.SizeBytes <= 0 { // The kernel takes the bytes of a disk that is gone before it takes the disk.
+		return fmt.Errorf("%s has %d bytes: the disk is gone", d.File.Name(), d.SizeBytes)
+	}
+	if m == method.None {
+		return nil
 	}
 	for position := from; position < Total(m, d.SizeBytes); {
 		if err := ctx.Err(); err != nil {

@@ -135,6 +135,19 @@ func TestBrokenPromise(t *testing.T) {
 	}
 }
 
+// TestNoBytes checks that a device without bytes, as that of a disk that was just pulled, is not taken for wiped.
+func TestNoBytes(t *testing.T) {
+	f, _ := disk(t)
+	for _, m := range []method.Method{method.Discard, method.Zero, method.Shred, method.Signatures, method.None} {
+		for _, bytes := range []int64{0, -1} {
+			err := wipe.Device{File: f, SizeBytes: bytes, Note: ignore}.Wipe(t.Context(), m, 0)
+			if err == nil || !strings.Contains(err.Error(), "is gone") {
+				t.Errorf("%s of %d bytes ends with %v", m, bytes, err)
+			}
+		}
+	}
+}
+
 // TestTree empties a mount point with all that a tenant could leave, and touches nothing outside.
 func TestTree(t *testing.T) {
 	at := testfs.New(t, "ext4", 64)
