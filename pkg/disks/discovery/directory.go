@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -111,16 +112,48 @@ func openMount(m *mounted) (*os.File, error) {
 	return dir, nil
 }
 
-// anyFile returns the name of a file in a directory, and "" when there is none but what mkfs makes.
-func anyFile(dir *os.File) (string, error) {
-	names, err := dir.Readdirnames(2)
+// lostFound is where fsck puts files whose names are lost. Tools that make a filesystem make it empty.
+const lostFound = "lost+found"
+
+// anyFile returns the name of a file in the root of a filesystem, and "" when there is none but what mkfs makes.
+func anyFile(root *os.File) (string, error) {
+	names, err := root.Readdirnames(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	isThere := false
+	for _, name := range names {
+		if name != lostFound {
+			return name, nil
+		}
+		isThere = true
+	}
+	if !isThere {
+		return "", nil
+	}
+	return anyLost(root)
+}
+
+// anyLost returns the name of a file in lost+found, or that itself where it is no directory of the filesystem.
+func anyLost(root *os.File) (string, error) {
+	fd, err := unix.Openat2(int(root.Fd()), lostFound, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
+	})
+	switch {
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
+		return lostFound, nil
+	case err != nil:
+		return "", &os.PathError{Op: "open", Path: filepath.Join(root.Name(), lostFound), Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), lostFound)
+	defer func() { _ = dir.Close() }() // open for reading only
+	names, err := dir.Readdirnames(1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err
 	}
 	for _, name := range names {
-		if name != "lost+found" {
-			return name, nil
-		}
+		return filepath.Join(lostFound, name), nil
 	}
 	return "", nil
 }

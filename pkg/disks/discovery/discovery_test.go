@@ -269,7 +269,11 @@ func TestMountPoints(t *testing.T) {
 		!strings.Contains(err.Error(), "another filesystem") {
 		t.Errorf("another filesystem is opened: %v", err)
 	}
-	must(t, os.Remove(filepath.Join(at, "file")))
+	must(t, os.Rename(filepath.Join(at, "file"), filepath.Join(at, "lost+found", "#12")))
+	if v := find(t, config, unknown); v[0].State != report.NotBlank || !strings.Contains(v[0].Message, "lost+found/#12") {
+		t.Errorf("with a file that fsck has found: %+v", v)
+	}
+	must(t, os.Remove(filepath.Join(at, "lost+found", "#12")))
 	for name, c := range map[string]struct {
 		dir, state string
 		argv       []string
