@@ -158,8 +158,8 @@ func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) 
 		return err
 	}
 	if size != v.SizeBytes {
-		return fmt.Errorf("volume %s (%s) has %d bytes, and had %d when it was found just now: its disk goes or grows", v.Name,
-			v.Device, size, v.SizeBytes)
+		return fmt.Errorf("volume %s (%s) has %d bytes, and had %d when it was found just now: its disk goes or grows",
+			v.Name, v.Device, size, v.SizeBytes)
 	}
 	if err := prove(f, v); err != nil {
 		return err

@@ -26,6 +26,9 @@ func (s selected) lookAtMount(ctx context.Context, v *report.Volume, remember Re
 	if history.Known(v) {
 		return nil
 	}
+	if m.isReadOnly() {
+		return m.errReadOnly()
+	}
 	if m.Root != "/" {
 		return fmt.Errorf("only the directory %s of its filesystem is mounted at %s: mount the whole", m.Root, m.Mountpoint)
 	}
@@ -72,6 +75,8 @@ func OpenMount(ctx context.Context, at, identity string) (*os.File, error) {
 			return nil, fmt.Errorf("another filesystem is mounted at %s: %s instead of %s", at, now, identity)
 		case m.Root != "/":
 			return nil, fmt.Errorf("only the directory %s of its filesystem is mounted at %s", m.Root, at)
+		case m.isReadOnly():
+			return nil, m.errReadOnly()
 		case m.elsewhere != "":
 			return nil, &InUseError{"its filesystem is mounted at " + m.elsewhere + " too"}
 		}

@@ -306,6 +306,28 @@ func TestMountPoints(t *testing.T) {
 	}
 }
 
+// TestReadOnlyMount checks that a filesystem to which nothing can be written is neither offered nor taken for emptied,
+// whether it or its mount is read-only.
+func TestReadOnlyMount(t *testing.T) {
+	for _, options := range []string{"remount,ro", "remount,bind,ro"} {
+		at := testfs.New(t, "ext4", 64)
+		config := fmt.Sprintf("mountPoints: [{paths: ['%s']}]", at)
+		v := find(t, config, unknown)[0]
+		testfs.Run(t, "mount", "-o", options, at)
+		if now := find(t, config, unknown)[0]; now.State != report.Unusable || !strings.Contains(now.Message, "read-only") {
+			t.Errorf("after %s it is %+v", options, now)
+		}
+		if dir, err := discovery.OpenMount(t.Context(), at, v.Identity); err == nil {
+			t.Errorf("after %s it is opened to be emptied", options)
+			must(t, dir.Close())
+		}
+		offered := func(string) discovery.History { return discovery.History{Taken: true} }
+		if now := find(t, config, offered)[0]; now.State != report.Offered {
+			t.Errorf("offered, and after %s, it is %+v", options, now)
+		}
+	}
+}
+
 // TestMountPointThatDroppedOff checks that an empty directory is not taken for the volume.
 func TestMountPointThatDroppedOff(t *testing.T) {
 	dir := t.TempDir()

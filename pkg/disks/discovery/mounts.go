@@ -79,6 +79,18 @@ func mountsOfNode() []*mountinfo.Info {
 	return infos
 }
 
+// isReadOnly reports whether nothing can be written to a filesystem here, as after an error of its disk.
+func (m *mounted) isReadOnly() bool {
+	options := strings.Split(m.Options+","+m.VFSOptions, ",")
+	return slices.Contains(options, "ro") || slices.Contains(options, "emergency_ro")
+}
+
+// errReadOnly is why a filesystem can be neither used nor emptied.
+func (m *mounted) errReadOnly() error {
+	return fmt.Errorf("the filesystem at %s is mounted read-only, as after an error of its disk: check it, and mount it"+
+		" for writing", m.Mountpoint)
+}
+
 // alone fails when a process works in a filesystem or has a file of it open. That others have it mounted in a mount
 // namespace of their own is no use of it: agents of a node often have all that the node has.
 func (m *mounted) alone(ctx context.Context) error {
