@@ -7,7 +7,7 @@ type Method string
 
 // The methods.
 const (
-	Discard    Method = "discard"    // the device drops all blocks; they must read as zeros
+	Discard    Method = "discard"    // the device drops all blocks, which are read: they must be zeros
 	Zero       Method = "zero"       // every byte becomes zero
 	Shred      Method = "shred"      // every byte becomes random, then zero
 	Signatures Method = "signatures" // nothing tells of filesystems and partitions any more; data stay readable
@@ -23,12 +23,12 @@ func (m Method) Check() error {
 	return fmt.Errorf("the wipe method is %q: use discard, zero, shred, signatures or none", m)
 }
 
-// Passes is how many times each byte is written.
+// Passes is how many times each byte is written, or read to prove that it was dropped.
 func (m Method) Passes() int64 {
 	switch m {
-	case Shred:
+	case Shred, Discard:
 		return 2
-	case Discard, Zero:
+	case Zero:
 		return 1
 	default:
 		return 0

@@ -1,6 +1,7 @@
 package wipe
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 
 const (
 	step      = 64 << 20 // bytes between two looks at the context, and two notes of the position
-	randoms   = 4 << 20  // bytes of random data that are written at once
+	atOnce    = 4 << 20  // bytes that are written or read at once
 	signArea  = 64 << 20 // bytes at each end in which signatures are
 	whole     = 100
 	seedBytes = 32
@@ -80,8 +81,10 @@ func (d Device) Wipe(ctx context.Context, m method.Method, from int64) error {
 // pass does one step of one pass over the device.
 func (d Device) pass(m method.Method, pass, offset, length int64) error {
 	switch {
-	case m == method.Discard:
+	case m == method.Discard && pass == 0:
 		return d.ioctl(unix.BLKDISCARD, offset, length)
+	case m == method.Discard:
+		return d.readZeros(offset, length)
 	case m == method.Shred && pass == 0:
 		return d.randomize(offset, length)
 	}
@@ -93,12 +96,34 @@ func (d Device) zero(offset, length int64) error {
 	return d.ioctl(unix.BLKZEROOUT, offset, length)
 }
 
+// readZeros fails where a byte is not zero. No device has to drop the blocks that it is told to, and samples would not
+// find those that it kept. What is read is not kept in memory: others need that.
+func (d Device) readZeros(offset, length int64) error {
+	if offset == 0 {
+		if err := forget(d.File); err != nil {
+			return err
+		}
+	}
+	zeros, buffer := make([]byte, min(atOnce, length)), make([]byte, min(atOnce, length))
+	for done := int64(0); done < length; {
+		part := buffer[:min(atOnce, length-done)]
+		if _, err := d.File.ReadAt(part, offset+done); err != nil {
+			return err
+		}
+		if !bytes.Equal(part, zeros[:len(part)]) {
+			return errors.New("it kept data that it was told to drop: use the method zero")
+		}
+		done += int64(len(part))
+	}
+	return unix.Fadvise(int(d.File.Fd()), offset, length, unix.FADV_DONTNEED)
+}
+
 func (d Device) randomize(offset, length int64) error {
 	var seed [seedBytes]byte
 	_, _ = cryptorand.Read(seed[:]) // It never fails.
-	source, buffer := rand.NewChaCha8(seed), make([]byte, min(randoms, length))
+	source, buffer := rand.NewChaCha8(seed), make([]byte, min(atOnce, length))
 	for done := int64(0); done < length; {
-		part := buffer[:min(randoms, length-done)]
+		part := buffer[:min(atOnce, length-done)]
 		_, _ = source.Read(part) // It never fails.
 		if _, err := d.File.WriteAt(part, offset+done); err != nil {
 			return err

@@ -25,23 +25,22 @@ const (
 	canary = "the canary of an earlier tenant"
 )
 
+// blank is a device of zeros.
+func blank(t *testing.T, size int64) (*os.File, string) {
+	t.Helper()
+	image := filepath.Join(t.TempDir(), "disk.img")
+	must(t, errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, size)))
+	f, err := os.OpenFile(testfs.Attach(t, image), os.O_RDWR|unix.O_EXCL, 0)
+	must(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	return f, image
+}
+
 // disk is a device with an ext4 and canaries at its beginning, in its middle and at its end.
 func disk(t *testing.T) (*os.File, string) {
 	t.Helper()
-	image := filepath.Join(t.TempDir(), "disk.img")
-	if err := os.WriteFile(image, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(image, size); err != nil {
-		t.Fatal(err)
-	}
-	node := testfs.Attach(t, image)
-	testfs.Format(t, "ext4", node)
-	f, err := os.OpenFile(node, os.O_RDWR|unix.O_EXCL, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Close() })
+	f, image := blank(t, size)
+	testfs.Format(t, "ext4", image)
 	for _, offset := range []int64{512, size / 2, size - 4096} {
 		if _, err := f.WriteAt([]byte(canary), offset); err != nil {
 			t.Fatal(err)
@@ -132,6 +131,27 @@ func TestBrokenPromise(t *testing.T) {
 	}
 	if err := d.Wipe(t.Context(), "rinse", 0); err == nil || !strings.Contains(err.Error(), `"rinse"`) {
 		t.Errorf("a method that is none: %v", err)
+	}
+}
+
+// TestKeptBlocks has a device keep a block that it was told to drop, where no sample is read.
+func TestKeptBlocks(t *testing.T) {
+	const large, kept = 3 << 29, 1084<<20 + 3<<12
+	under, _ := blank(t, large) // A loop device on a file would tell what the file holds.
+	must(t, under.Close())
+	f, err := os.OpenFile(testfs.Attach(t, under.Name()), os.O_RDWR|unix.O_EXCL, 0)
+	must(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	keep := func(position int64) error {
+		if position != large {
+			return nil
+		}
+		_, err := f.WriteAt([]byte(canary), kept)
+		return errors.Join(err, f.Sync())
+	}
+	err = wipe.Device{File: f, SizeBytes: large, Note: keep}.Wipe(t.Context(), method.Discard, 0)
+	if err == nil || !strings.Contains(err.Error(), "kept data") {
+		t.Errorf("a device that keeps data counts as wiped: %v", err)
 	}
 }
 
