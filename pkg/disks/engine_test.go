@@ -366,6 +366,10 @@ func TestHungDisk(t *testing.T) {
 		}
 	}
 	await(t, e, "given up", says("given up"))
+	must(t, e.Want(report.Wanted{Deletions: remove("disk-of-another", "d", method.Zero)}))
+	await(t, e, "perhaps what is to be wiped", func(s report.State) bool {
+		return deletion(report.Failed)(s) && strings.Contains(s.Deletions[0].Message, node+" may be it")
+	})
 	must(t, e.Want(report.Wanted{Offers: offer("disk-of-another", "a")})) // It looks again.
 	await(t, e, "not asked again", says("nothing more is begun"))
 	server.Continue(t)

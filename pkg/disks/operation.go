@@ -134,14 +134,23 @@ func (e *Engine) locate(ctx context.Context, name string) (report.Volume, error)
 	}
 	i := slices.IndexFunc(found, func(v report.Volume) bool { return v.Name == name })
 	if i < 0 {
-		return report.Volume{},
-			fmt.Errorf("volume %s is not there: its disk was taken away, its filesystem is not mounted, or the configuration "+
-				"selects it no more", name)
+		return report.Volume{}, fmt.Errorf("volume %s is not there: its disk was taken away, its filesystem is not mounted, "+
+			"or the configuration selects it no more%s", name, nameless(found))
 	}
 	if found[i].State == report.Unusable {
 		return report.Volume{}, fmt.Errorf("volume %s (%s) is not usable: %s", name, found[i].Device, found[i].Message)
 	}
 	return found[i], nil
+}
+
+// nameless names the devices of which nobody knows which volumes they are: one that does not answer may be any.
+func nameless(found []report.Volume) (text string) {
+	for _, v := range found {
+		if v.State == report.Unusable && v.Identity == discovery.NoIdentity {
+			text += fmt.Sprintf("; %s may be it: %s", v.Device, v.Message)
+		}
+	}
+	return text
 }
 
 // wipeDevice wipes a device that nobody uses, having proven on the open device that it is the volume.

@@ -124,7 +124,16 @@ func ofAnother(pv *corev1.PersistentVolume) {
 	pv.Annotations[v1alpha1.LocalVolumeAnnotation] = "disk-2"
 }
 
-func files(v *view)  { v.classes[0].VolumeMode = "" }
+func files(v *view) { v.classes[0].VolumeMode = "" }
+
+// full has as many deletions asked for as there can be.
+func full(v *view) {
+	for i := range most {
+		v.storage.Spec.DeleteOperations = append(v.storage.Spec.DeleteOperations, v1alpha1.DeleteRequest{
+			ID: v1alpha1.OperationID(fmt.Sprintf("absent-%d", i)), Volume: v1alpha1.VolumeName(fmt.Sprintf("other-%d", i)),
+			Policy: v1alpha1.WipeZero})
+	}
+}
 func proven(v *view) { v.proven[name] = true }
 func unmade(v *view) { v.births[name] = untried }
 func tried(v *view)  { v.births[name] = uncertain }
@@ -335,6 +344,11 @@ func TestPlan(t *testing.T) {
 		"of another disk, by a foreign hand": {sights{offer(), volume("Available", ofAnother)}, "tell NotOurs"},
 		"retained, and named to be wiped": {sights{offer(keeps, retained), proven,
 			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "write offer:disk-1:retained wipe:disk-1:zero:absent"},
+		"retained and never wiped, and named to be wiped": {sights{proven, annotated(v1alpha1.ReclaimAnnotation, "disk-1"),
+			offer(keeps, retained, func(o *v1alpha1.VolumeOffer) { o.WipePolicy = v1alpha1.WipeNone })},
+			"write offer:disk-1:retained wipe:disk-1:zero:absent"},
+		"named to be wiped, while as much is wiped as can be": {sights{found("Dirty"), full,
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, ""},
 		"dirty, and named to be wiped": {sights{found("Dirty"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
 			"write wipe:disk-1:zero:absent"},
 		"not blank, and named to be wiped": {sights{found("NotBlank"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},

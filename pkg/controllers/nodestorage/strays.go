@@ -67,7 +67,7 @@ func (p *planner) reclaims() {
 		state, isDone := p.found[volume].State, true
 		switch {
 		case at >= 0 && p.next.Offers[at].Retained && p.volumes[p.next.Offers[at].PersistentVolume] == nil:
-			isDone = p.delete(volume, p.next.Offers[at].WipePolicy, ofNothing)
+			isDone = p.delete(volume, thorough(p.next.Offers[at].WipePolicy), ofNothing)
 		case at >= 0 && p.next.Offers[at].Retained:
 			isDone = false
 		case at < 0 && !p.isForgotten(volume) && (state == v1alpha1.VolumeDirty || state == v1alpha1.VolumeNotBlank):
@@ -86,11 +86,18 @@ func (p *planner) reclaims() {
 
 // policyOf is how a volume that was never offered is wiped.
 func (p *planner) policyOf(volume v1alpha1.VolumeName) v1alpha1.WipePolicy {
-	if c, err := classOf(p.classes, p.found[volume], p.labels); err == nil && c != nil &&
-		c.WipePolicy != v1alpha1.WipeNone {
-		return c.WipePolicy
+	if c, err := classOf(p.classes, p.found[volume], p.labels); err == nil && c != nil {
+		return thorough(c.WipePolicy)
 	}
 	return v1alpha1.WipeZero
+}
+
+// thorough is how a volume is wiped that an operator wants wiped: he does so whatever a class says of released ones.
+func thorough(policy v1alpha1.WipePolicy) v1alpha1.WipePolicy {
+	if policy == v1alpha1.WipeNone {
+		return v1alpha1.WipeZero
+	}
+	return policy
 }
 
 // tellError tells of a deletion that fails.

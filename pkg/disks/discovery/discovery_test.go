@@ -120,6 +120,16 @@ func TestStates(t *testing.T) {
 		"held by a loop device": {
 			before: func(t *testing.T, node string) { testfs.Attach(t, node) }, state: report.InUse, says: "loop device",
 		},
+		"held by a loop device, by a node that is gone": {
+			before: func(t *testing.T, node string) {
+				var stat unix.Stat_t
+				must(t, unix.Stat(node, &stat))
+				other := filepath.Join(t.TempDir(), "node")
+				must(t, unix.Mknod(other, unix.S_IFBLK|0o600, int(stat.Rdev)))
+				testfs.Attach(t, other)
+				must(t, os.Remove(other))
+			}, state: report.InUse, says: "loop device",
+		},
 		"open in another process": {before: hold, state: report.InUse, says: "process"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,17 +67,26 @@ func best(ids []string, b *block) (string, error) {
 // loopIdentity is the file that a loop device holds. One that holds a disk is no disk of its own: the kubelet keeps
 // such a one on each raw block volume that a pod uses.
 func loopIdentity(node string) (string, error) {
-	f, err := os.OpenFile(node, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	info, err := loopInfo(node)
 	if err != nil {
 		return "", err
-	}
-	defer func() { _ = f.Close() }() // open for reading only
-	info, err := unix.IoctlLoopGetStatus64(int(f.Fd()))
-	if err != nil {
-		return "", fmt.Errorf("ask %s what it holds: %w", node, err)
 	}
 	if info.Rdevice != 0 {
 		return "", fmt.Errorf("%s holds a block device and no file: let a rule select that device", node)
 	}
 	return fmt.Sprintf("file=%d:%d", info.Device, info.Inode), nil
+}
+
+// loopInfo asks a loop device what it holds.
+func loopInfo(node string) (*unix.LoopInfo64, error) {
+	f, err := os.OpenFile(node, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // open for reading only
+	info, err := unix.IoctlLoopGetStatus64(int(f.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("ask %s what it holds: %w", node, err)
+	}
+	return info, nil
 }

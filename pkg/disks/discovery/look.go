@@ -23,6 +23,9 @@ import (
 // Patience is how long a device may take to be looked at, before it counts as unusable and the others go on without it.
 const Patience = 20 * time.Second
 
+// loopTime is how long a loop device may take to say what it holds.
+const loopTime = 2 * time.Second
+
 // History is what is known of a volume from before.
 type History struct {
 	// Taken volumes are offered, or being wiped: their contents are nobody's business.
@@ -205,7 +208,7 @@ func alone(ctx context.Context, f *os.File) error {
 	for _, r := range relatives {
 		subject.Others = append(subject.Others, r.number())
 	}
-	if err := withoutLoop(append(subject.Others, stat.Rdev)); err != nil {
+	if err := withoutLoop(ctx, append(subject.Others, stat.Rdev)); err != nil {
 		return err
 	}
 	found := holders.Of(ctx, subject)
@@ -221,19 +224,38 @@ func alone(ctx context.Context, f *os.File) error {
 }
 
 // withoutLoop fails when a loop device holds one of the devices of the numbers.
-func withoutLoop(numbers []uint64) error {
+func withoutLoop(ctx context.Context, numbers []uint64) error {
 	attached, err := loops.Attached()
 	if err != nil {
 		return err
 	}
 	for _, loop := range attached {
-		var file unix.Stat_t
-		if err := unix.Stat(loop.File, &file); err == nil && file.Mode&unix.S_IFMT == unix.S_IFBLK &&
-			slices.Contains(numbers, file.Rdev) {
+		if number := heldBy(ctx, loop); number != 0 && slices.Contains(numbers, number) {
 			return &InUseError{"the loop device " + loop.Path + " holds " + loop.File}
 		}
 	}
 	return nil
+}
+
+// heldBy is the number of the block device that a loop device holds, 0 if it holds a file. Its path may be one of
+// another mount namespace: then the device is asked. One that does not answer, or fails, asks a server of files in
+// vain: the node of a block device is not on one.
+func heldBy(ctx context.Context, loop loops.Device) uint64 {
+	var file unix.Stat_t
+	if err := unix.Stat(loop.File, &file); err == nil {
+		if file.Mode&unix.S_IFMT == unix.S_IFBLK {
+			return file.Rdev
+		}
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, loopTime)
+	defer cancel()
+	info, err := deadline.Do(ctx, deadline.Call{Name: "asking " + loop.Path + " what it holds"},
+		func(context.Context) (*unix.LoopInfo64, error) { return loopInfo(loop.Path) }, nil)
+	if err != nil {
+		return 0
+	}
+	return info.Rdevice
 }
 
 // isBlind reports whether a search by the process of that number could not have found somebody else. The first process

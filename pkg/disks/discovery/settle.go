@@ -8,6 +8,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
+// NoIdentity is the identity of what has none, or does not tell it.
+const NoIdentity = "none"
+
 // settle puts a list in order, and marks those as unusable that cannot be told from each other. Those that have no
 // name, because they have no identity, get one of their device's.
 func settle(list []report.Volume) []report.Volume {
@@ -27,7 +30,7 @@ func settle(list []report.Volume) []report.Volume {
 			v.Message = fmt.Sprintf("%d disks report %s: they cannot be told from each other", number[v.Name], v.Identity)
 		}
 		v.State, v.Name = report.Unusable, NameOf("device="+v.Device+v.Path)
-		v.Identity = cmp.Or(v.Identity, "none")
+		v.Identity = cmp.Or(v.Identity, NoIdentity)
 	}
 	return list
 }
