@@ -181,7 +181,7 @@ func (e *Engine) Want(w report.Wanted) error {
 		return nil
 	}
 	for _, o := range w.Offers {
-		if err := e.noteOffer(o); err != nil {
+		if err := e.noteOffer(o, w.Deletions); err != nil {
 			return err
 		}
 	}
@@ -202,20 +202,31 @@ func (e *Engine) Want(w report.Wanted) error {
 }
 
 // noteOffer notes that somebody may write to the volume from now on. The lock is held.
-func (e *Engine) noteOffer(o report.Offer) error {
-	before := e.volumes[o.Volume]
-	if before != nil && before.Offer == o.ID {
+func (e *Engine) noteOffer(o report.Offer, deletions []report.Deletable) error {
+	before, note := e.volumes[o.Volume], &volumeNote{Offer: o.ID, Dirty: true}
+	switch {
+	case before == nil:
+		note.Unproven = true
+	case before.Offer != o.ID:
+		note.Unproven, note.Wiped = true, before.Wiped
+		note.DirtyBefore = before.DirtyBefore || before.Dirty && !before.Unproven
+	case before.Dirty || e.isWiped(o.Volume, deletions):
 		return nil
-	}
-	note := &volumeNote{Offer: o.ID, Dirty: true, Unproven: true}
-	if before != nil {
-		note.Wiped, note.DirtyBefore = before.Wiped, before.DirtyBefore || before.Dirty && !before.Unproven
+	default: // The deletion was withdrawn after all: its object had come late, and is used.
 	}
 	if err := e.notes.write(volumesFolder, o.Volume, note); err != nil {
 		return err
 	}
 	e.volumes[o.Volume] = note
 	return nil
+}
+
+// isWiped reports whether one of the deletions is of the volume, and complete. The lock is held.
+func (e *Engine) isWiped(volume string, deletions []report.Deletable) bool {
+	return slices.ContainsFunc(deletions, func(d report.Deletable) bool {
+		note := e.operations[d.ID]
+		return d.Volume == volume && note != nil && note.Complete
+	})
 }
 
 // noteOperation notes that a deletion is wanted. An id that is known means what it meant. The lock is held.

@@ -234,6 +234,25 @@ func TestDirty(t *testing.T) {
 	await(t, e, "clean", in(report.Available))
 }
 
+// TestUndeleted withdraws a deletion that is complete while the volume stays offered, as where its PersistentVolume
+// came late and was bound: whoever has it may write, so that it is dirty when the offer is lost.
+func TestUndeleted(t *testing.T) {
+	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s], notBlank: true}]", testfs.Attach(t, image(t, 64*mib))))
+	e, stop := b.start(t)
+	v := await(t, e, "found", in(report.Available)).Volumes[0]
+	offered := report.Wanted{Offers: offer(v.Name, "a")}
+	must(t, e.Want(offered))
+	await(t, e, "acknowledged", in(report.Offered))
+	must(t, e.Want(report.Wanted{Offers: offered.Offers, Deletions: remove(v.Name, "d", method.Zero)}))
+	await(t, e, "wiped", deletion(report.Complete))
+	must(t, e.Want(offered))
+	use(t, v.Path)
+	stop()
+	e, _ = b.start(t)
+	must(t, e.Want(report.Wanted{}))
+	never(t, e, report.Available, report.Dirty)
+}
+
 // TestInUse checks that what somebody uses is not wiped, and is once it is free, under the same id.
 func TestInUse(t *testing.T) {
 	file := image(t, 64*mib)

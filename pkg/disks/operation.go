@@ -96,6 +96,9 @@ func (e *Engine) run(ctx context.Context, o *operation) {
 func (e *Engine) complete(o *operation) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.isWanted(o.note.ID) {
+		return fmt.Errorf("the deletion %s of volume %s was withdrawn while it was carried out", o.note.ID, o.note.Volume)
+	}
 	clean := &volumeNote{Offer: o.note.Offer, Wiped: o.note.Method}
 	if v := e.volumes[o.note.Volume]; v != nil && v.Offer != o.note.Offer {
 		return fmt.Errorf("volume %s was offered again as %s while it was wiped", o.note.Volume, v.Offer)
