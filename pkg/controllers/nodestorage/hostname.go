@@ -3,7 +3,9 @@ package nodestorage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,28 +45,47 @@ func (p *planner) judgeHostname() bool {
 		p.count = true
 	case len(p.rivals) > 0:
 		p.tell(p.storage, "HostnameNotOwn",
-			fmt.Sprintf("the label %s of the node %s is %q, which is the name or the label of %s, too: nothing is offered for"+
-				" it until each node has a label of its own", corev1.LabelHostname, p.storage.Name, p.hostname,
-				strings.Join(p.rivals, ", ")))
+			fmt.Sprintf("the label %s of the node %s is %q, which is the name or the label of %s, too, or was before that one"+
+				" went away: nothing is offered for it until each node has a label of its own", corev1.LabelHostname,
+				p.storage.Name, p.hostname, strings.Join(p.rivals, ", ")))
 	default:
 		return true
 	}
 	return false
 }
 
-// countRivals finds the other nodes that have the hostname of this one as their name or label.
+// countRivals finds the other nodes that have the hostname of this one as their name or label. One that is away keeps
+// its own as long as it has a storage: its PersistentVolumes wait for it.
 func (r *reconciler) countRivals(ctx context.Context, v *view) error {
-	nodes := &metav1.PartialObjectMetadataList{}
+	nodes, storages := &metav1.PartialObjectMetadataList{}, &v1alpha1.NodeStorageList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	if err := r.cache.List(ctx, nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
+	if err := r.cache.List(ctx, storages, client.InNamespace(r.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
 	v.isCounted, v.rivals = true, nil
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		if node.Name != v.storage.Name && (node.Name == v.hostname || node.Labels[corev1.LabelHostname] == v.hostname) {
-			v.rivals = append(v.rivals, node.Name)
+	count := func(name, label string) {
+		if name != v.storage.Name && (name == v.hostname || label == v.hostname) {
+			v.rivals = append(v.rivals, name)
 		}
 	}
+	for i := range nodes.Items {
+		count(nodes.Items[i].Name, nodes.Items[i].Labels[corev1.LabelHostname])
+	}
+	for i := range storages.Items {
+		count(storages.Items[i].Name, storages.Items[i].Annotations[v1alpha1.HostnameAnnotation])
+	}
+	slices.Sort(v.rivals)
+	v.rivals = slices.Compact(v.rivals)
 	return nil
+}
+
+// untilRivalsAreGone is when to look again at a node that has rivals: what they do is no event of this node.
+func (v *view) untilRivalsAreGone() time.Duration {
+	if len(v.rivals) == 0 {
+		return 0
+	}
+	return time.Minute
 }

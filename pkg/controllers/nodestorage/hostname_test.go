@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,13 +45,17 @@ func (s *simulation) leadsTo() (hostnames []string) {
 // TestTakenHostname has a node take the name, or the label, of another: nothing is offered for it, since its
 // PersistentVolumes would be used on the other.
 func TestTakenHostname(t *testing.T) {
-	for name, victim := range map[string]metav1.ObjectMeta{
-		"the name":  {Name: "victim"},
-		"the label": {Name: "another", Labels: map[string]string{corev1.LabelHostname: "victim"}},
+	for name, victim := range map[string]client.Object{
+		"the name": &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "victim"}},
+		"the label": &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "another",
+			Labels: map[string]string{corev1.LabelHostname: "victim"}}},
+		"the name of one that is away": &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "victim"}},
+		"the label of one that is away": &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Namespace: "ns",
+			Name: "another", Annotations: map[string]string{v1alpha1.HostnameAnnotation: "victim"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSimulation(t, 1, 0)
-			s.must(s.api.Create(t.Context(), &corev1.Node{ObjectMeta: victim}))
+			s.must(s.api.Create(t.Context(), victim))
 			s.label("victim")
 			for range 4 {
 				s.settle(0, 2)
@@ -59,8 +64,11 @@ func TestTakenHostname(t *testing.T) {
 			if led := s.leadsTo(); len(led) > 0 {
 				t.Errorf("PersistentVolumes lead to %q", led)
 			}
-			if told := s.told(); !strings.Contains(told, victim.Name) || strings.Count(told, "HostnameNotOwn") != 1 {
-				t.Errorf("people were told %q, want that %s has the label once", told, victim.Name)
+			if told := s.told(); !strings.Contains(told, victim.GetName()) || strings.Count(told, "HostnameNotOwn") != 1 {
+				t.Errorf("people were told %q, want that %s has the label once", told, victim.GetName())
+			}
+			if _, again := s.look(time.Now()); again != time.Minute {
+				t.Errorf("it is looked at again in %v, want in a minute: what the other does is no event of this node", again)
 			}
 			s.label("its-own")
 			s.settle(0, 2)

@@ -77,7 +77,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil && ignoreRace(err) == nil {
 		return ctrl.Result{RequeueAfter: again}, nil // The cache is behind.
 	}
-	return ctrl.Result{RequeueAfter: soonest(wait, later)}, err
+	return ctrl.Result{RequeueAfter: soonest(soonest(wait, later), v.untilRivalsAreGone())}, err
 }
 
 // ignoreRace leaves out errors that say that somebody else wrote first.
