@@ -147,13 +147,20 @@ func (r *reconciler) node(ctx context.Context, name string) (map[string]string, 
 	return nil, max(0, r.NodeGoneAfter-r.now().Sub(since)), nil
 }
 
-// begin makes the storage of a node.
+// begin makes the storage of a node. One that is gone, or is to have none, gets it all the same while there are
+// PersistentVolumes of it: nobody else takes our finalizer from them.
 func (r *reconciler) begin(ctx context.Context, name string, nodeLabels map[string]string) error {
 	if nodeLabels == nil || !r.Nodes.Matches(labels.Set(nodeLabels)) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.gone, name)
-		return nil
+		var left corev1.PersistentVolumeList
+		if err := r.cache.List(ctx, &left, client.MatchingFields{byNode: name}, client.UnsafeDisableDeepCopy); err != nil {
+			return err
+		}
+		if len(left.Items) == 0 {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			delete(r.gone, name)
+			return nil
+		}
 	}
 	return r.write.Create(ctx, &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{
 		Namespace: r.Namespace, Name: name, Finalizers: []string{v1alpha1.LocalVolumeFinalizer},
