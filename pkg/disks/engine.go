@@ -208,7 +208,7 @@ func (e *Engine) noteOffer(o report.Offer, deletions []report.Deletable) error {
 	case before == nil:
 		note.Unproven = true
 	case before.Offer != o.ID:
-		note.Unproven, note.Wiped = true, before.Wiped
+		note.Unproven, note.Wiped, note.Left = true, before.Wiped, before.Left
 		note.DirtyBefore = before.DirtyBefore || before.Dirty && !before.Unproven
 	case before.Dirty || e.isWiped(o.Volume, deletions):
 		return nil
@@ -259,7 +259,7 @@ func (e *Engine) history(name string) discovery.History {
 	var h discovery.History
 	_, h.Taken = e.offers[name]
 	if note := e.volumes[name]; note != nil {
-		h.Dirty, h.Wiped = note.Dirty, note.Wiped
+		h.Dirty, h.Wiped, h.Left = note.Dirty, note.Wiped, note.Left
 		if note.Unproven && e.told {
 			h.Unproven, h.Taken, h.Dirty = true, false, note.DirtyBefore
 		}

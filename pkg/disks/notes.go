@@ -21,6 +21,8 @@ type volumeNote struct {
 	Offer string        `json:"offer"` // the last one
 	Dirty bool          `json:"dirty"` // it was not wiped since
 	Wiped method.Method `json:"wiped,omitempty"`
+	// Left is what a wipe that changes nothing has left (discovery.Contents). Notes of earlier versions do not say.
+	Left string `json:"left,omitempty"`
 	// Unproven says that no look has found the volume free since it was offered. Notes of earlier versions say so of none.
 	Unproven bool `json:"unproven,omitempty"`
 	// DirtyBefore says that it was dirty when it was offered.

@@ -24,6 +24,7 @@ type operation struct {
 	cancel  context.CancelFunc
 	failure string // of the last attempt
 	begun   bool   // data were touched, or are about to be
+	left    string // on a device, by a wipe that changes nothing
 }
 
 // begin starts what is wanted and not complete, and stops what is wanted no more. The lock is held.
@@ -99,7 +100,7 @@ func (e *Engine) complete(o *operation) error {
 	if !e.isWanted(o.note.ID) {
 		return fmt.Errorf("the deletion %s of volume %s was withdrawn while it was carried out", o.note.ID, o.note.Volume)
 	}
-	clean := &volumeNote{Offer: o.note.Offer, Wiped: o.note.Method}
+	clean := &volumeNote{Offer: o.note.Offer, Wiped: o.note.Method, Left: o.left}
 	if v := e.volumes[o.note.Volume]; v != nil && v.Offer != o.note.Offer {
 		return fmt.Errorf("volume %s was offered again as %s while it was wiped", o.note.Volume, v.Offer)
 	}
@@ -183,9 +184,18 @@ func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) 
 		return err
 	}
 	d := wipe.Device{File: f, SizeBytes: size, Note: func(position int64) error { return e.progress(o, size, position) }}
-	err = d.Wipe(ctx, o.note.Method, o.note.Position)
+	err = o.wipe(ctx, d)
 	if err != nil && ctx.Err() == nil { // Whatever is wrong, the next attempt begins at the beginning.
 		err = errors.Join(err, e.progress(o, size, 0))
+	}
+	return err
+}
+
+// wipe wipes a device, and remembers what a wipe that changes nothing has left.
+func (o *operation) wipe(ctx context.Context, d wipe.Device) error {
+	err := d.Wipe(ctx, o.note.Method, o.note.Position)
+	if err == nil && o.note.Method == method.None {
+		o.left, err = discovery.Contents(ctx, d.File, d.SizeBytes)
 	}
 	return err
 }

@@ -103,3 +103,28 @@ func TestProofRemembersTheWipe(t *testing.T) {
 	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "b")}))
 	never(t, e, report.NotBlank, report.Offered)
 }
+
+// TestLeftByNoWipe offers again what a tenant has left, by a class that has nothing wiped, and not what somebody puts
+// in its place afterwards.
+func TestLeftByNoWipe(t *testing.T) {
+	node := testfs.Attach(t, image(t, 64*mib))
+	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", node))
+	e, stop := b.start(t)
+	v := await(t, e, "found", in(report.Available)).Volumes[0]
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "a")}))
+	await(t, e, "acknowledged", in(report.Offered))
+	testfs.Format(t, "ext4", node)
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "a"), Deletions: remove(v.Name, "d", method.None)}))
+	await(t, e, "given back", deletion(report.Complete))
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "b")}))
+	never(t, e, report.NotBlank, report.Offered)
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "b"), Deletions: remove(v.Name, "d2", method.None)}))
+	await(t, e, "given back unused", deletion(report.Complete))
+	must(t, e.Want(report.Wanted{}))
+	await(t, e, "to be offered", in(report.Available))
+	stop()
+	testfs.Format(t, "ext4", node)
+	e, _ = b.start(t)
+	must(t, e.Want(report.Wanted{}))
+	never(t, e, report.Available, report.NotBlank)
+}

@@ -108,6 +108,15 @@ func TestStates(t *testing.T) {
 			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) },
 			past:   discovery.History{Wiped: method.None}, state: report.Available,
 		},
+		"another filesystem than no wipe has left": {
+			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) },
+			past:   discovery.History{Wiped: method.None, Left: "ext4 0f3a1b52-0c3d-4e5f-8a9b-000000000000"},
+			state:  report.NotBlank, says: "ext4",
+		},
+		"nothing, where no wipe has left a filesystem": {
+			before: func(*testing.T, string) {}, past: discovery.History{Wiped: method.None, Left: "ext4"},
+			state: report.Available,
+		},
 		"offered, whatever is on it": {
 			before: func(t *testing.T, node string) { testfs.Format(t, "ext4", node) }, past: discovery.History{Taken: true},
 			state: report.Offered,

@@ -32,6 +32,8 @@ type History struct {
 	Taken bool
 	// Wiped is how the volume was wiped last, if it was not offered since.
 	Wiped method.Method
+	// Left is the Contents of a device after a wipe that changed nothing; empty where nobody has looked.
+	Left string
 	// Dirty volumes were offered once and not wiped since.
 	Dirty bool
 	// Unproven volumes were offered, and not found free since: they are looked at, and nothing else is offered of their
@@ -148,7 +150,7 @@ func (s selected) lookAtDevice(ctx context.Context, v *report.Volume, remember R
 	if err != nil {
 		return err
 	}
-	s.judge(v, history.Wiped.Clean(found.Type, filesystem.UnknownData), found.String())
+	s.judge(v, history.isLeft(found), found.String())
 	return nil
 }
 
