@@ -86,6 +86,11 @@ func dead(h *share.Home, key string) (bool, error) {
 	id, turn, _ := strings.Cut(key, "-")
 	for _, at := range [][2]string{{share.Staging, key}, {share.Making, string(volumeKind) + "-" + id},
 		{share.Volumes, id}, {share.Trash, key}} {
+		if at[0] == share.Trash {
+			if err := layOf(h, id); err != nil {
+				return false, err
+			}
+		}
 		r, err := read(h, at[0], at[1]+suffix)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -1,9 +1,13 @@
 package nfs
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"testing"
+	"time"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
@@ -45,5 +49,94 @@ func TestLateBurialKeepsTheNewVolume(t *testing.T) {
 			w.eventually("the volume is found", func() bool { _, err := w.Find(t.Context(), spec); return err == nil })
 			w.tidy(1, 0)
 		})
+	}
+}
+
+// opened is the share of a spec, which is held until the test ends.
+func (w *world) opened(spec backends.Spec) (*share.Share, *share.Home) {
+	w.Helper()
+	p, err := w.target(spec)
+	w.must(err)
+	s, release, err := w.pool.Hold(w.Context(), p.Address)
+	w.must(err)
+	w.Cleanup(release)
+	h, err := s.Home(true)
+	w.must(err)
+	return s, h
+}
+
+// inTrash writes a record into the trash, and data that waits there to be removed.
+func (w *world) inTrash(r *record, name string) {
+	w.Helper()
+	data, err := r.encode()
+	w.must(err)
+	w.write(string(data), share.HomeName, share.Trash, name)
+	w.write("data", share.HomeName, share.Trash, r.key(), "file")
+}
+
+// remade makes a volume, deletes it, and makes it anew. After that no janitor looks at the share by itself.
+func (w *world) remade(spec backends.Spec) (earlier, now *record) {
+	w.Helper()
+	v := w.make(spec)
+	earlier = w.recordOf(v)
+	w.must(w.Delete(w.Context(), v.Handle))
+	w.tidy(0, 0)
+	now = w.recordOf(w.make(spec))
+	w.nodeOnly = true
+	w.reopen()
+	return earlier, now
+}
+
+// A deletion that was stopped moves the record of a volume that was made anew, while the earlier volume waits in the
+// trash. The volume stays, and the earlier one's data is removed.
+func TestLateBurialKeepsTheEarlierRecord(t *testing.T) {
+	w := newWorld(t)
+	spec := specOf("one")
+	earlier, now := w.remade(spec)
+	w.inTrash(earlier, earlier.key()+suffix)
+	s, h := w.opened(spec)
+	w.fails("the late burial", w.bury(s, h, earlier), backends.Busy, errReplaced.Error())
+	if v, err := w.Find(t.Context(), spec); err != nil || w.recordOf(v).key() != now.key() {
+		t.Errorf("finding the volume: %v, %v", v, err)
+	}
+	w.tidy(1, 0)
+}
+
+// A controller was stopped between the two steps in which a record gets its name in the trash. What is deleted is
+// removed all the same, and a record that changes have brought back in between decides as it was acknowledged last.
+func TestBurialsThatWereBegun(t *testing.T) {
+	w := newWorld(t)
+	spec := specOf("one")
+	v := w.make(spec)
+	r := w.recordOf(v)
+	w.nodeOnly = true
+	w.reopen()
+	_, h := w.opened(spec)
+	at := time.Now()
+	for i, onDelete := range []string{deleteData, retainData, deleteData} { // as they were acknowledged
+		again := *r
+		again.OnDelete = onDelete
+		data, err := again.encode()
+		w.must(err)
+		// The names are in another order than the times.
+		name := r.ID + buriedMark + r.Turn + "-" + []string{"1", "3", "2"}[i] + suffix
+		w.write(string(data), share.HomeName, share.Trash, name)
+		written := at.Add([]time.Duration{0, 2, 1}[i] * time.Second)
+		w.must(os.Chtimes(w.path(share.HomeName, share.Trash, name), written, written))
+	}
+	w.must(os.Remove(w.path(share.HomeName, share.Volumes, r.ID+suffix)))
+	w.noticed()
+	w.must(layOf(h, r.ID))
+	last, err := read(h, share.Trash, r.key()+suffix)
+	w.must(err)
+	if last.OnDelete != retainData {
+		t.Errorf("what becomes of the data is %q, want %q", last.OnDelete, retainData)
+	}
+	w.fails("deleting it again", w.Delete(t.Context(), v.Handle), backends.NotFound)
+	w.nodeOnly = false
+	w.reopen()
+	w.tidy(0, 0)
+	if _, err := os.Stat(w.path(r.SubDir)); errors.Is(err, fs.ErrNotExist) {
+		t.Error("the directory is gone, and was to be retained")
 	}
 }

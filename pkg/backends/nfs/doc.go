@@ -18,6 +18,7 @@
 //	.stowage/staging/same.<number>        a mark, which shows whether two addresses lead to this share
 //	.stowage/making/                      what an earlier version of the driver was making
 //	.stowage/trash/<id>-<turn>.json       the record of what is being removed, with its data beside it
+//	.stowage/trash/<id>.buried-...        a record that was moved there, and that nobody has looked at there yet: see lay
 //	.stowage/retained/<id>-<turn>.json    the record of a deleted volume whose directory was left where it is
 //	.stowage/controllers/<name>           a controller's permit for a class of calls: see permits
 //	.stowage/claims/<hash of a path>      a symbolic link that names the volume to which the directory belongs

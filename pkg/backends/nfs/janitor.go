@@ -157,10 +157,12 @@ func (j *janitors) round(address export.Address) (alive bool, err error) {
 
 // trash removes all that is in the trash.
 func (j *janitors) trash(s *share.Share, h *share.Home) error {
+	misplaced := j.lay(h)
 	names, err := h.Names(share.Trash, "")
 	if err != nil {
-		return err
+		return errors.Join(misplaced, err)
 	}
+	err = misplaced
 	for key, names := range pieces(names) {
 		if err := j.life.Err(); err != nil {
 			return err
@@ -170,6 +172,16 @@ func (j *janitors) trash(s *share.Share, h *share.Home) error {
 		}
 	}
 	return err
+}
+
+// lay puts back what is no trash, before anything is removed, which may take long. What was just moved there gets its
+// usual name.
+func (j *janitors) lay(h *share.Home) error {
+	names, err := h.Names(share.Trash, "")
+	if err != nil {
+		return err
+	}
+	return layAll(h, names, func(err error) bool { return errors.Is(err, errReplaced) })
 }
 
 // pieces are names by the key of the thing to which they belong. A deep tree is removed in pieces, beside the first:
@@ -210,9 +222,9 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 	if !slices.Contains(pieces, key+suffix) {
 		return nil // Nobody has said that this is to be removed.
 	}
-	r, err := j.engine.buried(h, key)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errReplaced) {
-		return nil // Another controller's janitor was faster, or it was no trash.
+	r, err := read(h, share.Trash, key+suffix)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && r.key() != key {
+		return nil // Another controller's janitor was faster, or it is no trash: the next round puts it back.
 	}
 	if err != nil {
 		return err

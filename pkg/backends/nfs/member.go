@@ -80,12 +80,8 @@ func (e *engine) disposeMember(s *share.Share, h *share.Home, g *record, of memb
 	if r.Group == nil || r.Group.Turn != g.Turn {
 		return nil
 	}
-	err = h.Move(share.Snapshots, of.ID+suffix, share.Trash, r.key()+suffix)
-	if errors.Is(err, fs.ErrNotExist) { // Somebody else was faster.
-		return nil
-	}
-	if err != nil {
-		return err
+	if err := e.bury(s, h, r); err != nil {
+		return ignoreGone(err) // Somebody else was faster.
 	}
 	e.janitors.add(s.Address)
 	return e.dispose(s, h, r)

@@ -194,6 +194,12 @@ func (h *Home) Touch(name string) error {
 	return h.files.Touch(At(Staging, name), time.Now())
 }
 
+// Written is when what a file holds was written, by the server's clock.
+func (h *Home) Written(folder, name string) (unix.Timespec, error) {
+	stat, err := h.files.Lstat(At(folder, name), 0)
+	return unix.Timespec{Sec: stat.Mtime.Sec, Nsec: int64(stat.Mtime.Nsec)}, err
+}
+
 // Refresh has the next look at a folder's names see all that was done before the call: the kernel may remember them for
 // a while.
 func (h *Home) Refresh(folder string) error {
