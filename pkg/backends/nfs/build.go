@@ -81,26 +81,35 @@ func (e *engine) unclaimDead(s *share.Share, h *share.Home, name, holder string)
 }
 
 // dead reports whether a volume is not there and will not be: it has no token, and no record. The order is that in
-// which a volume goes through them. Those in making are of an earlier version of the driver.
+// which a volume goes through them; a late deletion may have moved the record away, which is put back. Those in making
+// are of an earlier version of the driver. Kinds: Busy where a record was put back.
 func dead(h *share.Home, key string) (bool, error) {
 	id, turn, _ := strings.Cut(key, "-")
-	for _, at := range [][2]string{{share.Staging, key}, {share.Making, string(volumeKind) + "-" + id},
-		{share.Volumes, id}, {share.Trash, key}} {
-		if at[0] == share.Trash {
-			if err := layOf(h, id); err != nil {
-				return false, err
-			}
-		}
+	lives, err := anyOf(h, turn, [2]string{share.Staging, key}, [2]string{share.Making, string(volumeKind) + "-" + id},
+		[2]string{share.Volumes, id})
+	if err != nil || lives {
+		return false, err
+	}
+	if err := errors.Join(layOf(h, id), h.Refresh(share.Volumes)); err != nil {
+		return false, err
+	}
+	lives, err = anyOf(h, turn, [2]string{share.Volumes, id}, [2]string{share.Trash, key})
+	return err == nil && !lives, err
+}
+
+// anyOf reports whether one of the records, each a folder and a name, is there and has the turn.
+func anyOf(h *share.Home, turn string, places ...[2]string) (bool, error) {
+	for _, at := range places {
 		r, err := read(h, at[0], at[1]+suffix)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return false, err
 		case r.Turn == turn:
-			return false, nil
+			return true, nil
 		}
 	}
-	return true, nil
+	return false, nil
 }
 
 // taken says whose a directory is.

@@ -34,7 +34,7 @@ func (e *controllerSide) Health(ctx context.Context, handle string) (issues []ba
 func (e *controllerSide) examine(ctx context.Context, hd handle) ([]backends.HealthIssue, error) {
 	var found atomic.Pointer[[]backends.HealthIssue]
 	err := e.at(ctx, hd, "checking a volume", func(_ context.Context, s *share.Share, h *share.Home, id string) error {
-		r, err := present(h, volumeKind, id)
+		r, err := present(h, volumeKind, id, inPlace)
 		if err != nil {
 			return err
 		}

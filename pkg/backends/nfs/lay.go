@@ -65,6 +65,35 @@ func layOf(h *share.Home, id string) error {
 	return layAll(h, names, func(err error) bool { return backends.Is(err, backends.Unusable) })
 }
 
+// lookup reads the record of something, and fails with fs.ErrNotExist where there is none.
+type lookup func(h *share.Home, k kind, id string) (*record, error)
+
+// inPlace is a lookup for who may only look.
+func inPlace(h *share.Home, k kind, id string) (*record, error) {
+	return read(h, k.folder(), id+suffix)
+}
+
+// anywhere is a lookup for who acts on there being no record: a late deletion may have moved it to the trash. Then it
+// is put back. Kinds: Busy then.
+func anywhere(h *share.Home, k kind, id string) (*record, error) {
+	r, err := inPlace(h, k, id)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	if err := layOf(h, id); err != nil {
+		return nil, err
+	}
+	return anew(h, k, id)
+}
+
+// anew looks once more, past what the kernel remembers: another may have put the record back meanwhile.
+func anew(h *share.Home, k kind, id string) (*record, error) {
+	if err := h.Refresh(k.folder()); err != nil {
+		return nil, err
+	}
+	return inPlace(h, k, id)
+}
+
 // layAll is lay for several names. Of the records of one thing, which changes have brought back in between, that comes
 // last which was written last: it has what was acknowledged last.
 func layAll(h *share.Home, names []string, tolerated func(error) bool) (failed error) {

@@ -170,7 +170,7 @@ func (l survey) listed(id string) (entry, error) {
 	case err != nil:
 		return entry{}, err
 	}
-	there, err := r.shown(l.shown) // Many snapshots are of one group, whose record is not kept.
+	there, err := r.shown(l.shown, inPlace) // Many snapshots are of one group, whose record is not kept.
 	if there || backends.Is(err, backends.Unusable) {
 		return entry{place: l.place, record: r, damage: err}, nil
 	}

@@ -21,11 +21,11 @@ type membership struct {
 }
 
 // shown reports whether what a record speaks of is there for others: a snapshot of a group only with the group.
-func (r *record) shown(h *share.Home) (bool, error) {
+func (r *record) shown(h *share.Home, find lookup) (bool, error) {
 	if r.Group == nil {
 		return true, nil
 	}
-	g, err := read(h, share.Groups, r.Group.ID+suffix)
+	g, err := find(h, groupKind, r.Group.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -33,7 +33,7 @@ func (e *engine) visitMade(hd handle, subDir string) visit {
 	return func(ctx context.Context, look func(s *share.Share, dir *os.File) error) error {
 		return e.at(ctx, hd, "looking at a volume's directory",
 			func(_ context.Context, s *share.Share, h *share.Home, id string) error {
-				r, err := e.whole(h, volumeKind, id)
+				r, err := e.seenByNode(h, id)
 				if err != nil {
 					return err
 				}

@@ -205,18 +205,29 @@ func (r *record) belongs(folder, name string) bool {
 }
 
 // whole returns the record of something that is there. Kinds: NotFound, once it is certain that this is the right
-// share; Unusable.
+// share, and that no late deletion has moved the record; Busy for one that was moved so; Unusable.
 func (e *engine) whole(h *share.Home, k kind, id string) (*record, error) {
-	r, err := present(h, k, id)
-	if err == nil {
-		err = e.checkPlace(h, r)
-	}
-	return r, err
+	return e.placed(h)(present(h, k, id, anywhere))
 }
 
-// present is whole wherever the record's handle leads: for looking alone.
-func present(h *share.Home, k kind, id string) (*record, error) {
-	r, err := read(h, k.folder(), id+suffix)
+// seenByNode is whole for nodes, which change nothing on the share: a record that was moved is NotFound for a moment.
+func (e *engine) seenByNode(h *share.Home, id string) (*record, error) {
+	return e.placed(h)(present(h, volumeKind, id, inPlace))
+}
+
+// placed checks where the handle of a record leads that was found.
+func (e *engine) placed(h *share.Home) func(*record, error) (*record, error) {
+	return func(r *record, err error) (*record, error) {
+		if err == nil {
+			err = e.checkPlace(h, r)
+		}
+		return r, err
+	}
+}
+
+// present is whole wherever the record's handle leads.
+func present(h *share.Home, k kind, id string, find lookup) (*record, error) {
+	r, err := find(h, k, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := h.Check(); err != nil {
 			return nil, err
@@ -230,7 +241,7 @@ func present(h *share.Home, k kind, id string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	there, err := r.shown(h)
+	there, err := r.shown(h, find)
 	if err == nil && !there {
 		err = backends.Errorf(backends.NotFound, "there is no such %s", k)
 	}

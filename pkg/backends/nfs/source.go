@@ -42,7 +42,7 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 	hd.address.Connection = cmp.Or(connectionOptions(a.MountOptions), hd.address.Connection)
 	err = n.engine.at(ctx, hd, "reading a volume's record",
 		func(_ context.Context, s *share.Share, h *share.Home, id string) error {
-			r, err := n.engine.whole(h, volumeKind, id)
+			r, err := n.engine.seenByNode(h, id)
 			if err != nil {
 				return err
 			}
