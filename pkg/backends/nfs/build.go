@@ -85,20 +85,21 @@ func (e *engine) unclaimDead(s *share.Share, h *share.Home, name, holder string)
 // are of an earlier version of the driver. Kinds: Busy where a record was put back.
 func dead(h *share.Home, key string) (bool, error) {
 	id, turn, _ := strings.Cut(key, "-")
-	lives, err := anyOf(h, turn, [2]string{share.Staging, key}, [2]string{share.Making, string(volumeKind) + "-" + id},
-		[2]string{share.Volumes, id})
+	places := [][2]string{{share.Staging, key}, {share.Making, string(volumeKind) + "-" + id}, {share.Volumes, id},
+		{share.Trash, key}}
+	lives, err := anyOf(h, turn, places)
 	if err != nil || lives {
 		return false, err
 	}
-	if err := errors.Join(layOf(h, id), h.Refresh(share.Volumes)); err != nil {
+	if err := errors.Join(h.Check(), layOf(h, id)); err != nil {
 		return false, err
 	}
-	lives, err = anyOf(h, turn, [2]string{share.Volumes, id}, [2]string{share.Trash, key})
+	lives, err = anyOf(h, turn, places)
 	return err == nil && !lives, err
 }
 
 // anyOf reports whether one of the records, each a folder and a name, is there and has the turn.
-func anyOf(h *share.Home, turn string, places ...[2]string) (bool, error) {
+func anyOf(h *share.Home, turn string, places [][2]string) (bool, error) {
 	for _, at := range places {
 		r, err := read(h, at[0], at[1]+suffix)
 		switch {

@@ -53,7 +53,7 @@ func (j *janitors) drafts(s *share.Share, h *share.Home) (alive bool, err error)
 
 // draft removes what is in staging of one attempt, if that is dead.
 func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []string) (alive bool, err error) {
-	token, err := read(h, share.Staging, key+suffix)
+	token, err := readSurely(h, share.Staging, key+suffix)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, j.leave(s, key, err)
 	}
@@ -66,7 +66,7 @@ func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []stri
 		}
 		return false, errors.Join(err, h.Remove(share.Staging, key+suffix))
 	}
-	if _, err := read(h, share.Trash, key+suffix); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := readSurely(h, share.Trash, key+suffix); !errors.Is(err, fs.ErrNotExist) {
 		return false, nil // It is removed from there.
 	}
 	if token != nil {

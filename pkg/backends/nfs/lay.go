@@ -55,10 +55,15 @@ func buriedAs(name string) (key, mark string) {
 // layOf is lay for all records in the trash that are of things with the ID, or were taken for such. What cannot be read
 // is left to the janitor, which says so. Kinds: as lay.
 func layOf(h *share.Home, id string) error {
-	if err := h.Refresh(share.Trash); err != nil {
-		return err
+	var names []string
+	err := h.Refresh(share.Trash)
+	if err == nil {
+		names, err = h.NamesOf(share.Trash, id)
 	}
-	names, err := h.NamesOf(share.Trash, id)
+	if errors.Is(err, fs.ErrNotExist) { // which says nothing about a record
+		return backends.Errorf(backends.Unavailable, "there is no folder %s: does the server export something else?",
+			share.At(share.Trash, ""))
+	}
 	if err != nil {
 		return err
 	}
@@ -70,7 +75,7 @@ type lookup func(h *share.Home, k kind, id string) (*record, error)
 
 // inPlace is a lookup for who may only look.
 func inPlace(h *share.Home, k kind, id string) (*record, error) {
-	return read(h, k.folder(), id+suffix)
+	return readSurely(h, k.folder(), id+suffix)
 }
 
 // anywhere is a lookup for who acts on there being no record: a late deletion may have moved it to the trash. Then it
@@ -83,15 +88,7 @@ func anywhere(h *share.Home, k kind, id string) (*record, error) {
 	if err := layOf(h, id); err != nil {
 		return nil, err
 	}
-	return anew(h, k, id)
-}
-
-// anew looks once more, past what the kernel remembers: another may have put the record back meanwhile.
-func anew(h *share.Home, k kind, id string) (*record, error) {
-	if err := h.Refresh(k.folder()); err != nil {
-		return nil, err
-	}
-	return inPlace(h, k, id)
+	return read(h, k.folder(), id+suffix) // Another may have put it back meanwhile.
 }
 
 // layAll is lay for several names. Of the records of one thing, which changes have brought back in between, that comes

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -39,6 +40,9 @@ func (m *making) publish(ctx context.Context, r *record) error {
 	if err := m.putInPlace(m.share, m.home, r); err != nil {
 		return err
 	}
+	if err := m.hasData(r); err != nil {
+		return err
+	}
 	return m.home.Remove(share.Staging, r.key()+suffix)
 }
 
@@ -73,9 +77,33 @@ func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
 	if !failure.IsAny(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR) {
 		return err
 	}
-	if err := e.bury(s, h, r); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+	return cmp.Or(e.takeBack(s, h, r), notOurs(r.SubDir, s))
+}
+
+// takeBack undoes the publishing of what no call has been told of.
+func (e *engine) takeBack(s *share.Share, h *share.Home, r *record) error {
 	e.janitors.add(s.Address)
-	return notOurs(r.SubDir, s)
+	return ignoreGone(e.bury(s, h, r))
+}
+
+// hasData fails for what was published without its data, and takes it back: somebody has removed the draft, by hand
+// perhaps. Kinds: Unavailable.
+func (m *making) hasData(r *record) error {
+	for _, p := range r.parts() {
+		parent, err := openDir(m.share, path.Dir(p.place))
+		if err != nil {
+			return err
+		}
+		there, err := exists(parent, path.Base(p.place))
+		closeQuietly(parent)
+		if err == nil && !there {
+			err = cmp.Or(m.takeBack(m.share, m.home, r), backends.Errorf(backends.Unavailable,
+				"%s was removed on %s before it was in its place (leave that folder to the driver): %w",
+				share.At(share.Staging, p.draft), m.share.Address, errFenced))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

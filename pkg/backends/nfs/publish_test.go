@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -149,4 +150,56 @@ func TestWhatEarlierVersionsWereMaking(t *testing.T) {
 			t.Error("the volume has no directory")
 		}
 	}
+}
+
+// Somebody has removed the draft of an attempt that has its token. It is not published without its data.
+func TestDraftThatSomebodyRemoved(t *testing.T) {
+	w := newWorld(t)
+	spec := in("one", "dir/one", deleteData)
+	m, r := w.attempt(spec)
+	w.must(os.RemoveAll(w.path(share.HomeName, share.Staging, r.key())))
+	w.noticed()
+	w.fails("publishing", m.orGivenUp(r, m.publish(t.Context(), r)), backends.Unavailable, r.key(), "ask again")
+	w.make(spec)
+	w.tidy(1, 0)
+	if _, err := os.Stat(w.path("dir", "one")); err != nil {
+		t.Errorf("the directory: %v", err)
+	}
+}
+
+// A copy whose draft somebody has removed is made once more by the next call.
+func TestCopyThatSomebodyRemoved(t *testing.T) {
+	w := newWorld(t)
+	spec := backends.SnapshotSpec{Name: "s", Volume: w.sourceOf(3).Handle}
+	take := func(ctx context.Context) error { return second(w.CreateSnapshot(ctx, spec)) }
+	g := w.gateAt(1)
+	w.outlived(g, "a snapshot", take)
+	g.open()
+	w.eventually("the end of the copy", func() bool {
+		w.copies.mu.Lock()
+		defer w.copies.mu.Unlock()
+		for _, j := range w.copies.jobs {
+			select {
+			case <-j.ended:
+				return true
+			default:
+			}
+		}
+		return false
+	})
+	drafts, err := filepath.Glob(w.path(share.HomeName, share.Staging, "*-????????????????"))
+	w.must(err)
+	if len(drafts) != 1 {
+		t.Fatalf("there are the drafts %q, want one", drafts)
+	}
+	w.must(os.RemoveAll(drafts[0]))
+	w.noticed()
+	w.fails("publishing it", take(t.Context()), backends.Unavailable, "ask again")
+	w.ask("taking it once more", func() error { return take(t.Context()) })
+	snapshots, err := filepath.Glob(w.path(share.HomeName, share.Snapshots, "*-*"))
+	w.must(err)
+	if len(snapshots) != 1 || contents(t, snapshots[0]) != contents(t, w.path(sourceName)) {
+		t.Errorf("the snapshots %q are not what the volume is", snapshots)
+	}
+	w.tidy(1, 1)
 }

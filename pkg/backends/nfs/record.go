@@ -192,6 +192,19 @@ func read(h *share.Home, folder, name string) (*record, error) {
 	return r, err
 }
 
+// readSurely is read for who acts on there being no record: the server may have exported something else just then, such
+// as an empty directory. Kinds: as read; Unavailable when it does now.
+func readSurely(h *share.Home, folder, name string) (*record, error) {
+	r, err := read(h, folder, name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	return read(h, folder, name)
+}
+
 // belongs reports whether a record has its own name. Of those in the trash buried says more, and in making an earlier
 // version named them.
 func (r *record) belongs(folder, name string) bool {
@@ -229,9 +242,6 @@ func (e *engine) placed(h *share.Home) func(*record, error) (*record, error) {
 func present(h *share.Home, k kind, id string, find lookup) (*record, error) {
 	r, err := find(h, k, id)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := h.Check(); err != nil {
-			return nil, err
-		}
 		return nil, backends.Errorf(backends.NotFound, "there is no such %s", k)
 	}
 	if err == nil && (r.Kind != k || r.ID != id) {

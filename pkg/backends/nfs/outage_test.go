@@ -1,0 +1,81 @@
+package nfs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/tests/stall"
+)
+
+// beforeTheEndOf does something while the server does not show what has a name in the driver's directory, as while it
+// exports another one. It shows that again once somebody has looked there in vain, and asks which share this is.
+func (w *world) beforeTheEndOf(t *testing.T, slow *stall.Server, hidden string, do func() error) error {
+	t.Helper()
+	path := w.path(share.HomeName, hidden)
+	w.must(os.Rename(path, path+".aside"))
+	if filepath.Ext(path) == "" {
+		w.must(os.Mkdir(path, 0o755))
+	}
+	slow.StopAt(t, stall.Open, 1)
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	w.eventually("looking at the identity", func() bool { return slow.Stopped(t) })
+	_ = os.Remove(path) // the empty one
+	w.must(os.Rename(path+".aside", path))
+	slow.Continue(t)
+	return <-ended
+}
+
+// A server exports something else for a moment, which ends between a look for a record and the look whether this is the
+// right share. That the record was not there says nothing.
+func TestOutageThatEndsMeanwhile(t *testing.T) {
+	const attempt = "00000000000000000000000000000000-0000000000000000"
+	spec := onSlow("one")
+	spec.Parameters.(*Parameters).SubDir = "dir/one"
+	for name, row := range map[string]struct {
+		hidden string
+		do     func(w *world, r *record, s *share.Share, h *share.Home) error
+	}{
+		"finding": {
+			share.Volumes,
+			func(w *world, _ *record, _ *share.Share, _ *share.Home) error {
+				return second(w.Find(t.Context(), spec))
+			},
+		},
+		"dropping the claim of the dead": {
+			share.Volumes,
+			func(w *world, r *record, s *share.Share, h *share.Home) error {
+				return w.unclaimDead(s, h, claimOf(r.SubDir), r.key())
+			},
+		},
+		"removing the draft of the dead": {
+			filepath.Join(share.Staging, attempt+suffix),
+			func(w *world, _ *record, s *share.Share, h *share.Home) error {
+				return second(w.janitors.draft(s, h, attempt, []string{attempt}))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, slow := newSlowWorld(t)
+			w.root, w.nodeOnly = slow.Real, true // No janitor looks meanwhile.
+			w.reopen()
+			r := w.recordOf(w.make(spec))
+			w.eventually("the end of the janitor's work", w.idle)
+			living := *r
+			living.ID, living.Turn, _ = strings.Cut(attempt, "-")
+			data, err := living.encode()
+			w.must(err)
+			w.write(string(data), share.HomeName, share.Staging, attempt+suffix)
+			w.write("draft", share.HomeName, share.Staging, attempt, "file")
+			s, h := w.opened(spec)
+			w.must(w.beforeTheEndOf(t, slow, row.hidden, func() error { return row.do(w, r, s, h) }))
+			w.isWhole(spec, r)
+			if _, err := os.Stat(w.path(share.HomeName, share.Staging, attempt, "file")); err != nil {
+				t.Errorf("the draft of the living: %v", err)
+			}
+		})
+	}
+}
