@@ -43,10 +43,23 @@ func (e *engine) remove(ctx context.Context, k kind, text string) error {
 				return err
 			}
 			if err != nil {
-				return err
+				return e.gone(h, k, id, err)
 			}
 			return e.removed(s, h, r)
 		})
+}
+
+// gone returns the failure of who has found nothing, once what could make it was ended, unless it was made just before
+// that. Kinds: the failure's; Busy.
+func (e *engine) gone(h *share.Home, k kind, id string, failure error) error {
+	_, err := e.whole(h, k, id)
+	switch {
+	case err == nil:
+		return backends.Errorf(backends.Busy, "an earlier call has made it just now: ask again")
+	case backends.Is(err, backends.NotFound):
+		return failure
+	}
+	return err
 }
 
 // removable is the record of what is to be removed. It is read before the permit is looked at: so it is of what was

@@ -93,3 +93,24 @@ func (d *deposed) overtakenCreation(n int, deleted bool) bool {
 	d.tidy(1, 0)
 	return stopped
 }
+
+// A deletion finds nothing, since an earlier call publishes the volume first just before its token is taken away. It
+// does not say that the volume is gone.
+func TestDeletionBesideAPublication(t *testing.T) {
+	d := newDeposed(t)
+	d.make(onSlow("zero")) // makes the driver's directory
+	m, r := d.attempt(onSlow("one"))
+	d.neverLed = true
+	var failed error
+	stopped := d.overtaken(1, func(e *controllerSide) error { // It has found nothing, and makes its permit.
+		d.fails("the first call", e.Delete(d.Context(), r.Handle), backends.Busy, errOvertaken.Error())
+		failed = e.Delete(d.Context(), r.Handle)
+		return failed
+	}, func() { d.must(m.publish(d.Context(), r)) })
+	if !stopped {
+		t.Fatal("the deletion came to no change: nothing was tested")
+	}
+	d.fails("the deletion", failed, backends.Busy, "ask again")
+	d.ask("deleting it", func() error { return d.Delete(d.Context(), r.Handle) })
+	d.tidy(1, 0)
+}
