@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -17,11 +18,19 @@ import (
 // tree is too deep for it.
 const flattenDepth = 64
 
+// mostPending is how many directories wait beside the top at a time, where the tree is not deeper than that many times
+// flattenDepth. Whoever ends a removal in its midst leaves no more names there.
+const mostPending = 2048
+
+// errFirst says that what was moved up is to be removed before what it was moved from.
+var errFirst = errors.New("what was moved up comes first")
+
 // remover is one removal under way.
 type remover struct {
 	top     *os.File // the directory that holds what is removed
 	name    string
-	pending []string // directories that were moved up
+	pending []string // directories that were moved up, of which the last comes first
+	room    int      // how many more may be moved up from the one that is being removed
 	moved   int
 	removed int // entries, and those moved up
 	left    int // how many more entries may be tried
@@ -54,9 +63,14 @@ func removeIn(ctx context.Context, top *os.File, name string, most int) error {
 	r := &remover{top: top, name: name, left: most}
 	r.pending = []string{r.name}
 	for len(r.pending) > 0 {
-		next := r.pending[len(r.pending)-1]
-		r.pending = r.pending[:len(r.pending)-1]
-		if err := r.remove(ctx, top, next, 0); err != nil {
+		last := len(r.pending) - 1
+		next := r.pending[last]
+		r.pending = r.pending[:last]
+		r.room = max(1, (mostPending-last)/2) // Each may have some moved up, however many wait.
+		err := r.remove(ctx, top, next, 0)
+		if errors.Is(err, errFirst) {
+			r.pending = slices.Insert(r.pending, last, next)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -134,8 +148,11 @@ func (r *remover) empty(ctx context.Context, parent *os.File, name string, depth
 	return fmt.Errorf("at %q: %w: nothing was there of what it has shown %d times", name, ErrEndless, mostBarren)
 }
 
-// moveUp puts a directory beside the top, to be removed from there.
+// moveUp puts a directory beside the top, to be removed from there. It fails with errFirst when there is no room.
 func (r *remover) moveUp(ctx context.Context, dir *os.File, name string) error {
+	if r.room == 0 {
+		return errFirst
+	}
 	for {
 		if err := r.next(ctx, name); err != nil {
 			return err
@@ -151,6 +168,7 @@ func (r *remover) moveUp(ctx context.Context, dir *os.File, name string) error {
 		}
 		if err == nil {
 			r.removed++
+			r.room--
 			r.pending = append(r.pending, target)
 		}
 		return removeError(name, err)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -64,6 +65,31 @@ func TestRemoveAnyDepth(t *testing.T) {
 	must(t, os.WriteFile(blocker, nil, 0o600))
 	must(t, Remove(t.Context(), top))
 	isEmpty(t, filepath.Dir(top), filepath.Base(blocker))
+}
+
+// A directory that is deep and has many in it leaves few names beside the top, whenever its removal ends.
+func TestRemoveWideAndDeep(t *testing.T) {
+	const width = 20_000
+	for _, most := range []int{15_000, 1 << 20} {
+		name := deepTree(t, flattenDepth)
+		dir := filepath.Dir(name)
+		bottom := filepath.Join(name, strings.Repeat("d/", flattenDepth-1))
+		for i := range width {
+			must(t, os.MkdirAll(filepath.Join(bottom, fmt.Sprint(i), "sub"), 0o700))
+		}
+		top, err := os.Open(dir)
+		must(t, err)
+		defer top.Close()
+		err = removeIn(t.Context(), top, filepath.Base(name), most)
+		entries, readErr := os.ReadDir(dir)
+		must(t, readErr)
+		switch {
+		case most < width && (!errors.Is(err, ErrEndless) || len(entries) > mostPending+1):
+			t.Errorf("it ended with %v and left %d names, want %d at most", err, len(entries), mostPending+1)
+		case most > width && (err != nil || len(entries) > 0):
+			t.Errorf("it ended with %v and left %d names, want none", err, len(entries))
+		}
+	}
 }
 
 func TestRemoveStopsAtMounts(t *testing.T) {
