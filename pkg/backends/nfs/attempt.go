@@ -183,7 +183,7 @@ func (e *engine) fence(s *share.Share, h *share.Home, id, but string) error {
 	if err := h.Refresh(share.Staging); err != nil {
 		return err
 	}
-	names, err := h.NamesOf(share.Staging, id+"-")
+	names, err := h.NamesOf(share.Staging, id+"-", suffix)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package nfs
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -14,9 +16,16 @@ import (
 // crowd fills the folder of what is being made with so many files, whose names are long.
 func (w *world) crowd(count int) {
 	w.Helper()
+	w.crowdIn(share.Staging, "", count)
+}
+
+// crowdIn fills a folder with so many files, whose long names begin with a prefix.
+func (w *world) crowdIn(folder, prefix string, count int) {
+	w.Helper()
 	for i := range count {
-		name := fmt.Sprintf("%06d%s", i, strings.Repeat("x", 240))
-		w.must(os.WriteFile(w.path(share.At(share.Staging, name)), nil, 0o600))
+		name := fmt.Sprintf("%s%06d", prefix, i)
+		name += strings.Repeat("x", 246-len(name))
+		w.must(os.WriteFile(w.path(share.At(folder, name)), nil, 0o600))
 	}
 	w.noticed()
 }
@@ -30,6 +39,26 @@ func TestCrowdedStagingStopsNoCall(t *testing.T) {
 	_, err := w.Expand(t.Context(), v2.Handle, backends.CapacityRange{RequiredBytes: 4 << 20})
 	w.must(err)
 	w.must(w.Delete(t.Context(), v.Handle))
+}
+
+// So many names are left in staging and in the trash that they are too many for one list, as a removal leaves them that
+// ended in the midst of a wide and deep directory. They are removed all the same.
+func TestCrowdedFoldersAreEmptied(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(specOf("one"))
+	r := w.recordOf(v)
+	w.must(w.Delete(t.Context(), v.Handle))
+	w.tidy(0, 0)
+	w.shut()
+	w.inTrash(r, r.key()+suffix)
+	w.crowdIn(share.Trash, r.key()+".", 125_000)
+	w.crowd(125_000)
+	w.hurry(func(p *pace) { p.patience = 200 * time.Millisecond })
+	w.eventually("removing the last that has a record", func() bool {
+		_, err := os.Lstat(w.path(share.HomeName, share.Trash, r.key()+suffix))
+		return errors.Is(err, fs.ErrNotExist)
+	})
+	w.tidy(0, 0)
 }
 
 // A look at what is left remembers few names of a folder with many, and has that looked at closer at once.

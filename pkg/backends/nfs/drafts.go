@@ -23,15 +23,18 @@ type sighting struct {
 
 // drafts removes what dead attempts left in staging, and reports whether there is something that may be alive. An
 // attempt is dead when it has no token; and it loses that when nobody has touched it for long. Should its controller
-// have been asleep only, it finds that it cannot publish any more.
+// have been asleep only, it finds that it cannot publish any more. Of too many names it looks at those that it has.
 func (j *janitors) drafts(s *share.Share, h *share.Home) (alive bool, err error) {
-	names, err := h.Names(share.Staging, "")
-	if err != nil {
-		return false, err
+	names, flooded := h.Names(share.Staging, "")
+	switch {
+	case flooded == nil:
+		j.forgetBut(s, names)
+	case !errors.Is(flooded, share.ErrFlooded):
+		return false, flooded
 	}
-	j.forgetBut(s, names)
 	kept := map[string]bool{} // IDs of what this version of the driver may not judge
 	begun, err := h.Names(share.Making, suffix)
+	err = errors.Join(flooded, err)
 	for _, name := range begun {
 		_, id, _ := strings.Cut(name, "-")
 		kept[id] = true

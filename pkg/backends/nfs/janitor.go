@@ -155,19 +155,21 @@ func (j *janitors) round(address export.Address) (alive bool, err error) {
 	return alive, err
 }
 
-// trash removes all that is in the trash.
+// trash removes all that is in the trash. Of a folder with too many names in it it removes those that it has: so there
+// is room for the others.
 func (j *janitors) trash(s *share.Share, h *share.Home) error {
 	misplaced := j.lay(h)
 	names, err := h.Names(share.Trash, "")
-	if err != nil {
+	if err != nil && !errors.Is(err, share.ErrFlooded) {
 		return errors.Join(misplaced, err)
 	}
-	err = misplaced
+	all := err == nil
+	err = errors.Join(misplaced, err)
 	for key, names := range pieces(names) {
 		if err := j.life.Err(); err != nil {
 			return err
 		}
-		if failed := j.empty(s, h, key, names); failed != nil {
+		if failed := j.empty(s, h, key, names, all); failed != nil {
 			err = errors.Join(err, failed)
 		}
 	}
@@ -177,9 +179,12 @@ func (j *janitors) trash(s *share.Share, h *share.Home) error {
 // lay puts back what is no trash, before anything is removed, which may take long. What was just moved there gets its
 // usual name.
 func (j *janitors) lay(h *share.Home) error {
-	names, err := h.Names(share.Trash, "")
+	names, err := h.Names(share.Trash, suffix)
 	if err != nil {
 		return err
+	}
+	for i := range names {
+		names[i] += suffix
 	}
 	return layAll(h, names, func(err error) bool { return errors.Is(err, errReplaced) })
 }
@@ -213,13 +218,13 @@ func (j *janitors) sweepAgain(name string) {
 	delete(j.swept, name)
 }
 
-// empty removes one thing that is in the trash, and last the record that says so.
-func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []string) error {
+// empty removes one thing that is in the trash, and last, if these are all of its pieces, the record that says so.
+func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []string, all bool) error {
 	pieces, err := j.endings(h, key, pieces)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(pieces, key+suffix) {
+	if all && !slices.Contains(pieces, key+suffix) {
 		return nil // Nobody has said that this is to be removed.
 	}
 	r, err := read(h, share.Trash, key+suffix)
@@ -240,7 +245,7 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 	for _, p := range r.parts() { // dispose has just moved them there
 		pieces = append(pieces, p.draft)
 	}
-	if err := j.emptyOf(s, key, pieces); err != nil {
+	if err := j.emptyOf(s, key, pieces); err != nil || !all {
 		return err
 	}
 	if took := time.Since(begin); took > time.Second {

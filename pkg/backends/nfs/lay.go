@@ -58,7 +58,7 @@ func layOf(h *share.Home, id string) error {
 	var names []string
 	err := h.Refresh(share.Trash)
 	if err == nil {
-		names, err = h.NamesOf(share.Trash, id)
+		names, err = h.NamesOf(share.Trash, id, suffix)
 	}
 	if errors.Is(err, fs.ErrNotExist) { // which says nothing about a record
 		return backends.Errorf(backends.Unavailable, "there is no folder %s: does the server export something else?",

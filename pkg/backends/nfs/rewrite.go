@@ -95,7 +95,7 @@ func endChanges(h *share.Home, id, but string) error {
 	if err := h.Refresh(share.Staging); err != nil {
 		return err
 	}
-	names, err := h.NamesOf(share.Staging, id+suffix+".")
+	names, err := h.NamesOf(share.Staging, id+suffix+".", "")
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func newBox(s *share.Share, h *share.Home, holder string, unpack func(box) error
 	if err := h.Refresh(share.Staging); err != nil {
 		return own, err
 	}
-	names, err := h.NamesOf(share.Staging, holder+boxSuffix)
+	names, err := h.NamesOf(share.Staging, holder+boxSuffix, "")
 	if err != nil {
 		return own, err
 	}

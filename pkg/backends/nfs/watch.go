@@ -76,10 +76,13 @@ func (j *janitors) leftOn(p place) ([]string, error) {
 		}
 		trash, err := h.Names(share.Trash, suffix)
 		staged, failed := h.Names(share.Staging, "")
-		if err = errors.Join(err, failed); err == nil {
-			found <- append(trash, staged...)
+		for _, err := range []error{err, failed} {
+			if err != nil && !errors.Is(err, share.ErrFlooded) { // Of so many there is a lot left.
+				return err
+			}
 		}
-		return err
+		found <- append(trash, staged...)
+		return nil
 	})
 	if err != nil {
 		return nil, err

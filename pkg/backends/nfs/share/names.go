@@ -10,8 +10,11 @@ import (
 )
 
 const (
-	// mostNames is more entries than any folder has: a server can make up names for ever.
+	// mostNames is more entries than anybody has use for in a folder.
 	mostNames = 1 << 20
+	// mostSeen is more entries than any folder has: a server can make up names for ever. Those that nobody asks for are
+	// not kept, so that somebody who fills a folder with others stops nothing.
+	mostSeen = 1 << 24
 	// mostNameBytes is what the names of a folder may take in memory. The snapshots of 100,000 volumes take half of it:
 	// each has a record and a directory, and a name up to 60 bytes.
 	mostNameBytes = 32 << 20
@@ -19,15 +22,17 @@ const (
 	nameBytes = 32
 )
 
-// Names lists the entries of a folder that end with the suffix, without it. Kinds: Unavailable for more than any folder
-// has.
+// Names lists the entries of a folder that end with the suffix, without it. Of more than any folder has it lists some,
+// and fails with ErrFlooded. Kinds: Unavailable then.
 func (h *Home) Names(folder, suffix string) ([]string, error) {
 	return h.namesBut(folder, func(name string) (string, bool) { return strings.CutSuffix(name, suffix) })
 }
 
-// NamesOf lists the entries of a folder that begin with the prefix, whole. Kinds: as Names.
-func (h *Home) NamesOf(folder, prefix string) ([]string, error) {
-	return h.namesBut(folder, func(name string) (string, bool) { return name, strings.HasPrefix(name, prefix) })
+// NamesOf lists the entries of a folder that begin with the prefix and end with the suffix, whole. Kinds: as Names.
+func (h *Home) NamesOf(folder, prefix, suffix string) ([]string, error) {
+	return h.namesBut(folder, func(name string) (string, bool) {
+		return name, strings.HasPrefix(name, prefix) && strings.HasSuffix(name, suffix)
+	})
 }
 
 // namesBut lists what is wanted of the entries of a folder.
@@ -37,27 +42,36 @@ func (h *Home) namesBut(folder string, want func(name string) (string, bool)) ([
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }() // read only
-	var all []string
-	budget := NewBudget(mostNameBytes)
-	err = eachName(dir, mostNames, func(name string) error {
-		short, wanted := want(name)
-		if !wanted {
-			return nil
-		}
-		all = append(all, short)
-		if err := budget.Spend(len(name) + nameBytes); err != nil {
-			return err
-		}
-		return h.Charge(len(name) + nameBytes)
-	})
+	all, err := listed(dir, mostSeen, mostNames, want, h.Charge)
 	if errors.Is(err, ErrFlooded) {
-		err = backends.Errorf(backends.Unavailable, "the names in %s are too many, look what the server shows there: %w",
-			dir.Name(), err)
+		return all, backends.Errorf(backends.Unavailable,
+			"the names in %s are too many, look what the server shows there: %w", dir.Name(), err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return all, nil
+}
+
+// listed is what is wanted of the names in a directory, as much as there may be of it.
+func listed(dir *os.File, seen, most int, want func(name string) (string, bool),
+	charge func(bytes int) error) (all []string, err error) {
+	budget := NewBudget(mostNameBytes)
+	err = eachName(dir, seen, func(name string) error {
+		short, wanted := want(name)
+		if !wanted {
+			return nil
+		}
+		if len(all) >= most {
+			return backends.Errorf(backends.Unavailable, "more than %d: %w", most, ErrFlooded)
+		}
+		if err := budget.Spend(len(name) + nameBytes); err != nil {
+			return err
+		}
+		all = append(all, short)
+		return charge(len(name) + nameBytes)
+	})
+	return all, err
 }
 
 // eachName does something with each name in a directory, of which there may be so many. Kinds: Unavailable for more.

@@ -1,0 +1,43 @@
+package share
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Names that nobody asks for do not count, but for a server that makes them up for ever; of too many that are wanted
+// some are listed.
+func TestNamesThatNobodyAsksFor(t *testing.T) {
+	path := t.TempDir()
+	for i := range 100 {
+		if err := os.WriteFile(filepath.Join(path, fmt.Sprint("name", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, row := range map[string]struct {
+		seen, most, wants int
+		prefix            string
+		flooded           bool
+	}{
+		"few of many":       {100, 1, 1, "name42", false},
+		"too many at all":   {99, 100, 0, "name42", true},
+		"too many of these": {100, 5, 5, "name", true},
+		"all":               {100, 100, 100, "name", false},
+	} {
+		dir, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		names, err := listed(dir, row.seen, row.most,
+			func(name string) (string, bool) { return name, strings.HasPrefix(name, row.prefix) },
+			func(int) error { return nil })
+		if len(names) != row.wants || errors.Is(err, ErrFlooded) != row.flooded || err != nil && !row.flooded {
+			t.Errorf("%s: got %d names, %v", name, len(names), err)
+		}
+	}
+}
