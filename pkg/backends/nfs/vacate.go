@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -143,8 +144,16 @@ func (e *engine) take(s *share.Share, r *record, own box) error {
 	return e.unpack(s, r, own)
 }
 
-// archive is the name of the directory of a volume that was deleted and is kept.
-func (r *record) archive() string { return "archived-" + path.Base(r.SubDir) + "-" + r.Turn }
+// archive is the name of the directory of a volume that was deleted and is kept. Of a long name it has as much as there
+// is room for: the number tells it from all others.
+func (r *record) archive() string {
+	const before, between = "archived-", "-"
+	name := path.Base(r.SubDir)
+	if most := unix.NAME_MAX - len(before) - len(between) - len(r.Turn); len(name) > most {
+		name = strings.ToValidUTF8(name[:most], "") // The last character may be cut in its midst.
+	}
+	return before + name + between + r.Turn
+}
 
 // unpack moves the directory of a volume from a box to the trash, or to the archive beside its place.
 func (e *engine) unpack(s *share.Share, r *record, b box) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -90,6 +91,23 @@ func TestOnDelete(t *testing.T) {
 	w.must(err)
 	if len(archived) != 2 {
 		t.Errorf("archived twice there is %q: nothing may be overwritten", archived)
+	}
+}
+
+// A directory whose name is as long as names can be is archived too, under as much of that as there is room for.
+func TestLongNamesAreArchived(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{strings.Repeat("a", 229), strings.Repeat("b", 230), strings.Repeat("ü", 127)} {
+		v := w.make(in("one", "dir/"+name, archiveData))
+		r := w.recordOf(v)
+		w.write("data", "dir", name, "file")
+		w.must(w.Delete(t.Context(), v.Handle))
+		w.tidy(0, 0)
+		archived, err := filepath.Glob(w.path("dir", "archived-*-"+r.Turn, "file"))
+		w.must(err)
+		if len(archived) != 1 || !utf8.ValidString(archived[0]) {
+			t.Errorf("of a name of %d bytes there is the archive %q, want one", len(name), archived)
+		}
 	}
 }
 
