@@ -96,7 +96,8 @@ func (c *copies) join(key string, want *record, m *making) (j *job, begun bool, 
 		return nil, false, backends.Errorf(backends.Busy, "%d copies are under way: ask again", maxCopies)
 	}
 	life, end := context.WithCancel(c.life)
-	j = &job{record: want, from: keysOf(m.origins), life: life, end: end, ended: make(chan struct{}), waiting: 1}
+	j = &job{where: m.share.Address.String(), record: want, from: keysOf(m.origins), life: life, end: end,
+		ended: make(chan struct{}), waiting: 1}
 	c.jobs[key] = j
 	return j, false, nil
 }
@@ -170,13 +171,16 @@ func (c *copies) reads(ids ...string) bool {
 	return false
 }
 
-// plan notes how much a copy takes, and returns how much the others that are under way take yet.
-func (c *copies) plan(progress *tree.Progress, bytes int64) (others int64) {
+// plan notes how much a copy takes, and returns how much the others that are under way on its share take yet.
+func (c *copies) plan(s *share.Share, progress *tree.Progress, bytes int64) (others int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, j := range c.jobs {
-		if &j.progress == progress {
+		switch {
+		case &j.progress == progress:
 			j.planned += bytes
+			continue
+		case j.where != s.Address.String():
 			continue
 		}
 		select {

@@ -132,7 +132,7 @@ func (c *copying) spare() error {
 
 // fits fails when the share has no room for so many bytes, besides those that the other copies take. Kinds: Exhausted.
 func (c *copying) fits(bytes int64, links *os.File) error {
-	others := c.copies.plan(c.progress, bytes)
+	others := c.copies.plan(c.share, c.progress, bytes)
 	if err := c.spare(); err != nil {
 		return err
 	}

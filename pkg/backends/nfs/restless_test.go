@@ -192,6 +192,27 @@ func TestCopyThatDoesNotFit(t *testing.T) {
 	w.shut()
 }
 
+// A copy on one share takes nothing from what another has free.
+func TestCopyOnAnotherShare(t *testing.T) {
+	w, other := newPair(t)
+	w.must(unix.Mount("small", other, "tmpfs", 0, "size=64m"))
+	t.Cleanup(func() { w.must(unix.Unmount(other, unix.MNT_DETACH)) })
+	small, large := onShare("small", "other"), onShare("large", "one")
+	small.Capacity.RequiredBytes = 4096
+	large.Parameters.(*Parameters).SubDir = "large"
+	volume, source := w.make(small), w.make(large)
+	w.must(os.WriteFile(w.path("large", "file"), make([]byte, 80<<20), 0o644))
+	g := w.gateAt(1)
+	take := func(ctx context.Context, name string, of *backends.Volume) error {
+		return second(w.CreateSnapshot(ctx, backends.SnapshotSpec{Name: name, Volume: of.Handle}))
+	}
+	w.outlived(g, "a large snapshot", func(ctx context.Context) error { return take(ctx, "large", source) })
+	w.must(take(t.Context(), "small", volume))
+	g.open()
+	w.ask("the large snapshot", func() error { return take(t.Context(), "large", source) })
+	w.shut()
+}
+
 // fillUp writes until there is no room for so many bytes.
 func fillUp(file *os.File, bytes int) {
 	var err error
