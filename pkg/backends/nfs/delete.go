@@ -110,7 +110,7 @@ func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 		return e.disposeMembers(s, h, r)
 	case volumeKind:
 	}
-	defer e.disposing.hold(r.key())()
+	defer e.disposing.hold(s, r.key())()
 	last, err := e.buryAgain(s, h, r)
 	if err != nil || last == nil {
 		return err
@@ -118,15 +118,35 @@ func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	return e.vacate(s, h, last)
 }
 
-// stripes are locks for what is taken away: one goroutine of this process at a time does that.
-type stripes [64]sync.Mutex
+// disposals are locks for what is taken away: one goroutine of this process at a time does that. Each share has its
+// own, since the server of another may be slow on purpose.
+type disposals struct {
+	mu sync.Mutex
+	on map[string]*[64]sync.Mutex // by the share's address
+}
 
-// hold takes the lock of a key.
-func (s *stripes) hold(key string) (release func()) {
-	lock := &s[(int(key[0])*31+int(key[1]))%len(s)]
+// hold takes the lock of a key on a share.
+func (d *disposals) hold(s *share.Share, key string) (release func()) {
+	lock := &d.locks(s)[stripe(key)]
 	lock.Lock()
 	return lock.Unlock
 }
+
+func (d *disposals) locks(s *share.Share) *[64]sync.Mutex {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	where := s.Address.String()
+	if d.on == nil {
+		d.on = map[string]*[64]sync.Mutex{}
+	}
+	if d.on[where] == nil {
+		d.on[where] = new([64]sync.Mutex)
+	}
+	return d.on[where]
+}
+
+// stripe is which of the locks is a key's.
+func stripe(key string) int { return (int(key[0])*31 + int(key[1])) % 64 }
 
 // toTrash moves a directory where nobody looks it up.
 func toTrash(s *share.Share, parent *os.File, name string, r *record) error {

@@ -3,6 +3,7 @@ package nfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,6 +141,32 @@ func TestServerStops(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that stops in the midst of a deletion keeps no deletion on another from being done.
+func TestDeletionBesideAServerThatStops(t *testing.T) {
+	w, slow := newSlowWorld(t)
+	hung := w.make(onSlow("hung"))
+	_, h := w.opened(specOf("x"))
+	spec := specOf("")
+	for i, id := 0, ""; id == "" || stripe(id) != stripe(idOf(t, volumeKind, hung.Handle)); i++ {
+		var err error
+		spec = specOf(fmt.Sprint("quick", i))
+		id, err = h.ID(string(volumeKind), spec.Name)
+		w.must(err)
+	}
+	v := w.make(spec)
+	slow.StopAt(t, stall.Change, 3) // The record is in the trash, under its usual name; the next is the box.
+	ended := make(chan error, 1)
+	go func() { ended <- w.Delete(t.Context(), hung.Handle) }()
+	w.eventually("stopping in the midst of the deletion", func() bool { return slow.Stopped(t) })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := w.Delete(ctx, v.Handle); err != nil {
+		t.Errorf("deleting on the other server: %v", err)
+	}
+	slow.Continue(t)
+	w.must(<-ended)
 }
 
 // The end of the process does not wait for a server.

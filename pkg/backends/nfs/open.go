@@ -28,7 +28,7 @@ type engine struct {
 	janitors   *janitors
 	usage      *usages
 	budget     int64 // of an enumeration on one share, in bytes
-	disposing  stripes
+	disposing  disposals
 	log        *slog.Logger
 	now        func() time.Time
 }
