@@ -48,7 +48,7 @@ func suites() []suite {
 			match: "^(TestHostile.*|TestForgedHandle|TestAttributesOfOwnVolumesDoNotCount|" +
 				"TestStaticVolumes|TestStaticVolumesOverPlantedLinks|TestMountedIsProven|TestOtherDirectoryIsNotProven|" +
 				"TestRootOfHandleIsProven|TestRecordsAreNotMounted|" +
-				"TestNothingIsAdopted|TestPlantedSymlinks)$",
+				"TestNothingIsAdopted|TestPlantedSymlinks|TestReadersTakeNoNameAway)$",
 		},
 		{pkg: "./tests/adversary", match: "^TestAdversary$", args: []string{"-guest", "-schedules=4"},
 			timeout: 30 * time.Minute},

@@ -16,24 +16,44 @@ func At(folder, name string) string { return path.Join(HomeName, folder, name) }
 
 // Read returns what a file holds. Kinds: as readSmall; Unavailable beyond the budget.
 func (h *Home) Read(folder, name string) ([]byte, error) {
+	lock := h.names.of(At(folder, name))
+	lock.RLock()
 	data, err := readSmall(h.dir, At(folder, name))
+	lock.RUnlock()
 	if spent := h.Charge(len(data)); spent != nil {
 		return nil, spent
 	}
 	return data, err
 }
 
+// rename, remove and link take a name away, or put another file in its place, while this process does not have the file
+// open. The kernel's NFS client keeps a file that is open under another name (".nfs..."), and does so with a request of
+// its own first: if the server does not answer the next one, or refuses it, the name is gone for everybody. And a file
+// without its name must not have another one, since it can be published by a link then.
+func (h *Home) rename(from, to string) error {
+	return h.names.change(func() error { return h.files.Rename(from, to) }, from, to)
+}
+
+func (h *Home) remove(path string) error {
+	return h.names.change(func() error { return h.files.Remove(path) }, path)
+}
+
+// link holds the name of a file that is there for a moment, as who has it open does.
+func (h *Home) link(from, to string) error {
+	return h.names.change(func() error { return h.files.Link(from, to) }, from, to)
+}
+
 // WriteNew makes a file with the data, whole or not at all. It fails with fs.ErrExist when there is one, also when two
 // machines make it at once: a link is exclusive on every version of NFS.
 func (h *Home) WriteNew(folder, name string, data []byte) error {
 	return h.write(folder, name, data, func(draft, target string) error {
-		return errors.Join(h.files.Link(draft, target), h.files.Remove(draft))
+		return errors.Join(h.link(draft, target), h.remove(draft))
 	})
 }
 
 // Replace puts a file with the data in the place of one.
 func (h *Home) Replace(folder, name string, data []byte) error {
-	return h.write(folder, name, data, h.files.Rename)
+	return h.write(folder, name, data, h.rename)
 }
 
 // write makes a draft, which is on the server's disk, and has it put in its place.
@@ -88,18 +108,18 @@ func (d *Draft) Replace(folder, name string, data []byte) error {
 	if err := d.write(data, true); err != nil {
 		return err
 	}
-	return d.home.files.Rename(d.name, At(folder, name))
+	return d.home.rename(d.name, At(folder, name))
 }
 
 // Drop removes the draft, unless it is in its place.
 func (d *Draft) Drop() error {
 	_ = d.file.Close() // nothing that counts was written, or it is closed
-	return ignore(d.home.files.Remove(d.name), fs.ErrNotExist)
+	return ignore(d.home.remove(d.name), fs.ErrNotExist)
 }
 
 // Move renames a file of the Home.
 func (h *Home) Move(folder, name, toFolder, toName string) error {
-	return h.files.Rename(At(folder, name), At(toFolder, toName))
+	return h.rename(At(folder, name), At(toFolder, toName))
 }
 
 // Publish gives a file of the staging folder a name elsewhere: exclusively, on every version of NFS, and only while it
@@ -107,7 +127,7 @@ func (h *Home) Move(folder, name, toFolder, toName string) error {
 // to a file without names. It fails with fs.ErrExist when the new name is taken, and with fs.ErrNotExist when the old
 // one is gone.
 func (h *Home) Publish(draft, folder, name string) error {
-	err := h.files.Link(At(Staging, draft), At(folder, name))
+	err := h.link(At(Staging, draft), At(folder, name))
 	// The client knew the file, and the server does not any more.
 	if errors.Is(err, unix.ESTALE) && h.Refresh(Staging) == nil {
 		if _, gone := h.files.Lstat(At(Staging, draft), 0); errors.Is(gone, fs.ErrNotExist) {
@@ -119,7 +139,7 @@ func (h *Home) Publish(draft, folder, name string) error {
 
 // PutBack gives a file of the trash another name, beside the one there. It fails with fs.ErrExist when that is taken.
 func (h *Home) PutBack(name, folder, newName string) error {
-	return h.files.Link(At(Trash, name), At(folder, newName))
+	return h.link(At(Trash, name), At(folder, newName))
 }
 
 // Permit makes an empty file for Spend. A share of an earlier version of the driver lacks the folder for it.
@@ -160,7 +180,7 @@ func (h *Home) DraftOf(permit, name string) (*Draft, error) {
 		return nil, err
 	}
 	name += "." + Random()
-	if err := h.spent(name, h.files.Rename(draft.name, At(Staging, name))); err != nil {
+	if err := h.spent(name, h.rename(draft.name, At(Staging, name))); err != nil {
 		return nil, errors.Join(err, draft.file.Close())
 	}
 	draft.name = At(Staging, name)
@@ -209,7 +229,7 @@ func (h *Home) Refresh(folder string) error {
 
 // Remove removes a file of the Home; it is no error when there is none.
 func (h *Home) Remove(folder, name string) error {
-	return ignore(h.files.Remove(At(folder, name)), fs.ErrNotExist)
+	return ignore(h.remove(At(folder, name)), fs.ErrNotExist)
 }
 
 // Claim notes who owns what. It is a symbolic link that leads nowhere: made by one call, which fails when there is one.

@@ -61,6 +61,8 @@ type Home struct {
 	key     []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
 	// keyless is why there is no key.
 	keyless error
+	// names are held for reading while a file is open, and for writing while its name is changed: see rename.
+	names *nameLocks
 	// budget is what reads are taken from; nil for none.
 	budget *Budget
 }
@@ -95,7 +97,7 @@ func (s *Share) Home(create bool) (*Home, error) {
 }
 
 func openHome(dir *os.File, files safepath.Root) (*Home, error) {
-	h := &Home{dir: dir, files: files}
+	h := &Home{dir: dir, files: files, names: new(nameLocks)}
 	is, err := h.readIdentity()
 	if err != nil {
 		return nil, err
@@ -145,7 +147,7 @@ func (h *Home) readIdentity() (is identity, err error) {
 // never replace. Nobody but the driver may list or change anything; but a node, whose root may be nobody on the server,
 // must be able to read the record whose name it knows.
 func makeHome(files safepath.Root) error {
-	h := &Home{files: files}
+	h := &Home{files: files, names: new(nameLocks)}
 	for _, dir := range append([]string{""}, folders()...) {
 		mode := os.FileMode(0o700)
 		if dir == "" || dir == Volumes {

@@ -1,0 +1,82 @@
+package share
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/safepath"
+)
+
+// A name is not changed while a file is being read.
+func TestChangesWaitForReaders(t *testing.T) {
+	one, two := At(Volumes, "one"), At(Trash, "two")
+	for name, row := range map[string]struct {
+		read   string
+		change func(h *Home) error
+	}{
+		"moved":    {one, func(h *Home) error { return h.Move(Volumes, "one", Trash, "one") }},
+		"removed":  {one, func(h *Home) error { return h.Remove(Volumes, "one") }},
+		"replaced": {one, func(h *Home) error { return h.Replace(Volumes, "one", []byte("other")) }},
+		"put back": {two, func(h *Home) error { return h.PutBack("two", Volumes, "two") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := homeWith(t, one, two)
+			lock := h.names.of(row.read)
+			lock.RLock() // as who reads
+			ended := make(chan error, 1)
+			go func() { ended <- row.change(h) }()
+			for late := time.After(2 * time.Minute); lock.TryRLock(); { // Nobody else reads once one waits.
+				lock.RUnlock()
+				select {
+				case err := <-ended:
+					t.Fatalf("it was %s while somebody reads (%v)", name, err)
+				case <-late:
+					t.Fatal("it neither waits nor ends")
+				// Stimulus: a pause between two looks.
+				case <-time.After(time.Millisecond):
+				}
+			}
+			lock.RUnlock()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A name is changed while another file is being read.
+func TestChangesWaitForNoOther(t *testing.T) {
+	one := At(Volumes, "one")
+	h := homeWith(t, one)
+	for i := range len(h.names) {
+		if i != h.names.number(one) && i != h.names.number(At(Trash, "one")) {
+			h.names[i].Lock()
+		}
+	}
+	if err := h.Move(Volumes, "one", Trash, "one"); err != nil {
+		t.Error(err)
+	}
+}
+
+// homeWith is a Home with such files.
+func homeWith(t *testing.T, paths ...string) *Home {
+	t.Helper()
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dir.Close() })
+	for _, folder := range []string{"", Volumes, Trash, Staging} {
+		if err := os.Mkdir(filepath.Join(dir.Name(), HomeName, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range paths {
+		if err := os.WriteFile(filepath.Join(dir.Name(), path), []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &Home{dir: dir, files: safepath.NewRoot(dir), names: new(nameLocks)}
+}
