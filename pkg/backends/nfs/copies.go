@@ -18,7 +18,7 @@ const (
 	copyWorkers = 8
 	// atOnce is how many copies run on a share at a time; others wait. Those of other shares do not: this one may be dead.
 	atOnce = 4
-	// maxCopies is how many copies the process knows at a time.
+	// maxCopies is how many copies of a share the process knows at a time.
 	maxCopies = 256
 )
 
@@ -92,14 +92,25 @@ func (c *copies) join(key string, want *record, m *making) (j *job, begun bool, 
 			return j, true, nil
 		}
 		j.end()
-	} else if len(c.jobs) >= maxCopies {
-		return nil, false, backends.Errorf(backends.Busy, "%d copies are under way: ask again", maxCopies)
+	} else if c.countOn(m.share) >= maxCopies {
+		return nil, false, backends.Errorf(backends.Busy, "%d copies are under way on %s: ask again", maxCopies,
+			m.share.Address)
 	}
 	life, end := context.WithCancel(c.life)
 	j = &job{where: m.share.Address.String(), record: want, from: keysOf(m.origins), life: life, end: end,
 		ended: make(chan struct{}), waiting: 1}
 	c.jobs[key] = j
 	return j, false, nil
+}
+
+// countOn is how many copies of a share are known. It needs the lock.
+func (c *copies) countOn(s *share.Share) (count int) {
+	for _, j := range c.jobs {
+		if j.where == s.Address.String() {
+			count++
+		}
+	}
+	return count
 }
 
 // begin takes the token for a copy, with the permit of the call that asks for it, and lets the copy wait for its turn.

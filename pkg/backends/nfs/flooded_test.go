@@ -203,9 +203,9 @@ func TestRecordsAreBounded(t *testing.T) {
 func TestWhatWasSeenIsBounded(t *testing.T) {
 	s := newSeen()
 	large, small := place{Name: "large"}, place{Name: "small"}
-	s.remember(volumeKind, large, s.turn(), &sightings{bytes: mostKept})
-	s.remember(snapshotKind, small, s.turn(), &sightings{bytes: 1})
 	on := func(p place) asked { return asked{place: p, away: context.DeadlineExceeded} }
+	s.remember(volumeKind, on(large), s.turn(homeID{}), &sightings{bytes: mostKept})
+	s.remember(snapshotKind, on(small), s.turn(homeID{}), &sightings{bytes: 1})
 	_, err := s.recall(volumeKind, on(large), "", 0, nil)
 	(&world{TB: t}).fails("the largest list", err, backends.Unavailable, "not known")
 	if _, err := s.recall(snapshotKind, on(small), "", 0, nil); err != nil {

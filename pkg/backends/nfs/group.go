@@ -130,29 +130,45 @@ func (e *controllerSide) GetGroup(ctx context.Context, handle string) (result *b
 	return orNothing(&found, err)
 }
 
-// FindGroup returns the group of the name, on whichever share that is known. Kinds: NotFound; Unavailable when a share
-// does not answer and none of the others has it.
+// FindGroup returns the group of the name, on whichever share that is known. All are asked at once: one may be slow.
+// Kinds: NotFound; Unavailable when a share does not answer and none of the others has it.
 func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *backends.Group, err error) {
 	defer annotate(&err, "find group snapshot", name)
-	var found atomic.Pointer[backends.Group]
+	type answer struct {
+		group *backends.Group
+		err   error
+	}
+	places := e.known.sorted()
+	answers := make(chan answer, len(places))
+	for _, p := range places {
+		go func() {
+			group, err := e.groupAt(ctx, p, name)
+			answers <- answer{group, err}
+		}()
+	}
 	var failures []error
-	for _, p := range e.known.sorted() {
-		err := e.pool.With(ctx, p.Address, "finding a group snapshot", func(_ context.Context, s *share.Share) error {
-			g, err := e.groupOn(s, name)
-			found.Store(g)
-			return err
-		})
-		if found.Load() != nil && err == nil {
-			return found.Load(), nil
-		}
-		if err != nil && !backends.Is(err, backends.NotFound) {
-			failures = append(failures, err)
+	for range places {
+		switch a := <-answers; {
+		case a.err == nil:
+			return a.group, nil
+		case !backends.Is(a.err, backends.NotFound):
+			failures = append(failures, a.err)
 		}
 	}
 	if len(failures) > 0 {
 		return nil, errors.Join(failures...)
 	}
 	return nil, backends.Errorf(backends.NotFound, "there is no such %s", groupKind)
+}
+
+func (e *engine) groupAt(ctx context.Context, p place, name string) (*backends.Group, error) {
+	var found atomic.Pointer[backends.Group]
+	err := e.pool.With(ctx, p.Address, "finding a group snapshot", func(_ context.Context, s *share.Share) error {
+		g, err := e.groupOn(s, name)
+		found.Store(g)
+		return err
+	})
+	return orNothing(&found, err)
 }
 
 func (e *engine) groupOn(s *share.Share, name string) (*backends.Group, error) {

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -155,5 +156,24 @@ func TestGroupPublishedAndNotYetInPlace(t *testing.T) {
 	}
 	if _, err := w.FindGroup(t.Context(), "g"); err != nil {
 		t.Errorf("finding the group: %v", err)
+	}
+}
+
+// A group is found though the server of another share, which is asked too, does not answer.
+func TestGroupBesideAServerThatStops(t *testing.T) {
+	w, slow := newSlowWorld(t)
+	w.config.Shares = []ShareConfig{{Name: "a", Server: slowServer, Share: "/export"},
+		{Name: "z", Server: testServer, Share: testShare}}
+	w.reopen()
+	w.make(onShare("one", "a"))
+	v := w.make(onShare("two", "z"))
+	g, err := w.CreateGroup(t.Context(), backends.GroupSpec{Name: "group", Volumes: []string{v.Handle}})
+	w.must(err)
+	slow.Stop(t)
+	defer slow.Continue(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if found, err := w.FindGroup(ctx, "group"); err != nil || found.Handle != g.Handle {
+		t.Errorf("got %v, %v; want %s", found, err, g.Handle)
 	}
 }

@@ -110,13 +110,13 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, 
 		defer release()
 		l := survey{home: h.Within(share.NewBudget(e.budget)), shown: h, kind: k, place: s.place, from: from, limit: limit,
 			want: want}
-		turn := e.seen.turn()
+		turn := e.seen.turn(s.home)
 		if from == "" {
 			l.all = &sightings{}
 		}
 		found, err := l.entries(ctx)
 		if err == nil && l.all != nil {
-			e.seen.remember(k, s.place, turn, l.all)
+			e.seen.remember(k, s, turn, l.all)
 		}
 		result.Store(&found)
 		return flooded(err, s.place, k)

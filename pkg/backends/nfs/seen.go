@@ -25,7 +25,7 @@ type homeID [6]byte
 // been changed since, nothing is remembered.
 type seen struct {
 	mu    sync.Mutex
-	turns uint64            // counts the changes
+	turns map[homeID]uint64 // count the changes; those on shares of no identity yet are changes on all
 	homes map[string]homeID // by the keys of places
 	// one has the keys of places that were shown to be one share with another, and the key of that, which stands for all
 	// of them.
@@ -39,7 +39,8 @@ type seen struct {
 }
 
 func newSeen() *seen {
-	return &seen{homes: map[string]homeID{}, one: map[string]string{}, lists: map[string]map[kind]*sightings{},
+	return &seen{turns: map[homeID]uint64{}, homes: map[string]homeID{}, one: map[string]string{},
+		lists:    map[string]map[kind]*sightings{},
 		failures: map[kind]map[string]error{volumeKind: {}, snapshotKind: {}, groupKind: {}},
 		readers:  map[string]*semaphore.Weighted{}}
 }
@@ -59,21 +60,24 @@ func (s *seen) reading(ctx context.Context, p place) (release func(), err error)
 	return func() { reader.Release(1) }, nil
 }
 
-// turn changes with every change.
-func (s *seen) turn() uint64 {
+// turn changes with every change on the share with an identity.
+func (s *seen) turn(home homeID) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.turns
+	return s.turnOf(home)
 }
 
-// remember notes all of a kind that is on the share at a place, unless something was changed since the turn.
-func (s *seen) remember(k kind, p place, turn uint64, all *sightings) {
+// turnOf is turn. It needs the lock.
+func (s *seen) turnOf(home homeID) uint64 { return s.turns[home] + s.turns[homeID{}] }
+
+// remember notes all of a kind that is on the share at a place, unless something was changed there since the turn.
+func (s *seen) remember(k kind, on asked, turn uint64, all *sightings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.turns != turn {
+	if s.turnOf(on.home) != turn {
 		return
 	}
-	key := s.standsFor(p)
+	key := s.standsFor(on.place)
 	if s.lists[key] == nil {
 		s.lists[key] = map[kind]*sightings{}
 	}
@@ -121,10 +125,11 @@ func (s *seen) forget(on *share.Share) {
 	h, err := on.Home(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turns++
 	if err != nil {
+		s.turns[homeID{}]++
 		return
 	}
+	s.turns[h.Identity()]++
 	for key, home := range s.homes {
 		if home == h.Identity() {
 			delete(s.lists, cmp.Or(s.one[key], key))

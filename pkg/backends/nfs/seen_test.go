@@ -237,6 +237,26 @@ func TestDraftsAreRemovedWithoutACall(t *testing.T) {
 	w.tidy(1, 0)
 }
 
+// A list is remembered though something is changed on another share meanwhile, and not if that is on its own.
+func TestChangesOnAnotherShare(t *testing.T) {
+	for changed, remembered := range map[string]bool{"one": true, "other": false} {
+		w, _ := newPair(t)
+		w.make(onShare("first", "other"))
+		p, err := w.target(onShare("x", "other"))
+		w.must(err)
+		_, h := w.opened(onShare("x", "other"))
+		on := asked{place: p, home: h.Identity()}
+		turn := w.seen.turn(on.home)
+		w.make(onShare("second", changed))
+		w.seen.remember(volumeKind, on, turn, &sightings{})
+		on.away = errors.New("it is away")
+		if _, err := w.seen.recall(volumeKind, on, "", 0, nil); (err == nil) != remembered {
+			t.Errorf("after a change on %q: recalling it: %v", changed, err)
+		}
+		w.shut()
+	}
+}
+
 // recordOf is the record of a volume, as the share has it.
 func (w *world) recordOf(v *backends.Volume) *record {
 	w.Helper()
