@@ -9,6 +9,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
@@ -138,6 +139,46 @@ func detachingIsNotAttached(t *testing.T) {
 		}
 		if err := open(t, w, nil).f.Attach.Detach(t.Context(), v.Handle, ""); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestWhatWaitsForItsTurnIsNotSentLater has a detachment stand behind others when its call ends, and another process
+// take over.
+func TestWhatWaitsForItsTurnIsNotSentLater(t *testing.T) {
+	synctest.Test(t, whatWaitsForItsTurnIsNotSentLater)
+}
+
+func whatWaitsForItsTurnIsNotSentLater(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, func(c *ebs.Config) {
+		c.Timing.Call = 30 * time.Second
+		c.Rates["DetachVolume"] = pace.Limit{Burst: 1, PerSecond: 0.05}
+	})
+	v, other := d.make("one").Handle, d.make("other").Handle
+	for _, handle := range []string{v, other} {
+		if _, err := d.f.Attach.Attach(t.Context(), region.Request(handle, region.NodeA)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-time.After(time.Minute) // EC2 shows it.
+	if err := d.f.Attach.Detach(t.Context(), other, region.NodeA); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.f.Attach.Detach(within(t, time.Second), v, region.NodeA); !backends.Is(err, backends.Busy) {
+		t.Fatalf("behind another: %v, want Busy", err)
+	}
+	next := open(t, w, nil)
+	if err := next.f.Attach.Detach(t.Context(), v, region.NodeA); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.f.Attach.Attach(t.Context(), region.Request(v, region.NodeA)); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	for _, have := range w.Server.Volumes() {
+		if have.ID == v && have.Instances[region.NodeA] != "attached" {
+			t.Errorf("it was attached, and is %+v", have)
 		}
 	}
 }

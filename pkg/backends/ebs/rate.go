@@ -8,6 +8,7 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 )
 
@@ -40,7 +41,7 @@ func (b *backend) gap(longest, crowd time.Duration) func(things int) time.Durati
 	}
 }
 
-// paced makes each attempt of a request wait for its turn. It is behind the SDK's own retries.
+// paced makes each attempt of a request wait for its turn, in its caller's time. It is behind the SDK's own retries.
 func (b *backend) paced(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Pace", b.turn), "Retry", middleware.After)
 }
@@ -48,7 +49,8 @@ func (b *backend) paced(stack *middleware.Stack) error {
 func (b *backend) turn(ctx context.Context, in middleware.FinalizeInput,
 	next middleware.FinalizeHandler) (out middleware.FinalizeOutput, data middleware.Metadata, err error) {
 	action := awsmiddleware.GetOperationName(ctx)
-	if err := b.pace.Wait(ctx, action); err != nil {
+	err = flight.Turn(ctx, func(ctx context.Context) error { return b.pace.Wait(ctx, action) })
+	if err != nil {
 		return out, data, err
 	}
 	out, data, err = next.HandleFinalize(ctx, in)

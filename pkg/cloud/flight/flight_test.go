@@ -127,3 +127,45 @@ func TestReservedUntilTheWorkReturns(t *testing.T) {
 		}
 	})
 }
+
+// What waits for its turn is its caller's until then, and has its whole time from then on.
+func TestTurnIsTheCallers(t *testing.T) {
+	const patience, timeout = time.Minute, 10 * time.Second
+	for name, row := range map[string]struct {
+		turn   time.Duration // when it comes
+		asleep bool          // the process stands still, and is not told that its time has ended
+		sent   bool
+	}{
+		"in time":                     {turn: timeout - time.Second, sent: true},
+		"after what a request has":    {turn: timeout + time.Second},
+		"after the caller has left":   {turn: 2 * patience, asleep: true},
+		"when the caller is to leave": {turn: patience, asleep: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				var g Group[string]
+				turns, answers := make(chan error, 1), make(chan error, 1)
+				_, _ = g.Do(ctx, Op{Key: "v"}, func(ctx context.Context) (string, error) {
+					return Finish(ctx, timeout, func(ctx context.Context) (string, error) {
+						turns <- Turn(ctx, func(ctx context.Context) error {
+							if row.asleep {
+								ctx = context.WithoutCancel(ctx)
+							}
+							_, err := takes(row.turn)(ctx)
+							return err
+						})
+						_, err := takes(timeout - time.Second)(ctx)
+						answers <- err
+						return "", err
+					})
+				})
+				turned, answered := <-turns, <-answers
+				if row.sent && turned != nil || !row.sent && !failure.Is(turned, failure.Busy) || answered != nil {
+					t.Errorf("its turn ended with %v, want sent: %t; the request with %v", turned, row.sent, answered)
+				}
+			})
+		})
+	}
+}

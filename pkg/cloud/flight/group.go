@@ -121,10 +121,3 @@ func Deadline(ctx context.Context) (at time.Time, ok bool) {
 	at, ok = ctx.Value(deadlineKey{}).(time.Time)
 	return at, ok
 }
-
-// Finish makes a call that is to be answered although nobody waits for it any longer, within the timeout.
-func Finish[T any](ctx context.Context, timeout time.Duration, call func(ctx context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	defer cancel()
-	return call(ctx)
-}

@@ -1,0 +1,72 @@
+package flight
+
+import (
+	"context"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/failure"
+)
+
+// request is what Finish makes. Its timer ends it.
+type request struct {
+	caller  context.Context //nolint:containedctx // Whether it may be sent depends on it.
+	timeout time.Duration
+	timer   *time.Timer
+}
+
+// requestKey is for the request in the context of a call that is to be answered.
+type requestKey struct{}
+
+// Finish makes a call that is to be answered although nobody waits for it any longer, within the timeout. Turn is for
+// what the call waits for before it sends anything.
+func Finish[T any](ctx context.Context, timeout time.Duration, call func(ctx context.Context) (T, error)) (T, error) {
+	r := &request{caller: ctx, timeout: timeout}
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), requestKey{}, r))
+	defer cancel(nil)
+	r.timer = time.AfterFunc(timeout, func() { cancel(context.DeadlineExceeded) })
+	defer r.timer.Stop()
+	return call(ctx)
+}
+
+// Turn has a call of Finish wait until it may send its request, which then has the whole timeout. Until that moment the
+// call is its caller's: what is not sent when the caller's time ends is never sent, since others rely on that it is not
+// under way, maybe in another process. The clock is asked as well, because the process may have stood still meanwhile.
+// Kinds: Busy, and nothing was sent; those of wait.
+func Turn(ctx context.Context, wait func(ctx context.Context) error) error {
+	caller, within := ctx, time.Duration(0)
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		r.timer.Stop()
+		defer func() { r.timer.Reset(r.timeout) }()
+		caller, within = r.caller, r.timeout
+	}
+	limited, cancel := bounded(caller, within)
+	defer cancel()
+	if err := wait(limited); err != nil {
+		return err
+	}
+	return ended(caller)
+}
+
+// bounded is a context that ends when the caller wants its answer, and after the time if that is not 0.
+func bounded(caller context.Context, within time.Duration) (context.Context, context.CancelFunc) {
+	end, ok := Deadline(caller)
+	if latest := time.Now().Add(within); within > 0 && (!ok || latest.Before(end)) {
+		end, ok = latest, true
+	}
+	if !ok {
+		return caller, func() {}
+	}
+	return context.WithDeadline(caller, end)
+}
+
+// ended fails when the caller's time has. Kinds: Busy.
+func ended(caller context.Context) error {
+	err := context.Cause(caller)
+	if end, ok := Deadline(caller); err == nil && ok && !time.Now().Before(end) {
+		err = context.DeadlineExceeded
+	}
+	if err == nil {
+		return nil
+	}
+	return failure.Errorf(failure.Busy, "not sent, because the request has ended: ask again: %w", err)
+}
