@@ -18,6 +18,9 @@ type attempt struct {
 
 // run makes one step after the other, each from what the cloud said last, until one decides.
 func (a *attempt) run(ctx context.Context) (Attachment, error) {
+	if err := a.undisturbed(ctx); err != nil {
+		return Attachment{}, err
+	}
 	for {
 		v, err := a.m.look(ctx, a.Request)
 		if err != nil {
@@ -28,6 +31,15 @@ func (a *attempt) run(ctx context.Context) (Attachment, error) {
 			return attachment, err
 		}
 	}
+}
+
+// undisturbed waits until no detachment that was lost can arrive any more: it would end what is there as well as what
+// comes. Kinds: Busy when the context ends first.
+func (a *attempt) undisturbed(ctx context.Context) error {
+	if a.m.ended.left(a.Volume, a.Node) > 0 {
+		a.Seen = nil
+	}
+	return a.m.ended.wait(ctx, a.Volume, a.Node)
 }
 
 // look looks at a volume that was not seen before.
@@ -60,9 +72,6 @@ func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, de
 		a.Seen, err = a.m.gone(ctx, a.Volume, a.Node)
 		return Attachment{}, false, err
 	case !isElsewhere, a.Shared && v.Shared:
-		if err := a.m.ended.wait(ctx, a.Volume, a.Node); err != nil {
-			return Attachment{}, false, err
-		}
 		return a.begin(ctx)
 	case other.State == Detaching:
 		a.Seen, err = a.m.gone(ctx, a.Volume, other.Node)

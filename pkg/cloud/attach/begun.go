@@ -70,11 +70,12 @@ func (b *begun) forget(volume, node string) {
 }
 
 // longest is how much is left of the time in which such a request to the node, any node if that is empty, can matter.
+// One that named no node is to each of them.
 func (b *begun) longest(volume, node string, which func(times) time.Time) (left time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for k, t := range b.at {
-		if k.volume == volume && (node == "" || k.node == node) {
+		if k.volume == volume && (node == "" || k.node == "" || k.node == node) {
 			left = max(left, b.settle-time.Since(which(t)))
 		}
 	}

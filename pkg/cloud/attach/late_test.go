@@ -104,3 +104,60 @@ func TestDetachmentThatArrivesLate(t *testing.T) {
 		}
 	})
 }
+
+// A detachment that named no node may arrive late for each of them.
+func TestDetachmentFromAnyNodeThatArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &late{sim: newSim(1)}
+		l.add("v", false)
+		m := lateMachine(l)
+		if err := attachTo(t, m, "v", "one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		l.detach = true
+		if err := m.Detach(t.Context(), Request{Volume: "v"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Attach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * delay)
+		if have := l.truth("v").Attachments; len(have) != 1 || have[0].State != Attached {
+			t.Errorf("it was attached, and is %+v", have)
+		}
+	})
+}
+
+// What is to be detached and is wanted again stays attached only if the detachment cannot arrive any more.
+func TestDetachmentThatArrivesAfterAChangeOfMind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &late{sim: newSim(1), detach: true}
+		l.add("v", false)
+		m := lateMachine(l)
+		if err := attachTo(t, m, "v", "one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); !failure.Is(err, failure.Unavailable) {
+			t.Fatalf("without an answer: %v, want Unavailable", err)
+		}
+		seen := l.truth("v")
+		hurried := within(t, time.Second, func(ctx context.Context) error {
+			_, err := m.Attach(ctx, Request{Volume: "v", Node: "one", Seen: &seen})
+			return err
+		})
+		if !failure.Is(hurried, failure.Busy) {
+			t.Errorf("wanted again at once: %v, want Busy", hurried)
+		}
+		synctest.Wait() // It has ended, too.
+		if _, err := m.Attach(t.Context(), Request{Volume: "v", Node: "one", Seen: &seen}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * delay)
+		if have := l.truth("v").Attachments; len(have) != 1 || have[0].State != Attached {
+			t.Errorf("it was attached, and is %+v", have)
+		}
+	})
+}
