@@ -3,7 +3,9 @@ package ebs
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,36 +31,74 @@ func replyOf(v types.Volume, said smithy.Metadata) reply {
 	return reply{v, now.Sub(*v.CreateTime)}
 }
 
-// asOfNow returns a volume as it is after the call has begun. A read shows late what another process has done, and EC2
-// refuses no request on a volume that is being deleted, as it does once that is gone. So the volume is given a tag that
-// is new, and a read that shows the tag is new enough. One that cannot be tagged, because that is forbidden or because
-// it has too many tags, is returned as it was seen. A name has one caller at a time, so that nobody replaces the tag.
-// Kinds: NotFound when it is gone or on its way out; Unavailable when EC2 does not answer; Busy when it does not show
-// the tag in the request's time.
+// asOfNow returns a volume as it is after the call has begun, or as it was seen where that cannot be found out. Kinds:
+// those of probe, without Unsupported.
 func (b *backend) asOfNow(ctx context.Context, v types.Volume) (types.Volume, error) {
-	id := aws.ToString(v.VolumeId)
-	mark := types.Tag{Key: aws.String(b.probeTag()), Value: aws.String(rand.Text())}
+	now, err := b.probe(ctx, aws.ToString(v.VolumeId))
+	if backends.Is(err, backends.Unsupported) {
+		return v, nil
+	}
+	return now, err
+}
+
+// probe returns a volume as it is after the call has begun. A read shows late what another process has done, and EC2
+// refuses no request on a volume that is being deleted, as it does once that is gone. So the volume is given a tag that
+// is new, and a read that shows the tag is new enough. Kinds: NotFound when it is gone or on its way out; Unsupported
+// when it cannot be tagged, because that is forbidden or because it has too many tags; Unavailable when EC2 does not
+// answer; Busy when it does not show the tag in the request's time.
+func (b *backend) probe(ctx context.Context, id string) (types.Volume, error) {
+	var marks []string
+	for {
+		mark := types.Tag{Key: aws.String(b.probeTag()), Value: aws.String(rand.Text())}
+		if err := b.mark(ctx, id, mark); err != nil {
+			return types.Volume{}, err
+		}
+		marks = append(marks, *mark.Value)
+		v, err := b.marked(ctx, id, marks)
+		if errors.Is(err, errReplaced) {
+			continue
+		}
+		if err != nil {
+			return types.Volume{}, err
+		}
+		_, err = b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{mark}})
+		if err != nil {
+			b.log.Debug("a tag that says nothing is left", "volume", id, "error", err)
+		}
+		return v, nil
+	}
+}
+
+// mark puts a tag on a volume.
+func (b *backend) mark(ctx context.Context, id string, mark types.Tag) error {
 	_, err := b.once.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{mark}})
 	switch err = ofEC2(err); {
 	case isGone(err):
 		b.ended(id)
-		return v, err
 	case backends.Is(err, backends.Unavailable), ctx.Err() != nil:
-		return v, backends.Errorf(backends.Unavailable, "EC2 has not said whether volume %q is there: ask again: %w", id, err)
+		return backends.Errorf(backends.Unavailable, "EC2 has not said whether volume %q is there: ask again: %w", id, err)
 	case err != nil:
 		b.log.Warn("EC2 cannot be asked whether a volume is still there", "volume", id, "error", err)
-		return v, nil
+		return backends.Errorf(backends.Unsupported, "EC2 cannot be asked how volume %q is now: %w", id, err)
 	}
-	v, err = b.volumes.Until(ctx, "show a tag", id, func(v types.Volume, err error) (bool, error) {
-		value, _ := tag(v.Tags, *mark.Key)
-		return err == nil && value == *mark.Value, err
+	return err
+}
+
+// errReplaced says that another caller, maybe of another process, may have put its own mark in the place of one's own,
+// and taken it away again.
+var errReplaced = errors.New("the mark is not shown")
+
+// marked waits until a volume shows one of the marks.
+func (b *backend) marked(ctx context.Context, id string, marks []string) (types.Volume, error) {
+	put := time.Now()
+	return b.volumes.Until(ctx, "show a tag", id, func(v types.Volume, err error) (bool, error) {
+		value, _ := tag(v.Tags, b.probeTag())
+		if err != nil || slices.Contains(marks, value) {
+			return err == nil, err
+		}
+		if time.Since(put) > b.config.Timing.Settle/10 { // Until then the read may be older.
+			return false, errReplaced
+		}
+		return false, nil
 	})
-	if err != nil {
-		return v, err
-	}
-	_, err = b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{mark}})
-	if err != nil {
-		b.log.Debug("a tag that says nothing is left", "volume", id, "error", err)
-	}
-	return v, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,6 +166,26 @@ func TestAnOldReadRevivesNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTwoFindAtATime has two controllers ask whether a volume is still there, while EC2 shows things late.
+func TestTwoFindAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := region.New(t, region.Quick(), 0)
+		made := open(t, w, nil).make("v")
+		<-time.After(time.Minute)
+		w.Server.SetLag(3 * time.Second)
+		var group sync.WaitGroup
+		for range 2 {
+			d := open(t, w, nil)
+			group.Go(func() {
+				if v, err := d.Find(within(t, time.Minute), region.Spec("v")); err != nil || v.Handle != made.Handle {
+					t.Errorf("found %+v, %v", v, err)
+				}
+			})
+		}
+		group.Wait()
+	})
 }
 
 // before is a client of EC2 that calls a function before it sends an action.
