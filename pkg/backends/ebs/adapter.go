@@ -50,6 +50,12 @@ func (a adapter) Look(ctx context.Context, volume string) (attach.Volume, error)
 	return attachmentsOf(v), err
 }
 
+// now shows a volume's attachments as they are after the call has begun.
+func (a adapter) now(ctx context.Context, volume string) (attach.Volume, error) {
+	v, err := a.b.probe(ctx, volume)
+	return attachmentsOf(v), err
+}
+
 // Wait looks from time to time.
 func (a adapter) Wait(ctx context.Context, transition, volume string,
 	until func(attach.Volume, error) (bool, error)) (attach.Volume, error) {

@@ -72,7 +72,7 @@ func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	b.snapshots = wait.New(looks, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}
 	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle,
-		Tick: t.Tick, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
+		Tick: t.Tick, Now: adapter{b}.now, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
 	return b
 }
 

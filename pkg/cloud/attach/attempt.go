@@ -14,6 +14,7 @@ type attempt struct {
 	m     *Machine
 	avoid []string // device names that the cloud refused although it showed nobody who has them
 	inUse bool     // the cloud refused because the volume is in use
+	sure  bool     // Seen is how it was after the call has begun
 }
 
 // run makes one step after the other, each from what the cloud said last, until one decides.
@@ -26,7 +27,15 @@ func (a *attempt) run(ctx context.Context) (Attachment, error) {
 		if err != nil {
 			return Attachment{}, err
 		}
-		a.Seen = nil
+		sure := a.sure
+		a.Seen, a.sure = nil, false
+		if v.Shared && !a.Shared {
+			attachment, decided, err := a.alone(ctx, v, sure)
+			if decided || err != nil {
+				return attachment, err
+			}
+			continue
+		}
 		if attachment, decided, err := a.step(ctx, v); decided || err != nil {
 			return attachment, err
 		}
@@ -37,7 +46,7 @@ func (a *attempt) run(ctx context.Context) (Attachment, error) {
 // comes. Kinds: Busy when the context ends first.
 func (a *attempt) undisturbed(ctx context.Context) error {
 	if a.m.ended.left(a.Volume, a.Node) > 0 {
-		a.Seen = nil
+		a.Seen = nil // It will be old.
 	}
 	return a.m.ended.wait(ctx, a.Volume, a.Node)
 }
@@ -77,9 +86,7 @@ func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, de
 		a.Seen, err = a.m.gone(ctx, a.Volume, other.Node)
 		return Attachment{}, false, err
 	}
-	return Attachment{}, false, failure.Errorf(failure.InUse,
-		"volume %q is attached to node %q: detach it there before it is attached to node %q",
-		a.Volume, other.Node, a.Node)
+	return Attachment{}, false, a.taken(other)
 }
 
 // begin asks for the attachment and waits until the cloud shows it, with a slot and a device name in hand.

@@ -20,6 +20,10 @@ type Options struct {
 	// Tick is how far apart two attachments must begin for their IDs to differ: one second where an ID is a time in
 	// seconds.
 	Tick time.Duration
+	// Now is how the volume is attached at an instant after the call has begun, where Cloud.Look may show an older one. It
+	// costs more. Kinds: NotFound; Unsupported when the cloud cannot be asked that, as when it is nil; Busy and
+	// Unavailable.
+	Now func(ctx context.Context, volume string) (Volume, error)
 	// Names chooses device names; nil in clouds without.
 	Names *names.Allocator
 	// Remember is how long the device names that a node has are taken to be those that the cloud listed, and those given

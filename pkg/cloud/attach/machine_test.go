@@ -18,7 +18,7 @@ import (
 
 func machine(s *sim) *Machine {
 	return New(s, Options{PerNode: 3, InAll: 5, Timeout: 5 * time.Second, Settle: 10 * time.Second, Remember: time.Minute,
-		Names: names.New([]string{"a", "b", "c", "d", "e", "f", "g", "h"})})
+		Now: s.Now, Names: names.New([]string{"a", "b", "c", "d", "e", "f", "g", "h"})})
 }
 
 // within runs a call with a deadline, which it must keep to.

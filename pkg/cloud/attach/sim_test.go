@@ -110,6 +110,13 @@ func (s *sim) Look(ctx context.Context, volume string) (Volume, error) {
 	return results[0].Value, results[0].Err
 }
 
+func (s *sim) Now(ctx context.Context, volume string) (Volume, error) {
+	if _, err := s.Look(ctx, volume); err != nil {
+		return Volume{}, err
+	}
+	return s.truth(volume), nil
+}
+
 func (s *sim) Wait(ctx context.Context, transition, volume string,
 	until func(Volume, error) (bool, error)) (Volume, error) {
 	return s.waiter.Until(ctx, transition, volume, until)
