@@ -30,7 +30,7 @@ func attachmentsOf(v types.Volume) attach.Volume {
 		default:
 		}
 		view.Attachments = append(view.Attachments, attach.Attachment{Node: aws.ToString(a.InstanceId),
-			Name: aws.ToString(a.Device), State: state, ID: idOf(a.AttachTime)})
+			Name: aws.ToString(a.Device), State: state, ID: idOf(a.AttachTime), Began: aws.ToTime(a.AttachTime)})
 	}
 	return view
 }
@@ -65,13 +65,17 @@ func (a adapter) Wait(ctx context.Context, transition, volume string,
 }
 
 // Attach asks for an attachment.
-func (a adapter) Attach(ctx context.Context, volume, node, name string) error {
-	_, err := a.b.once.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: &volume, InstanceId: &node, Device: &name})
+func (a adapter) Attach(ctx context.Context, volume, node, name string) (began time.Time, err error) {
+	out, err := a.b.once.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: &volume, InstanceId: &node, Device: &name})
 	if codeOf(err) == "InvalidParameterValue" {
 		// The IDs are of the right form, or EC2 would have said so in codes of their own: what is left is the device.
-		return backends.Errorf(backends.Invalid, "device name %s on %s: %w: %w", name, node, attach.ErrNameTaken, ofEC2(err))
+		return began, backends.Errorf(backends.Invalid, "device name %s on %s: %w: %w", name, node, attach.ErrNameTaken,
+			ofEC2(err))
 	}
-	return ofEC2(err)
+	if err != nil {
+		return began, ofEC2(err)
+	}
+	return aws.ToTime(out.AttachTime), nil
 }
 
 // Detach asks for the end of an attachment, of any if there is no node. What is not in use is attached nowhere ("Error

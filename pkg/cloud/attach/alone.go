@@ -34,7 +34,7 @@ func (a *attempt) alone(ctx context.Context, v Volume, sure bool) (attachment At
 	if here, is := v.on(a.Node); is && here.State == Attached {
 		return here, true, nil
 	}
-	attachment, decided, err = a.step(ctx, v)
+	attachment, decided, err = a.step(ctx, v, sure)
 	if !decided || err != nil {
 		return Attachment{}, false, err
 	}

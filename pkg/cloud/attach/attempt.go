@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 	"github.com/stowage-csi/stowage/pkg/failure"
@@ -13,7 +14,6 @@ type attempt struct {
 	Request
 	m     *Machine
 	avoid []string // device names that the cloud refused although it showed nobody who has them
-	inUse bool     // the cloud refused because the volume is in use
 	sure  bool     // Seen is how it was after the call has begun
 }
 
@@ -36,7 +36,7 @@ func (a *attempt) run(ctx context.Context) (Attachment, error) {
 			}
 			continue
 		}
-		if attachment, decided, err := a.step(ctx, v); decided || err != nil {
+		if attachment, decided, err := a.step(ctx, v, sure); decided || err != nil {
 			return attachment, err
 		}
 	}
@@ -60,26 +60,12 @@ func (m *Machine) look(ctx context.Context, r Request) (Volume, error) {
 	return m.over.without(r.Volume, v), err
 }
 
-func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, decided bool, err error) {
-	here, isHere := v.on(a.Node)
+func (a *attempt) step(ctx context.Context, v Volume, sure bool) (attachment Attachment, decided bool, err error) {
+	if here, ok := v.on(a.Node); ok {
+		return a.here(ctx, here, sure)
+	}
 	other, isElsewhere := v.elsewhere(a.Node)
 	switch {
-	case isHere && here.State == Attached && !a.inUse:
-		// It may be shown as it was before its end, for which another process may have asked: if it is there, the cloud
-		// says so.
-		attachment, decided, err = a.begin(ctx)
-		if failure.Is(err, failure.Exhausted) {
-			return here, true, nil // That the node can take no more says nothing of what it has.
-		}
-		return attachment, decided, err
-	case isHere && here.State == Attached:
-		return here, true, nil
-	case isHere && here.State == Attaching:
-		attachment, err = a.arrive(ctx)
-		return attachment, true, err
-	case isHere:
-		a.Seen, err = a.m.gone(ctx, a.Volume, a.Node)
-		return Attachment{}, false, err
 	case !isElsewhere, a.Shared && v.Shared:
 		return a.begin(ctx)
 	case other.State == Detaching:
@@ -87,6 +73,28 @@ func (a *attempt) step(ctx context.Context, v Volume) (attachment Attachment, de
 		return Attachment{}, false, err
 	}
 	return Attachment{}, false, a.taken(other)
+}
+
+// here is step for a volume that is shown to be attached here. If that is not sure, it may be shown as it was before
+// its end, for which another process may have asked: if it is there, the cloud says so.
+func (a *attempt) here(ctx context.Context, here Attachment, sure bool) (_ Attachment, decided bool, err error) {
+	switch {
+	case here.State == Detaching:
+		a.Seen, err = a.m.gone(ctx, a.Volume, a.Node)
+		return Attachment{}, false, err
+	case here.State == Attached && sure:
+		return here, true, nil
+	case here.State == Attaching && (sure || a.m.begun.lately(a.Volume, a.Node)):
+		here, err = a.arrive(ctx, here.ID, time.Time{})
+		return here, true, err
+	case here.State == Attaching: // The request was another process's.
+		return Attachment{}, false, a.see(ctx)
+	}
+	here, decided, err = a.begin(ctx)
+	if failure.Is(err, failure.Exhausted) {
+		return Attachment{}, false, a.see(ctx) // That the node can take no more says nothing of what it has.
+	}
+	return here, decided, err
 }
 
 // begin asks for the attachment and waits until the cloud shows it, with a slot and a device name in hand.
@@ -105,13 +113,13 @@ func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided boo
 	}
 	defer free()
 	a.m.begun.note(a.Volume, a.Node)
-	_, err = flight.Finish(ctx, a.m.options.Timeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, a.m.cloud.Attach(ctx, a.Volume, a.Node, name)
+	began, err := flight.Finish(ctx, a.m.options.Timeout, func(ctx context.Context) (time.Time, error) {
+		return a.m.cloud.Attach(ctx, a.Volume, a.Node, name)
 	})
 	switch {
 	case err == nil:
 		a.m.taken.add(a.Node, name)
-		attachment, err = a.arrive(ctx)
+		attachment, err = a.arrive(ctx, "", began)
 		return attachment, true, err
 	case errors.Is(err, ErrNameTaken):
 		a.m.taken.forget(a.Node)
@@ -119,7 +127,6 @@ func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided boo
 		a.avoid = append(a.avoid, name)
 		return Attachment{}, false, a.refused(err)
 	case failure.Is(err, failure.InUse):
-		a.inUse = true
 		return Attachment{}, false, a.shown(ctx, err)
 	case failure.Is(err, failure.Unavailable):
 		a.m.begun.lose(a.Volume, a.Node)
@@ -159,43 +166,4 @@ func (a *attempt) name(ctx context.Context) (name string, free func(), err error
 	}
 	a.m.taken.list(a.Node, taken)
 	return a.m.options.Names.Reserve(a.Node, taken, a.avoid)
-}
-
-// arrive waits until the volume is attached here. Attaching that ends otherwise has failed, for now.
-func (a *attempt) arrive(ctx context.Context) (Attachment, error) {
-	began := false
-	v, err := a.m.wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) {
-		here, ok := v.on(a.Node)
-		switch {
-		case err != nil:
-			return false, err
-		case ok && here.State == Attached:
-			return true, nil
-		case ok && here.State == Attaching:
-			began = true
-		case ok, began:
-			return false, failure.Errorf(failure.Unavailable, "volume %q did not stay attached to node %q: ask again", a.Volume,
-				a.Node)
-		}
-		return false, nil
-	})
-	if err != nil {
-		return Attachment{}, err
-	}
-	a.m.begun.forget(a.Volume, a.Node)
-	here, _ := v.on(a.Node)
-	return here, nil
-}
-
-// shown waits until the cloud shows the attachment for whose sake it refused one.
-func (a *attempt) shown(ctx context.Context, refusal error) error {
-	ctx, cancel := context.WithTimeout(ctx, a.m.options.Settle)
-	defer cancel()
-	_, err := a.m.wait(ctx, "attach", a.Volume,
-		func(v Volume, err error) (bool, error) { return len(v.Attachments) > 0, err })
-	if failure.Is(err, failure.Busy) {
-		return failure.Errorf(failure.Busy, "volume %q is in use, but the cloud does not say where: ask again: %w", a.Volume,
-			refusal)
-	}
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 )
 
 // ErrNameTaken says that another disk has the device name on that node; Cloud.Attach wraps it.
@@ -31,6 +32,9 @@ type Attachment struct {
 	// One that has ended never comes back.
 	ID    string
 	State State
+	// Began is when it began, by the cloud's clock; zero in clouds that do not say. It is compared with the cloud's own
+	// times only.
+	Began time.Time
 }
 
 // Volume is what the cloud says about a volume.
@@ -69,11 +73,11 @@ type Cloud interface {
 	// those of the function; Busy when the context ends first. The transition is "attach" or "detach".
 	Wait(ctx context.Context, transition, volume string, until func(Volume, error) (bool, error)) (Volume, error)
 
-	// Attach asks for an attachment and returns when the cloud has accepted that. Kinds: NotFound for the volume or the
-	// node; InUse when it is attached, wherever that may be; Exhausted when the node can take no more; Busy when the cloud
-	// has refused it for now; Unavailable, and no other, when it is not known whether anything was begun. ErrNameTaken
-	// when another disk has the name there.
-	Attach(ctx context.Context, volume, node, name string) error
+	// Attach asks for an attachment and returns when the cloud has accepted that, with Attachment.Began. Kinds: NotFound
+	// for the volume or the node; InUse when it is attached, wherever that may be; Exhausted when the node can take no
+	// more; Busy when the cloud has refused it for now; Unavailable, and no other, when it is not known whether anything
+	// was begun. ErrNameTaken when another disk has the name there.
+	Attach(ctx context.Context, volume, node, name string) (began time.Time, err error)
 
 	// Detach asks for the end of an attachment, of any if the node is empty, and returns when the cloud has accepted that.
 	// Where there is no such attachment it fails with ErrNotAttached; while one is on its way out it need not. Kinds:

@@ -24,14 +24,14 @@ func lateMachine(l *late) *Machine {
 		Names: names.New([]string{"a", "b"})})
 }
 
-func (l *late) Attach(ctx context.Context, volume, node, name string) error {
+func (l *late) Attach(ctx context.Context, volume, node, name string) (time.Time, error) {
 	if !l.attach {
 		return l.sim.Attach(ctx, volume, node, name)
 	}
 	l.attach = false
-	time.AfterFunc(delay, func() { _ = l.sim.Attach(context.WithoutCancel(ctx), volume, node, name) })
+	time.AfterFunc(delay, func() { _, _ = l.sim.Attach(context.WithoutCancel(ctx), volume, node, name) })
 	<-ctx.Done()
-	return failure.Errorf(failure.Unavailable, "no answer")
+	return time.Time{}, failure.Errorf(failure.Unavailable, "no answer")
 }
 
 func (l *late) Detach(ctx context.Context, volume, node string) error {

@@ -207,8 +207,8 @@ func TestRefusalIsNotWaitedFor(t *testing.T) {
 // refusing refuses every attachment for now.
 type refusing struct{ *sim }
 
-func (refusing) Attach(context.Context, string, string, string) error {
-	return failure.Errorf(failure.Busy, "the volume is being made")
+func (refusing) Attach(context.Context, string, string, string) (time.Time, error) {
+	return time.Time{}, failure.Errorf(failure.Busy, "the volume is being made")
 }
 
 func TestSlotsBoundWhatIsUnderWay(t *testing.T) {

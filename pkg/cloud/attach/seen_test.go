@@ -75,7 +75,7 @@ func TestNamesAreListedOnceInAWhile(t *testing.T) {
 		}
 		// Somebody else takes the next name: the cloud refuses it, and is asked again.
 		s.add("other", false)
-		if err := s.Attach(t.Context(), "other", "one", "d"); err != nil {
+		if _, err := s.Attach(t.Context(), "other", "one", "d"); err != nil {
 			t.Fatal(err)
 		}
 		s.add("v3", false)

@@ -154,7 +154,7 @@ func (s *sim) send(ctx context.Context, what string, serve func() error) error {
 	return err
 }
 
-func (s *sim) Attach(ctx context.Context, volume, node, name string) error {
+func (s *sim) Attach(ctx context.Context, volume, node, name string) (began time.Time, err error) {
 	s.mu.Lock()
 	if other, ok := s.now(volume).elsewhere(node); ok && s.lag == 0 && !s.now(volume).Shared {
 		s.illegal = append(s.illegal, "attaching "+volume+" to "+node+" while it is "+string(other.State)+" to "+other.Node)
@@ -163,7 +163,12 @@ func (s *sim) Attach(ctx context.Context, volume, node, name string) error {
 	s.most = max(s.most, s.under[node])
 	s.mu.Unlock()
 	defer func() { s.mu.Lock(); s.under[node]--; s.mu.Unlock() }()
-	return s.send(ctx, "attach "+volume+" to "+node, func() error { return s.serveAttach(volume, node, name) })
+	err = s.send(ctx, "attach "+volume+" to "+node, func() error {
+		err := s.serveAttach(volume, node, name)
+		began = time.Now()
+		return err
+	})
+	return began, err
 }
 
 func (s *sim) serveAttach(volume, node, name string) error {
@@ -182,7 +187,7 @@ func (s *sim) serveAttach(volume, node, name string) error {
 		return failure.Errorf(failure.Exhausted, "node %q has %d disks", node, len(taken))
 	}
 	s.ids++
-	a := Attachment{Node: node, Name: name, ID: fmt.Sprint(s.ids), State: Attaching}
+	a := Attachment{Node: node, Name: name, ID: fmt.Sprint(s.ids), State: Attaching, Began: time.Now()}
 	if s.tick > 0 {
 		a.ID = fmt.Sprint(time.Now().Truncate(s.tick).Unix())
 	}

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,12 +29,18 @@ func (s *stale) Look(ctx context.Context, volume string) (Volume, error) {
 
 func (s *stale) Wait(ctx context.Context, transition, volume string,
 	until func(Volume, error) (bool, error)) (Volume, error) {
-	return s.sim.Wait(ctx, transition, volume, func(v Volume, err error) (bool, error) {
+	var shown Volume
+	_, err := s.sim.Wait(ctx, transition, volume, func(v Volume, err error) (bool, error) {
 		if len(s.past) > 0 {
 			v, s.past = s.past[0], s.past[1:]
 		}
+		shown = v
 		return until(v, err)
 	})
+	if err != nil {
+		return Volume{}, err
+	}
+	return shown, nil
 }
 
 // One look from before the attachment is no proof that there is none, before the request or after it.
@@ -85,19 +92,48 @@ func TestOneOldLookAttachesNothing(t *testing.T) {
 			if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
 				t.Fatal(err)
 			}
-			s.past = []Volume{before}
-			if err := attachTo(t, other, "v", "one"); err != nil || !s.truth("v").has("one") {
+			s.past = []Volume{before, before}
+			if err := attachTo(t, other, "v", "one"); err != nil || !s.truth("v").has("one") ||
+				s.truth("v").Attachments[0].State != Attached {
 				t.Errorf("attached after %s with %v, and it is %+v", name, err, s.truth("v"))
 			}
 		}
 	})
 }
 
+// Nor is what another process has taken to another node, or is to take away.
+func TestOldLooksOfAnotherProcessAttachNothing(t *testing.T) {
+	for _, state := range []State{Attaching, Attached} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stale{sim: newSim(1)}
+			s.add("v", false)
+			m := New(s, machine(s.sim).options)
+			if err := attachTo(t, m, "v", "one"); err != nil {
+				t.Fatal(err)
+			}
+			before := s.truth("v")
+			attaching := before
+			attaching.Attachments = slices.Clone(before.Attachments)
+			attaching.Attachments[0].State = state
+			if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := attachTo(t, m, "v", "two"); err != nil {
+				t.Fatal(err)
+			}
+			s.past = []Volume{attaching, before, before}
+			if err := attachTo(t, New(s, m.options), "v", "one"); !failure.Is(err, failure.InUse) {
+				t.Errorf("shown as %s, it is attached with %v, want InUse; it is %+v", state, err, s.truth("v"))
+			}
+		})
+	}
+}
+
 // full is a cloud whose nodes take no more, which it says before it looks at the volume.
 type full struct{ *sim }
 
-func (f full) Attach(context.Context, string, string, string) error {
-	return failure.Errorf(failure.Exhausted, "the node has as many as it can have")
+func (f full) Attach(context.Context, string, string, string) (time.Time, error) {
+	return time.Time{}, failure.Errorf(failure.Exhausted, "the node has as many as it can have")
 }
 
 // A node that is full has what it has.
@@ -110,12 +146,23 @@ func TestAttachedToAFullNode(t *testing.T) {
 		if err := attachTo(t, m, "v", "one"); err != nil {
 			t.Fatal(err)
 		}
+		old := s.truth("v")
 		other := New(full{s}, m.options)
 		if err := attachTo(t, other, "v", "one"); err != nil {
 			t.Errorf("what is attached is attached again with %v", err)
 		}
 		if err := attachTo(t, other, "w", "one"); !failure.Is(err, failure.Exhausted) {
 			t.Errorf("what is not is attached with %v, want Exhausted", err)
+		}
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		err := within(t, time.Minute, func(ctx context.Context) error {
+			_, err := other.Attach(ctx, Request{Volume: "v", Node: "one", Seen: &old})
+			return err
+		})
+		if !failure.Is(err, failure.Exhausted) {
+			t.Errorf("what another process has detached is attached with %v, want Exhausted", err)
 		}
 	})
 }
