@@ -80,17 +80,21 @@ func (a adapter) Attach(ctx context.Context, volume, node, name string) (began t
 
 // Detach asks for the end of an attachment, of any if there is no node. What is not in use is attached nowhere ("Error
 // codes for the Amazon EC2 API", IncorrectState), and an instance that is gone has nothing.
-func (a adapter) Detach(ctx context.Context, volume, node string) error {
-	_, err := a.b.once.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &volume, InstanceId: text(node)})
+func (a adapter) Detach(ctx context.Context, volume, node string) (began time.Time, err error) {
+	out, err := a.b.once.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &volume, InstanceId: text(node)})
 	switch codeOf(err) {
 	case "IncorrectState", "InvalidAttachment.NotFound", "InvalidInstanceID.NotFound":
-		return backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, ofEC2(err))
+		return began, backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, ofEC2(err))
 	case "InvalidParameterCombination": // It is attached to several instances, and they are not shown yet.
-		return backends.Errorf(backends.Busy, "EC2 does not show yet where the volume is attached: ask again: %w", ofEC2(err))
+		return began, backends.Errorf(backends.Busy, "EC2 does not show yet where the volume is attached: ask again: %w",
+			ofEC2(err))
 	case "InvalidVolume.NotFound":
 		a.b.ended(volume)
 	}
-	return ofEC2(err)
+	if err != nil {
+		return began, ofEC2(err)
+	}
+	return aws.ToTime(out.AttachTime), nil
 }
 
 // Taken lists the device names of an instance's disks.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	fake "github.com/stowage-csi/stowage/tests/cloud/ec2"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
@@ -45,6 +46,25 @@ func callsAreShared(t *testing.T) {
 	if one > 20 || many > 32*9 {
 		t.Errorf("%d requests for one volume and %d for 32, want at most 20 and %d", one, many, 32*9)
 	}
+}
+
+// TestDetachmentIsOneRequest detaches what the process has seen for long.
+func TestDetachmentIsOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := region.New(t, region.Quick(), 0)
+		d := open(t, w, nil)
+		v := d.make("one")
+		if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA)); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		if err := d.f.Attach.Detach(t.Context(), v.Handle, region.NodeA); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.Server.Calls()["DetachVolume"]; n != 1 {
+			t.Errorf("%d requests for DetachVolume, want 1", n)
+		}
+	})
 }
 
 func total(calls map[string]int) (n int) {

@@ -37,7 +37,7 @@ func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 	}
 	defer release()
 	for pause := m.options.Settle / 128; ; pause *= 2 {
-		sure, err := m.release(ctx, volume, node)
+		sure, began, err := m.release(ctx, volume, node)
 		switch {
 		case errors.Is(err, ErrNotAttached):
 			late, err := m.arrivesLate(ctx, volume, node)
@@ -49,7 +49,7 @@ func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 			return err
 		}
 		v, err := m.gone(ctx, volume, node)
-		if err != nil || v == nil || sure && node != "" && !m.young() && !m.begun.lately(volume, node) {
+		if err != nil || v == nil || sure && m.aged(volume, node, began) {
 			return m.finished(volume, node, err)
 		}
 		if pause > m.options.Settle/64 { // The first look was old.
@@ -58,6 +58,11 @@ func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 			}
 		}
 	}
+}
+
+// aged reports whether no read is from before the attachment, whose end the cloud has accepted.
+func (m *Machine) aged(volume, node string, began time.Time) bool {
+	return node != "" && m.over.old(volume, node, began, m.options.Settle) && !m.begun.lately(volume, node)
 }
 
 // finished takes down that what was attached has ended, unless there was an error.
@@ -100,12 +105,12 @@ func (v Volume) has(node string) bool {
 	return slices.ContainsFunc(v.Attachments, func(a Attachment) bool { return node == "" || a.Node == node })
 }
 
-// release asks for the end of an attachment. When the answer is lost, what is shown reports whether the request has
-// arrived; sure is false then.
-func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, err error) {
+// release asks for the end of an attachment, which began then. When the answer is lost, what is shown reports whether
+// the request has arrived; sure is false then.
+func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, began time.Time, err error) {
 	m.ended.note(volume, node)
-	_, err = flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.cloud.Detach(ctx, volume, node)
+	began, err = flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (time.Time, error) {
+		return m.cloud.Detach(ctx, volume, node)
 	})
 	if failure.Is(err, failure.Unavailable) {
 		m.ended.lose(volume, node)
@@ -113,14 +118,14 @@ func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, 
 		m.ended.forget(volume, node)
 	}
 	if errors.Is(err, ErrNotAttached) || !failure.Is(err, failure.Busy) && !failure.Is(err, failure.Unavailable) {
-		return true, err
+		return true, began, err
 	}
 	v, lookErr := m.cloud.Look(ctx, volume)
 	v = m.over.without(volume, v)
 	if a, ok := v.on(node); lookErr != nil || ok && a.State != Detaching {
-		return false, err
+		return false, began, err
 	}
-	return false, nil
+	return false, began, nil
 }
 
 // gone waits until the volume is not attached to the node, and returns how it is then. A volume that is not there is

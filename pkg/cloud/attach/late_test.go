@@ -34,14 +34,14 @@ func (l *late) Attach(ctx context.Context, volume, node, name string) (time.Time
 	return time.Time{}, failure.Errorf(failure.Unavailable, "no answer")
 }
 
-func (l *late) Detach(ctx context.Context, volume, node string) error {
+func (l *late) Detach(ctx context.Context, volume, node string) (time.Time, error) {
 	if !l.detach {
 		return l.sim.Detach(ctx, volume, node)
 	}
 	l.detach = false
-	time.AfterFunc(delay, func() { _ = l.sim.Detach(context.WithoutCancel(ctx), volume, node) })
+	time.AfterFunc(delay, func() { _, _ = l.sim.Detach(context.WithoutCancel(ctx), volume, node) })
 	<-ctx.Done()
-	return failure.Errorf(failure.Unavailable, "no answer")
+	return time.Time{}, failure.Errorf(failure.Unavailable, "no answer")
 }
 
 // A volume that is said to be detached stays so, whatever was sent before.

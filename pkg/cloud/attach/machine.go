@@ -42,7 +42,6 @@ type Machine struct {
 	begun     begun // attachments
 	ended     begun // detachments
 	over      over
-	opened    time.Time
 }
 
 // New makes a Machine.
@@ -54,12 +53,8 @@ func New(cloud Cloud, options Options) *Machine {
 		begun:     begun{settle: options.Settle},
 		ended:     begun{settle: options.Settle},
 		over:      over{tick: options.Tick},
-		opened:    time.Now(),
 	}
 }
-
-// young reports whether a read may show what a process before this one has changed since.
-func (m *Machine) young() bool { return time.Since(m.opened) <= m.options.Settle }
 
 // wait looks from time to time, without what is known to have ended.
 func (m *Machine) wait(ctx context.Context, transition, volume string,

@@ -86,7 +86,7 @@ func TestDetachingElsewhereIsWaitedFor(t *testing.T) {
 		if err := attachTo(t, machine(s), "v", "one"); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Detach(t.Context(), "v", "one"); err != nil {
+		if _, err := s.Detach(t.Context(), "v", "one"); err != nil {
 			t.Fatal(err)
 		}
 		if err := attachTo(t, machine(s), "v", "two"); err != nil {

@@ -200,8 +200,8 @@ func (s *sim) serveAttach(volume, node, name string) error {
 	return nil
 }
 
-func (s *sim) Detach(ctx context.Context, volume, node string) error {
-	return s.send(ctx, "detach "+volume+" from "+node, func() error {
+func (s *sim) Detach(ctx context.Context, volume, node string) (began time.Time, err error) {
+	err = s.send(ctx, "detach "+volume+" from "+node, func() error {
 		if len(s.history[volume]) == 0 {
 			return failure.Errorf(failure.NotFound, "there is no volume %q", volume)
 		}
@@ -210,7 +210,7 @@ func (s *sim) Detach(ctx context.Context, volume, node string) error {
 			if node != "" && node != a.Node {
 				continue
 			}
-			if some = true; a.State != Detaching {
+			if some, began = true, a.Began; a.State != Detaching {
 				a.State = Detaching
 				s.set(volume, a)
 				s.later(volume, a, "")
@@ -221,6 +221,7 @@ func (s *sim) Detach(ctx context.Context, volume, node string) error {
 		}
 		return nil
 	})
+	return began, err
 }
 
 // later ends the state of an attachment after a while, unless it is in another one by then.
