@@ -9,6 +9,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // Create makes an empty volume. Kinds: those of backends.Backend.
@@ -34,7 +35,7 @@ func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) 
 func (b *backend) create(ctx context.Context, spec backends.Spec,
 	source func(context.Context) (origin, error)) (*backends.Volume, error) {
 	op := flight.Op{Key: spec.Name, What: "making volume " + spec.Name}
-	return b.making.Do(ctx, op, func(ctx context.Context) (*backends.Volume, error) {
+	v, err := b.making.Do(ctx, op, func(ctx context.Context) (*backends.Volume, error) {
 		leave, err := b.pace.Enter("CreateVolume", 2*b.config.Timing.Call/3)
 		if err != nil {
 			return nil, err
@@ -58,6 +59,18 @@ func (b *backend) create(ctx context.Context, spec backends.Spec,
 		m := making{b: b, name: spec.Name, design: d, asked: leave, began: time.Now()}
 		return m.run(ctx)
 	})
+	return v, b.undecided(spec.Name, err)
+}
+
+// undecided takes care that nothing is final while a request of an earlier call may yet make the volume.
+func (b *backend) undecided(name string, err error) error {
+	kind := failure.KindOf(err)
+	if err == nil || kind == backends.Exists || kind == backends.Busy || kind == backends.Unavailable ||
+		!b.tokens.Lost(b.tokens.Of(name), b.config.Timing.Settle) {
+		return err
+	}
+	return backends.Errorf(backends.Unavailable,
+		"EC2 has not answered an earlier request for the volume, which may still arrive: ask again: %w", err)
 }
 
 // exists says that the name is taken, once what has it can be used.
@@ -102,7 +115,7 @@ type making struct {
 	name string
 	design
 	asked  func()    // to be called once a request was sent
-	unsure bool      // whether a request is without an answer
+	unsure bool      // whether a request of this call is without an answer
 	began  time.Time // before the first request
 }
 
@@ -114,6 +127,9 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 		v, err := flight.Finish(ctx, m.b.config.Timing.Call,
 			func(ctx context.Context) (reply, error) { return m.b.ask(ctx, m.design, token) })
 		m.asked()
+		if backends.Is(err, backends.Unavailable) && !throttled(err) {
+			m.b.tokens.Lose(token)
+		}
 		if codeOf(err) == "IdempotentParameterMismatch" {
 			err = m.other(ctx, token)
 		} else if err == nil {

@@ -53,8 +53,35 @@ func finalFailureAfterLostReplyIsNotFinal(t *testing.T) {
 	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Unavailable) {
 		t.Errorf("over the quota after a lost request: %v, want Unavailable", err)
 	}
+	<-time.After(time.Minute) // EC2 would show it.
 	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Exhausted) {
 		t.Errorf("over the quota: %v, want Exhausted", err)
+	}
+}
+
+// TestLateCreationIsNotLeaked has a request arrive after its call has ended, and after EC2 has refused others of the
+// name for good.
+func TestLateCreationIsNotLeaked(t *testing.T) { synctest.Test(t, lateCreationIsNotLeaked) }
+
+func lateCreationIsNotLeaked(t *testing.T) {
+	config := region.Quick()
+	config.MaxVolumes = 4 // three of them root disks
+	w := region.New(t, config, 0)
+	d := open(t, w, nil)
+	full := d.make("fills the quota")
+	w.Proxy.Script(faults.Rule{Action: "CreateVolume", Kind: faults.Delay, Delay: 8 * time.Second, Times: 1})
+	for range 2 {
+		if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Unavailable) {
+			t.Errorf("refused, while another request is on its way: %v, want Unavailable", err)
+		}
+	}
+	if err := d.Delete(t.Context(), full.Handle); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Exists) ||
+		len(w.Server.Volumes()) != 1 {
+		t.Errorf("asked for again: %v, want Exists; there are %+v", err, w.Server.Volumes())
 	}
 }
 

@@ -17,6 +17,26 @@ type Tokens struct {
 	turns map[string]int // of names that are not at their first token
 	// doubts is since when it is known of a token that something has it that does not show.
 	doubts map[string]time.Time
+	lost   map[string]time.Time // when a request with the token got no answer last
+}
+
+// Lose is for a request with the token that got no answer: it may have made something, or make it yet.
+func (t *Tokens) Lose(token string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lost == nil {
+		t.lost = map[string]time.Time{}
+	}
+	forget(t.lost)
+	t.lost[token] = time.Now()
+}
+
+// Lost reports whether a request with the token has got no answer in the time before now.
+func (t *Tokens) Lost(token string, within time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, lost := t.lost[token]
+	return lost && time.Since(at) < within
 }
 
 // Doubt notes that something has the token that the cloud does not show, and returns since when that is known. It
@@ -71,5 +91,6 @@ func (t *Tokens) Turn(name, dead string) {
 	}
 	forget(t.turns)
 	delete(t.doubts, dead)
+	delete(t.lost, dead)
 	t.turns[name]++
 }
