@@ -45,7 +45,7 @@ func (b *backend) asOfNow(ctx context.Context, v types.Volume) (types.Volume, er
 // refuses no request on a volume that is being deleted, as it does once that is gone. So the volume is given a tag that
 // is new, and a read that shows the tag is new enough. Kinds: NotFound when it is gone or on its way out; Unsupported
 // when it cannot be tagged, because that is forbidden or because it has too many tags; Unavailable when EC2 does not
-// answer; Busy when it does not show the tag in the request's time.
+// answer, or is not asked; Busy when it does not show the tag in the request's time.
 func (b *backend) probe(ctx context.Context, id string) (types.Volume, error) {
 	var marks []string
 	for {
@@ -75,11 +75,11 @@ func (b *backend) mark(ctx context.Context, id string, mark types.Tag) error {
 	switch err = ofEC2(err); {
 	case isGone(err):
 		b.ended(id)
-	case backends.Is(err, backends.Unavailable), ctx.Err() != nil:
-		return backends.Errorf(backends.Unavailable, "EC2 has not said whether volume %q is there: ask again: %w", id, err)
-	case err != nil:
+	case backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid):
 		b.log.Warn("EC2 cannot be asked whether a volume is still there", "volume", id, "error", err)
 		return backends.Errorf(backends.Unsupported, "EC2 cannot be asked how volume %q is now: %w", id, err)
+	case err != nil: // What was not sent, or is to be asked again later, says nothing.
+		return backends.Errorf(backends.Unavailable, "EC2 has not said whether volume %q is there: ask again: %w", id, err)
 	}
 	return err
 }

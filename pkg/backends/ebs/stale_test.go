@@ -13,6 +13,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
@@ -166,6 +167,30 @@ func TestAnOldReadRevivesNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnOldReadRevivesNothingUnasked has reads show a volume that another process has deleted, when the process may not
+// ask EC2 for the moment.
+func TestAnOldReadRevivesNothingUnasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := region.New(t, region.Quick(), 0)
+		d := open(t, w, nil)
+		gone := d.make("v")
+		d.make("other")
+		next := open(t, w, func(c *ebs.Config) { c.Rates["CreateTags"] = pace.Limit{Burst: 1, PerSecond: 0.001} })
+		if _, err := next.Find(t.Context(), region.Spec("other")); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Minute)
+		if err := d.Delete(t.Context(), gone.Handle); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Second)
+		w.Server.SetLag(5 * time.Second)
+		if v, err := next.Find(within(t, time.Minute), region.Spec("v")); !backends.Is(err, backends.Unavailable) {
+			t.Errorf("found %+v with %v, want Unavailable", v, err)
+		}
+	})
 }
 
 // TestTwoFindAtATime has two controllers ask whether a volume is still there, while EC2 shows things late.
