@@ -85,7 +85,9 @@ func (b *backend) Modify(ctx context.Context, handle string, mutable any) (err e
 	}
 	want := change{Mutable: m}
 	if want.met(v) {
-		return nil
+		if v, err = b.asOfNow(ctx, v); err != nil || want.met(v) {
+			return err
+		}
 	}
 	_, err = b.modify(ctx, handle, want)
 	return err
@@ -186,37 +188,99 @@ func (b *backend) change(ctx context.Context, id string) (types.Volume, error) {
 	}
 	want := b.take(id)
 	v, err := b.volume(ctx, id)
-	if err == nil {
-		want, err = want.possible(v)
+	if err != nil {
+		return v, err
 	}
+	v, want, err = b.judge(ctx, v, want)
 	if err != nil || want.met(v) {
 		return v, err
 	}
-	target := want.target(v)
 	_, err = flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.ModifyVolumeOutput, error) {
-		return b.once.ModifyVolume(ctx, &ec2.ModifyVolumeInput{
-			VolumeId: &id, Size: number(target.gib), VolumeType: types.VolumeType(target.kind), Iops: number(target.iops),
-			Throughput: number(target.throughput),
-		})
+		return b.once.ModifyVolume(ctx, want.request(v))
 	})
+	return b.changed(ctx, v, want, err)
+}
+
+// judge returns how much of the change the volume can have. What would keep it from being asked for is judged by the
+// volume as it is now: a read may be from before another change. That it is large enough stays true. Kinds: those of
+// possible, and of asOfNow.
+func (b *backend) judge(ctx context.Context, v types.Volume, want change) (types.Volume, change, error) {
+	possible, err := want.possible(v)
+	if err == nil && possible.Mutable == want.Mutable && (!want.met(v) || want.Mutable == Mutable{}) {
+		return v, want, nil
+	}
+	if v, err = b.asOfNow(ctx, v); err != nil {
+		return v, want, err
+	}
+	want, err = want.possible(v)
+	return v, want, err
+}
+
+// request asks for what is wanted and nothing else: what a read shows may be old, and would undo a change since.
+// Another type keeps of the performance what it has a place for, which EC2 would not keep.
+func (c change) request(v types.Volume) *ec2.ModifyVolumeInput {
+	target, input := c.target(v), &ec2.ModifyVolumeInput{VolumeId: v.VolumeId}
+	if c.gib != 0 {
+		input.Size = number(target.gib)
+	}
+	if c.Type != nil && *c.Type != string(v.VolumeType) {
+		input.VolumeType, input.Iops, input.Throughput = types.VolumeType(*c.Type), number(target.iops),
+			number(target.throughput)
+	}
+	if c.IOPS != nil {
+		input.Iops = number(target.iops)
+	}
+	if c.Throughput != nil {
+		input.Throughput = number(target.throughput)
+	}
+	return input
+}
+
+// changed waits until the volume is as is wanted, if EC2's answer to the request for that allows it.
+func (b *backend) changed(ctx context.Context, v types.Volume, want change, answer error) (types.Volume, error) {
+	id := aws.ToString(v.VolumeId)
 	until := func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err }
-	switch code := codeOf(err); {
-	case err == nil, code == "IncorrectModificationState":
-		// A volume that is being modified may be on its way to what is wanted: by a request of which the answer was lost.
+	switch code := codeOf(answer); {
+	case answer == nil:
 		return b.volumes.Until(ctx, "modify", id, until)
-	case code == "InvalidParameterValue":
-		// EC2's rules were checked before: it may be as is wanted already, and not be shown so yet.
-		patience, cancel := context.WithTimeout(ctx, b.config.Timing.Settle)
-		defer cancel()
-		if v, late := b.volumes.Until(patience, "modify", id, until); late == nil {
-			return v, nil
+	case code == "IncorrectModificationState":
+		// A volume that is being modified may be on its way to what is wanted: by a request of which the answer was lost.
+		v, err := b.volumes.Until(ctx, "modify", id, until)
+		if err != nil || want.Mutable == (Mutable{}) {
+			return v, err
 		}
+		return b.asOfNow(ctx, v)
+	case code == "InvalidParameterValue":
+		return b.refusedFor(ctx, v, want, answer)
 	case code == "VolumeModificationRateExceeded":
 		// The request can be met, unlike one that is Exhausted, and nobody is bound to it until then, as by one that is
 		// Busy.
 		return v, backends.Errorf(backends.InUse,
 			"the volume was changed a short while ago, and EC2 takes the next one some hours after it: "+
-				"ask again later: %w", ofEC2(err))
+				"ask again later: %w", ofEC2(answer))
 	}
-	return v, ofEC2(err)
+	return v, ofEC2(answer)
+}
+
+// refusedFor finds out why EC2 takes a change for wrong whose rules were checked before: the volume may be as is wanted
+// already, or other than it was shown. Kinds: Busy for the latter; those of the refusal.
+func (b *backend) refusedFor(ctx context.Context, v types.Volume, want change,
+	refusal error) (types.Volume, error) {
+	now, err := b.probe(ctx, aws.ToString(v.VolumeId))
+	if backends.Is(err, backends.Unsupported) {
+		patience, cancel := context.WithTimeout(ctx, b.config.Timing.Settle)
+		defer cancel()
+		now, err = b.volumes.Until(patience, "modify", aws.ToString(v.VolumeId),
+			func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err })
+		if err != nil {
+			return v, ofEC2(refusal)
+		}
+	}
+	switch {
+	case err != nil, want.met(now):
+		return now, err
+	case shapeOf(now) != shapeOf(v):
+		return now, backends.Errorf(backends.Busy, "the volume was changed meanwhile: ask again: %w", ofEC2(refusal))
+	}
+	return now, ofEC2(refusal)
 }

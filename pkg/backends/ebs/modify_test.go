@@ -87,3 +87,54 @@ func wrongChangeKeepsNobodyFromGrowing(t *testing.T) {
 	})
 	group.Wait()
 }
+
+// TestOldReadsUndoNoChange changes a volume that is shown as it was before an earlier change.
+func TestOldReadsUndoNoChange(t *testing.T) {
+	slow, fast := int64(125), int64(300)
+	modify := func(throughput *int64) func(d driver, handle string) error {
+		return func(d driver, handle string) error {
+			return d.f.Modify.Modify(within(d.T, time.Minute), handle, &ebs.Mutable{Throughput: throughput})
+		}
+	}
+	grow := func(d driver, handle string) error {
+		e, err := d.f.Expand.Expand(within(d.T, time.Minute), handle, backends.CapacityRange{RequiredBytes: 6 << 30})
+		if err == nil && e.CapacityBytes != 6<<30 {
+			d.Errorf("it has grown to %+v", e)
+		}
+		return err
+	}
+	for name, row := range map[string]struct {
+		steps      []func(d driver, handle string) error // before the last one reads become old
+		throughput int64
+		gib        int
+	}{
+		"changed there and back": {[]func(driver, string) error{modify(&fast), modify(&slow), modify(&fast)}, fast, 4},
+		"changed and grown":      {[]func(driver, string) error{modify(&fast), grow}, fast, 6},
+		"grown and changed":      {[]func(driver, string) error{grow, modify(&fast)}, fast, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := region.New(t, region.Quick(), 0)
+				d := open(t, w, nil)
+				v := d.make("one")
+				for i, step := range row.steps {
+					<-time.After(30 * time.Second)
+					if i == len(row.steps)-1 {
+						w.Server.SetLag(40 * time.Second)
+						d = open(t, w, nil)
+					}
+					for err := step(d, v.Handle); err != nil; err = step(d, v.Handle) {
+						if !undecided(err) {
+							t.Fatal(err)
+						}
+					}
+				}
+				<-time.After(time.Minute)
+				have := w.Server.Volumes()[0]
+				if int64(have.Throughput) != row.throughput || have.GiB != row.gib {
+					t.Errorf("it is %+v, want %d MiB/s and %d GiB", have, row.throughput, row.gib)
+				}
+			})
+		})
+	}
+}

@@ -97,7 +97,7 @@ func (s *Server) Protection(snapshot string) (zones []string, lockMode string, u
 // Volume is what is true of a volume.
 type Volume struct {
 	ID, State, Content string
-	GiB                int
+	GiB, Throughput    int
 	Created            time.Time
 	Tags               map[string]string
 	Instances          map[string]string // state of the attachment, by instance
@@ -109,7 +109,7 @@ func (s *Server) Volumes() (volumes []Volume) {
 	defer s.mu.Unlock()
 	s.advance()
 	for _, v := range s.volumes.all() {
-		t := Volume{v.id, v.state, v.content, v.size, v.created, maps.Clone(v.tags), map[string]string{}}
+		t := Volume{v.id, v.state, v.content, v.size, v.throughput, v.created, maps.Clone(v.tags), map[string]string{}}
 		root := false
 		for _, a := range v.attachments {
 			t.Instances[a.instance] = a.state
