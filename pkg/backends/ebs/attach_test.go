@@ -10,6 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
 	"github.com/stowage-csi/stowage/pkg/cloud/pace"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
@@ -180,5 +181,43 @@ func whatWaitsForItsTurnIsNotSentLater(t *testing.T) {
 		if have.ID == v && have.Instances[region.NodeA] != "attached" {
 			t.Errorf("it was attached, and is %+v", have)
 		}
+	}
+}
+
+// TestRefusedForItsRateIsNotWaitedFor has EC2 refuse to attach for the rate, and then to detach.
+func TestRefusedForItsRateIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, refusedForItsRateIsNotWaitedFor)
+}
+
+func refusedForItsRateIsNotWaitedFor(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, func(c *ebs.Config) { c.Timing.Settle = 2 * time.Minute })
+	v := d.make("one").Handle
+	attach := func() error {
+		_, err := d.f.Attach.Attach(within(t, time.Minute), region.Request(v, region.NodeA))
+		return err
+	}
+	detach := func() error { return d.f.Attach.Detach(within(t, time.Minute), v, region.NodeA) }
+	w.Proxy.Script(faults.Rule{Action: "AttachVolume", Kind: faults.Throttle})
+	if err := attach(); !undecided(err) {
+		t.Fatalf("refused for the rate: %v, want Busy", err)
+	}
+	w.Proxy.Stop()
+	if err := detach(); err != nil {
+		t.Errorf("detached from where it was never attached with %v", err)
+	}
+	if err := attach(); err != nil {
+		t.Fatal(err)
+	}
+	w.Proxy.Script(faults.Rule{Action: "DetachVolume", Kind: faults.Throttle})
+	if err := detach(); !undecided(err) {
+		t.Fatalf("refused for the rate: %v, want Busy", err)
+	}
+	w.Proxy.Stop()
+	if err := detach(); err != nil {
+		t.Fatal(err)
+	}
+	if err := attach(); err != nil {
+		t.Errorf("attached again with %v", err)
 	}
 }
