@@ -183,8 +183,11 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 	case gone:
 		return nil, nil
 	case v.State == types.VolumeStateError:
-		m.b.tokens.Turn(m.name, token)
-		return nil, m.b.givenUp(ctx, v)
+		err := m.b.givenUp(ctx, v)
+		if m.b.shown.Ended(id) { // Else the token leads to it again, and nothing else does.
+			m.b.tokens.Turn(m.name, token)
+		}
+		return nil, err
 	}
 	if made.age > time.Since(m.began) { // Another process has used the token, and may have deleted the volume since.
 		if v, err = m.b.asOfNow(ctx, v); err != nil {

@@ -103,6 +103,29 @@ func asynchronousFailureTurnsTheToken(t *testing.T) {
 	}
 }
 
+// TestFailureIsRemovedLater has EC2 refuse, for the rate, to delete a volume that ended in error.
+func TestFailureIsRemovedLater(t *testing.T) { synctest.Test(t, failureIsRemovedLater) }
+
+func failureIsRemovedLater(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	w.Server.Doom(1)
+	w.Proxy.Script(faults.Rule{Action: "DeleteVolume", Kind: faults.Throttle})
+	d := open(t, w, nil)
+	if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("a volume that ends in error: %v, want Unavailable", err)
+	}
+	w.Proxy.Stop()
+	var v *backends.Volume
+	err := backends.Errorf(backends.Busy, "not asked")
+	for end := time.Now().Add(time.Minute); undecided(err) && time.Now().Before(end); {
+		v, err = d.Create(t.Context(), region.Spec("one"))
+	}
+	<-time.After(time.Second) // What is being deleted is gone.
+	if left := w.Server.Volumes(); err != nil || len(left) != 1 || left[0].ID != v.Handle {
+		t.Errorf("made again: %v; there are %+v", err, left)
+	}
+}
+
 // TestFailureIsNotFound looks for a volume that nobody waits for, while EC2 fails to make it.
 func TestFailureIsNotFound(t *testing.T) { synctest.Test(t, failureIsNotFound) }
 
