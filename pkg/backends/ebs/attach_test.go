@@ -31,6 +31,12 @@ func limitCountsWhatIsNotOurs(t *testing.T) {
 			t.Errorf("the limit is %d, %v; want %d", have, err, row.want)
 		}
 	}
+	// An image's own data disk, under a name that the driver gives last.
+	d := open(t, w, nil)
+	w.Server.Plug(d.make("data").Handle, region.NodeA, "/dev/sdf")
+	if have, err := d.f.Limit.Limit(t.Context()); have != 8 || err != nil {
+		t.Errorf("beside a disk of the instance's own the limit is %d, %v; want 8", have, err)
+	}
 }
 
 func TestSourceFindsTheDisk(t *testing.T) { synctest.Test(t, sourceFindsTheDisk) }

@@ -57,13 +57,20 @@ func (n *node) look(ctx context.Context) (limits.Machine, error) {
 		return limits.Machine{}, err
 	}
 	m := limits.Machine{Interfaces: len(instance.NetworkInterfaces), Reserved: n.b.config.ReservedAttachments}
-	ours := deviceNames()
 	for _, disk := range instance.BlockDeviceMappings {
-		if !slices.Contains(ours, aws.ToString(disk.DeviceName)) {
+		if isForeign(disk) {
 			m.ForeignDisks++
 		}
 	}
 	return n.typed(ctx, m, instance.InstanceType)
+}
+
+// isForeign reports whether the driver has not attached a disk. Its names are also those that AWS advises for the data
+// disks of an image, /dev/sdf to /dev/sdp; but what is deleted with the instance is none of the driver's, which never
+// asks for that.
+func isForeign(disk types.InstanceBlockDeviceMapping) bool {
+	return !slices.Contains(deviceNames(), aws.ToString(disk.DeviceName)) ||
+		disk.Ebs != nil && aws.ToBool(disk.Ebs.DeleteOnTermination)
 }
 
 // guess is what the instance itself knows of its attachments, and never too little of it.

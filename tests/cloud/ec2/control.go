@@ -23,6 +23,17 @@ func (s *Server) AddInstance(i Instance) {
 	s.volumes.put(root.id, s.now.Add(-s.config.Lag), &root)
 }
 
+// Plug attaches a volume to an instance under a device name, as a disk of its image: it is deleted with the instance.
+func (s *Server) Plug(id, instance, device string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	s.change(id, func(v *volume) {
+		v.state, v.attachments = "in-use", append(v.attachments, attachment{instance, device, "attached", s.now})
+		v.ephemeral = true
+	})
+}
+
 // NewInstanceID makes an ID for AddInstance.
 func (s *Server) NewInstanceID() string {
 	s.mu.Lock()

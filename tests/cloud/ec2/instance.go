@@ -41,7 +41,7 @@ func (s *Server) instanceXML(i *Instance) instanceXML {
 		}
 		if n := v.attached(i.ID); n >= 0 {
 			a := v.attachments[n]
-			x.Disks = append(x.Disks, diskXML{Device: a.device, Volume: id, State: a.state})
+			x.Disks = append(x.Disks, diskXML{Device: a.device, Volume: id, State: a.state, Ephemeral: v.ephemeral})
 		}
 	}
 	return x

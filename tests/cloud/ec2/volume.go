@@ -19,6 +19,7 @@ type volume struct {
 	attachments      []attachment
 	modification     *modification
 	content          string // what was written to it
+	ephemeral        bool   // it is deleted with its instance
 }
 
 type attachment struct {

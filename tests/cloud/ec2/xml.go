@@ -164,6 +164,8 @@ type diskXML struct {
 	Device string `xml:"deviceName"`
 	Volume string `xml:"ebs>volumeId"`
 	State  string `xml:"ebs>status"`
+	// Ephemeral is what is deleted with the instance.
+	Ephemeral bool `xml:"ebs>deleteOnTermination"`
 }
 
 type interfaceXML struct {
