@@ -228,6 +228,28 @@ func TestAnotherExport(t *testing.T) {
 	w.must(w.Delete(t.Context(), v.Handle))
 }
 
+// A server that exports an empty directory for a while, under the same mount, says nothing of what is on the share.
+func TestEmptyExportForAWhile(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(specOf("one"))
+	source := func() error {
+		_, err := w.node.Source(t.Context(), backends.Attachment{Handle: v.Handle})
+		return err
+	}
+	w.must(source())
+	w.must(os.Rename(w.path(share.HomeName), w.root+".aside"))
+	w.fails("Source", source(), backends.Unavailable, "export something else")
+	_, err := w.Get(t.Context(), v.Handle)
+	w.fails("Get", err, backends.Unavailable)
+	if issues, err := w.Health(t.Context(), v.Handle); err != nil || len(issues) == 0 {
+		t.Errorf("Health: got %v, %v, want what is wrong with the share", issues, err)
+	}
+	w.fails("Delete", w.Delete(t.Context(), v.Handle), backends.Unavailable)
+	w.must(os.Rename(w.root+".aside", w.path(share.HomeName)))
+	w.must(source())
+	w.must(w.Delete(t.Context(), v.Handle))
+}
+
 func TestExportIsGone(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))

@@ -197,9 +197,12 @@ func (h *Home) Identity() [identityBytes]byte { return h.id }
 // Check looks whether the share is still the one that it was. Kinds: Unavailable.
 func (h *Home) Check() error {
 	is, err := h.readIdentity()
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) { // That is not wrapped: who asks acts on another file that is not there.
 		return backends.Errorf(backends.Unavailable,
-			"the share no longer has the driver's %s/%s: does the server export something else? %w", HomeName, identityFile, err)
+			"the share no longer has the driver's %s/%s: does the server export something else? %v", HomeName, identityFile, err)
+	}
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "the driver's %s/%s cannot be read: %w", HomeName, identityFile, err)
 	}
 	if is.ID != hex.EncodeToString(h.id[:]) {
 		return backends.Errorf(backends.Unavailable,
