@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,13 +116,11 @@ func (s *Server) Stop(t testing.TB) {
 	}
 }
 
-// Stopped reports whether the server has stopped, with each of its threads.
+// Stopped reports whether the server has stopped, with each of its threads. It stays so until the server continues:
+// also no thread runs that was started while the others were being looked at.
 func (s *Server) Stopped(t testing.TB) bool {
 	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.cmd.Process.Pid))
-	if err != nil || len(threads) == 0 {
-		t.Fatalf("the server has the threads %v (%v), want some", threads, err)
-	}
+	threads := s.threads(t)
 	for _, thread := range threads {
 		stat, err := os.ReadFile(thread)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
@@ -135,7 +134,17 @@ func (s *Server) Stopped(t testing.TB) bool {
 			return false
 		}
 	}
-	return true
+	return slices.Equal(threads, s.threads(t))
+}
+
+// threads are the files with the states of the server's threads.
+func (s *Server) threads(t testing.TB) []string {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.cmd.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("the server has the threads %v (%v), want some", threads, err)
+	}
+	return threads
 }
 
 // Kill ends the server for good: whatever hangs fails.

@@ -2,9 +2,11 @@ package stall_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,5 +36,36 @@ func TestStopsBeforeItAnswers(t *testing.T) {
 		if err := <-answered; !errors.Is(err, fs.ErrNotExist) {
 			t.Fatalf("it answered %v once it went on, want that there is no such file", err)
 		}
+	}
+}
+
+// A server that has stopped stays so until it continues, also where it was starting threads just then, as a new server
+// does with its first requests.
+func TestStaysStopped(t *testing.T) {
+	for range 10 {
+		t.Run("", func(t *testing.T) {
+			server := stall.Serve(t)
+			for round := range 10 {
+				server.StopAt(t, stall.Change, 1)
+				var asked sync.WaitGroup
+				for n := range round + 1 {
+					asked.Go(func() {
+						if err := os.Mkdir(filepath.Join(server.Dir, fmt.Sprint(round, "-", n)), 0o755); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				for !server.Stopped(t) {
+				}
+				for range 20 {
+					if !server.Stopped(t) {
+						t.Error("it had stopped, and then had not")
+						break
+					}
+				}
+				server.Continue(t)
+				asked.Wait()
+			}
+		})
 	}
 }
