@@ -23,6 +23,7 @@ const (
 	Read      Request = "READ"
 	Write     Request = "WRITE"
 	Sync      Request = "FSYNC"
+	SyncDir   Request = "FSYNCDIR"
 	Change    Request = "CHANGE" // of the names in a directory, whichever
 )
 
@@ -89,6 +90,33 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	n.trap.pass(Open)
 	f, _, errno := n.LoopbackNode.Open(ctx, flags)
 	return f, fuse.FOPEN_DIRECT_IO, errno
+}
+
+// names is an open directory whose syncs pass the trap.
+type names struct {
+	directory
+	trap *trap
+}
+
+// directory is an open directory as it is served.
+type directory interface {
+	fs.FileReaddirenter
+	fs.FileSeekdirer
+	fs.FileReleasedirer
+	fs.FileFsyncdirer
+}
+
+func (n *names) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
+	n.trap.pass(SyncDir)
+	return n.directory.Fsyncdir(ctx, flags)
+}
+
+func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	f, _, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
+	if d, ok := f.(directory); ok {
+		f = &names{d, n.trap}
+	}
+	return f, 0, errno
 }
 
 func (n *node) Read(ctx context.Context, f fs.FileHandle, buffer []byte,

@@ -189,7 +189,7 @@ func (e *engine) make(ctx context.Context, p *pool, record *volumeRecord, o *ori
 	}
 	path, err := e.build(ctx, d, record, o)
 	if err != nil {
-		d.discard(record.SizeBytes)
+		e.giveUp(d, record.SizeBytes, err)
 		return nil, err
 	}
 	return newVolume(p, path, record), nil

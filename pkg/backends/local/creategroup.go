@@ -66,7 +66,7 @@ func (e *grouping) makeGroup(ctx context.Context, handle string, spec backends.G
 	}
 	path, err := e.buildGroup(ctx, d, record, volumes)
 	if err != nil {
-		d.discard(record.cost())
+		e.giveUp(d, record.cost(), err)
 		return nil, err
 	}
 	return newGroup(p, path, record), nil

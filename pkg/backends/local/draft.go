@@ -17,6 +17,7 @@ type draft struct {
 	handle string
 	path   string
 	listed []string // what the pool's index has of it
+	stray  string   // the folder in which it may be kept, though its making failed; else empty
 }
 
 func (p *pool) newDraft(handle string) (*draft, error) {
@@ -27,14 +28,30 @@ func (p *pool) newDraft(handle string) (*draft, error) {
 	return &draft{pool: p, handle: handle, path: path}, nil
 }
 
-// discard removes the draft in the background, and then gives back what the ledger took for it.
+// discard removes the draft in the background, and then gives back what the ledger took for it. One that cannot be
+// moved to the trash is removed where it is: nobody looks there.
 func (d *draft) discard(size int64) {
 	if err := d.pool.discard(d.path, size); err != nil {
-		d.pool.log.Warn("a draft could not be removed: the next start removes it", "path", d.path, "error", err)
-		d.pool.ledger.give(size)
-		return
+		d.pool.janitor.add(waste{path: d.path, size: size})
 	}
 	d.pool.index.drop(append(d.listed, d.handle)...)
+}
+
+// giveUp discards a draft whose making failed. What may be in its place all the same, because it could neither be made
+// durable there nor be taken back, cannot be used, and is looked at again: to nobody is it said to be gone.
+func (e *engine) giveUp(d *draft, size int64, why error) {
+	if d.stray == "" {
+		d.discard(size)
+		return
+	}
+	for _, handle := range d.listed {
+		a := &away{pool: d.pool.name, reason: recordUnreadable, why: why}
+		if handle == d.handle {
+			a.folder = d.stray
+		}
+		e.shelfOf(handle).exclude(handle, a)
+	}
+	d.pool.ledger.give(size) // The disk counts it with what cannot be used.
 }
 
 // publish makes the draft what it was to become, in one step, and returns its new path.
@@ -75,7 +92,9 @@ func (d *draft) publish(ctx context.Context, folder string, record any) (string,
 		return "", d.pool.explain(err)
 	}
 	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
-		err = errors.Join(err, durable.MoveNew(path, d.path))
+		if undo := durable.MoveNew(path, d.path); undo != nil {
+			d.stray, err = folder, errors.Join(err, undo)
+		}
 		return "", backends.Errorf(backends.Unavailable, "it may or may not be kept: %w", err)
 	}
 	return path, nil

@@ -109,7 +109,7 @@ func (e *engine) makeSnapshot(ctx context.Context, handle, name string, o *origi
 	}
 	path, err := e.buildSnapshot(ctx, d, record, o)
 	if err != nil {
-		d.discard(needed)
+		e.giveUp(d, needed, err)
 		return nil, err
 	}
 	p.ledger.give(needed - p.kind.cost(record.SizeBytes))

@@ -1,0 +1,76 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/stall"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+// A disk is lost between the step that puts a volume in its place and the sync that makes it durable: the volume may be
+// there, so that nobody hears that there is none.
+func TestDiskLostWhilePublishing(t *testing.T) {
+	server := stall.Serve(t)
+	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")})
+	server.StopAt(t, stall.SyncDir, 2) // of the draft, and of the volumes' folder
+	failed := make(chan error, 1)
+	go func() { failed <- second(f.Create(t.Context(), specIn("slow", "one"))) }()
+	for begun := time.Now(); !server.Stopped(t); <-time.After(time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatal("the server was not asked to sync two directories")
+		}
+	}
+	must(t, server.Kill())
+	hasKind(t, "Create", <-failed, backends.Unavailable, "may or may not be kept")
+	handle := handleOf(volumePrefix, "one")
+	if _, err := os.Stat(filepath.Join(server.Real, "pool", volumesFolder, handle)); err != nil {
+		t.Fatalf("it is not in its place (%v), so that nothing is tested", err)
+	}
+	f.isAway(handle, "slow", "may or may not be kept")
+	hasKind(t, "Delete", f.Delete(t.Context(), handle), backends.Unusable)
+	hasKind(t, "Create again", second(f.Create(t.Context(), specIn("slow", "one"))), backends.Unusable)
+}
+
+// What may be kept though its making failed is found, and can be used, once the pool is well.
+func TestStrayIsFound(t *testing.T) {
+	f := newFixture(t)
+	p, record := f.in("image"), goodVolumeRecord()
+	record.Name, record.Handle, record.OnDelete = "one", handleOf(volumePrefix, "one"), deleteData
+	must(t, p.take(t.Context(), record.SizeBytes))
+	d, err := p.newDraft(record.Handle)
+	must(t, err)
+	must(t, f.fillImage(t.Context(), filepath.Join(d.path, image.dataName()), record, nothing()))
+	must(t, second(d.publish(t.Context(), volumesFolder, record)))
+	d.stray = volumesFolder
+	f.giveUp(d, record.SizeBytes, errors.New("its folder could not be synced"))
+	f.isAway(record.Handle, "its folder could not be synced")
+	f.promised(0)
+	f.mend()
+	must(t, second(f.Get(t.Context(), record.Handle)))
+	f.promised(record.SizeBytes)
+	must(t, f.Delete(t.Context(), record.Handle))
+	f.holdsOnly()
+}
+
+// A draft that cannot be moved to the trash keeps its promise until it is gone, which it is once that can be.
+func TestDraftThatCannotBeMoved(t *testing.T) {
+	mount := testfs.New(t, "ext4", 64)
+	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")})
+	p := f.in("disk")
+	must(t, p.take(t.Context(), 1<<20))
+	d, err := p.newDraft(handleOf(volumePrefix, "one"))
+	must(t, err)
+	must(t, os.Mkdir(filepath.Join(d.path, "data"), 0o700))
+	testfs.Run(t, "chattr", "+i", p.folder(stagingFolder))
+	d.discard(1 << 20)
+	f.promised(1 << 20)
+	testfs.Run(t, "chattr", "-i", p.folder(stagingFolder))
+	f.mend()
+	f.promised(0)
+	f.holdsOnly()
+}
