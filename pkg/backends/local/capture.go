@@ -134,17 +134,22 @@ func (e *engine) checkUses(copies []imageCopy, uses []freeze.Use) error {
 // be on one of them. Nor is anything else written but the copies.
 func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []freeze.Use) error {
 	var filesystems []freeze.Filesystem
-	var dirs []string
+	var resting []*volume
 	for i, use := range uses {
+		if use.Raw { // Freezing writes out what else is in memory.
+			if err := use.Flush(ctx); err != nil {
+				return err
+			}
+		}
 		if len(use.Filesystems) > 0 {
 			filesystems = append(filesystems, use.Filesystems...)
-			dirs = append(dirs, copies[i].volume.dir)
+			resting = append(resting, copies[i].volume)
 		}
 	}
-	if err := e.checkNotOurs(filesystems); err != nil {
+	if err := e.checkNotOurs(ctx, filesystems); err != nil {
 		return err
 	}
-	if err := e.noteFrozen(dirs); err != nil {
+	if err := e.noteFrozen(resting); err != nil {
 		return err
 	}
 	err := freeze.During(ctx, filesystems, e.freezeLimit, func(ctx context.Context) error {
@@ -160,52 +165,60 @@ func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []free
 		err = backends.Errorf(backends.InUse, "the copy took longer than the %v for which a filesystem may be kept frozen: "+
 			"stop what uses it, raise freezeLimit, or keep the volume in a pool on xfs or btrfs: %w", e.freezeLimit, err)
 	}
-	if errors.Is(err, freeze.ErrStillFrozen) { // The notes stay: the next start tries again.
+	if errors.Is(err, freeze.ErrStillFrozen) { // The notes stay: it is tried again.
+		for _, v := range resting {
+			v.frozen.Store(true)
+		}
 		return err
 	}
-	return errors.Join(err, clearFrozen(dirs))
+	return errors.Join(err, clearFrozen(resting))
 }
 
-// checkNotOurs refuses to freeze what the backend itself writes to. Kinds: InUse.
-func (e *engine) checkNotOurs(filesystems []freeze.Filesystem) error {
+// checkNotOurs refuses to freeze what the backend itself writes to. A pool that cannot be looked at is on none of the
+// filesystems that are about to be frozen, which can be, and stops no copy elsewhere. Kinds: InUse.
+func (e *engine) checkNotOurs(ctx context.Context, filesystems []freeze.Filesystem) error {
 	if len(filesystems) == 0 {
 		return nil
 	}
-	for _, path := range e.ownPaths() {
-		on, err := freeze.On(path, filesystems)
-		if err != nil {
-			return err
-		}
+	on, err := freeze.On(e.dataDir, filesystems)
+	if err != nil {
+		return err
+	}
+	path := e.dataDir
+	for _, p := range e.served() {
 		if on {
-			return backends.Errorf(backends.InUse,
-				"%s is on the volume that would have to be frozen: keep pools and data directory elsewhere", path)
+			break
 		}
+		path = p.path
+		on, err = look(ctx, e, path, func() bool {
+			on, err := freeze.On(path, filesystems)
+			return on && err == nil
+		})
+		if err != nil {
+			p.log.Debug("the pool does not say where it is, so that nothing of it is frozen", "error", err)
+		}
+	}
+	if on {
+		return backends.Errorf(backends.InUse,
+			"%s is on the volume that would have to be frozen: keep pools and data directory elsewhere", path)
 	}
 	return nil
-}
-
-func (e *engine) ownPaths() []string {
-	paths := []string{e.dataDir}
-	for _, p := range e.served() {
-		paths = append(paths, p.path)
-	}
-	return paths
 }
 
 // noteFrozen notes which volumes are about to be frozen, for the case that the process is killed.
-func (e *engine) noteFrozen(dirs []string) error {
-	for _, dir := range dirs {
-		if err := frozenNote.set(dir, e.boot); err != nil {
-			return errors.Join(err, clearFrozen(dirs))
+func (e *engine) noteFrozen(volumes []*volume) error {
+	for _, v := range volumes {
+		if err := frozenNote.set(v.dir, e.boot); err != nil {
+			return errors.Join(err, clearFrozen(volumes))
 		}
 	}
 	return nil
 }
 
-func clearFrozen(dirs []string) error {
+func clearFrozen(volumes []*volume) error {
 	var errs []error
-	for _, dir := range dirs {
-		errs = append(errs, frozenNote.clear(dir))
+	for _, v := range volumes {
+		errs = append(errs, frozenNote.clear(v.dir))
 	}
 	return errors.Join(errs...)
 }

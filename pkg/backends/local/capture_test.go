@@ -110,7 +110,7 @@ func TestRawVolumesInUse(t *testing.T) {
 	for fsType, reflink := range map[string]bool{"ext4": false, "xfs": true} {
 		t.Run(fsType, func(t *testing.T) {
 			f := newPoolOn(t, fsType)
-			var handles []string
+			var handles, devices []string
 			for _, name := range []string{"one", "two", "idle"} {
 				v := f.create("image", name)
 				handles = append(handles, v.Handle)
@@ -119,6 +119,7 @@ func TestRawVolumesInUse(t *testing.T) {
 				}
 				device := testfs.Attach(t, f.use(v.Handle))
 				must(t, os.WriteFile(device, []byte("written to the device of "+name), 0o600)) // Not synced by anybody.
+				devices = append(devices, device)
 			}
 			s, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: handles[0]})
 			if !reflink {
@@ -141,11 +142,60 @@ func TestRawVolumesInUse(t *testing.T) {
 			hasKind(t, "Clone into another pool, which is a copy", err, backends.InUse)
 			_, err = f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: handles})
 			hasKind(t, "CreateGroup of two raw volumes in use", err, backends.InUse, "one by one")
-			if _, err := f.CreateGroup(t.Context(),
-				backends.GroupSpec{Name: "g", Volumes: []string{handles[2], handles[0]}}); err != nil {
-				t.Errorf("CreateGroup of one raw volume in use: %v", err)
+			must(t, os.WriteFile(devices[0], []byte("written to the device before the group"), 0o600))
+			g, err := f.CreateGroup(t.Context(),
+				backends.GroupSpec{Name: "g", Volumes: []string{handles[2], handles[0]}})
+			must(t, err)
+			restored, err = f.Restore(t.Context(), specIn("image", "of the group"), g.Snapshots[1].Handle)
+			must(t, err)
+			data, err = os.ReadFile(f.data(restored.Handle))
+			must(t, err)
+			if !bytes.HasPrefix(data, []byte("written to the device before the group")) {
+				t.Errorf("the group's snapshot begins with %q", data[:64])
 			}
 		})
+	}
+}
+
+// A pool that is lost is in no way of copies of volumes that are elsewhere.
+func TestSnapshotBesideALostPool(t *testing.T) {
+	f := newPoolOn(t, "ext4")
+	v, dir := f.mountedVolume(t, "source")
+	must(t, writeFile(filepath.Join(dir, "beside"), "text"))
+	p := f.in("other")
+	must(t, os.Rename(p.path, p.path+".lost"))
+	s := f.snapshot("s", v.Handle)
+	must(t, os.Rename(p.path+".lost", p.path))
+	restored, err := f.Restore(t.Context(), specIn("image", "restored"), s.Handle)
+	must(t, err)
+	if have := f.readFrom(t, restored.Handle, "beside"); have != "text" {
+		t.Errorf("the snapshot has %q", have)
+	}
+}
+
+// A filesystem that was left frozen, and cannot be thawed at the start, is thawed once that can be.
+func TestThawedLater(t *testing.T) {
+	f := newFixture(t)
+	v, dir := f.mountedVolume(t, "source")
+	must(t, frozenNote.set(f.dir(v.Handle), f.boot))
+	f.shut()
+	testfs.Run(t, "fsfreeze", "-f", dir)
+	frozen, err := os.Open(dir)
+	must(t, err)
+	t.Cleanup(func() { // Whatever happens, nothing stays frozen (FITHAW).
+		_ = unix.IoctlSetInt(int(frozen.Fd()), 0xc0045878, 0)
+		must(t, frozen.Close())
+	})
+	must(t, unix.Mount("over", dir, "tmpfs", 0, "")) // No path leads to it now.
+	f.open()
+	f.mend()
+	must(t, unix.Unmount(dir, 0))
+	f.mend()
+	if isFrozen(t, dir) {
+		t.Error("it is still frozen")
+	}
+	if held, err := frozenNote.holds(f.dir(v.Handle), f.boot); err != nil || held {
+		t.Errorf("the note is still there: %t, %v", held, err)
 	}
 }
 

@@ -28,6 +28,19 @@ func (g *guard) share(ctx context.Context) (release func(), err error) { return 
 // own keeps everybody else out until release is called. Kinds: as share.
 func (g *guard) own(ctx context.Context) (release func(), err error) { return g.take(ctx, everyone) }
 
+// ownNow keeps everybody else out until release is called, unless somebody has it, or it was deleted.
+func (g *guard) ownNow() (release func(), ok bool) {
+	if !g.tokens.TryAcquire(everyone) {
+		return nil, false
+	}
+	release = func() { g.tokens.Release(everyone) }
+	if g.gone.Load() {
+		release()
+		return nil, false
+	}
+	return release, true
+}
+
 func (g *guard) take(ctx context.Context, n int64) (func(), error) {
 	if err := g.tokens.Acquire(ctx, n); err != nil {
 		return nil, backends.Errorf(backends.Busy, "another operation on it did not end in time: ask again: %w", err)

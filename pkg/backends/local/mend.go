@@ -85,6 +85,7 @@ func (e *engine) mend(p *pool) {
 		}
 	}
 	e.clearReleased(p)
+	e.thawAgain(p)
 }
 
 // mendEntry reads again an entry that could not be read.

@@ -63,18 +63,34 @@ func (e *engine) readInUse(v *volume) (bool, error) {
 	return false, nil
 }
 
-// readFrozen thaws what this boot froze, and removes the note of it.
+// readFrozen thaws what this boot froze, and removes the note of it. What fails is tried again: a workload whose
+// filesystem is frozen stands still.
 func (e *engine) readFrozen(ctx context.Context, v *volume, r *report) error {
 	frozen, err := frozenNote.holds(v.dir, e.boot)
-	if err != nil {
-		return err
+	if err == nil && frozen {
+		err = e.thaw(ctx, v, r)
 	}
-	if frozen {
-		if err := e.thaw(ctx, v, r); err != nil {
-			return err
+	if err == nil {
+		err = frozenNote.clear(v.dir)
+	}
+	v.frozen.Store(err != nil)
+	return err
+}
+
+// thawAgain thaws what could not be thawed before. Who copies a volume has it for himself, and thaws it himself.
+func (e *engine) thawAgain(p *pool) {
+	for _, entry := range e.volumes.all() {
+		v := entry.item
+		if v == nil || v.pool != p || !v.frozen.Load() {
+			continue
+		}
+		if release, ok := v.ownNow(); ok {
+			if err := e.readFrozen(e.life, v, &report{}); err != nil {
+				p.log.Debug("a volume may be frozen still", "volume", entry.handle, "error", err)
+			}
+			release()
 		}
 	}
-	return frozenNote.clear(v.dir)
 }
 
 // thaw thaws the filesystem on an image that the process froze before it was killed.

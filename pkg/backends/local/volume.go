@@ -19,6 +19,8 @@ type volume struct {
 	inUse  atomic.Bool                  // as the notes say
 	// released says that the data directory has a note of it, which outweighs the one in its folder.
 	released atomic.Bool
+	// frozen says that what is on it may be frozen still, by a process that was killed or because it could not be thawed.
+	frozen atomic.Bool
 	measured
 }
 
