@@ -7,14 +7,14 @@ import (
 )
 
 // take promises so many bytes of the pool. Before it says that there is no room, it waits a little for what
-// is being removed and measured. Kinds: Exhausted.
+// is being removed and measured. Kinds: Exhausted; Unavailable.
 func (p *pool) take(ctx context.Context, size int64) error {
-	err := p.ledger.take(size)
+	err := p.ledger.take(ctx, size)
 	if !backends.Is(err, backends.Exhausted) {
 		return err
 	}
 	p.await(ctx)
-	return p.ledger.take(size)
+	return p.ledger.take(ctx, size)
 }
 
 // await waits a little for what is being removed, and for what is to be measured.
@@ -35,7 +35,7 @@ func (e *engine) Capacity(ctx context.Context, query backends.CapacityQuery) (re
 		return result, nil
 	}
 	p.await(ctx)
-	r, err := p.ledger.room()
+	r, err := p.ledger.room(ctx)
 	if err != nil {
 		return result, err
 	}

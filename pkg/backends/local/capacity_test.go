@@ -222,7 +222,7 @@ func TestCapacityIsACap(t *testing.T) {
 func TestMeasurementsKeepNoTimeOfDay(t *testing.T) {
 	var m measured
 	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
-	f.measureOne(t.Context(), "volume", &m, t.TempDir(), treeBytes)
+	f.in("directory").ledger.disk.measureOne(t.Context(), "volume", &m, t.TempDir(), treeBytes)
 	if m.isDue() || !strings.Contains(m.due.Load().String(), " m=") { // The reading of the monotonic clock (package time).
 		t.Errorf("it is due at %v, by the time of day", m.due.Load())
 	}

@@ -1,8 +1,8 @@
 package local
 
 import (
-	"context"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/background"
 )
 
 // disk is a filesystem with the pools that are on it, which share its space.
@@ -19,7 +20,10 @@ type disk struct {
 	engine *engine
 	id     diskID
 
-	mu    sync.Mutex // kept while it is decided whether there is room
+	deciding  sync.Mutex // kept while it is decided whether there is room, however long the filesystem takes to answer
+	measuring *background.Works[struct{}]
+
+	mu    sync.Mutex // never kept for I/O
 	pools []*pool
 }
 
@@ -52,7 +56,7 @@ func (ds *disks) join(p *pool) error {
 	}
 	d := ds.known[id]
 	if d == nil {
-		d = &disk{engine: ds.engine, id: id}
+		d = &disk{engine: ds.engine, id: id, measuring: background.New[struct{}](mostMeasurements)}
 		ds.known[id] = d
 	}
 	d.mu.Lock()
@@ -60,6 +64,13 @@ func (ds *disks) join(p *pool) error {
 	d.pools = append(d.pools, p)
 	p.ledger.disk = d
 	return nil
+}
+
+// all are the filesystems.
+func (ds *disks) all() []*disk {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	return slices.Collect(maps.Values(ds.known))
 }
 
 // leave takes the pool off its filesystem, if it has joined.
@@ -72,21 +83,19 @@ func (d *disk) leave(p *pool) {
 	d.pools = slices.DeleteFunc(d.pools, func(other *pool) bool { return other == p })
 }
 
-// promised is what all pools have promised together, and what is not served or cannot be used may still take; d.mu is
-// held.
-func (d *disk) promised() (sum int64) {
-	for _, p := range d.pools {
+// all are the pools.
+func (d *disk) all() []*pool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.pools)
+}
+
+// promised is what pools have promised together, and what is not served or cannot be used may still take.
+func (d *disk) promised(pools []*pool) (sum int64) {
+	for _, p := range pools {
 		sum += p.ledger.sum() + d.engine.owesAway(p)
 	}
 	return sum + d.engine.unservedOn(d.id)
-}
-
-// measure finds out more of what the pools hold, as far as it gets before the context ends.
-func (d *disk) measure(ctx context.Context) {
-	d.mu.Lock()
-	pools := slices.Clone(d.pools)
-	d.mu.Unlock()
-	d.engine.measure(ctx, pools)
 }
 
 func diskOf(path string) (diskID, error) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 	"github.com/stowage-csi/stowage/pkg/spare"
@@ -37,7 +36,6 @@ type engine struct {
 	calls       deadline.Calls            // what was given up and still runs
 	making      works                     // what outlives its call
 	disks       *disks                    // what pools share
-	measuring   *background.Works[struct{}]
 
 	life context.Context // ends with Close; the work in the background is no request's
 	stop context.CancelFunc
@@ -98,7 +96,7 @@ func (e *engine) situate(p *pool, path string) error {
 // Close ends the work in the background and lets another process have the data directory and the pools.
 func (e *engine) Close() error {
 	e.stop()
-	errs := []error{e.making.close(e.limits.Close), e.closeMeasuring()}
+	errs := []error{e.making.close(e.limits.Close), e.disks.closeMeasuring(e.limits.Close)}
 	ended := make(chan struct{})
 	go func() { e.work.Wait(); close(ended) }()
 	select {

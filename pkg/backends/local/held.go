@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,7 +21,7 @@ const (
 	// many.
 	measureAge   = time.Minute
 	measureShare = 20
-	// mostMeasurements is how many are made at the same time.
+	// mostMeasurements is how many are made at the same time on a filesystem.
 	mostMeasurements = 2
 )
 
@@ -143,36 +144,31 @@ func (p *pool) heldIn(folder string) (sum int64) {
 
 // measure finds out what is to be found out about the pools, as far as it gets to that before the context ends: the
 // rest goes on in the background.
-func (e *engine) measure(ctx context.Context, pools []*pool) {
-	for _, entry := range e.volumes.all() {
+func (d *disk) measure(ctx context.Context) {
+	pools := d.all()
+	for _, entry := range d.engine.volumes.all() {
 		v := entry.item
 		switch {
 		case v == nil || !slices.Contains(pools, v.pool):
 		case v.pool.kind == directory && !v.isCopy():
-			e.measureOne(ctx, entry.handle, &v.measured, v.data(), treeBytes)
+			d.measureOne(ctx, entry.handle, &v.measured, v.data(), treeBytes)
 		case v.pool.kind == image && v.isCopy():
-			e.measureOne(ctx, entry.handle, &v.measured, v.data(), ownBytes)
+			d.measureOne(ctx, entry.handle, &v.measured, v.data(), ownBytes)
 		}
 	}
-	for _, entry := range e.snapshots.all() {
+	for _, entry := range d.engine.snapshots.all() {
 		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind == image && s.pool.shares() {
-			e.measureOne(ctx, entry.handle, &s.measured, s.data(), ownBytes)
+			d.measureOne(ctx, entry.handle, &s.measured, s.data(), ownBytes)
 		}
 	}
 }
 
-func (e *engine) closeMeasuring() error {
-	ctx, cancel := context.WithTimeout(context.Background(), e.limits.Close)
-	defer cancel()
-	return e.measuring.Close(ctx)
-}
-
-func (e *engine) measureOne(ctx context.Context, handle string, m *measured, path string,
+func (d *disk) measureOne(ctx context.Context, handle string, m *measured, path string,
 	bytes func(context.Context, string) (int64, error)) {
 	if !m.isDue() {
 		return
 	}
-	_, err := e.measuring.Do(ctx, background.Work{Key: handle, Name: fmt.Sprintf("measuring %s", handle)},
+	_, err := d.measuring.Do(ctx, background.Work{Key: handle, Name: fmt.Sprintf("measuring %s", handle)},
 		func(ctx context.Context) (struct{}, error) {
 			began := time.Now()
 			n, err := bytes(ctx, path)
@@ -185,8 +181,19 @@ func (e *engine) measureOne(ctx context.Context, handle string, m *measured, pat
 			return struct{}{}, err
 		})
 	if err != nil && !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) && ctx.Err() == nil {
-		e.log.Debug("it cannot be told how much is held: it counts as nothing", "of", handle, "error", err)
+		d.engine.log.Debug("it cannot be told how much is held: it counts as nothing", "of", handle, "error", err)
 	}
+}
+
+// closeMeasuring ends what is being measured on all disks. One that hangs holds up the others no longer than the limit.
+func (ds *disks) closeMeasuring(limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var errs []error
+	for _, d := range ds.all() {
+		errs = append(errs, d.measuring.Close(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 // ownBytes are those of an image that it has in common with no other.

@@ -1,12 +1,14 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // ledger keeps account of the sizes that a pool has promised, so that two who come at once do not both get
@@ -34,10 +36,15 @@ type room struct {
 }
 
 // take promises so many bytes. One decides at a time for all pools of a filesystem, and looks at each volume only when
-// the free space is less than all that may be written. Kinds: Exhausted.
-func (l *ledger) take(size int64) error {
-	l.disk.mu.Lock()
-	defer l.disk.mu.Unlock()
+// the free space is less than all that may be written. Kinds: Exhausted; Unavailable when the filesystem does not
+// answer.
+func (l *ledger) take(ctx context.Context, size int64) error {
+	_, err := decide(ctx, l, func() (struct{}, error) { return struct{}{}, l.takeNow(size) },
+		func(struct{}) { l.give(size) })
+	return err
+}
+
+func (l *ledger) takeNow(size int64) error {
 	r, err := l.look(func([]*pool) int64 { return 0 })
 	if err == nil && size > r.available {
 		r, err = l.look(l.disk.engine.held)
@@ -53,29 +60,41 @@ func (l *ledger) take(size int64) error {
 	return nil
 }
 
-// room is how much more can be promised.
-func (l *ledger) room() (room, error) {
-	l.disk.mu.Lock()
-	defer l.disk.mu.Unlock()
-	return l.look(l.disk.engine.held)
+// room is how much more can be promised. Kinds: Unavailable when the filesystem does not answer.
+func (l *ledger) room(ctx context.Context) (room, error) {
+	return decide(ctx, l, func() (room, error) { return l.look(l.disk.engine.held) }, nil)
+}
+
+// decide has it decided about room while nobody else does for the same filesystem, and gives up on one that does not
+// answer: a decision that comes later is undone. Kinds: the work's; Unavailable.
+func decide[T any](ctx context.Context, l *ledger, work func() (T, error), undo func(T)) (T, error) {
+	e := l.disk.engine
+	ctx, cancel := context.WithTimeout(e.calls.With(ctx), e.limits.Look)
+	defer cancel()
+	return deadline.Do(ctx, deadline.Call{Name: "asking for the room in " + l.path}, func(context.Context) (T, error) {
+		l.disk.deciding.Lock()
+		defer l.disk.deciding.Unlock()
+		return work()
+	}, undo)
 }
 
 // look compares what is promised with what there is: the free space, and what volumes hold of their promises already.
-// Each is read in such an order that what changes meanwhile makes the room smaller than it is. The disk's mutex is
-// kept.
+// Each is read in such an order that what changes meanwhile makes the room smaller than it is. Nobody else
+// decides meanwhile.
 func (l *ledger) look(holds func([]*pool) int64) (room, error) {
-	own, promised := l.sum(), l.disk.promised()
+	pools := l.disk.all()
+	own, promised := l.sum(), l.disk.promised(pools)
 	before, err := l.free()
 	if err != nil {
 		return room{}, err
 	}
-	held := holds(l.disk.pools)
+	held := holds(pools)
 	after, err := l.free()
 	if err != nil {
 		return room{}, err
 	}
 	free := min(before, after)
-	there := usable(free) + held - l.disk.engine.owed(l.disk.pools) - l.reserve
+	there := usable(free) + held - l.disk.engine.owed(pools) - l.reserve
 	r := room{available: int64(l.overcommit*float64(there)) - promised, because: func() string {
 		return fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised "+
 			"there, %d are kept free, and overcommit is %v",

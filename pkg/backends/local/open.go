@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
@@ -74,7 +73,7 @@ func newEngine(options backends.Options) (*engine, error) {
 		node: options.NodeID, place: backends.Topology{topologyKey(options.Driver): options.NodeID}, boot: boot,
 		dataDir: dataDir, lock: lock, log: log, now: time.Now, limits: Limits{}.orDefault(),
 		volumes: newShelf[*volume]("volume"), snapshots: newShelf[*snapshot]("snapshot"), groups: newShelf[*group]("group"),
-		making: newWorks(), measuring: background.New[struct{}](mostMeasurements),
+		making: newWorks(),
 	}
 	e.disks = newDisks(e)
 	e.makeUsedNotes()

@@ -2,27 +2,35 @@ package local
 
 import (
 	"context"
+	"sync"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Pools returns the pools of the configuration. One that cannot be used, or does not say what room it has, says why.
+// Pools returns the pools of the configuration. One that cannot be used, or does not say what room it has, says why,
+// and holds up no other.
 func (e *engine) Pools(ctx context.Context) (pools []backends.Pool, err error) {
 	defer annotate(&err, "tell of pools", "")
-	for _, p := range e.pools {
-		pool := backends.Pool{Name: p.name, Type: string(p.kind)}
-		pool.Capacity, err = e.Capacity(ctx, backends.CapacityQuery{Parameters: &Parameters{Pool: p.name}})
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if trouble := p.trouble.Load(); trouble != nil {
-			err = trouble.why
-		}
-		if err != nil {
-			pool.Problem = failure.OneLine(err).Error()
-		}
-		pools = append(pools, pool)
+	pools = make([]backends.Pool, len(e.pools))
+	var asked sync.WaitGroup
+	for i, p := range e.pools {
+		asked.Go(func() { pools[i] = e.poolNow(ctx, p) })
 	}
-	return pools, nil
+	asked.Wait()
+	return pools, ctx.Err()
+}
+
+// poolNow is what can be told of a pool now.
+func (e *engine) poolNow(ctx context.Context, p *pool) backends.Pool {
+	pool := backends.Pool{Name: p.name, Type: string(p.kind)}
+	capacity, err := e.Capacity(ctx, backends.CapacityQuery{Parameters: &Parameters{Pool: p.name}})
+	pool.Capacity = capacity
+	if trouble := p.trouble.Load(); trouble != nil {
+		err = trouble.why
+	}
+	if err != nil {
+		pool.Problem = failure.OneLine(err).Error()
+	}
+	return pool
 }

@@ -338,6 +338,49 @@ func TestDiskThatHangs(t *testing.T) {
 	server.Continue(t)
 }
 
+// A pool whose server does not answer says so when it is asked for its room, and holds up no other pool.
+func TestPoolThatHangsStopsItselfOnly(t *testing.T) {
+	server := stall.Serve(t)
+	f := newFixture(t, PoolConfig{Name: "slow", Type: "directory", Path: filepath.Join(server.Dir, "pool")},
+		PoolConfig{Name: "quick", Type: "directory"})
+	for _, name := range []string{"a", "b", "c"} { // more than are measured at a time
+		f.create("slow", name)
+	}
+	quick := f.create("quick", "one").Handle
+	f.shut()
+	f.options.Config.(*Config).Limits = Limits{} // That they pass is what is tested.
+	f.open()
+	f.awaits("slow")
+	f.awaits("quick")
+	server.Stop(t)
+	for round := range 2 {
+		pools, err := f.Pools(t.Context())
+		must(t, err)
+		if pools[0].AvailableBytes != 0 || !strings.Contains(pools[0].Problem, "asking for the room") {
+			t.Errorf("round %d: the pool that hangs is %+v", round, pools[0])
+		}
+		if pools[1].AvailableBytes == 0 || pools[1].Problem != "" {
+			t.Errorf("round %d: the other is %+v", round, pools[1])
+		}
+	}
+	if v, err := f.volumes.get(quick); err != nil || v.isDue() {
+		t.Errorf("the volume in the other pool was not measured (%v)", err)
+	}
+	hasKind(t, "Create", second(f.Create(t.Context(), specIn("slow", "more"))), backends.Unavailable)
+	server.Continue(t)
+	for begun := time.Now(); ; <-time.After(time.Millisecond) {
+		pools, err := f.Pools(t.Context())
+		must(t, err)
+		if pools[0].Problem == "" {
+			break
+		}
+		if time.Since(begun) > patience {
+			t.Fatalf("it answers again, and the pool is %+v", pools[0])
+		}
+	}
+	f.promised(4 * (4 << 20)) // What was given up and came through later is not promised.
+}
+
 // What is full frees itself only through those who use it: a volume of a full pool comes into use and goes out of it,
 // is known to be in use after a restart, and is deleted when it is not. One that came into use before, with another
 // note, is treated as all.
