@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
@@ -216,6 +218,21 @@ func TestCapacityIsACap(t *testing.T) {
 	if _, err := f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 4<<20 + room}); err != nil {
 		t.Errorf("Expand by all the room: %v", err)
 	}
+}
+
+// A directory that holds more than it was promised is copied only where there is room for all that it holds.
+func TestCopiesOfOverfullDirectories(t *testing.T) {
+	f, _ := newPoolsSharing(t, "ext4", nil)
+	v := f.create("three", "overfull")
+	file, err := os.Create(filepath.Join(f.data(v.Handle), "file"))
+	must(t, err)
+	must(t, unix.Fallocate(int(file.Fd()), 0, 0, 300<<20))
+	must(t, file.Close())
+	clone := func() error { return second(f.Clone(t.Context(), specIn("three", "clone"), v.Handle)) }
+	hasKind(t, "Clone", clone(), backends.Exhausted, "three", "no room for 3145")
+	must(t, os.Truncate(file.Name(), 30<<20))
+	must(t, clone())
+	f.promised(2 * (4 << 20))
 }
 
 // Somebody sets the clock back by an hour: what volumes hold must not be believed for as long.

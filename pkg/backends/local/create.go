@@ -32,10 +32,20 @@ type origin struct {
 	kind    poolType // empty for nothing
 	size    int64    // the least size of the volume in bytes
 	source  backends.ContentSource
+	pool    *pool   // where it is
 	data    string  // the directory or image
 	raw     bool    // made as a raw device
 	volume  *volume // whose the data is, if it may be in use
 	release func()  // lets it go
+}
+
+// needs is how much room a copy in a pool needs while it is made, if it is to have so many bytes. That of a directory
+// takes what the directory does, however little was promised; if it shares that, as much as may be overwritten.
+func (o *origin) needs(ctx context.Context, p *pool, size int64) (int64, error) {
+	if o.kind != directory || p.ledger.disk == o.pool.ledger.disk && p.shares() {
+		return size, nil
+	}
+	return treeBytes(ctx, o.data)
 }
 
 // opener looks for an origin and holds it.
@@ -179,19 +189,25 @@ func (e *engine) newRecord(spec backends.Spec, p Parameters, o *origin) (*volume
 
 // make builds the volume in staging/ and puts it in its place. When it fails, nothing is left but trash.
 func (e *engine) make(ctx context.Context, p *pool, record *volumeRecord, o *origin) (*volume, error) {
-	if err := p.take(ctx, record.SizeBytes); err != nil {
+	needed, err := o.needs(ctx, p, record.SizeBytes)
+	if err != nil {
+		return nil, err
+	}
+	needed = max(needed, record.SizeBytes) // It may be written full.
+	if err := p.take(ctx, needed); err != nil {
 		return nil, err
 	}
 	d, err := p.newDraft(record.Handle)
 	if err != nil {
-		p.ledger.give(record.SizeBytes)
+		p.ledger.give(needed)
 		return nil, err
 	}
 	path, err := e.build(ctx, d, record, o)
 	if err != nil {
-		e.giveUp(d, record.SizeBytes, err)
+		e.giveUp(d, needed, err)
 		return nil, err
 	}
+	p.ledger.give(needed - record.SizeBytes)
 	return newVolume(p, path, record), nil
 }
 

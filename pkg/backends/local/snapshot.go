@@ -95,7 +95,7 @@ func (e *engine) planSnapshot(ctx context.Context, handle string, spec backends.
 func (e *engine) makeSnapshot(ctx context.Context, handle, name string, o *origin) (*snapshot, error) {
 	record := e.newSnapshotRecord(handle, name, o.volume)
 	p := o.volume.pool
-	needed, err := o.needs(ctx, record.SizeBytes)
+	needed, err := o.needs(ctx, p, record.SizeBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -114,15 +114,6 @@ func (e *engine) makeSnapshot(ctx context.Context, handle, name string, o *origi
 	}
 	p.ledger.give(needed - p.kind.cost(record.SizeBytes))
 	return newSnapshot(p, path, record, ""), nil
-}
-
-// needs is how much room a snapshot of so many bytes needs while it is made. The copy of a directory takes what the
-// directory does; if it shares that, as much as the volume may overwrite.
-func (o *origin) needs(ctx context.Context, size int64) (int64, error) {
-	if o.kind == directory && !o.volume.pool.shares() {
-		return treeBytes(ctx, o.data)
-	}
-	return size, nil
 }
 
 func (e *engine) newSnapshotRecord(handle, name string, v *volume) *snapshotRecord {
