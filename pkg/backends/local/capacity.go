@@ -17,13 +17,16 @@ func (p *pool) take(ctx context.Context, size int64) error {
 	return p.ledger.take(ctx, size)
 }
 
-// await waits a little for what is being removed, and for what is to be measured.
+// await waits a little for what is being removed, and for what is to be measured. Who does not say what is free is not
+// measured either.
 func (p *pool) await(ctx context.Context) {
 	limit := p.ledger.disk.engine.limits.Reclaim
 	p.janitor.wait(ctx, limit)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	p.ledger.disk.measure(ctx)
+	if free, err := p.ledger.freeNow(ctx); err == nil {
+		p.ledger.disk.measure(ctx, free)
+	}
 }
 
 // Capacity is the room of the pool that the parameters name, and what Create finds: no more than the filesystem has for

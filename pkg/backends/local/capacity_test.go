@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,10 +36,10 @@ func newPoolsSharing(t *testing.T, fsType string, overcommit *float64) (f *fixtu
 func (f *fixture) room(pool string) int64 {
 	f.Helper()
 	for _, e := range f.volumes.all() { // What was measured may be a minute old.
-		e.item.due.Store(nil)
+		e.item.last.Store(nil)
 	}
 	for _, e := range f.snapshots.all() {
-		e.item.due.Store(nil)
+		e.item.last.Store(nil)
 	}
 	c, err := f.Capacity(f.Context(), backends.CapacityQuery{Parameters: &Parameters{Pool: pool}})
 	must(f, err)
@@ -235,12 +236,82 @@ func TestCopiesOfOverfullDirectories(t *testing.T) {
 	f.promised(2 * (4 << 20))
 }
 
+// What a pod has removed since its volume was measured is not counted twice, as held and as free: neither where it is
+// measured again nor where that is not its turn.
+func TestRemovedSinceItWasMeasured(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		t.Run(fmt.Sprint("measured again ", again), func(t *testing.T) {
+			f, _ := newPoolsSharing(t, "ext4", nil)
+			v, err := f.createOf("three", "filled", 200<<20)
+			must(t, err)
+			f.fill(v.Handle)
+			room := f.room("one")
+			held, err := f.volumes.get(v.Handle)
+			must(t, err)
+			if !again {
+				m := *held.last.Load()
+				m.soon = m.old
+				held.last.Store(&m)
+			}
+			must(t, os.Remove(filepath.Join(f.data(v.Handle), "all")))
+			testfs.Run(t, "sync", "-f", f.data(v.Handle))
+			_, err = f.createOf("one", "more", room+100<<20)
+			hasKind(t, "Create", err, backends.Exhausted)
+			must(t, second(f.createOf("one", "as much as before", room-4<<20)))
+		})
+	}
+}
+
+// What others have given back since a volume was measured can be promised at once.
+func TestGivenBackSinceItWasMeasured(t *testing.T) {
+	f, _ := newPoolsSharing(t, "ext4", nil)
+	v, err := f.createOf("three", "stays", 100<<20)
+	must(t, err)
+	f.fill(v.Handle)
+	other, err := f.createOf("two", "goes", 100<<20)
+	must(t, err)
+	f.fill(other.Handle)
+	room := f.room("one")
+	held, err := f.volumes.get(v.Handle)
+	must(t, err)
+	m := *held.last.Load()
+	m.soon = time.Now() // Measuring it may have taken long on a busy machine.
+	held.last.Store(&m)
+	must(t, f.Delete(t.Context(), other.Handle))
+	f.settle()
+	must(t, second(f.createOf("one", "more", room+90<<20)))
+}
+
+// What waits for longest to be measured comes first: with many volumes none is left out for ever.
+func TestMeasuringIsInTurn(t *testing.T) {
+	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.create("directory", name)
+	}
+	f.room("directory")
+	volumes := f.volumes.all()
+	for i, entry := range volumes { // The last in the order of handles was measured first, and one never.
+		m := *entry.item.last.Load()
+		m.old = time.Now().Add(-time.Duration(i) * time.Hour)
+		entry.item.last.Store(&m)
+	}
+	volumes[1].item.last.Store(nil)
+	f.in("directory").ledger.disk.measure(t.Context(), 0)
+	var have []time.Time
+	for _, i := range []int{1, 3, 2, 0} {
+		have = append(have, volumes[i].item.last.Load().old)
+	}
+	if !slices.IsSortedFunc(have, time.Time.Compare) {
+		t.Errorf("the volumes were measured at %v, want one after the other", have)
+	}
+}
+
 // Somebody sets the clock back by an hour: what volumes hold must not be believed for as long.
 func TestMeasurementsKeepNoTimeOfDay(t *testing.T) {
 	var m measured
 	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
-	f.in("directory").ledger.disk.measureOne(t.Context(), "volume", &m, t.TempDir(), treeBytes)
-	if m.isDue() || !strings.Contains(m.due.Load().String(), " m=") { // The reading of the monotonic clock (package time).
-		t.Errorf("it is due at %v, by the time of day", m.due.Load())
+	f.in("directory").ledger.disk.measureOne(t.Context(), measuring{&m, "volume", t.TempDir(), treeBytes}, 0)
+	if m.isDue(0) || !strings.Contains(m.last.Load().old.String(), " m=") { // The reading of the monotonic clock (package time).
+		t.Errorf("it is due at %v, by the time of day", m.last.Load().old)
 	}
 }

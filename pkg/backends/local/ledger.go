@@ -45,7 +45,7 @@ func (l *ledger) take(ctx context.Context, size int64) error {
 }
 
 func (l *ledger) takeNow(size int64) error {
-	r, err := l.look(func([]*pool) int64 { return 0 })
+	r, err := l.look(nothingHeld)
 	if err == nil && size > r.available {
 		r, err = l.look(l.disk.engine.held)
 	}
@@ -65,6 +65,9 @@ func (l *ledger) room(ctx context.Context) (room, error) {
 	return decide(ctx, l, func() (room, error) { return l.look(l.disk.engine.held) }, nil)
 }
 
+// freeNow is how much is free. Kinds: Unavailable when the filesystem does not answer.
+func (l *ledger) freeNow(ctx context.Context) (int64, error) { return decide(ctx, l, l.free, nil) }
+
 // decide has it decided about room while nobody else does for the same filesystem, and gives up on one that does not
 // answer: a decision that comes later is undone. Kinds: the work's; Unavailable.
 func decide[T any](ctx context.Context, l *ledger, work func() (T, error), undo func(T)) (T, error) {
@@ -81,7 +84,7 @@ func decide[T any](ctx context.Context, l *ledger, work func() (T, error), undo 
 // look compares what is promised with what there is: the free space, and what volumes hold of their promises already.
 // Each is read in such an order that what changes meanwhile makes the room smaller than it is. Nobody else
 // decides meanwhile.
-func (l *ledger) look(holds func([]*pool) int64) (room, error) {
+func (l *ledger) look(holds func([]*pool) holding) (room, error) {
 	pools := l.disk.all()
 	own, promised := l.sum(), l.disk.promised(pools)
 	before, err := l.free()
@@ -93,12 +96,12 @@ func (l *ledger) look(holds func([]*pool) int64) (room, error) {
 	if err != nil {
 		return room{}, err
 	}
-	free := min(before, after)
-	there := usable(free) + held - l.disk.engine.owed(pools) - l.reserve
+	free := min(before, after, held.free)
+	there := usable(free) + held.bytes - l.disk.engine.owed(pools) - l.reserve
 	r := room{available: int64(l.overcommit*float64(there)) - promised, because: func() string {
 		return fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised "+
 			"there, %d are kept free, and overcommit is %v",
-			l.path, free, held, promised, l.reserve, l.overcommit)
+			l.path, free, held.bytes, promised, l.reserve, l.overcommit)
 	}}
 	if l.capacity != 0 && l.capacity-own < r.available {
 		r = room{l.capacity - own, func() string {

@@ -1,0 +1,185 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/background"
+	"github.com/stowage-csi/stowage/pkg/filecopy"
+)
+
+const (
+	// measureAge is how old a measurement may be, and measureShare how much of the time measuring may take: one in so
+	// many.
+	measureAge   = time.Minute
+	measureShare = 20
+	// mostMeasurements is how many are made at the same time on a filesystem.
+	mostMeasurements = 2
+)
+
+// measured is how many bytes of a volume or snapshot are its own, where the filesystem does not say that at once: it
+// is found out by looking at each of its files or extents. Until then it is nothing.
+type measured struct{ last atomic.Pointer[measurement] }
+
+// measurement is one of them. Its times are by the clock that nobody sets.
+type measurement struct {
+	holding
+	old  time.Time // when it is to be made again
+	soon time.Time // when it may be, if there is reason to
+}
+
+// held is what the last measurement has found.
+func (m *measured) held() holding {
+	if last := m.last.Load(); last != nil {
+		return last.holding
+	}
+	return holding{free: math.MaxInt64}
+}
+
+// isDue reports whether it is to be found out, again or for the first time. Where more is free than was then, it may
+// have less now.
+func (m *measured) isDue(free int64) bool {
+	last, now := m.last.Load(), time.Now()
+	return last == nil || !now.Before(last.old) || free > last.free && !now.Before(last.soon)
+}
+
+// measuring is something that is to be measured.
+type measuring struct {
+	*measured
+	handle string
+	path   string
+	bytes  func(context.Context, string) (int64, error)
+}
+
+// since is when it was to be measured at the latest.
+func (m measuring) since() time.Time {
+	if last := m.last.Load(); last != nil {
+		return last.old
+	}
+	return time.Time{}
+}
+
+// measure finds out what is to be found out about the pools, which have so many bytes free, as far as it gets to that
+// before the context ends: the rest goes on in the background. What waits for longest comes first.
+func (d *disk) measure(ctx context.Context, free int64) {
+	due := slices.DeleteFunc(d.measurable(), func(m measuring) bool { return !m.isDue(free) })
+	slices.SortStableFunc(due, func(a, b measuring) int { return a.since().Compare(b.since()) })
+	for _, m := range due {
+		d.measureOne(ctx, m, free)
+	}
+}
+
+// measurable is all in the pools that does not say at once what it holds.
+func (d *disk) measurable() (found []measuring) {
+	pools := d.all()
+	for _, entry := range d.engine.volumes.all() {
+		v := entry.item
+		switch {
+		case v == nil || !slices.Contains(pools, v.pool):
+		case v.pool.kind == directory && !v.isCopy():
+			found = append(found, measuring{&v.measured, entry.handle, v.data(), treeBytes})
+		case v.pool.kind == image && v.isCopy():
+			found = append(found, measuring{&v.measured, entry.handle, v.data(), ownBytes})
+		}
+	}
+	for _, entry := range d.engine.snapshots.all() {
+		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind == image && s.pool.shares() {
+			found = append(found, measuring{&s.measured, entry.handle, s.data(), ownBytes})
+		}
+	}
+	return found
+}
+
+func (d *disk) measureOne(ctx context.Context, m measuring, free int64) {
+	_, err := d.measuring.Do(ctx, background.Work{Key: m.handle, Name: fmt.Sprintf("measuring %s", m.handle)},
+		func(ctx context.Context) (struct{}, error) {
+			began := time.Now()
+			n, err := m.bytes(ctx, m.path)
+			if err != nil {
+				n = 0
+			}
+			soon := time.Now().Add(measureShare * time.Since(began))
+			m.last.Store(&measurement{holding{n, free}, later(soon, time.Now().Add(measureAge)), soon})
+			return struct{}{}, err
+		})
+	if err != nil && !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) && ctx.Err() == nil {
+		d.engine.log.Debug("it cannot be told how much is held: it counts as nothing", "of", m.handle, "error", err)
+	}
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+
+// closeMeasuring ends what is being measured on all disks. One that hangs holds up the others no longer than the limit.
+func (ds *disks) closeMeasuring(limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var errs []error
+	for _, d := range ds.all() {
+		errs = append(errs, d.measuring.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// ownBytes are those of an image that it has in common with no other.
+func ownBytes(ctx context.Context, path string) (int64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = file.Close() }() // It was only read.
+	return filecopy.OwnBytes(ctx, file)
+}
+
+// treeBytes are those of the blocks of all files of a directory. Hard links share theirs; what is mounted inside does
+// not count.
+func treeBytes(ctx context.Context, path string) (sum int64, err error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = root.Close() }() // It was only read.
+	var device uint64
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return nil //nolint:nilerr // What is gone or cannot be read does not count.
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil //nolint:nilerr // As above.
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return nil
+		}
+		if name == "." {
+			device = stat.Dev
+		}
+		if stat.Dev != device {
+			return fs.SkipDir
+		}
+		sum += stat.Blocks * 512 / max(1, int64(linksOf(info, stat)))
+		return nil
+	})
+	return sum, err
+}
+
+// linksOf is how many names have a file's blocks in common. A directory's links are its own entries.
+func linksOf(info os.FileInfo, stat *syscall.Stat_t) uint64 {
+	if info.IsDir() {
+		return 1
+	}
+	return stat.Nlink
+}
