@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -282,6 +283,19 @@ func TestGivenBackSinceItWasMeasured(t *testing.T) {
 	must(t, second(f.createOf("one", "more", room+90<<20)))
 }
 
+// While a pool is being opened it is not known what is promised on its filesystem: nothing more is, also by others
+// there.
+func TestNothingIsPromisedWhileAPoolIsOpened(t *testing.T) {
+	f, _ := newPoolsSharing(t, "ext4", nil)
+	f.in("one").fails(errors.New("it is still being opened"))
+	_, err := f.createOf("two", "early", 4<<20)
+	hasKind(t, "Create", err, backends.Unavailable, `"one"`, "still being opened")
+	_, err = f.Capacity(t.Context(), backends.CapacityQuery{Parameters: &Parameters{Pool: "three"}})
+	hasKind(t, "Capacity", err, backends.Unavailable, `"one"`)
+	f.pools[slices.IndexFunc(f.pools, func(p *pool) bool { return p.name == "one" })].trouble.Store(nil)
+	must(t, second(f.createOf("two", "in time", 4<<20)))
+}
+
 // What waits for longest to be measured comes first: with many volumes none is left out for ever.
 func TestMeasuringIsInTurn(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
@@ -311,7 +325,7 @@ func TestMeasurementsKeepNoTimeOfDay(t *testing.T) {
 	var m measured
 	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
 	f.in("directory").ledger.disk.measureOne(t.Context(), measuring{&m, "volume", t.TempDir(), treeBytes}, 0)
-	if m.isDue(0) || !strings.Contains(m.last.Load().old.String(), " m=") { // The reading of the monotonic clock (package time).
+	if m.isDue(0) || !strings.Contains(m.last.Load().old.String(), " m=") { // The monotonic clock (package time).
 		t.Errorf("it is due at %v, by the time of day", m.last.Load().old)
 	}
 }

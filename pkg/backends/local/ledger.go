@@ -86,6 +86,12 @@ func decide[T any](ctx context.Context, l *ledger, work func() (T, error), undo 
 // decides meanwhile.
 func (l *ledger) look(holds func([]*pool) holding) (room, error) {
 	pools := l.disk.all()
+	for _, p := range pools {
+		if !p.served() {
+			return room{}, backends.Errorf(backends.Unavailable, "pool %q is still being opened, so that it is not known "+
+				"what is promised on the filesystem of %s: ask again", p.name, l.path)
+		}
+	}
 	own, promised := l.sum(), l.disk.promised(pools)
 	before, err := l.free()
 	if err != nil {
