@@ -2,19 +2,23 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
@@ -294,6 +298,21 @@ func TestNothingIsPromisedWhileAPoolIsOpened(t *testing.T) {
 	hasKind(t, "Capacity", err, backends.Unavailable, `"one"`)
 	f.pools[slices.IndexFunc(f.pools, func(p *pool) bool { return p.name == "one" })].trouble.Store(nil)
 	must(t, second(f.createOf("two", "in time", 4<<20)))
+}
+
+// A tree that takes hours to be measured is given up, and what was counted of it counts.
+func TestMeasuringIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{engine: &engine{log: slog.New(slog.DiscardHandler)}, measuring: background.New[struct{}](1)}
+		var m measured
+		d.measureOne(t.Context(), measuring{&m, "volume", "", func(ctx context.Context, _ string) (int64, error) {
+			<-ctx.Done()
+			return 7, ctx.Err()
+		}}, 0)
+		if have := m.held().bytes; have != 7 {
+			t.Errorf("it holds %d bytes, want those that were counted", have)
+		}
+	})
 }
 
 // What waits for longest to be measured comes first: with many volumes none is left out for ever.

@@ -22,6 +22,8 @@ const (
 	// many.
 	measureAge   = time.Minute
 	measureShare = 20
+	// measureLimit ends a measurement: a pod can make a tree that takes hours, and others wait for their turn.
+	measureLimit = 5 * time.Minute
 	// mostMeasurements is how many are made at the same time on a filesystem.
 	mostMeasurements = 2
 )
@@ -103,8 +105,10 @@ func (d *disk) measureOne(ctx context.Context, m measuring, free int64) {
 	_, err := d.measuring.Do(ctx, background.Work{Key: m.handle, Name: fmt.Sprintf("measuring %s", m.handle)},
 		func(ctx context.Context) (struct{}, error) {
 			began := time.Now()
+			ctx, cancel := context.WithTimeout(ctx, measureLimit)
+			defer cancel()
 			n, err := m.bytes(ctx, m.path)
-			if err != nil {
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) { // It is so much at least.
 				n = 0
 			}
 			soon := time.Now().Add(measureShare * time.Since(began))
