@@ -202,7 +202,7 @@ func (e *engine) fence(s *share.Share, h *share.Home, id, but string) error {
 
 // free reports as Exists that there is something of that ID, which is in its place then. Kinds: Exists; as anywhere.
 func (m *making) free(k kind, id string) error {
-	r, err := anywhere(m.home, k, id)
+	r, err := m.anywhere(m.home, k, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -91,7 +91,7 @@ func dead(h *share.Home, key string) (bool, error) {
 	if err != nil || lives {
 		return false, err
 	}
-	if err := errors.Join(h.Check(), layOf(h, id)); err != nil {
+	if err := errors.Join(h.Check(), layEverywhere(h, id)); err != nil {
 		return false, err
 	}
 	lives, err = anyOf(h, turn, places)

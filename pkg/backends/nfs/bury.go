@@ -10,13 +10,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// bury moves the record of something to the trash, by which it is gone. NFS moves whatever has the name by now: if that
-// is another thing's record, because this one was deleted and made anew meanwhile, it is put back. Kinds: Busy then.
+// bury moves the record of something by way of the burials to the trash, by which it is gone. NFS moves whatever has
+// the name by now: if that is another thing's record, because this one was deleted and made anew meanwhile, it is put
+// back. Kinds: Busy then.
 func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
-	if err := h.Move(r.Kind.folder(), r.ID+suffix, share.Trash, burialOf(r.key())); err != nil {
+	if _, err := h.Bury(r.Kind.folder(), r.ID+suffix, burialOf(r.key())); err != nil {
 		return fmt.Errorf("its record cannot be moved to the trash: %w", err)
 	}
-	err := layOf(h, r.ID)
+	err := e.layOf(h, r.ID)
 	if err != nil {
 		e.janitors.add(s.Address)
 	}
@@ -42,7 +43,7 @@ func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) (*record, e
 			return nil, err
 		}
 	}
-	if err := layOf(h, r.ID); err != nil {
+	if err := e.layOf(h, r.ID); err != nil {
 		return nil, err
 	}
 	last, err := read(h, share.Trash, r.key()+suffix)
@@ -69,7 +70,7 @@ func (e *engine) endAs(h *share.Home, key, name string, placed bool) error {
 	case err != nil:
 		return ignoreGone(err)
 	case r.key() != key:
-		err = putBack(h, r, name)
+		err = putBack(h, r, buried{share.Trash, name})
 		if errors.Is(err, errReplaced) {
 			return nil
 		}

@@ -110,6 +110,12 @@ func TestLateBurialKeepsTheEarlierRecord(t *testing.T) {
 // A controller was stopped between the two steps in which a record gets its name in the trash. What is deleted is
 // removed all the same, and a record that changes have brought back in between decides as it was acknowledged last.
 func TestBurialsThatWereBegun(t *testing.T) {
+	for _, folder := range []string{share.Burials, share.Trash} { // where they are, and where an earlier version had them
+		t.Run(folder, func(t *testing.T) { begunBurials(t, folder) })
+	}
+}
+
+func begunBurials(t *testing.T, folder string) {
 	w := newWorld(t)
 	spec := specOf("one")
 	v := w.make(spec)
@@ -125,13 +131,13 @@ func TestBurialsThatWereBegun(t *testing.T) {
 		w.must(err)
 		// The names are in another order than the times.
 		name := r.ID + buriedMark + r.Turn + "-" + []string{"1", "3", "2"}[i] + suffix
-		w.write(string(data), share.HomeName, share.Trash, name)
+		w.write(string(data), share.HomeName, folder, name)
 		written := at.Add([]time.Duration{0, 2, 1}[i] * time.Second)
-		w.must(os.Chtimes(w.path(share.HomeName, share.Trash, name), written, written))
+		w.must(os.Chtimes(w.path(share.HomeName, folder, name), written, written))
 	}
 	w.must(os.Remove(w.path(share.HomeName, share.Volumes, r.ID+suffix)))
 	w.noticed()
-	w.must(layOf(h, r.ID))
+	w.must(w.layOf(h, r.ID))
 	last, err := read(h, share.Trash, r.key()+suffix)
 	w.must(err)
 	if last.OnDelete != retainData {

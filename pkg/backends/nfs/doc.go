@@ -17,8 +17,8 @@
 //	.stowage/staging/<id>-<turn>.box-<n>/ what somebody just takes from its place: see box
 //	.stowage/staging/same.<number>        a mark, which shows whether two addresses lead to this share
 //	.stowage/making/                      what an earlier version of the driver was making
+//	.stowage/burials/<id>.buried-...      a record on its way to the trash, whose it is nobody has looked yet: see lay
 //	.stowage/trash/<id>-<turn>.json       the record of what is being removed, with its data beside it
-//	.stowage/trash/<id>.buried-...        a record that was moved there, and that nobody has looked at there yet: see lay
 //	.stowage/retained/<id>-<turn>.json    the record of a deleted volume whose directory was left where it is
 //	.stowage/controllers/<name>           a controller's permit for a class of calls: see permits
 //	.stowage/claims/<hash of a path>      a symbolic link that names the volume to which the directory belongs
@@ -48,8 +48,8 @@
 // snapshots of a group are copied one after the other, each as its volume was when the first was begun; the group's
 // record shows them all.
 //
-// Removing is the other way round: the record goes to trash, by which the volume is gone, then the directory, and then
-// the claim is dropped; a janitor removes what is in trash. Nothing needs to be written for that. Each step is one call
-// that the server does as a whole. None relies on O_EXCL or RENAME_NOREPLACE, which not all versions have, nor on
-// locks.
+// Removing is the other way round: the record goes by way of burials to trash, by which the volume is gone, then the
+// directory, and then the claim is dropped; a janitor removes what is in trash. Nothing needs to be written for that.
+// Each step is one call that the server does as a whole. None relies on O_EXCL or RENAME_NOREPLACE, which not all
+// versions have, nor on locks.
 package nfs

@@ -100,11 +100,11 @@ func (j *janitors) leave(s *share.Share, key string, why error) error {
 	return nil
 }
 
-// publishedAs is the record of what an attempt has published; nil when it has not. Kinds: as anywhere.
+// publishedAs is the record of what an attempt has published; nil when it has not. Kinds: as everywhere.
 func publishedAs(h *share.Home, key string) (*record, error) {
 	id, turn, _ := strings.Cut(key, "-")
 	for _, k := range []kind{volumeKind, snapshotKind, groupKind} {
-		r, err := anywhere(h, k, id)
+		r, err := everywhere(h, k, id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:

@@ -1,6 +1,8 @@
 package nfs
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -14,26 +16,41 @@ import (
 // opens counts how often a file of a directory is opened from now on.
 func opens(tb testing.TB, dir string) (count func() int) {
 	tb.Helper()
+	both := opened(tb, dir)
+	return func() int { _, files := both(); return files }
+}
+
+// opened counts how often a directory, and the files in it, are opened from now on.
+func opened(tb testing.TB, dir string) (count func() (self, files int)) {
+	tb.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	notes := os.NewFile(uintptr(fd), "inotify")
 	tb.Cleanup(func() { _ = notes.Close() }) // It was read only.
-	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_OPEN); err != nil {
+	// The kernel makes one event of several that are alike: what is closed in between keeps them apart.
+	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_OPEN|unix.IN_CLOSE); err != nil {
 		tb.Fatal(err)
 	}
-	return func() (n int) {
+	return func() (self, files int) {
 		const header = unix.SizeofInotifyEvent
 		buffer := make([]byte, 1<<20)
 		size, err := unix.Read(fd, buffer)
-		if err != nil {
+		if err != nil && !errors.Is(err, unix.EAGAIN) {
 			tb.Fatal(err)
 		}
-		for at := 0; at < size; n++ {
-			at += header + int(buffer[at+12]) // The name's length is below 256, and is the header's last field.
+		for at := 0; at < size; {
+			isOpen := binary.NativeEndian.Uint32(buffer[at+4:])&unix.IN_OPEN != 0
+			length := int(binary.NativeEndian.Uint32(buffer[at+12:])) // of the name
+			switch at += header + length; {
+			case isOpen && length == 0:
+				self++
+			case isOpen:
+				files++
+			}
 		}
-		return n
+		return self, files
 	}
 }
 

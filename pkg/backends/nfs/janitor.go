@@ -176,19 +176,6 @@ func (j *janitors) trash(s *share.Share, h *share.Home) error {
 	return err
 }
 
-// lay puts back what is no trash, before anything is removed, which may take long. What was just moved there gets its
-// usual name.
-func (j *janitors) lay(h *share.Home) error {
-	names, err := h.Names(share.Trash, suffix)
-	if err != nil {
-		return err
-	}
-	for i := range names {
-		names[i] += suffix
-	}
-	return layAll(h, names, func(err error) bool { return errors.Is(err, errReplaced) })
-}
-
 // pieces are names by the key of the thing to which they belong. A deep tree is removed in pieces, beside the first:
 // key.1, key.2 and so on.
 func pieces(names []string) map[string][]string {

@@ -15,25 +15,28 @@ import (
 )
 
 const (
-	// buriedMark is in the name of a record that somebody has just moved to the trash. Nobody else has the name, so that
-	// the move replaces nothing there: who was stopped before it may move another thing's record than he meant. Earlier
-	// versions of the driver leave what has such a name alone.
+	// buriedMark is in the name of a record that somebody has just moved away to delete what it is of. Nobody else has
+	// the name, so that the move replaces nothing: who was stopped before it may move another thing's record than he
+	// meant. Versions of the driver without burials leave what has such a name in the trash alone.
 	buriedMark = ".buried-"
 	// endedMark is in the name of a record in the trash that is about to be removed.
 	endedMark = ".ended-"
 )
 
+// buried is a record in the burials, or in the trash: its folder, and its name there.
+type buried struct{ folder, name string }
+
 // errReplaced says that something was deleted, and another made in its place.
 var errReplaced = errors.New("it was deleted, and made anew: ask again")
 
-// burialOf is a name for the record of the thing with the key, in the trash, that nobody has had.
+// burialOf is a name for the record of the thing with the key, among the burials, that nobody has had.
 func burialOf(key string) string {
 	id, turn, _ := strings.Cut(key, "-")
 	return id + buriedMark + turn + "-" + share.Random() + suffix
 }
 
-// buriedAs is the key of the thing that was to be deleted by who gave a record its name in the trash, and the mark in
-// that name, if it has one; the key is empty for what is no record of a thing.
+// buriedAs is the key of the thing that was to be deleted by who gave a record its name there, and the mark in that
+// name, if it has one; the key is empty for what is no record of a thing.
 func buriedAs(name string) (key, mark string) {
 	base, isRecord := strings.CutSuffix(name, suffix)
 	if !isRecord {
@@ -52,24 +55,6 @@ func buriedAs(name string) (key, mark string) {
 	return key, mark
 }
 
-// layOf is lay for all records in the trash that are of things with the ID, or were taken for such. What cannot be read
-// is left to the janitor, which says so. Kinds: as lay.
-func layOf(h *share.Home, id string) error {
-	var names []string
-	err := h.Refresh(share.Trash)
-	if err == nil {
-		names, err = h.NamesOf(share.Trash, id, suffix)
-	}
-	if errors.Is(err, fs.ErrNotExist) { // which says nothing about a record
-		return backends.Errorf(backends.Unavailable, "there is no folder %s: does the server export something else?",
-			share.At(share.Trash, ""))
-	}
-	if err != nil {
-		return err
-	}
-	return layAll(h, names, func(err error) bool { return backends.Is(err, backends.Unusable) })
-}
-
 // lookup reads the record of something, and fails with fs.ErrNotExist where there is none.
 type lookup func(h *share.Home, k kind, id string) (*record, error)
 
@@ -78,96 +63,108 @@ func inPlace(h *share.Home, k kind, id string) (*record, error) {
 	return readSurely(h, k.folder(), id+suffix)
 }
 
-// anywhere is a lookup for who acts on there being no record: a late deletion may have moved it to the trash. Then it
-// is put back. Kinds: Busy then.
-func anywhere(h *share.Home, k kind, id string) (*record, error) {
+// anywhere is a lookup for who acts on there being no record: a late deletion may have moved it away. Then it is put
+// back. Kinds: Busy then.
+func (e *engine) anywhere(h *share.Home, k kind, id string) (*record, error) {
+	return lookAgain(h, k, id, e.layOf)
+}
+
+// everywhere is anywhere for who takes something away where there is no record: it looks at the whole trash, whatever
+// version of the driver has moved the record.
+func everywhere(h *share.Home, k kind, id string) (*record, error) {
+	return lookAgain(h, k, id, layEverywhere)
+}
+
+func lookAgain(h *share.Home, k kind, id string, lay func(h *share.Home, id string) error) (*record, error) {
 	r, err := inPlace(h, k, id)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
-	if err := layOf(h, id); err != nil {
+	if err := lay(h, id); err != nil {
 		return nil, err
 	}
 	return read(h, k.folder(), id+suffix) // Another may have put it back meanwhile.
 }
 
-// layAll is lay for several names. Of the records of one thing, which changes have brought back in between, that comes
-// last which was written last: it has what was acknowledged last.
-func layAll(h *share.Home, names []string, tolerated func(error) bool) (failed error) {
-	names, err := byAge(h, names)
+// layAll is lay for several. Of the records of one thing, which changes have brought back in between, that comes last
+// which was written last: it has what was acknowledged last.
+func layAll(h *share.Home, all []buried, tolerated func(error) bool) (failed error) {
+	all, err := byAge(h, all)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if err := lay(h, name); err != nil && !tolerated(err) {
+	for _, b := range all {
+		if err := lay(h, b); err != nil && !tolerated(err) {
 			failed = errors.Join(failed, err)
 		}
 	}
 	return failed
 }
 
-// byAge has those of the names that lay does something with, the oldest burials first.
-func byAge(h *share.Home, names []string) ([]string, error) {
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { key, _ := buriedAs(name); return key == "" })
-	ages := map[string]int64{}
-	for _, name := range names {
-		if _, mark := buriedAs(name); mark != buriedMark {
+// byAge has those that lay does something with, the oldest burials first.
+func byAge(h *share.Home, all []buried) ([]buried, error) {
+	all = slices.DeleteFunc(slices.Clone(all), func(b buried) bool { key, _ := buriedAs(b.name); return key == "" })
+	ages := map[buried]int64{}
+	for _, b := range all {
+		if _, mark := buriedAs(b.name); mark != buriedMark {
 			continue
 		}
-		written, err := h.Written(share.Trash, name)
+		written, err := h.Written(b.folder, b.name)
 		if ignoreGone(err) != nil {
 			return nil, err
 		}
-		ages[name] = unix.TimespecToNsec(written)
+		ages[b] = unix.TimespecToNsec(written)
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(ages[a], ages[b]) })
-	return names, nil
+	slices.SortStableFunc(all, func(a, b buried) int { return cmp.Compare(ages[a], ages[b]) })
+	return all, nil
 }
 
-// lay looks whose a record in the trash is. One that was just moved there gets its usual name, if it is of what was to
-// be deleted. What is another thing's was moved by somebody who had been stopped before, and is put back. Kinds: Busy
-// then.
-func lay(h *share.Home, name string) error {
-	key, mark := buriedAs(name)
-	r, err := read(h, share.Trash, name)
+// lay looks whose a record is that was moved away. One that was just buried gets its usual name in the trash, if it is
+// of what was to be deleted. What is another thing's was moved by somebody who had been stopped before, and is put
+// back. Kinds: Busy then.
+func lay(h *share.Home, b buried) error {
+	key, mark := buriedAs(b.name)
+	r, err := read(h, b.folder, b.name)
 	switch {
 	case err != nil:
 		return ignoreGone(err) // Another was faster.
 	case r.key() != key && mark == "":
-		return layAside(h, name, key)
+		return layAside(h, b, key)
 	case r.key() != key:
-		return putBack(h, r, name)
+		return putBack(h, r, b)
 	case mark == buriedMark:
-		if err := lay(h, key+suffix); err != nil {
+		if err := lay(h, buried{share.Trash, key + suffix}); err != nil {
 			return err
 		}
-		return ignoreGone(h.Move(share.Trash, name, share.Trash, key+suffix))
+		return ignoreGone(h.Move(b.folder, b.name, share.Trash, key+suffix))
 	}
 	return nil
 }
 
 // layAside is lay for a record that an earlier version of the driver has moved to another's usual name. It gets a name
 // of its own first: putting it back ends with removing the name, and that may be the right record's by then.
-func layAside(h *share.Home, name, key string) error {
+func layAside(h *share.Home, b buried, key string) error {
 	own := burialOf(key)
-	if err := h.Move(share.Trash, name, share.Trash, own); err != nil {
+	folder, err := h.Bury(b.folder, b.name, own)
+	if err != nil {
 		return ignoreGone(err)
 	}
-	return lay(h, own)
+	return lay(h, buried{folder, own})
 }
 
-// putBack gives a record that has a name in the trash its own name again. Kinds: Busy once that is done.
-func putBack(h *share.Home, r *record, name string) error {
-	err := h.PutBack(name, r.Kind.folder(), r.ID+suffix)
+// putBack gives a record that was moved away its own name again. Kinds: Busy once that is done.
+func putBack(h *share.Home, r *record, b buried) error {
+	err := h.PutBack(b.folder, b.name, r.Kind.folder(), r.ID+suffix)
 	if now, readErr := read(h, r.Kind.folder(), r.ID+suffix); errors.Is(err, fs.ErrExist) && readErr == nil &&
 		now.Turn == r.Turn {
 		err = nil // An earlier look has put it back.
 	}
 	if err == nil {
-		err = h.Remove(share.Trash, name)
+		err = h.Remove(b.folder, b.name)
 	}
 	if ignoreGone(err) != nil { // Where it is gone, another has put it back.
-		return fmt.Errorf("the record of %s is in the trash as %s and cannot be put back: %w", r.key(), name, err)
+		return fmt.Errorf("the record of %s was moved to %s and cannot be put back: %w", r.key(),
+			share.At(b.folder, b.name), err)
 	}
 	return backends.Errorf(backends.Busy, "%w", errReplaced)
 }

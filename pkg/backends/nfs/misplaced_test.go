@@ -12,15 +12,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// misplaced moves a record into the trash as a deletion does that was stopped before: in the way of this version, or of
-// an earlier one.
+// misplaced moves a record away as a deletion does that was stopped before: in the way of this version, or of an
+// earlier one.
 func (w *world) misplaced(r, as *record, earlierVersion bool) {
 	w.Helper()
-	name := burialOf(as.key())
+	to := share.At(share.Burials, burialOf(as.key()))
 	if earlierVersion {
-		name = as.key() + suffix
+		to = share.At(share.Trash, as.key()+suffix)
 	}
-	w.must(os.Rename(w.path(share.HomeName, r.Kind.folder(), r.ID+suffix), w.path(share.HomeName, share.Trash, name)))
+	w.must(os.Rename(w.path(share.HomeName, r.Kind.folder(), r.ID+suffix), w.path(to)))
 	w.noticed()
 }
 

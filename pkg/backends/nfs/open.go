@@ -26,6 +26,7 @@ type engine struct {
 	copies     *copies
 	restless   restless
 	janitors   *janitors
+	laid       laid
 	usage      *usages
 	budget     int64 // of an enumeration on one share, in bytes
 	disposing  disposals

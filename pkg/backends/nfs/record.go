@@ -205,11 +205,11 @@ func readSurely(h *share.Home, folder, name string) (*record, error) {
 	return read(h, folder, name)
 }
 
-// belongs reports whether a record has its own name. Of those in the trash buried says more, and in making an earlier
-// version named them.
+// belongs reports whether a record has its own name. Of those in the trash and the burials buriedAs says more, and in
+// making an earlier version named them.
 func (r *record) belongs(folder, name string) bool {
 	switch folder {
-	case share.Trash, share.Making:
+	case share.Trash, share.Burials, share.Making:
 		return true
 	case share.Staging:
 		return name == r.key()+suffix
@@ -220,7 +220,7 @@ func (r *record) belongs(folder, name string) bool {
 // whole returns the record of something that is there. Kinds: NotFound, once it is certain that this is the right
 // share, and that no late deletion has moved the record; Busy for one that was moved so; Unusable.
 func (e *engine) whole(h *share.Home, k kind, id string) (*record, error) {
-	return e.placed(h)(present(h, k, id, anywhere))
+	return e.placed(h)(present(h, k, id, e.anywhere))
 }
 
 // seenByNode is whole for nodes, which change nothing on the share: a record that was moved is NotFound for a moment.

@@ -30,7 +30,7 @@ func TestSubDirAndPermissions(t *testing.T) {
 		t.Errorf("the permissions are %v, want %v", info.Mode(), want)
 	}
 	for path, want := range map[string]os.FileMode{"": 0o711, share.Volumes: 0o711, share.Snapshots: 0o700,
-		share.Trash: 0o700, "key": 0o600, "share.json": 0o644} {
+		share.Trash: 0o700, share.Burials: 0o700, "key": 0o600, "share.json": 0o644} {
 		if info, err := os.Stat(w.path(share.HomeName, path)); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v; want %v", path, info, err, want)
 		}

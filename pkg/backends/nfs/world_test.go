@@ -218,8 +218,8 @@ func (w *world) tidy(volumes, snapshots int) {
 	w.eventually("tidying up", func() bool {
 		have = nil
 		counts := map[string]int{}
-		for _, folder := range []string{share.Volumes, share.Snapshots, share.Making, share.Staging, share.Trash,
-			share.Claims} {
+		for _, folder := range []string{share.Volumes, share.Snapshots, share.Making, share.Staging,
+			share.Burials, share.Trash, share.Claims} {
 			entries, err := os.ReadDir(w.path(share.HomeName, folder))
 			w.must(err)
 			for _, entry := range entries {
@@ -229,7 +229,7 @@ func (w *world) tidy(volumes, snapshots int) {
 		}
 		return counts[share.Volumes] == volumes && counts[share.Claims] == volumes &&
 			counts[share.Snapshots] == 2*snapshots &&
-			counts[share.Making]+counts[share.Staging]+counts[share.Trash] == 0
+			counts[share.Making]+counts[share.Staging]+counts[share.Burials]+counts[share.Trash] == 0
 	})
 }
 

@@ -19,7 +19,7 @@ func TestChangesWaitForReaders(t *testing.T) {
 		"moved":    {one, func(h *Home) error { return h.Move(Volumes, "one", Trash, "one") }},
 		"removed":  {one, func(h *Home) error { return h.Remove(Volumes, "one") }},
 		"replaced": {one, func(h *Home) error { return h.Replace(Volumes, "one", []byte("other")) }},
-		"put back": {two, func(h *Home) error { return h.PutBack("two", Volumes, "two") }},
+		"put back": {two, func(h *Home) error { return h.PutBack(Trash, "two", Volumes, "two") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := homeWith(t, one, two)

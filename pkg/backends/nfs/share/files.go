@@ -137,9 +137,9 @@ func (h *Home) Publish(draft, folder, name string) error {
 	return err
 }
 
-// PutBack gives a file of the trash another name, beside the one there. It fails with fs.ErrExist when that is taken.
-func (h *Home) PutBack(name, folder, newName string) error {
-	return h.link(At(Trash, name), At(folder, newName))
+// PutBack gives a file another name, beside the one that it has. It fails with fs.ErrExist when that is taken.
+func (h *Home) PutBack(folder, name, toFolder, newName string) error {
+	return h.link(At(folder, name), At(toFolder, newName))
 }
 
 // Permit makes an empty file for Spend. A share of an earlier version of the driver lacks the folder for it.
@@ -148,10 +148,34 @@ func (h *Home) Permit(name string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := h.files.Mkdir(At(Controllers, ""), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := h.MakeFolder(Controllers); err != nil {
 		return err
 	}
 	return h.empty(At(Controllers, name))
+}
+
+// MakeFolder makes a folder of the Home, unless it is there.
+func (h *Home) MakeFolder(folder string) error {
+	return ignore(h.files.Mkdir(At(folder, ""), 0o700), fs.ErrExist)
+}
+
+// Bury moves a file to the burials, and returns the folder in which it is then. A share of an earlier version of the
+// driver lacks that of the burials; where there is no room for one either, it is the trash, since freeing must not need
+// to write.
+func (h *Home) Bury(folder, name, as string) (to string, err error) {
+	err = h.Move(folder, name, Burials, as)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return Burials, err
+	}
+	switch failed := h.files.Mkdir(At(Burials, ""), 0o700); {
+	case errors.Is(failed, fs.ErrExist): // It is the file that is not there.
+		return Burials, err
+	case errors.Is(failed, unix.ENOSPC), errors.Is(failed, unix.EDQUOT):
+		return Trash, h.Move(folder, name, Trash, as)
+	case failed != nil:
+		return Burials, failed
+	}
+	return Burials, h.Move(folder, name, Burials, as)
 }
 
 func (h *Home) empty(path string) error {

@@ -31,6 +31,7 @@ const (
 	Making    = "making"    // records of what is being made
 	Staging   = "staging"   // what is being made, and drafts of records
 	Claims    = "claims"    // who owns which directory
+	Burials   = "burials"   // records that deletions have just moved, and that nobody has looked at there yet
 	Trash     = "trash"     // records and contents of what is being removed
 	Retained  = "retained"  // records of volumes whose data was left where it is
 	// Controllers has the permits of controllers to make and remove.
@@ -38,7 +39,7 @@ const (
 )
 
 func folders() []string {
-	return []string{Volumes, Snapshots, Groups, Making, Staging, Claims, Trash, Retained, Controllers}
+	return []string{Volumes, Snapshots, Groups, Making, Staging, Claims, Burials, Trash, Retained, Controllers}
 }
 
 const (

@@ -1,0 +1,115 @@
+package nfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/failure"
+)
+
+// layOf is lay for all records that were moved away and are of things with the ID, or were taken for such. They are
+// among the burials, where there are few, and not in the trash, where there may be very many: but an earlier version of
+// the driver had no burials. What cannot be read is left to the janitor, which says so. Kinds: as lay.
+func (e *engine) layOf(h *share.Home, id string) error {
+	if !e.laid.on(h) {
+		return layEverywhere(h, id)
+	}
+	all, err := movedTo(h, share.Burials, id)
+	if errors.Is(err, fs.ErrNotExist) { // Somebody has removed it, or the server exports something else.
+		return layEverywhere(h, id)
+	}
+	if err != nil {
+		return err
+	}
+	return layAll(h, all, isUnusable)
+}
+
+// layEverywhere is layOf in the burials and in the trash. Kinds: as layOf; Unavailable where there is no trash.
+func layEverywhere(h *share.Home, id string) error {
+	all, err := movedTo(h, share.Burials, id)
+	if ignoreGone(err) != nil {
+		return err
+	}
+	trash, err := movedTo(h, share.Trash, id)
+	if errors.Is(err, fs.ErrNotExist) { // which says nothing about a record
+		return backends.Errorf(backends.Unavailable, "there is no folder %s: does the server export something else?",
+			share.At(share.Trash, ""))
+	}
+	if err != nil {
+		return err
+	}
+	return layAll(h, append(all, trash...), isUnusable)
+}
+
+func isUnusable(err error) bool { return backends.Is(err, backends.Unusable) }
+
+// movedTo are the records in a folder whose names begin with the ID.
+func movedTo(h *share.Home, folder, id string) ([]buried, error) {
+	if err := h.Refresh(folder); err != nil {
+		return nil, err
+	}
+	names, err := h.NamesOf(folder, id, suffix)
+	all := make([]buried, 0, len(names))
+	for _, name := range names {
+		all = append(all, buried{folder, name})
+	}
+	return all, err
+}
+
+// laid are the shares of which a janitor of this process has looked at the whole trash, and has put all in its place
+// that an earlier version of the driver had moved there.
+type laid struct {
+	mu     sync.Mutex
+	shares map[string]bool
+}
+
+// share names a Home: one of another identity may come to its address.
+func (l *laid) share(h *share.Home) string { return fmt.Sprintf("%s %x", h.Address(), h.Identity()) }
+
+func (l *laid) on(h *share.Home) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shares[l.share(h)]
+}
+
+func (l *laid) note(h *share.Home) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shares == nil {
+		l.shares = map[string]bool{}
+	}
+	l.shares[l.share(h)] = true
+}
+
+// lay puts back what is no trash, before anything is removed, which may take long. What was just buried gets its usual
+// name in the trash.
+func (j *janitors) lay(h *share.Home) error {
+	err := j.layIn(h, share.Burials)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = h.MakeFolder(share.Burials); failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
+			return j.layIn(h, share.Trash) // What is buried gets there as long as there is no room.
+		}
+	}
+	if err = errors.Join(err, j.layIn(h, share.Trash)); err == nil {
+		j.engine.laid.note(h)
+	}
+	return err
+}
+
+func (j *janitors) layIn(h *share.Home, folder string) error {
+	names, err := h.Names(folder, suffix)
+	if err != nil {
+		return err
+	}
+	all := make([]buried, 0, len(names))
+	for _, name := range names {
+		all = append(all, buried{folder, name + suffix})
+	}
+	return layAll(h, all, func(err error) bool { return errors.Is(err, errReplaced) })
+}

@@ -1,0 +1,119 @@
+package nfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// laidOut waits until a janitor has looked at the whole trash, and lets none look any more.
+func (w *world) laidOut() {
+	w.Helper()
+	_, h := w.opened(specOf("x"))
+	w.eventually("a look at the whole trash", func() bool { return w.laid.on(h) })
+	w.janitors.close()
+}
+
+// However much is in the trash, what is made and removed does not have its names listed: and those of the burials,
+// which are few, a known number of times.
+func TestCallsListNoTrash(t *testing.T) {
+	w := newWorld(t)
+	w.make(specOf("zero"))
+	w.laidOut()
+	trash, burials := opened(t, w.path(share.HomeName, share.Trash)), opened(t, w.path(share.HomeName, share.Burials))
+	var v *backends.Volume
+	var s *backends.Snapshot
+	for _, row := range []struct {
+		name string
+		most int // looks at the burials
+		call func() error
+	}{
+		{"creating", 2, func() (err error) { v, err = w.Create(t.Context(), specOf("one")); return err }},
+		{"finding", 0, func() error { return second(w.Find(t.Context(), specOf("one"))) }},
+		{"taking a snapshot", 2, func() (err error) {
+			s, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+			return err
+		}},
+		{"deleting the snapshot", 1, func() error { return w.DeleteSnapshot(t.Context(), s.Handle) }},
+		{"deleting", 2, func() error { return w.Delete(t.Context(), v.Handle) }},
+	} {
+		w.must(row.call())
+		listed, _ := trash()
+		looks, _ := burials()
+		if listed > 0 || looks > row.most {
+			t.Errorf("%s lists the trash %d times and the burials %d times, want never and %d times at most", row.name, listed,
+				looks, row.most)
+		}
+	}
+}
+
+// A share of an earlier version of the driver has no folder for burials. It gets one with the first deletion, or with
+// the janitor's first look; and without room for one what is deleted goes to the trash at once.
+func TestShareWithoutBurials(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(specOf("one"))
+	folder := w.path(share.HomeName, share.Burials)
+	w.nodeOnly = true
+	w.reopen()
+	w.must(os.Remove(folder))
+	w.must(w.Delete(t.Context(), v.Handle))
+	if _, err := os.Stat(folder); err != nil {
+		t.Errorf("after a deletion: %v", err)
+	}
+	w.tidy(0, 0)
+	w.must(os.Remove(folder))
+	s, h := w.opened(specOf("x"))
+	w.must(w.janitors.trash(s, h))
+	if _, err := os.Stat(folder); err != nil {
+		t.Errorf("after the janitor's look: %v", err)
+	}
+}
+
+// On a share that is full nothing can be made, and all can be deleted.
+func TestFullShareWithoutBurials(t *testing.T) {
+	w := newWorld(t)
+	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=64"))
+	t.Cleanup(func() { w.must(unix.Unmount(w.root, unix.MNT_DETACH)) })
+	w.reopen()
+	spec := in("one", "dir/one", deleteData)
+	v := w.make(spec)
+	w.laidOut()
+	w.must(os.Remove(w.path(share.HomeName, share.Burials)))
+	var err error
+	for n := 0; err == nil; n++ {
+		err = os.WriteFile(w.path(fmt.Sprint("filler", n)), nil, 0o600)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	w.must(w.Delete(t.Context(), v.Handle))
+	w.fails("finding it", second(w.Find(t.Context(), spec)), backends.NotFound)
+	if _, err := os.Stat(w.path("dir", "one")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its directory: %v", err)
+	}
+	w.shut()
+}
+
+// Once the trash was looked at, a record that a late deletion of this version moves away is still no absence; and one
+// of an earlier version, which may be stopped for as long, lets no deletion say that there is nothing.
+func TestMovedAfterTheTrashWasLookedAt(t *testing.T) {
+	w := newWorld(t)
+	spec := in("one", "dir/one", deleteData)
+	v := w.make(spec)
+	w.laidOut()
+	now := w.recordOf(v)
+	earlier := *now
+	earlier.Turn = "0123456789abcdef"
+	w.misplaced(now, &earlier, false)
+	w.fails("finding it", second(w.Find(t.Context(), spec)), backends.Busy, errReplaced.Error())
+	w.isWhole(spec, now)
+	w.misplaced(now, &earlier, true)
+	w.fails("deleting it", w.Delete(t.Context(), v.Handle), backends.Busy, errReplaced.Error())
+	w.isWhole(spec, now)
+}
