@@ -14,11 +14,12 @@ import (
 // the name by now: if that is another thing's record, because this one was deleted and made anew meanwhile, it is put
 // back. Kinds: Busy then.
 func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
-	if _, err := h.Bury(r.Kind.folder(), r.ID+suffix, burialOf(r.key())); err != nil {
+	name := burialOf(r.key())
+	folder, err := h.Bury(r.Kind.folder(), r.ID+suffix, name)
+	if err != nil {
 		return fmt.Errorf("its record cannot be moved to the trash: %w", err)
 	}
-	err := e.layOf(h, r.ID)
-	if err != nil {
+	if err = lay(h, buried{folder, name}); err != nil {
 		e.janitors.add(s.Address)
 	}
 	return err

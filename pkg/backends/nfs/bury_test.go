@@ -151,3 +151,64 @@ func begunBurials(t *testing.T, folder string) {
 		t.Error("the directory is gone, and was to be retained")
 	}
 }
+
+// A burial that somebody has left is older than the record that has the usual name in the trash, or newer. What was
+// written last decides, and not what is looked at last.
+func TestTheLatestRecordDecides(t *testing.T) {
+	for burial, usual := range map[string]string{deleteData: retainData, retainData: deleteData} {
+		t.Run("the burial says "+burial, func(t *testing.T) {
+			w := newWorld(t)
+			spec := specOf("one")
+			r := w.recordOf(w.make(spec))
+			w.nodeOnly = true
+			w.reopen()
+			_, h := w.opened(spec)
+			at := time.Now()
+			for place, onDelete := range map[string]string{
+				share.At(share.Burials, burialOf(r.key())): burial, share.At(share.Trash, r.key()+suffix): usual,
+			} {
+				said := *r
+				said.OnDelete = onDelete
+				data, err := said.encode()
+				w.must(err)
+				w.write(string(data), place)
+				written := at
+				if onDelete == retainData {
+					written = at.Add(time.Second)
+				}
+				w.must(os.Chtimes(w.path(place), written, written))
+			}
+			w.must(os.Remove(w.path(share.HomeName, share.Volumes, r.ID+suffix)))
+			w.noticed()
+			w.must(w.layOf(h, r.ID))
+			last, err := read(h, share.Trash, r.key()+suffix)
+			if err != nil || last.OnDelete != retainData {
+				t.Errorf("the record in the trash is %+v (%v), want the one that says %q", last, err, retainData)
+			}
+			if left, err := os.ReadDir(w.path(share.HomeName, share.Burials)); err != nil || len(left) > 0 {
+				t.Errorf("among the burials there is %v (%v), want nothing", left, err)
+			}
+		})
+	}
+}
+
+// A look was stopped just when a burial had got its usual name in the trash, and had its own yet.
+func TestBurialWithTwoNames(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(specOf("one"))
+	r := w.recordOf(v)
+	w.nodeOnly = true
+	w.reopen()
+	_, h := w.opened(specOf("one"))
+	burial := w.path(share.At(share.Burials, burialOf(r.key())))
+	w.must(os.Rename(w.path(share.HomeName, share.Volumes, r.ID+suffix), burial))
+	w.must(os.Link(burial, w.path(share.At(share.Trash, r.key()+suffix))))
+	w.noticed()
+	w.must(w.layOf(h, r.ID))
+	if _, err := os.Lstat(burial); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the burial: %v", err)
+	}
+	if _, err := read(h, share.Trash, r.key()+suffix); err != nil {
+		t.Errorf("the record in the trash: %v", err)
+	}
+}

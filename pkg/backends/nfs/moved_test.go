@@ -40,8 +40,8 @@ func TestCallsListNoTrash(t *testing.T) {
 			s, err = w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
 			return err
 		}},
-		{"deleting the snapshot", 1, func() error { return w.DeleteSnapshot(t.Context(), s.Handle) }},
-		{"deleting", 2, func() error { return w.Delete(t.Context(), v.Handle) }},
+		{"deleting the snapshot", 0, func() error { return w.DeleteSnapshot(t.Context(), s.Handle) }},
+		{"deleting", 1, func() error { return w.Delete(t.Context(), v.Handle) }},
 	} {
 		w.must(row.call())
 		listed, _ := trash()
