@@ -1,11 +1,9 @@
 package nfs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -87,37 +85,16 @@ func lookAgain(h *share.Home, k kind, id string, lay func(h *share.Home, id stri
 	return read(h, k.folder(), id+suffix) // Another may have put it back meanwhile.
 }
 
-// layAll is lay for several. Of the records of one thing, which changes have brought back in between, that comes last
-// which was written last: it has what was acknowledged last.
-func layAll(h *share.Home, all []buried, tolerated func(error) bool) (failed error) {
-	all, err := byAge(h, all)
-	if err != nil {
-		return err
-	}
+// layAll is lay for several, and reports whether one was put back.
+func layAll(h *share.Home, all []buried) (back bool, failed error) {
 	for _, b := range all {
-		if err := lay(h, b); err != nil && !tolerated(err) {
+		if err := lay(h, b); errors.Is(err, errReplaced) {
+			back = true
+		} else {
 			failed = errors.Join(failed, err)
 		}
 	}
-	return failed
-}
-
-// byAge has those that lay does something with, the oldest burials first.
-func byAge(h *share.Home, all []buried) ([]buried, error) {
-	all = slices.DeleteFunc(slices.Clone(all), func(b buried) bool { key, _ := buriedAs(b.name); return key == "" })
-	ages := map[buried]int64{}
-	for _, b := range all {
-		if _, mark := buriedAs(b.name); mark != buriedMark {
-			continue
-		}
-		written, err := h.Written(b.folder, b.name)
-		if ignoreGone(err) != nil {
-			return nil, err
-		}
-		ages[b] = unix.TimespecToNsec(written)
-	}
-	slices.SortStableFunc(all, func(a, b buried) int { return cmp.Compare(ages[a], ages[b]) })
-	return all, nil
+	return back, failed
 }
 
 // lay looks whose a record is that was moved away. One that was just buried gets its usual name in the trash, if it is
@@ -125,12 +102,15 @@ func byAge(h *share.Home, all []buried) ([]buried, error) {
 // back. Kinds: Busy then.
 func lay(h *share.Home, b buried) error {
 	key, mark := buriedAs(b.name)
+	if key == "" {
+		return nil
+	}
 	r, err := read(h, b.folder, b.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // Another was faster.
 	case err != nil:
-		return err
+		return unread(b, err)
 	case r.key() != key && mark == "":
 		return layAside(h, b, key)
 	case r.key() != key:
@@ -139,6 +119,17 @@ func lay(h *share.Home, b buried) error {
 		return layToRest(h, b, buried{share.Trash, key + suffix})
 	}
 	return nil
+}
+
+// unread is the failure of who cannot read a record that was moved away: nobody knows whose it is. Kinds: Unavailable
+// for one that is damaged.
+func unread(b buried, err error) error {
+	if !backends.Is(err, backends.Unusable) {
+		return err
+	}
+	return backends.Errorf(backends.Unavailable,
+		"%s may be the record of what is asked for: make it readable again, or remove it if what it is of may be forgotten: "+
+			"%w", share.At(b.folder, b.name), err)
 }
 
 // layToRest gives a burial its usual name in the trash, unless a record of the same thing has that which was written

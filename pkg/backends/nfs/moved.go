@@ -15,7 +15,7 @@ import (
 
 // layOf is lay for all records that were moved away and are of things with the ID, or were taken for such. They are
 // among the burials, where there are few, and not in the trash, where there may be very many: but an earlier version of
-// the driver had no burials. What cannot be read is left to the janitor, which says so. Kinds: as lay.
+// the driver had no burials. Kinds: as lay.
 func (e *engine) layOf(h *share.Home, id string) error {
 	if !e.laid.on(h) {
 		return layEverywhere(h, id)
@@ -27,7 +27,7 @@ func (e *engine) layOf(h *share.Home, id string) error {
 	if err != nil {
 		return err
 	}
-	return layAll(h, all, isUnusable)
+	return orReplaced(layAll(h, all))
 }
 
 // layEverywhere is layOf in the burials and in the trash. Kinds: as layOf; Unavailable where there is no trash.
@@ -44,10 +44,16 @@ func layEverywhere(h *share.Home, id string) error {
 	if err != nil {
 		return err
 	}
-	return layAll(h, append(all, trash...), isUnusable)
+	return orReplaced(layAll(h, append(all, trash...)))
 }
 
-func isUnusable(err error) bool { return backends.Is(err, backends.Unusable) }
+// orReplaced is the failure of who has looked for a record that was moved away. Kinds: Busy where one was put back.
+func orReplaced(back bool, failed error) error {
+	if failed == nil && back {
+		return backends.Errorf(backends.Busy, "%w", errReplaced)
+	}
+	return failed
+}
 
 // movedTo are the records in a folder whose names begin with the ID.
 func movedTo(h *share.Home, folder, id string) ([]buried, error) {
@@ -111,5 +117,6 @@ func (j *janitors) layIn(h *share.Home, folder string) error {
 	for _, name := range names {
 		all = append(all, buried{folder, name + suffix})
 	}
-	return layAll(h, all, func(err error) bool { return errors.Is(err, errReplaced) })
+	_, err = layAll(h, all)
+	return err
 }

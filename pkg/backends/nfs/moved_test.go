@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -116,4 +118,40 @@ func TestMovedAfterTheTrashWasLookedAt(t *testing.T) {
 	w.misplaced(now, &earlier, true)
 	w.fails("deleting it", w.Delete(t.Context(), v.Handle), backends.Busy, errReplaced.Error())
 	w.isWhole(spec, now)
+}
+
+// A record was moved away and cannot be read there, so that nobody can tell whose it is. Nothing is done because there
+// is no record.
+func TestUnreadableBurialIsNoAbsence(t *testing.T) {
+	spec := in("one", "dir/one", deleteData)
+	for name, spoil := range damages() {
+		if name == "another handle" { // It is put back, and is unusable there.
+			continue
+		}
+		for _, earlierVersion := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", of an earlier version: ", earlierVersion), func(t *testing.T) {
+				w := newWorld(t)
+				earlier, now := w.remade(spec)
+				w.misplaced(now, earlier, earlierVersion)
+				moved := w.path(share.HomeName, share.Trash, earlier.key()+suffix)
+				if all, err := filepath.Glob(w.path(share.HomeName, share.Burials, "*")); err == nil && len(all) == 1 {
+					moved = all[0]
+				}
+				w.must(spoil(moved))
+				w.noticed()
+				s, h := w.opened(spec)
+				for what, call := range map[string]func() error{
+					"deleting": func() error { return w.Delete(t.Context(), now.Handle) },
+					"finding":  func() error { return second(w.Find(t.Context(), spec)) },
+					"making":   func() error { return second(w.Create(t.Context(), spec)) },
+					"another with its directory": func() error {
+						return second(w.Create(t.Context(), in("two", "dir/one", deleteData)))
+					},
+					"dropping its claim": func() error { return w.unclaimDead(s, h, claimOf("dir/one"), now.key()) },
+				} {
+					w.fails(what, call(), backends.Unavailable, path.Base(moved), "readable")
+				}
+			})
+		}
+	}
 }
