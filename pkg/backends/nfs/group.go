@@ -131,7 +131,8 @@ func (e *controllerSide) GetGroup(ctx context.Context, handle string) (result *b
 }
 
 // FindGroup returns the group of the name, on whichever share that is known. All are asked at once: one may be slow.
-// Kinds: NotFound; Unavailable when a share does not answer and none of the others has it.
+// An answer does not end the look at the others, on which somebody else may depend: for the mount of a share, for
+// instance. Kinds: NotFound; Unavailable when a share does not answer and none of the others has it.
 func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *backends.Group, err error) {
 	defer annotate(&err, "find group snapshot", name)
 	type answer struct {
@@ -142,13 +143,21 @@ func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *ba
 	answers := make(chan answer, len(places))
 	for _, p := range places {
 		go func() {
+			ctx, cancel := unended(ctx)
+			defer cancel()
 			group, err := e.groupAt(ctx, p, name)
 			answers <- answer{group, err}
 		}()
 	}
 	var failures []error
 	for range places {
-		switch a := <-answers; {
+		var a answer
+		select {
+		case a = <-answers:
+		case <-ctx.Done():
+			a.err = backends.Errorf(backends.Unavailable, "a share has not answered yet: ask again: %w", ctx.Err())
+		}
+		switch {
 		case a.err == nil:
 			return a.group, nil
 		case !backends.Is(a.err, backends.NotFound):
@@ -159,6 +168,16 @@ func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *ba
 		return nil, errors.Join(failures...)
 	}
 	return nil, backends.Errorf(backends.NotFound, "there is no such %s", groupKind)
+}
+
+// unended is the context of a call without its end: but it has the call's deadline, or one by which a server that is
+// well has answered.
+func unended(call context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	ctx = context.WithoutCancel(call)
+	if at, ok := call.Deadline(); ok {
+		return context.WithDeadline(ctx, at)
+	}
+	return context.WithTimeout(ctx, probeTime)
 }
 
 func (e *engine) groupAt(ctx context.Context, p place, name string) (*backends.Group, error) {

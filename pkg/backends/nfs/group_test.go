@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
@@ -175,5 +176,49 @@ func TestGroupBesideAServerThatStops(t *testing.T) {
 	defer cancel()
 	if found, err := w.FindGroup(ctx, "group"); err != nil || found.Handle != g.Handle {
 		t.Errorf("got %v, %v; want %s", found, err, g.Handle)
+	}
+}
+
+// slowMount mounts the shares of one server only once it is told to, or its caller gives up.
+type slowMount struct {
+	export.Mounter
+	asked chan context.Context
+	goOn  chan struct{}
+}
+
+func (m slowMount) Open(ctx context.Context, address export.Address) (*export.Root, error) {
+	if address.Server == slowServer {
+		m.asked <- ctx
+		select {
+		case <-m.goOn:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return m.Mounter.Open(ctx, address)
+}
+
+// A group is found while another share is being mounted, for which others wait too. The answer does not end that.
+func TestFoundGroupEndsNoMount(t *testing.T) {
+	w, _ := newPair(t)
+	w.make(onShare("elsewhere", "other"))
+	v := w.make(onShare("one", "one"))
+	g, err := w.CreateGroup(t.Context(), backends.GroupSpec{Name: "group", Volumes: []string{v.Handle}})
+	w.must(err)
+	slow := slowMount{w.mount, make(chan context.Context, 1), make(chan struct{})}
+	w.mount, w.nodeOnly = slow, true // Nobody else mounts anything.
+	w.reopen()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	if found, err := w.FindGroup(ctx, "group"); err != nil || found.Handle != g.Handle {
+		t.Errorf("got %v, %v; want %s", found, err, g.Handle)
+	}
+	mounting := <-slow.asked
+	cancel()
+	if err := mounting.Err(); err != nil {
+		t.Errorf("the mount of the other share was given up with the call that has its answer: %v", err)
+	}
+	close(slow.goOn)
+	if _, err := w.Find(t.Context(), onShare("elsewhere", "other")); err != nil {
+		t.Errorf("who waits for the mount too: %v", err)
 	}
 }
