@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -150,10 +149,10 @@ func (r Root) Lstat(name string, flags int) (stat unix.Statx_t, err error) {
 	return stat, err
 }
 
-// Touch gives what has a name another time.
-func (r Root) Touch(name string, at time.Time) error {
+// Touch gives what has a name the time of now, by the clock of the filesystem, which may be another machine's.
+func (r Root) Touch(name string) error {
 	return r.within("touch", name, func(dir int, base string) error {
-		time := unix.NsecToTimespec(at.UnixNano())
-		return unix.UtimesNanoAt(dir, base, []unix.Timespec{time, time}, unix.AT_SYMLINK_NOFOLLOW)
+		now := unix.Timespec{Nsec: unix.UTIME_NOW}
+		return unix.UtimesNanoAt(dir, base, []unix.Timespec{now, now}, unix.AT_SYMLINK_NOFOLLOW)
 	})
 }

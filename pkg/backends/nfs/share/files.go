@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -233,9 +232,10 @@ func (h *Home) spent(name string, err error) error {
 	return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 }
 
-// Touch gives a file of the staging folder another time, so that others see that somebody works with it.
+// Touch gives a file of the staging folder another time, so that others see that somebody works with it. It is the
+// server's, as that of what is written is: a record keeps it, and which of two was written last decides.
 func (h *Home) Touch(name string) error {
-	return h.files.Touch(At(Staging, name), time.Now())
+	return h.files.Touch(At(Staging, name))
 }
 
 // Written is when what a file holds was written, by the server's clock.
