@@ -1,8 +1,10 @@
 package share
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +25,8 @@ func TestChangesWaitForReaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := homeWith(t, one, two)
-			lock := h.names.of(row.read)
+			lock, done := h.names.use(row.read)
+			defer done()
 			lock.RLock() // as who reads
 			ended := make(chan error, 1)
 			go func() { ended <- row.change(h) }()
@@ -46,17 +49,36 @@ func TestChangesWaitForReaders(t *testing.T) {
 	}
 }
 
-// A name is changed while another file is being read.
+// A name is changed while others are, however many requests for those hang; and nothing is kept of a name that nobody
+// uses.
 func TestChangesWaitForNoOther(t *testing.T) {
-	one := At(Volumes, "one")
-	h := homeWith(t, one)
-	for i := range len(h.names) {
-		if i != h.names.number(one) && i != h.names.number(At(Trash, "one")) {
-			h.names[i].Lock()
+	h := homeWith(t, At(Volumes, "one"))
+	goOn, changing := make(chan struct{}), sync.WaitGroup{}
+	begun := make(chan struct{})
+	const others = 2000
+	for i := range others {
+		changing.Go(func() {
+			_ = h.names.change(func() error { begun <- struct{}{}; <-goOn; return nil }, At(Volumes, fmt.Sprint("other", i)))
+		})
+	}
+	late := time.After(2 * time.Minute)
+	for i := range others {
+		select {
+		case <-begun:
+		case <-late:
+			t.Fatalf("%d of %d changes of different names are under way", i, others)
 		}
 	}
 	if err := h.Move(Volumes, "one", Trash, "one"); err != nil {
 		t.Error(err)
+	}
+	if _, err := h.Read(Trash, "one"); err != nil {
+		t.Error(err)
+	}
+	close(goOn)
+	changing.Wait()
+	if len(h.names.all) > 0 {
+		t.Errorf("%d locks are left", len(h.names.all))
 	}
 }
 

@@ -15,10 +15,8 @@ func At(folder, name string) string { return path.Join(HomeName, folder, name) }
 
 // Read returns what a file holds. Kinds: as readSmall; Unavailable beyond the budget.
 func (h *Home) Read(folder, name string) ([]byte, error) {
-	lock := h.names.of(At(folder, name))
-	lock.RLock()
-	data, err := readSmall(h.dir, At(folder, name))
-	lock.RUnlock()
+	path := At(folder, name)
+	data, err := h.names.read(func() ([]byte, error) { return readSmall(h.dir, path) }, path)
 	if spent := h.Charge(len(data)); spent != nil {
 		return nil, spent
 	}
