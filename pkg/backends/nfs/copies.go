@@ -16,9 +16,10 @@ import (
 const (
 	// copyWorkers is how many files of one copy are copied at a time.
 	copyWorkers = 8
-	// atOnce is how many copies run on a share at a time; others wait. Those of other shares do not: this one may be dead.
+	// atOnce is how many copies run on a filesystem of a server at a time, whichever of its exports they are on; others
+	// wait. Those of other filesystems do not: this one's server may be dead.
 	atOnce = 4
-	// maxCopies is how many copies of a share the process knows at a time.
+	// maxCopies is how many copies on a filesystem the process knows at a time.
 	maxCopies = 256
 )
 
@@ -47,7 +48,7 @@ type copies struct {
 
 	mu    sync.Mutex
 	jobs  map[string]*job
-	turns map[string]chan struct{} // by share
+	turns map[string]chan struct{} // by filesystem
 }
 
 func newCopies(p pace) *copies {
@@ -93,20 +94,20 @@ func (c *copies) join(key string, want *record, m *making) (j *job, begun bool, 
 		}
 		j.end()
 	} else if c.countOn(m.share) >= maxCopies {
-		return nil, false, backends.Errorf(backends.Busy, "%d copies are under way on %s: ask again", maxCopies,
-			m.share.Address)
+		return nil, false, backends.Errorf(backends.Busy, "%d copies are under way on the filesystem of %s: ask again",
+			maxCopies, m.share.Address)
 	}
 	life, end := context.WithCancel(c.life)
-	j = &job{where: m.share.Address.String(), record: want, from: keysOf(m.origins), life: life, end: end,
+	j = &job{where: m.share.Filesystem(), record: want, from: keysOf(m.origins), life: life, end: end,
 		ended: make(chan struct{}), waiting: 1}
 	c.jobs[key] = j
 	return j, false, nil
 }
 
-// countOn is how many copies of a share are known. It needs the lock.
+// countOn is how many copies on a share's filesystem are known. It needs the lock.
 func (c *copies) countOn(s *share.Share) (count int) {
 	for _, j := range c.jobs {
-		if j.where == s.Address.String() {
+		if j.where == s.Filesystem() {
 			count++
 		}
 	}
@@ -135,11 +136,11 @@ func (c *copies) begin(key string, j *job, m *making) error {
 	return nil
 }
 
-// turnsOn has room for the copies that run on a share at a time.
+// turnsOn has room for the copies that run on a share's filesystem at a time.
 func (c *copies) turnsOn(s *share.Share) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	where := s.Address.String()
+	where := s.Filesystem()
 	if c.turns[where] == nil {
 		c.turns[where] = make(chan struct{}, atOnce)
 	}
@@ -182,7 +183,8 @@ func (c *copies) reads(ids ...string) bool {
 	return false
 }
 
-// plan notes how much a copy takes, and returns how much the others that are under way on its share take yet.
+// plan notes how much a copy takes, and returns how much the others take yet that are under way on
+// its filesystem.
 func (c *copies) plan(s *share.Share, progress *tree.Progress, bytes int64) (others int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +193,7 @@ func (c *copies) plan(s *share.Share, progress *tree.Progress, bytes int64) (oth
 		case &j.progress == progress:
 			j.planned += bytes
 			continue
-		case j.where != s.Address.String():
+		case j.where != s.Filesystem():
 			continue
 		}
 		select {

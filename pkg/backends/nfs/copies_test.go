@@ -2,9 +2,12 @@ package nfs
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 // As many copies as there may be wait for one share. Those on others are not turned away.
@@ -24,4 +27,34 @@ func TestCopiesAreCountedByShare(t *testing.T) {
 	}
 	w.fails("one more", join(c, "more", "one"), backends.Busy, "ask again")
 	w.must(join(c, "on another", "other"))
+}
+
+// The copies on all exports of one filesystem are counted together: they share its space, and what its server can do.
+func TestCopiesAreCountedByFilesystem(t *testing.T) {
+	w := newWorld(t)
+	w.must(os.MkdirAll(filepath.Join(filepath.Dir(w.root), "other"), 0o755))
+	beside := specOf("other")
+	beside.Parameters = &Parameters{Server: testServer, Share: "/other"}
+	c := newCopies(paceOf(0))
+	defer c.close()
+	join := func(name string, spec backends.Spec) (*job, error) {
+		s, h := w.opened(spec)
+		j, _, err := c.join(name, &record{}, &making{engine: w.engine, share: s, home: h})
+		return j, err
+	}
+	j, err := join("first", specOf("one"))
+	w.must(err)
+	one, _ := w.opened(specOf("one"))
+	other, _ := w.opened(beside)
+	if c.turnsOn(one) != c.turnsOn(other) {
+		t.Error("copies on two exports of a filesystem do not wait for each other")
+	}
+	c.plan(one, &j.progress, 1000)
+	if others := c.plan(other, new(tree.Progress), 1); others != 1000 {
+		t.Errorf("beside a copy of 1000 bytes on another export, others take %d", others)
+	}
+	for i := range maxCopies - 1 {
+		w.must(second(join(fmt.Sprint("copy", i), specOf("one"))))
+	}
+	w.fails("one more, on the other export", second(join("more", beside)), backends.Busy, "ask again")
 }

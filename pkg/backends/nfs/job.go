@@ -16,7 +16,7 @@ const reportTime = 30 * time.Second
 
 // job is one copy, from when it is asked for until it is published or given up.
 type job struct {
-	where    string // the share's address
+	where    string // the filesystem on which it is made
 	record   *record
 	from     []string // the keys of its sources: another one may get the name of a source
 	progress tree.Progress

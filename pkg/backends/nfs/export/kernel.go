@@ -147,8 +147,8 @@ func open(address Address, ip, version string) (*Root, error) {
 	// With O_DIRECT the client wants no delegation of a file (NFS4_SHARE_WANT_NO_DELEG, RFC 8881 section 18.16.3). Where
 	// pods mount the share with the same client as the controller, whose mounts share nothing with theirs, the server
 	// would not take one back when a pod writes, and the file would stay for the controller what it was.
-	return &Root{Dir: os.NewFile(uintptr(dir), address.String()), Mount: kept, Version: version, Lag: lag, Direct: true},
-		nil
+	return &Root{Dir: os.NewFile(uintptr(dir), address.String()), Mount: kept, Version: version, Lag: lag, Direct: true,
+		Filesystem: filesystemOf(dir)}, nil
 }
 
 // mount makes a mount that is attached nowhere (fsopen(2), fsmount(2)).

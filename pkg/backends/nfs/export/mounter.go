@@ -33,6 +33,8 @@ type Root struct {
 	Dir *os.File
 	// Version is the version of NFS that is spoken, one of Versions.
 	Version string
+	// Filesystem names the server's filesystem, which other exports may be of too; empty where nobody knows it.
+	Filesystem string
 	// Lag is how old what the kernel says about a file may be, where others change it.
 	Lag time.Duration
 	// Direct says that files which others write must be opened with O_DIRECT: what the kernel remembers of them may be

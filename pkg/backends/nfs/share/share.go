@@ -1,6 +1,7 @@
 package share
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -55,6 +56,10 @@ func (s *Share) Files() safepath.Root { return s.files }
 
 // Dir is the share's root directory.
 func (s *Share) Dir() *os.File { return s.root.Dir }
+
+// Filesystem names the server's filesystem on which the share is, which other shares may be on too; where nobody knows
+// it, the share alone.
+func (s *Share) Filesystem() string { return cmp.Or(s.root.Filesystem, s.Address.String()) }
 
 // Hold keeps the share mounted until release is called, or the one that has taken its place. Kinds: as
 // Pool.HoldBriefly.

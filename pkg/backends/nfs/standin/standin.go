@@ -3,9 +3,12 @@ package standin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
@@ -31,7 +34,11 @@ func (s Servers) Open(_ context.Context, address export.Address) (*export.Root, 
 	if version == "" {
 		version = export.Versions()[0]
 	}
-	return &export.Root{Dir: dir, Version: version}, nil
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &stat); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return &export.Root{Dir: dir, Version: version, Filesystem: fmt.Sprint(address.Server, " ", stat.Dev)}, nil
 }
 
 // Source is the directory itself.
