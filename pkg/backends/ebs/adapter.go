@@ -73,17 +73,17 @@ func (a adapter) Attach(ctx context.Context, volume, node, name string) (began t
 			ofEC2(err))
 	}
 	if err != nil {
-		return began, refusalOf(err)
+		return began, a.refusal(ctx, volume, err)
 	}
 	return aws.ToTime(out.AttachTime), nil
 }
 
-// refusalOf is what became of a request that changes something. One that was refused for its rate is not on its way.
-func refusalOf(err error) error {
+// refusal is what became of a request that changes something. One that was refused for its rate is not on its way.
+func (a adapter) refusal(ctx context.Context, volume string, err error) error {
 	if throttled(err) {
 		return backends.Errorf(backends.Busy, "EC2 was asked too often: ask again: %w", ofEC2(err))
 	}
-	return ofEC2(err)
+	return a.b.orGone(ctx, volume, ofEC2(err))
 }
 
 // Detach asks for the end of an attachment, of any if there is no node. What is not in use is attached nowhere ("Error
@@ -100,7 +100,7 @@ func (a adapter) Detach(ctx context.Context, volume, node string) (began time.Ti
 		a.b.ended(volume)
 	}
 	if err != nil {
-		return began, refusalOf(err)
+		return began, a.refusal(ctx, volume, err)
 	}
 	return aws.ToTime(out.AttachTime), nil
 }

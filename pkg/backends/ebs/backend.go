@@ -107,13 +107,13 @@ func deviceNames() (names []string) {
 
 // finish makes a request that is to be answered although its caller leaves, on a thing to which nothing else is done
 // then. Who asks for the same shares it. Kinds: Busy when the caller's time ends first; those of the request.
-func (b *backend) finish(ctx context.Context, group *flight.Group[struct{}], key, what string,
+func (b *backend) finish(ctx context.Context, group *flight.Group[struct{}], id, what string,
 	request func(ctx context.Context) error) error {
-	_, err := group.Do(ctx, flight.Op{Key: key, What: what, Join: true}, func(ctx context.Context) (struct{}, error) {
+	_, err := group.Do(ctx, flight.Op{Key: id, What: what, Join: true}, func(ctx context.Context) (struct{}, error) {
 		return flight.Finish(ctx, b.config.Timing.Call,
 			func(ctx context.Context) (struct{}, error) { return struct{}{}, ofEC2(request(ctx)) })
 	})
-	return err
+	return b.orGone(ctx, id, err)
 }
 
 // filter is a filter of a Describe request.

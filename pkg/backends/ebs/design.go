@@ -98,7 +98,7 @@ func (b *backend) ask(ctx context.Context, d design, token string) (reply, error
 		TagSpecifications: specification(types.ResourceTypeVolume, d.tags),
 	})
 	if err != nil {
-		return reply{}, ofEC2(err)
+		return reply{}, b.orSourceGone(ctx, d.snapshot, ofEC2(err))
 	}
 	return replyOf(types.Volume{VolumeId: out.VolumeId, CreateTime: out.CreateTime, State: out.State}, out.ResultMetadata),
 		nil
@@ -112,12 +112,20 @@ func (b *backend) askCopy(ctx context.Context, d design, token string) (reply, e
 		TagSpecifications: specification(types.ResourceTypeVolume, d.tags),
 	})
 	if err != nil {
-		return reply{}, ofEC2(err)
+		return reply{}, b.orSourceGone(ctx, d.volume, ofEC2(err))
 	}
 	if len(out.Volumes) != 1 {
 		return reply{}, backends.Errorf(backends.Unavailable, "EC2 answered with %d volumes for one copy", len(out.Volumes))
 	}
 	return replyOf(out.Volumes[0], out.ResultMetadata), nil
+}
+
+// orSourceGone is orGone for what a volume was to be made from, if anything.
+func (b *backend) orSourceGone(ctx context.Context, id string, err error) error {
+	if id == "" {
+		return err
+	}
+	return b.orGone(ctx, id, err)
 }
 
 // number, text and flag leave out of a request what was not asked for.

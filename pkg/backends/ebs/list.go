@@ -52,6 +52,9 @@ func (b *backend) ListSnapshots(ctx context.Context, volume string,
 			if err != nil {
 				return nil, err
 			}
+			if found, err = b.stillKept(ctx, found); err != nil {
+				return nil, err
+			}
 			var snapshots []backends.Snapshot
 			for _, s := range withoutTwins(found) {
 				snapshots = append(snapshots, *b.viewSnapshot(s))

@@ -259,7 +259,7 @@ func (b *backend) changed(ctx context.Context, v types.Volume, want change, answ
 			"the volume was changed a short while ago, and EC2 takes the next one some hours after it: "+
 				"ask again later: %w", ofEC2(answer))
 	}
-	return v, ofEC2(answer)
+	return v, b.orGone(ctx, id, ofEC2(answer))
 }
 
 // refusedFor finds out why EC2 takes a change for wrong whose rules were checked before: the volume may be as is wanted

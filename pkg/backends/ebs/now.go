@@ -72,16 +72,10 @@ func (b *backend) probe(ctx context.Context, id string) (types.Volume, error) {
 // mark puts a tag on a volume.
 func (b *backend) mark(ctx context.Context, id string, mark types.Tag) error {
 	_, err := b.once.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{mark}})
-	switch err = ofEC2(err); {
-	case isGone(err):
+	if err = b.orGone(ctx, id, ofEC2(err)); isGone(err) {
 		b.ended(id)
-	case backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid):
-		b.log.Warn("EC2 cannot be asked whether a volume is still there", "volume", id, "error", err)
-		return backends.Errorf(backends.Unsupported, "EC2 cannot be asked how volume %q is now: %w", id, err)
-	case err != nil: // What was not sent, or is to be asked again later, says nothing.
-		return backends.Errorf(backends.Unavailable, "EC2 has not said whether volume %q is there: ask again: %w", id, err)
 	}
-	return err
+	return b.answer(id, err)
 }
 
 // errReplaced says that another caller, maybe of another process, may have put its own mark in the place of one's own,

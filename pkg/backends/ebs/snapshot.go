@@ -64,24 +64,46 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
 		return b.once.CreateSnapshot(ctx, &ec2.CreateSnapshotInput{VolumeId: &spec.Volume,
 			TagSpecifications: specification(types.ResourceTypeSnapshot, tags)})
 	})
-	asked := ofEC2(err)
+	asked := b.orGone(ctx, spec.Volume, ofEC2(err))
 	if asked != nil && (!backends.Is(asked, backends.Unavailable) || throttled(asked)) {
 		return nil, false, asked
 	}
-	found, err := flight.Finish(ctx, b.config.Timing.Settle, func(ctx context.Context) ([]types.Snapshot, error) {
-		return b.snapshots.Until(ctx, "appear", spec.Name,
-			func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
-	})
+	taken, err := b.appeared(ctx, spec.Name, out)
 	if err != nil {
 		return nil, false, backends.Errorf(backends.Busy, "the snapshot was asked for and does not show: ask again: %w",
 			cmp.Or(asked, err))
 	}
-	taken := *oldestSnapshot(found)
-	own = out != nil && aws.ToString(out.SnapshotId) == aws.ToString(taken.SnapshotId)
+	own = isOf(taken, out)
 	if isFailed(taken) {
 		return nil, own, b.abandon(ctx, taken, own)
 	}
 	return b.viewSnapshot(taken), own, nil
+}
+
+// appeared waits for the snapshot of the name, which may be another one than the request has made. That one may be
+// gone, and shown by a read from before.
+func (b *backend) appeared(ctx context.Context, name string, made *ec2.CreateSnapshotOutput) (types.Snapshot, error) {
+	return flight.Finish(ctx, b.config.Timing.Settle, func(ctx context.Context) (types.Snapshot, error) {
+		for {
+			found, err := b.snapshots.Until(ctx, "appear", name,
+				func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
+			if err != nil {
+				return types.Snapshot{}, err
+			}
+			s := *oldestSnapshot(found)
+			if isOf(s, made) {
+				return s, nil
+			}
+			if err := b.keeps(ctx, aws.ToString(s.SnapshotId)); !isGone(err) {
+				return s, err
+			}
+		}
+	})
+}
+
+// isOf reports whether a snapshot is what a request has made. It has no answer if that was lost.
+func isOf(s types.Snapshot, made *ec2.CreateSnapshotOutput) bool {
+	return made != nil && aws.ToString(made.SnapshotId) == aws.ToString(s.SnapshotId)
 }
 
 // findSnapshot returns the snapshot of that name, also one that failed, and nil when there is none.
@@ -143,12 +165,9 @@ func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 	if what, busy := b.taking.Under(name); busy {
 		return nil, backends.Errorf(backends.Busy, "%s is under way: ask again", what)
 	}
-	found, err := b.findSnapshot(ctx, name)
+	found, err := b.thereNamed(ctx, name)
 	if err != nil {
 		return nil, err
-	}
-	if found == nil {
-		return nil, backends.Errorf(backends.NotFound, "there is no snapshot named %q", name)
 	}
 	if err := checkWhole(*found, backends.Exists); err != nil {
 		return nil, err
@@ -166,11 +185,31 @@ func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 	return b.viewSnapshot(*found), nil
 }
 
+// thereNamed returns the snapshot of that name that is there. The next one is looked for only after one has ended for
+// good. Kinds: NotFound; Unavailable.
+func (b *backend) thereNamed(ctx context.Context, name string) (*types.Snapshot, error) {
+	for {
+		found, err := b.findSnapshot(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if found == nil {
+			return nil, backends.Errorf(backends.NotFound, "there is no snapshot named %q", name)
+		}
+		if err := b.keeps(ctx, aws.ToString(found.SnapshotId)); !isGone(err) {
+			return found, err
+		}
+	}
+}
+
 // GetSnapshot returns the snapshot with the handle. Kinds: NotFound; Unusable for one that failed.
 func (b *backend) GetSnapshot(ctx context.Context, handle string) (_ *backends.Snapshot, err error) {
 	defer annotate(&err, "get snapshot", handle)
 	s, err := b.snapshot(ctx, handle)
 	if err != nil {
+		return nil, err
+	}
+	if err := b.keeps(ctx, handle); err != nil {
 		return nil, err
 	}
 	if err := checkWhole(s, backends.Unusable); err != nil {

@@ -2,11 +2,9 @@ package ebs
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -36,9 +34,6 @@ func (b *backend) rememberSnapshots(snapshots []types.Snapshot) (there []types.S
 	return there
 }
 
-// ended is for a volume of which EC2 has said, in answer to a request that changes something, that there is none.
-func (b *backend) ended(id string) { b.shown.End(id) }
-
 // ours is a volume of this cluster's, as it was shown last: its ID and tags, from which nothing but its owner and name
 // is taken. It spares the look before a request which EC2 decides on anyhow. Kinds: NotFound; Denied.
 func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error) {
@@ -46,19 +41,6 @@ func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error)
 		return v, nil
 	}
 	return b.ownVolume(ctx, handle)
-}
-
-// refused reports whether EC2 says that there is no such volume, in answer to a request that would change nothing: it
-// is to take a tag away which nothing has. What is forbidden or not answered proves nothing, and neither does it that
-// EC2 takes the request: see asOfNow.
-func (b *backend) refused(ctx context.Context, id string) bool {
-	nobodys := types.Tag{Key: aws.String(b.probeTag()), Value: aws.String(rand.Text())}
-	_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: []string{id}, Tags: []types.Tag{nobodys}})
-	if !isGone(ofEC2(err)) {
-		return false
-	}
-	b.ended(id)
-	return true
 }
 
 // errUnseen says that a read does not show a volume, which may be too new for it.

@@ -182,7 +182,7 @@ func (b *backend) askDelete(ctx context.Context, handle string) error {
 	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
 		return b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &handle})
 	})
-	if err = notGone(ofEC2(err)); err == nil {
+	if err = notGone(b.orGone(ctx, handle, ofEC2(err))); err == nil {
 		b.ended(handle)
 	}
 	return err

@@ -1,0 +1,103 @@
+package ebs
+
+import (
+	"context"
+	"crypto/rand"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/cloud/batch"
+)
+
+// there asks EC2 whether there is a volume or snapshot, by a request that would change nothing: it is to take a tag
+// away which nothing has. The policy allows that whatever tags the thing has, so that it is answered for one that is
+// gone. Kinds: NotFound, which is certain; those of EC2's refusal, which says nothing. A volume that is there may be on
+// its way out: see asOfNow.
+func (b *backend) there(ctx context.Context, ids ...string) error {
+	nobodys := types.Tag{Key: aws.String(b.probeTag()), Value: aws.String(rand.Text())}
+	_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: ids, Tags: []types.Tag{nobodys}})
+	if err = ofEC2(err); isGone(err) && len(ids) == 1 {
+		b.ended(ids[0])
+	}
+	return err
+}
+
+// answer is what EC2's answer to such a question means. Kinds: NotFound; Unsupported when EC2 cannot be asked that, now
+// or ever; Unavailable when it has not said so yet.
+func (b *backend) answer(id string, err error) error {
+	switch {
+	case backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid):
+		b.log.Warn("EC2 cannot be asked whether something is still there", "id", id, "error", err)
+		return backends.Errorf(backends.Unsupported, "EC2 cannot be asked how %q is now: %w", id, err)
+	case err != nil && !isGone(err): // What was not sent, or is to be asked again later, says nothing.
+		return backends.Errorf(backends.Unavailable, "EC2 has not said whether %q is there: ask again: %w", id, err)
+	}
+	return err
+}
+
+// keeps fails for a snapshot that is gone: a read that shows it is older. Kinds: NotFound; Unavailable when EC2 has not
+// said whether it is there.
+func (b *backend) keeps(ctx context.Context, id string) error {
+	err := b.answer(id, b.there(ctx, id))
+	if isGone(err) {
+		return noSnapshot(id)
+	}
+	if backends.Is(err, backends.Unsupported) {
+		return nil
+	}
+	return err
+}
+
+// stillKept leaves of the snapshots that a read shows those that are there, by few questions. Kinds: Unavailable.
+func (b *backend) stillKept(ctx context.Context, shown []types.Snapshot) (there []types.Snapshot, err error) {
+	ids := make([]string, len(shown))
+	for i, s := range shown {
+		ids[i] = aws.ToString(s.SnapshotId)
+	}
+	results := batch.Each(ctx, ids, batch.Options{Max: pageSize, Timeout: b.config.Timing.Call},
+		func(ctx context.Context, ids []string) ([]batch.Result[struct{}], error) {
+			return make([]batch.Result[struct{}], len(ids)), b.there(ctx, ids...)
+		})
+	for i, s := range shown {
+		switch err := results[i].Err; {
+		case err == nil, backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid): // It may not be asked.
+			there = append(there, s)
+		case !isGone(err):
+			return nil, b.answer(ids[i], err)
+		}
+	}
+	return there, nil
+}
+
+// refused reports whether EC2 says that there is no such volume or snapshot.
+func (b *backend) refused(ctx context.Context, id string) bool { return isGone(b.there(ctx, id)) }
+
+// orGone is what came of a request to do something to a volume or snapshot, and NotFound if there is none. The policy
+// goes by the thing's tags, and what is gone has none: then EC2 says that the request is forbidden, and no more.
+func (b *backend) orGone(ctx context.Context, id string, err error) error {
+	if backends.Is(err, backends.Denied) && b.refused(ctx, id) {
+		return noThing(id)
+	}
+	return err
+}
+
+// ended is for a volume or snapshot of which EC2 has said, in answer to a request that changes something, that there is
+// none.
+func (b *backend) ended(id string) {
+	if isID("snap", id) {
+		b.kept.End(id)
+		return
+	}
+	b.shown.End(id)
+}
+
+// noThing says that there is no such volume or snapshot.
+func noThing(id string) error {
+	if isID("snap", id) {
+		return noSnapshot(id)
+	}
+	return noVolume(id)
+}

@@ -1,0 +1,87 @@
+package ebs_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// takeAndDrop takes a snapshot that is deleted again a moment ago.
+func takeAndDrop(t *testing.T, w *region.Region, spec backends.SnapshotSpec) *backends.Snapshot {
+	t.Helper()
+	d := open(t, w, nil)
+	s, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	if err := d.f.Snapshot.DeleteSnapshot(t.Context(), s.Handle); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Second)
+	return s
+}
+
+// TestNoOldReadIsTakenForASnapshot has reads show a snapshot that another process has deleted, once the request for a
+// new one of the name is sent.
+func TestNoOldReadIsTakenForASnapshot(t *testing.T) { synctest.Test(t, noOldReadIsTakenForASnapshot) }
+
+func noOldReadIsTakenForASnapshot(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	spec := backends.SnapshotSpec{Name: "s", Volume: open(t, w, nil).make("one").Handle}
+	gone := takeAndDrop(t, w, spec)
+	d := open(t, w, func(c *ebs.Config) {
+		c.AWS.HTTPClient = before{c.AWS.HTTPClient, "CreateSnapshot", func() { w.Server.SetLag(5 * time.Second) }}
+	})
+	made, err := d.f.Snapshot.CreateSnapshot(within(t, time.Minute), spec)
+	if err != nil || made.Handle == gone.Handle || w.Server.Snapshots()[made.Handle] == nil {
+		t.Errorf("taken is %+v with %v; there are %v", made, err, w.Server.Snapshots())
+	}
+}
+
+// TestNoOldReadIsListed has reads show snapshots of which another process has deleted one, beside one that is there.
+func TestNoOldReadIsListed(t *testing.T) { synctest.Test(t, noOldReadIsListed) }
+
+func noOldReadIsListed(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("one")
+	there, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "there", Volume: v.Handle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	takeAndDrop(t, w, backends.SnapshotSpec{Name: "gone", Volume: v.Handle})
+	w.Server.SetLag(5 * time.Second)
+	list, _, err := d.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{})
+	if err != nil || len(list) != 1 || list[0].Handle != there.Handle {
+		t.Errorf("listed are %+v with %v, want %s", list, err, there.Handle)
+	}
+}
+
+// TestWhatMayNotBeAskedIsFound has a policy that does not let the driver ask whether a snapshot is there, as that of
+// earlier versions.
+func TestWhatMayNotBeAskedIsFound(t *testing.T) { synctest.Test(t, whatMayNotBeAskedIsFound) }
+
+func whatMayNotBeAskedIsFound(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	spec := backends.SnapshotSpec{Name: "s", Volume: d.make("one").Handle}
+	made, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Server.Forbid("DeleteTags")
+	if _, err := d.f.Snapshot.FindSnapshot(t.Context(), spec); err != nil {
+		t.Errorf("found with %v", err)
+	}
+	if _, err := d.f.Snapshot.GetSnapshot(t.Context(), made.Handle); err != nil {
+		t.Errorf("got with %v", err)
+	}
+	if list, _, err := d.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{}); err != nil || len(list) != 1 {
+		t.Errorf("listed are %+v with %v", list, err)
+	}
+}

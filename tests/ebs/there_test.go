@@ -1,0 +1,134 @@
+package ebs
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/pkg/base64url"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// controller is one with its features.
+type controller struct {
+	backends.Backend
+	backends.Features
+}
+
+// ruled is a controller with the rights that deploy/aws gives it.
+func ruled(t *testing.T, r *region.Region) controller {
+	t.Helper()
+	d := ebs.Definition()
+	options := backends.Options{Driver: "ebs.csi.stowage.dev", Config: d.NewConfig(), Log: slog.New(slog.DiscardHandler)}
+	r.Configure(&options)
+	c, _ := options.Config.(*ebs.Config) // what NewConfig returns
+	s := side{policy: policyOf(t, "controller", "base64:"+base64url.Encode([]byte(c.ClusterID)))}
+	c.AWS.HTTPClient = s.guard(r, c.AWS.HTTPClient)
+	instance, err := d.Open(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return controller{instance.Controller, backends.Resolve(instance.Controller, instance.Node)}
+}
+
+// old is how late reads are.
+const old = 5 * time.Second
+
+// TestWhatIsGoneIsNotThere has reads show what another process has deleted, to one that has the rights of the shipped
+// policy. These go by the tags of a thing, and what is gone has none: EC2 then says that the request is forbidden.
+func TestWhatIsGoneIsNotThere(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, f controller, v, s string) error{
+		"find": func(ctx context.Context, f controller, _, _ string) error {
+			_, err := f.Find(ctx, region.Spec("v"))
+			return err
+		},
+		"attach": func(ctx context.Context, f controller, v, _ string) error {
+			_, err := f.Attach.Attach(ctx, region.Request(v, region.NodeA))
+			return err
+		},
+		"detach": func(ctx context.Context, f controller, v, _ string) error {
+			return f.Attach.Detach(ctx, v, region.NodeA)
+		},
+		"expand": func(ctx context.Context, f controller, v, _ string) error {
+			_, err := f.Expand.Expand(ctx, v, backends.CapacityRange{RequiredBytes: 8 << 30})
+			return err
+		},
+		"take a snapshot": func(ctx context.Context, f controller, v, _ string) error {
+			_, err := f.Snapshot.CreateSnapshot(ctx, backends.SnapshotSpec{Name: "another", Volume: v})
+			return err
+		},
+		"clone": func(ctx context.Context, f controller, v, _ string) error {
+			_, err := f.Clone.Clone(ctx, region.Spec("clone"), v)
+			return err
+		},
+		"restore": func(ctx context.Context, f controller, _, s string) error {
+			_, err := f.Snapshot.Restore(ctx, region.Spec("restored"), s)
+			return err
+		},
+		"find the snapshot": func(ctx context.Context, f controller, v, _ string) error {
+			_, err := f.Snapshot.FindSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: v})
+			return err
+		},
+		"get the snapshot": func(ctx context.Context, f controller, _, s string) error {
+			_, err := f.Snapshot.GetSnapshot(ctx, s)
+			return err
+		},
+		"delete": func(ctx context.Context, f controller, v, _ string) error { return f.Delete(ctx, v) },
+		"delete the snapshot": func(ctx context.Context, f controller, _, s string) error {
+			return f.Snapshot.DeleteSnapshot(ctx, s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := region.New(t, region.Quick(), 0)
+				v, s := vanished(t, r)
+				err := call(t.Context(), ruled(t, r), v, s)
+				if absent := backends.Is(err, backends.NotFound); !absent && (err != nil || name != "delete") {
+					t.Errorf("got %v, want NotFound; there are %+v", err, r.Server.Volumes())
+				}
+			})
+		})
+	}
+}
+
+// vanished makes a volume and a snapshot, of another one, that are gone and that reads show.
+func vanished(t *testing.T, r *region.Region) (volume, snapshot string) {
+	t.Helper()
+	f := ruled(t, r)
+	v, err := f.Create(t.Context(), region.Spec("v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	if err := f.Snapshot.DeleteSnapshot(t.Context(), s.Handle); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Delete(t.Context(), v.Handle); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Second)
+	r.Server.SetLag(old)
+	return v.Handle, s.Handle
+}
+
+// TestWhatIsThereIsFound has the shipped policy let the controller find what is there, at no more than a question.
+func TestWhatIsThereIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := region.New(t, region.Quick(), 0)
+		v, err := ruled(t, r).Create(t.Context(), region.Spec("v"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := ruled(t, r).Find(t.Context(), region.Spec("v")); err != nil || found.Handle != v.Handle {
+			t.Errorf("found %+v with %v, want %s", found, err, v.Handle)
+		}
+	})
+}
