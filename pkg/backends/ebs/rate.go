@@ -41,8 +41,13 @@ func (b *backend) gap(longest, crowd time.Duration) func(things int) time.Durati
 	}
 }
 
-// paced makes each attempt of a request wait for its turn, in its caller's time. It is behind the SDK's own retries.
+// paced makes each attempt of a request wait for its turn, in its caller's time, and sends none after that. The waiting
+// is behind the SDK's own retries, and the last look at the clock behind all that needs credentials.
 func (b *backend) paced(stack *middleware.Stack) error {
+	if err := stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("InTime", inTime), "Signing",
+		middleware.After); err != nil {
+		return err
+	}
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Pace", b.turn), "Retry", middleware.After)
 }
 

@@ -47,6 +47,15 @@ func Turn(ctx context.Context, wait func(ctx context.Context) error) error {
 	return ended(caller)
 }
 
+// InTime fails when the caller's time has ended, for what is about to be sent: much may have been waited for since its
+// turn, such as credentials or a connection. Kinds: Busy, and it must not be sent.
+func InTime(ctx context.Context) error {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok {
+		ctx = r.caller
+	}
+	return ended(ctx)
+}
+
 // bounded is a context that ends when the caller wants its answer, and after the time if that is not 0.
 func bounded(caller context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	end, ok := Deadline(caller)

@@ -40,14 +40,33 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		return t.RoundTripper.RoundTrip(r)
 	}
-	body, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, r.Body.Close()); err != nil {
-		return nil, err
-	}
 	own := r.Clone(r.Context())
-	own.Body = io.NopCloser(bytes.NewReader(body))
+	own.Body = &body{given: r.Body}
 	return t.RoundTripper.RoundTrip(own)
 }
+
+// body is read as a whole once there is a connection, and not before, as by net/http itself.
+type body struct {
+	given io.ReadCloser
+	once  sync.Once
+	text  *bytes.Reader
+	err   error
+}
+
+// Read is io.Reader's.
+func (b *body) Read(into []byte) (int, error) {
+	b.once.Do(func() {
+		text, err := io.ReadAll(b.given)
+		b.text, b.err = bytes.NewReader(text), errors.Join(err, b.given.Close())
+	})
+	if b.err != nil {
+		return 0, b.err
+	}
+	return b.text.Read(into)
+}
+
+// Close is io.Closer's.
+func (b *body) Close() error { return nil }
 
 // listener is a net.Listener whose connections are pipes.
 type listener struct {
