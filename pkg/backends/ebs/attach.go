@@ -30,12 +30,11 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 		return nil, err
 	}
 	view := b.view(v)
-	if err := view.Access.Check(request.Access); err != nil {
+	if err := checkAccess(view.Access, request.Access); err != nil {
 		return nil, err
 	}
 	seen := attachmentsOf(v)
-	_, err = b.attach.Attach(ctx, attach.Request{Volume: request.Handle, Node: request.Node,
-		Shared: shared(request.Access.Modes), Seen: &seen})
+	_, err = b.attach.Attach(ctx, attach.Request{Volume: request.Handle, Node: request.Node, Seen: &seen})
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (b *backend) design(ctx context.Context, spec backends.Spec, from origin) (
 		return design{}, err
 	}
 	d := design{origin: from, encrypted: p.Encrypted, key: p.KMSKeyID, multi: shared(spec.Access.Modes)}
-	if err := accessOf(d.multi).Check(spec.Access); err != nil {
+	if err := checkAccess(accessOf(d.multi), spec.Access); err != nil {
 		return design{}, err
 	}
 	if err := spec.CheckMode(from.raw); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
-	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
 // Find returns the volume of that name. Kinds: NotFound; Busy while it is being made.
@@ -115,28 +114,6 @@ func (b *backend) view(v types.Volume) *backends.Volume {
 	}
 	slices.Sort(view.PublishedNodes)
 	return view
-}
-
-// accessOf is how a volume can be used. On several nodes at a time it is a raw device only: no filesystem here bears
-// two kernels.
-func accessOf(multi bool) backends.Access {
-	access := backends.Access{Types: []backends.AccessType{backends.Mount, backends.Block},
-		Modes: backends.SingleNodeModes(), Mountable: mountoptions.Device{}}
-	if multi {
-		access.Types, access.Mountable = []backends.AccessType{backends.Block}, nil
-		access.Modes = append(access.Modes, sharedModes()...)
-	}
-	return access
-}
-
-func sharedModes() []backends.AccessMode {
-	return []backends.AccessMode{backends.MultiNodeReaderOnly, backends.MultiNodeSingleWriter,
-		backends.MultiNodeMultiWriter}
-}
-
-// shared reports whether any of the modes is for several nodes.
-func shared(modes []backends.AccessMode) bool {
-	return slices.ContainsFunc(sharedModes(), func(m backends.AccessMode) bool { return slices.Contains(modes, m) })
 }
 
 // Delete removes a volume. Kinds: NotFound; InUse; Denied.

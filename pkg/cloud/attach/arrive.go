@@ -81,6 +81,26 @@ func (a *attempt) confirm(ctx context.Context) (Attachment, error) {
 	return a.arrive(ctx, here.ID, time.Time{})
 }
 
+// now is how a volume is attached at an instant after the call, or as it is shown where the cloud cannot tell.
+func (m *Machine) now(ctx context.Context, volume string) (Volume, error) {
+	if m.options.Now != nil {
+		v, err := m.options.Now(ctx, volume)
+		if !failure.Is(err, failure.Unsupported) {
+			return m.over.without(volume, v), err
+		}
+	}
+	return m.look(ctx, Request{Volume: volume})
+}
+
+// see has the next step begin with how the volume is now.
+func (a *attempt) see(ctx context.Context) error {
+	v, err := a.m.now(ctx, a.Volume)
+	if err == nil {
+		a.Seen, a.sure = &v, true
+	}
+	return err
+}
+
 // shown finds out for whose sake the cloud has refused an attachment. Kinds: Busy when there is none any more.
 func (a *attempt) shown(ctx context.Context, refusal error) error {
 	if err := a.see(ctx); err != nil {

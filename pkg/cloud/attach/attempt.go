@@ -29,13 +29,6 @@ func (a *attempt) run(ctx context.Context) (Attachment, error) {
 		}
 		sure := a.sure
 		a.Seen, a.sure = nil, false
-		if v.Shared && !a.Shared {
-			attachment, decided, err := a.alone(ctx, v, sure)
-			if decided || err != nil {
-				return attachment, err
-			}
-			continue
-		}
 		if attachment, decided, err := a.step(ctx, v, sure); decided || err != nil {
 			return attachment, err
 		}
@@ -66,13 +59,14 @@ func (a *attempt) step(ctx context.Context, v Volume, sure bool) (attachment Att
 	}
 	other, isElsewhere := v.elsewhere(a.Node)
 	switch {
-	case !isElsewhere, a.Shared && v.Shared:
+	case !isElsewhere, v.Shared:
 		return a.begin(ctx)
 	case other.State == Detaching:
 		a.Seen, err = a.m.gone(ctx, a.Volume, other.Node)
 		return Attachment{}, false, err
 	}
-	return Attachment{}, false, a.taken(other)
+	return Attachment{}, false, failure.Errorf(failure.InUse,
+		"volume %q is attached to node %q: detach it there before it is attached to node %q", a.Volume, other.Node, a.Node)
 }
 
 // here is step for a volume that is shown to be attached here. If that is not sure, it may be shown as it was before

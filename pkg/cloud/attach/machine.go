@@ -71,20 +71,15 @@ func (m *Machine) Current(volume string, shown Volume) Volume { return m.over.wi
 // Request says what is to be attached where, or no longer.
 type Request struct {
 	Volume, Node string
-	// Shared says that other nodes may have the volume too, if the cloud can do that.
-	Shared bool
 	// Seen is how the volume was since the call began, if that is known: it saves a look.
 	Seen *Volume
 }
 
 // Attach returns once the cloud says that the volume is attached to the node. Kinds: NotFound for the volume or the
-// node; InUse, naming the other node, when it is attached elsewhere and not Shared; Exhausted when the node can take no
-// more; Busy and Unavailable when it is not known or not decided yet.
+// node; InUse, naming the other node, when it is attached elsewhere and the cloud attaches it to one only; Exhausted
+// when the node can take no more; Busy and Unavailable when it is not known or not decided yet.
 func (m *Machine) Attach(ctx context.Context, r Request) (Attachment, error) {
 	what := fmt.Sprintf("attaching volume %q to node %q", r.Volume, r.Node)
-	if r.Shared {
-		what += " among others"
-	}
 	return m.flights.Do(ctx, flight.Op{Key: r.Volume, What: what, Join: true},
 		func(ctx context.Context) (Attachment, error) {
 			a := attempt{m: m, Request: r}

@@ -3,8 +3,6 @@ package attach
 import (
 	"context"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,58 +225,4 @@ func TestAttachedAgainWithinATick(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A volume that the cloud attaches to several nodes is one node's if that was to have it alone, whatever is shown.
-func TestOneNodeHasASharedVolumeAlone(t *testing.T) {
-	for name, row := range map[string]struct {
-		old  bool
-		each bool // both at a time, from processes of their own
-	}{
-		"one after the other":     {},
-		"with an old look":        {old: true},
-		"two processes at a time": {each: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &stale{sim: newSim(1)}
-				s.add("v", true)
-				before := s.truth("v")
-				m := New(s, machine(s.sim).options)
-				if row.each {
-					var group sync.WaitGroup
-					var told atomic.Int32
-					for _, node := range []string{"one", "two"} {
-						group.Go(func() {
-							if attachTo(t, New(s, m.options), "v", node) == nil {
-								told.Add(1)
-							}
-						})
-					}
-					group.Wait()
-					if have := s.truth("v"); int(told.Load()) != len(have.Attachments) || told.Load() > 1 {
-						t.Errorf("%d nodes were told that they have it alone, and it is %+v", told.Load(), have)
-					}
-					return
-				}
-				if err := attachTo(t, m, "v", "one"); err != nil {
-					t.Fatal(err)
-				}
-				if row.old {
-					s.past = []Volume{before}
-				}
-				seen := before
-				err := within(t, time.Minute, func(ctx context.Context) error {
-					_, err := m.Attach(ctx, Request{Volume: "v", Node: "two", Seen: &seen})
-					return err
-				})
-				if have := s.truth("v"); !failure.Is(err, failure.InUse) || len(have.Attachments) != 1 {
-					t.Errorf("attached with %v, want InUse; it is %+v", err, have)
-				}
-				if err := attachTo(t, m, "v", "one"); err != nil || s.asked["attach v to one"] != 1 {
-					t.Errorf("attached again with %v, after %v", err, s.asked)
-				}
-			})
-		})
-	}
 }

@@ -54,6 +54,6 @@ func Shared(name string) backends.Spec {
 	s := Spec(name)
 	s.Parameters = &ebs.Parameters{Type: "io2", IOPS: 100, Encrypted: aws.Bool(true)}
 	s.Access.Types = []backends.AccessType{backends.Block}
-	s.Access.Modes = []backends.AccessMode{backends.SingleNodeWriter, backends.MultiNodeMultiWriter}
+	s.Access.Modes = []backends.AccessMode{backends.MultiNodeMultiWriter}
 	return s
 }
