@@ -78,10 +78,10 @@ func (a *attempt) here(ctx context.Context, here Attachment, sure bool) (_ Attac
 		return Attachment{}, false, err
 	case here.State == Attached && sure:
 		return here, true, nil
-	case here.State == Attaching && (sure || a.m.begun.lately(a.Volume, a.Node)):
+	case here.State == Attaching && sure:
 		here, err = a.arrive(ctx, here.ID, time.Time{})
 		return here, true, err
-	case here.State == Attaching: // The request was another process's.
+	case here.State == Attaching: // Also one that the process has asked for: another may have ended it since.
 		return Attachment{}, false, a.see(ctx)
 	}
 	here, decided, err = a.begin(ctx)

@@ -226,3 +226,32 @@ func TestAttachedAgainWithinATick(t *testing.T) {
 		}
 	})
 }
+
+// Nor is what the process has asked for itself, in a call that ended before it was there: another one has detached it
+// since.
+func TestOldLooksOfItsOwnAttachNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stale{sim: newSim(1)}
+		s.add("v", false)
+		m := New(s, machine(s.sim).options)
+		err := within(t, 100*time.Millisecond, func(ctx context.Context) error {
+			_, err := m.Attach(ctx, Request{Volume: "v", Node: "one"})
+			return err
+		})
+		attaching := s.truth("v")
+		if !failure.Is(err, failure.Busy) || len(attaching.Attachments) != 1 {
+			t.Fatalf("attached with %v, want Busy; it is %+v", err, attaching)
+		}
+		attached := Volume{Attachments: slices.Clone(attaching.Attachments)}
+		attached.Attachments[0].State = Attached
+		<-time.After(5 * time.Second)
+		err = New(s, m.options).Detach(t.Context(), Request{Volume: "v", Node: "one"})
+		if err != nil || s.truth("v").has("") {
+			t.Fatalf("detached with %v, and it is %+v", err, s.truth("v"))
+		}
+		s.past = []Volume{attaching, attached, attached}
+		if err := attachTo(t, m, "v", "one"); err != nil || !s.truth("v").has("one") {
+			t.Errorf("attached with %v, and it is %+v", err, s.truth("v"))
+		}
+	})
+}
