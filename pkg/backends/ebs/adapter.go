@@ -88,21 +88,22 @@ func (a adapter) refusal(ctx context.Context, volume string, err error) error {
 
 // Detach asks for the end of an attachment, of any if there is no node. What is not in use is attached nowhere ("Error
 // codes for the Amazon EC2 API", IncorrectState), and an instance that is gone has nothing.
-func (a adapter) Detach(ctx context.Context, volume, node string) (began time.Time, err error) {
+func (a adapter) Detach(ctx context.Context, volume, node string) (age time.Duration, err error) {
 	out, err := a.b.once.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &volume, InstanceId: text(node)})
 	switch codeOf(err) {
 	case "IncorrectState", "InvalidAttachment.NotFound", "InvalidInstanceID.NotFound":
-		return began, backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, ofEC2(err))
+		return 0, backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, ofEC2(err))
 	case "InvalidParameterCombination": // It is attached to several instances, and they are not shown yet.
-		return began, backends.Errorf(backends.Busy, "EC2 does not show yet where the volume is attached: ask again: %w",
+		return 0, backends.Errorf(backends.Busy, "EC2 does not show yet where the volume is attached: ask again: %w",
 			ofEC2(err))
 	case "InvalidVolume.NotFound":
 		a.b.ended(volume)
 	}
 	if err != nil {
-		return began, a.refusal(ctx, volume, err)
+		return 0, a.refusal(ctx, volume, err)
 	}
-	return aws.ToTime(out.AttachTime), nil
+	age, _ = ageOf(out.AttachTime, out.ResultMetadata)
+	return age, nil
 }
 
 // Taken lists the device names of an instance's disks.

@@ -48,23 +48,32 @@ func callsAreShared(t *testing.T) {
 	}
 }
 
-// TestDetachmentIsOneRequest detaches what the process has seen for long.
+// TestDetachmentIsOneRequest detaches what was attached long ago.
 func TestDetachmentIsOneRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := region.New(t, region.Quick(), 0)
-		d := open(t, w, nil)
-		v := d.make("one")
-		if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA)); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(time.Minute)
-		if err := d.f.Attach.Detach(t.Context(), v.Handle, region.NodeA); err != nil {
-			t.Fatal(err)
-		}
-		if n := w.Server.Calls()["DetachVolume"]; n != 1 {
-			t.Errorf("%d requests for DetachVolume, want 1", n)
-		}
-	})
+	for name, other := range map[string]bool{"the process that has attached it": false, "a new leader": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { detachmentIsOneRequest(t, other) })
+		})
+	}
+}
+
+func detachmentIsOneRequest(t *testing.T, other bool) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("one")
+	if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA)); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	if other {
+		d = open(t, w, nil)
+	}
+	if err := d.f.Attach.Detach(t.Context(), v.Handle, region.NodeA); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Server.Calls()["DetachVolume"]; n != 1 {
+		t.Errorf("%d requests for DetachVolume, want 1", n)
+	}
 }
 
 func total(calls map[string]int) (n int) {

@@ -24,11 +24,21 @@ type reply struct {
 }
 
 func replyOf(v types.Volume, said smithy.Metadata) reply {
-	now, ok := middleware.GetServerTime(said)
-	if !ok || v.CreateTime == nil {
-		return reply{v, math.MaxInt64}
+	age, ok := ageOf(v.CreateTime, said)
+	if !ok {
+		age = math.MaxInt64
 	}
-	return reply{v, now.Sub(*v.CreateTime)}
+	return reply{v, age}
+}
+
+// ageOf is how old something is that began then, when EC2 answered, by its own clock, and up to a second less; false if
+// EC2 has not said.
+func ageOf(began *time.Time, said smithy.Metadata) (age time.Duration, ok bool) {
+	now, ok := middleware.GetServerTime(said)
+	if !ok || began == nil {
+		return 0, false
+	}
+	return now.Sub(*began), true
 }
 
 // asOfNow returns a volume as it is after the call has begun, or as it was seen where that cannot be found out. Kinds:

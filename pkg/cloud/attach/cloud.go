@@ -80,9 +80,9 @@ type Cloud interface {
 	Attach(ctx context.Context, volume, node, name string) (began time.Time, err error)
 
 	// Detach asks for the end of an attachment, of any if the node is empty, and returns when the cloud has accepted that,
-	// with Attachment.Began. Where there is no such attachment it fails with ErrNotAttached; while one is on its way out
-	// it need not. Kinds: NotFound for the volume.
-	Detach(ctx context.Context, volume, node string) (began time.Time, err error)
+	// with how long ago it began, by the cloud's clock; 0 in clouds that do not say. Where there is no such attachment it
+	// fails with ErrNotAttached; while one is on its way out it need not. Kinds: NotFound for the volume.
+	Detach(ctx context.Context, volume, node string) (age time.Duration, err error)
 
 	// Taken lists the device names that disks of the node have; a cloud without them lists none. Kinds: NotFound for
 	// the node.

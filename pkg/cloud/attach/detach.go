@@ -37,7 +37,7 @@ func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 	}
 	defer release()
 	for pause := m.options.Settle / 128; ; pause *= 2 {
-		sure, began, err := m.release(ctx, volume, node)
+		sure, age, err := m.release(ctx, volume, node)
 		switch {
 		case errors.Is(err, ErrNotAttached):
 			late, err := m.arrivesLate(ctx, volume, node)
@@ -49,7 +49,7 @@ func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 			return err
 		}
 		v, err := m.gone(ctx, volume, node)
-		if err != nil || v == nil || sure && m.aged(volume, node, began) {
+		if err != nil || v == nil || sure && m.aged(volume, node, age) {
 			return m.finished(volume, node, err)
 		}
 		if pause > m.options.Settle/64 { // The first look was old.
@@ -60,9 +60,10 @@ func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 	}
 }
 
-// aged reports whether no read is from before the attachment, whose end the cloud has accepted.
-func (m *Machine) aged(volume, node string, began time.Time) bool {
-	return node != "" && m.over.old(volume, node, began, m.options.Settle) && !m.begun.lately(volume, node)
+// aged reports whether no read is from before the attachment, whose end the cloud has accepted: also one that another
+// process has made. The cloud says how old it is, since a read may be from before a younger one.
+func (m *Machine) aged(volume, node string, age time.Duration) bool {
+	return node != "" && age > m.options.Settle && !m.begun.lately(volume, node)
 }
 
 // finished takes down that what was attached has ended, unless there was an error.
@@ -105,11 +106,11 @@ func (v Volume) has(node string) bool {
 	return slices.ContainsFunc(v.Attachments, func(a Attachment) bool { return node == "" || a.Node == node })
 }
 
-// release asks for the end of an attachment, which began then. When the answer is lost, what is shown reports whether
-// the request has arrived; sure is false then.
-func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, began time.Time, err error) {
+// release asks for the end of an attachment of that age. When the answer is lost, what is shown reports whether the
+// request has arrived; sure is false then.
+func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, age time.Duration, err error) {
 	m.ended.note(volume, node)
-	began, err = flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (time.Time, error) {
+	age, err = flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (time.Duration, error) {
 		return m.cloud.Detach(ctx, volume, node)
 	})
 	if failure.Is(err, failure.Unavailable) {
@@ -118,14 +119,14 @@ func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, 
 		m.ended.forget(volume, node)
 	}
 	if errors.Is(err, ErrNotAttached) || !failure.Is(err, failure.Busy) && !failure.Is(err, failure.Unavailable) {
-		return true, began, err
+		return true, age, err
 	}
 	v, lookErr := m.cloud.Look(ctx, volume)
 	v = m.over.without(volume, v)
 	if a, ok := v.on(node); lookErr != nil || ok && a.State != Detaching {
-		return false, began, err
+		return false, age, err
 	}
-	return false, began, nil
+	return false, age, nil
 }
 
 // gone waits until the volume is not attached to the node, and returns how it is then. A volume that is not there is

@@ -34,14 +34,14 @@ func (l *late) Attach(ctx context.Context, volume, node, name string) (time.Time
 	return time.Time{}, failure.Errorf(failure.Unavailable, "no answer")
 }
 
-func (l *late) Detach(ctx context.Context, volume, node string) (time.Time, error) {
+func (l *late) Detach(ctx context.Context, volume, node string) (time.Duration, error) {
 	if !l.detach {
 		return l.sim.Detach(ctx, volume, node)
 	}
 	l.detach = false
 	time.AfterFunc(delay, func() { _, _ = l.sim.Detach(context.WithoutCancel(ctx), volume, node) })
 	<-ctx.Done()
-	return time.Time{}, failure.Errorf(failure.Unavailable, "no answer")
+	return 0, failure.Errorf(failure.Unavailable, "no answer")
 }
 
 // A volume that is said to be detached stays so, whatever was sent before.

@@ -22,9 +22,8 @@ type over struct {
 
 // sighting is when an attachment was shown first. It began no later.
 type sighting struct {
-	id    string
-	began time.Time // by the cloud's clock
-	at    time.Time
+	id string
+	at time.Time
 }
 
 // without records the attachments that a read shows, and removes those that have ended.
@@ -40,20 +39,10 @@ func (o *over) without(volume string, v Volume) Volume {
 		if slices.ContainsFunc(o.ended[k], is) {
 			return true
 		}
-		put(&o.seen, k, append(o.seen[k], sighting{a.ID, a.Began, time.Now()}))
+		put(&o.seen, k, append(o.seen[k], sighting{a.ID, time.Now()}))
 		return false
 	})
 	return v
-}
-
-// old reports whether the attachment that began then, by the cloud's clock, was shown first longer ago than that: no
-// read is from before it. Another process may have put a younger one in the place of one that was shown.
-func (o *over) old(volume, node string, began time.Time, than time.Duration) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.ContainsFunc(o.seen[key{volume, node}], func(s sighting) bool {
-		return !began.IsZero() && began.Sub(s.began).Abs() <= o.tick && time.Since(s.at) > than
-	})
 }
 
 // end records that the cloud denies any attachment of a volume to a node, or to every node if that is empty.

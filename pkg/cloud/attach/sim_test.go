@@ -200,7 +200,7 @@ func (s *sim) serveAttach(volume, node, name string) error {
 	return nil
 }
 
-func (s *sim) Detach(ctx context.Context, volume, node string) (began time.Time, err error) {
+func (s *sim) Detach(ctx context.Context, volume, node string) (age time.Duration, err error) {
 	err = s.send(ctx, "detach "+volume+" from "+node, func() error {
 		if len(s.history[volume]) == 0 {
 			return failure.Errorf(failure.NotFound, "there is no volume %q", volume)
@@ -210,7 +210,7 @@ func (s *sim) Detach(ctx context.Context, volume, node string) (began time.Time,
 			if node != "" && node != a.Node {
 				continue
 			}
-			if some, began = true, a.Began; a.State != Detaching {
+			if some, age = true, time.Since(a.Began); a.State != Detaching {
 				a.State = Detaching
 				s.set(volume, a)
 				s.later(volume, a, "")
@@ -221,7 +221,7 @@ func (s *sim) Detach(ctx context.Context, volume, node string) (began time.Time,
 		}
 		return nil
 	})
-	return began, err
+	return age, err
 }
 
 // later ends the state of an attachment after a while, unless it is in another one by then.
