@@ -71,6 +71,9 @@ func (b *backend) design(ctx context.Context, spec backends.Spec, from origin) (
 	for key, value := range spec.Settings {
 		d.tags[b.settingPrefix()+key] = tagValue(value)
 	}
+	if err := b.countTags(d.tags, mostVolumeTags); err != nil {
+		return design{}, err
+	}
 	d.zone, err = b.zoneFor(ctx, spec, from)
 	return d, err
 }

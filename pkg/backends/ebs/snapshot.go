@@ -44,6 +44,9 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 			if b.raw(v.Tags) {
 				tags[b.rawTag()] = "true"
 			}
+			if err := b.countTags(tags, mostTags); err != nil {
+				return nil, err
+			}
 			made, own, err := b.takeSnapshot(ctx, spec, tags)
 			if err != nil {
 				return nil, err

@@ -104,6 +104,34 @@ func (b *backend) tagsFor(nameTag, name string, extra Tags, claim backends.Claim
 	return tags, nil
 }
 
+// What a resource can have ("Tag restrictions" in the EC2 User Guide). A volume keeps room for the tag by which a read
+// is proven to be new.
+const (
+	mostTags       = 50
+	mostVolumeTags = mostTags - 1
+)
+
+// countTags refuses more tags than there is room for. Kinds: Invalid.
+func (b *backend) countTags(tags map[string]string, most int) error {
+	if len(tags) <= most {
+		return nil
+	}
+	given := len(tags) - b.ownTags(tags)
+	return backends.Errorf(backends.Invalid,
+		"%d tags are too many: there is room for %d, of which the driver's own take %d, and extraTags and the class have "+
+			"%d: leave out %d of these", len(tags), most, b.ownTags(tags), given, len(tags)-most)
+}
+
+// ownTags counts the driver's own among the tags.
+func (b *backend) ownTags(tags map[string]string) (n int) {
+	for key := range tags {
+		if key == volumeNameTag || key == snapshotNameTag || strings.HasPrefix(key, b.driver+"/") {
+			n++
+		}
+	}
+	return n
+}
+
 func (t Tags) list() []string {
 	all := []string{t.Tag1, t.Tag2, t.Tag3, t.Tag4, t.Tag5, t.Tag6, t.Tag7, t.Tag8}
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
