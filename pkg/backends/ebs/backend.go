@@ -42,8 +42,9 @@ type backend struct {
 	making     flight.Group[*backends.Volume]         // by name
 	taking     flight.Group[*backends.Snapshot]       // by name
 	deleting   flight.Group[struct{}]                 // by ID, volumes and snapshots
-	fulfilling flight.Group[struct{}]                 // by ID of the snapshot
-	modifying  flight.Group[types.Volume]             // by ID
+	dying      dying
+	fulfilling flight.Group[struct{}]     // by ID of the snapshot
+	modifying  flight.Group[types.Volume] // by ID
 	changes    changes
 	attach     *attach.Machine
 	zones      zones

@@ -200,7 +200,7 @@ func (b *backend) thereNamed(ctx context.Context, name string) (*types.Snapshot,
 			return nil, backends.Errorf(backends.NotFound, "there is no snapshot named %q", name)
 		}
 		if err := b.keeps(ctx, aws.ToString(found.SnapshotId)); !isGone(err) {
-			return found, err
+			return found, cmp.Or(err, b.staying(aws.ToString(found.SnapshotId)))
 		}
 	}
 }
@@ -270,6 +270,7 @@ func (b *backend) dropSnapshot(ctx context.Context, id string) error {
 		_, err := b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
 		return err
 	})
+	b.unanswered(id, err)
 	b.lists.snapshots.without(id, err)
 	if err == nil || isGone(err) {
 		b.kept.End(id)

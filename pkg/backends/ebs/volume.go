@@ -34,8 +34,14 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 			return nil, err
 		}
 		// The next one is looked for only after this one has ended for good.
-		if v, err = b.asOfNow(ctx, v); !isGone(err) {
-			return b.view(v), err
+		if v, err = b.asOfNow(ctx, v); err == nil {
+			err = b.staying(aws.ToString(v.VolumeId))
+		}
+		if err == nil {
+			return b.view(v), nil
+		}
+		if !isGone(err) {
+			return nil, err
 		}
 	}
 }
@@ -162,6 +168,7 @@ func (b *backend) askDelete(ctx context.Context, handle string) error {
 	if err = notGone(b.orGone(ctx, handle, ofEC2(err))); err == nil {
 		b.ended(handle)
 	}
+	b.unanswered(handle, err)
 	return err
 }
 

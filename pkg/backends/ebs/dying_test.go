@@ -1,0 +1,67 @@
+package ebs_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// TestWhatMayBeDeletedYetIsNotFound has the requests for a deletion arrive after the call, which has ended: nobody is
+// told of what they delete.
+func TestWhatMayBeDeletedYetIsNotFound(t *testing.T) {
+	const late = 8 * time.Second
+	for name, patience := range map[string]time.Duration{
+		"while it waits for the answer": time.Second, "once it has given it up": time.Minute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { whatMayBeDeletedYetIsNotFound(t, patience, late) })
+		})
+	}
+}
+
+func whatMayBeDeletedYetIsNotFound(t *testing.T, patience, late time.Duration) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v, spec := d.make("v"), region.Spec("v")
+	taken := backends.SnapshotSpec{Name: "s", Volume: d.make("source").Handle}
+	s, err := d.f.Snapshot.CreateSnapshot(t.Context(), taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, action := range []string{"DeleteVolume", "DeleteSnapshot"} {
+		w.Proxy.Script(faults.Rule{Action: action, Kind: faults.Delay, Delay: late, Times: 2})
+	}
+	if err := d.Delete(within(t, patience), v.Handle); !undecided(err) {
+		t.Fatalf("deleted without an answer: %v", err)
+	}
+	if found, err := d.Find(t.Context(), spec); !backends.Is(err, backends.Busy) {
+		t.Errorf("found %+v with %v, want Busy", found, err)
+	}
+	if err := d.f.Snapshot.DeleteSnapshot(within(t, patience), s.Handle); !undecided(err) {
+		t.Fatalf("the snapshot deleted without an answer: %v", err)
+	}
+	if found, err := d.f.Snapshot.FindSnapshot(t.Context(), taken); !backends.Is(err, backends.Busy) {
+		t.Errorf("found the snapshot %+v with %v, want Busy", found, err)
+	}
+	<-time.After(2 * late)
+	if _, err := d.f.Snapshot.FindSnapshot(t.Context(), taken); !backends.Is(err, backends.NotFound) {
+		t.Errorf("the snapshot that is gone is found with %v, want NotFound", err)
+	}
+	made, err := d.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := d.f.Snapshot.CreateSnapshot(t.Context(), taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(2 * late)
+	if len(w.Server.Volumes()) != 2 || w.Server.Snapshots()[again.Handle] == nil || made.Handle == v.Handle {
+		t.Errorf("made anew are %s and %s; there are %+v and %v", made.Handle, again.Handle, w.Server.Volumes(),
+			w.Server.Snapshots())
+	}
+}
