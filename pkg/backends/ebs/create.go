@@ -93,20 +93,7 @@ func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.
 	if err != nil {
 		return v, backends.Errorf(backends.Busy, "the volume %q is being made: ask again: %w", name, err)
 	}
-	if v.State == types.VolumeStateError {
-		return v, b.givenUp(ctx, v)
-	}
-	return v, nil
-}
-
-// givenUp removes a volume that ended in error while it was being made, and says so: it was never whole, and nobody was
-// told of it.
-func (b *backend) givenUp(ctx context.Context, v types.Volume) error {
-	if err := b.askDelete(ctx, *v.VolumeId); err != nil {
-		b.log.Warn("a volume that could not be made is left", "volume", *v.VolumeId, "error", err)
-	}
-	return backends.Errorf(backends.Unavailable,
-		"EC2 gave up making the volume %s: check the KMS key and the quotas, it is tried again", *v.VolumeId)
+	return v, b.usable(ctx, v)
 }
 
 // making is a volume on its way.
@@ -182,20 +169,30 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 		return nil, err
 	case gone:
 		return nil, nil
-	case v.State == types.VolumeStateError:
+	case hasFailed(v):
 		err := m.b.givenUp(ctx, v)
 		if m.b.shown.Ended(id) { // Else the token leads to it again, and nothing else does.
 			m.b.tokens.Turn(m.name, token)
 		}
 		return nil, err
 	}
-	if made.age > time.Since(m.began) { // Another process has used the token, and may have deleted the volume since.
-		if v, err = m.b.asOfNow(ctx, v); err != nil {
-			m.unsure = m.unsure || !isGone(err)
-			return nil, notGone(err)
-		}
+	if v, err = m.still(ctx, v, made.age); err != nil {
+		m.unsure = m.unsure || !isGone(err)
+		return nil, notGone(err)
 	}
 	return m.b.view(v), nil
+}
+
+// still returns the volume as it is, if another process has used the token: it may have failed or been deleted since.
+func (m *making) still(ctx context.Context, v types.Volume, age time.Duration) (types.Volume, error) {
+	if age <= time.Since(m.began) {
+		return v, nil
+	}
+	v, err := m.b.asOfNow(ctx, v)
+	if err == nil {
+		err = m.b.usable(ctx, v)
+	}
+	return v, err
 }
 
 // shownSoon waits as long as EC2 needs as a rule to show what was made.

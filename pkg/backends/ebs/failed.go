@@ -9,6 +9,38 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
+// hasFailed reports whether EC2 has given a volume up, while it was made or since. Its data cannot be had again, and it
+// never leaves that state ("error" in "EBS volume lifecycle", EBS User Guide).
+func hasFailed(v types.Volume) bool { return v.State == types.VolumeStateError }
+
+// usable refuses a volume that has failed, and removes it so that another one can be made in its place. Kinds:
+// Unavailable.
+func (b *backend) usable(ctx context.Context, v types.Volume) error {
+	if !hasFailed(v) {
+		return nil
+	}
+	return b.givenUp(ctx, v)
+}
+
+// givenUp removes a volume that has failed, and says so.
+func (b *backend) givenUp(ctx context.Context, v types.Volume) error {
+	b.clear(ctx, []types.Volume{v})
+	return backends.Errorf(backends.Unavailable,
+		"EC2 has given up the volume %s (state error): check the KMS key and the quotas, it is made anew", *v.VolumeId)
+}
+
+// clear removes of the volumes of a name those that have failed: nothing else leads to them any more.
+func (b *backend) clear(ctx context.Context, found []types.Volume) {
+	for _, v := range found {
+		if !hasFailed(v) {
+			continue
+		}
+		if err := b.askDelete(ctx, *v.VolumeId); err != nil {
+			b.log.Warn("a volume that has failed is left", "volume", *v.VolumeId, "error", err)
+		}
+	}
+}
+
 func isFailed(s types.Snapshot) bool { return s.State == types.SnapshotStateError }
 
 // checkWhole refuses a snapshot that EC2 has given up, with the Kind. It keeps its name: csi-snapshotter asks by name

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
@@ -104,5 +105,55 @@ func failedSnapshotTakesNoDataAlong(t *testing.T) {
 	err = d.f.Snapshot.DeleteSnapshot(t.Context(), failed.Handle)
 	if left := w.Server.Snapshots(); err != nil || len(left) != 1 || left[failed.Handle] != nil {
 		t.Errorf("deleted with %v, and there are %v; want the other", err, left)
+	}
+}
+
+// TestFailedVolumeIsReplaced has the hardware of a volume fail after it was made, and reads show it as it was before.
+func TestFailedVolumeIsReplaced(t *testing.T) {
+	for name, lag := range map[string]time.Duration{"shown": 0, "not shown yet": 5 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { failedVolumeIsReplaced(t, lag) })
+		})
+	}
+}
+
+func failedVolumeIsReplaced(t *testing.T, lag time.Duration) {
+	w := region.New(t, region.Quick(), 0)
+	failed := open(t, w, nil).make("v")
+	<-time.After(time.Minute)
+	w.Server.FailVolume(failed.Handle)
+	<-time.After(time.Second)
+	w.Server.SetLag(lag)
+	d := open(t, w, nil)
+	if v, err := d.Find(t.Context(), region.Spec("v")); err == nil {
+		t.Errorf("found is %+v", v)
+	}
+	w.Server.SetLag(0)
+	<-time.After(time.Second)
+	if v, err := d.Create(t.Context(), region.Spec("v")); err != nil || v.Handle == failed.Handle ||
+		len(w.Server.Volumes()) != 1 {
+		t.Errorf("made anew is %+v with %v; there are %+v", v, err, w.Server.Volumes())
+	}
+}
+
+// TestFailedVolumeOfATokenIsNotHandedOut has EC2 answer with a volume that another process has made with the token, and
+// that has failed since, while reads show it whole.
+func TestFailedVolumeOfATokenIsNotHandedOut(t *testing.T) {
+	synctest.Test(t, failedVolumeOfATokenIsNotHandedOut)
+}
+
+func failedVolumeOfATokenIsNotHandedOut(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	w.Server.SetLag(time.Hour)
+	d := open(t, w, func(c *ebs.Config) {
+		c.AWS.HTTPClient = before{c.AWS.HTTPClient, "CreateVolume", func() { w.Server.SetLag(5 * time.Second) }}
+	})
+	w.Server.SetLag(0)
+	failed := open(t, w, nil).make("v")
+	<-time.After(time.Minute)
+	w.Server.SetLag(time.Hour)
+	w.Server.FailVolume(failed.Handle)
+	if v, err := d.Create(t.Context(), region.Spec("v")); err == nil && v.Handle == failed.Handle {
+		t.Errorf("made is %+v; there are %+v", v, w.Server.Volumes())
 	}
 }

@@ -35,7 +35,7 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 		}
 		// The next one is looked for only after this one has ended for good.
 		if v, err = b.asOfNow(ctx, v); err == nil {
-			err = b.staying(aws.ToString(v.VolumeId))
+			err = cmp.Or(b.usable(ctx, v), b.staying(aws.ToString(v.VolumeId)))
 		}
 		if err == nil {
 			return b.view(v), nil
@@ -53,12 +53,13 @@ func (b *backend) findNamed(ctx context.Context, name string) (*types.Volume, er
 	if err != nil {
 		return nil, err
 	}
+	b.clear(ctx, found)
 	return b.oldest(name, found), nil
 }
 
 func (b *backend) oldest(name string, found []types.Volume) *types.Volume {
 	usable := slices.DeleteFunc(slices.Clone(found),
-		func(v types.Volume) bool { return v.State == types.VolumeStateError && len(v.Attachments) == 0 })
+		func(v types.Volume) bool { return hasFailed(v) && len(v.Attachments) == 0 })
 	if len(usable) == 0 {
 		return nil
 	}

@@ -55,6 +55,14 @@ func (s *Server) Doom(n int) {
 	s.doomed = n
 }
 
+// FailVolume has the hardware of a volume fail: its data are lost ("error" in "EBS volume lifecycle", EBS User Guide).
+func (s *Server) FailVolume(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	s.change(id, func(v *volume) { v.state = "error" })
+}
+
 // SetUnsteady changes Config.Unsteady.
 func (s *Server) SetUnsteady(unsteady bool) {
 	s.mu.Lock()
