@@ -43,8 +43,8 @@ type backend struct {
 	taking     flight.Group[*backends.Snapshot]       // by name
 	deleting   flight.Group[struct{}]                 // by ID, volumes and snapshots
 	dying      dying
-	fulfilling flight.Group[struct{}]     // by ID of the snapshot
-	modifying  flight.Group[types.Volume] // by ID
+	fulfilling flight.Group[struct{}] // by ID of the snapshot
+	modifying  flight.Group[outcome]  // by ID
 	changes    changes
 	attach     *attach.Machine
 	zones      zones

@@ -1,6 +1,7 @@
 package ebs
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -110,18 +111,16 @@ func (b *backend) modify(ctx context.Context, id string, want change) (types.Vol
 		return types.Volume{}, backends.Errorf(backends.Busy,
 			"another modification is about to begin that contradicts this one: ask again")
 	}
-	v, err := b.modifying.Do(ctx, flight.Op{Key: id, What: "modifying volume " + id, Join: true},
-		func(ctx context.Context) (types.Volume, error) {
+	made, err := b.modifying.Do(ctx, flight.Op{Key: id, What: "modifying volume " + id, Join: true},
+		func(ctx context.Context) (outcome, error) {
 			return b.change(ctx, id)
 		})
 	b.drop(id, joined)
-	if err == nil && !want.met(v) {
-		if err := want.target(v).check(); err != nil {
-			return v, err
-		}
-		return v, backends.Errorf(backends.Busy, "another modification was under way: ask again")
+	if err != nil || want.met(made.volume) {
+		return made.volume, err
 	}
-	return v, err
+	return made.volume, cmp.Or(want.target(made.volume).check(), made.refusal,
+		backends.Errorf(backends.Busy, "another modification was under way: ask again"))
 }
 
 func (b *backend) join(id string, want change) (*change, bool) {
@@ -180,22 +179,31 @@ func (c change) possible(v types.Volume) (change, error) {
 }
 
 // change gathers for a moment and makes one modification of what was gathered.
-func (b *backend) change(ctx context.Context, id string) (types.Volume, error) {
+func (b *backend) change(ctx context.Context, id string) (outcome, error) {
 	select {
 	case <-time.After(b.config.Timing.Gather):
 	case <-ctx.Done():
-		return types.Volume{}, backends.Errorf(backends.Busy, "not begun, because the request has ended: %w", ctx.Err())
+		return outcome{}, backends.Errorf(backends.Busy, "not begun, because the request has ended: %w", ctx.Err())
 	}
 	want := b.take(id)
 	v, err := b.volume(ctx, id)
 	if err != nil {
-		return v, err
+		return outcome{}, err
 	}
 	v, want, err = b.judge(ctx, v, want)
 	if err != nil || want.met(v) {
-		return v, err
+		return outcome{volume: v}, err
 	}
-	_, err = flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.ModifyVolumeOutput, error) {
+	made, err := b.send(ctx, v, want)
+	if refusesPart(err) {
+		return b.sendParts(ctx, v, want, err)
+	}
+	return outcome{volume: made}, err
+}
+
+// send makes one modification.
+func (b *backend) send(ctx context.Context, v types.Volume, want change) (types.Volume, error) {
+	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.ModifyVolumeOutput, error) {
 		return b.once.ModifyVolume(ctx, want.request(v))
 	})
 	return b.changed(ctx, v, want, err)
@@ -242,7 +250,7 @@ func (b *backend) changed(ctx context.Context, v types.Volume, want change, answ
 	until := func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err }
 	switch code := codeOf(answer); {
 	case answer == nil:
-		return b.volumes.Until(ctx, "modify", id, until)
+		return b.madeSo(ctx, id, want)
 	case code == "IncorrectModificationState":
 		// A volume that is being modified may be on its way to what is wanted: by a request of which the answer was lost.
 		v, err := b.volumes.Until(ctx, "modify", id, until)
@@ -253,6 +261,10 @@ func (b *backend) changed(ctx context.Context, v types.Volume, want change, answ
 	case code == "InvalidParameterValue":
 		return b.refusedFor(ctx, v, want, answer)
 	case code == "VolumeModificationRateExceeded":
+		// The change that was lately may be the wanted one: by a request of which the answer was lost.
+		if now, err := b.asOfNow(ctx, v); err != nil || want.met(now) {
+			return now, err
+		}
 		// The request can be met, unlike one that is Exhausted, and nobody is bound to it until then, as by one that is
 		// Busy.
 		return v, backends.Errorf(backends.InUse,
@@ -260,27 +272,4 @@ func (b *backend) changed(ctx context.Context, v types.Volume, want change, answ
 				"ask again later: %w", ofEC2(answer))
 	}
 	return v, b.orGone(ctx, id, ofEC2(answer))
-}
-
-// refusedFor finds out why EC2 takes a change for wrong whose rules were checked before: the volume may be as is wanted
-// already, or other than it was shown. Kinds: Busy for the latter; those of the refusal.
-func (b *backend) refusedFor(ctx context.Context, v types.Volume, want change,
-	refusal error) (types.Volume, error) {
-	now, err := b.probe(ctx, aws.ToString(v.VolumeId))
-	if backends.Is(err, backends.Unsupported) {
-		patience, cancel := context.WithTimeout(ctx, b.config.Timing.Settle)
-		defer cancel()
-		now, err = b.volumes.Until(patience, "modify", aws.ToString(v.VolumeId),
-			func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err })
-		if err != nil {
-			return v, ofEC2(refusal)
-		}
-	}
-	switch {
-	case err != nil, want.met(now):
-		return now, err
-	case shapeOf(now) != shapeOf(v):
-		return now, backends.Errorf(backends.Busy, "the volume was changed meanwhile: ask again: %w", ofEC2(refusal))
-	}
-	return now, ofEC2(refusal)
 }

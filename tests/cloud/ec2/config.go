@@ -21,6 +21,8 @@ type Config struct {
 	Troubles Troubles
 	// MaxVolumes and MaxGiB are quotas; 0 for none.
 	MaxVolumes, MaxGiB int
+	// MaxIOPS is the quota of provisioned operations per second; 0 for none.
+	MaxIOPS int
 	// MaxFastRestores is how many snapshots can have fast restore, counted in each zone; 0 for none.
 	MaxFastRestores int
 	// Buckets bound how often an action may be asked for; "" is for all that have none of their own.

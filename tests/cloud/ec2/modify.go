@@ -81,14 +81,34 @@ func (s *Server) modifiable(v *volume, to shape) *fault {
 		return faultf("IncorrectState", "The volume '%s' is in state %s", v.id, v.state)
 	case to.size < v.size:
 		return faultf("InvalidParameterValue", "New size cannot be smaller than existing size")
-	case to == v.shape:
-		return faultf("InvalidParameterValue", "The volume already is as requested")
 	case m != nil && m.state != "completed" && m.state != "failed":
 		return faultf("IncorrectModificationState", "Volume %s is being modified: its modification is %s", v.id, m.state)
 	case m != nil && s.now.Sub(m.at) < s.config.Cooldown:
 		return faultf("VolumeModificationRateExceeded", "You've reached the maximum modification rate per volume limit.")
+	case to == v.shape: // Nothing says what is checked first: the rate tells the caller less.
+		return faultf("InvalidParameterValue", "The volume already is as requested")
 	}
-	return to.check()
+	if f := to.check(); f != nil {
+		return f
+	}
+	return s.modificationQuota(v, to)
+}
+
+// modificationQuota keeps what a modification adds within the account's quotas. A request is refused as a whole ("Error
+// codes for the Amazon EC2 API", MaxIOPSLimitExceeded and VolumeModificationSizeLimitExceeded).
+func (s *Server) modificationQuota(v *volume, to shape) *fault {
+	size, iops := to.size-v.size, to.iops-v.iops
+	for _, other := range s.volumes.all() {
+		size, iops = size+other.size, iops+other.iops
+	}
+	switch {
+	case s.config.MaxGiB > 0 && to.size > v.size && size > s.config.MaxGiB:
+		return faultf("VolumeModificationSizeLimitExceeded", "You have exceeded your maximum storage: %d GiB",
+			s.config.MaxGiB)
+	case s.config.MaxIOPS > 0 && to.iops > v.iops && iops > s.config.MaxIOPS:
+		return faultf("MaxIOPSLimitExceeded", "You have exceeded your maximum IOPS: %d", s.config.MaxIOPS)
+	}
+	return nil
 }
 
 func (s *Server) describeModifications(p *params) effect {

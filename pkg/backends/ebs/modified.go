@@ -1,0 +1,92 @@
+package ebs
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// outcome is what has come of a modification for all who wanted something of it.
+type outcome struct {
+	volume  types.Volume
+	refusal error // for what was wanted and could not be had
+}
+
+// refusesPart reports whether EC2 has refused a modification for good, so that a part of it may be possible.
+func refusesPart(err error) bool {
+	switch backends.KindOf(err) {
+	case backends.Invalid, backends.OutOfRange, backends.Exhausted:
+		return err != nil
+	default:
+		return false
+	}
+}
+
+// sendParts tries what was gathered in its parts, after EC2 has refused all of it together: a wish that cannot be met
+// must not keep the others from theirs. EC2 takes only one of them. Growing comes first, since a full volume cannot
+// wait.
+func (b *backend) sendParts(ctx context.Context, v types.Volume, want change, refusal error) (outcome, error) {
+	if want.gib == 0 || want.Mutable == (Mutable{}) {
+		return outcome{}, refusal
+	}
+	for _, part := range []change{{gib: want.gib}, {Mutable: want.Mutable}} {
+		if part.met(v) {
+			continue
+		}
+		made, err := b.send(ctx, v, part)
+		if err == nil {
+			return outcome{made, refusal}, nil
+		}
+		if !refusesPart(err) { // It may have been done.
+			return outcome{}, err
+		}
+	}
+	return outcome{}, refusal
+}
+
+// madeSo waits until a modification that EC2 has accepted shows. A read that shows another type or performance may be
+// from before, when the volume was so already; a size stays.
+func (b *backend) madeSo(ctx context.Context, id string, want change) (types.Volume, error) {
+	for {
+		v, err := b.volumes.Until(ctx, "modify", id,
+			func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err })
+		if err != nil || want.Mutable == (Mutable{}) {
+			return v, err
+		}
+		if v, err = b.asOfNow(ctx, v); err != nil || want.met(v) {
+			return v, err
+		}
+		select {
+		case <-time.After(b.config.Timing.Most):
+		case <-ctx.Done():
+			return v, backends.Errorf(backends.Busy, "the volume is being modified: ask again: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// refusedFor finds out why EC2 takes a change for wrong whose rules were checked before: the volume may be as is wanted
+// already, or other than it was shown. Kinds: Busy for the latter; those of the refusal.
+func (b *backend) refusedFor(ctx context.Context, v types.Volume, want change,
+	refusal error) (types.Volume, error) {
+	now, err := b.probe(ctx, aws.ToString(v.VolumeId))
+	if backends.Is(err, backends.Unsupported) {
+		patience, cancel := context.WithTimeout(ctx, b.config.Timing.Settle)
+		defer cancel()
+		now, err = b.volumes.Until(patience, "modify", aws.ToString(v.VolumeId),
+			func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err })
+		if err != nil {
+			return v, ofEC2(refusal)
+		}
+	}
+	switch {
+	case err != nil, want.met(now):
+		return now, err
+	case shapeOf(now) != shapeOf(v):
+		return now, backends.Errorf(backends.Busy, "the volume was changed meanwhile: ask again: %w", ofEC2(refusal))
+	}
+	return now, ofEC2(refusal)
+}
