@@ -325,6 +325,35 @@ func TestMountPoints(t *testing.T) {
 	}
 }
 
+// TestBoundMountDirectory checks that a filesystem is found and opened where the directory that it is mounted in shows
+// at a second path, as it does by a bind mount, and that it is in use once it is mounted in another directory.
+func TestBoundMountDirectory(t *testing.T) {
+	image := image(t, 64*mib)
+	testfs.Format(t, "ext4", image)
+	directory, second := t.TempDir(), t.TempDir()
+	at := filepath.Join(directory, "a")
+	must(t, os.Mkdir(at, 0o700))
+	testfs.Run(t, "mount", testfs.Attach(t, image), at)
+	t.Cleanup(func() { must(t, unix.Unmount(at, 0)) })
+	testfs.Run(t, "mount", "--rbind", "--make-rprivate", directory, second)
+	t.Cleanup(func() { must(t, errors.Join(unix.Unmount(filepath.Join(second, "a"), 0), unix.Unmount(second, 0))) })
+	config := fmt.Sprintf("mountPoints: [{paths: ['%s']}]", at)
+	v := find(t, config, unknown)[0]
+	if v.State != report.Available {
+		t.Errorf("in a directory that shows at %s too it is %+v", second, v)
+	}
+	dir, err := discovery.OpenMount(t.Context(), at, v.Identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, dir.Close())
+	other := t.TempDir()
+	testfs.Bind(t, at, other)
+	if now := find(t, config, unknown)[0]; now.State != report.InUse || !strings.Contains(now.Message, other) {
+		t.Errorf("mounted at %s as well it is %+v", other, now)
+	}
+}
+
 // TestReadOnlyMount checks that a filesystem to which nothing can be written is neither offered nor taken for emptied,
 // whether it or its mount is read-only.
 func TestReadOnlyMount(t *testing.T) {

@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -32,24 +33,28 @@ func mounts() ([]*mounted, error) {
 	return list(infos, mountsOfNode()), nil
 }
 
-// list lists what is mounted here, and of each filesystem where it shows besides, here or elsewhere on the node.
+// list lists what is mounted here, and of each filesystem where it shows besides, here or elsewhere on the node. That
+// another path leads to the same mount point, or the node's to what is mounted here, is no other place.
 func list(here, node []*mountinfo.Info) []*mounted {
-	top, where := map[string]*mountinfo.Info{}, map[string][]string{}
+	top, shows := map[string]*mountinfo.Info{}, map[string][]*mountinfo.Info{}
 	for _, info := range here { // The last one is on top.
 		top[info.Mountpoint] = info
 	}
 	for _, info := range append(slices.Clip(here), node...) {
-		where[filesystemOf(info)] = append(where[filesystemOf(info)], info.Mountpoint)
+		shows[filesystemOf(info)] = append(shows[filesystemOf(info)], info)
 	}
+	places := placesOf(here)
+	maps.Copy(places, placesOf(node))
 	var all []*mounted
 	for _, info := range here {
 		if !strings.HasPrefix(info.Source, "/dev/") || top[info.Mountpoint] != info {
 			continue
 		}
 		m := &mounted{Info: info}
-		for _, at := range where[filesystemOf(info)] {
-			if at != info.Mountpoint {
-				m.elsewhere = at
+		for _, other := range shows[filesystemOf(info)] {
+			at, isKnown := places[other]
+			if other.Mountpoint != info.Mountpoint && (!isKnown || at != places[info]) {
+				m.elsewhere = other.Mountpoint
 			}
 		}
 		all = append(all, m)

@@ -33,3 +33,35 @@ func TestList(t *testing.T) {
 		t.Errorf("%d filesystems are listed, want %d", len(got), len(want))
 	}
 }
+
+// TestOnePlace checks that a mount point to which two paths lead is one place: on a node whose /mnt is a link to
+// /var/mnt, in a container that has it under the name of the link, and where the directory is bind-mounted.
+func TestOnePlace(t *testing.T) {
+	mount := func(id, parent, minor int, root, at string) *mountinfo.Info {
+		return &mountinfo.Info{ID: id, Parent: parent, Major: 8, Minor: minor, Source: "/dev/sd", Root: root,
+			Mountpoint: at, FSType: "xfs"}
+	}
+	const varDir = "/ostree/deploy/var"
+	node := []*mountinfo.Info{
+		mount(1, 0, 1, "/ostree/deploy/5", "/"), mount(2, 1, 1, varDir, "/var"), mount(3, 2, 2, "/", "/var/mnt/disks/a"),
+		mount(4, 2, 3, "/", "/var/mnt/disks/b"), mount(5, 2, 3, "/", "/var/srv/b"), mount(6, 2, 4, "/", "/var/mnt/disks/c"),
+		mount(7, 1, 1, varDir+"/mnt/disks", "/data"), mount(8, 7, 4, "/", "/data/c"),
+		mount(9, 2, 5, "/", "/var/srv/mnt/disks/d"),
+	}
+	container := []*mountinfo.Info{
+		mount(21, 20, 9, "/", "/"), mount(22, 21, 1, varDir+"/mnt/disks", "/mnt/disks"),
+		mount(23, 22, 2, "/", "/mnt/disks/a"), mount(24, 22, 3, "/", "/mnt/disks/b"), mount(25, 22, 4, "/", "/mnt/disks/c"),
+		mount(26, 22, 5, "/", "/mnt/disks/d"),
+	}
+	want := map[string]string{"/mnt/disks/a": "", "/mnt/disks/b": "/var/srv/b", "/mnt/disks/c": "",
+		"/mnt/disks/d": "/var/srv/mnt/disks/d"}
+	found := list(container, node)
+	for _, m := range found {
+		if elsewhere, is := want[m.Mountpoint]; is && m.elsewhere != elsewhere {
+			t.Errorf("%s shows at %q too, want %q", m.Mountpoint, m.elsewhere, elsewhere)
+		}
+	}
+	if len(found) != len(container) {
+		t.Errorf("%d filesystems are listed, want %d", len(found), len(container))
+	}
+}
