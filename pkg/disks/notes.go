@@ -19,7 +19,7 @@ import (
 // volumeNote is what is remembered of a volume.
 type volumeNote struct {
 	Offer string        `json:"offer"` // the last one
-	Dirty bool          `json:"dirty"` // it was not wiped since
+	Dirty bool          `json:"dirty"` // it was not wiped since, or not as a whole
 	Wiped method.Method `json:"wiped,omitempty"`
 	// Left is what a wipe that changes nothing has left (discovery.Contents). Notes of earlier versions do not say.
 	Left string `json:"left,omitempty"`

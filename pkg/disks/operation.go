@@ -180,7 +180,7 @@ func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) 
 	if err := e.isApart(f, v); err != nil {
 		return err
 	}
-	if err := e.progress(o, size, o.note.Position); err != nil {
+	if err := e.touch(o, size, o.note.Position); err != nil {
 		return err
 	}
 	d := wipe.Device{File: f, SizeBytes: size, Note: func(position int64) error { return e.progress(o, size, position) }}
@@ -255,7 +255,7 @@ func (e *Engine) wipeTree(ctx context.Context, o *operation, v report.Volume) er
 		return fmt.Errorf("volume %s cannot be emptied: %w", v.Name, err)
 	}
 	defer func() { _ = dir.Close() }() // open for reading only
-	if err := e.progress(o, 0, 0); err != nil || o.note.Method == method.None {
+	if err := e.touch(o, 0, 0); err != nil || o.note.Method == method.None {
 		return err
 	}
 	return wipe.Tree(ctx, dir)

@@ -292,7 +292,7 @@ const (
 	VolumeInUse LocalVolumeState = "InUse"
 	// VolumeNotBlank is a volume that holds something.
 	VolumeNotBlank LocalVolumeState = "NotBlank"
-	// VolumeDirty is a volume that was offered once and was not wiped since.
+	// VolumeDirty is a volume that was offered once and was not wiped since, or not as a whole.
 	VolumeDirty LocalVolumeState = "Dirty"
 	// VolumeUnusable is a volume that cannot be looked at, is too small, or cannot be told from another.
 	VolumeUnusable LocalVolumeState = "Unusable"

@@ -34,7 +34,7 @@ type History struct {
 	Wiped method.Method
 	// Left is the Contents of a device after a wipe that changed nothing; empty where nobody has looked.
 	Left string
-	// Dirty volumes were offered once and not wiped since.
+	// Dirty volumes were offered once and not wiped since, or not as a whole.
 	Dirty bool
 	// Unproven volumes were offered, and not found free since: they are looked at, and nothing else is offered of their
 	// bytes.
@@ -168,7 +168,8 @@ func (h History) Known(v *report.Volume) bool {
 		v.State = report.Offered
 	case h.Dirty:
 		v.State, v.Message = report.Dirty,
-			"it was offered before and not wiped since: name it in the annotation stowage.dev/reclaim to have it wiped"
+			"it was offered before and not wiped since, or its wipe was cut short: name it in the annotation"+
+				" stowage.dev/reclaim to have it wiped"
 	}
 	return h.Taken || h.Dirty
 }
