@@ -121,7 +121,7 @@ type WipePolicy string
 
 // The wipe policies.
 const (
-	// WipeDiscard tells the device to drop all blocks, reads all of it, and fails where it is not zero.
+	// WipeDiscard tells the device to drop all blocks, reads all of it, and writes zeros where it is not zero.
 	WipeDiscard WipePolicy = "discard"
 	// WipeZero makes every byte zero.
 	WipeZero WipePolicy = "zero"

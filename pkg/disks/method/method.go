@@ -7,7 +7,7 @@ type Method string
 
 // The methods.
 const (
-	Discard    Method = "discard"    // the device drops all blocks, which are read: they must be zeros
+	Discard    Method = "discard"    // the device drops all blocks, which are read: what it kept becomes zero
 	Zero       Method = "zero"       // every byte becomes zero
 	Shred      Method = "shred"      // every byte becomes random, then zero
 	Signatures Method = "signatures" // nothing tells of filesystems and partitions any more; data stay readable
@@ -23,7 +23,7 @@ func (m Method) Check() error {
 	return fmt.Errorf("the wipe method is %q: use discard, zero, shred, signatures or none", m)
 }
 
-// Passes is how many times each byte is written, or read to prove that it was dropped.
+// Passes is how many times each byte is written, or read to find what was not dropped.
 func (m Method) Passes() int64 {
 	switch m {
 	case Shred, Discard:

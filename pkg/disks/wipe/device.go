@@ -1,7 +1,6 @@
 package wipe
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,9 +81,9 @@ func (d Device) Wipe(ctx context.Context, m method.Method, from int64) error {
 func (d Device) pass(m method.Method, pass, offset, length int64) error {
 	switch {
 	case m == method.Discard && pass == 0:
-		return d.ioctl(unix.BLKDISCARD, offset, length)
+		return d.drop(offset, length)
 	case m == method.Discard:
-		return d.readZeros(offset, length)
+		return d.zeroKept(offset, length)
 	case m == method.Shred && pass == 0:
 		return d.randomize(offset, length)
 	}
@@ -94,28 +93,6 @@ func (d Device) pass(m method.Method, pass, offset, length int64) error {
 // zero makes bytes zero. The device may do so by dropping blocks, if it promises that they read as zeros (BLKZEROOUT).
 func (d Device) zero(offset, length int64) error {
 	return d.ioctl(unix.BLKZEROOUT, offset, length)
-}
-
-// readZeros fails where a byte is not zero. No device has to drop the blocks that it is told to, and samples would not
-// find those that it kept. What is read is not kept in memory: others need that.
-func (d Device) readZeros(offset, length int64) error {
-	if offset == 0 {
-		if err := forget(d.File); err != nil {
-			return err
-		}
-	}
-	zeros, buffer := make([]byte, min(atOnce, length)), make([]byte, min(atOnce, length))
-	for done := int64(0); done < length; {
-		part := buffer[:min(atOnce, length-done)]
-		if _, err := d.File.ReadAt(part, offset+done); err != nil {
-			return err
-		}
-		if !bytes.Equal(part, zeros[:len(part)]) {
-			return errors.New("it kept data that it was told to drop: use the method zero")
-		}
-		done += int64(len(part))
-	}
-	return unix.Fadvise(int(d.File.Fd()), offset, length, unix.FADV_DONTNEED)
 }
 
 func (d Device) randomize(offset, length int64) error {
