@@ -3,7 +3,8 @@
 //
 // engine.go holds what is known and wakes who waits for it; scan.go looks for volumes, and links.go keeps a link to
 // each device; proof.go acknowledges offers; operation.go carries one deletion out, and dirty.go notes what it leaves
-// when it is cut short; notes.go has what outlives the process.
+// when it is cut short; family.go keeps wipes apart from what shares their bytes; notes.go has what outlives the
+// process.
 //
 // # What makes it safe
 //

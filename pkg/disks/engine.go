@@ -257,11 +257,12 @@ func (e *Engine) isWanted(id string) bool {
 // history is what is known of a volume: before its offer, if no look has proven that. The lock is held.
 func (e *Engine) history(name string) discovery.History {
 	var h discovery.History
-	_, h.Taken = e.offers[name]
+	_, isOffered := e.offers[name]
+	h.Taken = isOffered
 	if note := e.volumes[name]; note != nil {
 		h.Dirty, h.Wiped, h.Left = note.Dirty, note.Wiped, note.Left
 		if note.Unproven && e.told {
-			h.Unproven, h.Taken, h.Dirty = true, false, note.DirtyBefore
+			h.Unproven, h.Withdrawn, h.Taken, h.Dirty = true, !isOffered, false, note.DirtyBefore
 		}
 	}
 	h.Taken = h.Taken || h.Dirty && !e.told // It may well be offered.

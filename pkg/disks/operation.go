@@ -177,13 +177,22 @@ func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) 
 	if err := prove(f, v); err != nil {
 		return err
 	}
-	if err := e.isApart(f, v); err != nil {
+	relatives, err := relativesOf(f)
+	if err != nil {
+		return err
+	}
+	if err := e.isApart(v, relatives); err != nil {
 		return err
 	}
 	if err := e.touch(o, size, o.note.Position); err != nil {
 		return err
 	}
-	d := wipe.Device{File: f, SizeBytes: size, Note: func(position int64) error { return e.progress(o, size, position) }}
+	d := wipe.Device{File: f, SizeBytes: size, Note: func(position int64) error {
+		if err := e.isApart(v, relatives); err != nil {
+			return err
+		}
+		return e.progress(o, size, position)
+	}}
 	err = o.wipe(ctx, d)
 	if err != nil && ctx.Err() == nil { // Whatever is wrong, the next attempt begins at the beginning.
 		err = errors.Join(err, e.progress(o, size, 0))
@@ -220,28 +229,6 @@ func prove(f *os.File, v report.Volume) error {
 	if discovery.NameOf(identity) != v.Name {
 		return fmt.Errorf("%s is another disk than volume %s: it reports %s, the volume is %s", v.Device, v.Name, identity,
 			v.Identity)
-	}
-	return nil
-}
-
-// isApart checks that a device shares no bytes with a volume that is offered: somebody may use that one any moment. Two
-// that are wiped exclude each other, since each is open exclusively.
-func (e *Engine) isApart(f *os.File, v report.Volume) error {
-	var stat unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
-		return fmt.Errorf("look at %s: %w", v.Device, err)
-	}
-	names, err := discovery.Relatives(unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
-	if err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, name := range names {
-		if _, isOffered := e.offers[name]; isOffered {
-			return fmt.Errorf("volume %s (%s) cannot be wiped: it shares its bytes with the volume %s, which is offered", v.Name,
-				v.Device, name)
-		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
@@ -35,7 +36,7 @@ func IdentityOf(major, minor uint32) (string, error) {
 	}
 	if b.disk != nil {
 		identity, err := IdentityOf(b.disk.major, b.disk.minor)
-		return fmt.Sprintf("%s,partition=%d@%s", identity, b.partition, b.start), err
+		return report.PartIdentity(identity, fmt.Sprintf("%d@%s", b.partition, b.start)), err
 	}
 	if b.transport == "loop" {
 		return loopIdentity(b.node())

@@ -39,6 +39,8 @@ type History struct {
 	// Unproven volumes were offered, and not found free since: they are looked at, and nothing else is offered of their
 	// bytes.
 	Unproven bool
+	// Withdrawn volumes are Unproven, and offered no more.
+	Withdrawn bool
 }
 
 // Remember returns what is known of the volume of a name.
@@ -127,6 +129,9 @@ func (s selected) lookAtDevice(ctx context.Context, v *report.Volume, remember R
 		return err
 	case b.readOnly:
 		return fmt.Errorf("%s refuses writes", b.node())
+	case history.Withdrawn && (other != "" || s.part != nil): // Those wait for this one: neither would ever be free.
+		History{Dirty: true}.Known(v)
+		return nil
 	case other != "":
 		busy(v, "it shares its bytes with the volume %s, which is offered, or was and is not wiped", other)
 		return nil

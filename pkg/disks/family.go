@@ -1,0 +1,50 @@
+package disks
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/disks/discovery"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+)
+
+// relativesOf names the volumes that share bytes with an open device.
+func relativesOf(f *os.File) ([]string, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return nil, fmt.Errorf("look at %s: %w", f.Name(), err)
+	}
+	return discovery.Relatives(unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
+}
+
+// isApart checks that a device shares no bytes with a volume that is offered: somebody may use that one any moment. Two
+// that are wiped exclude each other, since each is open exclusively.
+//
+// Of a disk and its partition that are both to be wiped, as earlier versions offered both, the partition comes first:
+// else each would wait for the other's offer to go. Nobody has a disk that is to be wiped. That may be withdrawn at any
+// time, so that this is asked with each step of a wipe.
+func (e *Engine) isApart(v report.Volume, relatives []string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	whole, isPart := report.Whole(v.Identity)
+	for _, name := range relatives {
+		_, isOffered := e.offers[name]
+		if !isOffered || isPart && name == discovery.NameOf(whole) && e.isToBeWiped(name) {
+			continue
+		}
+		return fmt.Errorf("volume %s (%s) cannot be wiped: it shares its bytes with the volume %s, which is offered", v.Name,
+			v.Device, name)
+	}
+	return nil
+}
+
+// isToBeWiped reports whether a deletion of a volume is wanted and not complete. The lock is held.
+func (e *Engine) isToBeWiped(volume string) bool {
+	return slices.ContainsFunc(e.wanted.Deletions, func(d report.Deletable) bool {
+		note := e.operations[d.ID]
+		return d.Volume == volume && (note == nil || !note.Complete)
+	})
+}

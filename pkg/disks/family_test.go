@@ -1,0 +1,61 @@
+package disks_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/disks/method"
+	"github.com/stowage-csi/stowage/pkg/disks/report"
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
+
+// TestBothOffered has a disk and its partition wiped that are both offered, as an earlier version did: the partition
+// first, and the disk once the offer of that is gone.
+func TestBothOffered(t *testing.T) {
+	file := image(t, 64*mib)
+	node := testfs.Attach(t, file)
+	part := testfs.Partition(t, node, 1, mib, 48*mib)
+	e, _ := newBench(t, fmt.Sprintf("devices: [{paths: [%s, %s], partitions: true}]", node, part)).start(t)
+	s := await(t, e, "found", func(s report.State) bool { return named(s, part).State == report.Available })
+	disk, partition := named(s, node).Name, named(s, part).Name
+	use(t, part)
+	offers := append(offer(disk, "a"), offer(partition, "b")...)
+	deletions := append(remove(disk, "da", method.Zero), remove(partition, "db", method.Zero)...)
+	of := func(s report.State, id string) (found report.Deletion) {
+		for _, d := range s.Deletions {
+			if d.ID == id {
+				found = d
+			}
+		}
+		return found
+	}
+	must(t, e.Want(report.Wanted{Offers: offers, Deletions: deletions}))
+	s = await(t, e, "the partition is wiped", func(s report.State) bool {
+		return of(s, "db").State == report.Complete || strings.Contains(of(s, "db").Message, "is offered")
+	}) // The two may find each other open at first.
+	if of(s, "db").State != report.Complete || of(s, "da").State == report.Complete {
+		t.Fatalf("the deletions are %+v, want that of the partition complete, and not that of the disk", s.Deletions)
+	}
+	must(t, e.Want(report.Wanted{Offers: offers[:1], Deletions: deletions[:1]}))
+	await(t, e, "the disk is wiped", deletion(report.Complete))
+	if n := canaries(t, file); n > 0 {
+		t.Errorf("%d canaries can be read", n)
+	}
+}
+
+// TestPartitionedMeanwhile has somebody partition a disk after its offer: it is dirty then, and can be wiped, instead
+// of waiting for its partition, which waits for the disk.
+func TestPartitionedMeanwhile(t *testing.T) {
+	node := testfs.Attach(t, image(t, 64*mib))
+	b := newBench(t, fmt.Sprintf("devices: [{paths: ['%s', '%sp*'], partitions: true}]", node, node))
+	e, _ := b.start(t)
+	disk := await(t, e, "found", in(report.Available)).Volumes[0].Name
+	part := testfs.Partition(t, node, 1, mib, 48*mib)
+	must(t, e.Want(report.Wanted{Offers: offer(disk, "a")}))
+	await(t, e, "not acknowledged", func(s report.State) bool { return named(s, node).State == report.InUse })
+	must(t, e.Want(report.Wanted{}))
+	await(t, e, "dirty", func(s report.State) bool {
+		return named(s, node).State == report.Dirty && named(s, part).State == report.InUse
+	})
+}
