@@ -43,6 +43,17 @@ func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 
 // save writes the spec, and remembers the offers that are new: their PersistentVolumes were never made.
 func (r *reconciler) save(ctx context.Context, v *view, a *actions) error {
+	err := r.saveSpec(ctx, v, a)
+	if isOfOne(err) {
+		err = r.saveRest(ctx, v, a, err)
+	}
+	if err == nil {
+		r.expectNew(v, a.spec)
+	}
+	return err
+}
+
+func (r *reconciler) saveSpec(ctx context.Context, v *view, a *actions) error {
 	storage := v.storage.DeepCopy()
 	storage.Spec = *a.spec
 	if a.reclaim != "" {
@@ -53,11 +64,7 @@ func (r *reconciler) save(ctx context.Context, v *view, a *actions) error {
 	if a.pin != "" {
 		metav1.SetMetaDataAnnotation(&storage.ObjectMeta, v1alpha1.HostnameAnnotation, a.pin)
 	}
-	if err := r.write.Update(ctx, storage); err != nil {
-		return err
-	}
-	r.expectNew(v, a.spec)
-	return nil
+	return r.write.Update(ctx, storage)
 }
 
 // create makes the PersistentVolume of an offer. Unless that is known to have failed it may exist, now or soon. It is

@@ -6,8 +6,9 @@
 //
 // rules.go and class.go say what the master believes of a worker's report, and which class a volume is of. plan.go,
 // offers.go, unborn.go, object.go, places.go, hostname.go and strays.go decide, and are pure. reconcile.go reads the
-// world, carryout.go writes, births.go remembers which PersistentVolumes are to be made, volume.go makes them,
-// silence.go notices workers that do not run, and manager.go has the watches.
+// world, carryout.go writes, older.go goes on beside what an older definition refuses, births.go remembers which
+// PersistentVolumes are to be made, volume.go makes them, silence.go notices workers that do not run, and manager.go
+// has the watches.
 //
 // # What makes it safe
 //
