@@ -119,6 +119,11 @@ func TestRestoresOfSets(t *testing.T) {
 		}
 		return content
 	}
+	lost := func(class string) map[string]any { // by a definition of before there were classes
+		content := set(class)
+		content["status"] = map[string]any{"driver": "local.csi.stowage.dev"}
+		return content
+	}
 	for folder, policy := range map[string]string{
 		"kubernetes/overlays/local-standalone-manager": "stowage-local-data-sources",
 		"kubernetes/overlays/ebs-manager":              "stowage-ebs-data-sources",
@@ -136,6 +141,8 @@ func TestRestoresOfSets(t *testing.T) {
 			"that gets the set's class":       {claimOf(""), claimOf("fast"), set("fast"), true},
 			"that gets an earlier template's": {claimOf(""), claimOf("fast"), set("other", "fast"), true},
 			"that was there":                  {claimOf("fast"), claimOf("fast"), set("fast"), false},
+			"while the classes are not known": {nil, claimOf("other"), lost("fast"), true},
+			"that was there, and the same":    {claimOf("other"), claimOf("other"), lost("fast"), false},
 		} {
 			t.Run(name, func(t *testing.T) { s.check(t, policy, "of the PersistentVolumeSet pool") })
 		}

@@ -55,11 +55,14 @@ func classOf(set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) (class
 	return "", false
 }
 
-// reviewClasses reads all volumes past the cache if the status has a class in which nothing was found. That is once for
-// each class that goes, and whatever the set has made is among them, relabelled or not: it has a slot until then.
+// reviewClasses reads all volumes past the cache if the status has a class in which nothing was found, or has lost its
+// classes. That is once for each class that goes, and whatever the set has made is among them, relabelled or not: it
+// has a slot until then.
 func (r *reconciler) reviewClasses(ctx context.Context, o *round) error {
 	found := o.classes()
-	if !slices.ContainsFunc(o.set.Status.Classes, func(class string) bool { return !found[class] }) {
+	isLeft := func(class string) bool { return !found[class] }
+	isLost := o.set.Status.Driver != "" && len(o.set.Status.Classes) == 0
+	if !isLost && !slices.ContainsFunc(o.set.Status.Classes, isLeft) {
 		return nil
 	}
 	var all corev1.PersistentVolumeList

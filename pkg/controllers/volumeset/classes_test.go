@@ -68,6 +68,22 @@ func TestClassesOfALostOrder(t *testing.T) {
 	}
 }
 
+// TestLostClasses checks that the classes are found again which the status has lost, also that of a volume which the
+// set's selector does not find any more.
+func TestLostClasses(t *testing.T) {
+	set := stored(func(set *v1alpha1.PersistentVolumeSet) { set.Status.Driver = "driver" })
+	all := described(t, set, "a:available:retain:slow b:available:retain c:available:retain")
+	all[0].Labels = nil // The set made it, and somebody relabelled it.
+	r, _ := bench(t, interceptor.Funcs{}, set, fast(), all[0], all[1], all[2])
+	o := &round{set: set, found: map[string]bool{}, ended: map[string]bool{}}
+	if err := r.reviewClasses(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if o.noteClasses(); !slices.Equal(o.set.Status.Classes, []string{"fast", "slow"}) {
+		t.Errorf("the set names %q", o.set.Status.Classes)
+	}
+}
+
 // TestVolumesThatADeletedSetLeaves checks that a person hears of the classes in which a set that goes leaves unbound
 // volumes, and of nothing else.
 func TestVolumesThatADeletedSetLeaves(t *testing.T) {

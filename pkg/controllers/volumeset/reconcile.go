@@ -242,17 +242,29 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	if equality.Semantic.DeepEqual(before, s) {
 		return nil
 	}
+	classes := slices.Clone(s.Classes)
 	if err := r.client.Status().Update(ctx, o.set); err != nil {
 		return err
 	}
-	for _, slot := range s.Slots {
-		_, err := orderOf(o.set, slot)
-		if slot.Manager == "" {
-			err = fmt.Errorf("slot %s has lost its manager", slot.Name)
+	if err := isKept(o.set, classes); err != nil { // Without all of it nothing is asked for.
+		return fmt.Errorf("%w; if the definition of PersistentVolumeSets is older than this manager, apply that of "+
+			"its version (deploy/kubernetes/crds)", err)
+	}
+	return nil
+}
+
+// isKept checks that the API server has kept what was written of the slots and classes.
+func isKept(set *v1alpha1.PersistentVolumeSet, classes []string) error {
+	if !slices.Equal(set.Status.Classes, classes) {
+		return fmt.Errorf("the status has lost the classes %q, in which claims with a data source would be bound to empty"+
+			" volumes", classes)
+	}
+	for _, slot := range set.Status.Slots {
+		if _, err := orderOf(set, slot); err != nil {
+			return err
 		}
-		if err != nil { // Without both nothing is asked for.
-			return fmt.Errorf("%w; if the definition of PersistentVolumeSets is older than this manager, apply that of "+
-				"its version (deploy/kubernetes/crds)", err)
+		if slot.Manager == "" {
+			return fmt.Errorf("slot %s has lost its manager", slot.Name)
 		}
 	}
 	return nil
