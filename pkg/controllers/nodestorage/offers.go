@@ -1,6 +1,7 @@
 package nodestorage
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
@@ -15,19 +16,33 @@ func (p *planner) offers() {
 	}
 	twice := shared(p.storage.Status.LocalVolumes)
 	for _, v := range p.storage.Status.LocalVolumes {
-		if v.State != v1alpha1.VolumeAvailable || p.isTaken(v.Name) {
+		if v.State == v1alpha1.VolumeOffered || p.isTaken(v.Name) { // Or it was, as the worker knows the spec.
 			continue
 		}
-		c, err := classOf(p.classes, v, p.labels)
-		if err == nil {
-			err = p.mayOffer(v, c, twice[v.Path])
-		}
+		c, err := p.choose(v, twice[v.Path])
 		if err != nil {
 			p.tell(p.storage, "NotOffered", err.Error())
-		} else if c != nil && p.ownsHostname() {
+		} else if p.ownsHostname() {
 			p.next.Offers, p.pin = append(p.next.Offers, newOffer(v, c)), p.hostname
 		}
 	}
+}
+
+// choose returns the class in which a volume is to be offered, or why it is not.
+func (p *planner) choose(v v1alpha1.LocalVolumeStatus, isShared bool) (*class, error) {
+	if v.State != v1alpha1.VolumeAvailable {
+		return nil, fmt.Errorf("volume %s (%s) is not offered, since it is %s: %s", v.Name, cmp.Or(v.Device, v.Path), v.State,
+			cmp.Or(v.Message, "the worker does not say why"))
+	}
+	c, err := classOf(p.classes, v, p.labels)
+	if err == nil {
+		err = p.mayOffer(v, c, isShared)
+	}
+	if err == nil && c == nil {
+		err = fmt.Errorf("volume %s (%s) is not offered, since no StorageClass of found disks takes it (%s, %s, %s): let one"+
+			" of them, or make one", v.Name, cmp.Or(v.Device, v.Path), v.VolumeMode, v.Capacity, p.storage.Name)
+	}
+	return c, err
 }
 
 // mayOffer refuses what no honest worker reports, and what others would be led to, or be led to others by.

@@ -220,15 +220,16 @@ func TestPlan(t *testing.T) {
 		want string
 	}{
 		"blank and unused":              {sights{found("Available")}, "write offer:disk-1:new"},
-		"holds something":               {sights{found("NotBlank")}, ""},
-		"dirty":                         {sights{found("Dirty")}, ""},
+		"holds something":               {sights{found("NotBlank")}, "tell NotOffered"},
+		"offered no more, as yet":       {sights{found("Offered")}, ""},
+		"dirty":                         {sights{found("Dirty")}, "tell NotOffered"},
 		"a path that is another disk's": {sights{found("Available", at("/links/disk-2"))}, "tell NotOffered"},
 		"a path of the node's own":      {sights{found("Available", at("/dev/sda"))}, "tell NotOffered"},
 		"a path that leads elsewhere": {sights{found("Available", at("/links/../links/disk-1"))},
 			"tell NotOffered"},
 		"too small":                         {sights{found("Available", size("1Ki"))}, "tell NotOffered"},
 		"a negative size":                   {sights{found("Available", size("-1Gi"))}, "tell NotOffered"},
-		"a mount point that no class takes": {sights{found("Available", mount, at("/mnt/disks/a"))}, ""},
+		"a mount point that no class takes": {sights{found("Available", mount, at("/mnt/disks/a"))}, "tell NotOffered"},
 		"two with one path": {sights{found("Available"),
 			found("Available", func(f *v1alpha1.LocalVolumeStatus) { f.Name = "disk-2" })}, "tell NotOffered, tell NotOffered"},
 		"at a path at which another is offered": {sights{files, offer(mounted),
@@ -263,7 +264,7 @@ func TestPlan(t *testing.T) {
 			found("Offered", mount, at(place))}, "tell NotWiped, tell Retained"},
 		"named to be wiped, where another is offered": {sights{offer(mounted),
 			volume("Bound", placed), found("NotBlank", second, mount, at(place)),
-			annotated(v1alpha1.ReclaimAnnotation, "disk-2")}, "tell NotWiped"},
+			annotated(v1alpha1.ReclaimAnnotation, "disk-2")}, "tell NotOffered, tell NotWiped"},
 		"a device in another directory": {sights{offer(func(o *v1alpha1.VolumeOffer) { o.Path = "/old/disk-1" }),
 			volume("Released", deleted), found("Offered")}, "write offer:disk-1 wipe:disk-1:zero:0a1b"},
 		"of a node with a label of which nobody knows whose it is": {sights{found("Available"), labelled}, "count"},
@@ -348,19 +349,19 @@ func TestPlan(t *testing.T) {
 			offer(keeps, retained, func(o *v1alpha1.VolumeOffer) { o.WipePolicy = v1alpha1.WipeNone })},
 			"write offer:disk-1:retained wipe:disk-1:zero:absent"},
 		"named to be wiped, while as much is wiped as can be": {sights{found("Dirty"), full,
-			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, ""},
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "tell NotOffered"},
 		"dirty, and named to be wiped": {sights{found("Dirty"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
 			"write wipe:disk-1:zero:absent"},
 		"not blank, and named to be wiped": {sights{found("NotBlank"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
 			"write wipe:disk-1:zero:absent"},
 		"in use, and named to be wiped": {sights{found("InUse"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
-			"tell NotReclaimed, write"},
+			"tell NotOffered, tell NotReclaimed, write"},
 		"named to be wiped, and the wipe fails": {sights{found("NotBlank"), deletion(other, "Error")},
 			"tell WipeFailed"},
 		"named to be wiped, and then to be forgotten": {sights{found("NotBlank"), deletion(other, "Error"),
 			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "write"},
 		"named to be both": {sights{found("Dirty"), annotated(v1alpha1.ReclaimAnnotation, "disk-1"),
-			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "tell NotReclaimed, write"},
+			annotated(v1alpha1.ForgetAnnotation, "disk-1")}, "tell NotOffered, tell NotReclaimed, write"},
 		"retained, named to be wiped, and then to be forgotten": {sights{offer(keeps, retained), proven,
 			found("Offered"), deletion(other, "Error"), annotated(v1alpha1.ForgetAnnotation, "disk-1")},
 			"tell Retained, write offer:disk-1:retained"},
@@ -428,6 +429,40 @@ func TestPlan(t *testing.T) {
 	} {
 		if got := plan(viewOf(c.see...)).described(); got != c.want {
 			t.Errorf("%s: the plan is %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestNotOffered checks that people hear why a disk is not offered, once until that changes.
+func TestNotOffered(t *testing.T) {
+	s := newSimulation(t, 1, 0)
+	s.used = "disk-1"
+	for range 3 {
+		s.settle(0, 3)
+		s.report()
+	}
+	if told := s.told(); strings.Count(told, "NotOffered") != 1 || !strings.Contains(told, "disk-1") ||
+		!strings.Contains(told, "InUse") {
+		t.Errorf("people were told %q, want once that disk-1 is InUse", told)
+	}
+	s.used = ""
+	s.report()
+	s.settle(0, 3)
+	if told := s.told(); told != "" || len(s.storage().Spec.Offers) != disks {
+		t.Errorf("once it is free people were told %q, and offered are %+v", told, s.storage().Spec.Offers)
+	}
+	for _, c := range []struct {
+		see  change
+		says string
+	}{
+		{found("NotBlank", func(f *v1alpha1.LocalVolumeStatus) { f.Device, f.Message = "/dev/sda", "it holds ext4" }),
+			"volume disk-1 (/dev/sda) is not offered, since it is NotBlank: it holds ext4"},
+		{found("Unusable"), "the worker does not say why"},
+		{found("Available", mount, at("/mnt/disks/a")), "no StorageClass of found disks takes it (Filesystem, 1Gi, node)"},
+	} {
+		told := plan(viewOf(c.see)).told
+		if len(told) != 1 || told[0].reason != "NotOffered" || !strings.Contains(told[0].message, c.says) {
+			t.Errorf("told is %+v, want %q", told, c.says)
 		}
 	}
 }
