@@ -1,11 +1,15 @@
 package tests
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -96,5 +100,28 @@ func TestRecyclerPod(t *testing.T) {
 	namespace := typed(t, find(t, objects, "Namespace/stowage-recycler")).(*corev1.Namespace)
 	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "baseline" {
 		t.Errorf("the recycler's namespace allows pods of the level %q", level)
+	}
+}
+
+// TestRecyclerInAnotherNamespace checks that the policy looks for the list of classes where the recycler writes it when
+// an overlay changes the namespace, also one that stands on another.
+func TestRecyclerInAnotherNamespace(t *testing.T) {
+	base, err := filepath.Abs("../" + recyclerFolder)
+	for _, namespace := range []string{"storage", "other"} {
+		dir, wrong := filepath.EvalSymlinks(t.TempDir())
+		below, worse := filepath.Rel(dir, base)
+		text := fmt.Sprintf("namespace: %s\nresources: [%s]\n", namespace, below)
+		unwritten := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600)
+		if err := errors.Join(err, wrong, worse, unwritten); err != nil {
+			t.Fatal(err)
+		}
+		base = dir
+		all := kustomizedAt(t, dir)
+		found := typed(t, find(t, all, "ValidatingAdmissionPolicyBinding/stowage-recycler-data-sources"))
+		binding, is := found.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+		if !is || binding.Spec.ParamRef.Namespace != namespace {
+			t.Errorf("in the namespace %s the policy is bound to %+v", namespace, found)
+		}
+		find(t, all, "Deployment/"+namespace+"/recycler")
 	}
 }
