@@ -148,3 +148,29 @@ func TestRestoresOfSets(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoresOfFoundDisks checks that no claim with a data source is made in a class of found disks.
+func TestRestoresOfFoundDisks(t *testing.T) {
+	class := map[string]any{"metadata": map[string]any{"name": "disks"}}
+	policy := policyOf(t, "kubernetes/found-disks", "stowage-disks-data-sources")
+	for name, s := range map[string]sourced{
+		"of a class of found disks":  {nil, claimOf("disks"), class, true},
+		"by dataSourceRef":           {nil, claimOf("disks", withSourceRef), class, true},
+		"without a source":           {nil, claimOf("disks", withoutSource), class, false},
+		"of another class":           {nil, claimOf("other"), class, false},
+		"of a class in the old way":  {nil, claimOf("other", annotated("disks")), class, true},
+		"of another in the old way":  {nil, claimOf("disks", annotated("other")), class, false},
+		"that gets such a class":     {claimOf(""), claimOf("disks"), class, true},
+		"that was there":             {claimOf("disks"), claimOf("disks"), class, false},
+		"without a class, and bound": {claimOf(""), claimOf(""), class, false},
+	} {
+		t.Run(name, func(t *testing.T) { s.check(t, policy, "found disks") })
+	}
+	found := typed(t, find(t, kustomized(t, "kubernetes/found-disks"),
+		"ValidatingAdmissionPolicyBinding/stowage-disks-data-sources"))
+	binding, is := found.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+	if !is || binding.Spec.ParamRef.Selector.MatchLabels["stowage.dev/local-volumes"] != "true" ||
+		len(binding.Spec.ParamRef.Selector.MatchLabels) != 1 {
+		t.Errorf("the policy is bound to %+v, want the label by which the master knows its classes, and no other", found)
+	}
+}
