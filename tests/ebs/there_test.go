@@ -1,6 +1,7 @@
 package ebs
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
 	"github.com/stowage-csi/stowage/pkg/base64url"
+	"github.com/stowage-csi/stowage/pkg/cloud/pace"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
@@ -20,7 +23,7 @@ type controller struct {
 }
 
 // ruled is a controller with the rights that deploy/aws gives it.
-func ruled(t *testing.T, r *region.Region) controller {
+func ruled(t *testing.T, r *region.Region, edits ...func(*ebs.Config)) controller {
 	t.Helper()
 	d := ebs.Definition()
 	options := backends.Options{Driver: "ebs.csi.stowage.dev", Config: d.NewConfig(), Log: slog.New(slog.DiscardHandler)}
@@ -28,6 +31,9 @@ func ruled(t *testing.T, r *region.Region) controller {
 	c, _ := options.Config.(*ebs.Config) // what NewConfig returns
 	s := side{policy: policyOf(t, "controller", "base64:"+base64url.Encode([]byte(c.ClusterID)))}
 	c.AWS.HTTPClient = s.guard(r, c.AWS.HTTPClient)
+	for _, edit := range edits {
+		edit(c)
+	}
 	instance, err := d.Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -38,10 +44,9 @@ func ruled(t *testing.T, r *region.Region) controller {
 // old is how late reads are.
 const old = 5 * time.Second
 
-// TestWhatIsGoneIsNotThere has reads show what another process has deleted, to one that has the rights of the shipped
-// policy. These go by the tags of a thing, and what is gone has none: EC2 then says that the request is forbidden.
-func TestWhatIsGoneIsNotThere(t *testing.T) {
-	for name, call := range map[string]func(ctx context.Context, f controller, v, s string) error{
+// calls are those on a volume v and a snapshot s, of which the names are these as well.
+func calls() map[string]func(ctx context.Context, f controller, v, s string) error {
+	return map[string]func(ctx context.Context, f controller, v, s string) error{
 		"find": func(ctx context.Context, f controller, _, _ string) error {
 			_, err := f.Find(ctx, region.Spec("v"))
 			return err
@@ -81,7 +86,13 @@ func TestWhatIsGoneIsNotThere(t *testing.T) {
 		"delete the snapshot": func(ctx context.Context, f controller, _, s string) error {
 			return f.Snapshot.DeleteSnapshot(ctx, s)
 		},
-	} {
+	}
+}
+
+// TestWhatIsGoneIsNotThere has reads show what another process has deleted, to one that has the rights of the shipped
+// policy. These go by the tags of a thing, and what is gone has none: EC2 then says that the request is forbidden.
+func TestWhatIsGoneIsNotThere(t *testing.T) {
+	for name, call := range calls() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := region.New(t, region.Quick(), 0)
@@ -92,6 +103,44 @@ func TestWhatIsGoneIsNotThere(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestWhatMayBeGoneIsNotThere has EC2 forbid what is asked of a thing, as it does for what is gone, and not say whether
+// it is there: that is no missing right, and what a read shows proves nothing.
+func TestWhatMayBeGoneIsNotThere(t *testing.T) {
+	for _, kind := range []faults.Kind{faults.Throttle, faults.LoseRequest, faults.None} {
+		for name, call := range calls() {
+			t.Run(cmp.Or(string(kind), "not sent")+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := region.New(t, region.Quick(), 0)
+					f := ruled(t, r, func(c *ebs.Config) {
+						if kind == faults.None {
+							c.Rates["DeleteTags"] = pace.Limit{Burst: 1, PerSecond: 0.001}
+						}
+					})
+					askAway(t, f)
+					v, s := vanished(t, r)
+					r.Proxy.Script(faults.Rule{Action: "DeleteTags", Kind: kind})
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					if err := call(ctx, f, v, s); !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) {
+						t.Errorf("got %v, want Busy or Unavailable", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// askAway has a controller ask whether something is there, once.
+func askAway(t *testing.T, f controller) {
+	t.Helper()
+	if _, err := f.Create(t.Context(), region.Spec("other")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Find(t.Context(), region.Spec("other")); err != nil {
+		t.Fatal(err)
 	}
 }
 

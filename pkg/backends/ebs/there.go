@@ -76,12 +76,20 @@ func (b *backend) stillKept(ctx context.Context, shown []types.Snapshot) (there 
 func (b *backend) refused(ctx context.Context, id string) bool { return isGone(b.there(ctx, id)) }
 
 // orGone is what came of a request to do something to a volume or snapshot, and NotFound if there is none. The policy
-// goes by the thing's tags, and what is gone has none: then EC2 says that the request is forbidden, and no more.
+// goes by the thing's tags, and what is gone has none: then EC2 says that the request is forbidden, and no more. Kinds:
+// also Busy when EC2 has not said which it is: the request was refused, so that nothing is on its way.
 func (b *backend) orGone(ctx context.Context, id string, err error) error {
-	if backends.Is(err, backends.Denied) && b.refused(ctx, id) {
-		return noThing(id)
+	if !backends.Is(err, backends.Denied) {
+		return err
 	}
-	return err
+	switch there := b.there(ctx, id); {
+	case isGone(there):
+		return noThing(id)
+	case there == nil, backends.Is(there, backends.Denied), backends.Is(there, backends.Invalid): // It may not be asked.
+		return err
+	default:
+		return backends.Errorf(backends.Busy, "EC2 has not said whether %s is there: ask again: %w", id, there)
+	}
 }
 
 // ended is for a volume or snapshot of which EC2 has said, in answer to a request that changes something, that there is
