@@ -1,6 +1,7 @@
 package ebs
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -183,14 +184,15 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 	return m.b.view(v), nil
 }
 
-// still returns the volume as it is, if another process has used the token: it may have failed or been deleted since.
+// still returns the volume as it is, if the token was used before the call: it may have failed or been deleted since,
+// or be deleted in a moment.
 func (m *making) still(ctx context.Context, v types.Volume, age time.Duration) (types.Volume, error) {
 	if age <= time.Since(m.began) {
 		return v, nil
 	}
 	v, err := m.b.asOfNow(ctx, v)
 	if err == nil {
-		err = m.b.usable(ctx, v)
+		err = cmp.Or(m.b.usable(ctx, v), m.b.staying(aws.ToString(v.VolumeId)))
 	}
 	return v, err
 }

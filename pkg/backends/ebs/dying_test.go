@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
 	"github.com/stowage-csi/stowage/tests/cloud/faults"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
@@ -63,5 +64,36 @@ func whatMayBeDeletedYetIsNotFound(t *testing.T, patience, late time.Duration) {
 	if len(w.Server.Volumes()) != 2 || w.Server.Snapshots()[again.Handle] == nil || made.Handle == v.Handle {
 		t.Errorf("made anew are %s and %s; there are %+v and %v", made.Handle, again.Handle, w.Server.Volumes(),
 			w.Server.Snapshots())
+	}
+}
+
+// TestWhatMayBeDeletedYetIsNotMade has EC2 answer with a volume that another process has made with the token, and that
+// a request of this one may delete yet.
+func TestWhatMayBeDeletedYetIsNotMade(t *testing.T) { synctest.Test(t, whatMayBeDeletedYetIsNotMade) }
+
+func whatMayBeDeletedYetIsNotMade(t *testing.T) {
+	const late = 8 * time.Second
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, func(c *ebs.Config) {
+		c.AWS.HTTPClient = before{c.AWS.HTTPClient, "CreateVolume", func() { w.Server.SetLag(0) }}
+	})
+	v := open(t, w, nil).make("v")
+	<-time.After(time.Minute)
+	w.Proxy.Script(faults.Rule{Action: "DeleteVolume", Kind: faults.Delay, Delay: late, Times: 2})
+	if err := d.Delete(within(t, time.Second), v.Handle); !undecided(err) {
+		t.Fatalf("deleted without an answer: %v", err)
+	}
+	<-time.After(2 * time.Second) // The request's own time is over.
+	w.Server.SetLag(time.Hour)    // The name is looked for, and not shown.
+	if made, err := d.Create(within(t, time.Minute), region.Spec("v")); !undecided(err) {
+		t.Errorf("made %+v with %v, want Busy or Unavailable", made, err)
+	}
+	if n := w.Server.Calls()["CreateVolume"]; n != 2 || len(w.Server.Volumes()) != 1 {
+		t.Errorf("it was asked for %d times before it was deleted, want twice; there are %+v", n, w.Server.Volumes())
+	}
+	<-time.After(2 * late)
+	made, err := d.Create(within(t, time.Minute), region.Spec("v"))
+	if err != nil || made.Handle == v.Handle || len(w.Server.Volumes()) != 1 {
+		t.Errorf("made anew is %+v with %v; there are %+v", made, err, w.Server.Volumes())
 	}
 }
