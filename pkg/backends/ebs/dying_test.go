@@ -48,6 +48,10 @@ func whatMayBeDeletedYetIsNotFound(t *testing.T, patience, late time.Duration) {
 	if found, err := d.f.Snapshot.FindSnapshot(t.Context(), taken); !backends.Is(err, backends.Busy) {
 		t.Errorf("found the snapshot %+v with %v, want Busy", found, err)
 	}
+	<-time.After(late / 2) // The request's own time is over, and it has not arrived.
+	if found, err := d.f.Snapshot.FindSnapshot(t.Context(), taken); !backends.Is(err, backends.Busy) {
+		t.Errorf("found the snapshot afterwards: %+v with %v, want Busy", found, err)
+	}
 	<-time.After(2 * late)
 	if _, err := d.f.Snapshot.FindSnapshot(t.Context(), taken); !backends.Is(err, backends.NotFound) {
 		t.Errorf("the snapshot that is gone is found with %v, want NotFound", err)

@@ -268,9 +268,9 @@ func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error)
 func (b *backend) dropSnapshot(ctx context.Context, id string) error {
 	err := b.finish(ctx, &b.deleting, id, "deleting snapshot "+id, func(ctx context.Context) error {
 		_, err := b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
+		b.unanswered(id, ofEC2(err)) // The caller may have left before.
 		return err
 	})
-	b.unanswered(id, err)
 	b.lists.snapshots.without(id, err)
 	if err == nil || isGone(err) {
 		b.kept.End(id)
