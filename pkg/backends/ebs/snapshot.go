@@ -243,7 +243,8 @@ func noSnapshot(handle string) error {
 		handle)
 }
 
-// DeleteSnapshot removes a snapshot, and its twins. Kinds: NotFound; InUse when an image of the account needs it.
+// DeleteSnapshot removes a snapshot, and its twins. Kinds: NotFound; InUse when an image of the account needs it;
+// Unavailable when EC2 has not said whether it is there, and others have its name.
 func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete snapshot", handle)
 	s, ok := b.kept.Last(handle)
@@ -255,6 +256,11 @@ func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error)
 	twins, err := b.twins(ctx, s)
 	if err != nil {
 		return err
+	}
+	if len(twins) > 0 { // If it is gone, so are its twins: what has its name was made later.
+		if err := b.keeps(ctx, handle); err != nil {
+			return err
+		}
 	}
 	for _, id := range append(twins, handle) { // the one that is asked for last, so that the call can be repeated
 		if err := b.dropSnapshot(ctx, id); err != nil && (id == handle || !isGone(err)) {

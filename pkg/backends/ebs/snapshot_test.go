@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/tests/cloud/faults"
@@ -48,5 +49,34 @@ func snapshotTwinsGoTogether(t *testing.T) {
 	}
 	if left := w.Server.Snapshots(); len(left) != 1 || left[other.Handle] == nil {
 		t.Errorf("there are %v, want only %s", left, other.Handle)
+	}
+}
+
+// TestSuccessorIsNoTwin has a snapshot be deleted again that another process has deleted, after which another one of
+// the name was taken.
+func TestSuccessorIsNoTwin(t *testing.T) { synctest.Test(t, successorIsNoTwin) }
+
+func successorIsNoTwin(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d, standby := open(t, w, nil), open(t, w, nil)
+	spec := backends.SnapshotSpec{Name: "s", Volume: d.make("one").Handle}
+	gone, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := standby.f.Snapshot.GetSnapshot(t.Context(), gone.Handle); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	if err := d.f.Snapshot.DeleteSnapshot(t.Context(), gone.Handle); err != nil {
+		t.Fatal(err)
+	}
+	next, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = standby.f.Snapshot.DeleteSnapshot(t.Context(), gone.Handle)
+	if !backends.Is(err, backends.NotFound) || w.Server.Snapshots()[next.Handle] == nil {
+		t.Errorf("deleted again with %v, want NotFound; there are %v, want %s", err, w.Server.Snapshots(), next.Handle)
 	}
 }
