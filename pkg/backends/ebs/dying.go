@@ -55,7 +55,7 @@ func (b *backend) staying(id string) error {
 
 // unanswered takes down a request to delete something that got no answer.
 func (b *backend) unanswered(id string, err error) {
-	if backends.Is(err, backends.Unavailable) && !throttled(err) {
+	if backends.Is(err, backends.Unavailable) && !throttled(err) && !turnedAway(err) {
 		b.dying.lose(id, b.config.Timing.Settle)
 	}
 }

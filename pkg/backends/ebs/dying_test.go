@@ -1,9 +1,15 @@
 package ebs_test
 
 import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
@@ -99,5 +105,58 @@ func whatMayBeDeletedYetIsNotMade(t *testing.T) {
 	made, err := d.Create(within(t, time.Minute), region.Spec("v"))
 	if err != nil || made.Handle == v.Handle || len(w.Server.Volumes()) != 1 {
 		t.Errorf("made anew is %+v with %v; there are %+v", made, err, w.Server.Volumes())
+	}
+}
+
+// answering is a client of EC2 that answers an action in its place.
+type answering struct {
+	aws.HTTPClient
+	action string
+	status int
+	answer string
+}
+
+// Do sends other requests on.
+func (a answering) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if !bytes.HasPrefix(body, []byte("Action="+a.action+"&")) {
+		return a.HTTPClient.Do(r)
+	}
+	return &http.Response{StatusCode: a.status, Request: r, Header: http.Header{"Content-Type": {"text/xml"}},
+		Body: io.NopCloser(strings.NewReader(a.answer))}, nil
+}
+
+// TestWhatIsRefusedArrivesNoMore has a request for a deletion be answered with a code that nobody knows, and without
+// one: what EC2 refuses has no effect, and that on which it fails, or which somebody else answers, may have.
+func TestWhatIsRefusedArrivesNoMore(t *testing.T) {
+	const unheard = "<Response><Errors><Error><Code>Unheard.Of</Code></Error></Errors></Response>"
+	for name, tt := range map[string]struct {
+		status int
+		answer string
+		dying  bool
+	}{
+		"refused":   {status: http.StatusBadRequest, answer: unheard},
+		"failed":    {http.StatusInternalServerError, unheard, true},
+		"another's": {http.StatusRequestTimeout, "<html></html>", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := open(t, region.New(t, region.Quick(), 0), func(c *ebs.Config) {
+					c.AWS.HTTPClient = answering{c.AWS.HTTPClient, "DeleteVolume", tt.status, tt.answer}
+				})
+				v := d.make("v")
+				if err := d.Delete(t.Context(), v.Handle); !undecided(err) {
+					t.Fatalf("deleted with %v", err)
+				}
+				_, err := d.Find(t.Context(), region.Spec("v"))
+				if tt.dying != backends.Is(err, backends.Busy) || !tt.dying && err != nil {
+					t.Errorf("found with %v, want Busy: %t", err, tt.dying)
+				}
+			})
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/failure"
@@ -33,11 +34,14 @@ func ofEC2(err error) error {
 	case !ok:
 		return backends.Errorf(backends.Unavailable, "EC2 cannot be reached: %w", err)
 	}
-	return &backends.Error{Kind: kindOf(api), Err: &apiError{api}}
+	return &backends.Error{Kind: kindOf(api), Err: &apiError{api, err}}
 }
 
 // apiError is EC2's own answer, without what the SDK puts around it.
-type apiError struct{ api smithy.APIError }
+type apiError struct {
+	api   smithy.APIError
+	whole error // the SDK's, which has the status of the answer besides
+}
 
 // Error renders it.
 func (e *apiError) Error() string {
@@ -45,7 +49,7 @@ func (e *apiError) Error() string {
 }
 
 // Unwrap returns the SDK's error.
-func (e *apiError) Unwrap() error { return e.api }
+func (e *apiError) Unwrap() error { return e.whole }
 
 // codeOf is EC2's code of a failure; empty for one that EC2 did not answer with.
 func codeOf(err error) string {
@@ -89,4 +93,12 @@ func kindOf(api smithy.APIError) backends.Kind {
 func throttled(err error) bool {
 	_, ok := retry.DefaultThrottleErrorCodes[codeOf(err)]
 	return ok
+}
+
+// turnedAway reports whether EC2 refused a request, whatever the code: then it has had no effect. A fault of the server
+// may have come after the effect, and what the SDK finds no code in, and calls UnknownError, may not be of EC2.
+func turnedAway(err error) bool {
+	answer, ok := errors.AsType[*smithyhttp.ResponseError](err)
+	code := codeOf(err)
+	return ok && code != "" && code != "UnknownError" && answer.HTTPStatusCode()/100 == 4
 }
