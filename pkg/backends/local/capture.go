@@ -149,6 +149,9 @@ func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []free
 	if err := e.checkNotOurs(ctx, filesystems); err != nil {
 		return err
 	}
+	if err := e.thawFirst(ctx, resting); err != nil {
+		return err
+	}
 	if err := e.noteFrozen(resting); err != nil {
 		return err
 	}
@@ -205,11 +208,12 @@ func (e *engine) checkNotOurs(ctx context.Context, filesystems []freeze.Filesyst
 	return nil
 }
 
-// noteFrozen notes which volumes are about to be frozen, for the case that the process is killed.
+// noteFrozen notes which volumes are about to be frozen, for the case that the process is killed. When it fails it
+// removes only what it has noted: the note of another volume may be all that tells that it is frozen.
 func (e *engine) noteFrozen(volumes []*volume) error {
-	for _, v := range volumes {
+	for i, v := range volumes {
 		if err := frozenNote.set(v.dir, e.boot); err != nil {
-			return errors.Join(err, clearFrozen(volumes))
+			return errors.Join(err, clearFrozen(volumes[:i]))
 		}
 	}
 	return nil

@@ -199,6 +199,54 @@ func TestThawedLater(t *testing.T) {
 	}
 }
 
+// What is frozen still, and cannot be thawed now, stays noted when a snapshot is asked for again: it is thawed later.
+func TestSnapshotOfWhatIsFrozenStill(t *testing.T) {
+	f := newPoolOn(t, "ext4")
+	v, dir := f.mountedVolume(t, "source")
+	must(t, frozenNote.set(f.dir(v.Handle), f.boot))
+	f.shut()
+	testfs.Run(t, "fsfreeze", "-f", dir)
+	frozen, err := os.Open(dir)
+	must(t, err)
+	t.Cleanup(func() {
+		_ = unix.IoctlSetInt(int(frozen.Fd()), 0xc0045878, 0) // FITHAW: whatever happens.
+		must(t, frozen.Close())
+	})
+	must(t, unix.Mount("over", dir, "tmpfs", 0, "")) // No path leads to it now.
+	f.open()
+	take := func() error {
+		return second(f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle}))
+	}
+	hasKind(t, "CreateSnapshot", take(), backends.InUse, v.Handle, "frozen still", "tried again")
+	must(t, unix.Unmount(dir, 0))
+	f.mend()
+	if isFrozen(t, dir) {
+		t.Error("it is still frozen")
+	}
+	must(t, take())
+}
+
+// Who cannot note all that he is about to freeze leaves the notes of others.
+func TestNotesOfFreezingThatFail(t *testing.T) {
+	f := newFixture(t)
+	var volumes []*volume
+	for _, name := range []string{"one", "two", "three"} {
+		v, err := f.volumes.get(f.create("image", name).Handle)
+		must(t, err)
+		volumes = append(volumes, v)
+	}
+	must(t, frozenNote.set(volumes[2].dir, f.boot))
+	volumes[1].dir = filepath.Join(volumes[1].dir, "missing")
+	if err := f.noteFrozen(volumes); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want %v", err, fs.ErrNotExist)
+	}
+	for i, want := range map[int]bool{0: false, 2: true} {
+		if held, err := frozenNote.holds(volumes[i].dir, f.boot); err != nil || held != want {
+			t.Errorf("volume %d has a note: %t, %v; want %t", i, held, err, want)
+		}
+	}
+}
+
 func TestVolumesThatAreAboutToBeAttached(t *testing.T) {
 	f := newPoolOn(t, "ext4")
 	v := f.create("image", "one")

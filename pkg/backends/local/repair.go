@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
 )
 
@@ -75,6 +76,21 @@ func (e *engine) readFrozen(ctx context.Context, v *volume, r *report) error {
 	}
 	v.frozen.Store(err != nil)
 	return err
+}
+
+// thawFirst thaws, before volumes are frozen, what could not be thawed before. Whoever froze it anew would take the
+// note of that for his own, and remove it. The caller owns the volumes. Kinds: InUse.
+func (e *engine) thawFirst(ctx context.Context, volumes []*volume) error {
+	for _, v := range volumes {
+		if !v.frozen.Load() {
+			continue
+		}
+		if err := e.readFrozen(ctx, v, &report{}); err != nil {
+			return backends.Errorf(backends.InUse, "the filesystem on volume %s may be frozen still, by a copy that was cut "+
+				"short, and cannot be copied before it is thawed, which is tried again: %w", v.record.Load().Handle, err)
+		}
+	}
+	return nil
 }
 
 // thawAgain thaws what could not be thawed before. Who copies a volume has it for himself, and thaws it himself.
