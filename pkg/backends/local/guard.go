@@ -29,11 +29,16 @@ func (g *guard) share(ctx context.Context) (release func(), err error) { return 
 func (g *guard) own(ctx context.Context) (release func(), err error) { return g.take(ctx, everyone) }
 
 // ownNow keeps everybody else out until release is called, unless somebody has it, or it was deleted.
-func (g *guard) ownNow() (release func(), ok bool) {
-	if !g.tokens.TryAcquire(everyone) {
+func (g *guard) ownNow() (release func(), ok bool) { return g.takeNow(everyone) }
+
+// shareNow keeps owners out until release is called, unless there is one, or it was deleted.
+func (g *guard) shareNow() (release func(), ok bool) { return g.takeNow(1) }
+
+func (g *guard) takeNow(n int64) (release func(), ok bool) {
+	if !g.tokens.TryAcquire(n) {
 		return nil, false
 	}
-	release = func() { g.tokens.Release(everyone) }
+	release = func() { g.tokens.Release(n) }
 	if g.gone.Load() {
 		release()
 		return nil, false

@@ -77,6 +77,7 @@ func newEngine(options backends.Options) (*engine, error) {
 	}
 	e.disks = newDisks(e)
 	e.makeUsedNotes()
+	e.dropReleased()
 	return e, nil
 }
 

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -111,6 +112,24 @@ func (e *engine) forgetUse(v *volume) error {
 	return errors.Join(e.forgetUsed(v.record.Load().Handle), e.forgetReleased(v))
 }
 
+// dropReleased removes at the start the notes of earlier boots, which tell nothing any more.
+func (e *engine) dropReleased() {
+	entries, err := os.ReadDir(e.releasedNotes())
+	if err != nil {
+		return // There are none, or the next start tries again.
+	}
+	for _, entry := range entries {
+		n := note(entry.Name())
+		if held, err := n.holds(e.releasedNotes(), e.boot); err != nil || held || entry.Type() != fs.ModeSymlink {
+			continue
+		}
+		if err := n.clear(e.releasedNotes()); err != nil {
+			e.log.Debug("the note of a release of an earlier boot stays: it is not believed", "volume", entry.Name(),
+				"error", err)
+		}
+	}
+}
+
 // clearReleased removes both notes of the volumes that went out of use while their pool could not be written to.
 func (e *engine) clearReleased(p *pool) {
 	entries, err := os.ReadDir(e.releasedNotes())
@@ -124,10 +143,14 @@ func (e *engine) clearReleased(p *pool) {
 	}
 }
 
+// clearNotes waits for nobody: who copies the volume may take hours, in which nothing else of its pool were mended.
 func (e *engine) clearNotes(v *volume) {
-	release, err := v.leave(e.life)
-	if err != nil {
-		return // It was deleted, or this is the end.
+	if !v.released.Load() {
+		return
+	}
+	release, ok := v.leaveNow()
+	if !ok {
+		return // It was deleted, or is tried again.
 	}
 	defer release()
 	if v.inUse.Load() || !v.released.Load() || inUseNote.clear(v.dir) != nil {

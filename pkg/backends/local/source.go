@@ -62,6 +62,14 @@ func (v *volume) leave(ctx context.Context) (release func(), err error) {
 	return v.own(ctx)
 }
 
+// leaveNow is leave for who comes again, and does not wait.
+func (v *volume) leaveNow() (release func(), ok bool) {
+	if v.pool.kind == directory {
+		return v.shareNow()
+	}
+	return v.ownNow()
+}
+
 func (v *volume) source() backends.Source {
 	if v.pool.kind == directory {
 		return backends.Directory{Path: v.data()}

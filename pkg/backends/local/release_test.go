@@ -1,0 +1,84 @@
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/durable"
+)
+
+// A volume that is being copied for long holds up no mending of others in its pool, whatever is noted of its release.
+func TestMendingWaitsForNoCopy(t *testing.T) {
+	for _, pool := range []string{"image", "directory"} {
+		for _, boot := range []string{"", "an earlier boot"} {
+			t.Run(pool+" "+boot, func(t *testing.T) {
+				f := newFixture(t)
+				copied, err := f.volumes.get(f.create(pool, "copied").Handle)
+				must(t, err)
+				frozen, err := f.volumes.get(f.create(pool, "frozen").Handle)
+				must(t, err)
+				handle := copied.record.Load().Handle
+				must(t, durable.MakeAll(f.releasedNotes(), 0o700))
+				if boot == "" {
+					must(t, inUseNote.set(copied.dir, f.boot))
+					f.noteReleased(handle)
+					copied.released.Store(true)
+				} else {
+					must(t, note(handle).set(f.releasedNotes(), boot))
+				}
+				frozen.frozen.Store(true)
+				release, err := copied.own(t.Context())
+				must(t, err)
+				f.mendsInTime()
+				release()
+				if frozen.frozen.Load() {
+					t.Error("another volume counts as frozen still")
+				}
+				f.mendsInTime()
+				if _, err := os.Readlink(filepath.Join(copied.dir, string(inUseNote))); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("the note of its use: %v, want %v", err, fs.ErrNotExist)
+				}
+				if copied.released.Load() {
+					t.Error("once it is copied, the note of its release is still there")
+				}
+			})
+		}
+	}
+}
+
+// mendsInTime is mend that must not wait for anybody.
+func (f *fixture) mendsInTime() {
+	f.Helper()
+	mended := make(chan struct{})
+	go func() {
+		defer close(mended)
+		f.mend()
+	}()
+	select {
+	case <-mended:
+	case <-time.After(patience):
+		f.Fatalf("the pools are not mended after %v", patience)
+	}
+}
+
+// A note of a release tells nothing in the next boot, and goes.
+func TestReleasesOfEarlierBootsAreForgotten(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("image", "one")
+	now, earlier := note(v.Handle), note(handleOf(volumePrefix, "another"))
+	f.noteReleased(v.Handle)
+	must(t, earlier.set(f.releasedNotes(), "an earlier boot"))
+	must(t, inUseNote.set(f.dir(v.Handle), f.boot))
+	f.reopen()
+	if _, err := os.Readlink(filepath.Join(f.releasedNotes(), string(earlier))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the note of an earlier boot: %v, want %v", err, fs.ErrNotExist)
+	}
+	if held, err := now.holds(f.releasedNotes(), f.boot); err != nil || !held || f.Used(t.Context(), v.Handle) {
+		t.Errorf("the note of this boot is there: %t, %v; and it is believed: %t", held, err,
+			!f.Used(t.Context(), v.Handle))
+	}
+}
