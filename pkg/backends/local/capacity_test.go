@@ -300,6 +300,45 @@ func TestNothingIsPromisedWhileAPoolIsOpened(t *testing.T) {
 	must(t, second(f.createOf("two", "in time", 4<<20)))
 }
 
+// What a pod writes while its volume is measured, and removes later, is not counted twice, as held and as free.
+func TestWrittenWhileItIsMeasured(t *testing.T) {
+	f, mount := newPoolsSharing(t, "ext4", nil)
+	const size = 100 << 20
+	ledger := f.in("three").ledger
+	free, err := ledger.free()
+	must(t, err)
+	name := filepath.Join(mount, "written meanwhile")
+	write := func(context.Context, string) (int64, error) {
+		file, err := os.Create(name)
+		if err != nil {
+			return 0, err
+		}
+		return size, errors.Join(unix.Fallocate(int(file.Fd()), 0, 0, size), file.Close())
+	}
+	var m measured
+	ledger.disk.measureOne(t.Context(), measuring{&m, "volume", mount, write, ledger.free}, free)
+	must(t, os.Remove(name))
+	if have := m.held(); have.bytes != size || have.free > free-size {
+		t.Errorf("it holds %d bytes beside %d that are free; want %d, and at most %d", have.bytes, have.free, size,
+			free-size)
+	}
+}
+
+// noneFree is for who does not care what is free.
+func noneFree() (int64, error) { return 0, nil }
+
+// What is measured counts as nothing where it is not known what was free then.
+func TestMeasuredWithoutWhatIsFree(t *testing.T) {
+	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
+	var m measured
+	bytes := func(context.Context, string) (int64, error) { return 7, nil }
+	silent := func() (int64, error) { return 0, unix.EIO }
+	f.in("directory").ledger.disk.measureOne(t.Context(), measuring{&m, "volume", "", bytes, silent}, 9)
+	if have := m.held(); have.bytes != 0 {
+		t.Errorf("it holds %d bytes, want none", have.bytes)
+	}
+}
+
 // A tree that takes hours to be measured is given up, and what was counted of it counts.
 func TestMeasuringIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -308,7 +347,7 @@ func TestMeasuringIsBounded(t *testing.T) {
 		d.measureOne(t.Context(), measuring{&m, "volume", "", func(ctx context.Context, _ string) (int64, error) {
 			<-ctx.Done()
 			return 7, ctx.Err()
-		}}, 0)
+		}, noneFree}, 0)
 		if have := m.held().bytes; have != 7 {
 			t.Errorf("it holds %d bytes, want those that were counted", have)
 		}
@@ -343,7 +382,7 @@ func TestMeasuringIsInTurn(t *testing.T) {
 func TestMeasurementsKeepNoTimeOfDay(t *testing.T) {
 	var m measured
 	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
-	f.in("directory").ledger.disk.measureOne(t.Context(), measuring{&m, "volume", t.TempDir(), treeBytes}, 0)
+	f.in("directory").ledger.disk.measureOne(t.Context(), measuring{&m, "volume", t.TempDir(), treeBytes, noneFree}, 0)
 	if m.isDue(0) || !strings.Contains(m.last.Load().old.String(), " m=") { // The monotonic clock (package time).
 		t.Errorf("it is due at %v, by the time of day", m.last.Load().old)
 	}

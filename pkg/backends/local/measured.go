@@ -60,6 +60,7 @@ type measuring struct {
 	handle string
 	path   string
 	bytes  func(context.Context, string) (int64, error)
+	free   func() (int64, error) // of its filesystem
 }
 
 // since is when it was to be measured at the latest.
@@ -88,14 +89,14 @@ func (d *disk) measurable() (found []measuring) {
 		switch {
 		case v == nil || !slices.Contains(pools, v.pool):
 		case v.pool.kind == directory && !v.isCopy():
-			found = append(found, measuring{&v.measured, entry.handle, v.data(), treeBytes})
+			found = append(found, measuring{&v.measured, entry.handle, v.data(), treeBytes, v.pool.ledger.free})
 		case v.pool.kind == image && v.isCopy():
-			found = append(found, measuring{&v.measured, entry.handle, v.data(), ownBytes})
+			found = append(found, measuring{&v.measured, entry.handle, v.data(), ownBytes, v.pool.ledger.free})
 		}
 	}
 	for _, entry := range d.engine.snapshots.all() {
 		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind == image && s.pool.shares() {
-			found = append(found, measuring{&s.measured, entry.handle, s.data(), ownBytes})
+			found = append(found, measuring{&s.measured, entry.handle, s.data(), ownBytes, s.pool.ledger.free})
 		}
 	}
 	return found
@@ -107,17 +108,28 @@ func (d *disk) measureOne(ctx context.Context, m measuring, free int64) {
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(ctx, measureLimit)
 			defer cancel()
-			n, err := m.bytes(ctx, m.path)
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) { // It is so much at least.
-				n = 0
-			}
+			found, err := m.take(ctx, free)
 			soon := time.Now().Add(measureShare * time.Since(began))
-			m.last.Store(&measurement{holding{n, free}, later(soon, time.Now().Add(measureAge)), soon})
+			m.last.Store(&measurement{found, later(soon, time.Now().Add(measureAge)), soon})
 			return struct{}{}, err
 		})
 	if err != nil && !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) && ctx.Err() == nil {
 		d.engine.log.Debug("it cannot be told how much is held: it counts as nothing", "of", m.handle, "error", err)
 	}
+}
+
+// take measures. What is written meanwhile, and counted, is not among the free bytes of before: were it removed later,
+// it would count twice, unless the smaller number of free bytes is kept.
+func (m measuring) take(ctx context.Context, before int64) (holding, error) {
+	n, err := m.bytes(ctx, m.path)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) { // It is so much at least.
+		n = 0
+	}
+	after, unknown := m.free()
+	if unknown != nil {
+		return holding{0, before}, errors.Join(err, unknown)
+	}
+	return holding{n, min(before, after)}, err
 }
 
 // later is the later of two times.
