@@ -354,6 +354,34 @@ func TestMeasuringIsBounded(t *testing.T) {
 	})
 }
 
+// A measurement that outlives its call is not taken for the one that the next call wants.
+func TestMeasuredAfterItWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{engine: &engine{log: slog.New(slog.DiscardHandler)}, measuring: background.New[struct{}](1)}
+		var m measured
+		times := int64(0)
+		slow := func(ctx context.Context, _ string) (int64, error) {
+			<-time.After(time.Second)
+			times++
+			return times, ctx.Err()
+		}
+		measure := func(patience time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			d.measureOne(ctx, measuring{&m, "volume", "", slow, noneFree}, 0)
+		}
+		measure(time.Millisecond)
+		<-time.After(2 * measureAge)
+		if have := m.held().bytes; have != 1 || !m.isDue(0) {
+			t.Fatalf("it was measured %d times, and is due: %t", have, m.isDue(0))
+		}
+		measure(time.Hour)
+		if have := m.held().bytes; have != 2 {
+			t.Errorf("it was measured %d times, want once more", have)
+		}
+	})
+}
+
 // What waits for longest to be measured comes first: with many volumes none is left out for ever.
 func TestMeasuringIsInTurn(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
