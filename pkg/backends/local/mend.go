@@ -101,9 +101,17 @@ func (e *engine) mendEntry(p *pool, s excluder, name string, before *away) {
 		s.readmit(name)
 		e.readmitMembers(p, name)
 	case err == nil && len(found.away) == 0:
-		e.adopt(p, found)
+		e.adoptWhole(p, found)
 		p.log.Info("something can be used again", "entry", before.folder+"/"+name)
 	}
+}
+
+// adoptWhole is adopt while nobody decides about room: who does reads the ledgers first, and then what cannot be used.
+// An entry that went from the one to the other meanwhile would be in neither.
+func (e *engine) adoptWhole(p *pool, c *contents) {
+	p.ledger.disk.deciding.Lock()
+	defer p.ledger.disk.deciding.Unlock()
+	e.adopt(p, c)
 }
 
 // readmitMembers ends what was noted of the members of a group that is gone. Their handles follow from its own.
