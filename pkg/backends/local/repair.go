@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // repairVolumes finishes what was begun with each volume that was found, and reads its notes. One of which it is not
@@ -109,13 +110,20 @@ func (e *engine) thawAgain(p *pool) {
 	}
 }
 
-// thaw thaws the filesystem on an image that the process froze before it was killed.
+// thaw thaws the filesystem on an image that the process froze before it was killed. It gives up on one that does not
+// answer: its pool is served, and it is tried again. Until what was given up has come back no other begins, so that
+// none comes late, into a copy. Kinds: Unavailable.
 func (e *engine) thaw(ctx context.Context, v *volume, r *report) error {
-	use, err := freeze.Find(e.calls.With(ctx), v.data())
-	if err != nil {
-		return err
-	}
-	thawed, err := use.Thaw(ctx)
+	ctx, cancel := context.WithTimeout(e.calls.With(ctx), e.limits.Look)
+	defer cancel()
+	call := deadline.Call{Name: "thawing what is on the volume in " + v.dir}
+	thawed, err := deadline.Do(ctx, call, func(ctx context.Context) (bool, error) {
+		use, err := freeze.Find(ctx, v.data())
+		if err != nil {
+			return false, err
+		}
+		return use.Thaw(ctx)
+	}, nil)
 	if thawed {
 		r.thawed++
 		v.pool.log.Warn("a filesystem that was left frozen was thawed", "volume", v.record.Load().Handle)

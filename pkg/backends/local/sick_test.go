@@ -338,6 +338,46 @@ func TestDiskThatHangs(t *testing.T) {
 	server.Continue(t)
 }
 
+// What is frozen still, and mounted where nothing answers, holds up no pool, and is thawed once it answers.
+func TestThawThatHangs(t *testing.T) {
+	server := stall.Serve(t)
+	f := newFixture(t, PoolConfig{Name: "image", Type: "image"})
+	spec := specIn("image", "one")
+	spec.Capacity.RequiredBytes = 32 << 20 // ext4 takes some.
+	v, err := f.Create(t.Context(), spec)
+	must(t, err)
+	path, at := f.use(v.Handle), filepath.Join(server.Dir, "mounted")
+	must(t, os.Mkdir(at, 0o700))
+	testfs.Format(t, "ext4", path)
+	testfs.Run(t, "mount", testfs.Attach(t, path), at)
+	must(t, frozenNote.set(f.dir(v.Handle), f.boot))
+	f.shut()
+	testfs.Run(t, "fsfreeze", "-f", at)
+	frozen, err := os.Open(at)
+	must(t, err)
+	t.Cleanup(func() {
+		server.Continue(t)
+		_ = unix.IoctlSetInt(int(frozen.Fd()), 0xc0045878, 0) // FITHAW: whatever happens.
+		must(t, errors.Join(frozen.Close(), unix.Unmount(at, 0)))
+	})
+	f.options.Config.(*Config).Limits = Limits{} // That they pass is what is tested.
+	server.Stop(t)
+	f.open()
+	f.awaits("image")
+	held, err := f.volumes.get(v.Handle)
+	must(t, err)
+	if !held.frozen.Load() {
+		t.Error("it is not known that it may be frozen still")
+	}
+	server.Continue(t)
+	for begun := time.Now(); held.frozen.Load() && time.Since(begun) < patience; <-time.After(time.Millisecond) {
+		f.mend()
+	}
+	if isFrozen(t, at) {
+		t.Error("it is still frozen")
+	}
+}
+
 // A pool whose server does not answer says so when it is asked for its room, and holds up no other pool.
 func TestPoolThatHangsStopsItselfOnly(t *testing.T) {
 	server := stall.Serve(t)
