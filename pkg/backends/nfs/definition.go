@@ -20,7 +20,7 @@ func DefinitionOver(mounter export.Mounter) backends.Definition {
 		NewSnapshotParameters: func() any { return new(SnapshotParameters) },
 		NewConfig:             func() any { return new(Config) },
 		Open: func(ctx context.Context, options backends.Options) (*backends.Instance, error) {
-			return open(ctx, options, mounter)
+			return open(ctx, options, mounter, paceOf)
 		},
 	}
 }

@@ -42,8 +42,8 @@ type (
 )
 
 // open starts the backend. No server is asked for anything yet. Kinds: Invalid for a configuration that is wrong.
-func open(_ context.Context, options backends.Options,
-	mounter export.Mounter) (instance *backends.Instance, err error) {
+func open(_ context.Context, options backends.Options, mounter export.Mounter,
+	paceOf func(patience time.Duration) pace) (instance *backends.Instance, err error) {
 	defer annotate(&err, "open the nfs backend", "")
 	config, err := backends.Given[Config](options.Config)
 	if err != nil {

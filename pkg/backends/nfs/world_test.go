@@ -73,15 +73,20 @@ func newWorld(tb testing.TB) *world {
 
 func (w *world) open() {
 	w.Helper()
-	instance, err := DefinitionOver(w.mount).Open(context.Background(), backends.Options{
+	instance, err := open(context.Background(), backends.Options{
 		Driver: "nfs.test", DataDir: w.data, NodeID: "node-1", NodeOnly: w.nodeOnly, Config: w.config,
 		Log: slog.New(slog.NewTextHandler(w.log, nil)),
-	})
+	}, w.mount, w.paceOf)
 	w.must(err)
 	w.controllerSide, w.node, w.close = askedOnce(instance), instance.Node.(*nodeSide), instance.Close
+}
+
+// paceOf is the pace of the work in the background, which begins while the driver opens.
+func (w *world) paceOf(patience time.Duration) pace {
 	if w.pace != (pace{}) {
-		w.copies.pace = w.pace
+		return w.pace
 	}
+	return paceOf(patience)
 }
 
 // askedOnce is the controller of a driver whose callers have no second call on its way: who is turned away may ask
