@@ -102,7 +102,7 @@ func (w *world) churn(r node.StageRequest, draw *rand.Rand, stages, lost *atomic
 	for range draw.IntN(4) {
 		if err := w.isOwn(r); err != nil {
 			lost.Add(1)
-			w.Errorf("%s: %v", r.Volume, err)
+			w.Errorf("VIOLATION: %s: %v", r.Volume, err)
 		}
 	}
 	if err := w.service.Unstage(w.context(), r.Volume, r.StagingPath); err != nil {

@@ -63,7 +63,7 @@ func (w *world) lifecycle(r node.StageRequest) error {
 	}
 	if file := filepath.Join(publishing.TargetPath, "file"); err == nil && r.Use.Type == backends.Mount {
 		if data, absent := os.ReadFile(file); absent == nil && len(data) > 0 && string(data) != r.Volume {
-			return fmt.Errorf("volume %s holds %q", r.Volume, data)
+			return fmt.Errorf("VIOLATION: volume %s holds %q", r.Volume, data)
 		}
 		err = os.WriteFile(file, []byte(r.Volume), 0o600)
 	}

@@ -211,16 +211,16 @@ func (f *fixture) agrees(t *testing.T, round int, acknowledged map[string]known)
 		}
 		switch {
 		case k.state == "gone" && !backends.Is(err, backends.NotFound):
-			t.Errorf("round %d: %s was deleted and is there: %v", round, what, err)
+			t.Errorf("VIOLATION: round %d: %s was deleted and is there: %v", round, what, err)
 		case (k.state == "made" || k.state == "grown") && err != nil:
-			t.Errorf("round %d: %s was %s and is not there: %v", round, what, k.state, err)
+			t.Errorf("VIOLATION: round %d: %s was %s and is not there: %v", round, what, k.state, err)
 		case k.state == "made" && size < k.size, k.state == "grown" && size != k.size:
-			t.Errorf("round %d: %s has %d bytes, and had %d", round, what, size, k.size)
+			t.Errorf("VIOLATION: round %d: %s has %d bytes, and had %d", round, what, size, k.size)
 		}
 	}
 	unwell, _, err := f.ListHealth(ctx, backends.Page{})
 	if err != nil || len(unwell) > 0 {
-		t.Errorf("round %d: not well are %+v, %v", round, unwell, err)
+		t.Errorf("VIOLATION: round %d: not well are %+v, %v", round, unwell, err)
 	}
 	f.everythingIsKnown(t)
 }
@@ -235,7 +235,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 		r := v.item.record.Load()
 		sum += r.SizeBytes
 		if r.ExpandingFromBytes != 0 {
-			t.Errorf("volume %s is still being grown", v.handle)
+			t.Errorf("VIOLATION: volume %s is still being grown", v.handle)
 		}
 	}
 	for _, s := range f.snapshots.all() {
@@ -244,7 +244,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 		}
 		sum += s.item.pool.kind.cost(s.item.record.SizeBytes)
 		if _, err := os.Stat(s.item.data()); err != nil {
-			t.Errorf("snapshot %s is not whole: %v", s.handle, err)
+			t.Errorf("VIOLATION: snapshot %s is not whole: %v", s.handle, err)
 		}
 	}
 	for _, g := range f.groups.all() {

@@ -75,7 +75,8 @@ func (d *deposed) changedLate(n int, c overtakenChange) bool {
 		d.ask("changing", func() error { return c.next(d.Context(), d.controllerSide, v.Handle) })
 	})
 	if r := d.recordOf(v); stopped && !c.want(r) {
-		d.Errorf("change %d: what was acknowledged is undone: onDelete is %s, and the size is %d", n, r.OnDelete, r.SizeBytes)
+		d.Errorf("VIOLATION: change %d: what was acknowledged is undone: onDelete is %s, and the size is %d", n, r.OnDelete,
+			r.SizeBytes)
 	}
 	d.ask("deleting", func() error { return d.Delete(d.Context(), v.Handle) })
 	d.tidy(0, 0)

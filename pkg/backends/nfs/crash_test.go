@@ -122,7 +122,7 @@ func (w *world) settle(name, dir, snapshot, group string) {
 	v, err := w.Find(ctx, spec)
 	w.must(err)
 	if info, err := os.Stat(filepath.Join(w.root, dir)); err != nil || !info.IsDir() {
-		w.Errorf("volume %s has no directory: %v", name, err)
+		w.Errorf("VIOLATION: volume %s has no directory: %v", name, err)
 	}
 	snap := backends.SnapshotSpec{Name: snapshot, Volume: v.Handle}
 	w.ask("taking a snapshot", func() error { _, err := w.CreateSnapshot(ctx, snap); return unless(err, backends.Exists) })

@@ -179,19 +179,19 @@ func (d *deposed) overtakenDeletion(n int, spec backends.Spec) bool {
 func (d *deposed) held(when string, spec backends.Spec) {
 	d.Helper()
 	if _, err := os.Stat(d.path("dir", "one", "new")); err != nil {
-		d.Errorf("%s: the data of the new volume: %v", when, err)
+		d.Errorf("VIOLATION: %s: the data of the new volume: %v", when, err)
 	}
 	if _, err := os.Stat(d.path("dir", "one", "old")); !errors.Is(err, fs.ErrNotExist) {
-		d.Errorf("%s: the data of the old volume: %v", when, err)
+		d.Errorf("VIOLATION: %s: the data of the old volume: %v", when, err)
 	}
 	v, err := d.Find(d.Context(), spec)
 	if err != nil {
-		d.Errorf("%s: the new volume: %v", when, err)
+		d.Errorf("VIOLATION: %s: the new volume: %v", when, err)
 		return
 	}
 	r := d.recordOf(v)
 	if holder, err := os.Readlink(d.path(share.HomeName, share.Claims, claimOf("dir/one"))); err != nil ||
 		holder != r.key() {
-		d.Errorf("%s: the directory is of %s, want %s (%v)", when, holder, r.key(), err)
+		d.Errorf("VIOLATION: %s: the directory is of %s, want %s (%v)", when, holder, r.key(), err)
 	}
 }

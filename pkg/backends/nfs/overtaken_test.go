@@ -42,7 +42,7 @@ func (d *deposed) overtakenExpansion(n int, anew bool) bool {
 	if stopped && anew {
 		d.held(fmt.Sprint("change ", n), spec)
 	} else if _, err := d.Find(d.Context(), spec); stopped && !backends.Is(err, backends.NotFound) {
-		d.Errorf("change %d: the deleted volume: %v", n, err)
+		d.Errorf("VIOLATION: change %d: the deleted volume: %v", n, err)
 	}
 	d.ask("deleting", func() error { return unless(d.Delete(d.Context(), v.Handle), backends.NotFound) })
 	d.tidy(0, 0)
@@ -85,7 +85,7 @@ func (d *deposed) overtakenCreation(n int, deleted bool) bool {
 	}
 	v, err := d.Find(d.Context(), spec)
 	if err == nil && stopped && deleted {
-		d.Errorf("change %d: it was deleted, and is there again", n)
+		d.Errorf("VIOLATION: change %d: it was deleted, and is there again", n)
 	}
 	if err == nil {
 		d.ask("deleting", func() error { return unless(d.Delete(d.Context(), v.Handle), backends.NotFound) })

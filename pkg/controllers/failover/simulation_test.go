@@ -217,7 +217,7 @@ func (s *story) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 	} else if before && !after {
 		s.counts["put into service"]++
 		if h := s.host(o.GetName()); !h.works.After(h.fenced) {
-			s.Fatalf("%s was put into service, and it has been off since it was put out of service", h.name)
+			s.Fatalf("VIOLATION: %s was put into service, and it has been off since it was put out of service", h.name)
 		}
 	}
 	if !s.quietNow && s.IntN(8) == 0 {
@@ -230,12 +230,12 @@ func (s *story) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 func (s *story) judge(h *host, what string) {
 	switch {
 	case h.up && len(h.mounted) > 0:
-		s.Fatalf("%s was %s while it writes to %v", h.name, what, h.mounted)
+		s.Fatalf("VIOLATION: %s was %s while it writes to %v", h.name, what, h.mounted)
 	case h.up && !h.cut:
-		s.Fatalf("%s was %s while it works", h.name, what)
+		s.Fatalf("VIOLATION: %s was %s while it works", h.name, what)
 	case h.machine().State.Off():
 	case !s.fading:
-		s.Fatalf("%s was %s, and its machine is %s", h.name, what, h.machine().State)
+		s.Fatalf("VIOLATION: %s was %s, and its machine is %s", h.name, what, h.machine().State)
 	default:
 		s.counts[what+" while it starts again, with nothing mounted"]++
 	}
@@ -255,7 +255,7 @@ func (s *story) delete(ctx context.Context, c client.WithWatch, o client.Object,
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("another UID"))
 	}
 	if pod.DeletionTimestamp == nil {
-		s.Fatalf("%s is deleted, and nobody has evicted it", pod.Name)
+		s.Fatalf("VIOLATION: %s is deleted, and nobody has evicted it", pod.Name)
 	}
 	s.counts["pods deleted"]++
 	s.judge(s.host(pod.Spec.NodeName), "relieved of a pod")
@@ -271,12 +271,13 @@ func (s *story) free(ctx context.Context, c client.WithWatch, a *storagev1.Volum
 	}
 	h, id := s.host(a.Spec.NodeName), a.Annotations[nodeIDNote]
 	if state := h.machine().State; id == h.id() && (state != machines.Terminated || s.node(h.name) != nil) {
-		s.Fatalf("a volume of %s was freed, its machine is %s, and it has a Node: %t", h.name, state, s.node(h.name) != nil)
+		s.Fatalf("VIOLATION: a volume of %s was freed, its machine is %s, and it has a Node: %t", h.name, state,
+			s.node(h.name) != nil)
 	}
 	pod := &corev1.Pod{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: a.Annotations["disk"]}, pod)
 	if err == nil && id == h.id() && pod.Spec.NodeName == h.name {
-		s.Fatalf("a volume of %s was freed, and Kubernetes wants it there", h.name)
+		s.Fatalf("VIOLATION: a volume of %s was freed, and Kubernetes wants it there", h.name)
 	}
 	s.counts["VolumeAttachments deleted"]++
 	return nil
@@ -563,7 +564,7 @@ func (s *story) freed(d *disk) bool {
 
 func (s *story) detach(d *disk, from *host) {
 	if from.up && from.mounted[d.name] {
-		s.Fatalf("%s is detached from %s, which writes to it", d.name, from.name)
+		s.Fatalf("VIOLATION: %s is detached from %s, which writes to it", d.name, from.name)
 	}
 	if d.attached != "" {
 		d.attached = ""
@@ -605,7 +606,7 @@ func (s *story) check() {
 			}
 		}
 		if len(writers) > 1 || len(writers) == 1 && d.attached != writers[0] {
-			s.Fatalf("%s is written to by %q and attached to %q", d.name, writers, d.attached)
+			s.Fatalf("VIOLATION: %s is written to by %q and attached to %q", d.name, writers, d.attached)
 		}
 	}
 	s.counts["observations"]++
@@ -651,12 +652,12 @@ func (s *story) live(seconds int) {
 	for _, h := range s.hosts {
 		off := h.machine().State.Off()
 		if node := s.node(h.name); node != nil && s.tainted(h.name) != off {
-			s.Errorf("at rest %s is %s, and out of service: %t", h.name, h.machine().State, !off)
+			s.Errorf("VIOLATION: at rest %s is %s, and out of service: %t", h.name, h.machine().State, !off)
 		}
 	}
 	for _, d := range s.disks {
 		if d.pod == "" || !s.host(d.pod).mounted[d.name] {
-			s.Errorf("at rest nothing uses %s: its pod is on %q", d.name, d.pod)
+			s.Errorf("VIOLATION: at rest nothing uses %s: its pod is on %q", d.name, d.pod)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (s *simulation) copied(ctx context.Context, v *backends.Volume, source back
 	}
 	s.checkIsThere(made, v.CapacityBytes, v.Name)
 	if made.Topology[0][key] != v.Topology[0][key] || made.Source != source {
-		s.Errorf("the copy %+v of the volume %+v has the source %+v", made, v, source)
+		s.Errorf("VIOLATION: the copy %+v of the volume %+v has the source %+v", made, v, source)
 	}
 	return []func(){func() { s.delete(ctx, name) }}
 }
@@ -129,7 +129,7 @@ func (s *simulation) snapshot(ctx context.Context, v *backends.Volume) string {
 		return ""
 	}
 	if made.Handle != handle || made.SizeBytes != v.CapacityBytes || !made.Ready || made.Volume != v.Handle {
-		s.Errorf("the snapshot of %+v is %+v", v, made)
+		s.Errorf("VIOLATION: the snapshot of %+v is %+v", v, made)
 	}
 	return handle
 }
@@ -151,7 +151,7 @@ func (s *simulation) expand(ctx context.Context, v *backends.Volume) {
 		return err
 	})
 	if err != nil && !backends.Is(err, backends.Exhausted) {
-		s.Errorf("%s does not grow: %v", v.Name, err)
+		s.Errorf("VIOLATION: %s does not grow: %v", v.Name, err)
 	}
 }
 
@@ -168,14 +168,14 @@ func (s *simulation) modify(ctx context.Context, v *backends.Volume) {
 	have := s.nodes[v.Topology[0][key]].mutable(v.Handle)
 	for name, wanted := range params.Encode(&mutable) {
 		if err == nil && have[name] != wanted {
-			s.Errorf("%s was to have the %s %s, and has %v", v.Name, name, wanted, have)
+			s.Errorf("VIOLATION: %s was to have the %s %s, and has %v", v.Name, name, wanted, have)
 		}
 	}
 }
 
 func (s *simulation) checkIsNowhere(name, why string) {
 	if nodes := s.have(name); len(nodes) > 0 {
-		s.Errorf("%s %s, and is on %v", name, why, nodes)
+		s.Errorf("VIOLATION: %s %s, and is on %v", name, why, nodes)
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *simulation) checkSnapshotIsNowhere(handle, why string) {
 	for _, n := range s.nodes {
 		n.mu.Lock()
 		if _, ok := n.snapshots[handle]; ok {
-			s.Errorf("the snapshot %s %s, and is on %s", handle, why, n.name)
+			s.Errorf("VIOLATION: the snapshot %s %s, and is on %s", handle, why, n.name)
 		}
 		n.mu.Unlock()
 	}
@@ -193,7 +193,7 @@ func (s *simulation) checkSnapshotIsNowhere(handle, why string) {
 func (s *simulation) checkIsThere(v *backends.Volume, least int64, contents string) {
 	nodes := s.have(v.Name)
 	if len(nodes) != 1 || v.Topology[0][key] != nodes[0] {
-		s.Errorf("%s was made on %v, and is on %v", v.Name, v.Topology, nodes)
+		s.Errorf("VIOLATION: %s was made on %v, and is on %v", v.Name, v.Topology, nodes)
 		return
 	}
 	n := s.nodes[nodes[0]]
@@ -201,7 +201,7 @@ func (s *simulation) checkIsThere(v *backends.Volume, least int64, contents stri
 	defer n.mu.Unlock()
 	have := n.volumes[v.Handle]
 	if have.bytes < least || v.CapacityBytes < least || have.contents != local.Handle(contents) {
-		s.Errorf("%s is %+v, with %d bytes in the answer: want %d, and the contents of %s", v.Name, have, v.CapacityBytes,
-			least, contents)
+		s.Errorf("VIOLATION: %s is %+v, with %d bytes in the answer: want %d, and the contents of %s", v.Name, have,
+			v.CapacityBytes, least, contents)
 	}
 }

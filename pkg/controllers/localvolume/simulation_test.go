@@ -277,12 +277,12 @@ func (s *simulation) checkNothingIsLeft() {
 	left := slices.Concat(s.names(&v1alpha1.LocalVolumeList{}, ""), s.names(&v1alpha1.LocalSnapshotList{}, ""),
 		s.names(&v1alpha1.LocalSnapshotGroupList{}, ""))
 	if len(left) > 0 {
-		s.Errorf("%d orders are left: %v", len(left), left)
+		s.Errorf("VIOLATION: %d orders are left: %v", len(left), left)
 	}
 	for _, n := range s.nodes {
 		n.mu.Lock()
 		if len(n.volumes)+len(n.snapshots) > 0 {
-			s.Errorf("node %s has volumes and snapshots that nobody knows: %v, %v", n.name, n.volumes, n.snapshots)
+			s.Errorf("VIOLATION: node %s has volumes and snapshots that nobody knows: %v, %v", n.name, n.volumes, n.snapshots)
 		}
 		n.mu.Unlock()
 	}

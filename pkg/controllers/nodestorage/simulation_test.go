@@ -245,7 +245,7 @@ func (s *simulation) wipe(r v1alpha1.DeleteRequest) v1alpha1.DeleteState {
 	for _, pv := range s.all() {
 		if pv.Annotations[v1alpha1.LocalVolumeAnnotation] == string(r.Volume) && isBound(&pv) &&
 			pv.Spec.ClaimRef.Name != nobody {
-			s.Fatalf("%s is bound, and %s is to be wiped", pv.Name, r.Volume)
+			s.Fatalf("VIOLATION: %s is bound, and %s is to be wiped", pv.Name, r.Volume)
 		}
 	}
 	s.wiped[r.ID] = true
@@ -300,7 +300,7 @@ func (s *simulation) happen(quiet bool) {
 		case quiet:
 		case n < 12 && pv.Status.Phase == corev1.VolumeAvailable && pv.Spec.ClaimRef == nil && pv.DeletionTimestamp == nil:
 			if by, is := s.dirty[volume]; is {
-				s.Fatalf("%s is bound to %s, on which are the data of %s", pv.Name, volume, by)
+				s.Fatalf("VIOLATION: %s is bound to %s, on which are the data of %s", pv.Name, volume, by)
 			}
 			pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "a", Name: "claim", UID: types.UID(pv.Name)}
 			s.must(s.api.Update(s.Context(), &pv))
@@ -331,17 +331,17 @@ func (s *simulation) check() {
 	for _, pv := range s.all() {
 		volume := pv.Annotations[v1alpha1.LocalVolumeAnnotation]
 		if !s.acked[pv.Name] {
-			s.Fatalf("%s was made before the worker had said that %s is free", pv.Name, volume)
+			s.Fatalf("VIOLATION: %s was made before the worker had said that %s is free", pv.Name, volume)
 		}
 		if pv.DeletionTimestamp != nil {
 			continue
 		}
 		if other := usable[volume]; other != "" {
-			s.Fatalf("%s and %s are both of %s", other, pv.Name, volume)
+			s.Fatalf("VIOLATION: %s and %s are both of %s", other, pv.Name, volume)
 		}
 		usable[volume] = pv.Name
 		if by, is := s.dirty[v1alpha1.VolumeName(volume)]; is && by != pv.Name {
-			s.Fatalf("%s is offered by %s, on which are the data of %s", volume, pv.Name, by)
+			s.Fatalf("VIOLATION: %s is offered by %s, on which are the data of %s", volume, pv.Name, by)
 		}
 	}
 }
@@ -369,16 +369,16 @@ func (s *simulation) run(steps int) {
 	var usable []string
 	for _, pv := range s.all() {
 		if pv.DeletionTimestamp != nil || pv.Status.Phase != corev1.VolumeAvailable {
-			s.Errorf("%s is left, %s", pv.Name, pv.Status.Phase)
+			s.Errorf("VIOLATION: %s is left, %s", pv.Name, pv.Status.Phase)
 		}
 		usable = append(usable, pv.Annotations[v1alpha1.LocalVolumeAnnotation])
 	}
 	slices.Sort(usable)
 	if got := strings.Join(usable, " "); got != "disk-0 disk-1 disk-2" {
-		s.Errorf("at rest are offered %q, want all disks", got)
+		s.Errorf("VIOLATION: at rest are offered %q, want all disks", got)
 	}
 	if storage := s.storage(); len(storage.Spec.Offers) != disks || len(storage.Spec.DeleteOperations) > 0 {
-		s.Errorf("at rest the spec is %+v", storage.Spec)
+		s.Errorf("VIOLATION: at rest the spec is %+v", storage.Spec)
 	}
 }
 

@@ -175,7 +175,7 @@ func (s *simulation) violated(format string, all ...any) {
 	for _, line := range s.history {
 		s.Log(line)
 	}
-	s.Fatalf(format, all...)
+	s.Fatalf("VIOLATION: "+format, all...)
 }
 
 func (s *simulation) volume() *corev1.PersistentVolume {
