@@ -40,6 +40,8 @@ func TestReport(t *testing.T) {
 			{Kind: wire.End, Code: 1}}, "fail", "1 of 1"},
 		// A test binary must not pass that ends badly after its tests have passed.
 		{"exits badly", []wire.Frame{{Kind: wire.Output, Text: passes}, {Kind: wire.End, Code: 137}}, "fail", "1 of 1"},
+		{"runs no test", []wire.Frame{{Kind: wire.Output, Text: "testing: warning: no tests to run\nPASS\n"},
+			{Kind: wire.End}}, "fail", "1 of 1"},
 		{"says nothing", []wire.Frame{{Kind: wire.End}}, "fail", "1 of 1"},
 		{"times out", []wire.Frame{{Kind: wire.Output, Text: marker + "=== RUN   TestA\npanic: test timed out"},
 			{Kind: wire.End, Code: 2}}, "fail", "1 of 1"},
