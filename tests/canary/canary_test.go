@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,10 +24,8 @@ import (
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "stowage")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary,
-		"../../cmd/driver").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := orchestrator.Build(t.Context(), binary); err != nil {
+		t.Fatal(err)
 	}
 	return binary
 }

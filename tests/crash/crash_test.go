@@ -5,7 +5,6 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -125,11 +124,8 @@ func driverBinary(t *testing.T) string {
 		return path
 	}
 	path = filepath.Join(t.TempDir(), "stowage")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path,
-		"github.com/stowage-csi/stowage/cmd/driver")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := orchestrator.Build(t.Context(), path); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

@@ -3,10 +3,11 @@ package main
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
 // TestLists makes so many volumes that a list has several pages.
@@ -15,10 +16,8 @@ func TestLists(t *testing.T) {
 		t.Skip("NOT RUN: mounting needs root")
 	}
 	binary := filepath.Join(t.TempDir(), "stowage")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-o", binary,
-		"../../../cmd/driver")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := orchestrator.Build(t.Context(), binary); err != nil {
+		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	if err := run(t.Context(), binary, 2500, &out); err != nil {

@@ -1,0 +1,42 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// command is the driver's, in the module of the tests.
+const command = "github.com/stowage-csi/stowage/cmd/driver"
+
+// Build builds the driver into a file. It reads the command's sources too, which no test links: go runs a test again
+// that it has an outcome of when a file that the test has read is another one, and sees nothing of what its children
+// read.
+func Build(ctx context.Context, path string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-o", path, command)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return readSources(ctx)
+}
+
+func readSources(ctx context.Context) error {
+	dir, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", command).Output()
+	if err != nil {
+		return fmt.Errorf("go list %s: %w", command, err)
+	}
+	sources, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*.go"))
+	if err == nil && len(sources) == 0 {
+		err = fmt.Errorf("%s has no sources in %s", command, dir)
+	}
+	for _, source := range sources {
+		if _, err := os.ReadFile(source); err != nil {
+			return err
+		}
+	}
+	return err
+}
