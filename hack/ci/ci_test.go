@@ -49,6 +49,14 @@ func TestClasses(t *testing.T) {
 			[]string{"DEFECT, 1 failed", "error: what the tests need"}, false},
 		{step{name: "fetch", command: "echo 'verifying m@v1.0.0: checksum mismatch'; exit 1"},
 			[]string{"DEFECT, 1 failed", "checksum mismatch"}, false},
+		{step{name: "fetch",
+			command: "echo 'go: finding module for package github.com/stowage-csi/stowage/pkg/gone'; exit 1"},
+			[]string{"DEFECT, 1 failed", "stowage/pkg/gone"}, false},
+		{step{name: "fetch",
+			command: "echo 'deps: the archive of this machine does not have what the groups name: x'; exit 1"},
+			[]string{"DEFECT, 1 failed", "the groups name: x"}, false},
+		{step{name: "fetch", command: "echo 'go: finding module for package golang.org/x/sys/unix'; exit 1"},
+			[]string{"INFRA, 1 failed"}, false},
 		{step{name: "hangs", command: "sleep 1000", limit: 100 * time.Millisecond},
 			[]string{"TIMEOUT, 1 failed", "the step's limit is 100ms"}, false},
 		{
@@ -69,8 +77,8 @@ func TestClasses(t *testing.T) {
 			true},
 		{step{name: "asks nobody", command: "exit 69"}, []string{"DEFECT, 1 failed", "exit status 69"}, false},
 		{
-			step{name: "empty", command: report("empty", outcome.Report{Passed: 3}), tests: 100},
-			[]string{"DEFECT, 1 failed", "3 passed, and about 100 do usually"}, false,
+			step{name: "empty", command: report("empty", outcome.Report{Passed: 94}), tests: 100},
+			[]string{"DEFECT, 1 failed", "94 passed, and about 100 do usually"}, false,
 		},
 		{
 			step{name: "one of two", command: report("one", outcome.Report{Passed: 1}), tests: 2},
