@@ -51,7 +51,7 @@ func find(t *testing.T, config string, remember discovery.Remember) []report.Vol
 	return found
 }
 
-// one finds the one device. Tests beside this one open each loop device for a moment, while they look for a free one.
+// one finds the one device. Tests beside this one may have it open for a moment.
 func one(t *testing.T, node, more string, remember discovery.Remember) report.Volume {
 	t.Helper()
 	for late := time.Now().Add(2 * time.Minute); ; {
@@ -59,7 +59,7 @@ func one(t *testing.T, node, more string, remember discovery.Remember) report.Vo
 		if len(found) != 1 {
 			t.Fatalf("%d volumes are found, want 1: %+v", len(found), found)
 		}
-		if !strings.Contains(found[0].Message, "(losetup)") || time.Now().After(late) {
+		if !testfs.Passing(found[0].Message) || time.Now().After(late) {
 			return found[0]
 		}
 	}
