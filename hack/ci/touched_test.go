@@ -58,10 +58,10 @@ func TestTouched(t *testing.T) {
 	for file, want := range map[string]string{
 		"docs/architecture.md":           "",
 		"pkg/cloudy/x.go":                "race",
-		"pkg/cloud/wait/new.go":          "vm e2e conformance race storms adversary moto bench",
+		"pkg/cloud/wait/new.go":          "vm e2e conformance failover race storms adversary moto bench",
 		"pkg/spare/x.go":                 "vm e2e conformance race adversary powerloss bench",
 		"tests/stall/x.go":               "vm e2e",
-		"tests/cloud/wire/x.go":          "vm e2e conformance storms adversary moto bench",
+		"tests/cloud/wire/x.go":          "vm e2e conformance failover storms adversary moto bench",
 		"tests/vm/run/main.go":           "vm",
 		"tests/vm/suites/nfs/testdata/x": "vm",
 		"deploy/charts/stowage/x.yaml":   "e2e conformance",
