@@ -38,12 +38,19 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 		return nil, err
 	}
 	defer unlock()
+	if m.turn, err = m.lead(ctx, m.home, k.calls(), "making "+id); err != nil {
+		return nil, undecided(err)
+	}
+	r, err := m.attempt(ctx, k, id, plan)
+	return r, m.refused(k, id, err)
+}
+
+// attempt begins to make the thing, or goes on.
+func (m *making) attempt(ctx context.Context, k kind, id string, plan func() (*record, error)) (*record, error) {
 	job := m.share.Address.String() + " " + string(k) + " " + id
 	var want *record
-	if m.turn, err = m.lead(ctx, m.home, k.calls(), "making "+id); err != nil {
-		return nil, err
-	}
-	if err = m.free(k, id); err == nil {
+	err := m.free(k, id)
+	if err == nil {
 		want, err = plan()
 	}
 	switch {
@@ -51,23 +58,11 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 		return nil, err
 	case err != nil: // It is there, or cannot be: a copy that waits for the next call is of no use.
 		m.copies.drop(job)
-		return nil, m.refused(id, err)
+		return nil, err
 	case len(m.origins) == 0:
 		return want, m.makeEmpty(ctx, want)
 	}
 	return m.makeCopy(ctx, job, want)
-}
-
-// refused ends all attempts at what is refused for good: the caller does not ask again, and another controller may be
-// at it yet.
-func (m *making) refused(id string, why error) error {
-	if again(why) || backends.Is(why, backends.Exists) {
-		return why
-	}
-	if err := m.fence(m.share, m.home, id, ""); err != nil {
-		return err
-	}
-	return why
 }
 
 // again reports whether the next call may have another outcome without anybody's doing.
@@ -161,7 +156,7 @@ func (m *making) fill(ctx context.Context, r *record, progress *tree.Progress) e
 // The draft comes afterwards: one without a token is nobody's. Kinds: Exists; Exhausted where there is no room.
 func (m *making) begin(r *record) error {
 	if err := m.room(); err != nil {
-		return m.refused(r.ID, err)
+		return err
 	}
 	data, err := r.encode()
 	if err != nil {

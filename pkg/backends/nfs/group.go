@@ -42,7 +42,7 @@ func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpe
 		made.Store(g)
 		return err
 	})
-	return orNothing(&made, err)
+	return orNothing(&made, undecided(err))
 }
 
 // shareOf is a handle of a volume on the share on which all of them are. Kinds: Invalid; NotFound.

@@ -59,7 +59,7 @@ func (e *controllerSide) CreateSnapshot(ctx context.Context,
 		}
 		return err
 	})
-	return orNothing(&made, err)
+	return orNothing(&made, undecided(err))
 }
 
 // unlessTaken returns the failure, unless there is a snapshot of that name on a share that is known: of a volume whose

@@ -1,0 +1,43 @@
+package nfs
+
+import (
+	"errors"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// absent is a failure with the proof that there is nothing of the name, and that nothing comes of any attempt at it.
+type absent struct{ error }
+
+// Unwrap returns the failure.
+func (a absent) Unwrap() error { return a.error }
+
+// refused ends all attempts at what is refused for good, and looks for it once more: the caller does not ask again,
+// and another controller may be at it yet, or have published it since the first look. Kinds: why's; Exists when it is
+// there.
+func (m *making) refused(k kind, id string, why error) error {
+	if why == nil || again(why) || backends.Is(why, backends.Exists) {
+		return why
+	}
+	err := m.fence(m.share, m.home, id, "")
+	if err == nil {
+		err = m.free(k, id)
+	}
+	switch {
+	case err == nil:
+		return absent{why}
+	case backends.Is(err, backends.Exists):
+		return err
+	}
+	err = undecided(err)
+	return backends.Errorf(classify(err), "%w; and it cannot be told that nothing of this name is made: %w", why, err)
+}
+
+// undecided makes a failure for want of room one that is open, unless it is proven that nothing was made: even what was
+// published may not find room in its place. Kinds: Unavailable then.
+func undecided(err error) error {
+	if _, proven := errors.AsType[absent](err); proven || err == nil || classify(err) != backends.Exhausted {
+		return err
+	}
+	return backends.Errorf(backends.Unavailable, "%w; something of this name may be there all the same: ask again", err)
+}

@@ -1,0 +1,97 @@
+package nfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// begun is a snapshot that a controller has copied and not published yet.
+func (w *world) begun(name string, of *backends.Volume) (*making, *record) {
+	w.Helper()
+	p, err := w.target(specOf("any"))
+	w.must(err)
+	s, release, err := w.pool.Hold(w.Context(), p.Address)
+	w.must(err)
+	w.Cleanup(release)
+	h, err := s.Home(true)
+	w.must(err)
+	m := &making{engine: w.engine, share: s, home: h, place: p}
+	m.origins = []origin{{kind: volumeKind, handle: of.Handle, anyInstant: true}}
+	m.turn, err = w.lead(w.Context(), h, snapshotCalls, "a test's")
+	w.must(err)
+	size, err := m.origins[0].check(m)
+	w.must(err)
+	id, err := h.ID(string(snapshotKind), name)
+	w.must(err)
+	r := &record{Kind: snapshotKind, ID: id, Name: name, SizeBytes: size, SourceVolume: of.Handle}
+	w.must(m.complete(r))
+	w.must(m.draft(w.Context(), r))
+	return m, r
+}
+
+// Who is told that there is no room for a snapshot forgets it: so nothing comes of another controller's attempt either,
+// whose call was given up, when it wakes after that.
+func TestNothingComesOfWhatFoundNoRoom(t *testing.T) {
+	w := newWorld(t)
+	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=96"))
+	t.Cleanup(func() { w.must(unix.Unmount(w.root, unix.MNT_DETACH)) })
+	other, v := w.otherWorld(), w.make(specOf("one"))
+	m, r := other.begun("s", v)
+	spec := backends.SnapshotSpec{Name: "s", Volume: v.Handle}
+	_, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "other", Volume: v.Handle})
+	w.fails("the first call", err, backends.Busy)
+	w.ask("the other", func() error {
+		return second(w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "other", Volume: v.Handle}))
+	})
+	err = nil
+	for n := 0; err == nil; n++ {
+		err = os.WriteFile(w.path(fmt.Sprint("filler", n)), nil, 0o600)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("the share is full by %v", err)
+	}
+	_, err = w.CreateSnapshot(t.Context(), spec)
+	w.fails("a snapshot on a share without files", err, backends.Exhausted)
+	tokens, err := filepath.Glob(w.path(share.HomeName, share.Staging, r.ID+"-*"+suffix))
+	if len(tokens) > 0 || err != nil {
+		t.Errorf("attempts are left that may be published: %q, %v", tokens, err)
+	}
+	if err := m.publish(t.Context(), r); err == nil {
+		t.Error("an attempt was published after the refusal")
+	}
+	_, err = w.FindSnapshot(t.Context(), spec)
+	w.fails("looking for it", err, backends.NotFound)
+	other.shut()
+	w.shut()
+}
+
+// What another controller has published between the first look for it and the refusal is there.
+func TestPublishedBesideARefusal(t *testing.T) {
+	w := newWorld(t)
+	m, r := w.begun("s", w.make(specOf("one")))
+	why := backends.Errorf(backends.Exhausted, "there is no room")
+	w.must(m.publish(t.Context(), r))
+	w.fails("what was published", m.refused(snapshotKind, r.ID, why), backends.Exists)
+	w.must(w.DeleteSnapshot(t.Context(), r.Handle))
+	w.fails("what is not there", m.refused(snapshotKind, r.ID, why), backends.Exhausted, "no room")
+}
+
+// That there is no room is passed on as such only with the proof that nothing was made.
+func TestWantOfRoomNeedsAProof(t *testing.T) {
+	w, full := newWorld(t), fmt.Errorf("link: %w", unix.ENOSPC)
+	w.fails("without a proof", undecided(full), backends.Unavailable, "link")
+	for err, kind := range map[error]backends.Kind{absent{full}: backends.Exhausted,
+		backends.Errorf(backends.Invalid, "wrong"): backends.Invalid} {
+		if err = undecided(err); classify(err) != kind {
+			t.Errorf("%v is %s, want %s", err, classify(err), kind)
+		}
+	}
+}
