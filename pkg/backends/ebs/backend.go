@@ -41,7 +41,8 @@ type backend struct {
 	snapshots  *wait.Waiter[string, []types.Snapshot] // by name
 	making     flight.Group[*backends.Volume]         // by name
 	taking     flight.Group[*backends.Snapshot]       // by name
-	deleting   flight.Group[struct{}]                 // by ID, volumes and snapshots
+	roomless   roomless
+	deleting   flight.Group[struct{}] // by ID, volumes and snapshots
 	dying      dying
 	fulfilling flight.Group[struct{}] // by ID of the snapshot
 	modifying  flight.Group[outcome]  // by ID

@@ -18,44 +18,50 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 	defer annotate(&err, "create snapshot", spec.Name)
 	return b.taking.Do(ctx, flight.Op{Key: spec.Name, What: "taking snapshot " + spec.Name},
 		func(ctx context.Context) (*backends.Snapshot, error) {
-			found, err := b.findSnapshot(ctx, spec.Name)
-			if err != nil {
-				return nil, err
-			}
-			if found != nil {
-				return nil, cmp.Or(checkWhole(*found, backends.Exists),
-					backends.Errorf(backends.Exists, "there is a snapshot %q already", spec.Name))
-			}
-			v, err := b.ownVolume(ctx, spec.Volume)
-			if err != nil {
-				return nil, err
-			}
-			p, err := snapshotParametersOf(spec.Parameters)
-			if err != nil {
-				return nil, err
-			}
-			if err := b.checkZones(ctx, p.fastZones()); err != nil {
-				return nil, err
-			}
-			tags, err := b.tagsFor(snapshotNameTag, spec.Name, p.Tags, backends.Claim{})
-			if err != nil {
-				return nil, err
-			}
-			if b.raw(v.Tags) {
-				tags[b.rawTag()] = "true"
-			}
-			if err := b.countTags(tags, mostTags); err != nil {
-				return nil, err
-			}
-			made, own, err := b.takeSnapshot(ctx, spec, tags)
-			if err != nil {
-				return nil, err
-			}
-			if err := b.fulfil(ctx, made.Handle, p); err != nil {
-				return nil, b.unfulfilled(ctx, made.Handle, own, err)
-			}
-			return made, nil
+			made, err := b.newSnapshot(ctx, spec)
+			return made, b.roomless.settled(spec.Name, b.config.Timing.Settle, err)
 		})
+}
+
+// newSnapshot begins a snapshot unless there is one of the name.
+func (b *backend) newSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
+	found, err := b.findSnapshot(ctx, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
+		return nil, cmp.Or(checkWhole(*found, backends.Exists),
+			backends.Errorf(backends.Exists, "there is a snapshot %q already", spec.Name))
+	}
+	v, err := b.ownVolume(ctx, spec.Volume)
+	if err != nil {
+		return nil, err
+	}
+	p, err := snapshotParametersOf(spec.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.checkZones(ctx, p.fastZones()); err != nil {
+		return nil, err
+	}
+	tags, err := b.tagsFor(snapshotNameTag, spec.Name, p.Tags, backends.Claim{})
+	if err != nil {
+		return nil, err
+	}
+	if b.raw(v.Tags) {
+		tags[b.rawTag()] = "true"
+	}
+	if err := b.countTags(tags, mostTags); err != nil {
+		return nil, err
+	}
+	made, own, err := b.takeSnapshot(ctx, spec, tags)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.fulfil(ctx, made.Handle, p); err != nil {
+		return nil, b.unfulfilled(ctx, made.Handle, own, err)
+	}
+	return made, nil
 }
 
 // takeSnapshot asks once, since CreateSnapshot knows no client token, and keeps the name until EC2 shows the snapshot:

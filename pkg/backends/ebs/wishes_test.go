@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -82,7 +83,9 @@ func TestWishesAreFulfilledLater(t *testing.T) {
 	}
 }
 
-func TestWishesThatCannotBeFulfilled(t *testing.T) {
+func TestWishesThatCannotBeFulfilled(t *testing.T) { synctest.Test(t, wishesThatCannotBeFulfilled) }
+
+func wishesThatCannotBeFulfilled(t *testing.T) {
 	w := protectable(t, 1)
 	d := open(t, w, nil)
 	volume := d.make("one").Handle
@@ -100,6 +103,10 @@ func TestWishesThatCannotBeFulfilled(t *testing.T) {
 	if err := take("first", &ebs.SnapshotParameters{FastZones: "region-1a"}); err != nil {
 		t.Fatal(err)
 	}
+	if err := take("second", &ebs.SnapshotParameters{FastZones: "region-1a"}); !backends.Is(err, backends.Unavailable) {
+		t.Errorf("beyond the quota: %v, want Unavailable while EC2 may show one of the name yet", err)
+	}
+	<-time.After(time.Minute)
 	if err := take("second", &ebs.SnapshotParameters{FastZones: "region-1a"}); !backends.Is(err, backends.Exhausted) ||
 		!strings.Contains(err.Error(), "Limit") {
 		t.Errorf("beyond the quota: %v, want Exhausted with EC2's reason", err)

@@ -21,6 +21,8 @@ type Config struct {
 	Troubles Troubles
 	// MaxVolumes and MaxGiB are quotas; 0 for none.
 	MaxVolumes, MaxGiB int
+	// MaxSnapshots is how many snapshots there may be; 0 for any number.
+	MaxSnapshots int
 	// MaxIOPS is the quota of provisioned operations per second; 0 for none.
 	MaxIOPS int
 	// MaxFastRestores is how many snapshots can have fast restore, counted in each zone; 0 for none.

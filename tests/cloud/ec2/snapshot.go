@@ -35,7 +35,11 @@ func (s *Server) createSnapshot(p *params) effect {
 		case v.state != "available" && v.state != "in-use":
 			return nil, faultf("IncorrectState", "The volume '%s' is in state %s", id, v.state)
 		}
-		for _, other := range s.snapshots.all() {
+		there := s.snapshots.all()
+		if s.config.MaxSnapshots > 0 && len(there) >= s.config.MaxSnapshots {
+			return nil, faultf("SnapshotLimitExceeded", "Maximum number of snapshots (%d) exceeded.", s.config.MaxSnapshots)
+		}
+		for _, other := range there {
 			if other.volume == id && s.now.Sub(other.began) < s.config.SnapshotInterval {
 				return nil, faultf("SnapshotCreationPerVolumeRateExceeded",
 					"The maximum per volume CreateSnapshot request rate has been exceeded.")
