@@ -11,7 +11,8 @@ type Snapshotter interface {
 	// exists, of whichever volume, it changes nothing and fails with Exists.
 	//
 	// Kinds: Exists; NotFound for the volume; Unusable for either; InUse when the volume's present use rules out a
-	// consistent snapshot; Exhausted.
+	// consistent snapshot; Exhausted when there is no room for it. csi-snapshotter takes that for final: neither this call
+	// nor one before it has made the snapshot, nor will. Where that is not certain it is Busy or Unavailable.
 	CreateSnapshot(ctx context.Context, spec SnapshotSpec) (*Snapshot, error)
 
 	// FindSnapshot returns the snapshot that CreateSnapshot made under the spec's name. The rest of the spec only tells

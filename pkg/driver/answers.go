@@ -60,7 +60,7 @@ func particular() map[string]row {
 	asked := func(source string) answer {
 		return answer{codes.Unavailable, source + "INTERNAL is final, and of an unknown failure nobody knows what it left"}
 	}
-	snapshot := row{backends.Unknown: asked(bySnapshotter)}
+	snapshot := snapshots(asked(bySnapshotter))
 	return map[string]row{
 		"CreateVolume": {
 			backends.Unknown:     asked(byProvisioner),
@@ -80,6 +80,18 @@ func particular() map[string]row {
 			backends.Unknown:     asked(byKubelet),
 			backends.Unsupported: {codes.FailedPrecondition, bySpec + "Exceeds capabilities; Staging target path not set"},
 		},
+	}
+}
+
+// snapshots lets a snapshot for which there is no room be deleted: csi-snapshotter keeps what is not final, and the
+// claim of which it was to be, and takes the snapshot when there is room again, wanted or not. The specification's row
+// says "Caller SHOULD fail this request", and its own code has this caller do the opposite.
+func snapshots(unknown answer) row {
+	return row{
+		backends.Unknown: unknown,
+		backends.Exhausted: {codes.OutOfRange,
+			bySnapshotter + "RESOURCE_EXHAUSTED is not final, so that it could not be deleted, and the contract says that " +
+				"nothing was made; OUT_OF_RANGE has it fail, as the row's recovery says, and asked for again"},
 	}
 }
 

@@ -153,13 +153,19 @@ func condition(r specRow) (backends.Kind, bool) {
 
 // without are the rows that this driver has no use for, each with the reason.
 func without() map[string]string {
+	const (
+		notFailed       = "the caller should fail the request, and csi-snapshotter takes this code for one under way"
+		takenForOffline = "expansion is ONLINE, and csi-resizer takes this code for the lack of it"
+	)
 	return map[string]string{
-		"Probe/Plugin not healthy":             "Probe answers ready or not in its response",
-		"Probe/Missing required dependency":    "a process that lacks one does not start",
-		"/Not authenticated":                   "no call carries secrets that authenticate",
-		"ControllerExpandVolume/Volume in use": "expansion is ONLINE, and csi-resizer takes this code for the lack of it",
-		"GetMetadataAllocated/*":               "the service is not offered",
-		"GetMetadataDelta/*":                   "the service is not offered",
+		"Probe/Plugin not healthy":                                            "Probe answers ready or not in its response",
+		"Probe/Missing required dependency":                                   "a process that lacks one does not start",
+		"/Not authenticated":                                                  "no call carries secrets that authenticate",
+		"ControllerExpandVolume/Volume in use":                                takenForOffline,
+		"CreateSnapshot/Not enough resources to create snapshot":              notFailed,
+		"CreateVolumeGroupSnapshot/Not enough space to create group snapshot": notFailed,
+		"GetMetadataAllocated/*":                                              "the service is not offered",
+		"GetMetadataDelta/*":                                                  "the service is not offered",
 	}
 }
 
@@ -206,23 +212,44 @@ func screaming(code codes.Code) string {
 // caller is a sidecar, with what it does after a code.
 type caller struct {
 	name, function string
-	open           []codes.Code // not final: it asks again, and remembers that something may be there
-	calls          []string     // RPCs that make something
+	open           []codes.Code          // not final: it asks again, and remembers that something may be there
+	final          string                // what it does after any other code
+	marks          map[codes.Code]string // but for these
+	calls          []string              // RPCs that make or change something
 }
 
 func callers() []caller {
 	common := []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted}
 	more := append(slices.Clone(common), codes.ResourceExhausted)
 	return []caller{
-		{"csi-provisioner 6.3.0", "pkg/controller/controller.go checkError", common, []string{"CreateVolume"}},
-		{"csi-attacher 4.12.0", "pkg/attacher/attacher.go isFinalError", more, []string{"ControllerPublishVolume"}},
-		{"csi-snapshotter 8.6.0", "pkg/sidecar-controller/snapshot_controller.go isCSIFinalError", more,
-			[]string{"CreateSnapshot", "CreateVolumeGroupSnapshot"}},
-		{"csi-resizer 2.2.0", "pkg/util/util.go IsFinalError", more,
-			[]string{"ControllerExpandVolume", "ControllerModifyVolume"}},
-		{"kubelet 1.36.3", "pkg/volume/csi/csi_client.go isFinalError", more,
-			[]string{"NodeStageVolume", "NodePublishVolume"}},
+		{name: "csi-provisioner 6.3.0", function: "pkg/controller/controller.go checkError", open: common, final: "forget",
+			marks: map[codes.Code]string{codes.ResourceExhausted: "forget, mark for another node"},
+			calls: []string{"CreateVolume"}},
+		{name: "csi-attacher 4.12.0", function: "pkg/attacher/attacher.go isFinalError", open: more, final: "retry",
+			calls: []string{"ControllerPublishVolume"}},
+		{name: "csi-snapshotter 8.6.0", function: "pkg/sidecar-controller/snapshot_controller.go isCSIFinalError", open: more,
+			final: "forget", calls: []string{"CreateSnapshot", "CreateVolumeGroupSnapshot"}},
+		{name: "csi-resizer 2.2.0", function: "pkg/util/util.go IsFinalError", open: more,
+			final: "retry, the request may change", marks: map[codes.Code]string{
+				codes.InvalidArgument:    "mark infeasible, the request may change",
+				codes.OutOfRange:         "mark infeasible, the request may change",
+				codes.NotFound:           "mark infeasible, the request may change",
+				codes.FailedPrecondition: "mark: not while a pod uses it"},
+			calls: []string{"ControllerExpandVolume", "ControllerModifyVolume"}},
+		{name: "kubelet 1.36.3", function: "pkg/volume/csi/csi_client.go isFinalError", open: more, final: "forget",
+			calls: []string{"NodeStageVolume", "NodePublishVolume"}},
 	}
+}
+
+// callerOf is the sidecar that makes a call.
+func callerOf(t *testing.T, rpc string) caller {
+	t.Helper()
+	all := callers()
+	i := slices.IndexFunc(all, func(c caller) bool { return slices.Contains(c.calls, rpc) })
+	if i < 0 {
+		t.Fatalf("nobody calls %s", rpc)
+	}
+	return all[i]
 }
 
 // TestNoCellLeaks: after a failure in which something may exist, no sidecar may forget it. To csi-resizer nothing can
@@ -249,15 +276,34 @@ func TestNoCellLeaks(t *testing.T) {
 	}
 }
 
+// refusals are the Kinds of which the contract says that nothing comes of the request.
+func refusals() []backends.Kind {
+	return []backends.Kind{backends.Invalid, backends.NotFound, backends.Exists, backends.OutOfRange, backends.Exhausted,
+		backends.InUse, backends.Denied, backends.Unsupported}
+}
+
 // TestAClaimCanBeLowered: what csi-resizer is told of a size or class that cannot be had must be final, and not
 // FAILED_PRECONDITION.
 func TestAClaimCanBeLowered(t *testing.T) {
-	resizer := callers()[3]
-	for _, rpc := range resizer.calls {
-		for _, kind := range []backends.Kind{backends.Invalid, backends.OutOfRange, backends.Exhausted, backends.InUse,
-			backends.Denied, backends.Unsupported, backends.Unknown} {
+	for _, rpc := range []string{"ControllerExpandVolume", "ControllerModifyVolume"} {
+		resizer := callerOf(t, rpc)
+		for _, kind := range append(refusals(), backends.Unknown) {
 			if code := newAnswers().of(rpc, kind).code; slices.Contains(resizer.open, code) || code == codes.FailedPrecondition {
 				t.Errorf("%s, %s becomes %s, after which a claim cannot be changed", rpc, kind, code)
+			}
+		}
+	}
+}
+
+// TestARefusedSnapshotCanBeDeleted: csi-snapshotter deletes no VolumeSnapshotContent, and the claim of which it was to
+// be is kept, before the last call ended for good. So no refusal of which nothing comes stays open.
+func TestARefusedSnapshotCanBeDeleted(t *testing.T) {
+	for _, rpc := range []string{"CreateSnapshot", "CreateVolumeGroupSnapshot"} {
+		snapshotter := callerOf(t, rpc)
+		for _, kind := range refusals() {
+			if code := newAnswers().of(rpc, kind).code; slices.Contains(snapshotter.open, code) {
+				t.Errorf("%s, %s becomes %s, after which %s lets nobody delete the snapshot", rpc, kind, code,
+					snapshotter.name)
 			}
 		}
 	}
@@ -335,8 +381,8 @@ func callerTable() string {
 	b.WriteString("\n")
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		fmt.Fprintf(&b, "| %s |", screaming(code))
-		for i, c := range callers() {
-			fmt.Fprintf(&b, " %s |", next(i, c, code))
+		for _, c := range callers() {
+			fmt.Fprintf(&b, " %s |", c.next(code))
 		}
 		b.WriteString("\n")
 	}
@@ -344,17 +390,12 @@ func callerTable() string {
 }
 
 // next says what the sidecar does: it retries what is open, forgets what is final, or marks the object.
-func next(index int, c caller, code codes.Code) string {
-	final := map[int]string{0: "forget", 1: "retry", 2: "forget", 3: "retry, the request may change", 4: "forget"}
-	switch {
-	case index == 0 && code == codes.ResourceExhausted:
-		return "forget, mark for another node"
-	case index == 3 && code == codes.FailedPrecondition:
-		return "mark: not while a pod uses it"
-	case index == 3 && slices.Contains([]codes.Code{codes.InvalidArgument, codes.OutOfRange, codes.NotFound}, code):
-		return "mark infeasible, the request may change"
-	case slices.Contains(c.open, code):
+func (c caller) next(code codes.Code) string {
+	if mark := c.marks[code]; mark != "" {
+		return mark
+	}
+	if slices.Contains(c.open, code) {
 		return "retry"
 	}
-	return final[index]
+	return c.final
 }

@@ -32,7 +32,7 @@ func (givenUp) FindSnapshot(context.Context, backends.SnapshotSpec) (*backends.S
 func TestFailedSnapshotCanBeDeleted(t *testing.T) {
 	s := serve(t, givenUp{}, time.Second)
 	_, err := s.client.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: "v"})
-	snapshotter := callers()[2]
+	snapshotter := callerOf(t, "CreateSnapshot")
 	if slices.Contains(snapshotter.open, status.Code(err)) || !strings.Contains(status.Convert(err).Message(), "snap-1") {
 		t.Errorf("got %v, want what %s takes for final, with the sentence", err, snapshotter.name)
 	}

@@ -25,7 +25,7 @@ func (a *actor) group(s Step, company bool) {
 		return
 	}
 	g, began := &group{name: a.name("g")}, time.Now()
-	r := request2(s, "CreateVolumeGroupSnapshot "+g.name, company, codes.ResourceExhausted)
+	r := request2(s, "CreateVolumeGroupSnapshot "+g.name, company, codes.OutOfRange)
 	if company {
 		r.refusals = append(r.refusals, codes.NotFound)
 	}

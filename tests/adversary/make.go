@@ -119,7 +119,7 @@ func request2(s Step, name string, company bool, refusals ...codes.Code) request
 // snapshot takes one, as csi-snapshotter does: again until it is ready.
 func (a *actor) snapshot(s Step, v *volume, company bool) {
 	shot, began := &snapshot{name: a.name("s"), class: v.class, raw: v.raw, source: v.id}, time.Now()
-	r := request2(s, "CreateSnapshot "+shot.name, company, codes.ResourceExhausted, codes.Unimplemented)
+	r := request2(s, "CreateSnapshot "+shot.name, company, codes.OutOfRange, codes.Unimplemented)
 	r.makes = true
 	if !company || !a.setup.Settles {
 		r.refusals = append(r.refusals, codes.FailedPrecondition)

@@ -110,6 +110,7 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 			func(p parts) any { return restoresNothing{p} }},
 		{"Snapshot", "a snapshot of a volume in use has the data of one instant",
 			func(p parts) any { return copiesWhileWritten{p, new(sync.Map)} }},
+		{"Snapshot", noRoomName, func(p parts) any { return leavesSnapshotsOpen{p} }},
 		{"Restore", "a restored volume meets its spec and names its source", func(p parts) any { return restoresNothing{p} }},
 		{"Group", "a group is what its spec asks for", func(p parts) any { return forgetsGroupsFingerprint{p} }},
 		{"Group", "all snapshots exist afterwards or none", func(p parts) any { return groupsOneByOne{p} }},

@@ -7,6 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
+const noRoomName = "without room nothing is made, and that is Exhausted"
+
 // snapshotChecks are the promises of Snapshotter about snapshots, beyond those of all things.
 func snapshotChecks() []check {
 	return []check{
@@ -22,6 +24,7 @@ func snapshotChecks() []check {
 				return []*backends.Volume{w.filled(w.f.Snapshot.Restore, round, s.Handle)}, nil
 			})
 		}},
+		{noRoomName, snapshotWithoutRoom},
 		{"a volume and a snapshot may have one name", func(w *world) {
 			v := w.volume("one")
 			s := w.snapshot("one", v.Handle)
@@ -79,6 +82,29 @@ func snapshotLives(w *world) {
 	w.holdsAs(types, "the restored and changed volume", restored.Handle, "changed")
 	w.holdsAs(types, "the volume restored again", again.Handle, "first")
 	w.holdsAs(types, "the volume restored later", later.Handle, "second")
+}
+
+// snapshotWithoutRoom takes all the room. Where a snapshot takes some it is refused for good, and nothing comes of it.
+func snapshotWithoutRoom(w *world) {
+	if w.f.Capacity == nil || !w.h.Reserves {
+		return
+	}
+	v, filler := w.volume("source"), w.spec("filler")
+	filler.Capacity = backends.CapacityRange{RequiredBytes: w.capacity().LargestBytes}
+	full, err := w.c.Create(w.ctx(), filler)
+	w.must("Create of all that there is", err)
+	spec := w.snapshotSpec("snapshot", v.Handle)
+	if _, err = w.f.Snapshot.CreateSnapshot(w.ctx(), spec); err == nil {
+		return // It takes no room.
+	}
+	w.fails("CreateSnapshot without room", err, backends.Exhausted)
+	_, err = w.f.Snapshot.FindSnapshot(w.ctx(), spec)
+	w.fails("finding it then", err, backends.NotFound)
+	if w.f.Prove != nil {
+		w.isSnapshotAbsent("after the refusal", w.snapshotOnlyHere(spec.Name, v.Handle), true)
+	}
+	w.must("Delete", w.c.Delete(w.ctx(), full.Handle))
+	w.snapshot(spec.Name, v.Handle)
 }
 
 // restoreChecks are the promises of Snapshotter.Restore beyond those of all things.

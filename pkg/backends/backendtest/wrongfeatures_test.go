@@ -189,3 +189,15 @@ func (provesNothing) IsAbsent(context.Context, backends.Spec) bool { return fals
 func (provesNothing) IsSnapshotAbsent(context.Context, backends.SnapshotSpec) bool { return false }
 
 func (provesNothing) IsGroupAbsent(context.Context, backends.GroupSpec) bool { return false }
+
+// leavesSnapshotsOpen does not say that nothing comes of a snapshot for which there is no room.
+type leavesSnapshotsOpen struct{ parts }
+
+func (b leavesSnapshotsOpen) CreateSnapshot(ctx context.Context,
+	spec backends.SnapshotSpec) (*backends.Snapshot, error) {
+	made, err := b.parts.CreateSnapshot(ctx, spec)
+	if backends.Is(err, backends.Exhausted) {
+		err = backends.Errorf(backends.Unavailable, "%w", err)
+	}
+	return made, err
+}
