@@ -14,12 +14,16 @@ import (
 // bytes. A volume that is no device has nothing to grow, and its size is the one that is required: the controller gave
 // it that. Without one it is that of the filesystem that it is on.
 //
-// Kinds: NotFound when the volume is not at the path; Invalid when it is not there as the type that is named;
-// OutOfRange when an image was not grown to the size that is required; Unavailable when a device was not (yet), and
-// when nothing shows at the staging path; those of filesystem.GrowMounted.
+// Kinds: NotFound when the volume is not at the path, as far as is known; Invalid when it is not there as the type that
+// is named; OutOfRange when an image was not grown to the size that is required; Unavailable when a device was not
+// (yet), and when the volume does not show at the path, at its staging path, or at its device, where it is known to be;
+// those of filesystem.GrowMounted.
 func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes int64, err error) {
 	return change(ctx, s, "expand", request.Volume, func(ctx context.Context) (int64, error) {
 		at, err := s.locate(ctx, request.Volume, request.Path)
+		if _, known := placeIn(s.ledger.Get(request.Volume), request.Path); err != nil && known {
+			return 0, passing(err)
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -41,7 +45,7 @@ func (s *Service) expand(ctx context.Context, at shown, size backends.CapacityRa
 		return measured.Bytes.Total, err
 	}
 	if sizeBytes, err = device.Refresh(ctx, source.DevicePath); err != nil {
-		return 0, err
+		return 0, passing(err)
 	}
 	if err := checkGrown(source, sizeBytes, size.RequiredBytes); err != nil {
 		return sizeBytes, err
@@ -55,7 +59,23 @@ func (s *Service) expand(ctx context.Context, at shown, size backends.CapacityRa
 		return 0, backends.Errorf(backends.Unavailable,
 			"it is not mounted at its staging path %s (any more), where it is grown: stage it again", at.staged.Path)
 	}
-	return sizeBytes, filesystem.GrowMounted(ctx, at.staged.Path, source.DevicePath, source.FSType)
+	err = filesystem.GrowMounted(ctx, at.staged.Path, source.DevicePath, source.FSType)
+	if backends.Is(err, backends.NotFound) {
+		err = passing(err)
+	}
+	return sizeBytes, err
+}
+
+// passing makes it a failure that passes that what is recorded here does not show as it did: its mount was taken down,
+// or its device is away. The kubelet takes NotFound and Invalid for infeasible, and never asks again, not even when the
+// volume was staged anew; and InUse for a reason not to ask on this node.
+func passing(err error) error {
+	switch kindOf(err) {
+	case backends.NotFound, backends.Invalid, backends.InUse:
+		return backends.Errorf(backends.Unavailable, "%w; it can be grown once it is staged and published there again", err)
+	default:
+		return err
+	}
 }
 
 // checkGrown reports whether the device is as large as it must be.

@@ -104,8 +104,6 @@ func TestStats(t *testing.T) {
 		t.Helper()
 		_, err := w.service.Stats(w.context(), volume, path)
 		w.want(err, backends.NotFound)
-		_, err = w.service.Expand(w.context(), node.ExpandRequest{Volume: volume, Path: path})
-		w.want(err, backends.NotFound)
 	}
 	notFound("v", staging.StagingPath)
 	w.stage(staging)

@@ -116,7 +116,7 @@ func TestDeviceIsTakenAway(t *testing.T) {
 	w.remake(path)
 	w.want(w.service.Publish(w.context(), publish), backends.InUse, "NodeStageVolume")
 	_, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath})
-	w.want(err, backends.NotFound)
+	w.want(err, backends.Unavailable)
 	w.stage(staging)
 	w.publish(publish)
 	w.remake(path)

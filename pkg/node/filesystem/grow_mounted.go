@@ -28,9 +28,9 @@ const (
 // call for the device is begun.
 //
 // Kinds: Denied when CAP_SYS_RESOURCE is missing, without which the kernel grows no mounted ext filesystem; OutOfRange
-// for a btrfs that would remain too small to be resized; Invalid when the mount is not of the device or the type does
-// not grow; NotFound; Unavailable when the context ended; Busy when the kernel is growing it for somebody else; Unknown
-// when it refuses.
+// for a btrfs that would remain too small to be resized; Invalid when the type does not grow; NotFound; Unavailable
+// when the mount is not of the device (any more), and when the context ended; Busy when the kernel is growing it for
+// somebody else; Unknown when it refuses.
 func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) error {
 	if !makes(fsType) {
 		return backends.Errorf(backends.Invalid, "filesystem type %q does not grow", fsType)
@@ -96,8 +96,9 @@ func sameDevice(root, node *os.File) error {
 		return backends.Errorf(backends.Unavailable, "looking at %q and %q: %w", root.Name(), node.Name(), err)
 	}
 	if mounted.Dev != block.Rdev {
-		return backends.Errorf(backends.Invalid, "the filesystem at %q is on device %d:%d, not on %s (%d:%d)", root.Name(),
-			unix.Major(mounted.Dev), unix.Minor(mounted.Dev), node.Name(), unix.Major(block.Rdev), unix.Minor(block.Rdev))
+		return backends.Errorf(backends.Unavailable, "the filesystem at %q is on device %d:%d, not on %s (%d:%d)",
+			root.Name(), unix.Major(mounted.Dev), unix.Minor(mounted.Dev), node.Name(), unix.Major(block.Rdev),
+			unix.Minor(block.Rdev))
 	}
 	return nil
 }

@@ -154,7 +154,7 @@ func TestGrowMountedRefuses(t *testing.T) {
 	format(t, d, "xfs")
 	dir := mounted(t, d, "xfs")
 	other := attach(t, image(t, mib))
-	wantKind(t, GrowMounted(t.Context(), dir, other.Path, "xfs"), backends.Invalid)
+	wantKind(t, GrowMounted(t.Context(), dir, other.Path, "xfs"), backends.Unavailable)
 	wantKind(t, GrowMounted(t.Context(), dir, d.Path, "vfat"), backends.Invalid)
 	wantKind(t, GrowMounted(t.Context(), dir+"/none", d.Path, "xfs"), backends.NotFound)
 	wantKind(t, GrowMounted(t.Context(), dir, "/dev/none", "xfs"), backends.NotFound)
