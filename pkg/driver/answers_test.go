@@ -215,10 +215,16 @@ type caller struct {
 	open           []codes.Code          // not final: it asks again, and remembers that something may be there
 	final          string                // what it does after any other code
 	marks          map[codes.Code]string // but for these
+	changes        bool                  // its calls make nothing: what they change keeps its name and handle
 	calls          []string              // RPCs that make or change something
 }
 
 func callers() []caller {
+	const (
+		change     = "retry, the request may change"
+		infeasible = "mark infeasible, the request may change"
+		never      = "mark infeasible: never again for this size"
+	)
 	common := []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted}
 	more := append(slices.Clone(common), codes.ResourceExhausted)
 	return []caller{
@@ -229,15 +235,23 @@ func callers() []caller {
 			calls: []string{"ControllerPublishVolume"}},
 		{name: "csi-snapshotter 8.6.0", function: "pkg/sidecar-controller/snapshot_controller.go isCSIFinalError", open: more,
 			final: "forget", calls: []string{"CreateSnapshot", "CreateVolumeGroupSnapshot"}},
-		{name: "csi-resizer 2.2.0", function: "pkg/util/util.go IsFinalError", open: more,
-			final: "retry, the request may change", marks: map[codes.Code]string{
-				codes.InvalidArgument:    "mark infeasible, the request may change",
-				codes.OutOfRange:         "mark infeasible, the request may change",
-				codes.NotFound:           "mark infeasible, the request may change",
-				codes.FailedPrecondition: "mark: not while a pod uses it"},
-			calls: []string{"ControllerExpandVolume", "ControllerModifyVolume"}},
+		{name: "csi-resizer 2.2.0", function: "pkg/util/util.go IsFinalError, IsInfeasibleError", open: more, final: change,
+			changes: true, marks: map[codes.Code]string{
+				codes.InvalidArgument: infeasible, codes.OutOfRange: infeasible, codes.NotFound: infeasible,
+				codes.FailedPrecondition: "mark: not while a pod uses it",
+			},
+			calls: []string{"ControllerExpandVolume"}},
+		{name: "csi-resizer 2.2.0", function: "pkg/modifycontroller/modify_volume.go controllerModifyVolumeWithTarget",
+			open: more, final: change, changes: true, marks: map[codes.Code]string{codes.InvalidArgument: infeasible},
+			calls: []string{"ControllerModifyVolume"}},
 		{name: "kubelet 1.36.3", function: "pkg/volume/csi/csi_client.go isFinalError", open: more, final: "forget",
 			calls: []string{"NodeStageVolume", "NodePublishVolume"}},
+		{name: "kubelet 1.36.3", function: "pkg/volume/csi/expander.go isInfeasibleError, inUseError", open: more,
+			final: change, changes: true, marks: map[codes.Code]string{
+				codes.InvalidArgument: never, codes.OutOfRange: never, codes.NotFound: never,
+				codes.FailedPrecondition: "mark: not again while on this node",
+			},
+			calls: []string{"NodeExpandVolume"}},
 	}
 }
 
@@ -252,8 +266,27 @@ func callerOf(t *testing.T, rpc string) caller {
 	return all[i]
 }
 
-// TestNoCellLeaks: after a failure in which something may exist, no sidecar may forget it. To csi-resizer nothing can
-// leak: the volume keeps its name and handle, and the next call finds whatever became of its size or class.
+// TestTheSidecarsAreThoseOfTheCluster: what a newer version of a sidecar or of the kubelet does is read in its source.
+func TestTheSidecarsAreThoseOfTheCluster(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "tests", "e2e", "cluster", "tools", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range callers() {
+		name, version, _ := strings.Cut(c.name, " ")
+		module := "k8s.io/kubernetes"
+		if sidecar, ok := strings.CutPrefix(name, "csi-"); ok {
+			major, _, _ := strings.Cut(version, ".")
+			module = "github.com/kubernetes-csi/external-" + sidecar + "/v" + major
+		}
+		if !strings.Contains(string(text), "\t"+module+" v"+version+"\n") {
+			t.Errorf("the cluster does not run %s %s: read the source of its version again, %s", module, version, c.function)
+		}
+	}
+}
+
+// TestNoCellLeaks: after a failure in which something may exist, no sidecar may forget it. Of a volume that is changed
+// nothing can leak: it keeps its name and handle, and the next call finds whatever became of its size or class.
 func TestNoCellLeaks(t *testing.T) {
 	table := newAnswers()
 	for _, c := range callers() {
@@ -262,7 +295,7 @@ func TestNoCellLeaks(t *testing.T) {
 			for _, kind := range []backends.Kind{backends.Busy, backends.Unavailable, backends.Unusable} {
 				codes[kind.String()] = table.of(rpc, kind).code
 			}
-			if !strings.HasPrefix(c.name, "csi-resizer") {
+			if !c.changes {
 				codes["unknown"] = table.of(rpc, backends.Unknown).code
 				codes["a Kind that nobody knows"] = table.of(rpc, backends.Kind(99)).code
 				codes["an error without a Kind"] = table.codeOf(rpc, errors.New("nobody knows why"))
@@ -309,6 +342,23 @@ func TestARefusedSnapshotCanBeDeleted(t *testing.T) {
 	}
 }
 
+// TestWhatPassesIsNotInfeasible: the kubelet never calls again for a size that it marks, on a node or at all. So it
+// marks no failure that may pass without anybody's asking for another size.
+func TestWhatPassesIsNotInfeasible(t *testing.T) {
+	const rpc = "NodeExpandVolume"
+	table, kubelet := newAnswers(), callerOf(t, rpc)
+	passes := map[string]codes.Code{"an error without a Kind": table.codeOf(rpc, errors.New("nobody knows why"))}
+	for _, kind := range []backends.Kind{backends.Unknown, backends.Exists, backends.Exhausted, backends.Busy,
+		backends.Denied, backends.Unavailable, backends.Unusable, backends.Kind(99)} {
+		passes[kind.String()] = table.of(rpc, kind).code
+	}
+	for what, code := range passes {
+		if mark := kubelet.marks[code]; mark != "" {
+			t.Errorf("%s becomes %s, after which %s does this: %s", what, code, kubelet.name, mark)
+		}
+	}
+}
+
 // TestAPanicLeavesTheWayOut: a panic is a failure of which nobody knows what it left. What may have been made is
 // asked for again, and a size or class that makes a backend panic can be taken back.
 func TestAPanicLeavesTheWayOut(t *testing.T) {
@@ -320,8 +370,7 @@ func TestAPanicLeavesTheWayOut(t *testing.T) {
 				return rescue(newLogLimits())(ctx, request, info, panics)
 			})
 			code := status.Code(err)
-			changeable := strings.HasPrefix(c.name, "csi-resizer")
-			if slices.Contains(c.open, code) == changeable || changeable && code == codes.FailedPrecondition {
+			if slices.Contains(c.open, code) == c.changes || c.marks[code] != "" {
 				t.Errorf("a panic in %s becomes %s for %s", rpc, code, c.name)
 			}
 		}
@@ -374,7 +423,11 @@ func callerTable() string {
 	for _, c := range callers() {
 		fmt.Fprintf(&b, " %s |", c.name)
 	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(callers())) + "\n| decided in |")
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(callers())) + "\n| of |")
+	for _, c := range callers() {
+		fmt.Fprintf(&b, " %s |", strings.Join(c.calls, ", "))
+	}
+	b.WriteString("\n| decided in |")
 	for _, c := range callers() {
 		fmt.Fprintf(&b, " %s |", c.function)
 	}
