@@ -47,7 +47,8 @@ type GroupSnapshotter interface {
 	// CreateGroup takes a snapshot of every volume at one instant: all of them exist afterwards, or none.
 	// When a group of that name exists it changes nothing and fails with Exists.
 	//
-	// Kinds: as CreateSnapshot; Invalid when a volume is named twice or none is named.
+	// Kinds: as CreateSnapshot; InUse also for volumes that cannot be taken together as they are, such as those of two
+	// pools; Invalid when a volume is named twice or none is named.
 	CreateGroup(ctx context.Context, spec GroupSpec) (*Group, error)
 
 	// FindGroup returns the group that CreateGroup made under the name. Kinds: NotFound; Unusable.

@@ -44,7 +44,7 @@ func general() row {
 		backends.Exhausted: {codes.ResourceExhausted,
 			bySpec + "Unable to provision, max volumes attached, not enough space"},
 		backends.InUse: {codes.FailedPrecondition,
-			bySpec + "Volume (or snapshot, group) in use, published to another node"},
+			bySpec + "Volume (or snapshot, group) in use, published to another node; cannot snapshot volumes together"},
 		backends.Busy:        {codes.Aborted, byScheme + "Operation pending for volume"},
 		backends.Unsupported: {codes.Unimplemented, byScheme + "Call not implemented"},
 		backends.Denied:      {codes.PermissionDenied, byScheme + "Permission denied"},

@@ -23,7 +23,8 @@ const (
 	OutOfRange
 	// Exhausted storage, quota or attach slots may be free again later.
 	Exhausted
-	// InUse is a thing that cannot be changed because something uses it.
+	// InUse is a thing that cannot be changed because something uses it, or that is not as it must be for what is asked:
+	// the request is in order, and becomes possible when the thing changes.
 	InUse
 	// Busy is an operation under way, or one whose outcome is not known yet: ask again.
 	Busy

@@ -52,6 +52,9 @@ type Harness struct {
 	// Lose are ways, by name, to take the storage of Spec's volumes away, such as a configuration that names it no more.
 	// The backend must open all the same. A Harness that Over made can have them.
 	Lose map[string]Loss
+	// Apart opens a backend, like Open, with volumes that cannot be in one group of snapshots; nil for a GroupSnapshotter
+	// that takes any together.
+	Apart func(tb testing.TB) (instance *backends.Instance, volumes []string)
 	// Damage makes a volume unwell; with it HealthReporter is checked by more than its silence.
 	Damage func(tb testing.TB, instance *backends.Instance, handle string)
 	// Write puts data on a volume that is attached to this node, in place of what is there, and Read

@@ -176,6 +176,21 @@ func TestTheSuiteFindsWhatIsForgottenWithItsStorage(t *testing.T) {
 	}
 }
 
+func TestTheSuiteFindsGroupsOfWhatIsApart(t *testing.T) {
+	h := right()
+	h.Apart = func(tb testing.TB) (*backends.Instance, []string) {
+		instance := h.Open(tb)
+		v, err := instance.Controller.Create(tb.Context(), h.Spec("together"))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return instance, []string{v.Handle}
+	}
+	if failuresOf(t, h, "Group", apartName) == nil {
+		t.Error("a group of what is said to be apart is not complained of")
+	}
+}
+
 func TestTheSuiteFindsTheWrongKind(t *testing.T) {
 	h := right()
 	h.Broken = map[backends.Kind]func(testing.TB, *backends.Instance) error{

@@ -7,12 +7,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
+const apartName = "volumes that cannot be taken together are InUse"
+
 // groupChecks are the promises of GroupSnapshotter beyond those of all things.
 func groupChecks() []check {
 	return []check{
 		{"a group is what its spec asks for", groupMeetsSpec},
 		{"all snapshots exist afterwards or none", groupAllOrNone},
 		{"no volume, or one named twice, is Invalid", groupInvalid},
+		{apartName, groupApart},
 		{"a member goes with its group only", groupMembers},
 		{"members are restored with their volumes' data", groupContent},
 		{"all snapshots are of one instant", func(w *world) {
@@ -143,6 +146,21 @@ func groupInvalid(w *world) {
 	_, err := w.f.Group.FindGroup(w.ctx(), "group")
 	w.fails("finding it then", err, backends.NotFound)
 	w.noSnapshots("groups that were invalid")
+}
+
+// groupApart asks for what CSI calls a group of volumes that are not configured for it: nothing is wrong with the
+// request.
+func groupApart(w *world) {
+	if w.h.Apart == nil {
+		return
+	}
+	instance, volumes := w.h.Apart(w)
+	w.use(instance)
+	_, err := w.f.Group.CreateGroup(w.ctx(), w.groupSpec("group", volumes...))
+	w.fails("a group of volumes that cannot be taken together", err, backends.InUse)
+	_, err = w.f.Group.FindGroup(w.ctx(), "group")
+	w.fails("finding it then", err, backends.NotFound)
+	w.noSnapshots("a group that cannot be")
 }
 
 func groupMembers(w *world) {

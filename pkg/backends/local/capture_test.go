@@ -437,14 +437,14 @@ func TestSourcesOfAnotherType(t *testing.T) {
 	_, err = f.Restore(t.Context(), specIn("directory", "c"), f.snapshot("s", i.Handle).Handle)
 	hasKind(t, "Restore of an image as a directory", err, backends.Invalid, "directory")
 	_, err = f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{d.Handle}})
-	hasKind(t, "CreateGroup of a directory", err, backends.Invalid, "directory")
+	hasKind(t, "CreateGroup of a directory", err, backends.InUse, "directory")
 }
 
 func TestGroupsAcrossPools(t *testing.T) {
 	f := newPoolOn(t, "ext4")
 	one, two := f.create("image", "one"), f.create("other", "two")
 	_, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{one.Handle, two.Handle}})
-	hasKind(t, "CreateGroup across pools", err, backends.Invalid, "other")
+	hasKind(t, "CreateGroup across pools", err, backends.InUse, "other")
 }
 
 func TestCopiesThatFailLeaveNothing(t *testing.T) {

@@ -39,6 +39,7 @@ func conformanceHarness(kind poolType, as backends.AccessType) backendtest.Harne
 	retain := retainData
 	harness.Modifications = []backendtest.Modification{{Value: &Mutable{OnDelete: &retain}}}
 	harness.Lose = losses()
+	harness.Apart = apart
 	harness.Damage = func(tb testing.TB, instance *backends.Instance, handle string) {
 		if err := os.RemoveAll(filepath.Join(engineOf(instance).pools[0].folder(volumesFolder), handle,
 			kind.dataName())); err != nil {
@@ -46,6 +47,19 @@ func conformanceHarness(kind poolType, as backends.AccessType) backendtest.Harne
 		}
 	}
 	return harness
+}
+
+// apart has images in two pools.
+func apart(tb testing.TB) (instance *backends.Instance, volumes []string) {
+	instance = backendtest.Over(Definition(), func(_ testing.TB, o *backends.Options) {
+		o.Config = patient(PoolConfig{Name: "one", Type: "image"}, PoolConfig{Name: "two", Type: "image"})
+	}).Open(tb)
+	for _, pool := range []string{"one", "two"} {
+		v, err := instance.Controller.Create(tb.Context(), specIn(pool, "in "+pool))
+		must(tb, err)
+		volumes = append(volumes, v.Handle)
+	}
+	return instance, volumes
 }
 
 // losses take the pool of conformanceHarness away.

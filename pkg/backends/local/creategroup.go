@@ -13,9 +13,9 @@ import (
 )
 
 // CreateGroup takes snapshots of several images of one pool at one instant. Kinds: Exists; NotFound; InUse
-// when the use of an image rules that out; Invalid for volumes that are directories, which have no such
-// instant, that are in different pools, which have no single step in which all snapshots come to be, or that
-// are named twice; Exhausted; Busy.
+// when the use of an image rules that out, and for volumes that are directories, which have no such instant, or
+// that are in different pools, which have no single step in which all snapshots come to be; Invalid for those
+// that are named twice; Exhausted; Busy.
 func (e *grouping) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
 	defer annotate(&err, "create group", spec.Name)
 	handle := handleOf(groupPrefix, spec.Name)
@@ -87,13 +87,13 @@ func (e *grouping) groupVolumes(handles []string) ([]*volume, error) {
 			return nil, backends.Errorf(classify(err), "volume %q: %w", handle, err)
 		}
 		if v.pool.kind != image {
-			return nil, backends.Errorf(backends.Invalid,
+			return nil, backends.Errorf(backends.InUse,
 				"volume %s is a directory, whose copy is not of one instant: only volumes of pools of type image can be in a group",
 				handle)
 		}
 		volumes = append(volumes, v)
 		if first := volumes[0]; v.pool != first.pool {
-			return nil, backends.Errorf(backends.Invalid,
+			return nil, backends.Errorf(backends.InUse,
 				"volumes %s and %s are in the pools %q and %q: a group must be of one pool",
 				handles[0], handle, first.pool.name, v.pool.name)
 		}

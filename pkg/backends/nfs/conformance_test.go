@@ -49,6 +49,22 @@ func conformance(spec func(name string) backends.Spec,
 	harness.Exports = true
 	harness.Spec = spec
 	harness.SnapshotParameters = &SnapshotParameters{}
+	harness.Apart = func(tb testing.TB) (instance *backends.Instance, volumes []string) {
+		instance = harness.Open(tb)
+		if err := os.MkdirAll(filepath.Join(filepath.Dir(*moving.root.Load()), "other"), 0o755); err != nil {
+			tb.Fatal(err)
+		}
+		here, there := spec("here"), spec("there")
+		there.Parameters = &Parameters{Server: testServer, Share: "/other"}
+		for _, one := range []backends.Spec{here, there} {
+			v, err := instance.Controller.Create(tb.Context(), one)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			volumes = append(volumes, v.Handle)
+		}
+		return instance, volumes
+	}
 	retain := retainData
 	harness.Modifications = []backendtest.Modification{{Value: &Mutable{OnDelete: &retain}}}
 	harness.Damage = func(tb testing.TB, instance *backends.Instance, handle string) {

@@ -12,7 +12,7 @@ import (
 )
 
 // CreateGroup copies volumes of one share, each as it was at the same instant: the time of the server at which the
-// group was begun. Kinds: as backends.GroupSnapshotter says; Invalid for volumes of several shares; InUse when one of
+// group was begun. Kinds: as backends.GroupSnapshotter says; InUse for volumes of several shares, and when one of
 // them is written to meanwhile and the class does not accept that; Busy while the data is being copied.
 func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
 	defer annotate(&err, "create group snapshot", spec.Name)
@@ -45,7 +45,8 @@ func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpe
 	return orNothing(&made, undecided(err))
 }
 
-// shareOf is a handle of a volume on the share on which all of them are. Kinds: Invalid; NotFound.
+// shareOf is a handle of a volume on the share on which all of them are. Kinds: Invalid; NotFound; InUse when they are
+// on several.
 func (e *engine) shareOf(volumes []string) (hd handle, err error) {
 	if len(volumes) == 0 || len(volumes) > backends.MostMembers {
 		return hd, backends.Errorf(backends.Invalid, "the group has %d volumes: name 1 to %d", len(volumes),
@@ -60,7 +61,7 @@ func (e *engine) shareOf(volumes []string) (hd handle, err error) {
 			return hd, err
 		}
 		if i > 0 && (other.where() != hd.where() || other.home != hd.home) {
-			return hd, backends.Errorf(backends.Invalid, "the volumes are on %s and on %s: a group is of one share", hd.where(),
+			return hd, backends.Errorf(backends.InUse, "the volumes are on %s and on %s: a group is of one share", hd.where(),
 				other.where())
 		}
 		hd = other

@@ -125,7 +125,7 @@ func TestGroupsAreOfOneShare(t *testing.T) {
 	elsewhere.Parameters.(*Parameters).Share = "/other"
 	two := w.make(elsewhere)
 	_, err := w.CreateGroup(w.Context(), backends.GroupSpec{Name: "g", Volumes: []string{one.Handle, two.Handle}})
-	w.fails("a group of two shares", err, backends.Invalid, "/export", "/other")
+	w.fails("a group of two shares", err, backends.InUse, "/export", "/other")
 }
 
 // A group whose controller was killed between the link and the moves is there: it is not NotFound.

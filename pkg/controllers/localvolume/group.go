@@ -70,7 +70,7 @@ func (g *groupMaker) begin(ctx context.Context) (types.UID, error) {
 	return g.create(ctx, o)
 }
 
-// node is the one that has all volumes. Kinds: Invalid when there is none.
+// node is the one that has all volumes. Kinds: Invalid for a list that is wrong; NotFound; InUse when there is none.
 func (g *groupMaker) node(ctx context.Context) (node string, err error) {
 	if len(g.spec.Volumes) == 0 {
 		return "", backends.Errorf(backends.Invalid, "the group names no volume: name at least one")
@@ -88,7 +88,7 @@ func (g *groupMaker) node(ctx context.Context) (node string, err error) {
 			return "", backends.Errorf(backends.KindOf(err), "volume %q: %w", handle, err)
 		}
 		if node != "" && v.Spec.Node != node {
-			return "", backends.Errorf(backends.Invalid, "volumes %s and %s are on the nodes %s and %s: a group must be of one "+
+			return "", backends.Errorf(backends.InUse, "volumes %s and %s are on the nodes %s and %s: a group must be of one "+
 				"node", g.spec.Volumes[0], handle, node, v.Spec.Node)
 		}
 		node = v.Spec.Node

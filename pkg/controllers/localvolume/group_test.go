@@ -127,7 +127,7 @@ func TestGroups(t *testing.T) {
 			handles = append(handles, v.Handle)
 		}
 		_, err := service.CreateGroup(c.ctx, backends.GroupSpec{Name: "g", Volumes: handles})
-		if !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), "of one node") {
+		if !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), "of one node") {
 			t.Errorf("a group over two nodes says %v", err)
 		}
 		made, err := service.CreateGroup(c.ctx, backends.GroupSpec{Name: "g", Volumes: handles[:2]})
