@@ -64,7 +64,7 @@ func (e *engine) adopt(p *pool, c *contents) {
 	}
 	for _, v := range c.volumes {
 		r := v.record.Load()
-		p.ledger.add(r.SizeBytes)
+		p.ledger.add(v.taken)
 		conflict(e.volumes.adopt(r.Handle, v, p.name, v.dir))
 	}
 	for _, s := range c.snapshots {

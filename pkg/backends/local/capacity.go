@@ -17,6 +17,27 @@ func (p *pool) take(ctx context.Context, size int64) error {
 	return p.ledger.take(ctx, size)
 }
 
+// take has so many bytes promised for the volume. What an earlier expansion has left is part of them. The caller owns
+// it. Kinds: as of the pool.
+func (v *volume) take(ctx context.Context, size int64) error {
+	if size <= v.taken {
+		return nil
+	}
+	if err := v.pool.take(ctx, size-v.taken); err != nil {
+		return err
+	}
+	v.taken = size
+	return nil
+}
+
+// giveRest gives back what is promised beyond the size of a volume whose record is on disk as it is here. The caller
+// owns it.
+func (v *volume) giveRest() {
+	size := v.record.Load().SizeBytes
+	v.pool.ledger.give(v.taken - size)
+	v.taken = size
+}
+
 // await waits a little for what is being removed, and for what is to be measured. Who does not say what is free is not
 // measured either.
 func (p *pool) await(ctx context.Context) {

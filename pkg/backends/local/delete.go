@@ -44,7 +44,7 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 func (e *engine) deleteOrRetain(v *volume) error {
 	r := v.record.Load()
 	if r.OnDelete == deleteData {
-		err := v.pool.delete(v.dir, r.SizeBytes)
+		err := v.pool.delete(v.dir, v.taken)
 		if err == nil {
 			v.pool.unlimit(r.Project)
 		}
@@ -54,7 +54,7 @@ func (e *engine) deleteOrRetain(v *volume) error {
 	if err := v.pool.retain(v.dir, name); err != nil {
 		return err
 	}
-	v.pool.ledger.give(r.SizeBytes)
+	v.pool.ledger.give(v.taken)
 	e.log.Info("a deleted volume is retained", "pool", v.pool.name, "volume", r.Handle, "folder", retainedFolder+"/"+name)
 	return nil
 }

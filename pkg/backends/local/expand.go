@@ -44,8 +44,7 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 	if err != nil {
 		return 0, err
 	}
-	added := size - r.SizeBytes
-	if err := v.pool.take(ctx, added); err != nil {
+	if err := v.take(ctx, size); err != nil {
 		return 0, err
 	}
 	if err := v.grow(ctx, size); err != nil {
@@ -53,9 +52,10 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 		if undo := v.shrinkBack(r); undo != nil {
 			return 0, backends.Errorf(backends.Unavailable, "growing it was interrupted: %w", errors.Join(err, undo))
 		}
-		v.pool.ledger.give(added)
+		v.giveRest()
 		return 0, err
 	}
+	v.giveRest()
 	return size, nil
 }
 

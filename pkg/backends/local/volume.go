@@ -21,11 +21,14 @@ type volume struct {
 	released atomic.Bool
 	// frozen says that what is on it may be frozen still, by a process that was killed or because it could not be thawed.
 	frozen atomic.Bool
+	// taken is what the ledger has promised for it: more than its size once growing it has failed and could not be undone.
+	// An owner of the guard changes it.
+	taken int64
 	measured
 }
 
 func newVolume(p *pool, dir string, record *volumeRecord) *volume {
-	v := &volume{guard: newGuard(), pool: p, dir: dir}
+	v := &volume{guard: newGuard(), pool: p, dir: dir, taken: record.SizeBytes}
 	v.record.Store(record)
 	return v
 }
