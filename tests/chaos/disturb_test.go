@@ -206,17 +206,19 @@ func (r *recovery) seen() []string {
 }
 
 // withoutStaleNotes leaves out the notes of what a volume is used for, where it was their change that failed: taking
-// down must not fail for want of a note, and a volume that is not mounted is known not to be. The next call removes
-// them, or is blamed.
+// down must not fail for want of a note, and a volume that is not mounted is known not to be. Of a pool that does not
+// answer when it is looked at nobody knows whether a note is there, so that its release is noted too. The next call
+// removes them, or is blamed.
 func (r *recovery) withoutStaleNotes(lines []string) []string {
 	call := r.fault.point.label()
 	isNote := strings.Contains(call, "~/state/<volume>.json") || strings.Contains(call, "/in-use")
-	if !isNote || r.fault.kind != failure || r.op != unstage && r.op != unpublish {
+	isLook := strings.Contains(call, "newfstatat(~/pool/pools/")
+	if !isNote && !isLook || r.fault.kind != failure || r.op != unstage && r.op != unpublish {
 		return lines
 	}
 	return slices.DeleteFunc(lines, func(line string) bool {
-		return strings.HasPrefix(line, "state file ~/state/<volume>.json") || strings.HasSuffix(line, "/in-use") ||
-			strings.HasPrefix(line, "pool file ~/pool/released/")
+		return strings.HasPrefix(line, "pool file ~/pool/released/") || isNote &&
+			(strings.HasPrefix(line, "state file ~/state/<volume>.json") || strings.HasSuffix(line, "/in-use"))
 	})
 }
 

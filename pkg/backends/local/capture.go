@@ -222,7 +222,7 @@ func (e *engine) noteFrozen(volumes []*volume) error {
 func clearFrozen(volumes []*volume) error {
 	var errs []error
 	for _, v := range volumes {
-		errs = append(errs, frozenNote.clear(v.dir))
+		errs = append(errs, v.clear(frozenNote))
 	}
 	return errors.Join(errs...)
 }

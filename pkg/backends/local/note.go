@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // note is a mark on a volume that holds until it is cleared or the machine is started anew. It is a symbolic
@@ -56,6 +58,18 @@ func (n note) clear(dir string) error {
 		return nil
 	}
 	return err
+}
+
+// clear removes a note of the volume. That there is none is believed in a pool only that can be read: the folder of one
+// that is lost has no notes, and has them all once it is back.
+func (v *volume) clear(n note) error {
+	if err := n.clear(v.dir); err != nil {
+		return v.pool.explain(err)
+	}
+	if problem := v.pool.problem(); problem != nil && !problem.readable {
+		return backends.Errorf(backends.Unavailable, "%s", problem.message)
+	}
+	return nil
 }
 
 // bootID tells this boot from all others (proc(5), /proc/sys/kernel/random/boot_id).

@@ -45,7 +45,7 @@ func (e *engine) Release(ctx context.Context, handle string) (err error) {
 	}
 	defer release()
 	e.unuse(handle)
-	if err := inUseNote.clear(v.dir); err != nil {
+	if err := v.clear(inUseNote); err != nil {
 		v.pool.log.Warn("the note that a volume is in use cannot be removed now: it is tried again", "volume", handle,
 			"error", err)
 		e.noteReleased(handle)
@@ -105,8 +105,8 @@ func (e *engine) forgetReleased(v *volume) error {
 // it is in use. The caller owns it.
 func (e *engine) forgetUse(v *volume) error {
 	if v.released.Load() {
-		if err := inUseNote.clear(v.dir); err != nil {
-			return v.pool.explain(err)
+		if err := v.clear(inUseNote); err != nil {
+			return err
 		}
 	}
 	return errors.Join(e.forgetUsed(v.record.Load().Handle), e.forgetReleased(v))
@@ -153,7 +153,7 @@ func (e *engine) clearNotes(v *volume) {
 		return // It was deleted, or is tried again.
 	}
 	defer release()
-	if v.inUse.Load() || !v.released.Load() || inUseNote.clear(v.dir) != nil {
+	if v.inUse.Load() || !v.released.Load() || v.clear(inUseNote) != nil {
 		return
 	}
 	if err := e.forgetReleased(v); err != nil {

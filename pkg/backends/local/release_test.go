@@ -2,12 +2,14 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
@@ -80,5 +82,40 @@ func TestReleasesOfEarlierBootsAreForgotten(t *testing.T) {
 	if held, err := now.holds(f.releasedNotes(), f.boot); err != nil || !held || f.Used(t.Context(), v.Handle) {
 		t.Errorf("the note of this boot is there: %t, %v; and it is believed: %t", held, err,
 			!f.Used(t.Context(), v.Handle))
+	}
+}
+
+// A pool is lost while it is served, and volumes of it go out of use. Its notes are there again when it is: nobody
+// believes them, whenever the driver is started, and however often a volume was to be deleted meanwhile.
+func TestReleaseWhileThePoolIsLost(t *testing.T) {
+	for _, mounted := range []bool{false, true} {
+		for _, mended := range []bool{false, true} {
+			t.Run(fmt.Sprintf("below is another directory %t, mended %t", mounted, mended), func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "pool")
+				f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: path})
+				v := f.create("disk", "one")
+				f.use(v.Handle)
+				must(t, os.Rename(path, path+".away"))
+				if mounted {
+					must(t, os.Mkdir(path, 0o700))
+				}
+				must(t, f.Release(t.Context(), v.Handle))
+				for range 2 {
+					hasKind(t, "Delete", f.Delete(t.Context(), v.Handle), backends.Unavailable, path)
+				}
+				must(t, errors.Join(os.RemoveAll(path), os.Rename(path+".away", path)))
+				if mended {
+					f.mend()
+				}
+				f.reopen()
+				if f.Used(t.Context(), v.Handle) {
+					t.Error("it counts as in use")
+				}
+				must(t, f.Delete(t.Context(), v.Handle))
+				if left, err := filepath.Glob(filepath.Join(f.releasedNotes(), "*")); err != nil || len(left) != 0 {
+					t.Errorf("notes of releases are left: %q, %v", left, err)
+				}
+			})
+		}
 	}
 }

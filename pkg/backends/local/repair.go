@@ -59,7 +59,7 @@ func (e *engine) readInUse(v *volume) (bool, error) {
 	if inData || inFolder && !released {
 		return true, nil
 	}
-	if err := errors.Join(e.forgetUsed(v.record.Load().Handle), inUseNote.clear(v.dir)); err != nil {
+	if err := errors.Join(e.forgetUsed(v.record.Load().Handle), v.clear(inUseNote)); err != nil {
 		v.pool.log.Warn("a note that a volume was in use could not be removed: it is not believed", "error", err)
 	}
 	return false, nil
@@ -73,7 +73,7 @@ func (e *engine) readFrozen(ctx context.Context, v *volume, r *report) error {
 		err = e.thaw(ctx, v, r)
 	}
 	if err == nil {
-		err = frozenNote.clear(v.dir)
+		err = v.clear(frozenNote)
 	}
 	v.frozen.Store(err != nil)
 	return err
