@@ -2,13 +2,16 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
 // ledger keeps account of the sizes that a pool has promised, so that two who come at once do not both get
@@ -16,17 +19,20 @@ import (
 type ledger struct {
 	pool       string
 	path       string
-	capacity   int64   // as configured; 0 for none of its own
-	overcommit float64 // how much may be promised for each byte that is there
-	reserve    int64   // how much of it is kept free
-	disk       *disk   // what is there, shared with other pools
+	self       os.FileInfo // the directory as it was when the pool was opened
+	capacity   int64       // as configured; 0 for none of its own
+	overcommit float64     // how much may be promised for each byte that is there
+	reserve    int64       // how much of it is kept free
+	disk       *disk       // what is there, shared with other pools
 
 	mu       sync.Mutex
 	promised int64
 }
 
-func newLedger(s poolSettings, path string) *ledger {
-	return &ledger{pool: s.name, path: path, capacity: s.capacity, overcommit: s.overcommit, reserve: s.reserve}
+func newLedger(p *pool) *ledger {
+	s := p.settings
+	return &ledger{pool: p.name, path: p.path, self: p.self, capacity: s.capacity, overcommit: s.overcommit,
+		reserve: s.reserve}
 }
 
 // room is how much more a pool can promise, and why it is not more.
@@ -143,11 +149,28 @@ func (l *ledger) sum() int64 {
 	return l.promised
 }
 
-// free asks the filesystem for its free space.
+// free asks the filesystem for its free space. Where that is not mounted now another one is below, whose space is not
+// the pool's. Kinds: Unavailable.
 func (l *ledger) free() (int64, error) {
+	dir, err := rawfile.Open(l.path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return 0, l.silent(err)
+	}
+	defer func() { _ = dir.Close() }() // It was only looked at.
+	info, err := dir.Stat()
+	if err != nil {
+		return 0, l.silent(err)
+	}
+	if !os.SameFile(info, l.self) {
+		return 0, l.silent(errors.New("it is not the directory that it was at start: is its filesystem mounted?"))
+	}
 	var stat unix.Statfs_t
-	if err := unix.Statfs(l.path, &stat); err != nil {
-		return 0, backends.Errorf(backends.Unavailable, "the space in %s could not be read: %w", l.path, err)
+	if err := unix.Fstatfs(int(dir.Fd()), &stat); err != nil {
+		return 0, l.silent(err)
 	}
 	return int64(stat.Bavail) * stat.Frsize, nil
+}
+
+func (l *ledger) silent(err error) error {
+	return backends.Errorf(backends.Unavailable, "the space in %s could not be read: %w", l.path, err)
 }

@@ -98,7 +98,7 @@ func (p *pool) occupy(e *engine) error {
 	if err := p.open(e); err != nil {
 		return errors.Join(err, p.lock.Close())
 	}
-	p.ledger = newLedger(p.settings, path)
+	p.ledger = newLedger(p)
 	if err := e.disks.join(p); err != nil {
 		return errors.Join(err, p.lock.Close())
 	}

@@ -373,3 +373,23 @@ func TestTrashThatCannotBeRemovedStays(t *testing.T) {
 	f.holdsOnly()
 	f.promised(0)
 }
+
+// Where the filesystem of a pool is not mounted any more, what is below has room, which is not the pool's.
+func TestRoomOfALostPool(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pool")
+	f := newFixture(t, PoolConfig{Name: "lost", Type: "image", Path: path}, PoolConfig{Name: "other", Type: "image"})
+	v := f.create("lost", "one")
+	must(t, errors.Join(os.Rename(path, path+".away"), os.Mkdir(path, 0o700)))
+	_, err := f.Capacity(t.Context(), backends.CapacityQuery{Parameters: &Parameters{Pool: "lost"}})
+	hasKind(t, "Capacity", err, backends.Unavailable, path, "mounted")
+	pools, err := f.Pools(t.Context())
+	must(t, err)
+	if pools[0].AvailableBytes != 0 || !strings.Contains(pools[0].Problem, path) || pools[1].AvailableBytes == 0 {
+		t.Errorf("the pools are %+v", pools)
+	}
+	_, err = f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 8 << 20})
+	hasKind(t, "Expand", err, backends.Unavailable, path)
+	f.promised(4 << 20)
+	must(t, errors.Join(os.Remove(path), os.Rename(path+".away", path)))
+	f.room("lost")
+}
