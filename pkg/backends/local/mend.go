@@ -79,13 +79,19 @@ func (e *engine) mend(p *pool) {
 	p.janitor.again()
 	for _, s := range e.shelves() {
 		for name, a := range s.awayFrom(p.name) {
-			if a.folder != "" && e.life.Err() == nil {
+			if a.folder != "" && !e.isMade(name) && e.life.Err() == nil {
 				e.mendEntry(p, s, name, a)
 			}
 		}
 	}
 	e.clearReleased(p)
 	e.thawAgain(p)
+}
+
+// isMade reports whether something is being made under the handle, or was until just now: who has failed to make what
+// is in its place all the same still has the handle. While that is away nobody else gets it.
+func (e *engine) isMade(handle string) bool {
+	return e.volumes.isMade(handle) || e.snapshots.isMade(handle) || e.groups.isMade(handle)
 }
 
 // mendEntry reads again an entry that could not be read.

@@ -91,14 +91,19 @@ func (s *shelf[T]) get(handle string) (T, error) {
 // follow from names: without it that caller would be told that it is gone, and it would come. Kinds: Busy while it is
 // being made; those of get.
 func (s *shelf[T]) toDelete(handle string) (T, error) {
-	s.mu.Lock()
-	_, isMade := s.making[handle]
-	s.mu.Unlock()
-	if isMade {
+	if s.isMade(handle) {
 		var none T
 		return none, backends.Errorf(backends.Busy, "the %s is being made: ask again", s.what)
 	}
 	return s.get(handle)
+}
+
+// isMade reports whether something is being made under the handle.
+func (s *shelf[T]) isMade(handle string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, making := s.making[handle]
+	return making
 }
 
 // entry is an item with its handle.

@@ -36,7 +36,8 @@ func TestDiskLostWhilePublishing(t *testing.T) {
 	hasKind(t, "Create again", second(f.Create(t.Context(), specIn("slow", "one"))), backends.Unusable)
 }
 
-// What may be kept though its making failed is found, and can be used, once the pool is well.
+// What may be kept though its making failed is found, and can be used, once the pool is well: also where the pool is
+// mended before the failed call has let go of the handle.
 func TestStrayIsFound(t *testing.T) {
 	f := newFixture(t)
 	p, record := f.in("image"), goodVolumeRecord()
@@ -47,9 +48,13 @@ func TestStrayIsFound(t *testing.T) {
 	must(t, f.fillImage(t.Context(), filepath.Join(d.path, image.dataName()), record, nothing()))
 	must(t, second(d.publish(t.Context(), volumesFolder, record)))
 	d.stray = volumesFolder
+	must(t, f.volumes.reserve(record.Handle)) // As the call has it that makes the volume.
 	f.giveUp(d, record.SizeBytes, errors.New("its folder could not be synced"))
-	f.isAway(record.Handle, "its folder could not be synced")
 	f.promised(0)
+	f.mend()
+	hasKind(t, "Get", second(f.Get(t.Context(), record.Handle)), backends.Unusable, "its folder could not be synced")
+	f.volumes.abandon(record.Handle)
+	f.isAway(record.Handle, "its folder could not be synced")
 	f.mend()
 	must(t, second(f.Get(t.Context(), record.Handle)))
 	f.promised(record.SizeBytes)
