@@ -25,9 +25,10 @@ const (
 	Sync      Request = "FSYNC"
 	SyncDir   Request = "FSYNCDIR"
 	Change    Request = "CHANGE" // of the names in a directory, whichever
+	moved     Request = "MOVED"  // which is answered with an error, and never stopped at
 )
 
-// trap stops this process at a request.
+// trap counts requests up to one, at which this process stops.
 type trap struct {
 	mu      sync.Mutex
 	request Request
@@ -40,16 +41,28 @@ func (t *trap) set(request Request, number int) {
 	t.request, t.left = request, number
 }
 
-// pass counts a request, and stops the process before it answers the one that was asked for.
+// pass counts a request, and stops the process before it answers the one that was asked for. Others wait meanwhile.
 func (t *trap) pass(request Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.request != request || t.left <= 0 {
-		return
-	}
-	if t.left--; t.left == 0 {
+	if t.isAt(request) {
 		Freeze()
 	}
+}
+
+// fails counts a request that is done, and reports whether it is the one that is to be answered with an error.
+func (t *trap) fails(request Request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.isAt(request)
+}
+
+func (t *trap) isAt(request Request) bool {
+	if t.request != request || t.left <= 0 {
+		return false
+	}
+	t.left--
+	return t.left == 0
 }
 
 // Freeze stops this process before it returns, until somebody lets it go on. A signal to a process is taken by any of
@@ -180,5 +193,9 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string,
 	flags uint32) syscall.Errno {
 	n.trap.pass(Change)
-	return n.LoopbackNode.Rename(ctx, name, to, newName, flags)
+	errno := n.LoopbackNode.Rename(ctx, name, to, newName, flags)
+	if n.trap.fails(moved) {
+		return syscall.EIO
+	}
+	return errno
 }

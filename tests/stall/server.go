@@ -94,6 +94,17 @@ func (s *Server) hear(word string) error {
 // StopAt makes the server stop before it answers the n-th request from now.
 func (s *Server) StopAt(t testing.TB, request Request, n int) {
 	t.Helper()
+	s.order(t, request, n)
+}
+
+// DenyMove makes the server say that the n-th move from now has failed, once it has made it.
+func (s *Server) DenyMove(t testing.TB, n int) {
+	t.Helper()
+	s.order(t, moved, n)
+}
+
+func (s *Server) order(t testing.TB, request Request, n int) {
+	t.Helper()
 	if _, err := fmt.Fprintln(s.orders, request, n); err != nil {
 		t.Fatal(err)
 	}

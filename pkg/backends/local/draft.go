@@ -38,7 +38,8 @@ func (d *draft) discard(size int64) {
 }
 
 // giveUp discards a draft whose making failed. What may be in its place all the same, because it could neither be made
-// durable there nor be taken back, cannot be used, and is looked at again: to nobody is it said to be gone.
+// durable there nor be taken back, cannot be used, and is looked at again: to nobody is it said to be gone. The disk
+// counts it with what cannot be used.
 func (e *engine) giveUp(d *draft, size int64, why error) {
 	if d.stray == "" {
 		d.discard(size)
@@ -51,7 +52,10 @@ func (e *engine) giveUp(d *draft, size int64, why error) {
 		}
 		e.shelfOf(handle).exclude(handle, a)
 	}
-	d.pool.ledger.give(size) // The disk counts it with what cannot be used.
+	if err := d.pool.discard(d.path, size); err != nil { // It is in its place, or nobody can tell now.
+		d.pool.ledger.give(size)
+		d.pool.janitor.later(waste{path: d.path})
+	}
 }
 
 // publish makes the draft what it was to become, in one step, and returns its new path.
@@ -77,7 +81,6 @@ func (d *draft) publish(ctx context.Context, folder string, record any) (string,
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	path := filepath.Join(d.pool.folder(folder), d.handle)
 	d.listed = []string{d.handle}
 	if g, ok := record.(*groupRecord); ok {
 		d.listed = g.handles()
@@ -85,14 +88,26 @@ func (d *draft) publish(ctx context.Context, folder string, record any) (string,
 	if err := d.pool.index.add(d.listed...); err != nil {
 		return "", fmt.Errorf("the index of pool %q could not be written: %w", d.pool.name, err)
 	}
-	if err := durable.MoveNew(d.path, path); errors.Is(err, os.ErrExist) {
-		return "", backends.Errorf(backends.Unavailable,
-			"something that start-up did not know is at %s: start again, so that it is looked at", path)
-	} else if err != nil {
-		return "", d.pool.explain(err)
+	return d.place(folder)
+}
+
+// place moves the draft to its place. A server may have moved it and answer with an error: it is said to be nowhere if
+// there is nothing in its place, and only then.
+func (d *draft) place(folder string) (string, error) {
+	path := d.pool.entry(folder, d.handle)
+	if err := durable.MoveNew(d.path, path); err != nil {
+		if d.pool.lacks(path) {
+			return "", err
+		}
+		d.stray = folder
+		if errors.Is(err, os.ErrExist) {
+			return "", backends.Errorf(backends.Unavailable,
+				"something that start-up did not know is at %s: it is looked at, ask again", path)
+		}
+		return "", backends.Errorf(backends.Unavailable, "it may or may not be kept: %w", d.pool.explain(err))
 	}
 	if err := durable.SyncDir(filepath.Dir(path)); err != nil {
-		if undo := durable.MoveNew(path, d.path); undo != nil {
+		if undo := d.pool.moveNew(path, d.path); undo != nil {
 			d.stray, err = folder, errors.Join(err, undo)
 		}
 		return "", backends.Errorf(backends.Unavailable, "it may or may not be kept: %w", err)

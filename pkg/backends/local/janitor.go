@@ -67,6 +67,11 @@ func (j *janitor) keep(w waste, err error) {
 		j.log.Warn("trash could not be removed: its space stays taken, and it is tried again", "path", w.path, "error", err)
 	}
 	w.told = true
+	j.later(w)
+}
+
+// later has something removed when what does not work is tried again.
+func (j *janitor) later(w waste) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.failed = append(j.failed, w)

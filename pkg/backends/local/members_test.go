@@ -33,22 +33,37 @@ func TestMembersGoWithTheirGroup(t *testing.T) {
 	must(t, second(f.GetSnapshot(t.Context(), g.Snapshots[0].Handle)))
 }
 
-// The snapshots of a group that could not be put in its place are forgotten with it: they never were.
+// The snapshots of a group that could not be put in its place are forgotten with it: they never were. Where something
+// else is there, that is so once it was looked at.
 func TestMembersOfAGroupThatFailed(t *testing.T) {
-	f := newFixture(t)
-	v := f.create("image", "one")
-	spec := backends.GroupSpec{Name: "g", Volumes: []string{v.Handle}}
-	handle, p := handleOf(groupPrefix, "g"), f.in("image")
-	place := filepath.Join(p.path, groupsFolder, handle)
-	must(t, os.Mkdir(place, 0o700))
-	hasKind(t, "CreateGroup", second(f.CreateGroup(t.Context(), spec)), backends.Unavailable)
-	if p.index.has(handle) || p.index.has(memberHandle(handle, 0)) {
-		t.Errorf("the pool's index has the group: %t, and its snapshot: %t", p.index.has(handle),
-			p.index.has(memberHandle(handle, 0)))
-	}
-	must(t, os.Remove(place))
-	must(t, second(f.CreateGroup(t.Context(), spec)))
-	if !p.index.has(memberHandle(handle, 0)) {
-		t.Error("the pool's index lacks the snapshot of the group")
+	for name, step := range map[string]struct {
+		spoil, heal func(groups, handle string) error
+	}{
+		"there is no place": {
+			func(groups, _ string) error { return os.Remove(groups) },
+			func(groups, _ string) error { return os.Mkdir(groups, 0o700) },
+		},
+		"its place is taken": {
+			func(groups, handle string) error { return os.Mkdir(filepath.Join(groups, handle), 0o700) },
+			func(string, string) error { return nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			spec := backends.GroupSpec{Name: "g", Volumes: []string{f.create("image", "one").Handle}}
+			handle, p := handleOf(groupPrefix, "g"), f.in("image")
+			must(t, step.spoil(p.folder(groupsFolder), handle))
+			hasKind(t, "CreateGroup", second(f.CreateGroup(t.Context(), spec)), backends.Unavailable)
+			must(t, step.heal(p.folder(groupsFolder), handle))
+			f.mend()
+			if p.index.has(handle) || p.index.has(memberHandle(handle, 0)) {
+				t.Errorf("the pool's index has the group: %t, and its snapshot: %t", p.index.has(handle),
+					p.index.has(memberHandle(handle, 0)))
+			}
+			must(t, second(f.CreateGroup(t.Context(), spec)))
+			if !p.index.has(memberHandle(handle, 0)) {
+				t.Error("the pool's index lacks the snapshot of the group")
+			}
+		})
 	}
 }

@@ -302,6 +302,32 @@ func TestWhatAppearsBehindTheBack(t *testing.T) {
 	hasKind(t, "Create over what is there", err, backends.Unavailable, foreign)
 	f.holdsOnly("volumes/" + handle)
 	f.promised(0)
+	hasKind(t, "Delete", f.Delete(t.Context(), handle), backends.Unusable, foreign)
+	f.mend() // There is nothing in it.
+	hasKind(t, "Delete", f.Delete(t.Context(), handle), backends.NotFound)
+	f.create("image", "one")
+}
+
+// What appears in the place of a volume may be that volume, made by somebody whose answer was lost: it is not said to
+// be gone, and is used once it was looked at.
+func TestVolumeThatAppears(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("image", "one")
+	away := filepath.Join(t.TempDir(), "away")
+	must(t, os.Rename(f.dir(v.Handle), away))
+	must(t, f.Delete(t.Context(), v.Handle))
+	place := f.in("image").entry(volumesFolder, v.Handle)
+	must(t, os.Rename(away, place))
+	hasKind(t, "Create", second(f.Create(t.Context(), specIn("image", "one"))), backends.Unavailable, place)
+	f.isAway(v.Handle, place)
+	if !f.in("image").index.has(v.Handle) {
+		t.Error("the index has lost it")
+	}
+	f.promised(0)
+	f.mend()
+	f.use(v.Handle)
+	f.promised(4 << 20)
+	f.holdsOnly("volumes/" + v.Handle)
 }
 
 func TestOpenStopsWithItsContext(t *testing.T) {

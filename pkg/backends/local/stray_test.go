@@ -62,6 +62,27 @@ func TestStrayIsFound(t *testing.T) {
 	f.holdsOnly()
 }
 
+// A server moves what it is told to move, and answers with an error: the volume is not said to be gone, and what was
+// deleted leaves nothing.
+func TestMovedThoughTheServerSaysNo(t *testing.T) {
+	server := stall.Serve(t)
+	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")})
+	server.DenyMove(t, 1)
+	hasKind(t, "Create", second(f.Create(t.Context(), specIn("slow", "one"))), backends.Unavailable, "may or may not")
+	handle := handleOf(volumePrefix, "one")
+	f.isAway(handle, "slow")
+	f.promised(0)
+	f.mend()
+	f.use(handle)
+	f.promised(4 << 20)
+	f.holdsOnly("volumes/" + handle)
+	must(t, f.Release(t.Context(), handle))
+	server.DenyMove(t, 1)
+	must(t, f.Delete(t.Context(), handle))
+	f.holdsOnly()
+	f.promised(0)
+}
+
 // A draft that cannot be moved to the trash keeps its promise until it is gone, which it is once that can be.
 func TestDraftThatCannotBeMoved(t *testing.T) {
 	mount := testfs.New(t, "ext4", 64)

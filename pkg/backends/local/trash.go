@@ -16,7 +16,7 @@ import (
 // it is gone. The move is not made durable: what a crash undoes is for the caller or the next start.
 func (p *pool) discard(path string, size int64) error {
 	target := filepath.Join(p.folder(trashFolder), unique(filepath.Base(path)))
-	if err := durable.MoveNew(path, target); err != nil {
+	if err := p.moveNew(path, target); err != nil {
 		return err
 	}
 	p.janitor.add(waste{path: target, size: size})
@@ -96,13 +96,26 @@ func (p *pool) retain(path, name string) error {
 // move moves something and syncs the folders. When they cannot be synced, it moves it back: it is not known
 // to be moved.
 func (p *pool) move(from, to string, folders ...string) error {
-	if err := durable.MoveNew(from, to); err != nil {
+	if err := p.moveNew(from, to); err != nil {
 		return p.explain(err)
 	}
 	for _, folder := range folders {
 		if err := durable.SyncDir(folder); err != nil {
-			return errors.Join(err, durable.MoveNew(to, from))
+			return errors.Join(err, p.moveNew(to, from))
 		}
+	}
+	return nil
+}
+
+// moveNew is durable.MoveNew of what nobody else moves, from or to a name that nobody else has. A server may have moved
+// it and answer with an error: what is gone here and there at the other end was moved.
+func (p *pool) moveNew(from, to string) error {
+	err := durable.MoveNew(from, to)
+	if err == nil || !p.lacks(from) {
+		return err
+	}
+	if _, missing := os.Lstat(to); missing != nil {
+		return err
 	}
 	return nil
 }
