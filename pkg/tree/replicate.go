@@ -91,6 +91,11 @@ func rest(ctx context.Context, d time.Duration) error {
 // each calls visit for every entry of a directory. One that has gone meanwhile is not there; after so many of those in
 // a row it fails with ErrEndless.
 func each(ctx context.Context, dir *os.File, most int, visit func(n *node) error) error {
+	return eachBut(ctx, dir, most, func(error) bool { return false }, visit)
+}
+
+// eachBut is each without the entries that cannot be opened, where leave says yes to why.
+func eachBut(ctx context.Context, dir *os.File, most int, leave func(error) bool, visit func(n *node) error) error {
 	missing := gone{most: most}
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -106,7 +111,7 @@ func each(ctx context.Context, dir *os.File, most int, visit func(n *node) error
 			if endless := missing.next(isGone); endless != nil {
 				return endless
 			}
-			if isGone {
+			if isGone || err != nil && leave(err) {
 				continue
 			}
 			if err != nil {

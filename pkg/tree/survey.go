@@ -48,7 +48,7 @@ type sighting struct {
 // surveyor is one survey under way.
 type surveyor struct {
 	since Instant
-	part  bool // what may not be read is left out
+	all   bool // what is taken is counted: of all entries, once for all names, and as far as they can be looked at
 	bytes int64
 	last  []sighting
 	ahead Ahead
@@ -60,11 +60,13 @@ func Look(ctx context.Context, src *os.File, since Instant) (Survey, error) {
 	return look(ctx, src, &surveyor{since: since})
 }
 
-// Measure adds up what the files below a directory take, as far as they may be looked at: what a directory holds that
-// keeps even this process out is left out. With an error, such as the end of its context, it returns what it has
-// counted by then: a tree can be larger than there is time, or endless where a server makes up names.
+// Measure adds up what a directory and all below it takes on its disk, as far as that can be looked at: what a
+// directory holds that keeps even this process out is left out, and so is what is mounted inside, or gone meanwhile.
+// Hard links share what their file takes. With an error, such as the end of its context, it returns what it has counted
+// by then: a tree can be larger than there is time, deeper than there are descriptors, or endless where a server makes
+// up names.
 func Measure(ctx context.Context, src *os.File) (bytes int64, err error) {
-	found, err := look(ctx, src, &surveyor{part: true})
+	found, err := look(ctx, src, &surveyor{all: true})
 	return found.Bytes, err
 }
 
@@ -92,18 +94,23 @@ func (s *surveyor) walk(ctx context.Context, dir *os.File, at string, depth int)
 	if depth >= maxDepth {
 		return ErrTooDeep
 	}
-	return each(ctx, dir, mostGone, func(n *node) error {
+	return eachBut(ctx, dir, mostGone, s.leavesOut, func(n *node) error {
 		defer n.close()
 		where := path.Join(at, n.name)
 		if err := s.take(n, where); err != nil || n.kind() != unix.S_IFDIR {
 			return err
 		}
 		err := s.enter(ctx, n, where, depth+1)
-		if s.part && errors.Is(err, fs.ErrPermission) {
+		if err != nil && s.leavesOut(err) {
 			return nil
 		}
 		return err
 	})
+}
+
+// leavesOut reports whether the survey goes on without what this is the error of.
+func (s *surveyor) leavesOut(err error) bool {
+	return s.all && (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrMount))
 }
 
 func (s *surveyor) enter(ctx context.Context, n *node, where string, depth int) error {
@@ -124,7 +131,10 @@ func (s *surveyor) take(n *node, where string) error {
 	case s.since.changed(n):
 		return &changedError{where}
 	}
-	if n.kind() == unix.S_IFREG {
+	switch {
+	case s.all && n.kind() != unix.S_IFDIR:
+		s.bytes += n.stat.Blocks * blockSize / max(1, int64(n.stat.Nlink))
+	case s.all, n.kind() == unix.S_IFREG:
 		s.bytes += n.stat.Blocks * blockSize
 	}
 	if s.last = append(s.last, sighting{where, n.stat.Ctim}); len(s.last) >= batch {

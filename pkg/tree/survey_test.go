@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // A look at a tree finds what was changed last, among however many entries, and how much it takes.
@@ -72,15 +74,70 @@ func TestMeasureLeavesOutWhatIsHidden(t *testing.T) {
 	src, err := os.Open(dir)
 	must(t, err)
 	defer src.Close()
+	want := taken(t, dir, "", "seen", "hidden", "closed", "after", "after/file")
 	as(t, 65534, func() {
 		bytes, err := Measure(t.Context(), src)
-		if err != nil || bytes != 2*4096 {
-			t.Errorf("measured %d bytes, %v; want those of two files", bytes, err)
+		if err != nil || bytes != want {
+			t.Errorf("measured %d bytes, %v; want %d of two files and the directories", bytes, err, want)
 		}
 		if _, err := Look(t.Context(), src, Instant{}); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("a copy of it begins with %v, want a refusal", err)
 		}
 	})
+}
+
+// taken is what the entries of a directory take on disk.
+func taken(t *testing.T, dir string, entries ...string) (sum int64) {
+	t.Helper()
+	for _, entry := range entries {
+		var stat unix.Stat_t
+		must(t, unix.Lstat(filepath.Join(dir, entry), &stat))
+		sum += stat.Blocks * blockSize
+	}
+	return sum
+}
+
+// TestMeasureCountsWhatIsTaken measures what takes room on a disk: each block once, however many names it has.
+func TestMeasureCountsWhatIsTaken(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "file"), make([]byte, 1<<20), 0o600))
+	for _, name := range []string{"again", "a/once more", "a/b/fourth"} {
+		must(t, os.Link(filepath.Join(dir, "file"), filepath.Join(dir, name)))
+	}
+	must(t, os.Symlink(strings.Repeat("x", 3000), filepath.Join(dir, "link")))
+	want := taken(t, dir, "", "a", "a/b", "file", "link")
+	src, err := os.Open(dir)
+	must(t, err)
+	defer src.Close()
+	if bytes, err := Measure(t.Context(), src); err != nil || bytes != want {
+		t.Errorf("measured %d bytes, %v; want %d", bytes, err, want)
+	}
+	if found, err := Look(t.Context(), src, Instant{}); err != nil || found.Bytes != 4<<20 {
+		t.Errorf("a copy of it comes to %d bytes, %v; want those of four files", found.Bytes, err)
+	}
+}
+
+// TestMeasureLeavesOutMounts measures a tree in which something is mounted: that is somebody else's.
+func TestMeasureLeavesOutMounts(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	must(t, os.WriteFile(filepath.Join(other, "theirs"), make([]byte, 1<<20), 0o600))
+	want := taken(t, dir, "")
+	for _, name := range []string{"a", "mounted", "z"} {
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, name, "file"), make([]byte, 4096), 0o600))
+		if name != "mounted" {
+			want += taken(t, dir, name, filepath.Join(name, "file"))
+		}
+	}
+	testfs.NeedRoot(t)
+	testfs.Bind(t, other, filepath.Join(dir, "mounted"))
+	src, err := os.Open(dir)
+	must(t, err)
+	defer src.Close()
+	if bytes, err := Measure(t.Context(), src); err != nil || bytes != want {
+		t.Errorf("measured %d bytes, %v; want %d", bytes, err, want)
+	}
 }
 
 // ending is a context that ends after it was asked about so often.
@@ -106,7 +163,7 @@ func TestMeasureEndsInTime(t *testing.T) {
 	must(t, err)
 	defer src.Close()
 	bytes, err := Measure(&ending{t.Context(), 50}, src)
-	if !errors.Is(err, context.DeadlineExceeded) || bytes != 50*4096 {
+	if !errors.Is(err, context.DeadlineExceeded) || bytes != 50*4096+taken(t, dir, "") {
 		t.Errorf("measured %d bytes, %v; want those of the first 50 files, and the context's end", bytes, err)
 	}
 }

@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/filecopy"
+	"github.com/stowage-csi/stowage/pkg/rawfile"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 const (
@@ -110,7 +112,7 @@ func (d *disk) measureOne(ctx context.Context, m measuring, free int64) {
 		err = d.measureNow(ctx, m, free)
 	}
 	if err != nil && !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) && ctx.Err() == nil {
-		d.engine.log.Debug("it cannot be told how much is held: it counts as nothing", "of", m.handle, "error", err)
+		d.engine.log.Debug("it cannot be told how much is held: what was found counts", "of", m.handle, "error", err)
 	}
 }
 
@@ -122,29 +124,25 @@ func (d *disk) measureNow(ctx context.Context, m measuring, free int64) error {
 			ctx, cancel := context.WithTimeout(ctx, measureLimit)
 			defer cancel()
 			found, err := m.take(ctx, free)
-			soon := time.Now().Add(measureShare * time.Since(began))
-			m.last.Store(&measurement{found, later(soon, time.Now().Add(measureAge)), soon})
+			ended := time.Now()
+			rest := measureShare * ended.Sub(began)
+			m.last.Store(&measurement{found, ended.Add(max(rest, measureAge)), ended.Add(rest)})
 			return struct{}{}, err
 		})
 	return err
 }
 
-// take measures. What is written meanwhile, and counted, is not among the free bytes of before: were it removed later,
-// it would count twice, unless the smaller number of free bytes is kept.
+// take measures. After an error it is so much at least as was counted. What is written meanwhile, and counted, is not
+// among the free bytes of before: were it removed later, it would count twice, unless the smaller number of free bytes
+// is kept.
 func (m measuring) take(ctx context.Context, before int64) (holding, error) {
 	n, err := m.bytes(ctx, m.path)
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) { // It is so much at least.
-		n = 0
-	}
 	after, unknown := m.free()
 	if unknown != nil {
 		return holding{0, before}, errors.Join(err, unknown)
 	}
 	return holding{n, min(before, after)}, err
 }
-
-// later is the later of two times.
-func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // closeMeasuring ends what is being measured on all disks. One that hangs holds up the others no longer than the limit.
 func (ds *disks) closeMeasuring(limit time.Duration) error {
@@ -167,46 +165,12 @@ func ownBytes(ctx context.Context, path string) (int64, error) {
 	return filecopy.OwnBytes(ctx, file)
 }
 
-// treeBytes are those of the blocks of all files of a directory. Hard links share theirs; what is mounted inside does
-// not count.
-func treeBytes(ctx context.Context, path string) (sum int64, err error) {
-	root, err := os.OpenRoot(path)
+// treeBytes are those of the blocks of all that is in a directory.
+func treeBytes(ctx context.Context, path string) (int64, error) {
+	root, err := rawfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = root.Close() }() // It was only read.
-	var device uint64
-	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return nil //nolint:nilerr // What is gone or cannot be read does not count.
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return nil //nolint:nilerr // As above.
-		}
-		stat, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return nil
-		}
-		if name == "." {
-			device = stat.Dev
-		}
-		if stat.Dev != device {
-			return fs.SkipDir
-		}
-		sum += stat.Blocks * 512 / max(1, int64(linksOf(info, stat)))
-		return nil
-	})
-	return sum, err
-}
-
-// linksOf is how many names have a file's blocks in common. A directory's links are its own entries.
-func linksOf(info os.FileInfo, stat *syscall.Stat_t) uint64 {
-	if info.IsDir() {
-		return 1
-	}
-	return stat.Nlink
+	return tree.Measure(ctx, root)
 }

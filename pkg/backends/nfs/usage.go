@@ -128,9 +128,8 @@ func (u *usages) measure(w wish) {
 	u.known[w.key] = usage{bytes, true, time.Now()}
 }
 
-// lookAt adds up the blocks of all files that can be seen: a pod may have directories that keep the controller out,
-// whom a server takes for nobody. Hard links count as often as they are. The walk follows no link, and keeps nothing of
-// what it has seen.
+// lookAt adds up the blocks of all that can be seen: a pod may have directories that keep the controller out, whom a
+// server takes for nobody. The walk follows no link, and keeps nothing of what it has seen.
 func lookAt(ctx context.Context, w wish) (bytes int64, err error) {
 	s, release, err := w.share.Hold(ctx)
 	if err != nil {
