@@ -68,24 +68,33 @@ func (e *engine) knownPool(name string) *knownPool {
 func (e *engine) scan(k *knownPool) {
 	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), kind: k.kind}
 	var owes owing
-	handles, err := look(e.life, e, p.path, func() []string {
-		owes = p.owesAll()
-		return p.list(k.id)
+	var handles []string
+	is, err := look(e.life, e, p.path, func() bool {
+		if !p.is(k.id) {
+			return false
+		}
+		owes, handles = p.owesAll(), p.list()
+		return true
 	})
-	if err != nil || handles == nil {
+	if err != nil || !is {
 		return
 	}
 	e.noteOwing(k.name, owes)
+	if handles == nil {
+		return
+	}
 	k.path, k.handles, k.complete = p.path, append(k.handles, without(handles, k.handles)...), true
 }
 
-// list returns the handles of all that the pool's folders hold, members of groups included; nil when it is not the pool
-// with the identity, or cannot be read.
-func (p *pool) list(id string) []string {
+// is reports whether the pool with the identity is at the path, and no other, or none.
+func (p *pool) is(id string) bool {
 	record, err := readPoolRecord(filepath.Join(p.path, poolFile))
-	if err != nil || record == nil || record.ID != id {
-		return nil
-	}
+	return err == nil && record != nil && record.ID == id
+}
+
+// list returns the handles of all that the pool's folders hold, members of groups included; nil when they cannot be
+// read.
+func (p *pool) list() []string {
 	handles := []string{}
 	for _, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
 		entries, err := os.ReadDir(p.folder(folder))

@@ -57,7 +57,7 @@ func (e *engine) tend(p *pool) <-chan error {
 func (e *engine) refuse(p *pool, err error) {
 	p.fails(err)
 	e.exclude(e.knownPool(p.name), p.trouble.Load())
-	e.noteOwing(p.name, (&pool{path: p.settings.path, kind: p.kind}).owesAll())
+	e.noteOwing(p.name, p.asConfigured().owesAll())
 	if !p.told && e.life.Err() == nil {
 		p.told = true
 		p.log.Error("a pool cannot be used: all others are served, and it is tried again", "path", p.settings.path, "error",

@@ -119,6 +119,7 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 // openPools opens all pools at once. One that cannot be opened stops itself only. Kinds: Invalid or Busy when the
 // configuration is wrong, or another process works with it.
 func (e *engine) openPools(ctx context.Context) error {
+	e.foreseeOwing(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, e.limits.Open, errSlow)
 	defer cancel()
 	outcomes := make([]<-chan error, len(e.pools))

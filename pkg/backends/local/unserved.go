@@ -1,9 +1,11 @@
 package local
 
 import (
+	"context"
 	"io/fs"
 	"maps"
 	"os"
+	"sync"
 )
 
 // owing is what a pool that is not served may still take of its filesystem: pods that have its volumes write on.
@@ -52,6 +54,26 @@ func (p *pool) owesAll() owing {
 	}
 	return result
 }
+
+// foreseeOwing notes what each pool owes before the first of them is served, which would promise the room of those that
+// come after it. One that does not answer is on none of the filesystems that do, as far as anybody can tell.
+func (e *engine) foreseeOwing(ctx context.Context) {
+	if len(e.pools) < 2 {
+		return
+	}
+	var asked sync.WaitGroup
+	for _, p := range e.pools {
+		asked.Go(func() {
+			if owes, err := look(ctx, e, p.settings.path, p.asConfigured().owesAll); err == nil {
+				e.noteOwing(p.name, owes)
+			}
+		})
+	}
+	asked.Wait()
+}
+
+// asConfigured is as much of the pool as is known before it is opened.
+func (p *pool) asConfigured() *pool { return &pool{path: p.settings.path, kind: p.kind} }
 
 // noteOwing notes what a pool owes that is not served.
 func (e *engine) noteOwing(pool string, o owing) {

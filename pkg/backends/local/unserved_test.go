@@ -1,10 +1,15 @@
 package local
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/tests/testfs"
@@ -55,5 +60,84 @@ func TestUnservedVolumesKeepTheirPromises(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// holdup is a log that holds up who warns of a pool, until the channel is closed.
+type holdup struct {
+	pool  string
+	until chan struct{}
+}
+
+func (h *holdup) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *holdup) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if r.Level == slog.LevelWarn && a.Key == "path" && filepath.Base(a.Value.String()) == h.pool {
+			<-h.until
+		}
+		return true
+	})
+	return nil
+}
+
+func (h *holdup) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h *holdup) WithGroup(string) slog.Handler { return h }
+
+// A pool that is served while another of its filesystem is still on its way leaves it the room that it has promised.
+func TestFirstPoolLeavesRoomToTheNext(t *testing.T) {
+	f := newFixture(t, PoolConfig{Name: "one", Type: "directory"}, PoolConfig{Name: "two", Type: "directory"})
+	room := f.room("one")
+	must(t, second(f.createOf("two", "v", room/2)))
+	f.shut()
+	log := &holdup{pool: "two", until: make(chan struct{})}
+	letGo := sync.OnceFunc(func() { close(log.until) })
+	defer letGo()
+	f.options.Log = slog.New(log)
+	// Stimulus: the start does not wait for a pool that is held up.
+	f.options.Config.(*Config).Limits.Open = time.Millisecond
+	f.open()
+	f.awaits("one")
+	hasKind(t, "Create in the other", second(f.createOf("two", "w", 1)), backends.Unavailable, "still being opened")
+	hasKind(t, "Create", second(f.createOf("one", "w", room/4*3)), backends.Exhausted, "promised")
+	must(t, second(f.createOf("one", "small", room/4)))
+	letGo()
+	f.awaits("two")
+	if owed := f.unservedOn(f.in("one").ledger.disk.id); owed != 0 {
+		t.Errorf("all are served, and %d bytes count as those of others", owed)
+	}
+	f.promised(room/2 + room/4)
+}
+
+// A pool that is not configured any more keeps its room also where not all of it can be read.
+func TestLeftPoolThatCannotBeReadKeepsItsRoom(t *testing.T) {
+	f := newFixture(t, PoolConfig{Name: "one", Type: "image"}, PoolConfig{Name: "two", Type: "image"})
+	v := f.create("two", "v")
+	g, err := f.CreateGroup(t.Context(), backends.GroupSpec{Name: "g", Volumes: []string{v.Handle}})
+	must(t, err)
+	record := filepath.Join(f.in("two").entry(groupsFolder, g.Handle), recordFile)
+	f.shut()
+	must(t, errors.Join(os.Remove(record), os.Mkdir(record, 0o700)))
+	f.options.Config = patient(PoolConfig{Name: "one", Type: "image"})
+	f.open()
+	if owed := f.unservedOn(f.in("one").ledger.disk.id); owed != 2*(4<<20) {
+		t.Errorf("%d bytes are kept for it, want those of a volume and a snapshot", owed)
+	}
+}
+
+// A pool that was made anew, under another name and in its place, owes what is in it, and the one before it nothing.
+func TestPoolInThePlaceOfAnotherCountsOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pool")
+	f := newFixture(t, PoolConfig{Name: "one", Type: "image", Path: path}, PoolConfig{Name: "other", Type: "image"})
+	f.shut()
+	must(t, os.RemoveAll(path))
+	f.options.Config = patient(PoolConfig{Name: "two", Type: "image", Path: path},
+		PoolConfig{Name: "other", Type: "image"})
+	f.open()
+	f.create("two", "v")
+	f.reopen()
+	if owed := f.unservedOn(f.in("two").ledger.disk.id); owed != 0 {
+		t.Errorf("%d bytes are owed by pools that are not served, and all are", owed)
 	}
 }
