@@ -119,18 +119,38 @@ func (e *engine) owed(pools []*pool) (sum int64) {
 
 // heldIn is what images in a folder hold that are on no shelf, because they are being made or removed.
 func (p *pool) heldIn(folder string) (sum int64) {
+	return p.heldBelow(p.folder(folder), "*/image", "*/*/image")
+}
+
+// heldBy is what images in one entry of such a folder hold.
+func (p *pool) heldBy(path string) int64 { return p.heldBelow(path, entryImages()...) }
+
+func (p *pool) heldBelow(dir string, patterns ...string) (sum int64) {
 	if p.kind != image || p.shares() {
 		return 0
 	}
-	files := os.DirFS(p.folder(folder))
-	for _, pattern := range []string{"*/image", "*/*/image"} {
+	for _, info := range imagesBelow(dir, patterns...) {
+		sum += blocksOf(info, nil)
+	}
+	return sum
+}
+
+// entryImages are the patterns of the images in the folder of a volume or snapshot, or of a group.
+func entryImages() []string { return []string{"image", "*/image"} }
+
+// imagesBelow are the images that can be looked at and fit one of the patterns.
+func imagesBelow(dir string, patterns ...string) (found []os.FileInfo) {
+	files := os.DirFS(dir)
+	for _, pattern := range patterns {
 		names, err := fs.Glob(files, pattern)
 		if err != nil {
 			continue // It would be a wrong pattern.
 		}
 		for _, name := range names {
-			sum += blocksOf(fs.Stat(files, name))
+			if info, err := fs.Stat(files, name); err == nil {
+				found = append(found, info)
+			}
 		}
 	}
-	return sum
+	return found
 }

@@ -107,7 +107,8 @@ func (p *pool) quarantine(folder, name string, why error) error {
 	return nil
 }
 
-// sweep takes up the trash of before, and makes trash of what was being made.
+// sweep takes up the trash of before, and makes trash of what was being made. Each keeps what it took from the ledger,
+// or what it holds on disk, until it is gone.
 func (p *pool) sweep(r *report) error {
 	trash, err := os.ReadDir(p.folder(trashFolder))
 	if err != nil {
@@ -118,14 +119,17 @@ func (p *pool) sweep(r *report) error {
 		return err
 	}
 	for _, entry := range trash {
-		path := filepath.Join(p.folder(trashFolder), entry.Name())
-		size := p.costOfTrash(path)
+		path := p.entry(trashFolder, entry.Name())
+		size := max(p.costOfTrash(path), p.heldBy(path))
 		p.ledger.add(size)
 		p.janitor.add(waste{path: path, size: size})
 	}
 	p.drafts = nil
 	for _, entry := range drafts {
-		p.drafts = append(p.drafts, filepath.Join(p.folder(stagingFolder), entry.Name()))
+		path := p.entry(stagingFolder, entry.Name())
+		size := p.heldBy(path)
+		p.ledger.add(size)
+		p.drafts = append(p.drafts, waste{path: path, size: size})
 	}
 	r.trash, r.drafts = len(trash), len(drafts)
 	p.discardDrafts()
@@ -134,10 +138,14 @@ func (p *pool) sweep(r *report) error {
 
 // discardDrafts makes trash of what was being made before the pool was opened, as far as it can be moved now.
 func (p *pool) discardDrafts() {
-	var left []string
+	var left []waste
 	var why error
 	for _, draft := range p.drafts {
-		if err := p.discard(draft, 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		err := p.discard(draft.path, draft.size)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			p.ledger.give(draft.size)
+		case err != nil:
 			left, why = append(left, draft), err
 		}
 	}

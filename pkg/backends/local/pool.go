@@ -60,8 +60,8 @@ type pool struct {
 	index     index
 	ledger    *ledger
 	janitor   *janitor
-	told      bool     // that it cannot be used
-	drafts    []string // what was being made before, and could not be moved to the trash yet
+	told      bool    // that it cannot be used
+	drafts    []waste // what was being made before, and could not be moved to the trash yet
 }
 
 func newPool(s poolSettings, log *slog.Logger) *pool {

@@ -131,8 +131,7 @@ func (e *engine) thaw(ctx context.Context, v *volume, r *report) error {
 	return err
 }
 
-// costOfTrash is what something in the trash took from the ledger, as far as its record tells. It stays taken
-// until it is gone.
+// costOfTrash is what something in the trash took from the ledger, as far as its record tells.
 func (p *pool) costOfTrash(path string) int64 {
 	data, err := os.ReadFile(filepath.Join(path, recordFile))
 	if err != nil {

@@ -93,6 +93,30 @@ func TestTrashKeepsItsSpaceUntilItIsGone(t *testing.T) {
 	}
 }
 
+// What a crash has left to be removed is promised what it holds: its blocks are free once they are removed, and cannot
+// be given out before.
+func TestWhatACrashLeftHoldsWhatItTakes(t *testing.T) {
+	f := newFixture(t)
+	f.settle()
+	p := f.in("image")
+	p.reflink.Store(false) // What copies have in common does not count.
+	p.janitor.stop()       // Nothing is removed.
+	for _, path := range []string{
+		p.entry(stagingFolder, "a draft/image"), p.entry(stagingFolder, "a group/1/image"),
+		p.entry(trashFolder, "half removed/image"), p.entry(trashFolder, "half of a group/0/image"),
+	} {
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, make([]byte, 1<<20), 0o600))
+	}
+	must(t, p.sweep(&report{}))
+	if held := f.held([]*pool{p}).bytes; held < 4<<20 || p.ledger.sum() != held {
+		t.Errorf("%d bytes are held, and %d promised", held, p.ledger.sum())
+	}
+	f.reopen()
+	f.holdsOnly()
+	f.promised(0)
+}
+
 // TestEveryStepOfExpand constructs what a crash after each step of growing an image leaves.
 func TestEveryStepOfExpand(t *testing.T) {
 	f := newFixture(t)

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"io/fs"
 	"maps"
 	"os"
 	"sync"
@@ -21,17 +20,8 @@ func (p *pool) owes(folder, name string) (sum int64) {
 	if p.kind == directory {
 		return p.costOfTrash(dir)
 	}
-	files := os.DirFS(dir)
-	for _, pattern := range []string{"image", "*/image"} {
-		images, err := fs.Glob(files, pattern)
-		if err != nil {
-			continue // It would be a wrong pattern.
-		}
-		for _, image := range images {
-			if info, err := fs.Stat(files, image); err == nil {
-				sum += info.Size() - blocksOf(info, nil)
-			}
-		}
+	for _, info := range imagesBelow(dir, entryImages()...) {
+		sum += info.Size() - blocksOf(info, nil)
 	}
 	return sum
 }
