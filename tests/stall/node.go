@@ -25,7 +25,12 @@ const (
 	Sync      Request = "FSYNC"
 	SyncDir   Request = "FSYNCDIR"
 	Change    Request = "CHANGE" // of the names in a directory, whichever
-	moved     Request = "MOVED"  // which is answered with an error, and never stopped at
+)
+
+// The requests that are done and answered with an error.
+const (
+	moved  Request = "MOVED"
+	synced Request = "SYNCED" // a directory
 )
 
 // trap counts requests up to one, at which this process stops.
@@ -121,7 +126,11 @@ type directory interface {
 
 func (n *names) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
 	n.trap.pass(SyncDir)
-	return n.directory.Fsyncdir(ctx, flags)
+	errno := n.directory.Fsyncdir(ctx, flags)
+	if n.trap.fails(synced) {
+		return syscall.EIO
+	}
+	return errno
 }
 
 func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {

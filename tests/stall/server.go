@@ -103,6 +103,12 @@ func (s *Server) DenyMove(t testing.TB, n int) {
 	s.order(t, moved, n)
 }
 
+// DenySync makes the server say that the n-th sync of a directory from now has failed.
+func (s *Server) DenySync(t testing.TB, n int) {
+	t.Helper()
+	s.order(t, synced, n)
+}
+
 func (s *Server) order(t testing.TB, request Request, n int) {
 	t.Helper()
 	if _, err := fmt.Fprintln(s.orders, request, n); err != nil {

@@ -96,7 +96,7 @@ func (p *pool) is(id string) bool {
 // read.
 func (p *pool) list() []string {
 	handles := []string{}
-	for _, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
+	for _, folder := range entryFolders() {
 		entries, err := os.ReadDir(p.folder(folder))
 		if err != nil {
 			return nil

@@ -22,11 +22,12 @@ type report struct {
 func (e *engine) load(ctx context.Context, p *pool) (*contents, error) {
 	var r report
 	c := &contents{away: map[string]*away{}}
-	for _, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
+	for _, folder := range entryFolders() {
 		if err := p.readFolder(ctx, folder, c, &r); err != nil {
 			return nil, err
 		}
 	}
+	p.keepMoves()
 	if err := e.repairVolumes(ctx, c, &r); err != nil {
 		return nil, err
 	}
@@ -42,6 +43,19 @@ func (e *engine) load(ctx context.Context, p *pool) (*contents, error) {
 		"volumes", len(c.volumes), "snapshots", len(c.snapshots), "groups", len(c.groups), "unusable", len(c.away),
 		"trash", r.trash, "drafts", r.drafts, "quarantined", r.quarantined, "grown", r.grown, "thawed", r.thawed)
 	return c, nil
+}
+
+// entryFolders are those of a pool with volumes, snapshots and groups.
+func entryFolders() []string { return []string{volumesFolder, snapshotsFolder, groupsFolder} }
+
+// keepMoves makes durable what was found in its place. A process that was killed may have moved it there, and have told
+// nobody; a loss of power must not undo that once somebody is told.
+func (p *pool) keepMoves() {
+	for _, folder := range entryFolders() {
+		if err := durable.SyncDir(p.folder(folder)); err != nil {
+			p.log.Warn("what was made last may be gone after a loss of power", "error", err)
+		}
+	}
 }
 
 // readFolder reads the entries of one folder.

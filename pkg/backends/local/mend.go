@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/durable"
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
@@ -106,7 +107,8 @@ func (e *engine) mendEntry(p *pool, s excluder, name string, before *away) {
 		p.index.drop(name)
 		s.readmit(name)
 		e.readmitMembers(p, name)
-	case err == nil && len(found.away) == 0:
+	// A loss of power must not undo the move of what is told of.
+	case err == nil && len(found.away) == 0 && durable.SyncDir(p.folder(before.folder)) == nil:
 		e.adoptWhole(p, found)
 		p.log.Info("something can be used again", "entry", before.folder+"/"+name)
 	}

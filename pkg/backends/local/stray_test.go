@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,9 @@ func TestMovedThoughTheServerSaysNo(t *testing.T) {
 	handle := handleOf(volumePrefix, "one")
 	f.isAway(handle, "slow")
 	f.promised(0)
+	server.DenySync(t, 1)
+	f.mend()
+	f.isAway(handle, "slow") // A loss of power could undo the move.
 	f.mend()
 	f.use(handle)
 	f.promised(4 << 20)
@@ -81,6 +85,21 @@ func TestMovedThoughTheServerSaysNo(t *testing.T) {
 	must(t, f.Delete(t.Context(), handle))
 	f.holdsOnly()
 	f.promised(0)
+}
+
+// What a killed process has moved to its place is made durable before it is told of.
+func TestMovesOfBeforeTheStartAreKept(t *testing.T) {
+	server := stall.Serve(t)
+	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")})
+	f.create("slow", "one")
+	for i, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
+		f.shut()
+		server.DenySync(t, i+1)
+		f.open()
+		if !strings.Contains(f.log.String(), "the names in "+f.in("slow").folder(folder)) {
+			t.Errorf("the names in %s were not synced at the start:\n%s", folder, f.log)
+		}
+	}
 }
 
 // A draft that cannot be moved to the trash keeps its promise until it is gone, which it is once that can be.

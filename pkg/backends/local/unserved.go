@@ -33,7 +33,7 @@ func (p *pool) owesAll() owing {
 		return owing{}
 	}
 	result := owing{disk: id}
-	for _, folder := range []string{volumesFolder, snapshotsFolder, groupsFolder} {
+	for _, folder := range entryFolders() {
 		entries, err := os.ReadDir(p.folder(folder))
 		if err != nil {
 			continue // There are none, or nobody can tell.
