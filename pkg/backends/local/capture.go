@@ -146,7 +146,7 @@ func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []free
 			resting = append(resting, copies[i].volume)
 		}
 	}
-	if err := e.checkNotOurs(ctx, filesystems); err != nil {
+	if err := e.checkNotOurs(filesystems); err != nil {
 		return err
 	}
 	if err := e.thawFirst(ctx, resting); err != nil {
@@ -177,33 +177,29 @@ func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []free
 	return errors.Join(err, clearFrozen(resting))
 }
 
-// checkNotOurs refuses to freeze what the backend itself writes to. A pool that cannot be looked at is on none of the
-// filesystems that are about to be frozen, which can be, and stops no copy elsewhere. Kinds: InUse.
-func (e *engine) checkNotOurs(ctx context.Context, filesystems []freeze.Filesystem) error {
+// checkNotOurs refuses to freeze what the backend itself writes to. No pool is asked where it is, which was found out
+// when it was opened: one that does not answer stops no copy elsewhere, nor is it taken to be elsewhere. Kinds: InUse.
+func (e *engine) checkNotOurs(filesystems []freeze.Filesystem) error {
 	if len(filesystems) == 0 {
 		return nil
 	}
-	on, err := freeze.On(e.dataDir, filesystems)
+	home, err := freeze.Device(e.dataDir)
 	if err != nil {
 		return err
 	}
-	path := e.dataDir
+	places := map[uint64]string{home: e.dataDir}
 	for _, p := range e.served() {
-		if on {
-			break
+		if p.device == nil {
+			return backends.Errorf(backends.InUse,
+				"it is not known on which filesystem pool %q is, so that none can be frozen: stop what uses the volume", p.name)
 		}
-		path = p.path
-		on, err = look(ctx, e, path, func() bool {
-			on, err := freeze.On(path, filesystems)
-			return on && err == nil
-		})
-		if err != nil {
-			p.log.Debug("the pool does not say where it is, so that nothing of it is frozen", "error", err)
-		}
+		places[*p.device] = p.path
 	}
-	if on {
-		return backends.Errorf(backends.InUse,
-			"%s is on the volume that would have to be frozen: keep pools and data directory elsewhere", path)
+	for _, f := range filesystems {
+		if path, ours := places[f.Device]; ours {
+			return backends.Errorf(backends.InUse,
+				"%s is on the volume that would have to be frozen: keep pools and data directory elsewhere", path)
+		}
 	}
 	return nil
 }

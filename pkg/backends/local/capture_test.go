@@ -507,3 +507,26 @@ func TestCopyThatIsCancelled(t *testing.T) {
 		t.Errorf("the copy is %v, %v", info, err)
 	}
 }
+
+// A look at a pool that was given up a moment ago does not make anybody forget where the pool is.
+func TestWhatIsOursIsNotForgotten(t *testing.T) {
+	f := newFixture(t, PoolConfig{Name: "image", Type: "image"})
+	p := f.in("image")
+	var stat unix.Stat_t
+	must(t, unix.Stat(p.path, &stat))
+	filesystems := []freeze.Filesystem{{Device: stat.Dev}}
+	home := f.dataDir
+	f.dataDir = "/proc" // Elsewhere.
+	defer func() { f.dataDir = home }()
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	ctx, giveUp := context.WithCancel(t.Context())
+	given := make(chan error, 1)
+	go func() {
+		given <- second(look(ctx, f.engine, p.path, func() struct{} { close(begun); <-goOn; return struct{}{} }))
+	}()
+	<-begun
+	giveUp()
+	hasKind(t, "a look that was given up", <-given, backends.Unavailable)
+	hasKind(t, "freezing what the pool is on", f.checkNotOurs(filesystems), backends.InUse, p.path)
+	close(goOn)
+}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
 	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/pkg/durable"
 	"github.com/stowage-csi/stowage/pkg/filecopy"
@@ -55,6 +56,7 @@ type pool struct {
 	quotas  bool        // whether the sizes of directories are enforced
 	// unbounded says which volumes are not, though they were; nil for none.
 	unbounded atomic.Pointer[string]
+	device    *uint64     // of its filesystem, as package freeze has it; nil where that is not known
 	self      os.FileInfo // the directory as it was when it was opened, to notice when another is in its place
 	lock      *os.File
 	index     index
@@ -122,6 +124,7 @@ func (p *pool) open(e *engine) error {
 	if p.self, err = os.Stat(p.path); err != nil {
 		return err
 	}
+	p.findDevice()
 	var home, here unix.Stat_t
 	if err := errors.Join(unix.Stat(e.dataDir, &home), unix.Stat(p.path, &here)); err != nil {
 		return err
@@ -130,6 +133,16 @@ func (p *pool) open(e *engine) error {
 	p.index.apart = home.Dev != here.Dev
 	p.warn()
 	return nil
+}
+
+// findDevice finds out on which filesystem the pool is, which must not be frozen.
+func (p *pool) findDevice() {
+	device, err := freeze.Device(p.path)
+	if err != nil {
+		p.log.Warn("it is not known on which filesystem the pool is: no filesystem is frozen for a copy", "error", err)
+		return
+	}
+	p.device = &device
 }
 
 // warn says what a directory on the node's own disk can do to all else that is there.

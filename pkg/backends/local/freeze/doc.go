@@ -8,5 +8,5 @@
 // beforehand, and calls Thaw when it is started again.
 //
 // While something is frozen nothing may be written to it by the one who froze it. This package logs
-// nothing; the caller does not log inside During, and keeps its own records elsewhere (On tells).
+// nothing; the caller does not log inside During, and keeps its own records elsewhere (Device tells).
 package freeze

@@ -373,17 +373,17 @@ func TestOverMountedPlacesAreNotMistaken(t *testing.T) {
 	}))
 }
 
-func TestOn(t *testing.T) {
+func TestDevice(t *testing.T) {
 	image, dir := mounted(t, "btrfs")
 	filesystems := find(t, image).Filesystems
 	testfs.Run(t, "btrfs", "subvolume", "create", filepath.Join(dir, "sub"))
 	for path, want := range map[string]bool{dir: true, filepath.Join(dir, "sub"): true, t.TempDir(): false} {
-		if on, err := On(path, filesystems); err != nil || on != want {
-			t.Errorf("On(%s) is %t, %v; want %t", path, on, err, want)
+		if device, err := Device(path); err != nil || (device == filesystems[0].Device) != want {
+			t.Errorf("Device(%s) is %d, %v; is it to be %d: %t", path, device, err, filesystems[0].Device, want)
 		}
 	}
-	if _, err := On(filepath.Join(dir, "missing"), filesystems); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("On of what is missing: got %v, want %v", err, os.ErrNotExist)
+	if _, err := Device(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Device of what is missing: got %v, want %v", err, os.ErrNotExist)
 	}
 }
 

@@ -31,34 +31,26 @@ func mountID(file *os.File) (uint64, error) {
 	return stat.Mnt_id, err
 }
 
-// On reports whether the path is on one of the filesystems: who freezes them must not write there.
-func On(path string, filesystems []Filesystem) (bool, error) {
+// Device is the device number of the filesystem that the path is on, as Filesystem has it: who freezes that must not
+// write there.
+func Device(path string) (uint64, error) {
 	dir, err := os.Open(path)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer closeQuietly(dir)
 	id, err := mountID(dir)
 	if err != nil {
-		return false, &os.PathError{Op: "statx", Path: path, Err: err}
+		return 0, &os.PathError{Op: "statx", Path: path, Err: err}
 	}
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	for _, m := range mounts {
 		if uint64(m.ID) == id {
-			return contains(filesystems, unix.Mkdev(uint32(m.Major), uint32(m.Minor))), nil
+			return unix.Mkdev(uint32(m.Major), uint32(m.Minor)), nil
 		}
 	}
-	return false, fmt.Errorf("the mount of %s is not among this node's mounts: %w", path, os.ErrNotExist)
-}
-
-func contains(filesystems []Filesystem, device uint64) bool {
-	for _, f := range filesystems {
-		if f.Device == device {
-			return true
-		}
-	}
-	return false
+	return 0, fmt.Errorf("the mount of %s is not among this node's mounts: %w", path, os.ErrNotExist)
 }
