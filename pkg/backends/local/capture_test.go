@@ -199,6 +199,42 @@ func TestThawedLater(t *testing.T) {
 	}
 }
 
+// A filesystem that was left frozen is thawed although nobody can read now to which volume it belongs.
+func TestThawedWithoutItsRecord(t *testing.T) {
+	f := newFixture(t)
+	v, mount := f.mountedVolume(t, "source")
+	dir := f.dir(v.Handle)
+	must(t, frozenNote.set(dir, f.boot))
+	f.shut()
+	record := filepath.Join(dir, recordFile)
+	must(t, os.Rename(record, record+".away"))
+	testfs.Run(t, "fsfreeze", "-f", mount)
+	frozen, err := os.Open(mount)
+	must(t, err)
+	t.Cleanup(func() {
+		_ = unix.IoctlSetInt(int(frozen.Fd()), 0xc0045878, 0) // FITHAW: whatever happens.
+		must(t, frozen.Close())
+	})
+	f.open()
+	f.isUnusable(v.Handle)
+	f.mend()
+	if isFrozen(t, mount) {
+		t.Error("it is still frozen")
+	}
+	if held, err := frozenNote.holds(dir, f.boot); err != nil || held {
+		t.Errorf("the note is still there: %t, %v", held, err)
+	}
+	f.isUnusable(v.Handle)
+	must(t, os.Rename(record+".away", record))
+	f.mend()
+	f.use(v.Handle)
+}
+
+func (f *fixture) isUnusable(handle string) {
+	f.Helper()
+	hasKind(f, "Get", second(f.Get(f.Context(), handle)), backends.Unusable)
+}
+
 // What is frozen still, and cannot be thawed now, stays noted when a snapshot is asked for again: it is thawed later.
 func TestSnapshotOfWhatIsFrozenStill(t *testing.T) {
 	f := newPoolOn(t, "ext4")

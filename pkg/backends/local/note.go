@@ -47,9 +47,12 @@ func (n note) holds(dir, boot string) (bool, error) {
 }
 
 // clear removes the note; it is no error when there is none, which a filesystem that cannot be written to does not
-// tell.
+// tell. What has its name and is no link is no note.
 func (n note) clear(dir string) error {
 	path := filepath.Join(dir, string(n))
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSymlink {
+		return nil
+	}
 	err := os.Remove(path)
 	if err == nil {
 		return nil

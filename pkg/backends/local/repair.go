@@ -108,6 +108,20 @@ func (e *engine) thawAgain(p *pool) {
 			release()
 		}
 	}
+	e.thawAway(p)
+}
+
+// thawAway thaws what no volume on the shelf stands for: its record cannot be read, or it is one of two of its name.
+func (e *engine) thawAway(p *pool) {
+	for name := range e.volumes.awayFrom(p.name) {
+		if v, ok := e.volumes.here(name); ok && v.pool == p {
+			continue
+		}
+		unread := newVolume(p, p.entry(volumesFolder, name), &volumeRecord{Handle: name})
+		if err := e.readFrozen(e.life, unread, &report{}); err != nil {
+			p.log.Debug("a volume that cannot be used may be frozen still", "entry", name, "error", err)
+		}
+	}
 }
 
 // thaw thaws the filesystem on an image that the process froze before it was killed. It gives up on one that does not

@@ -378,3 +378,14 @@ func TestOpenReports(t *testing.T) {
 		}
 	}
 }
+
+// A note is a link: what else has its name is left alone.
+func TestOnlyNotesAreCleared(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, string(frozenNote))
+	must(t, os.WriteFile(path, nil, 0o600))
+	must(t, frozenNote.clear(dir))
+	if _, err := os.Lstat(path); err != nil {
+		t.Error(err)
+	}
+}
