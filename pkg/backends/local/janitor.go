@@ -3,6 +3,10 @@ package local
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,12 +57,33 @@ func (j *janitor) work() {
 		if !ok {
 			return
 		}
-		if err := tree.Remove(j.ctx, w.path); err == nil {
+		if err := j.remove(w); err == nil {
 			j.ledger.give(w.size)
 		} else if j.ctx.Err() == nil {
 			j.keep(w, err)
 		}
 	}
+}
+
+// remove removes something, and of what was tried before the pieces into which tree.Remove has taken it apart.
+func (j *janitor) remove(w waste) error {
+	if err := tree.Remove(j.ctx, w.path); err != nil || !w.told {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Dir(w.path))
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		number, isPiece := strings.CutPrefix(entry.Name(), filepath.Base(w.path)+".")
+		if _, err := strconv.Atoi(number); err != nil || !isPiece {
+			continue
+		}
+		if err := tree.Remove(j.ctx, filepath.Join(filepath.Dir(w.path), entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keep has something tried again that could not be removed, and says so once.

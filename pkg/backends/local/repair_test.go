@@ -93,6 +93,25 @@ func TestTrashKeepsItsSpaceUntilItIsGone(t *testing.T) {
 	}
 }
 
+// A tree that is too deep is removed in pieces, which are put beside it. Should their removal fail, they go with what
+// is tried again.
+func TestPiecesOfTrashAreRemovedToo(t *testing.T) {
+	f := newFixture(t)
+	f.settle()
+	p := f.in("directory")
+	path := p.entry(trashFolder, "deep")
+	for _, piece := range []string{path + ".1", path + ".2", path + "er"} {
+		must(t, os.Mkdir(piece, 0o700))
+	}
+	p.ledger.add(1 << 20)
+	p.janitor.later(waste{path: path, size: 1 << 20, told: true})
+	f.promised(1 << 20)
+	f.mend()
+	f.holdsOnly("trash/deeper")
+	f.promised(0)
+	must(t, os.Remove(path+"er"))
+}
+
 // What a crash has left to be removed is promised what it holds: its blocks are free once they are removed, and cannot
 // be given out before.
 func TestWhatACrashLeftHoldsWhatItTakes(t *testing.T) {
