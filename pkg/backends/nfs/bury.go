@@ -25,9 +25,13 @@ func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
 	return err
 }
 
+// errNotThere says that nobody may go on with a removal now: another controller's janitor has finished it, or somebody
+// has the record aside for a moment.
+var errNotThere = errors.New("its record is not in the trash now")
+
 // buryAgain moves the record of a volume that is in the trash there again, as long as changes that were under way bring
-// it back, and is what it says then: that was acknowledged last, and decides what becomes of the data. It is nil when
-// another controller's janitor has finished already.
+// it back, and is what it says then: that was acknowledged last, and decides what becomes of the data. It fails with
+// errNotThere when the record is not in the trash.
 func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) (*record, error) {
 	for {
 		if err := endChanges(h, r.ID, ""); err != nil {
@@ -48,10 +52,13 @@ func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) (*record, e
 		return nil, err
 	}
 	last, err := read(h, share.Trash, r.key()+suffix)
-	if err == nil && last.key() != r.key() {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errNotThere
+	case err == nil && last.key() != r.key():
 		return nil, backends.Errorf(backends.Busy, "%w", errReplaced)
 	}
-	return last, ignoreGone(err)
+	return last, err
 }
 
 // end removes the record of what was removed, or keeps it with those of retained volumes, if that was in its place. A

@@ -86,7 +86,7 @@ func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
 	if err := e.bury(s, h, r); err != nil {
 		return err
 	}
-	if err := e.dispose(s, h, r); err != nil {
+	if err := e.dispose(s, h, r); err != nil && !errors.Is(err, errNotThere) {
 		// It is gone for everybody; the janitor does the rest, whenever it can.
 		e.log.Warn("the directory of what was deleted could not be taken away yet", "share", s.Address.String(), "directory",
 			r.SubDir, "error", err)
@@ -96,6 +96,7 @@ func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
 }
 
 // dispose takes the directory of what is in the trash from its place, and gives the place free. It may be called again.
+// It fails with errNotThere as buryAgain does.
 func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	for _, p := range r.parts() { // What was not put in its place yet never will be.
 		if err := moveAway(s.Dir(), share.At(share.Staging, p.draft), s.Dir(), share.At(share.Trash, p.draft),
@@ -112,7 +113,7 @@ func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	}
 	defer e.disposing.hold(s, r.key())()
 	last, err := e.buryAgain(s, h, r)
-	if err != nil || last == nil {
+	if err != nil {
 		return err
 	}
 	return e.vacate(s, h, last)

@@ -222,7 +222,9 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 		return err
 	}
 	begin := time.Now()
-	if err := j.engine.dispose(s, h, r); err != nil {
+	if err := j.engine.dispose(s, h, r); errors.Is(err, errNotThere) {
+		return nil // The next look finds it, if it is anywhere: what it says was not done yet.
+	} else if err != nil {
 		return err
 	}
 	unseen, err := exists(s.Dir(), share.At(share.Trash, key)) // It never was in its place, if its directory stays there.

@@ -11,45 +11,64 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// layToRest gives a burial its usual name in the trash, unless a record of the same thing has that which was written
-// later, and so has what was acknowledged last. A link replaces nothing: what somebody else has just put there is
-// looked at first. Kinds: Busy where others always are faster.
+// layToRest gives a burial its usual name in the trash, unless a record of the same thing has that which was written no
+// earlier, and so has what was acknowledged last. Kinds: Busy where others always are faster.
 func layToRest(h *share.Home, b, usual buried) error {
-	for range mostLooks {
-		if err := lay(h, usual); err != nil { // It may be another thing's.
-			return err
-		}
-		err := h.PutBack(b.folder, b.name, usual.folder, usual.name)
-		full := failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) // There is no room for a link, and none is needed to move it.
-		switch {
-		case err == nil:
-			return h.Remove(b.folder, b.name)
-		case errors.Is(err, fs.ErrNotExist):
-			return nil // Another was faster.
-		case !full && !errors.Is(err, fs.ErrExist):
-			return err
-		}
-		later, err := isLater(h, usual, b)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && !full: // It is gone by now.
-			continue
-		case ignoreGone(err) != nil:
-			return err
-		case later:
-			return h.Remove(b.folder, b.name)
-		}
-		// Of two names of one file, which an earlier look has left, a server moves none: so it is removed besides.
-		return errors.Join(ignoreGone(h.Move(b.folder, b.name, usual.folder, usual.name)), h.Remove(b.folder, b.name))
+	aside, err := rest(h, b, usual)
+	for _, other := range aside { // The burial has the usual name, or another was faster: now these are like any other.
+		err = errors.Join(err, lay(h, other))
 	}
-	return backends.Errorf(backends.Busy, "%w", errReplaced)
+	return err
 }
 
-// isLater reports whether a record was written later than another. It fails with fs.ErrNotExist where one is gone.
-func isLater(h *share.Home, one, other buried) (bool, error) {
-	first, err := h.Written(one.folder, one.name)
+// rest is layToRest for who lays what he has moved aside. Nothing is moved over a record with the usual name, which may
+// be a younger one than the one that was looked at: a link replaces nothing, and an older record is moved out of the
+// way, to the burials. Whoever is stopped after that leaves two burials, of which no look loses the younger.
+func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
+	for range mostLooks {
+		if err := lay(h, usual); err != nil { // It may be another thing's.
+			return aside, err
+		}
+		err := h.PutBack(b.folder, b.name, usual.folder, usual.name)
+		full := failure.IsAny(err, unix.ENOSPC, unix.EDQUOT)
+		switch {
+		case err == nil:
+			return aside, h.Remove(b.folder, b.name)
+		case errors.Is(err, fs.ErrNotExist):
+			return aside, nil // Another was faster.
+		case !full && !errors.Is(err, fs.ErrExist):
+			return aside, err
+		}
+		last, err := outlasts(h, usual, b)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && full: // There is no room for a link, and none is needed to move it.
+			return aside, ignoreGone(h.Move(b.folder, b.name, usual.folder, usual.name))
+		case errors.Is(err, fs.ErrNotExist): // One of them is gone by now.
+			continue
+		case err != nil:
+			return aside, err
+		case last:
+			return aside, h.Remove(b.folder, b.name)
+		}
+		key, _ := buriedAs(usual.name)
+		own := burialOf(key)
+		folder, err := h.Bury(usual.folder, usual.name, own)
+		if err == nil {
+			aside = append(aside, buried{folder, own})
+		} else if ignoreGone(err) != nil {
+			return aside, err
+		}
+	}
+	return aside, backends.Errorf(backends.Busy, "%w", errReplaced)
+}
+
+// outlasts reports whether a record is to stay where a burial of the same thing goes: it was written no earlier, or is
+// the same file, which an earlier look has given two names. It fails with fs.ErrNotExist where one is gone.
+func outlasts(h *share.Home, usual, b buried) (bool, error) {
+	one, err := h.Written(usual.folder, usual.name)
 	if err != nil {
 		return false, err
 	}
-	second, err := h.Written(other.folder, other.name)
-	return unix.TimespecToNsec(first) > unix.TimespecToNsec(second), err
+	other, err := h.Written(b.folder, b.name)
+	return one.Same(other) || one.Nanoseconds >= other.Nanoseconds, err
 }

@@ -236,10 +236,22 @@ func (h *Home) Touch(name string) error {
 	return h.files.Touch(At(Staging, name))
 }
 
-// Written is when what a file holds was written, by the server's clock.
-func (h *Home) Written(folder, name string) (unix.Timespec, error) {
+// Writing is when what a file holds was written, by the server's clock, and which file that is.
+type Writing struct {
+	Nanoseconds   int64
+	device, inode uint64
+}
+
+// Same reports whether two names were those of one file.
+func (w Writing) Same(as Writing) bool { return w.device == as.device && w.inode == as.inode }
+
+// Written tells a file's writing.
+func (h *Home) Written(folder, name string) (Writing, error) {
 	stat, err := h.files.Lstat(At(folder, name), 0)
-	return unix.Timespec{Sec: stat.Mtime.Sec, Nsec: int64(stat.Mtime.Nsec)}, err
+	return Writing{
+		Nanoseconds: unix.TimespecToNsec(unix.Timespec{Sec: stat.Mtime.Sec, Nsec: int64(stat.Mtime.Nsec)}),
+		device:      unix.Mkdev(stat.Dev_major, stat.Dev_minor), inode: stat.Ino,
+	}, err
 }
 
 // Refresh has the next look at a folder's names see all that was done before the call: the kernel may remember them for
