@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -189,6 +190,56 @@ func TestTheLatestRecordDecides(t *testing.T) {
 				t.Errorf("among the burials there is %v (%v), want nothing", left, err)
 			}
 		})
+	}
+}
+
+// The server's clock was set back between two changes of a record. What was acknowledged last decides all the same.
+func TestTheLatestRecordDecidesWhateverTheClockSays(t *testing.T) {
+	for name, latestIsUsual := range map[string]bool{"the burial is later": false, "the burial is earlier": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			spec := specOf("one")
+			v := w.make(spec)
+			w.nodeOnly = true
+			w.reopen()
+			first := w.recordOf(v)
+			w.ask("modifying", func() error { return modified(retainData)(t.Context(), w.controllerSide, v.Handle) })
+			last := w.recordOf(v)
+			begun := time.Now()
+			at := []buried{{share.Burials, burialOf(first.key())}, {share.Trash, first.key() + suffix}}
+			if latestIsUsual {
+				slices.Reverse(at)
+			}
+			w.says(last, at[0], retainData, begun.Add(-time.Hour))
+			w.says(first, at[1], deleteData, begun)
+			w.must(os.Remove(w.path(share.HomeName, share.Volumes, first.ID+suffix)))
+			w.noticed()
+			_, h := w.opened(spec)
+			w.must(w.layOf(h, first.ID))
+			r, err := read(h, share.Trash, first.key()+suffix)
+			if err != nil || r.OnDelete != retainData {
+				t.Errorf("the record in the trash is %+v (%v), want the one that says %q", r, err, retainData)
+			}
+		})
+	}
+}
+
+// A record of an earlier version of the driver has no revision, and gets none: that version would drop it again.
+func TestRecordsOfEarlierVersionsHaveNoRevision(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(specOf("one"))
+	r := w.recordOf(v)
+	if r.Revision != 1 {
+		t.Errorf("a new record has the revision %d, want 1", r.Revision)
+	}
+	for _, row := range []struct{ before, after uint64 }{{1, 2}, {0, 0}} {
+		r.Revision = row.before
+		w.says(r, buried{share.Volumes, r.ID + suffix}, deleteData, time.Now())
+		w.noticed()
+		w.ask("modifying", func() error { return modified(retainData)(t.Context(), w.controllerSide, v.Handle) })
+		if changed := w.recordOf(v); changed.Revision != row.after || changed.OnDelete != retainData {
+			t.Errorf("from revision %d it has become %+v, want revision %d", row.before, changed, row.after)
+		}
 	}
 }
 

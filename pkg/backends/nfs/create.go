@@ -142,7 +142,7 @@ func (m *making) plan(spec backends.Spec, id string) (*record, error) {
 
 // complete gives a new record what makes it this one.
 func (m *making) complete(r *record) (err error) {
-	r.Version, r.CreatedAt, r.Turn = recordVersion, m.now().UTC().Round(0), share.Random()
+	r.Version, r.CreatedAt, r.Turn, r.Revision = recordVersion, m.now().UTC().Round(0), share.Random(), 1
 	r.Handle, err = handle{kind: r.Kind, address: m.place.Address, share: m.place.Name, home: m.home.Identity(),
 		id: r.ID}.encode()
 	return err

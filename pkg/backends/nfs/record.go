@@ -31,7 +31,10 @@ type record struct {
 	Handle  string `json:"handle"`
 	Name    string `json:"name"`
 	// Turn is of the attempt that made this thing: it tells it from an earlier or later one of the same name.
-	Turn           string    `json:"turn"`
+	Turn string `json:"turn"`
+	// Revision grows with each change of the record, so that of two records of one thing the later is known whatever the
+	// clocks say. It is 0, and stays so, in what an earlier version of the driver has written: that knows no revisions.
+	Revision       uint64    `json:"revision,omitempty"`
 	CreatedAt      time.Time `json:"createdAt"`
 	SizeBytes      int64     `json:"sizeBytes"`
 	SourceSnapshot string    `json:"sourceSnapshot,omitempty"`

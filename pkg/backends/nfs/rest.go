@@ -62,13 +62,27 @@ func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 	return aside, backends.Errorf(backends.Busy, "%w", errReplaced)
 }
 
-// outlasts reports whether a record is to stay where a burial of the same thing goes: it was written no earlier, or is
-// the same file, which an earlier look has given two names. It fails with fs.ErrNotExist where one is gone.
+// outlasts reports whether a record is to stay where a burial of the same thing goes: it is no earlier, or is the same
+// file, which an earlier look has given two names. It fails with fs.ErrNotExist where one is gone.
 func outlasts(h *share.Home, usual, b buried) (bool, error) {
 	one, err := h.Written(usual.folder, usual.name)
 	if err != nil {
 		return false, err
 	}
 	other, err := h.Written(b.folder, b.name)
-	return one.Same(other) || one.Nanoseconds >= other.Nanoseconds, err
+	if err != nil || one.Same(other) {
+		return err == nil, err
+	}
+	stays, err := read(h, usual.folder, usual.name)
+	if err != nil {
+		return false, err
+	}
+	comes, err := read(h, b.folder, b.name)
+	if err != nil || stays.key() != comes.key() { // What is another thing's is put back from the burials.
+		return false, err
+	}
+	if stays.Revision != comes.Revision && min(stays.Revision, comes.Revision) > 0 {
+		return stays.Revision > comes.Revision, nil
+	}
+	return one.Nanoseconds >= other.Nanoseconds, nil
 }

@@ -78,6 +78,9 @@ func (rw *rewrite) replace() (err error) {
 	if err != nil || !changed {
 		return err
 	}
+	if r.Revision > 0 {
+		r.Revision++
+	}
 	data, err := r.encode()
 	if err != nil {
 		return err

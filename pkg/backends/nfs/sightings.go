@@ -25,7 +25,7 @@ const sightedBytes = 128
 // add notes what was found, without what no list shows, and returns how many bytes that takes.
 func (s *sightings) add(e entry) (bytes int, err error) {
 	r := *e.record
-	r.ID, r.Turn, r.OnDelete, r.Permissions, r.Members = "", "", "", 0, nil
+	r.ID, r.Turn, r.Revision, r.OnDelete, r.Permissions, r.Members = "", "", 0, "", 0, nil
 	if r.Group != nil {
 		r.Group = &membership{Handle: r.Group.Handle}
 	}
