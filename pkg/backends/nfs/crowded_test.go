@@ -66,9 +66,18 @@ func TestCrowdedFolderIsNotRemembered(t *testing.T) {
 	w := newWorld(t)
 	w.make(specOf("one"))
 	w.crowd(mostLeft + 1)
-	before := w.janitors.look(map[string]bool{})
-	if len(before) > mostLeft {
-		t.Errorf("a look remembers %d names, want %d at most", len(before), mostLeft)
+	w.nodeOnly = true // Nobody else looks.
+	w.reopen()
+	w.janitors.look().Wait()
+	w.janitors.lookouts.mu.Lock()
+	defer w.janitors.lookouts.mu.Unlock()
+	for on, names := range w.janitors.lookouts.lying {
+		if len(names) != mostLeft {
+			t.Errorf("a look at %s remembers %d names, want %d", on, len(names), mostLeft)
+		}
+	}
+	if len(w.janitors.lookouts.lying) != 1 {
+		t.Errorf("looks at %d shares are remembered, want those at one", len(w.janitors.lookouts.lying))
 	}
 	if w.idle() {
 		t.Error("no janitor has been woken")

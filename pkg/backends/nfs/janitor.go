@@ -33,6 +33,8 @@ type janitors struct {
 	life   context.Context // of the work in the background, which is no request's
 	stop   context.CancelFunc
 	group  sync.WaitGroup
+	// lookouts are the looks for what is left.
+	lookouts lookouts
 
 	mu     sync.Mutex
 	known  map[string]bool          // shares that were looked at since the start

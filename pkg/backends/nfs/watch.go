@@ -3,7 +3,6 @@ package nfs
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,18 +14,13 @@ import (
 // start it is more often.
 const lookEvery = time.Minute
 
-// mostLeft is how many names of a share are remembered from one look to the next. Where there are more, this
-// process helps at once.
-const mostLeft = 10_000
-
 // watch looks for trash and drafts that nobody removes, as after a restart, or after another controller has ended:
 // sidecars do not tell who leads now. What lies there at two looks is not being removed by the one that put it there,
 // or is a lot; then this process helps. What was buried, and is no trash, it puts back at once.
 func (j *janitors) watch() {
 	j.group.Go(func() {
-		lying := map[string]bool{}
 		for wait := firstRetry; ; wait = min(2*wait, lookEvery) {
-			lying = j.look(lying)
+			j.look()
 			select {
 			case <-time.After(wait):
 			case <-j.life.Done():
@@ -36,44 +30,37 @@ func (j *janitors) watch() {
 	})
 }
 
-// look returns what is in the trash and in staging of all shares that are known, and has the janitor of a share look
-// closer where something lay there before. Of a share that cannot be looked at it is what was there before.
-func (j *janitors) look(before map[string]bool) map[string]bool {
-	var mu sync.Mutex
-	now := map[string]bool{}
-	var looks sync.WaitGroup
+// look begins a look at what is in the trash and in staging of each share that is known, unless one is under way there.
+// It returns what ends with them.
+func (j *janitors) look() *sync.WaitGroup {
+	looks := &sync.WaitGroup{}
 	for _, p := range j.engine.known.sorted() {
-		looks.Go(func() {
-			found, err := j.leftOn(p)
-			if err != nil {
-				j.engine.log.Debug("what is left on a share could not be looked at", "share", p.key(), "error",
-					failure.OneLine(err))
-				found.names = of(p, before)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			due := found.due
-			for _, name := range found.names[:min(len(found.names), mostLeft)] {
-				now[p.key()+" "+name] = true
-				due = due || err == nil && before[p.key()+" "+name]
-			}
-			if due {
-				j.add(p.Address)
-			}
+		if !j.lookouts.begin(p) {
+			continue
+		}
+		looks.Add(1)
+		j.group.Go(func() {
+			defer looks.Done()
+			defer j.lookouts.end(p)
+			j.lookAt(p)
 		})
 	}
-	looks.Wait()
-	return now
+	return looks
 }
 
-// of are the names that were seen on the share at a place.
-func of(p place, seen map[string]bool) (names []string) {
-	for where := range seen {
-		if name, there := strings.CutPrefix(where, p.key()+" "); there {
-			names = append(names, name)
-		}
+// lookAt has the janitor of a share look closer where something lay there before. After a look that fails that is what
+// was there at the one before it.
+func (j *janitors) lookAt(p place) {
+	found, err := j.leftOn(p)
+	if err != nil {
+		j.engine.pool.Distrust(p.Address, err)
+		j.engine.log.Debug("what is left on a share could not be looked at", "share", p.key(), "error",
+			failure.OneLine(err))
+		return
 	}
-	return names
+	if again := j.lookouts.again(p, found.names); again || found.due {
+		j.add(p.Address)
+	}
 }
 
 // left is what is left on a share.
@@ -83,31 +70,29 @@ type left struct {
 }
 
 // leftOn looks at what is left on a share. A record among the burials that is another's is put back: its janitor may be
-// in the middle of a removal that takes hours.
+// in the middle of a removal that takes hours. It is work in the background, and no call that must end soon: a server
+// that has very much to list is not silent. It waits for a mount no longer than calls do, which wait behind it.
 func (j *janitors) leftOn(p place) (left, error) {
 	ctx, cancel := context.WithTimeout(j.life, probeTime)
 	defer cancel()
-	found := make(chan left, 1)
-	err := j.engine.pool.With(ctx, p.Address, "looking for what is left", func(_ context.Context, s *share.Share) error {
-		h, err := s.Home(false)
-		if err != nil {
-			return err
-		}
-		// The janitor says what is wrong with one that cannot be put back.
-		due := j.layIn(h, share.Burials) != nil || !j.engine.laid.on(h)
-		trash, err := h.Names(share.Trash, suffix)
-		staged, failed := h.Names(share.Staging, "")
-		for _, err := range []error{err, failed} {
-			if err != nil && !errors.Is(err, share.ErrFlooded) { // Of so many there is a lot left.
-				return err
-			}
-		}
-		names := append(trash, staged...)
-		found <- left{names, due || len(names) > mostLeft}
-		return nil
-	})
+	s, release, err := j.engine.pool.Hold(ctx, p.Address)
 	if err != nil {
 		return left{}, err
 	}
-	return <-found, nil
+	defer release()
+	h, err := s.Home(false)
+	if err != nil {
+		return left{}, err
+	}
+	// The janitor says what is wrong with one that cannot be put back.
+	due := j.layIn(h, share.Burials) != nil || !j.engine.laid.on(h)
+	trash, err := h.Names(share.Trash, suffix)
+	staged, failed := h.Names(share.Staging, "")
+	for _, err := range []error{err, failed} {
+		if err != nil && !errors.Is(err, share.ErrFlooded) { // Of so many there is a lot left.
+			return left{}, err
+		}
+	}
+	names := append(trash, staged...)
+	return left{names, due || len(names) > mostLeft}, nil
 }

@@ -3,7 +3,9 @@ package nfs
 import (
 	"os"
 	"testing"
+	"time"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
@@ -32,11 +34,11 @@ func TestLooksPutBack(t *testing.T) {
 	earlier.Turn = "0123456789abcdef"
 	for range 2 { // A look that finds nothing comes before the second.
 		w.misplaced(now, &earlier, false)
-		w.janitors.look(map[string]bool{})
+		w.janitors.look().Wait()
 		if _, err := inPlace(h, volumeKind, now.ID); err != nil {
 			t.Errorf("after a look: %v", err)
 		}
-		w.janitors.look(map[string]bool{})
+		w.janitors.look().Wait()
 	}
 	w.isWhole(spec, now)
 	if !w.idle() {
@@ -52,15 +54,15 @@ func TestLooksThatFailForgetNothing(t *testing.T) {
 	w.must(os.Rename(w.path(share.HomeName, share.Volumes, r.ID+suffix),
 		w.path(share.HomeName, share.Trash, r.key()+suffix)))
 	w.noticed()
-	seen := w.janitors.look(map[string]bool{})
+	w.janitors.look().Wait()
 	staging := w.path(share.HomeName, share.Staging)
 	w.must(os.Rename(staging, staging+".aside"))
-	seen = w.janitors.look(seen)
+	w.janitors.look().Wait()
 	w.must(os.Rename(staging+".aside", staging))
 	if !w.idle() {
 		t.Error("a janitor was woken by what was seen once")
 	}
-	w.janitors.look(seen)
+	w.janitors.look().Wait()
 	w.tidy(0, 0)
 }
 
@@ -72,6 +74,42 @@ func TestLooksHaveTheTrashLookedAt(t *testing.T) {
 	w.nodeOnly = true
 	w.reopen()
 	_, h := w.opened(specOf("x"))
-	w.janitors.look(map[string]bool{})
+	w.janitors.look().Wait()
 	w.eventually("a look at the whole trash", func() bool { return w.laid.on(h) })
+}
+
+// A look that takes long, as of a share with very much in its trash, is no call that its server does not answer: calls
+// go on there. And it keeps no look at another share from being made.
+func TestLooksThatTakeLong(t *testing.T) {
+	w, slow := newSlowWorld(t)
+	w.nodeOnly = true
+	w.reopen()
+	spec, long := in("one", "dir/one", deleteData), onSlow("two")
+	for _, on := range []backends.Spec{spec, long} {
+		p, err := w.target(on)
+		w.must(err)
+		w.janitors.mu.Lock()
+		w.janitors.known[p.String()] = true // No call wakes the janitor.
+		w.janitors.mu.Unlock()
+	}
+	now := w.recordOf(w.make(spec))
+	w.make(long)
+	earlier := *now
+	earlier.Turn = "0123456789abcdef"
+	_, h := w.opened(spec)
+	slow.Stop(t)
+	looks := w.janitors.look()
+	// Stimulus: longer than a server may take to answer a question.
+	<-time.After(probeTime + 2*time.Second)
+	if n := w.pool.GivenUp(); n != 0 {
+		t.Errorf("%d calls count as given up, want none: no call on that share is let in until they have ended", n)
+	}
+	w.misplaced(now, &earlier, false)
+	w.eventually("putting the record back", func() bool {
+		w.janitors.look()
+		_, err := inPlace(h, volumeKind, now.ID)
+		return err == nil
+	})
+	slow.Continue(t)
+	looks.Wait()
 }
