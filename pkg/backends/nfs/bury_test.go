@@ -85,11 +85,7 @@ func (w *world) remade(spec backends.Spec) (earlier, now *record) {
 	now = w.recordOf(w.make(spec))
 	w.nodeOnly = true
 	w.reopen()
-	p, err := w.target(spec)
-	w.must(err)
-	w.janitors.mu.Lock()
-	defer w.janitors.mu.Unlock()
-	w.janitors.known[p.String()] = true
+	w.unwoken(spec)
 	return earlier, now
 }
 

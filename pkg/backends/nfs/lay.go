@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
@@ -12,16 +13,19 @@ import (
 // errReplaced says that something was deleted, and another made in its place.
 var errReplaced = errors.New("it was deleted, and made anew: ask again")
 
-// layAll is lay for several, and reports whether one was put back.
-func layAll(h *share.Home, all []buried) (back bool, failed error) {
+// layAll is lay for several. It reports whether one was put back, and which could not be laid.
+func layAll(h *share.Home, all []buried) (back bool, left unlaid) {
+	left = unlaid{}
 	for _, b := range all {
 		if err := lay(h, b); errors.Is(err, errReplaced) {
 			back = true
-		} else {
-			failed = errors.Join(failed, err)
+		} else if err != nil {
+			key, _ := buriedAs(b.name)
+			id, _, _ := strings.Cut(key, "-")
+			left.add(id, err)
 		}
 	}
-	return back, failed
+	return back, left
 }
 
 // lay looks whose a record is that was moved away. One that was just buried gets its usual name in the trash, if it is

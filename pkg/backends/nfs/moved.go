@@ -2,9 +2,7 @@ package nfs
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -17,7 +15,7 @@ import (
 // among the burials, where there are few, and not in the trash, where there may be very many: but an earlier version of
 // the driver had no burials. Kinds: as lay.
 func (e *engine) layOf(h *share.Home, id string) error {
-	if !e.laid.on(h) {
+	if !e.laid.of(h, id) {
 		return layEverywhere(h, id)
 	}
 	all, err := movedTo(h, share.Burials, id)
@@ -48,11 +46,11 @@ func layEverywhere(h *share.Home, id string) error {
 }
 
 // orReplaced is the failure of who has looked for a record that was moved away. Kinds: Busy where one was put back.
-func orReplaced(back bool, failed error) error {
-	if failed == nil && back {
+func orReplaced(back bool, left unlaid) error {
+	if len(left) == 0 && back {
 		return backends.Errorf(backends.Busy, "%w", errReplaced)
 	}
-	return failed
+	return left.failure()
 }
 
 // movedTo are the records in a folder whose names begin with the ID.
@@ -68,55 +66,33 @@ func movedTo(h *share.Home, folder, id string) ([]buried, error) {
 	return all, err
 }
 
-// laid are the shares of which a janitor of this process has looked at the whole trash, and has put all in its place
-// that an earlier version of the driver had moved there.
-type laid struct {
-	mu     sync.Mutex
-	shares map[string]bool
-}
-
-// share names a Home: one of another identity may come to its address.
-func (l *laid) share(h *share.Home) string { return fmt.Sprintf("%s %x", h.Address(), h.Identity()) }
-
-func (l *laid) on(h *share.Home) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.shares[l.share(h)]
-}
-
-func (l *laid) note(h *share.Home) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.shares == nil {
-		l.shares = map[string]bool{}
-	}
-	l.shares[l.share(h)] = true
-}
-
 // lay puts back what is no trash, before anything is removed, which may take long. What was just buried gets its usual
 // name in the trash.
 func (j *janitors) lay(h *share.Home) error {
-	err := j.layIn(h, share.Burials)
+	burials, err := layIn(h, share.Burials)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = h.MakeFolder(share.Burials); failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
-			return j.layIn(h, share.Trash) // What is buried gets there as long as there is no room.
+			trash, err := layIn(h, share.Trash) // What is buried gets there as long as there is no room.
+			return errors.Join(trash.failure(), err)
 		}
 	}
-	if err = errors.Join(err, j.layIn(h, share.Trash)); err == nil {
-		j.engine.laid.note(h)
+	trash, failed := layIn(h, share.Trash)
+	if err = errors.Join(err, failed); err == nil {
+		j.engine.laid.note(h, trash.ids())
 	}
-	return err
+	return errors.Join(burials.failure(), trash.failure(), err)
 }
 
-func (j *janitors) layIn(h *share.Home, folder string) error {
+// layIn lays all that is in a folder. It fails where that cannot be listed.
+func layIn(h *share.Home, folder string) (unlaid, error) {
 	names, err := h.Names(folder, suffix)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all := make([]buried, 0, len(names))
 	for _, name := range names {
 		all = append(all, buried{folder, name + suffix})
 	}
-	_, err = layAll(h, all)
-	return err
+	_, left := layAll(h, all)
+	return left, nil
 }

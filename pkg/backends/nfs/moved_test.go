@@ -155,3 +155,38 @@ func TestUnreadableBurialIsNoAbsence(t *testing.T) {
 		}
 	}
 }
+
+// A record in the trash cannot be read. That concerns calls for the ID in its name, which look at the whole trash until
+// it is gone or can be read: others do not look there.
+func TestUnreadableTrashConcernsItsOwnIDOnly(t *testing.T) {
+	w := newWorld(t)
+	w.nodeOnly = true
+	w.reopen()
+	spec := in("bad", "dir/bad", deleteData)
+	w.unwoken(spec)
+	now := w.recordOf(w.make(spec))
+	earlier := *now
+	earlier.Turn = "0123456789abcdef"
+	w.misplaced(now, &earlier, true)
+	moved := w.path(share.HomeName, share.Trash, earlier.key()+suffix)
+	kept, err := os.ReadFile(moved)
+	w.must(err)
+	w.must(os.Truncate(moved, 0))
+	w.noticed()
+	_, h := w.opened(spec)
+	w.fails("a look of the janitor", w.janitors.lay(h), backends.Unavailable, earlier.key())
+	trash := opened(t, w.path(share.HomeName, share.Trash))
+	w.must(second(w.Create(t.Context(), specOf("one"))))
+	if listed, _ := trash(); listed > 0 {
+		t.Errorf("making another volume lists the trash %d times, want never", listed)
+	}
+	w.fails("finding it", second(w.Find(t.Context(), spec)), backends.Unavailable, earlier.key(), "readable")
+	w.must(os.WriteFile(moved, kept, 0o600))
+	w.noticed()
+	w.ask("finding it again", func() error { return second(w.Find(t.Context(), spec)) })
+	w.isWhole(spec, now)
+	w.must(w.janitors.lay(h))
+	if !w.laid.of(h, now.ID) {
+		t.Error("after another look of the janitor there is still something that could not be laid")
+	}
+}

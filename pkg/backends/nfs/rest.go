@@ -59,7 +59,7 @@ func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 			return aside, err
 		}
 	}
-	return aside, backends.Errorf(backends.Busy, "%w", errReplaced)
+	return aside, backends.Errorf(backends.Busy, "others always sort the records of %s first: ask again", usual.name)
 }
 
 // outlasts reports whether a record is to stay where a burial of the same thing goes: it is no earlier, or is the same

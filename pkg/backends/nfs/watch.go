@@ -85,7 +85,8 @@ func (j *janitors) leftOn(p place) (left, error) {
 		return left{}, err
 	}
 	// The janitor says what is wrong with one that cannot be put back.
-	due := j.layIn(h, share.Burials) != nil || !j.engine.laid.on(h)
+	moved, err := layIn(h, share.Burials)
+	due := err != nil || len(moved) > 0 || !j.engine.laid.on(h)
 	trash, err := h.Names(share.Trash, suffix)
 	staged, failed := h.Names(share.Staging, "")
 	for _, err := range []error{err, failed} {

@@ -17,11 +17,19 @@ func watched(t *testing.T) (*world, *share.Home) {
 	w.nodeOnly = true
 	w.reopen()
 	_, h := w.opened(specOf("x"))
-	w.laid.note(h)
+	w.laid.note(h, nil)
+	w.unwoken(specOf("x"))
+	return w, h
+}
+
+// unwoken has no call wake the janitor of a share, but those that delete.
+func (w *world) unwoken(spec backends.Spec) {
+	w.Helper()
+	p, err := w.target(spec)
+	w.must(err)
 	w.janitors.mu.Lock()
 	defer w.janitors.mu.Unlock()
-	w.janitors.known[h.Address().String()] = true // No call wakes the janitor.
-	return w, h
+	w.janitors.known[p.String()] = true
 }
 
 // A record that was moved away is put back at the next look, without that anybody asks for what it is of, and whatever
@@ -85,13 +93,8 @@ func TestLooksThatTakeLong(t *testing.T) {
 	w.nodeOnly = true
 	w.reopen()
 	spec, long := in("one", "dir/one", deleteData), onSlow("two")
-	for _, on := range []backends.Spec{spec, long} {
-		p, err := w.target(on)
-		w.must(err)
-		w.janitors.mu.Lock()
-		w.janitors.known[p.String()] = true // No call wakes the janitor.
-		w.janitors.mu.Unlock()
-	}
+	w.unwoken(spec)
+	w.unwoken(long)
 	now := w.recordOf(w.make(spec))
 	w.make(long)
 	earlier := *now
