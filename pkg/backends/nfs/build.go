@@ -74,7 +74,7 @@ func (m *making) claim(r *record) error {
 
 // unclaimDead gives a directory free whose holder is not there and will not be.
 func (e *engine) unclaimDead(s *share.Share, h *share.Home, name, holder string) error {
-	if dead, err := dead(h, holder); err != nil || !dead {
+	if dead, err := e.dead(h, holder); err != nil || !dead {
 		return err
 	}
 	return unclaim(s, h, name, holder)
@@ -83,7 +83,7 @@ func (e *engine) unclaimDead(s *share.Share, h *share.Home, name, holder string)
 // dead reports whether a volume is not there and will not be: it has no token, and no record. The order is that in
 // which a volume goes through them; a late deletion may have moved the record away, which is put back. Those in making
 // are of an earlier version of the driver. Kinds: Busy where a record was put back.
-func dead(h *share.Home, key string) (bool, error) {
+func (e *engine) dead(h *share.Home, key string) (bool, error) {
 	id, turn, _ := strings.Cut(key, "-")
 	places := [][2]string{{share.Staging, key}, {share.Making, string(volumeKind) + "-" + id}, {share.Volumes, id},
 		{share.Trash, key}}
@@ -91,7 +91,7 @@ func dead(h *share.Home, key string) (bool, error) {
 	if err != nil || lives {
 		return false, err
 	}
-	if err := errors.Join(h.Check(), layEverywhere(h, id)); err != nil {
+	if err := errors.Join(h.Check(), e.layEverywhere(h, id)); err != nil {
 		return false, err
 	}
 	lives, err = anyOf(h, turn, places)
@@ -168,7 +168,7 @@ func (m *making) parentAt(at string) error {
 	if err != nil || holder == "" {
 		return err
 	}
-	if dead, err := dead(m.home, holder); err != nil || dead {
+	if dead, err := m.dead(m.home, holder); err != nil || dead {
 		return err
 	}
 	return backends.Errorf(backends.Invalid,

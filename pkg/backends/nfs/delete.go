@@ -52,7 +52,7 @@ func (e *engine) remove(ctx context.Context, k kind, text string) error {
 // gone returns the failure of who has found nothing, once what could make it was ended, unless it was made just before
 // that. Kinds: the failure's; Busy.
 func (e *engine) gone(h *share.Home, k kind, id string, failure error) error {
-	_, err := e.placed(h)(present(h, k, id, everywhere))
+	_, err := e.placed(h)(present(h, k, id, e.everywhere))
 	switch {
 	case err == nil:
 		return backends.Errorf(backends.Busy, "an earlier call has made it just now: ask again")

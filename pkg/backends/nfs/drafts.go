@@ -60,7 +60,7 @@ func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []stri
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, j.leave(s, key, err)
 	}
-	if r, err := publishedAs(h, key); err != nil {
+	if r, err := j.engine.publishedAs(h, key); err != nil {
 		return false, j.leave(s, key, err)
 	} else if r != nil {
 		err := j.engine.putInPlace(s, h, r)
@@ -101,10 +101,10 @@ func (j *janitors) leave(s *share.Share, key string, why error) error {
 }
 
 // publishedAs is the record of what an attempt has published; nil when it has not. Kinds: as everywhere.
-func publishedAs(h *share.Home, key string) (*record, error) {
+func (e *engine) publishedAs(h *share.Home, key string) (*record, error) {
 	id, turn, _ := strings.Cut(key, "-")
 	for _, k := range []kind{volumeKind, snapshotKind, groupKind} {
-		r, err := everywhere(h, k, id)
+		r, err := e.everywhere(h, k, id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:

@@ -65,3 +65,10 @@ func (l *laid) note(h *share.Home, but map[string]bool) {
 	}
 	l.shares[l.share(h)] = but
 }
+
+// forget has all look at the trash of a share again.
+func (l *laid) forget(h *share.Home) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.shares, l.share(h))
+}

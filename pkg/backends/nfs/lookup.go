@@ -23,8 +23,8 @@ func (e *engine) anywhere(h *share.Home, k kind, id string) (*record, error) {
 
 // everywhere is anywhere for who takes something away where there is no record: it looks at the whole trash, whatever
 // version of the driver has moved the record.
-func everywhere(h *share.Home, k kind, id string) (*record, error) {
-	return lookAgain(h, k, id, layEverywhere)
+func (e *engine) everywhere(h *share.Home, k kind, id string) (*record, error) {
+	return lookAgain(h, k, id, e.layEverywhere)
 }
 
 func lookAgain(h *share.Home, k kind, id string, lay func(h *share.Home, id string) error) (*record, error) {

@@ -16,33 +16,53 @@ import (
 // the driver had no burials. Kinds: as lay.
 func (e *engine) layOf(h *share.Home, id string) error {
 	if !e.laid.of(h, id) {
-		return layEverywhere(h, id)
+		return e.layEverywhere(h, id)
 	}
-	all, err := movedTo(h, share.Burials, id)
-	if errors.Is(err, fs.ErrNotExist) { // Somebody has removed it, or the server exports something else.
-		return layEverywhere(h, id)
-	}
+	all, err := e.burialsOf(h, id)
 	if err != nil {
 		return err
 	}
 	return orReplaced(layAll(h, all))
 }
 
-// layEverywhere is layOf in the burials and in the trash. Kinds: as layOf; Unavailable where there is no trash.
-func layEverywhere(h *share.Home, id string) error {
-	all, err := movedTo(h, share.Burials, id)
-	if ignoreGone(err) != nil {
+// layEverywhere is layOf in the burials and in the trash. Kinds: as layOf; Unavailable where there is no trash, which
+// the janitor makes again.
+func (e *engine) layEverywhere(h *share.Home, id string) error {
+	all, err := e.burialsOf(h, id)
+	if err != nil {
 		return err
 	}
 	trash, err := movedTo(h, share.Trash, id)
-	if errors.Is(err, fs.ErrNotExist) { // which says nothing about a record
-		return backends.Errorf(backends.Unavailable, "there is no folder %s: does the server export something else?",
-			share.At(share.Trash, ""))
+	if errors.Is(err, fs.ErrNotExist) {
+		e.janitors.add(h.Address())
+		return missing(share.Trash)
 	}
 	if err != nil {
 		return err
 	}
 	return orReplaced(layAll(h, append(all, trash...)))
+}
+
+// burialsOf are the burials of things with the ID. There is no folder for them on a share that an earlier version of
+// the driver has made; where this process has seen one, the janitor makes it again, if this is still the right share.
+// Kinds: Unavailable then.
+func (e *engine) burialsOf(h *share.Home, id string) ([]buried, error) {
+	all, err := movedTo(h, share.Burials, id)
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return all, err
+	case e.laid.on(h):
+		e.janitors.add(h.Address())
+		return nil, missing(share.Burials)
+	}
+	return nil, nil
+}
+
+// missing says that a folder is not there, which says nothing about a record. Kinds: Unavailable.
+func missing(folder string) error {
+	return backends.Errorf(backends.Unavailable,
+		"there is no folder %s: does the server export something else? If somebody has removed it, it is made again: "+
+			"ask again", share.At(folder, ""))
 }
 
 // orReplaced is the failure of who has looked for a record that was moved away. Kinds: Busy where one was put back.
@@ -69,18 +89,38 @@ func movedTo(h *share.Home, folder, id string) ([]buried, error) {
 // lay puts back what is no trash, before anything is removed, which may take long. What was just buried gets its usual
 // name in the trash.
 func (j *janitors) lay(h *share.Home) error {
+	made := makeFolders(h)
+	full := failure.IsAny(made, unix.ENOSPC, unix.EDQUOT, unix.EROFS)
+	if full { // What is buried gets to the trash at once as long as there is no room.
+		j.engine.laid.forget(h)
+		made = nil
+	}
 	burials, err := layIn(h, share.Burials)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = h.MakeFolder(share.Burials); failure.IsAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS) {
-			trash, err := layIn(h, share.Trash) // What is buried gets there as long as there is no room.
-			return errors.Join(trash.failure(), err)
-		}
+	if full {
+		err = ignoreGone(err)
 	}
 	trash, failed := layIn(h, share.Trash)
-	if err = errors.Join(err, failed); err == nil {
+	if err = errors.Join(made, err, failed); err == nil && !full {
 		j.engine.laid.note(h, trash.ids())
 	}
 	return errors.Join(burials.failure(), trash.failure(), err)
+}
+
+// makeFolders makes the folders for what is removed where they are missing: on a share of an earlier version of the
+// driver, or since somebody has removed them.
+func makeFolders(h *share.Home) error {
+	for _, folder := range []string{share.Trash, share.Burials} {
+		err := h.Refresh(folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = h.Check(); err == nil {
+				err = h.MakeFolder(folder)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // layIn lays all that is in a folder. It fails where that cannot be listed.

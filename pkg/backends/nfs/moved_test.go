@@ -82,10 +82,11 @@ func TestFullShareWithoutBurials(t *testing.T) {
 	w := newWorld(t)
 	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=64"))
 	t.Cleanup(func() { w.must(unix.Unmount(w.root, unix.MNT_DETACH)) })
+	w.nodeOnly = true
 	w.reopen()
 	spec := in("one", "dir/one", deleteData)
+	w.unwoken(spec)
 	v := w.make(spec)
-	w.laidOut()
 	w.must(os.Remove(w.path(share.HomeName, share.Burials)))
 	var err error
 	for n := 0; err == nil; n++ {
@@ -94,12 +95,59 @@ func TestFullShareWithoutBurials(t *testing.T) {
 	if !errors.Is(err, unix.ENOSPC) {
 		t.Fatal(err)
 	}
+	_, h := w.opened(spec)
+	w.laid.note(h, nil)
+	w.must(w.janitors.lay(h))
+	if w.laid.on(h) {
+		t.Error("burials are looked for on a share that has no room for them")
+	}
 	w.must(w.Delete(t.Context(), v.Handle))
 	w.fails("finding it", second(w.Find(t.Context(), spec)), backends.NotFound)
 	if _, err := os.Stat(w.path("dir", "one")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its directory: %v", err)
 	}
 	w.shut()
+}
+
+// The folder of the burials is gone, and was there. That is no share of an earlier version, and a record that may have
+// been in it is no absence. The janitor makes it again.
+func TestMissingBurialsAreNoAbsence(t *testing.T) {
+	spec := in("one", "dir/one", deleteData)
+	for name, call := range map[string]func(w *world, now *record) error{
+		"finding":  func(w *world, _ *record) error { return second(w.Find(t.Context(), spec)) },
+		"deleting": func(w *world, now *record) error { return w.Delete(t.Context(), now.Handle) },
+		"dropping its claim": func(w *world, now *record) error {
+			s, h := w.opened(spec)
+			return w.unclaimDead(s, h, claimOf("dir/one"), now.key())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := watched(t)
+			now := w.recordOf(w.make(spec))
+			earlier := *now
+			earlier.Turn = "0123456789abcdef"
+			w.misplaced(now, &earlier, false)
+			burials := w.path(share.HomeName, share.Burials)
+			w.must(os.Rename(burials, burials+".aside"))
+			w.noticed()
+			w.fails("the call", call(w, now), backends.Unavailable, share.At(share.Burials, ""))
+			w.eventually("making the folder again", func() bool { _, err := os.Stat(burials); return err == nil })
+		})
+	}
+}
+
+// The folder of the trash is gone. A deletion does not say that it has succeeded until there is one again.
+func TestDeletionWithoutATrash(t *testing.T) {
+	w, _ := watched(t)
+	v := w.make(in("one", "dir/one", deleteData))
+	w.must(os.Remove(w.path(share.HomeName, share.Trash)))
+	w.noticed()
+	w.fails("deleting", w.Delete(t.Context(), v.Handle), backends.Unavailable, share.At(share.Trash, ""))
+	w.ask("deleting", func() error { return unless(w.Delete(t.Context(), v.Handle), backends.NotFound) })
+	w.tidy(0, 0)
+	if _, err := os.Stat(w.path("dir", "one")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its directory: %v", err)
+	}
 }
 
 // Once the trash was looked at, a record that a late deletion of this version moves away is still no absence; and one

@@ -35,7 +35,7 @@ func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 		case err == nil:
 			return aside, h.Remove(b.folder, b.name)
 		case errors.Is(err, fs.ErrNotExist):
-			return aside, nil // Another was faster.
+			return aside, fasterOrMissing(h, b, usual)
 		case !full && !errors.Is(err, fs.ErrExist):
 			return aside, err
 		}
@@ -60,6 +60,15 @@ func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 		}
 	}
 	return aside, backends.Errorf(backends.Busy, "others always sort the records of %s first: ask again", usual.name)
+}
+
+// fasterOrMissing is nil where another has laid a burial, and else the failure of who has no folder for it. Kinds:
+// Unavailable.
+func fasterOrMissing(h *share.Home, b, usual buried) error {
+	if _, err := h.Written(b.folder, b.name); err != nil {
+		return ignoreGone(err)
+	}
+	return missing(usual.folder)
 }
 
 // outlasts reports whether a record is to stay where a burial of the same thing goes: it is no earlier, or is the same

@@ -73,10 +73,10 @@ func TestLooksThatStopInTheMidst(t *testing.T) {
 			return lay(h, burial)
 		}, func() {
 			_, h := d.opened(spec)
-			d.must(layEverywhere(h, r.ID))
+			d.must(d.layEverywhere(h, r.ID))
 		})
 		_, h := d.opened(spec)
-		d.must(layEverywhere(h, r.ID))
+		d.must(d.layEverywhere(h, r.ID))
 		if last, err := read(h, usual.folder, usual.name); err != nil || last.OnDelete != retainData {
 			t.Errorf("change %d: the record in the trash is %+v (%v), want the one that says %q", n, last, err, retainData)
 		}
