@@ -22,7 +22,7 @@ func (e *engine) layOf(h *share.Home, id string) error {
 	if err != nil {
 		return err
 	}
-	return orReplaced(layAll(h, all))
+	return e.laidAll(h, all)
 }
 
 // layEverywhere is layOf in the burials and in the trash. Kinds: as layOf; Unavailable where there is no trash, which
@@ -40,7 +40,7 @@ func (e *engine) layEverywhere(h *share.Home, id string) error {
 	if err != nil {
 		return err
 	}
-	return orReplaced(layAll(h, append(all, trash...)))
+	return e.laidAll(h, append(all, trash...))
 }
 
 // burialsOf are the burials of things with the ID. There is no folder for them on a share that an earlier version of
@@ -65,12 +65,18 @@ func missing(folder string) error {
 			"ask again", share.At(folder, ""))
 }
 
-// orReplaced is the failure of who has looked for a record that was moved away. Kinds: Busy where one was put back.
-func orReplaced(back bool, left unlaid) error {
-	if len(left) == 0 && back {
+// laidAll is layAll for who looks for a record. What cannot be laid now the janitor tries again, before anybody asks
+// for it. Kinds: Busy where one was put back.
+func (e *engine) laidAll(h *share.Home, all []buried) error {
+	back, left := layAll(h, all)
+	if len(left) > 0 {
+		e.janitors.add(h.Address())
+		return left.failure()
+	}
+	if back {
 		return backends.Errorf(backends.Busy, "%w", errReplaced)
 	}
-	return left.failure()
+	return nil
 }
 
 // movedTo are the records in a folder whose names begin with the ID.

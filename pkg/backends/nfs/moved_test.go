@@ -238,3 +238,32 @@ func TestUnreadableTrashConcernsItsOwnIDOnly(t *testing.T) {
 		t.Error("after another look of the janitor there is still something that could not be laid")
 	}
 }
+
+// A call finds a record that it cannot lay. The janitor is told, and tries it again without that anybody asks.
+func TestWhatIsNotLaidWakesTheJanitor(t *testing.T) {
+	w, _ := watched(t)
+	spec := in("one", "dir/one", deleteData)
+	now := w.recordOf(w.make(spec))
+	earlier := *now
+	earlier.Turn = "0123456789abcdef"
+	w.misplaced(now, &earlier, false)
+	all, err := filepath.Glob(w.path(share.HomeName, share.Burials, "*"))
+	if err != nil || len(all) != 1 {
+		t.Fatalf("the burials are %q (%v), want one", all, err)
+	}
+	kept, err := os.ReadFile(all[0])
+	w.must(err)
+	w.must(os.Truncate(all[0], 0))
+	w.noticed()
+	if !w.idle() {
+		t.Fatal("a janitor is at work, and nobody has called")
+	}
+	w.fails("finding it", second(w.Find(t.Context(), spec)), backends.Unavailable, "readable")
+	if w.idle() {
+		t.Error("no janitor is at work")
+	}
+	w.must(os.WriteFile(all[0], kept, 0o600))
+	_, h := w.opened(spec)
+	w.eventually("putting it back", func() bool { _, err := inPlace(h, volumeKind, now.ID); return err == nil })
+	w.isWhole(spec, now)
+}
