@@ -100,7 +100,7 @@ func (m *making) unlessFenced(r *record, err error) error {
 	if m.home.Refresh(share.Staging) != nil {
 		return err
 	}
-	if held, lookErr := exists(m.share.Dir(), share.At(share.Staging, r.key()+suffix)); lookErr == nil && !held {
+	if _, gone := m.home.Look(share.Staging, r.key()+suffix); errors.Is(gone, fs.ErrNotExist) {
 		return backends.Errorf(backends.Busy, "%w", errFenced)
 	}
 	return err

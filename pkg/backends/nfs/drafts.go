@@ -47,7 +47,7 @@ func (j *janitors) drafts(s *share.Share, h *share.Home) (alive bool, err error)
 		case isKey:
 			lives, failed = j.draft(s, h, key, names)
 		default:
-			lives, failed = j.stray(s, names)
+			lives, failed = j.stray(s, h, names)
 		}
 		alive, err = alive || lives, errors.Join(err, failed)
 	}
@@ -73,7 +73,7 @@ func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []stri
 		return false, nil // It is removed from there.
 	}
 	if token != nil {
-		if alive, err := j.unchanged(s, key+suffix); alive || err != nil {
+		if alive, err := j.unchanged(s, h, key+suffix); alive || err != nil {
 			return alive, err
 		}
 		j.engine.giveUp(s, h, token)
@@ -82,12 +82,12 @@ func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []stri
 	half := slices.DeleteFunc(slices.Clone(names),
 		func(name string) bool { return !strings.HasPrefix(name, key+suffix+".") })
 	if len(half) == len(names) { // A token that is being written.
-		return j.stray(s, names)
+		return j.stray(s, h, names)
 	}
 	boxes := slices.DeleteFunc(slices.Clone(names),
 		func(name string) bool { return !strings.HasPrefix(name, key+boxSuffix) })
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(boxes, name) })
-	alive, err = j.stray(s, boxes) // Somebody may be dropping the claim just now.
+	alive, err = j.stray(s, h, boxes) // Somebody may be dropping the claim just now.
 	return alive, errors.Join(err, j.remove(s, names))
 }
 
@@ -118,9 +118,9 @@ func (e *engine) publishedAs(h *share.Home, key string) (*record, error) {
 
 // stray removes what belongs to no attempt, such as the half of a file that was being written, once nobody has touched
 // it for long.
-func (j *janitors) stray(s *share.Share, names []string) (alive bool, err error) {
+func (j *janitors) stray(s *share.Share, h *share.Home, names []string) (alive bool, err error) {
 	for _, name := range names {
-		lives, err := j.unchanged(s, name)
+		lives, err := j.unchanged(s, h, name)
 		if err == nil && !lives {
 			err = j.remove(s, []string{name})
 		}
@@ -134,8 +134,8 @@ func (j *janitors) stray(s *share.Share, names []string) (alive bool, err error)
 
 // unchanged reports whether something in staging may be alive: it looks otherwise than it did for long, by our own
 // clock.
-func (j *janitors) unchanged(s *share.Share, name string) (alive bool, err error) {
-	info, err := s.Files().Lstat(share.At(share.Staging, name), 0)
+func (j *janitors) unchanged(s *share.Share, h *share.Home, name string) (alive bool, err error) {
+	info, err := h.Look(share.Staging, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

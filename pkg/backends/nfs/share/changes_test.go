@@ -1,6 +1,7 @@
 package share
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,6 +50,57 @@ func TestChangesWaitForReaders(t *testing.T) {
 	}
 }
 
+// Nobody looks at a name, or touches it, while it is changed: the kernel's client would give the file another one.
+func TestLooksWaitForChanges(t *testing.T) {
+	token, claim := At(Staging, "one"), At(Claims, "one")
+	for name, row := range map[string]struct {
+		path string
+		look func(h *Home) error
+	}{
+		"looked at": {token, func(h *Home) error { _, err := h.Look(Staging, "one"); return err }},
+		"touched":   {token, func(h *Home) error { return h.Touch("one") }},
+		"judged":    {token, func(h *Home) error { _, err := h.Written(Staging, "one"); return err }},
+		"read":      {token, func(h *Home) error { _, err := h.Read(Staging, "one"); return err }},
+		"asked for": {claim, func(h *Home) error { _, err := h.Claimed("one"); return err }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := homeWith(t, token)
+			changing, goOn := make(chan struct{}), make(chan struct{})
+			changed := make(chan error, 1)
+			go func() {
+				changed <- h.names.change(func() error { close(changing); <-goOn; return nil }, row.path)
+			}()
+			<-changing
+			ended := make(chan error, 1)
+			go func() { ended <- row.look(h) }()
+			for late := time.After(2 * time.Minute); h.names.usersOf(row.path) < 2; {
+				select {
+				case err := <-ended:
+					t.Fatalf("it was %s while it is changed (%v)", name, err)
+				case <-late:
+					t.Fatal("it neither waits nor ends")
+				// Stimulus: a pause between two looks.
+				case <-time.After(time.Millisecond):
+				}
+			}
+			close(goOn)
+			if err := errors.Join(<-changed, <-ended); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// usersOf is how many hold the lock of a name, or wait for it.
+func (l *nameLocks) usersOf(path string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all[path] == nil {
+		return 0
+	}
+	return l.all[path].users
+}
+
 // A name is changed while others are, however many requests for those hang; and nothing is kept of a name that nobody
 // uses.
 func TestChangesWaitForNoOther(t *testing.T) {
@@ -90,7 +142,7 @@ func homeWith(t *testing.T, paths ...string) *Home {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = dir.Close() })
-	for _, folder := range []string{"", Volumes, Trash, Staging} {
+	for _, folder := range []string{"", Volumes, Trash, Staging, Claims} {
 		if err := os.Mkdir(filepath.Join(dir.Name(), HomeName, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -14,19 +14,26 @@ import (
 func At(folder, name string) string { return path.Join(HomeName, folder, name) }
 
 // Read returns what a file holds. Kinds: as readSmall; Unavailable beyond the budget.
-func (h *Home) Read(folder, name string) ([]byte, error) {
+func (h *Home) Read(folder, name string) (data []byte, err error) {
 	path := At(folder, name)
-	data, err := h.names.read(func() ([]byte, error) { return readSmall(h.dir, path) }, path)
+	err = h.names.read(func() (err error) { data, err = readSmall(h.dir, path); return err }, path)
 	if spent := h.Charge(len(data)); spent != nil {
 		return nil, spent
 	}
 	return data, err
 }
 
+// Look is what the server says of a file.
+func (h *Home) Look(folder, name string) (stat unix.Statx_t, err error) {
+	path := At(folder, name)
+	err = h.names.read(func() (err error) { stat, err = h.files.Lstat(path, 0); return err }, path)
+	return stat, err
+}
+
 // rename, remove and link take a name away, or put another file in its place, while this process does not have the file
-// open. The kernel's NFS client keeps a file that is open under another name (".nfs..."), and does so with a request of
-// its own first: if the server does not answer the next one, or refuses it, the name is gone for everybody. And a file
-// without its name must not have another one, since it can be published by a link then.
+// open, and does not look at it. The kernel's NFS client keeps a file in use under another name (".nfs..."), and does
+// so with a request of its own first: if the server does not answer the next one, or refuses it, the name is gone for
+// everybody. And a file without its name must not have another one, since it can be published by a link then.
 func (h *Home) rename(from, to string) error {
 	return h.names.change(func() error { return h.files.Rename(from, to) }, from, to)
 }
@@ -127,7 +134,7 @@ func (h *Home) Publish(draft, folder, name string) error {
 	err := h.link(At(Staging, draft), At(folder, name))
 	// The client knew the file, and the server does not any more.
 	if errors.Is(err, unix.ESTALE) && h.Refresh(Staging) == nil {
-		if _, gone := h.files.Lstat(At(Staging, draft), 0); errors.Is(gone, fs.ErrNotExist) {
+		if _, gone := h.Look(Staging, draft); errors.Is(gone, fs.ErrNotExist) {
 			return gone
 		}
 	}
@@ -224,7 +231,7 @@ func (h *Home) spent(name string, err error) error {
 		return failed
 	}
 	// The answer was lost, and the rename asked for again.
-	if _, there := h.files.Lstat(At(Staging, name), 0); there == nil {
+	if _, there := h.Look(Staging, name); there == nil {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
@@ -233,7 +240,8 @@ func (h *Home) spent(name string, err error) error {
 // Touch gives a file of the staging folder another time, so that others see that somebody works with it. It is the
 // server's, as that of what is written is: a record keeps it, and which of two was written last decides.
 func (h *Home) Touch(name string) error {
-	return h.files.Touch(At(Staging, name))
+	path := At(Staging, name)
+	return h.names.read(func() error { return h.files.Touch(path) }, path)
 }
 
 // Writing is when what a file holds was written, by the server's clock, and which file that is.
@@ -247,7 +255,7 @@ func (w Writing) Same(as Writing) bool { return w.device == as.device && w.inode
 
 // Written tells a file's writing.
 func (h *Home) Written(folder, name string) (Writing, error) {
-	stat, err := h.files.Lstat(At(folder, name), 0)
+	stat, err := h.Look(folder, name)
 	return Writing{
 		Nanoseconds: unix.TimespecToNsec(unix.Timespec{Sec: stat.Mtime.Sec, Nsec: int64(stat.Mtime.Nsec)}),
 		device:      unix.Mkdev(stat.Dev_major, stat.Dev_minor), inode: stat.Ino,
@@ -280,8 +288,9 @@ func (h *Home) Claim(name, owner string) (holder string, err error) {
 }
 
 // Claimed tells who owns something; empty for nobody.
-func (h *Home) Claimed(name string) (string, error) {
-	holder, err := h.files.Readlink(At(Claims, name))
+func (h *Home) Claimed(name string) (holder string, err error) {
+	path := At(Claims, name)
+	err = h.names.read(func() (err error) { holder, err = h.files.Readlink(path); return err }, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

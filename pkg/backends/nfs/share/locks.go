@@ -42,8 +42,8 @@ func (l *nameLocks) leave(path string, lock *nameLock) {
 	}
 }
 
-// read holds the lock of a name while the file is open.
-func (l *nameLocks) read(do func() ([]byte, error), path string) ([]byte, error) {
+// read holds the lock of a name while the file is open, or is looked at.
+func (l *nameLocks) read(do func() error, path string) error {
 	lock, done := l.use(path)
 	defer done()
 	lock.RLock()
