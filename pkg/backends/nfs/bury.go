@@ -13,14 +13,14 @@ import (
 // bury moves the record of something by way of the burials to the trash, by which it is gone. NFS moves whatever has
 // the name by now: if that is another thing's record, because this one was deleted and made anew meanwhile, it is put
 // back. Kinds: Busy then.
-func (e *engine) bury(s *share.Share, h *share.Home, r *record) error {
+func (e *engine) bury(h *share.Home, r *record) error {
 	name := burialOf(r.key())
 	folder, err := h.Bury(r.Kind.folder(), r.ID+suffix, name)
 	if err != nil {
 		return fmt.Errorf("its record cannot be moved to the trash: %w", err)
 	}
 	if err = lay(h, buried{folder, name}); err != nil {
-		e.janitors.add(s.Address)
+		e.janitors.add(h.Address())
 	}
 	return err
 }
@@ -32,7 +32,7 @@ var errNotThere = errors.New("its record is not in the trash now")
 // buryAgain moves the record of a volume that is in the trash there again, as long as changes that were under way bring
 // it back, and is what it says then: that was acknowledged last, and decides what becomes of the data. It fails with
 // errNotThere when the record is not in the trash.
-func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) (*record, error) {
+func (e *engine) buryAgain(h *share.Home, r *record) (*record, error) {
 	for {
 		if err := endChanges(h, r.ID, ""); err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) (*record, e
 			break
 		}
 		if err == nil {
-			err = e.bury(s, h, r)
+			err = e.bury(h, r)
 		}
 		if err != nil {
 			return nil, err
@@ -63,7 +63,8 @@ func (e *engine) buryAgain(s *share.Share, h *share.Home, r *record) (*record, e
 
 // end removes the record of what was removed, or keeps it with those of retained volumes, if that was in its place. A
 // controller that was stopped before may move another record to its name at any time: so it gets a name of its own
-// first, and is looked at there.
+// first, and is looked at there. One that an unfenced change has brought back among the volumes meanwhile is buried
+// once more: it decides then.
 func (e *engine) end(h *share.Home, key string, placed bool) error {
 	name := key + endedMark + rand.Text() + suffix
 	if err := h.Move(share.Trash, key+suffix, share.Trash, name); err != nil {
@@ -82,6 +83,16 @@ func (e *engine) endAs(h *share.Home, key, name string, placed bool) error {
 		if errors.Is(err, errReplaced) {
 			return nil
 		}
+		return err
+	}
+	// Whoever finds the volume there would find it without its data, and nothing would remove it again.
+	now, err := read(h, r.Kind.folder(), r.ID+suffix)
+	if err == nil && now.Turn == r.Turn {
+		err = e.bury(h, now)
+		e.janitors.add(h.Address())
+	}
+	switch {
+	case ignoreGone(err) != nil:
 		return err
 	case placed && r.retained():
 		return h.Move(share.Trash, name, share.Retained, key+suffix)

@@ -96,8 +96,8 @@ func TestLateBurialKeepsTheEarlierRecord(t *testing.T) {
 	spec := specOf("one")
 	earlier, now := w.remade(spec)
 	w.inTrash(earlier, earlier.key()+suffix)
-	s, h := w.opened(spec)
-	w.fails("the late burial", w.bury(s, h, earlier), backends.Busy, errReplaced.Error())
+	_, h := w.opened(spec)
+	w.fails("the late burial", w.bury(h, earlier), backends.Busy, errReplaced.Error())
 	if v, err := w.Find(t.Context(), spec); err != nil || w.recordOf(v).key() != now.key() {
 		t.Errorf("finding the volume: %v, %v", v, err)
 	}
@@ -187,6 +187,25 @@ func TestTheLatestRecordDecides(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A change that nothing fences, as that of an earlier version, brings the record of a volume back when its data is
+// removed already. The volume does not stay.
+func TestNoVolumeStaysWithoutItsData(t *testing.T) {
+	w := newWorld(t)
+	r := w.recordOf(w.make(specOf("one")))
+	w.nodeOnly = true
+	w.reopen()
+	s, h := w.opened(specOf("x"))
+	w.inTrash(r, r.key()+suffix) // The record is among the volumes besides.
+	w.must(os.RemoveAll(w.path(r.SubDir)))
+	w.noticed()
+	w.must(w.end(h, r.key(), true))
+	if _, err := inPlace(h, volumeKind, r.ID); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the record among the volumes: %v", err)
+	}
+	w.janitors.add(s.Address)
+	w.tidy(0, 0)
 }
 
 // The server's clock was set back between two changes of a record. What was acknowledged last decides all the same.

@@ -83,7 +83,7 @@ func (e *engine) removable(ctx context.Context, h *share.Home, k kind, id string
 }
 
 func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
-	if err := e.bury(s, h, r); err != nil {
+	if err := e.bury(h, r); err != nil {
 		return err
 	}
 	if err := e.dispose(s, h, r); err != nil && !errors.Is(err, errNotThere) {
@@ -112,7 +112,7 @@ func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	case volumeKind:
 	}
 	defer e.disposing.hold(s, r.key())()
-	last, err := e.buryAgain(s, h, r)
+	last, err := e.buryAgain(h, r)
 	if err != nil {
 		return err
 	}

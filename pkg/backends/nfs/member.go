@@ -80,7 +80,7 @@ func (e *engine) disposeMember(s *share.Share, h *share.Home, g *record, of memb
 	if r.Group == nil || r.Group.Turn != g.Turn {
 		return nil
 	}
-	if err := e.bury(s, h, r); err != nil {
+	if err := e.bury(h, r); err != nil {
 		return ignoreGone(err) // Somebody else was faster.
 	}
 	e.janitors.add(s.Address)

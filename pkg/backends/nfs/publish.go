@@ -83,7 +83,7 @@ func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
 // takeBack undoes the publishing of what no call has been told of.
 func (e *engine) takeBack(s *share.Share, h *share.Home, r *record) error {
 	e.janitors.add(s.Address)
-	return ignoreGone(e.bury(s, h, r))
+	return ignoreGone(e.bury(h, r))
 }
 
 // hasData fails for what was published without its data, and takes it back: somebody has removed the draft, by hand
