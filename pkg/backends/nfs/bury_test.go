@@ -5,11 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 // A deletion that was stopped moves the record of a volume that was made anew, just when a janitor is about to remove
@@ -276,5 +278,40 @@ func TestBurialWithTwoNames(t *testing.T) {
 	}
 	if _, err := read(h, share.Trash, r.key()+suffix); err != nil {
 		t.Errorf("the record in the trash: %v", err)
+	}
+}
+
+// While a janitor removes something else, an earlier version of the driver moves a record to the trash that says that
+// the data of a deleted volume is to be kept. It is kept.
+func TestJanitorSeesWhatComesMeanwhile(t *testing.T) {
+	w, slow := newSlowWorld(t)
+	w.root, w.nodeOnly = slow.Real, true
+	w.reopen()
+	spec := onSlow("one")
+	spec.Parameters.(*Parameters).SubDir = "dir/one"
+	w.unwoken(spec)
+	r := w.recordOf(w.make(spec))
+	w.must(os.Remove(w.path(share.HomeName, share.Volumes, r.ID+suffix)))
+	first := *r
+	first.ID, first.SubDir = strings.Repeat("0", len(r.ID)), "dir/other"
+	begun := time.Now()
+	w.says(&first, buried{share.Trash, first.key() + suffix}, deleteData, begun)
+	r.Revision = 0 // as that version writes it
+	w.says(r, buried{share.Trash, r.key() + suffix}, deleteData, begun)
+	s, h := w.opened(spec)
+	slow.StopAt(t, stall.Change, 1) // in the removal of the first
+	ended := make(chan error, 1)
+	go func() { ended <- w.janitors.trash(s, h) }()
+	w.eventually("removing something", func() bool { return slow.Stopped(t) })
+	w.says(r, buried{share.Trash, burialOf(r.key())}, retainData, begun.Add(time.Second))
+	// Stimulus: longer than the janitor goes on without a look.
+	<-time.After(1100 * time.Millisecond)
+	slow.Continue(t)
+	w.must(<-ended)
+	if _, err := os.Stat(w.path("dir", "one")); err != nil {
+		t.Errorf("the data that is to be kept: %v", err)
+	}
+	if kept, err := os.ReadDir(w.path(share.HomeName, share.Retained)); err != nil || len(kept) != 1 {
+		t.Errorf("of retained volumes there are the records %v (%v), want one", kept, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -160,21 +161,43 @@ func (j *janitors) round(address export.Address) (alive bool, err error) {
 // trash removes all that is in the trash. Of a folder with too many names in it it removes those that it has: so there
 // is room for the others.
 func (j *janitors) trash(s *share.Share, h *share.Home) error {
-	misplaced := j.lay(h)
+	var looks relook
+	misplaced := looks.timed(func() error { return j.lay(h) })
 	names, err := h.Names(share.Trash, "")
 	if err != nil && !errors.Is(err, share.ErrFlooded) {
 		return errors.Join(misplaced, err)
 	}
 	all := err == nil
 	err = errors.Join(misplaced, err)
-	for key, names := range pieces(names) {
+	found := pieces(names)
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		names := found[key]
 		if err := j.life.Err(); err != nil {
 			return err
+		}
+		if looks.due(time.Now()) {
+			err = errors.Join(err, looks.timed(func() error { return j.lay(h) }))
 		}
 		if failed := j.empty(s, h, key, names, all); failed != nil {
 			err = errors.Join(err, failed)
 		}
 	}
+	return err
+}
+
+// relook says when all that is in the trash is to be laid again, in the middle of a removal that may take hours: an
+// earlier version of the driver, which has no burials, moves records there at any time, and one may say that data is to
+// be kept. A look takes as long as there is much in the trash, and may take a tenth of the time.
+type relook struct{ next time.Time }
+
+func (l *relook) due(now time.Time) bool { return now.After(l.next) }
+
+// timed does a look, and plans the next.
+func (l *relook) timed(look func() error) error {
+	begun := time.Now()
+	err := look()
+	ended := time.Now()
+	l.next = ended.Add(max(time.Second, 9*ended.Sub(begun)))
 	return err
 }
 
