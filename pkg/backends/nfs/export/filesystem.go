@@ -31,11 +31,17 @@ func filesystemOf(dir int) string {
 	if err != nil {
 		return ""
 	}
-	listed := listedAs(string(text), stat.Dev)
+	return filesystemIn(string(text), stat.Dev, int64(room.Blocks)*room.Frsize)
+}
+
+// filesystemIn names the filesystem with so many bytes of the mount with a device number; empty for one that the list
+// does not have.
+func filesystemIn(list string, device uint64, bytes int64) string {
+	listed := listedAs(list, device)
 	if listed == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s of %d bytes", listed, int64(room.Blocks)*room.Frsize)
+	return fmt.Sprintf("%s of %d bytes", listed, bytes)
 }
 
 // listedAs is the server's address and its number of the filesystem, of the mount with a device number. A line of the

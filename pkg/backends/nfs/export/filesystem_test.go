@@ -26,3 +26,19 @@ func TestFilesystemsOfMounts(t *testing.T) {
 		}
 	}
 }
+
+// Two exports of one filesystem with quotas of their own show different sizes, and share no room.
+func TestFilesystemsOfQuotas(t *testing.T) {
+	const list = "v4 c0a80001  801 0:45         5ad1c4f6a1b2c3d4:9f0e1d2c3b4a5968 no \n" +
+		"v4 c0a80001  801 0:46         5ad1c4f6a1b2c3d4:9f0e1d2c3b4a5968 no \n"
+	one, other := unix.Mkdev(0, 45), unix.Mkdev(0, 46)
+	if a, b := filesystemIn(list, one, 1<<30), filesystemIn(list, other, 1<<30); a == "" || a != b {
+		t.Errorf("two exports of one size are on %q and on %q", a, b)
+	}
+	if a, b := filesystemIn(list, one, 1<<30), filesystemIn(list, other, 2<<30); a == b {
+		t.Errorf("two exports of different sizes are both on %q", a)
+	}
+	if none := filesystemIn(list, unix.Mkdev(0, 4), 1<<30); none != "" {
+		t.Errorf("what is not listed is on %q", none)
+	}
+}
