@@ -149,6 +149,12 @@ func TestDamagedCopiesStopThemselvesOnly(t *testing.T) {
 			have := map[string]bool{}
 			for _, s := range found {
 				have[s.Handle] = true
+				if s.Handle == bad.Handle && (s.Ready || s.Volume != v.Handle) {
+					t.Errorf("of the damaged one it lists %+v, want that it is of %s and not ready", s, v.Handle)
+				}
+			}
+			if known := name == "another handle"; have[bad.Handle] != known {
+				t.Errorf("it lists the damaged one: %t, want %t", have[bad.Handle], known)
 			}
 			if err != nil || !have[well.Handle] || !have[group.Snapshots[0].Handle] {
 				t.Errorf("it lists %v, %v; want %s and the group's %s in it", have, err, well.Handle, group.Snapshots[0].Handle)

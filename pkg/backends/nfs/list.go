@@ -161,12 +161,8 @@ func (l survey) listed(id string) (entry, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return entry{}, nil
-	case backends.Is(err, backends.Unusable) && l.kind == volumeKind:
-		text, failed := handle{kind: l.kind, address: l.place.Address, share: l.place.Name, home: l.home.Identity(),
-			id: id}.encode()
-		return entry{place: l.place, record: &record{Kind: l.kind, ID: id, Handle: text}, damage: err}, failed
-	case backends.Is(err, backends.Unusable): // Nobody knows of which volume it is.
-		return entry{}, nil
+	case backends.Is(err, backends.Unusable):
+		return l.damaged(id, r, err)
 	case err != nil:
 		return entry{}, err
 	}
@@ -175,6 +171,25 @@ func (l survey) listed(id string) (entry, error) {
 		return entry{place: l.place, record: r, damage: err}, nil
 	}
 	return entry{}, err
+}
+
+// damaged is what an enumeration has of an ID whose record cannot be used: its handle. Of a snapshot it must be known
+// of which volume of this share it is, and that no group decides whether it is there.
+func (l survey) damaged(id string, r *record, why error) (entry, error) {
+	text, err := handle{kind: l.kind, address: l.place.Address, share: l.place.Name, home: l.home.Identity(),
+		id: id}.encode()
+	if err != nil || l.kind == volumeKind {
+		return entry{place: l.place, record: &record{Kind: l.kind, ID: id, Handle: text}, damage: why}, err
+	}
+	if l.kind != snapshotKind || r == nil || r.ID != id || r.Kind != l.kind || r.Group != nil {
+		return entry{}, nil
+	}
+	if of, _, _, ok := decodeHandle(volumeKind, r.SourceVolume); !ok || of.home != l.home.Identity() {
+		return entry{}, nil
+	}
+	known := *r
+	known.Handle = text
+	return entry{place: l.place, record: &known, damage: why}, nil
 }
 
 // List returns volumes in a stable order. Kinds: as enumerate.
@@ -203,7 +218,9 @@ func (e *controllerSide) ListSnapshots(ctx context.Context, volume string,
 	found, next, err := e.enumerate(ctx, snapshotKind, page,
 		func(r *record) bool { return volume == "" || r.SourceVolume == volume })
 	for _, f := range found {
-		snapshots = append(snapshots, *e.describeSnapshot(f.record))
+		s := e.describeSnapshot(f.record)
+		s.Ready = f.damage == nil
+		snapshots = append(snapshots, *s)
 	}
 	return snapshots, next, err
 }
