@@ -3,10 +3,7 @@ package nfs
 import (
 	"errors"
 	"io/fs"
-	"slices"
-	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
@@ -47,37 +44,4 @@ func (e *engine) abandon(h *share.Home, name string, r *record) error {
 		return err
 	}
 	return nil
-}
-
-// claims gives up claims of nobody: a process ended just between taking one and publishing its volume.
-func (j *janitors) claims(s *share.Share, h *share.Home) error {
-	names, err := h.Names(share.Claims, "")
-	if err != nil {
-		return err
-	}
-	volumes, err := h.Names(share.Volumes, suffix)
-	if err != nil {
-		return err
-	}
-	slices.Sort(volumes)
-	var busy error
-	for _, name := range names {
-		holder, err := h.Claimed(name)
-		if err != nil || j.life.Err() != nil {
-			return errors.Join(err, j.life.Err())
-		}
-		id, _, _ := strings.Cut(holder, "-")
-		if _, published := slices.BinarySearch(volumes, id); published || holder == "" {
-			continue
-		}
-		switch err := j.engine.unclaimDead(s, h, name, holder); {
-		case backends.Is(err, backends.Busy): // Another is at it, who may not finish.
-			busy = errors.Join(busy, err)
-		case err != nil:
-			if err = j.leave(s, holder, err); err != nil {
-				return err
-			}
-		}
-	}
-	return busy
 }

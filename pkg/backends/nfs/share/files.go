@@ -8,6 +8,8 @@ import (
 	"path"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // At is the path of an entry of the Home, from the share's root.
@@ -287,12 +289,16 @@ func (h *Home) Claim(name, owner string) (holder string, err error) {
 	return h.Claimed(name)
 }
 
-// Claimed tells who owns something; empty for nobody.
+// Claimed tells who owns something; empty for nobody. Kinds: Unusable for what is there and is no claim.
 func (h *Home) Claimed(name string) (holder string, err error) {
 	path := At(Claims, name)
 	err = h.names.read(func() (err error) { holder, err = h.files.Readlink(path); return err }, path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
+	case errors.Is(err, unix.EINVAL):
+		return "", backends.Errorf(backends.Unusable, "%s is no symbolic link, and so no claim of this driver: remove it: %w",
+			path, err)
 	}
 	return holder, err
 }

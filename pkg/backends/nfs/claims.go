@@ -1,0 +1,101 @@
+package nfs
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+)
+
+// claims gives up claims of nobody: a process ended just between taking one and publishing its volume.
+func (j *janitors) claims(s *share.Share, h *share.Home) error {
+	names, err := h.Names(share.Claims, "")
+	if err != nil {
+		return err
+	}
+	volumes, err := h.Names(share.Volumes, suffix)
+	if err != nil {
+		return err
+	}
+	slices.Sort(volumes)
+	held := map[string]bool{} // IDs of volumes
+	var busy error
+	for _, name := range names {
+		holder, err := h.Claimed(name)
+		if backends.Is(err, backends.Unusable) {
+			j.engine.log.Warn("what is no claim is left alone", "share", s.Address.String(), "error", err)
+			continue
+		}
+		if err != nil || j.life.Err() != nil {
+			return errors.Join(err, j.life.Err())
+		}
+		id, _, _ := strings.Cut(holder, "-")
+		if _, published := slices.BinarySearch(volumes, id); published || holder == "" {
+			held[id] = true
+			continue
+		}
+		switch err := j.engine.unclaimDead(s, h, name, holder); {
+		case backends.Is(err, backends.Busy): // Another is at it, who may not finish.
+			busy = errors.Join(busy, err)
+		case err != nil:
+			if err = j.leave(s, holder, err); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(busy, j.unclaimed(s, h, slices.DeleteFunc(volumes, func(id string) bool { return held[id] })))
+}
+
+// mostTold is how many volumes without a claim the log names at a time.
+const mostTold = 10
+
+// unclaimed says in the log which of the volumes have lost their claims: somebody has removed them, or a backup that
+// knows no symbolic links was restored. None is made again: another volume, or what was kept of one, may be inside the
+// directory by now, and would go with it when this one is deleted.
+func (j *janitors) unclaimed(s *share.Share, h *share.Home, ids []string) error {
+	told := 0
+	for _, id := range ids {
+		if !isHex(id, 32) {
+			continue
+		}
+		r, holder, err := withoutClaim(h, id)
+		if err = errors.Join(err, j.life.Err()); err != nil || told >= mostTold {
+			return err
+		}
+		if r == nil {
+			continue
+		}
+		told++
+		j.engine.log.Warn("a volume has no claim to its directory, which stays when it is deleted, and inside which another "+
+			"can be made: if no other is inside, make a symbolic link by the name of the claim, with the owner as its text",
+			"share", s.Address.String(), "directory", r.SubDir, "claim", share.At(share.Claims, claimOf(r.SubDir)),
+			"owner", r.key(), "holder", holder)
+	}
+	return nil
+}
+
+// withoutClaim is the record of a volume that is there and has no claim, and who holds that; nil where it has one.
+func withoutClaim(h *share.Home, id string) (r *record, holder string, err error) {
+	r, err = read(h, share.Volumes, id+suffix)
+	if errors.Is(err, fs.ErrNotExist) || backends.Is(err, backends.Unusable) { // Its health says what is wrong with it.
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	holder, err = h.Claimed(claimOf(r.SubDir))
+	if backends.Is(err, backends.Unusable) {
+		err = nil
+	}
+	if err != nil || holder == r.key() {
+		return nil, "", err
+	}
+	now, err := read(h, share.Volumes, id+suffix) // Whoever deletes it drops the claim after the record has gone.
+	if err != nil || now.Turn != r.Turn {
+		return nil, "", ignoreGone(err)
+	}
+	return r, holder, nil
+}
