@@ -26,7 +26,7 @@ func layToRest(h *share.Home, b, usual buried) error {
 // way, to the burials. Whoever is stopped after that leaves two burials, of which no look loses the younger.
 func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 	for range mostLooks {
-		if err := lay(h, usual); err != nil { // It may be another thing's.
+		if err := seenAnew(h, usual); err != nil {
 			return aside, err
 		}
 		err := h.PutBack(b.folder, b.name, usual.folder, usual.name)
@@ -35,7 +35,7 @@ func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 		case err == nil:
 			return aside, h.Remove(b.folder, b.name)
 		case errors.Is(err, fs.ErrNotExist):
-			return aside, fasterOrMissing(h, b, usual)
+			return aside, nil // Another was faster.
 		case !full && !errors.Is(err, fs.ErrExist):
 			return aside, err
 		}
@@ -62,35 +62,44 @@ func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 	return aside, backends.Errorf(backends.Busy, "others always sort the records of %s first: ask again", usual.name)
 }
 
-// fasterOrMissing is nil where another has laid a burial, and else the failure of who has no folder for it. Kinds:
-// Unavailable.
-func fasterOrMissing(h *share.Home, b, usual buried) error {
-	if _, err := h.Written(b.folder, b.name); err != nil {
-		return ignoreGone(err)
+// seenAnew looks at what has the usual name, past what the client remembers of it. It may be another thing's, which is
+// put back. Kinds: Unavailable where there is no folder for it; Busy as lay.
+func seenAnew(h *share.Home, usual buried) error {
+	err := h.Refresh(usual.folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return missing(usual.folder)
 	}
-	return missing(usual.folder)
+	if err != nil {
+		return err
+	}
+	return lay(h, usual)
 }
 
 // outlasts reports whether a record is to stay where a burial of the same thing goes: it is no earlier, or is the same
-// file, which an earlier look has given two names. It fails with fs.ErrNotExist where one is gone.
+// file, which an earlier look has given two names. It fails with fs.ErrNotExist where one is gone. Each is read before
+// it is looked at: to open it by its name has the client find out which file that is by now.
 func outlasts(h *share.Home, usual, b buried) (bool, error) {
-	one, err := h.Written(usual.folder, usual.name)
-	if err != nil {
-		return false, err
-	}
-	other, err := h.Written(b.folder, b.name)
-	if err != nil || one.Same(other) {
-		return err == nil, err
-	}
 	stays, err := read(h, usual.folder, usual.name)
 	if err != nil {
 		return false, err
 	}
 	comes, err := read(h, b.folder, b.name)
-	if err != nil || stays.key() != comes.key() { // What is another thing's is put back from the burials.
+	if err != nil {
 		return false, err
 	}
-	if stays.Revision != comes.Revision && min(stays.Revision, comes.Revision) > 0 {
+	one, err := h.Written(usual.folder, usual.name)
+	if err != nil {
+		return false, err
+	}
+	other, err := h.Written(b.folder, b.name)
+	switch {
+	case err != nil:
+		return false, err
+	case one.Same(other):
+		return true, nil
+	case stays.key() != comes.key(): // What is another thing's is put back from the burials.
+		return false, nil
+	case stays.Revision != comes.Revision && min(stays.Revision, comes.Revision) > 0:
 		return stays.Revision > comes.Revision, nil
 	}
 	return one.Nanoseconds >= other.Nanoseconds, nil
