@@ -23,7 +23,6 @@ func (j *janitors) trash(s *share.Share, h *share.Home) error {
 		return errors.Join(misplaced, err)
 	}
 	all := err == nil
-	err = errors.Join(misplaced, err)
 	found := pieces(names)
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		names := found[key]
@@ -31,13 +30,13 @@ func (j *janitors) trash(s *share.Share, h *share.Home) error {
 			return err
 		}
 		if looks.due(time.Now()) {
-			err = errors.Join(err, looks.timed(func() error { return j.lay(h) }))
+			misplaced = looks.timed(func() error { return j.lay(h) }) // which says all that the one before said
 		}
 		if failed := j.empty(s, h, key, names, all); failed != nil {
 			err = errors.Join(err, failed)
 		}
 	}
-	return err
+	return errors.Join(misplaced, err)
 }
 
 // relook says when all that is in the trash is to be laid again, in the middle of a removal that may take hours: an
