@@ -44,7 +44,7 @@ Each process serves one backend under one driver name, such as local.csi.stowage
 	}
 	registry := all.Registry()
 	root.AddCommand(controllerCommand(registry), nodeCommand(registry), standalone(registry), disksCommand(),
-		scrubCommand(), versionCommand())
+		scrubCommand(), probeCommand(), versionCommand())
 	return root
 }
 

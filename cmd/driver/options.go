@@ -36,7 +36,7 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.backend, "backend", o.role.backend(),
 		"the kind of storage: "+strings.Join(registry.Names(), " or "))
-	flags.StringVar(&o.endpoint, "endpoint", cmp.Or(os.Getenv("CSI_ENDPOINT"), "unix:///run/stowage/csi.sock"),
+	flags.StringVar(&o.endpoint, "endpoint", defaultEndpoint(),
 		"the socket to serve CSI on: unix:///path or a bare path; CSI_ENDPOINT in the environment sets another default")
 	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage",
 		"the directory that holds everything the driver keeps; it is made if need be")
@@ -52,6 +52,11 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	o.files.Bind(flags, 0)
 	flags.DurationVar(&o.grace, "shutdown-grace", 20*time.Second,
 		"how long requests under way may take to finish at the end")
+}
+
+// defaultEndpoint is where a driver serves that was told no other place.
+func defaultEndpoint() string {
+	return cmp.Or(os.Getenv("CSI_ENDPOINT"), "unix:///run/stowage/csi.sock")
 }
 
 // bindController adds the flags that mean something to a controller alone.

@@ -38,9 +38,9 @@ func (i *identity) GetPluginCapabilities(context.Context,
 }
 
 // Probe answers that the process is ready once it serves: every call gets an answer then. It says nothing of the
-// storage. The livenessprobe sidecar takes an answer of false for a failure, as it takes an error, and has the process
-// restarted, which brings no storage back and cuts off the calls for what still works. storageWatch tells of storage
-// that is gone, and so do NodeGetStorageHealth and each call for it.
+// storage. Who probes for the kubelet, such as the livenessprobe sidecar or Probe, takes an answer of false for a
+// failure, as it takes an error, and has the process restarted, which brings no storage back and cuts off the calls for
+// what still works. storageWatch tells of storage that is gone, and so do NodeGetStorageHealth and each call for it.
 func (i *identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

@@ -14,8 +14,8 @@ const (
 	storageWatchTime  = 30 * time.Second
 )
 
-// storageWatch says in the log and in a metric when storage goes, and when it is back. Probe does not: the
-// livenessprobe sidecar has the process restarted, and no restart brings a disk or a server back.
+// storageWatch says in the log and in a metric when storage goes, and when it is back. Probe does not:
+// the kubelet restarts a process that is not ready, and no restart brings a disk or a server back.
 type storageWatch struct {
 	inspect func(context.Context) ([]backends.StorageIssue, error)
 	log     *slog.Logger
