@@ -214,8 +214,8 @@ func TestNodesHaveNoRights(t *testing.T) {
 	}
 }
 
-// TestPorts checks that no two containers of a pod listen on the same port, and that each probe names a port that is
-// there.
+// TestPorts checks that no two containers of a pod listen on the same port, and that each probe of a port names one
+// that is there.
 func TestPorts(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
@@ -234,7 +234,7 @@ func TestPorts(t *testing.T) {
 					names[p.Name] = true
 				}
 				for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
-					if probe != nil && !names[probe.HTTPGet.Port.StrVal] {
+					if probe != nil && probe.HTTPGet != nil && !names[probe.HTTPGet.Port.StrVal] {
 						t.Errorf("%s: a probe of %s asks port %s, which that container does not name", id, c.Name,
 							probe.HTTPGet.Port.String())
 					}

@@ -179,21 +179,19 @@ seccompProfile:
 {{/* "grace": the seconds that a process is given to end whose probe fails, if these are not the pod's. */}}
 {{- define "stowage.probes" -}}
 startupProbe:
-  httpGet:
-    path: /healthz
-    port: healthz
+  exec:
+    command: [/stowage, probe, "--endpoint=unix:///csi/csi.sock"]
   periodSeconds: 5
-  timeoutSeconds: 5
+  timeoutSeconds: 10
   failureThreshold: 60
   {{- with .grace }}
   terminationGracePeriodSeconds: {{ . }}
   {{- end }}
 livenessProbe:
-  httpGet:
-    path: /healthz
-    port: healthz
+  exec:
+    command: [/stowage, probe, "--endpoint=unix:///csi/csi.sock"]
   periodSeconds: 20
-  timeoutSeconds: 5
+  timeoutSeconds: 10
   failureThreshold: 5
   {{- with .grace }}
   terminationGracePeriodSeconds: {{ . }}
@@ -210,8 +208,6 @@ terminationMessagePolicy: FallbackToLogsOnError
 ports:
   - name: metrics
     containerPort: {{ include "stowage.metricsPort" . }}
-  - name: healthz
-    containerPort: {{ include "stowage.healthPort" . }}
 {{- end }}
 
 {{- define "stowage.heap" -}}
@@ -287,16 +283,20 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
 {{- end }}
 
 {{- define "stowage.livenessProbe" -}}
+{{- $port := include "stowage.healthPort" (dict "Values" .root.Values "controller" .split) -}}
 - name: liveness-probe
   image: {{ .root.Values.sidecars.livenessProbe.image }}
   imagePullPolicy: IfNotPresent
   args:
     - --csi-address=/csi/csi.sock
-    - --http-endpoint=:{{ include "stowage.healthPort" (dict "Values" .root.Values "controller" .split) }}
+    - --http-endpoint=127.0.0.1:{{ $port }}
     - --v={{ .root.Values.log.level }}
     {{- with .root.Values.sidecars.livenessProbe.extraArgs }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+  ports:
+    - name: healthz
+      containerPort: {{ $port }}
   resources: {{- toYaml .root.Values.sidecars.livenessProbe.resources | nindent 4 }}
   securityContext: {{- include (ternary "stowage.tight" "stowage.tightBesideRoot" .split) .root | nindent 4 }}
   volumeMounts:
