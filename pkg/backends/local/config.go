@@ -44,8 +44,8 @@ type PoolConfig struct {
 	// Overcommit is how many bytes may be promised for each that the filesystem has free or that volumes hold already;
 	// default 1. What is promised beyond that is not there when it is written.
 	Overcommit *float64 `json:"overcommit,omitempty"`
-	// Reserve is how much of the filesystem is kept free, for what else is on it, such as "10Gi"; by default nothing. A
-	// directory volume may be filled beyond its size all the same.
+	// Reserve is how much of the filesystem is kept free, for what else is on it, such as "10Gi" or "20%"; by default
+	// nothing. A directory volume may be filled beyond its size all the same.
 	Reserve string `json:"reserve,omitempty"`
 	// SharesDisk says of a pool of type directory that it is known to be on the filesystem of the data directory, which
 	// its volumes may fill: without it the log warns of that.
@@ -74,7 +74,7 @@ type poolSettings struct {
 	capacity int64 // 0 for none
 	// overcommit is how many bytes may be promised for each that is there.
 	overcommit float64
-	reserve    int64 // bytes
+	reserve    reserve
 	sharesDisk bool
 }
 
@@ -129,7 +129,7 @@ func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
 	if s.capacity, err = p.size("capacity", p.Capacity); err != nil {
 		return s, err
 	}
-	s.reserve, err = p.size("reserve", p.Reserve)
+	s.reserve, err = p.parseReserve()
 	return s, err
 }
 

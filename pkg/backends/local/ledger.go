@@ -22,7 +22,7 @@ type ledger struct {
 	self       os.FileInfo // the directory as it was when the pool was opened
 	capacity   int64       // as configured; 0 for none of its own
 	overcommit float64     // how much may be promised for each byte that is there
-	reserve    int64       // how much of it is kept free
+	reserve    reserve     // how much of it is kept free
 	disk       *disk       // what is there, shared with other pools
 
 	mu       sync.Mutex
@@ -99,7 +99,7 @@ func (l *ledger) look(holds func([]*pool) holding) (room, error) {
 		}
 	}
 	own, promised := l.sum(), l.disk.promised(pools)
-	before, err := l.free()
+	before, size, err := l.space()
 	if err != nil {
 		return room{}, err
 	}
@@ -108,12 +108,12 @@ func (l *ledger) look(holds func([]*pool) holding) (room, error) {
 	if err != nil {
 		return room{}, err
 	}
-	free := min(before, after, held.free)
-	there := usable(free) + held.bytes - l.disk.engine.owed(pools) - l.reserve
+	free, kept := min(before, after, held.free), l.reserve.of(size)
+	there := usable(free) + held.bytes - l.disk.engine.owed(pools) - kept
 	r := room{available: int64(l.overcommit*float64(there)) - promised, because: func() string {
 		return fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised "+
 			"there, %d are kept free, and overcommit is %v",
-			l.path, free, held.bytes, promised, l.reserve, l.overcommit)
+			l.path, free, held.bytes, promised, kept, l.overcommit)
 	}}
 	if l.capacity != 0 && l.capacity-own < r.available {
 		r = room{l.capacity - own, func() string {
@@ -152,23 +152,29 @@ func (l *ledger) sum() int64 {
 // free asks the filesystem for its free space. Where that is not mounted now another one is below, whose space is not
 // the pool's. Kinds: Unavailable.
 func (l *ledger) free() (int64, error) {
+	free, _, err := l.space()
+	return free, err
+}
+
+// space asks the filesystem for its free space and for its size, both as the kubelet counts them. Kinds: as of free.
+func (l *ledger) space() (free, size int64, err error) {
 	dir, err := rawfile.Open(l.path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return 0, l.silent(err)
+		return 0, 0, l.silent(err)
 	}
 	defer func() { _ = dir.Close() }() // It was only looked at.
 	info, err := dir.Stat()
 	if err != nil {
-		return 0, l.silent(err)
+		return 0, 0, l.silent(err)
 	}
 	if !os.SameFile(info, l.self) {
-		return 0, l.silent(errors.New("it is not the directory that it was at start: is its filesystem mounted?"))
+		return 0, 0, l.silent(errors.New("it is not the directory that it was at start: is its filesystem mounted?"))
 	}
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(dir.Fd()), &stat); err != nil {
-		return 0, l.silent(err)
+		return 0, 0, l.silent(err)
 	}
-	return int64(stat.Bavail) * stat.Frsize, nil
+	return int64(stat.Bavail) * stat.Frsize, int64(stat.Blocks) * stat.Frsize, nil
 }
 
 func (l *ledger) silent(err error) error {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
@@ -32,11 +34,36 @@ func TestReserveIsKeptFree(t *testing.T) {
 		!strings.Contains(err.Error(), "104857600 are kept free") {
 		t.Errorf("a volume that takes of the reserve: %v, want Exhausted and the reserve", err)
 	}
-	for _, wrong := range []string{"-1", "much", "0"} {
+	for _, wrong := range []string{"-1", "much", "0", "%", "0%", "100%", "-1%", "015%", "1.5%", "15 %", "15%%"} {
 		c := Config{Pools: []PoolConfig{{Name: "p", Type: "image", Reserve: wrong}}}
 		if _, err := c.resolve("/data"); !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), "reserve") {
 			t.Errorf("the reserve %q: %v, want Invalid", wrong, err)
 		}
+	}
+}
+
+// TestReserveIsAPart wants that a part of the filesystem is kept free, of all that it has and not of what is free.
+func TestReserveIsAPart(t *testing.T) {
+	mount := testfs.New(t, "ext4", 256)
+	var has unix.Statfs_t
+	if err := unix.Statfs(mount, &has); err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t, PoolConfig{Name: "all", Type: "image", Path: filepath.Join(mount, "all")},
+		PoolConfig{Name: "most", Type: "image", Path: filepath.Join(mount, "most"), Reserve: "20%"})
+	want := int64(has.Blocks) * has.Frsize / 100 * 20
+	keeps := func() bool { // Room is told in whole blocks.
+		less := f.room("all") - f.room("most")
+		return less > want-4096 && less < want+4096
+	}
+	if !keeps() {
+		t.Errorf("%d bytes are left of %d, want %d to be kept free", f.room("most"), f.room("all"), want)
+	}
+	v, err := f.createOf("all", "first", 64<<20)
+	must(t, err)
+	f.fill(v.Handle)
+	if !keeps() {
+		t.Errorf("beside a full volume %d bytes are left of %d, want %d to be kept free", f.room("most"), f.room("all"), want)
 	}
 }
 
