@@ -9,9 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // TestFlags checks that driver and manager, and whatever command of theirs a pod runs, are given flags that they have.
@@ -171,30 +169,6 @@ func TestParameters(t *testing.T) {
 			if !strings.Contains(known, "| `"+key+"` |") && !strings.Contains(known, "| `"+key+"` or ") {
 				t.Errorf("%s: docs/parameters.md has no %s for a %s", o.id(), key, kind)
 			}
-		}
-	}
-}
-
-// TestPools checks that the example classes name pools that the overlay configures.
-func TestPools(t *testing.T) {
-	found := typed(t, find(t, kustomized(t, installs()[0].folder), "ConfigMap/stowage-system/stowage-local-config"))
-	config := found.(*corev1.ConfigMap)
-	var content struct {
-		Pools []struct {
-			Name string `json:"name"`
-			Type string `json:"type"`
-		} `json:"pools"`
-	}
-	if err := yaml.UnmarshalStrict([]byte(config.Data["config.yaml"]), &content); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, pool := range content.Pools {
-		names = append(names, pool.Name)
-	}
-	for _, o := range kustomized(t, examples) {
-		if class, ok := typed(t, o).(*storagev1.StorageClass); ok && !slices.Contains(names, class.Parameters["pool"]) {
-			t.Errorf("%s: there is no pool %q among %q", o.id(), class.Parameters["pool"], names)
 		}
 	}
 }

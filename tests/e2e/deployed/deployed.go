@@ -32,7 +32,6 @@ const (
 // The manifests that a user applies, in the tree.
 const (
 	definitions = "deploy/kubernetes/crds"
-	overlay     = "deploy/kubernetes/overlays/local-standalone-manager"
 	examples    = "deploy/kubernetes/examples/local"
 )
 
@@ -50,7 +49,7 @@ func (o Options) manifests() (driver, classes string) {
 	if o.Directories {
 		return "tests/e2e/deployed/local", "tests/e2e/deployed/classes"
 	}
-	return overlay, examples
+	return "tests/e2e/deployed/demo", examples
 }
 
 // Up brings the cluster up, or takes the one that is, and deploys the driver of this tree with its example classes. It
