@@ -19,6 +19,9 @@ func sameVolume(found *backends.Volume, spec backends.Spec, source backends.Cont
 	case found.Source != source:
 		return conflict("a volume of this name exists that was made from %s, not from %s: use another name",
 			describeSource(found.Source), describeSource(source))
+	// CreateVolume is to succeed for a volume that is "compatible with the specified [...] parameters and
+	// mutable_parameters" only (spec.md 1.13, CreateVolume; the row of ALREADY_EXISTS does not list the latter). It counts
+	// what the volume was made with: ControllerModifyVolume changes none of that.
 	case found.Fingerprint != "" && found.Fingerprint != spec.Fingerprint:
 		return conflict("a volume of this name exists that was made with other parameters, mutable parameters or access " +
 			"types: use another name")
