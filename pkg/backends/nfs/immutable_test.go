@@ -10,18 +10,27 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
+// immutable has the server refuse all changes of a file, until the function that it returns is called.
+func (w *world) immutable(path string) (undo func()) {
+	w.Helper()
+	file, err := os.Open(path)
+	w.must(err)
+	flags, err := unix.IoctlGetInt(int(file.Fd()), unix.FS_IOC_GETFLAGS)
+	w.must(err)
+	w.must(unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags|unix.STATX_ATTR_IMMUTABLE))
+	return func() {
+		w.must(unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags))
+		closeQuietly(file)
+	}
+}
+
 // A deletion that the server refuses says what is refused and what to look for, and the volume stays.
 func TestDeletionOfWhatIsImmutable(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))
-	record, err := os.Open(w.path(share.HomeName, share.Volumes, w.recordOf(v).ID+suffix))
-	w.must(err)
-	defer closeQuietly(record)
-	flags, err := unix.IoctlGetInt(int(record.Fd()), unix.FS_IOC_GETFLAGS)
-	w.must(err)
-	w.must(unix.IoctlSetPointerInt(int(record.Fd()), unix.FS_IOC_SETFLAGS, flags|unix.STATX_ATTR_IMMUTABLE))
-	err = w.Delete(t.Context(), v.Handle)
-	w.must(unix.IoctlSetPointerInt(int(record.Fd()), unix.FS_IOC_SETFLAGS, flags))
+	undo := w.immutable(w.path(share.HomeName, share.Volumes, w.recordOf(v).ID+suffix))
+	err := w.Delete(t.Context(), v.Handle)
+	undo()
 	w.fails("deleting what is immutable", err, backends.Denied, "its record cannot be moved to the trash", "lsattr",
 		"chattr -i")
 	w.must(w.Delete(t.Context(), v.Handle))

@@ -14,7 +14,7 @@ func (a absent) Unwrap() error { return a.error }
 
 // refused ends all attempts at what is refused for good, and looks for it once more: the caller does not ask again,
 // and another controller may be at it yet, or have published it since the first look. Kinds: why's; Exists when it is
-// there.
+// there; Unusable when what has the name cannot be read; Unavailable whatever else keeps that from being told.
 func (m *making) refused(k kind, id string, why error) error {
 	if why == nil || again(why) || backends.Is(why, backends.Exists) {
 		return why
@@ -29,8 +29,11 @@ func (m *making) refused(k kind, id string, why error) error {
 	case backends.Is(err, backends.Exists):
 		return err
 	}
-	err = undecided(err)
-	return backends.Errorf(classify(err), "%w; and it cannot be told that nothing of this name is made: %w", why, err)
+	kind := backends.Unavailable
+	if classify(err) == backends.Unusable { // What has the name is no more final than that.
+		kind = backends.Unusable
+	}
+	return backends.Errorf(kind, "%w; and it cannot be told that nothing of this name is made: %w", why, advised(err))
 }
 
 // undecided makes a failure for want of room one that is open, unless it is proven that nothing was made: even what was

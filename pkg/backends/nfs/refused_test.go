@@ -84,6 +84,20 @@ func TestPublishedBesideARefusal(t *testing.T) {
 	w.fails("what is not there", m.refused(snapshotKind, r.ID, why), backends.Exhausted, "no room")
 }
 
+// A refusal is no last word while an attempt at the same cannot be ended, whatever keeps it from being ended: who is
+// told a last word forgets what another controller may publish yet.
+func TestARefusalIsOpenWhileAnAttemptIsLeft(t *testing.T) {
+	w := newWorld(t)
+	m, r := w.begun("s", w.make(specOf("one")))
+	undo := w.immutable(w.path(share.HomeName, share.Staging, r.key()+suffix))
+	why := backends.Errorf(backends.OutOfRange, "it is too large")
+	err := m.refused(snapshotKind, r.ID, why)
+	undo()
+	w.fails("a refusal beside an attempt that stays", err, backends.Unavailable, "too large", "cannot be told",
+		unix.EPERM.Error(), "chattr -i")
+	w.fails("a refusal without attempts", m.refused(snapshotKind, r.ID, why), backends.OutOfRange)
+}
+
 // That there is no room is passed on as such only with the proof that nothing was made.
 func TestWantOfRoomNeedsAProof(t *testing.T) {
 	w, full := newWorld(t), fmt.Errorf("link: %w", unix.ENOSPC)
