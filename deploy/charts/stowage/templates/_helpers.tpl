@@ -176,7 +176,10 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{/* "grace": the seconds that a process is given to end whose probe fails, if these are not the pod's. */}}
+{{/* Whether the driver lives is asked of its socket, which no stuck volume can hold up. What fails is a process that is
+itself stuck, and one beside which no program starts for some 100 s: the probe may have to be read from the disk of the
+container's root, which can stall. Not by a port, which a peer on the network could keep from answering.
+"grace": the seconds that a process is given to end whose probe fails, if these are not the pod's. */}}
 {{- define "stowage.probes" -}}
 startupProbe:
   exec:
