@@ -5,10 +5,14 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
+
+// straysTold is how long the log says no more of files among the claims of a share.
+const straysTold = time.Hour
 
 // claims gives up claims of nobody: a process ended just between taking one and publishing its volume.
 func (j *janitors) claims(s *share.Share, h *share.Home) error {
@@ -22,11 +26,13 @@ func (j *janitors) claims(s *share.Share, h *share.Home) error {
 	}
 	slices.Sort(volumes)
 	held := map[string]bool{} // IDs of volumes
-	var busy error
+	var busy, stray error
+	strays := 0
+	defer func() { j.tellOfStrays(s.Address.String(), strays, stray) }()
 	for _, name := range names {
 		holder, err := h.Claimed(name)
 		if backends.Is(err, backends.Unusable) {
-			j.engine.log.Warn("what is no claim is left alone", "share", s.Address.String(), "error", err)
+			strays, stray = strays+1, err
 			continue
 		}
 		if err != nil || j.life.Err() != nil {
@@ -47,6 +53,18 @@ func (j *janitors) claims(s *share.Share, h *share.Home) error {
 		}
 	}
 	return errors.Join(busy, j.unclaimed(s, h, slices.DeleteFunc(volumes, func(id string) bool { return held[id] })))
+}
+
+// tellOfStrays says in the log, now and then, how many files among the claims are none, and what one of them is: who
+// may write to a share can make any number of them.
+func (j *janitors) tellOfStrays(share string, count int, one error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if last, told := j.strays[share]; count == 0 || told && time.Since(last) < straysTold {
+		return
+	}
+	j.strays[share] = time.Now()
+	j.engine.log.Warn("what is no claim is left alone", "share", share, "count", count, "error", one)
 }
 
 // mostTold is how many volumes without a claim the log names at a time.

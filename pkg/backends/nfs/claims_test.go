@@ -1,9 +1,11 @@
 package nfs
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
@@ -26,6 +28,31 @@ func TestStrayFileStopsNoSweep(t *testing.T) {
 		t.Errorf("the claim of the dead: %v", err)
 	}
 	w.fails("a file in a claim's place", second(w.Create(t.Context(), stray(w))), backends.Unusable, "no symbolic link")
+}
+
+// However many files are among the claims, and however often they are looked at, the log has a line in an hour.
+func TestStrayFilesFloodNoLog(t *testing.T) {
+	w, h := watched(t)
+	s, _ := w.opened(specOf("x"))
+	const files = 30
+	for n := range files {
+		w.write("", share.HomeName, share.Claims, fmt.Sprintf("%032x", n))
+	}
+	w.noticed()
+	lines := func() int { return strings.Count(w.log.String(), "what is no claim") }
+	for range 3 {
+		w.must(w.janitors.claims(s, h))
+	}
+	if n := lines(); n != 1 || !strings.Contains(w.log.String(), fmt.Sprintf("count=%d ", files)) {
+		t.Errorf("the log has %d lines after three looks at %d files, want one that counts them:\n%s", n, files, w.log)
+	}
+	w.janitors.mu.Lock()
+	w.janitors.strays[s.Address.String()] = time.Now().Add(-straysTold)
+	w.janitors.mu.Unlock()
+	w.must(w.janitors.claims(s, h))
+	if n := lines(); n != 2 {
+		t.Errorf("the log has %d lines of files that are there an hour later, want 2", n)
+	}
 }
 
 // stray is a spec in whose claim's place there is a file.

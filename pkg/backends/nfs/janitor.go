@@ -34,6 +34,7 @@ type janitors struct {
 	mu     sync.Mutex
 	known  map[string]bool          // shares that were looked at since the start
 	swept  map[string]time.Time     // when claims of nobody were last looked for
+	strays map[string]time.Time     // when the log was last told of files among the claims
 	active map[string]chan struct{} // shares with a goroutine, which is told here that there is more to do
 	seen   map[string]sighting      // by the path of what may be alive
 	closed bool
@@ -43,7 +44,7 @@ func newJanitors(e *engine) *janitors {
 	life, stop := context.WithCancel(context.Background())
 	return &janitors{
 		engine: e, life: life, stop: stop, known: map[string]bool{}, swept: map[string]time.Time{},
-		active: map[string]chan struct{}{}, seen: map[string]sighting{},
+		strays: map[string]time.Time{}, active: map[string]chan struct{}{}, seen: map[string]sighting{},
 	}
 }
 
