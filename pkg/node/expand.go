@@ -20,12 +20,12 @@ import (
 // those of filesystem.GrowMounted.
 func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes int64, err error) {
 	return change(ctx, s, "expand", request.Volume, func(ctx context.Context) (int64, error) {
-		at, err := s.locate(ctx, request.Volume, request.Path)
-		if _, known := placeIn(s.ledger.Get(request.Volume), request.Path); err != nil && known {
-			return 0, passing(err)
-		}
+		at, err := s.recorded(ctx, request.Volume, request.Path)
 		if err != nil {
 			return 0, err
+		}
+		if err := at.check(ctx); err != nil {
+			return 0, passing(err)
 		}
 		if request.Type != "" && request.Type != at.staged.Type {
 			return 0, backends.Errorf(backends.Invalid,

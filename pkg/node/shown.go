@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// shown is a place where a volume was seen to show.
+// shown is a place where a volume shows, or is known to have shown.
 type shown struct {
 	place  string // the path itself, or the device's file in it
 	staged ledger.Staging
@@ -29,6 +29,17 @@ func shows(state mount.State, staged ledger.Staging) bool {
 // is there. Kinds: NotFound when it is not; Unavailable when its mount is corrupted, and when its record was lost and
 // something is mounted there that may be the volume.
 func (s *Service) locate(ctx context.Context, volume, path string) (shown, error) {
+	at, err := s.recorded(ctx, volume, path)
+	if err != nil {
+		return shown{}, err
+	}
+	return at, at.check(ctx)
+}
+
+// recorded is where a volume shows for a path, as far as is known, without a look whether it still does. Kinds:
+// NotFound for a path that its record does not have; Unavailable when the record was lost and something is mounted
+// there that may be the volume.
+func (s *Service) recorded(ctx context.Context, volume, path string) (shown, error) {
 	record := s.ledger.Get(volume)
 	place, ok := placeIn(record, path)
 	if !ok && boundAgain(ctx, record, path) {
@@ -44,14 +55,20 @@ func (s *Service) locate(ctx context.Context, volume, path string) (shown, error
 	if !ok {
 		return shown{}, backends.Errorf(backends.NotFound, "it is neither staged nor published at %s", path)
 	}
-	state, err := mount.Inspect(ctx, place)
+	return shown{place, *record.Staged}, nil
+}
+
+// check asks the kernel whether the volume shows at its place. Kinds: NotFound when it does not; Unavailable when its
+// mount is corrupted.
+func (at shown) check(ctx context.Context) error {
+	state, err := mount.Inspect(ctx, at.place)
 	switch {
 	case err != nil:
-		return shown{}, backends.Errorf(backends.Unavailable, "its mount at %s does not answer: %w", place, err)
-	case !shows(state, *record.Staged):
-		return shown{}, backends.Errorf(backends.NotFound, "it is not mounted at %s (any more)", place)
+		return backends.Errorf(backends.Unavailable, "its mount at %s does not answer: %w", at.place, err)
+	case !shows(state, at.staged):
+		return backends.Errorf(backends.NotFound, "it is not mounted at %s (any more)", at.place)
 	}
-	return shown{place, *record.Staged}, nil
+	return nil
 }
 
 // boundAgain reports whether a path that is not in a raw volume's record shows its device all the same: the kubelet
