@@ -173,19 +173,26 @@ func TestSnapshotBesideALostPool(t *testing.T) {
 	}
 }
 
+// leaveFrozen freezes a filesystem, as a process does that is killed then. Whatever happens, it does not stay so
+// after the test.
+func leaveFrozen(t *testing.T, dir string) {
+	t.Helper()
+	testfs.Run(t, "fsfreeze", "-f", dir)
+	frozen, err := os.Open(dir)
+	must(t, err)
+	t.Cleanup(func() {
+		_ = unix.IoctlSetInt(int(frozen.Fd()), 0xc0045878, 0) // FITHAW.
+		must(t, frozen.Close())
+	})
+}
+
 // A filesystem that was left frozen, and cannot be thawed at the start, is thawed once that can be.
 func TestThawedLater(t *testing.T) {
 	f := newFixture(t)
 	v, dir := f.mountedVolume(t, "source")
 	must(t, frozenNote.set(f.dir(v.Handle), f.boot))
 	f.shut()
-	testfs.Run(t, "fsfreeze", "-f", dir)
-	frozen, err := os.Open(dir)
-	must(t, err)
-	t.Cleanup(func() { // Whatever happens, nothing stays frozen (FITHAW).
-		_ = unix.IoctlSetInt(int(frozen.Fd()), 0xc0045878, 0)
-		must(t, frozen.Close())
-	})
+	leaveFrozen(t, dir)
 	must(t, unix.Mount("over", dir, "tmpfs", 0, "")) // No path leads to it now.
 	f.open()
 	f.mend()
@@ -208,13 +215,7 @@ func TestThawedWithoutItsRecord(t *testing.T) {
 	f.shut()
 	record := filepath.Join(dir, recordFile)
 	must(t, os.Rename(record, record+".away"))
-	testfs.Run(t, "fsfreeze", "-f", mount)
-	frozen, err := os.Open(mount)
-	must(t, err)
-	t.Cleanup(func() {
-		_ = unix.IoctlSetInt(int(frozen.Fd()), 0xc0045878, 0) // FITHAW: whatever happens.
-		must(t, frozen.Close())
-	})
+	leaveFrozen(t, mount)
 	f.open()
 	f.isUnusable(v.Handle)
 	f.mend()
@@ -241,13 +242,7 @@ func TestSnapshotOfWhatIsFrozenStill(t *testing.T) {
 	v, dir := f.mountedVolume(t, "source")
 	must(t, frozenNote.set(f.dir(v.Handle), f.boot))
 	f.shut()
-	testfs.Run(t, "fsfreeze", "-f", dir)
-	frozen, err := os.Open(dir)
-	must(t, err)
-	t.Cleanup(func() {
-		_ = unix.IoctlSetInt(int(frozen.Fd()), 0xc0045878, 0) // FITHAW: whatever happens.
-		must(t, frozen.Close())
-	})
+	leaveFrozen(t, dir)
 	must(t, unix.Mount("over", dir, "tmpfs", 0, "")) // No path leads to it now.
 	f.open()
 	take := func() error {

@@ -352,14 +352,9 @@ func TestThawThatHangs(t *testing.T) {
 	testfs.Run(t, "mount", testfs.Attach(t, path), at)
 	must(t, frozenNote.set(f.dir(v.Handle), f.boot))
 	f.shut()
-	testfs.Run(t, "fsfreeze", "-f", at)
-	frozen, err := os.Open(at)
-	must(t, err)
-	t.Cleanup(func() {
-		server.Continue(t)
-		_ = unix.IoctlSetInt(int(frozen.Fd()), 0xc0045878, 0) // FITHAW: whatever happens.
-		must(t, errors.Join(frozen.Close(), unix.Unmount(at, 0)))
-	})
+	t.Cleanup(func() { must(t, unix.Unmount(at, 0)) })
+	leaveFrozen(t, at)
+	t.Cleanup(func() { server.Continue(t) })
 	f.options.Config.(*Config).Limits = Limits{} // That they pass is what is tested.
 	server.Stop(t)
 	f.open()

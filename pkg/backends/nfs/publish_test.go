@@ -24,21 +24,24 @@ func (w *world) attempt(spec backends.Spec) (*making, *record) {
 // planned is an attempt at a volume that has a permit, and no token yet.
 func (w *world) planned(spec backends.Spec) (*making, *record) {
 	w.Helper()
-	p, err := w.target(spec)
-	w.must(err)
-	s, release, err := w.pool.Hold(w.Context(), p.Address)
-	w.must(err)
-	w.Cleanup(release)
-	h, err := s.Home(true)
-	w.must(err)
-	m := &making{engine: w.engine, share: s, home: h, place: p}
-	m.turn, err = w.lead(w.Context(), h, volumeCalls, "a test's")
-	w.must(err)
-	id, err := h.ID(string(volumeKind), spec.Name)
+	m := w.making(spec, volumeCalls)
+	id, err := m.home.ID(string(volumeKind), spec.Name)
 	w.must(err)
 	r, err := m.plan(spec, id)
 	w.must(err)
 	return m, r
+}
+
+// making is something on its way on the share of a spec, for calls of a class, which have a permit.
+func (w *world) making(spec backends.Spec, c class) *making {
+	w.Helper()
+	p, err := w.target(spec)
+	w.must(err)
+	s, h := w.opened(spec)
+	m := &making{engine: w.engine, share: s, home: h, place: p}
+	m.turn, err = w.lead(w.Context(), h, c, "a test's")
+	w.must(err)
+	return m
 }
 
 // halfPublished is an attempt whose process ended between the link and what follows.

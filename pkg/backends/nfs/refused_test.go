@@ -16,20 +16,11 @@ import (
 // begun is a snapshot that a controller has copied and not published yet.
 func (w *world) begun(name string, of *backends.Volume) (*making, *record) {
 	w.Helper()
-	p, err := w.target(specOf("any"))
-	w.must(err)
-	s, release, err := w.pool.Hold(w.Context(), p.Address)
-	w.must(err)
-	w.Cleanup(release)
-	h, err := s.Home(true)
-	w.must(err)
-	m := &making{engine: w.engine, share: s, home: h, place: p}
+	m := w.making(specOf("any"), snapshotCalls)
 	m.origins = []origin{{kind: volumeKind, handle: of.Handle, anyInstant: true}}
-	m.turn, err = w.lead(w.Context(), h, snapshotCalls, "a test's")
-	w.must(err)
 	size, err := m.origins[0].check(m)
 	w.must(err)
-	id, err := h.ID(string(snapshotKind), name)
+	id, err := m.home.ID(string(snapshotKind), name)
 	w.must(err)
 	r := &record{Kind: snapshotKind, ID: id, Name: name, SizeBytes: size, SourceVolume: of.Handle}
 	w.must(m.complete(r))
