@@ -12,6 +12,7 @@ import (
 
 // outcome is what has come of a modification for all who wanted something of it.
 type outcome struct {
+	of      *change // what was gathered for it; who joined another change came late
 	volume  types.Volume
 	refusal error // for what was wanted and could not be had
 }
@@ -39,7 +40,7 @@ func (b *backend) sendParts(ctx context.Context, v types.Volume, want change, re
 		}
 		made, err := b.send(ctx, v, part)
 		if err == nil {
-			return outcome{made, refusal}, nil
+			return outcome{volume: made, refusal: refusal}, nil
 		}
 		if !refusesPart(err) { // It may have been done.
 			return outcome{}, err

@@ -116,10 +116,13 @@ func (b *backend) modify(ctx context.Context, id string, want change) (types.Vol
 			return b.change(ctx, id)
 		})
 	b.drop(id, joined)
-	if err != nil || want.met(made.volume) {
+	switch {
+	case err == nil && want.met(made.volume), backends.Is(err, backends.Busy), backends.Is(err, backends.Unavailable):
 		return made.volume, err
+	case made.of != joined: // The request was sent before. What EC2 has refused is another's.
+		return made.volume, backends.Errorf(backends.Busy, "another modification was under way: ask again")
 	}
-	return made.volume, cmp.Or(want.target(made.volume).check(), made.refusal,
+	return made.volume, cmp.Or(err, want.target(made.volume).check(), made.refusal,
 		backends.Errorf(backends.Busy, "another modification was under way: ask again"))
 }
 
@@ -143,16 +146,16 @@ func (b *backend) drop(id string, joined *change) {
 	}
 }
 
-// take ends the gathering.
-func (b *backend) take(id string) change {
+// take ends the gathering: nothing joins what it returns any more.
+func (b *backend) take(id string) *change {
 	b.changes.mu.Lock()
 	defer b.changes.mu.Unlock()
 	pending, ok := b.changes.pending[id]
 	if !ok {
-		return change{}
+		return &change{}
 	}
 	delete(b.changes.pending, id)
-	return *pending
+	return pending
 }
 
 // met reports whether the volume is as is wanted.
@@ -185,7 +188,14 @@ func (b *backend) change(ctx context.Context, id string) (outcome, error) {
 	case <-ctx.Done():
 		return outcome{}, backends.Errorf(backends.Busy, "not begun, because the request has ended: %w", ctx.Err())
 	}
-	want := b.take(id)
+	gathered := b.take(id)
+	made, err := b.apply(ctx, id, *gathered)
+	made.of = gathered
+	return made, err
+}
+
+// apply makes one modification.
+func (b *backend) apply(ctx context.Context, id string, want change) (outcome, error) {
 	v, err := b.volume(ctx, id)
 	if err != nil {
 		return outcome{}, err
@@ -201,7 +211,7 @@ func (b *backend) change(ctx context.Context, id string) (outcome, error) {
 	return outcome{volume: made}, err
 }
 
-// send makes one modification.
+// send sends the request for one.
 func (b *backend) send(ctx context.Context, v types.Volume, want change) (types.Volume, error) {
 	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.ModifyVolumeOutput, error) {
 		return b.once.ModifyVolume(ctx, want.request(v))
