@@ -64,6 +64,9 @@ func tagsIn(r *region.Region) iam.Tags {
 				return v.Tags
 			}
 		}
+		if strings.HasPrefix(id, "i-") {
+			return r.Server.InstanceTags(id)
+		}
 		return r.Server.Snapshots()[id]
 	}
 }

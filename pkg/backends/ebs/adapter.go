@@ -99,11 +99,32 @@ func (a adapter) Detach(ctx context.Context, volume, node string) (age time.Dura
 	case "InvalidVolume.NotFound":
 		a.b.ended(volume)
 	}
+	if err = ofEC2(err); backends.Is(err, backends.Denied) {
+		return 0, a.forbidden(ctx, volume, node, err)
+	}
 	if err != nil {
 		return 0, a.refusal(ctx, volume, err)
 	}
 	age, _ = ageOf(out.AttachTime, out.ResultMetadata)
 	return age, nil
+}
+
+// forbidden is what it means that a detachment is forbidden. The policy goes by the tags of the volume, and may go by
+// those of the instance, and what is gone has none: so it is asked how the volume is attached now. Kinds: those of
+// Detach; Busy when EC2 has not said it; Denied.
+func (a adapter) forbidden(ctx context.Context, volume, node string, refusal error) error {
+	v, err := a.now(ctx, volume)
+	switch {
+	case backends.Is(err, backends.Unsupported):
+		return refusal
+	case isGone(err):
+		return err
+	case err != nil:
+		return backends.Errorf(backends.Busy, "EC2 has not said where volume %s is attached: ask again: %w", volume, err)
+	case !v.Has(node):
+		return backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, refusal)
+	}
+	return refusal
 }
 
 // Taken lists the device names of an instance's disks.

@@ -2,7 +2,6 @@ package ebs
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -73,8 +72,7 @@ func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 		request.Seen = &seen
 	}
 	if err := b.owned(handle, v.Tags); err != nil {
-		if slices.ContainsFunc(attachmentsOf(v).Attachments,
-			func(a attach.Attachment) bool { return node == "" || a.Node == node }) {
+		if attachmentsOf(v).Has(node) {
 			return err
 		}
 		return nil

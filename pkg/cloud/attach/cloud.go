@@ -44,6 +44,11 @@ type Volume struct {
 	Attachments []Attachment
 }
 
+// Has reports whether the volume has an attachment to the node, or to any if that is empty.
+func (v Volume) Has(node string) bool {
+	return slices.ContainsFunc(v.Attachments, func(a Attachment) bool { return node == "" || a.Node == node })
+}
+
 // on returns the volume's attachment to a node.
 func (v Volume) on(node string) (Attachment, bool) {
 	i := slices.IndexFunc(v.Attachments, func(a Attachment) bool { return a.Node == node })

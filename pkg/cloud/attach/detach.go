@@ -3,7 +3,6 @@ package attach
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
@@ -94,16 +93,11 @@ func (m *Machine) arrivesLate(ctx context.Context, volume, node string) (bool, e
 	}
 	patience, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	_, err := m.wait(patience, "attach", volume, func(v Volume, err error) (bool, error) { return v.has(node), err })
+	_, err := m.wait(patience, "attach", volume, func(v Volume, err error) (bool, error) { return v.Has(node), err })
 	if err != nil && patience.Err() != nil && ctx.Err() == nil {
 		return true, nil // The cloud says what there is now.
 	}
 	return err == nil, err
-}
-
-// has reports whether the volume has an attachment to the node, or to any.
-func (v Volume) has(node string) bool {
-	return slices.ContainsFunc(v.Attachments, func(a Attachment) bool { return node == "" || a.Node == node })
 }
 
 // release asks for the end of an attachment of that age. When the answer is lost, what is shown reports whether the
@@ -138,7 +132,7 @@ func (m *Machine) gone(ctx context.Context, volume, node string) (*Volume, error
 			there = false
 			return true, nil
 		}
-		return err == nil && !v.has(node), err
+		return err == nil && !v.Has(node), err
 	})
 	if err != nil || !there {
 		return nil, err

@@ -308,7 +308,7 @@ func (m *Machine) attachChecked(ctx context.Context, t *testing.T, s *sim, volum
 func (m *Machine) detachChecked(ctx context.Context, t *testing.T, s *sim, volume, node string) error {
 	began := time.Now()
 	err := m.Detach(ctx, Request{Volume: volume, Node: node})
-	if err == nil && !s.wasSince(volume, began.Add(-s.lag), func(v Volume) bool { return !v.has(node) }) {
+	if err == nil && !s.wasSince(volume, began.Add(-s.lag), func(v Volume) bool { return !v.Has(node) }) {
 		t.Errorf("volume %q is said to be detached from %q and is %+v", volume, node, s.truth(volume))
 	}
 	return err

@@ -33,7 +33,7 @@ func TestWhatWasSeenIsNotLookedAtAgain(t *testing.T) {
 		}
 		// What the detachment ended with shows another attachment that has come meanwhile.
 		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one", Seen: &seen}); err != nil || c.looks != 0 ||
-			c.truth("v").has("") {
+			c.truth("v").Has("") {
 			t.Errorf("detached with %d looks: %v; it is %+v", c.looks, err, c.truth("v"))
 		}
 	})

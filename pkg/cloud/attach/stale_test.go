@@ -81,7 +81,7 @@ func oneOldLookDetachesNothing(t *testing.T, seed uint64, old, before, other boo
 		t.Fatal(err)
 	}
 	s.past = []Volume{past, past, past}
-	if err := standby.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil || s.truth("v").has("") {
+	if err := standby.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil || s.truth("v").Has("") {
 		t.Errorf("detached with %v, and it is %+v", err, s.truth("v"))
 	}
 }
@@ -120,7 +120,7 @@ func TestOneOldLookAttachesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.past = []Volume{before, before}
-		if err := attachTo(t, m, "v", "one"); err != nil || !s.truth("v").has("one") ||
+		if err := attachTo(t, m, "v", "one"); err != nil || !s.truth("v").Has("one") ||
 			s.truth("v").Attachments[0].State != Attached {
 			t.Errorf("attached with %v, and it is %+v", err, s.truth("v"))
 		}
@@ -130,7 +130,7 @@ func TestOneOldLookAttachesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.past = []Volume{before, before}
-			if err := attachTo(t, other, "v", "one"); err != nil || !s.truth("v").has("one") ||
+			if err := attachTo(t, other, "v", "one"); err != nil || !s.truth("v").Has("one") ||
 				s.truth("v").Attachments[0].State != Attached {
 				t.Errorf("attached after %s with %v, and it is %+v", name, err, s.truth("v"))
 			}
@@ -246,11 +246,11 @@ func TestOldLooksOfItsOwnAttachNothing(t *testing.T) {
 		attached.Attachments[0].State = Attached
 		<-time.After(5 * time.Second)
 		err = New(s, m.options).Detach(t.Context(), Request{Volume: "v", Node: "one"})
-		if err != nil || s.truth("v").has("") {
+		if err != nil || s.truth("v").Has("") {
 			t.Fatalf("detached with %v, and it is %+v", err, s.truth("v"))
 		}
 		s.past = []Volume{attaching, attached, attached}
-		if err := attachTo(t, m, "v", "one"); err != nil || !s.truth("v").has("one") {
+		if err := attachTo(t, m, "v", "one"); err != nil || !s.truth("v").Has("one") {
 			t.Errorf("attached with %v, and it is %+v", err, s.truth("v"))
 		}
 	})

@@ -50,6 +50,7 @@ type InstanceType struct {
 type Instance struct {
 	ID, Type, Zone string
 	Interfaces     int // network interfaces
+	Tags           map[string]string
 }
 
 // bucket is a Bucket in use.

@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -45,6 +46,28 @@ func (s *Server) SetPower(id, state string) {
 	if state == "terminated" {
 		s.loseVolumes(id)
 	}
+}
+
+// Forget has EC2 know nothing more of an instance that is terminated, as after an hour or so ("Terminate Amazon EC2
+// instances", EC2 User Guide).
+func (s *Server) Forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	if p := s.powers.now(id); p == nil || p.state != "terminated" {
+		panic(fmt.Sprintf("the instance %q is not terminated", id)) // A test's mistake.
+	}
+	delete(s.instances, id)
+}
+
+// InstanceTags are the tags of an instance; nil for one that there is not.
+func (s *Server) InstanceTags(id string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, ok := s.instances[id]; ok {
+		return maps.Clone(i.Tags)
+	}
+	return nil
 }
 
 // loseVolumes detaches what an instance has.

@@ -11,7 +11,7 @@ import (
 // arns begins the name of each resource here.
 const arns = "arn:aws:ec2:region-1:111122223333:"
 
-// Tags tells the tags of a volume or snapshot; nil for one that there is not.
+// Tags tells the tags of a volume, snapshot or instance; nil for one that there is not.
 type Tags func(id string) map[string]string
 
 // accesses are the rights that a request to EC2 takes, and false for an action that is not known here.
