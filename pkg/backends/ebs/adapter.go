@@ -96,8 +96,6 @@ func (a adapter) Detach(ctx context.Context, volume, node string) (age time.Dura
 	case "InvalidParameterCombination": // It is attached to several instances, and they are not shown yet.
 		return 0, backends.Errorf(backends.Busy, "EC2 does not show yet where the volume is attached: ask again: %w",
 			ofEC2(err))
-	case "InvalidVolume.NotFound":
-		a.b.ended(volume)
 	}
 	if err = ofEC2(err); backends.Is(err, backends.Denied) {
 		return 0, a.forbidden(ctx, volume, node, err)

@@ -41,11 +41,12 @@ type backend struct {
 	snapshots  *wait.Waiter[string, []types.Snapshot] // by name
 	making     flight.Group[*backends.Volume]         // by name
 	taking     flight.Group[*backends.Snapshot]       // by name
-	roomless   roomless
-	deleting   flight.Group[struct{}] // by ID, volumes and snapshots
-	dying      dying
-	fulfilling flight.Group[struct{}] // by ID of the snapshot
-	modifying  flight.Group[outcome]  // by ID
+	deleting   flight.Group[struct{}]                 // by ID, volumes and snapshots
+	dying      recent                                 // deletions of which the answer was lost, by ID
+	born       recent                                 // things that were made a moment ago, by ID
+	roomless   roomless                               // names of snapshots
+	fulfilling flight.Group[struct{}]                 // by ID of the snapshot
+	modifying  flight.Group[outcome]                  // by ID
 	changes    changes
 	attach     *attach.Machine
 	zones      zones
@@ -132,7 +133,7 @@ func (b *backend) query(ctx context.Context, filters ...types.Filter) (all []typ
 		if err != nil {
 			return nil, ofEC2(err)
 		}
-		all = append(all, b.remember(page.Volumes)...)
+		all = append(all, b.remember(page.Volumes, page.ResultMetadata)...)
 	}
 	return all, nil
 }

@@ -103,8 +103,8 @@ func (b *backend) ask(ctx context.Context, d design, token string) (reply, error
 	if err != nil {
 		return reply{}, b.orSourceGone(ctx, d.snapshot, ofEC2(err))
 	}
-	return replyOf(types.Volume{VolumeId: out.VolumeId, CreateTime: out.CreateTime, State: out.State}, out.ResultMetadata),
-		nil
+	return b.replyOf(types.Volume{VolumeId: out.VolumeId, CreateTime: out.CreateTime, State: out.State},
+		out.ResultMetadata), nil
 }
 
 func (b *backend) askCopy(ctx context.Context, d design, token string) (reply, error) {
@@ -120,7 +120,7 @@ func (b *backend) askCopy(ctx context.Context, d design, token string) (reply, e
 	if len(out.Volumes) != 1 {
 		return reply{}, backends.Errorf(backends.Unavailable, "EC2 answered with %d volumes for one copy", len(out.Volumes))
 	}
-	return replyOf(out.Volumes[0], out.ResultMetadata), nil
+	return b.replyOf(out.Volumes[0], out.ResultMetadata), nil
 }
 
 // orSourceGone is orGone for what a volume was to be made from, if anything.

@@ -23,7 +23,8 @@ type reply struct {
 	age time.Duration // when EC2 answered, by its own clock, and up to a second less; the longest there is if not said
 }
 
-func replyOf(v types.Volume, said smithy.Metadata) reply {
+func (b *backend) replyOf(v types.Volume, said smithy.Metadata) reply {
+	b.bear(aws.ToString(v.VolumeId), v.CreateTime, said)
 	age, ok := ageOf(v.CreateTime, said)
 	if !ok {
 		age = math.MaxInt64
@@ -82,10 +83,7 @@ func (b *backend) probe(ctx context.Context, id string) (types.Volume, error) {
 // mark puts a tag on a volume.
 func (b *backend) mark(ctx context.Context, id string, mark types.Tag) error {
 	_, err := b.once.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{id}, Tags: []types.Tag{mark}})
-	if err = b.orGone(ctx, id, ofEC2(err)); isGone(err) {
-		b.ended(id)
-	}
-	return b.answer(id, err)
+	return b.answer(id, b.orGone(ctx, id, ofEC2(err)))
 }
 
 // errReplaced says that another caller, maybe of another process, may have put its own mark in the place of one's own,

@@ -137,7 +137,7 @@ func (b *backend) querySnapshots(ctx context.Context, filters ...types.Filter) (
 		if err != nil {
 			return nil, ofEC2(err)
 		}
-		all = append(all, b.rememberSnapshots(page.Snapshots)...)
+		all = append(all, b.rememberSnapshots(page.Snapshots, page.ResultMetadata)...)
 	}
 	return all, nil
 }
@@ -284,8 +284,8 @@ func (b *backend) dropSnapshot(ctx context.Context, id string) error {
 		return err
 	})
 	b.lists.snapshots.without(id, err)
-	if err == nil || isGone(err) {
-		b.kept.End(id)
+	if err == nil {
+		b.ended(id)
 	}
 	return err
 }

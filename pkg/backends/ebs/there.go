@@ -3,6 +3,7 @@ package ebs
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -14,13 +15,13 @@ import (
 
 // there asks EC2 whether there is a volume or snapshot, by a request that would change nothing: it is to take a tag
 // away which nothing has. The policy allows that whatever tags the thing has, so that it is answered for one that is
-// gone. Kinds: NotFound, which is certain; those of EC2's refusal, which says nothing. A volume that is there may be on
-// its way out: see asOfNow.
+// gone. Kinds: NotFound, which is certain; those of denied and of EC2's refusal, which say nothing. A volume that is there
+// may be on its way out: see asOfNow.
 func (b *backend) there(ctx context.Context, ids ...string) error {
 	nobodys := types.Tag{Key: aws.String(b.probeTag()), Value: aws.String(rand.Text())}
 	_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: ids, Tags: []types.Tag{nobodys}})
-	if err = ofEC2(err); isGone(err) && len(ids) == 1 {
-		b.ended(ids[0])
+	if err = ofEC2(err); len(ids) == 1 && denies(ids[0], err) {
+		return b.denied(ids[0], err)
 	}
 	return err
 }
@@ -63,8 +64,8 @@ func (b *backend) stillKept(ctx context.Context, shown []types.Snapshot) (there 
 		})
 	for i, s := range shown {
 		switch err := results[i].Err; {
-		case err == nil, backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid): // It may not be asked.
-			there = append(there, s)
+		case err == nil, errors.Is(err, errYoung), backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid):
+			there = append(there, s) // There is no other answer yet, or none at all.
 		case !isGone(err):
 			return nil, b.answer(ids[i], err)
 		}
@@ -77,8 +78,12 @@ func (b *backend) refused(ctx context.Context, id string) bool { return isGone(b
 
 // orGone is what came of a request to do something to a volume or snapshot, and NotFound if there is none. The policy
 // goes by the thing's tags, and what is gone has none: then EC2 says that the request is forbidden, and no more. Kinds:
-// also Busy when EC2 has not said which it is: the request was refused, so that nothing is on its way.
+// also Busy when EC2 has not said which it is, and those of denied: the request was refused, so that nothing is on its
+// way.
 func (b *backend) orGone(ctx context.Context, id string, err error) error {
+	if denies(id, err) {
+		return b.denied(id, err)
+	}
 	if !backends.Is(err, backends.Denied) {
 		return err
 	}

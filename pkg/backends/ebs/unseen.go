@@ -6,15 +6,17 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // remember takes down what a read shows, and leaves out the volumes of which EC2 has said that they are gone: the read
 // is older. That a volume is being deleted is certain as well.
-func (b *backend) remember(volumes []types.Volume) (there []types.Volume) {
+func (b *backend) remember(volumes []types.Volume, said middleware.Metadata) (there []types.Volume) {
 	for _, v := range volumes {
 		id := aws.ToString(v.VolumeId)
+		b.bear(id, v.CreateTime, said)
 		if v.State == types.VolumeStateDeleting || v.State == types.VolumeStateDeleted {
 			b.shown.End(id)
 		} else if b.shown.Show(id, v) {
@@ -25,8 +27,9 @@ func (b *backend) remember(volumes []types.Volume) (there []types.Volume) {
 }
 
 // rememberSnapshots is remember for snapshots.
-func (b *backend) rememberSnapshots(snapshots []types.Snapshot) (there []types.Snapshot) {
+func (b *backend) rememberSnapshots(snapshots []types.Snapshot, said middleware.Metadata) (there []types.Snapshot) {
 	for _, s := range snapshots {
+		b.bear(aws.ToString(s.SnapshotId), s.StartTime, said)
 		if b.kept.Show(aws.ToString(s.SnapshotId), s) {
 			there = append(there, s)
 		}

@@ -166,11 +166,11 @@ func (b *backend) askDelete(ctx context.Context, handle string) error {
 	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
 		return b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &handle})
 	})
-	if err = notGone(b.orGone(ctx, handle, ofEC2(err))); err == nil {
+	if err = b.orGone(ctx, handle, ofEC2(err)); err == nil {
 		b.ended(handle)
 	}
 	b.unanswered(handle, err)
-	return err
+	return notGone(err)
 }
 
 func isGone(err error) bool { return backends.Is(err, backends.NotFound) }

@@ -11,6 +11,10 @@ type Config struct {
 	Lag time.Duration
 	// Unsteady lets reads go back in time: each request is answered as of another instant, up to Lag ago.
 	Unsteady bool
+	// Spread is for how long what was made is not known to the requests that change it: "its ID might not have propagated
+	// throughout the system", so that EC2 says that there is no such thing ("Eventual consistency in the Amazon EC2 API",
+	// Amazon EC2 Developer Guide). Whether reads show it is another matter: see Lag.
+	Spread time.Duration
 	// Cooldown is the least time between the beginnings of two modifications of one volume.
 	Cooldown time.Duration
 	// SnapshotInterval is the least time between two snapshots of one volume.

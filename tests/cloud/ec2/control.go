@@ -77,6 +77,13 @@ func (s *Server) SetLag(lag time.Duration) {
 	s.config.Lag = lag
 }
 
+// SetSpread changes Config.Spread.
+func (s *Server) SetSpread(spread time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config.Spread = spread
+}
+
 // Forbid leaves a policy that does not allow the actions, and allows all others.
 func (s *Server) Forbid(actions ...string) {
 	s.mu.Lock()

@@ -42,8 +42,8 @@ func (s *Server) enableFastRestores(p *params) effect {
 	return func() (any, *fault) {
 		response := fastResponse{XMLName: name("EnableFastSnapshotRestores")}
 		for _, id := range ids {
-			if s.snapshots.now(id) == nil {
-				return nil, faultf("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
+			if _, f := s.snapshot(id); f != nil {
+				return nil, f
 			}
 			for _, zone := range zones {
 				switch {
@@ -120,10 +120,10 @@ func (s *Server) lockSnapshot(p *params) effect {
 		p.blame(faultf("InvalidParameterCombination", "CoolOffPeriod is from 1 to 72, and for compliance mode only"))
 	}
 	return func() (any, *fault) {
-		n := s.snapshots.now(id)
+		n, f := s.snapshot(id)
 		switch {
-		case n == nil:
-			return nil, faultf("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
+		case f != nil:
+			return nil, f
 		case n.lock.mode == "compliance" && n.lock.until.After(s.now):
 			return nil, faultf("OperationNotPermitted", "The snapshot '%s' is locked in compliance mode.", id)
 		}

@@ -66,12 +66,20 @@ func (s *Server) changeSnapshot(id string, edit func(n *snapshot)) {
 	s.snapshots.put(id, s.now, &n)
 }
 
+// snapshot returns a snapshot that is there, and known everywhere.
+func (s *Server) snapshot(id string) (*snapshot, *fault) {
+	if n := s.snapshots.now(id); n != nil && s.spread(n.began) {
+		return n, nil
+	}
+	return nil, faultf("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
+}
+
 // usable returns a snapshot that volumes can be made from.
 func (s *Server) usable(id string) (*snapshot, *fault) {
-	n := s.snapshots.now(id)
+	n, f := s.snapshot(id)
 	switch {
-	case n == nil:
-		return nil, faultf("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
+	case f != nil:
+		return nil, f
 	case n.state != "completed":
 		return nil, faultf("IncorrectState", "Snapshot is in invalid state - %s", n.state)
 	}
@@ -81,10 +89,10 @@ func (s *Server) usable(id string) (*snapshot, *fault) {
 func (s *Server) deleteSnapshot(p *params) effect {
 	id := p.id("SnapshotId", "snap")
 	return func() (any, *fault) {
-		n := s.snapshots.now(id)
+		n, f := s.snapshot(id)
 		switch {
-		case n == nil:
-			return nil, faultf("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
+		case f != nil:
+			return nil, f
 		case n.lock.until.After(s.now):
 			return nil, faultf("OperationNotPermitted", "The snapshot '%s' is locked.", id)
 		}

@@ -78,14 +78,14 @@ func (s *Server) retag(p *params, action string, edit func(map[string]string)) e
 }
 
 // taggable tells what is wrong with a resource's ID: one that is not there is missed by its kind, as everywhere else.
-func (s *Server) taggable(id string) *fault {
-	kind, _, _ := strings.Cut(id, "-")
-	code, known := map[string]string{"vol": "InvalidVolume.NotFound", "snap": "InvalidSnapshot.NotFound"}[kind]
-	switch {
-	case s.volumes.now(id) != nil || s.snapshots.now(id) != nil:
-		return nil
-	case known:
-		return faultf(code, "The resource '%s' does not exist.", id)
+func (s *Server) taggable(id string) (f *fault) {
+	switch kind, _, _ := strings.Cut(id, "-"); kind {
+	case "vol":
+		_, f = s.volume(id)
+	case "snap":
+		_, f = s.snapshot(id)
+	default:
+		f = faultf("InvalidID", "The ID '%s' is not valid", id)
 	}
-	return faultf("InvalidID", "The ID '%s' is not valid", id)
+	return f
 }

@@ -39,13 +39,16 @@ func (s *Server) change(id string, edit func(v *volume)) {
 	s.volumes.put(id, s.now, &v)
 }
 
-// volume returns a volume that is there.
+// volume returns a volume that is there, and known everywhere.
 func (s *Server) volume(id string) (*volume, *fault) {
-	if v := s.volumes.now(id); v != nil {
+	if v := s.volumes.now(id); v != nil && s.spread(v.created) {
 		return v, nil
 	}
 	return nil, faultf("InvalidVolume.NotFound", "The volume '%s' does not exist.", id)
 }
+
+// spread reports whether what was made then is known everywhere.
+func (s *Server) spread(made time.Time) bool { return s.now.Sub(made) >= s.config.Spread }
 
 func (s *Server) createVolume(p *params) effect {
 	v := volume{

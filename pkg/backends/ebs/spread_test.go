@@ -1,0 +1,127 @@
+package ebs_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/region"
+)
+
+// spread is how long EC2 denies what was made. It is shorter than what it may take to show something.
+const spread = 5 * time.Second
+
+// TestWhatIsYoungIsNotGone has EC2 say that there is no such volume or snapshot to requests that change something, just
+// after it was made. Whoever asks is told to ask again, and succeeds then.
+func TestWhatIsYoungIsNotGone(t *testing.T) {
+	class := &ebs.SnapshotParameters{LockMode: "governance", LockDays: 1}
+	throughput := int64(300)
+	for name, call := range map[string]func(d driver, v, s string) error{
+		"delete": func(d driver, v, _ string) error { return d.Delete(d.Context(), v) },
+		"find": func(d driver, _, _ string) error {
+			_, err := d.Find(d.Context(), region.Spec("v"))
+			return err
+		},
+		"attach": func(d driver, v, _ string) error {
+			_, err := d.f.Attach.Attach(d.Context(), region.Request(v, region.NodeA))
+			return err
+		},
+		"expand": func(d driver, v, _ string) error {
+			_, err := d.f.Expand.Expand(d.Context(), v, backends.CapacityRange{RequiredBytes: 8 << 30})
+			return err
+		},
+		"modify": func(d driver, v, _ string) error {
+			return d.f.Modify.Modify(d.Context(), v, &ebs.Mutable{Throughput: &throughput})
+		},
+		"take a snapshot": func(d driver, v, _ string) error {
+			_, err := d.f.Snapshot.CreateSnapshot(d.Context(), backends.SnapshotSpec{Name: "another", Volume: v})
+			return err
+		},
+		"clone": func(d driver, v, _ string) error {
+			_, err := d.f.Clone.Clone(d.Context(), region.Spec("clone"), v)
+			return err
+		},
+		"restore": func(d driver, _, s string) error {
+			_, err := d.f.Snapshot.Restore(d.Context(), region.Spec("restored"), s)
+			return err
+		},
+		"find the snapshot": func(d driver, v, _ string) error {
+			_, err := d.f.Snapshot.FindSnapshot(d.Context(), backends.SnapshotSpec{Name: "s", Volume: v, Parameters: class})
+			return err
+		},
+		"get the snapshot": func(d driver, _, s string) error {
+			_, err := d.f.Snapshot.GetSnapshot(d.Context(), s)
+			return err
+		},
+		"delete the snapshot": func(d driver, _, s string) error { return d.f.Snapshot.DeleteSnapshot(d.Context(), s) },
+	} {
+		for what, other := range map[string]bool{"by the process that has made it": false, "by another": true} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { whatIsYoungIsNotGone(t, other, call) })
+			})
+		}
+	}
+}
+
+func whatIsYoungIsNotGone(t *testing.T, other bool, call func(d driver, v, s string) error) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("v")
+	s, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Second / 2) // It is ready.
+	w.Server.SetSpread(spread)
+	if other {
+		d = open(t, w, nil)
+	}
+	if err := call(d, v.Handle, s.Handle); !undecided(err) {
+		t.Errorf("while EC2 denies it: %v, want Busy or Unavailable", err)
+	}
+	if _, err := d.Get(t.Context(), v.Handle); err != nil {
+		t.Errorf("what EC2 denies is gone: %v", err)
+	}
+	<-time.After(spread)
+	if err := call(d, v.Handle, s.Handle); err != nil {
+		t.Errorf("later: %v", err)
+	}
+}
+
+// TestYoungSnapshotsAreListed has EC2 deny a snapshot that reads show.
+func TestYoungSnapshotsAreListed(t *testing.T) { synctest.Test(t, youngSnapshotsAreListed) }
+
+func youngSnapshotsAreListed(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("v")
+	for _, name := range []string{"one", "another"} {
+		if _, err := d.f.Snapshot.CreateSnapshot(t.Context(),
+			backends.SnapshotSpec{Name: name, Volume: v.Handle}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Server.SetSpread(spread)
+	if list, _, err := d.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{}); err != nil || len(list) != 2 {
+		t.Errorf("listed are %+v with %v, want two", list, err)
+	}
+}
+
+// TestYoungVolumeIsNotMadeTwice has EC2 show a volume later than it mostly does, and deny it meanwhile.
+func TestYoungVolumeIsNotMadeTwice(t *testing.T) { synctest.Test(t, youngVolumeIsNotMadeTwice) }
+
+func youngVolumeIsNotMadeTwice(t *testing.T) {
+	config := region.Quick()
+	config.Lag, config.Spread = spread, spread
+	w := region.New(t, config, 0)
+	d := open(t, w, nil)
+	<-time.After(time.Minute)
+	if _, err := d.Create(within(t, time.Minute), region.Spec("v")); err != nil && !undecided(err) {
+		t.Error(err)
+	}
+	if made := w.Server.Volumes(); len(made) != 1 {
+		t.Errorf("there are %+v, want one", made)
+	}
+}
