@@ -52,6 +52,34 @@ func snapshotTwinsGoTogether(t *testing.T) {
 	}
 }
 
+// TestRecoveredSnapshotIsThere has a snapshot that was deleted be brought back by people.
+func TestRecoveredSnapshotIsThere(t *testing.T) { synctest.Test(t, recoveredSnapshotIsThere) }
+
+func recoveredSnapshotIsThere(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	made, err := d.f.Snapshot.CreateSnapshot(t.Context(),
+		backends.SnapshotSpec{Name: "s", Volume: d.make("one").Handle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	if err := d.f.Snapshot.DeleteSnapshot(t.Context(), made.Handle); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Hour)
+	w.Server.Recover(made.Handle)
+	if s, err := d.f.Snapshot.GetSnapshot(t.Context(), made.Handle); err != nil || !s.Ready {
+		t.Errorf("got %+v with %v", s, err)
+	}
+	if list, _, err := d.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{}); err != nil || len(list) != 1 {
+		t.Errorf("listed are %+v with %v, want one", list, err)
+	}
+	if err := d.f.Snapshot.DeleteSnapshot(t.Context(), made.Handle); err != nil || len(w.Server.Snapshots()) != 0 {
+		t.Errorf("deleted with %v, and there are %v", err, w.Server.Snapshots())
+	}
+}
+
 // TestSuccessorIsNoTwin has a snapshot be deleted again that another process has deleted, after which another one of
 // the name was taken.
 func TestSuccessorIsNoTwin(t *testing.T) { synctest.Test(t, successorIsNoTwin) }

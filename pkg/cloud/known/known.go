@@ -8,7 +8,8 @@ import (
 const (
 	// keep is how many things are remembered. More are forgotten in no special order, which costs a request.
 	keep = 10_000
-	// age is how long what a read showed is believed without another read.
+	// age is how long what a read showed is believed without another read, and that a thing has ended whatever reads
+	// show.
 	age = 10 * time.Minute
 )
 
@@ -26,11 +27,11 @@ type shown[V any] struct {
 	at    time.Time
 }
 
-// Show takes down what a read shows of a thing. It is false for one that has ended: the read is older than that.
+// Show takes down what a read shows of a thing. It is false for one that has ended lately: the read is older than that.
 func (t *Things[V]) Show(id string, value V) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ended := t.ended[id]; ended {
+	if t.hasEnded(id) {
 		return false
 	}
 	delete(t.missed, id)
@@ -70,12 +71,16 @@ func (t *Things[V]) End(id string) {
 	put(&t.ended, id, time.Now())
 }
 
-// Ended reports whether the thing is gone for certain.
+// Ended reports whether the thing is gone for certain. It may come back when no read can be older than its end.
 func (t *Things[V]) Ended(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ended := t.ended[id]
-	return ended
+	return t.hasEnded(id)
+}
+
+func (t *Things[V]) hasEnded(id string) bool {
+	at, ended := t.ended[id]
+	return ended && time.Since(at) <= age
 }
 
 // Miss takes down that a read does not show the thing, and returns for how long none has. It is the process's own clock

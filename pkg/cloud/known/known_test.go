@@ -21,6 +21,21 @@ func TestWhatHasEndedStaysSo(t *testing.T) {
 	}
 }
 
+// A cloud may bring back what was deleted: the end is certain only for as long as a read may be older than it.
+func TestWhatHasEndedMayComeBackLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var things Things[int]
+		things.End("v")
+		<-time.After(age + 1)
+		if things.Ended("v") || !things.Show("v", 1) {
+			t.Error("it is gone for ever")
+		}
+		if value, ok := things.Last("v"); !ok || value != 1 {
+			t.Errorf("what is back is %d, %t", value, ok)
+		}
+	})
+}
+
 func TestWhatWasShownIsBelievedForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var things Things[int]

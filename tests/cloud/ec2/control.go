@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/stowage-csi/stowage/tests/cloud/history"
@@ -198,6 +199,20 @@ func (s *Server) FailSnapshot(id string) {
 	defer s.mu.Unlock()
 	s.advance()
 	s.changeSnapshot(id, func(n *snapshot) { n.state = "error" })
+}
+
+// Recover brings a snapshot back that was deleted, as it was and with its ID, as people do who have a Recycle Bin
+// ("Recover deleted EBS snapshots and EBS-backed AMIs with Recycle Bin", EBS User Guide).
+func (s *Server) Recover(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	for _, version := range slices.Backward(s.snapshots.versions[id]) {
+		if version.value != nil {
+			s.snapshots.put(id, s.now, version.value)
+			return
+		}
+	}
 }
 
 // Write puts something on a volume, as a machine that has it would.
