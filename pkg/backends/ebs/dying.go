@@ -20,6 +20,19 @@ func (b *backend) staying(id string) error {
 	return nil
 }
 
+// final takes care that no refusal of a deletion is final while an earlier request for it may still arrive: whoever
+// relied on that the thing stays would lose it. Kinds: those of the refusal; Unavailable.
+func (b *backend) final(id string, refusal error) error {
+	left := b.dying.left(id, b.config.Timing.Settle)
+	undecided := backends.Is(refusal, backends.Busy) || backends.Is(refusal, backends.Unavailable)
+	if refusal == nil || undecided || isGone(refusal) || left <= 0 {
+		return refusal
+	}
+	return backends.Errorf(backends.Unavailable,
+		"an earlier request to delete %s got no answer and may still arrive: in %v it is certain whether it stays: ask "+
+			"again: %w", id, left.Round(time.Second), refusal)
+}
+
 // unanswered takes down a request to delete something that got no answer.
 func (b *backend) unanswered(id string, err error) {
 	if backends.Is(err, backends.Unavailable) && !throttled(err) && !turnedAway(err) {

@@ -160,3 +160,49 @@ func TestWhatIsRefusedArrivesNoMore(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusalIsNotFinalWhileADeletionMayArrive has EC2 refuse a deletion for good while an earlier request for it is on
+// its way: whoever relied on the refusal would lose what the other one deletes.
+func TestRefusalIsNotFinalWhileADeletionMayArrive(t *testing.T) {
+	for name, row := range map[string]struct {
+		action string
+		delete func(d driver, v, s string) error
+		refuse func(t *testing.T, w *region.Region, d driver, v string)
+		kind   backends.Kind
+	}{
+		"a volume that is in use": {"DeleteVolume", func(d driver, v, _ string) error { return d.Delete(d.Context(), v) },
+			func(t *testing.T, _ *region.Region, d driver, v string) {
+				if _, err := d.f.Attach.Attach(t.Context(), region.Request(v, region.NodeA)); err != nil {
+					t.Error(err)
+				}
+			}, backends.InUse},
+		"a snapshot that may not be deleted": {"DeleteSnapshot",
+			func(d driver, _, s string) error { return d.f.Snapshot.DeleteSnapshot(d.Context(), s) },
+			func(_ *testing.T, w *region.Region, _ driver, _ string) { w.Server.Forbid("DeleteSnapshot") }, backends.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := region.New(t, region.Quick(), 0)
+				d := open(t, w, nil)
+				v := d.make("v").Handle
+				s, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Proxy.Script(faults.Rule{Action: row.action, Kind: faults.Delay, Delay: 8 * time.Second, Times: 2})
+				if err := row.delete(d, v, s.Handle); !undecided(err) {
+					t.Fatalf("without an answer: %v", err)
+				}
+				w.Proxy.Stop()
+				row.refuse(t, w, d, v)
+				if err := row.delete(d, v, s.Handle); !undecided(err) {
+					t.Errorf("refused while a request is on its way: %v, want Busy or Unavailable", err)
+				}
+				<-time.After(time.Minute)
+				if err := row.delete(d, v, s.Handle); !backends.Is(err, row.kind) {
+					t.Errorf("refused: %v, want %v", err, row.kind)
+				}
+			})
+		})
+	}
+}

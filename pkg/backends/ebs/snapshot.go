@@ -287,7 +287,7 @@ func (b *backend) dropSnapshot(ctx context.Context, id string) error {
 	if err == nil {
 		b.ended(id)
 	}
-	return err
+	return b.final(id, err)
 }
 
 // Restore makes a volume of a snapshot. Kinds: those of backends.Snapshotter.

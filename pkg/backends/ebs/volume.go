@@ -155,7 +155,7 @@ func (b *backend) remove(ctx context.Context, handle string) error {
 		err = backends.Errorf(backends.InUse, "%w: detach it from that instance first", err)
 	}
 	if err != nil {
-		return err
+		return b.final(handle, err)
 	}
 	b.forget(v)
 	return nil
