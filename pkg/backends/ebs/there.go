@@ -39,12 +39,12 @@ func (b *backend) answer(id string, err error) error {
 	return err
 }
 
-// keeps fails for a snapshot that is gone: a read that shows it is older. Kinds: NotFound; Unavailable when EC2 has not
-// said whether it is there.
+// keeps fails for a volume or snapshot that is gone: a read that shows it is older. Kinds: NotFound; Unavailable when
+// EC2 has not said whether it is there.
 func (b *backend) keeps(ctx context.Context, id string) error {
 	err := b.answer(id, b.there(ctx, id))
 	if isGone(err) {
-		return noSnapshot(id)
+		return noThing(id)
 	}
 	if backends.Is(err, backends.Unsupported) {
 		return nil

@@ -84,7 +84,7 @@ func (b *backend) Get(ctx context.Context, handle string) (_ *backends.Volume, e
 }
 
 // volume looks at a volume. One look that does not show it proves nothing. Kinds: NotFound, also for a handle of
-// another form.
+// another form; those of keeps and of unseen.
 func (b *backend) volume(ctx context.Context, handle string) (types.Volume, error) {
 	if !isID("vol", handle) {
 		return types.Volume{}, noVolume(handle)
@@ -93,9 +93,9 @@ func (b *backend) volume(ctx context.Context, handle string) (types.Volume, erro
 	if !errors.Is(err, errUnseen) {
 		return v, err
 	}
-	if v, ok := b.shown.Last(handle); ok && !b.refused(ctx, handle) {
+	if v, ok := b.shown.Last(handle); ok {
 		v.Attachments = nil // Where it is attached may have changed; EC2 says so when it is asked to attach it.
-		return v, nil
+		return v, b.keeps(ctx, handle)
 	}
 	return b.unseen(ctx, handle)
 }
