@@ -44,6 +44,7 @@ type backend struct {
 	deleting   flight.Group[struct{}]                 // by ID, volumes and snapshots
 	dying      recent                                 // deletions of which the answer was lost, by ID
 	born       recent                                 // things that were made a moment ago, by ID
+	told       recent                                 // what the log has said of things, by ID
 	roomless   roomless                               // names of snapshots
 	fulfilling flight.Group[struct{}]                 // by ID of the snapshot
 	modifying  flight.Group[outcome]                  // by ID

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -31,12 +32,30 @@ func (b *backend) there(ctx context.Context, ids ...string) error {
 func (b *backend) answer(id string, err error) error {
 	switch {
 	case backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid):
-		b.log.Warn("EC2 cannot be asked whether something is still there", "id", id, "error", err)
+		b.tell(id, err)
 		return backends.Errorf(backends.Unsupported, "EC2 cannot be asked how %q is now: %w", id, err)
 	case err != nil && !isGone(err): // What was not sent, or is to be asked again later, says nothing.
 		return backends.Errorf(backends.Unavailable, "EC2 has not said whether %q is there: ask again: %w", id, err)
 	}
 	return err
+}
+
+// toldAgain is how long it takes until the log says again what people have to see to.
+const toldAgain = time.Hour
+
+// tell tells from time to time that EC2 cannot be asked whether a thing is there: of a missing right once for all of
+// them.
+func (b *backend) tell(id string, err error) {
+	what := id
+	if backends.Is(err, backends.Denied) {
+		what = ""
+	}
+	if b.told.left(what, toldAgain) > 0 {
+		return
+	}
+	b.told.note(what, 0, toldAgain)
+	b.log.Warn("EC2 cannot be asked whether something is still there: what reads show is believed, which may be old; "+
+		"allow what deploy/aws/controller-policy.json does, and leave each volume room for a tag", "id", id, "error", err)
 }
 
 // keeps fails for a volume or snapshot that is gone: a read that shows it is older. Kinds: NotFound; Unavailable when
