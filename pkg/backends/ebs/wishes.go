@@ -91,7 +91,7 @@ func (b *backend) unfulfilled(ctx context.Context, id string, own bool, why erro
 	if !own {
 		return backends.Errorf(backends.Unavailable, "the snapshot is there, but not as its class wants: %w", why)
 	}
-	if err := b.dropSnapshot(ctx, id); err != nil {
+	if err := b.dropSnapshot(ctx, id); err != nil && !isGone(err) {
 		return backends.Errorf(backends.Unavailable, "%w; and the snapshot is still there: %w", why, err)
 	}
 	return why

@@ -127,3 +127,35 @@ func wishesThatCannotBeFulfilled(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWhatCannotBeFulfilledMayBeGone has people delete a snapshot that cannot be as its class wants, before the driver
+// does.
+func TestWhatCannotBeFulfilledMayBeGone(t *testing.T) {
+	synctest.Test(t, whatCannotBeFulfilledMayBeGone)
+}
+
+func whatCannotBeFulfilledMayBeGone(t *testing.T) {
+	w := protectable(t, 0)
+	people := open(t, w, nil)
+	d := open(t, w, func(c *ebs.Config) {
+		c.AWS.HTTPClient = before{c.AWS.HTTPClient, "DeleteSnapshot", func() {
+			for id := range w.Server.Snapshots() {
+				if err := people.f.Snapshot.DeleteSnapshot(t.Context(), id); err != nil {
+					t.Error(err)
+				}
+			}
+		}}
+	})
+	v := d.make("one")
+	<-time.After(time.Minute)
+	w.Server.SetLag(9500 * time.Millisecond) // When the class is refused, EC2 knows the snapshot everywhere.
+	w.Proxy.Script(faults.Rule{Action: "EnableFastSnapshotRestores", Kind: faults.Delay,
+		Delay: 1900 * time.Millisecond})
+	_, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle,
+		Parameters: &ebs.SnapshotParameters{FastZones: "region-1a"}})
+	// It is not Exhausted yet: see roomless.
+	if !backends.Is(err, backends.Unavailable) || strings.Contains(err.Error(), "still there") ||
+		len(w.Server.Snapshots()) != 0 {
+		t.Errorf("taken with %v, want Unavailable for the limit; there are %v", err, w.Server.Snapshots())
+	}
+}
