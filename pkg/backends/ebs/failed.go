@@ -2,6 +2,7 @@ package ebs
 
 import (
 	"context"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -13,6 +14,10 @@ import (
 // never leaves that state ("error" in "EBS volume lifecycle", EBS User Guide).
 func hasFailed(v types.Volume) bool { return v.State == types.VolumeStateError }
 
+// isLost reports whether a volume has failed and nobody has it any more. One that is attached cannot be removed yet, and
+// keeps its name.
+func isLost(v types.Volume) bool { return hasFailed(v) && len(v.Attachments) == 0 }
+
 // usable refuses a volume that has failed, and removes it so that another one can be made in its place. Kinds:
 // Unavailable.
 func (b *backend) usable(ctx context.Context, v types.Volume) error {
@@ -22,17 +27,22 @@ func (b *backend) usable(ctx context.Context, v types.Volume) error {
 	return b.givenUp(ctx, v)
 }
 
-// givenUp removes a volume that has failed, and says so.
+// givenUp removes a volume that has failed, unless it is attached, and says so.
 func (b *backend) givenUp(ctx context.Context, v types.Volume) error {
+	if !isLost(v) {
+		return backends.Errorf(backends.Unavailable,
+			"EC2 has given up the volume %s (state error), and it is attached to %s: once it is detached, it is made anew",
+			*v.VolumeId, strings.Join(b.view(v).PublishedNodes, " and "))
+	}
 	b.clear(ctx, []types.Volume{v})
 	return backends.Errorf(backends.Unavailable,
 		"EC2 has given up the volume %s (state error): check the KMS key and the quotas, it is made anew", *v.VolumeId)
 }
 
-// clear removes of the volumes of a name those that have failed: nothing else leads to them any more.
+// clear removes of the volumes of a name those that are lost: nothing else leads to them any more.
 func (b *backend) clear(ctx context.Context, found []types.Volume) {
 	for _, v := range found {
-		if !hasFailed(v) {
+		if !isLost(v) {
 			continue
 		}
 		if err := b.askDelete(ctx, *v.VolumeId); err != nil {

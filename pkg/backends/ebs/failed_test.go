@@ -157,3 +157,33 @@ func failedVolumeOfATokenIsNotHandedOut(t *testing.T) {
 		t.Errorf("made is %+v; there are %+v", v, w.Server.Volumes())
 	}
 }
+
+// TestFailedVolumeStaysWhileItIsAttached has the hardware of a volume fail that an instance has.
+func TestFailedVolumeStaysWhileItIsAttached(t *testing.T) {
+	synctest.Test(t, failedVolumeStaysWhileItIsAttached)
+}
+
+func failedVolumeStaysWhileItIsAttached(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	failed := d.make("v")
+	if _, err := d.f.Attach.Attach(t.Context(), region.Request(failed.Handle, region.NodeA)); err != nil {
+		t.Fatal(err)
+	}
+	w.Server.FailVolume(failed.Handle)
+	_, err := d.Find(t.Context(), region.Spec("v"))
+	if !backends.Is(err, backends.Unavailable) || !strings.Contains(err.Error(), "attached to "+region.NodeA) {
+		t.Errorf("found with %v, want Unavailable and where it is attached", err)
+	}
+	if n := w.Server.Calls()["DeleteVolume"]; n != 0 {
+		t.Errorf("EC2 was asked %d times to delete what is attached", n)
+	}
+	<-time.After(time.Minute)
+	if err := d.f.Attach.Detach(t.Context(), failed.Handle, region.NodeA); err != nil {
+		t.Fatal(err)
+	}
+	w.Server.FailVolume(failed.Handle) // It still has.
+	if v, err := d.Create(t.Context(), region.Spec("v")); err != nil || v.Handle == failed.Handle {
+		t.Errorf("made anew is %+v with %v", v, err)
+	}
+}

@@ -58,8 +58,7 @@ func (b *backend) findNamed(ctx context.Context, name string) (*types.Volume, er
 }
 
 func (b *backend) oldest(name string, found []types.Volume) *types.Volume {
-	usable := slices.DeleteFunc(slices.Clone(found),
-		func(v types.Volume) bool { return hasFailed(v) && len(v.Attachments) == 0 })
+	usable := slices.DeleteFunc(slices.Clone(found), isLost)
 	if len(usable) == 0 {
 		return nil
 	}
