@@ -214,7 +214,10 @@ func (m *making) other(ctx context.Context, token string) error {
 		func(found []types.Volume, err error) (bool, error) { return len(found) > 0, err })
 	switch {
 	case err == nil:
-		return m.b.exists(ctx, m.name, found[0])
+		if v := m.b.oldest(m.name, found); v != nil {
+			return m.b.exists(ctx, m.name, *v)
+		}
+		return m.b.givenUp(ctx, found[0])
 	case ctx.Err() == context.DeadlineExceeded:
 		return nil
 	}

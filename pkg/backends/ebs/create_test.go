@@ -194,6 +194,35 @@ func tokensAfterRestartInShortCalls(t *testing.T) {
 	}
 }
 
+// TestFailedVolumeOfAnotherRequestIsReplaced has EC2 refuse a token with which another volume was asked for that it has
+// given up, and show that volume late.
+func TestFailedVolumeOfAnotherRequestIsReplaced(t *testing.T) {
+	synctest.Test(t, failedVolumeOfAnotherRequestIsReplaced)
+}
+
+func failedVolumeOfAnotherRequestIsReplaced(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	w.Server.Doom(1)
+	if _, err := open(t, w, nil).Create(within(t, time.Millisecond), region.Spec("v")); !undecided(err) {
+		t.Fatal(err)
+	}
+	<-time.After(time.Second)
+	w.Server.SetLag(3 * time.Second)
+	larger := region.Spec("v")
+	larger.Capacity.RequiredBytes *= 2
+	d := open(t, w, nil)
+	v, err := d.Create(t.Context(), larger)
+	if backends.Is(err, backends.Exists) {
+		t.Errorf("what EC2 has given up is said to be there: %v", err)
+	}
+	for end := time.Now().Add(time.Minute); undecided(err) && time.Now().Before(end); {
+		v, err = d.Create(t.Context(), larger)
+	}
+	if err != nil || len(w.Server.Volumes()) != 1 || w.Server.Volumes()[0].ID != v.Handle {
+		t.Errorf("made anew with %v; there are %+v", err, w.Server.Volumes())
+	}
+}
+
 func TestZones(t *testing.T) { synctest.Test(t, zones) }
 
 func zones(t *testing.T) {
