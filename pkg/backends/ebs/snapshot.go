@@ -89,25 +89,25 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
 	return b.viewSnapshot(taken), own, nil
 }
 
-// appeared waits for the snapshot of the name, which may be another one than the request has made. That one may be
-// gone, and shown by a read from before.
+// appeared waits for the snapshot of the name, whether its caller still does or not, since the request has been sent. It
+// may be another one than the request has made. That one may be gone, and shown by a read from before.
 func (b *backend) appeared(ctx context.Context, name string, made *ec2.CreateSnapshotOutput) (types.Snapshot, error) {
-	return flight.Finish(ctx, b.config.Timing.Settle, func(ctx context.Context) (types.Snapshot, error) {
-		for {
-			found, err := b.snapshots.Until(ctx, "appear", name,
-				func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
-			if err != nil {
-				return types.Snapshot{}, err
-			}
-			s := *oldestSnapshot(found)
-			if isOf(s, made) {
-				return s, nil
-			}
-			if err := b.keeps(ctx, aws.ToString(s.SnapshotId)); !isGone(err) {
-				return s, err
-			}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.config.Timing.Settle)
+	defer cancel()
+	for {
+		found, err := b.snapshots.Until(ctx, "appear", name,
+			func(found []types.Snapshot, err error) (bool, error) { return len(found) > 0, err })
+		if err != nil {
+			return types.Snapshot{}, err
 		}
-	})
+		s := *oldestSnapshot(found)
+		if isOf(s, made) {
+			return s, nil
+		}
+		if err := b.keeps(ctx, aws.ToString(s.SnapshotId)); !isGone(err) {
+			return s, err
+		}
+	}
 }
 
 // isOf reports whether a snapshot is what a request has made. It has no answer if that was lost.

@@ -43,6 +43,38 @@ func noOldReadIsTakenForASnapshot(t *testing.T) {
 	}
 }
 
+// TestNameIsKeptUntilTheSnapshotShows has the call for a snapshot end before reads show it, while they show one of the
+// name for a moment that another process has deleted: nobody takes a second one.
+func TestNameIsKeptUntilTheSnapshotShows(t *testing.T) {
+	synctest.Test(t, nameIsKeptUntilTheSnapshotShows)
+}
+
+func nameIsKeptUntilTheSnapshotShows(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	spec := backends.SnapshotSpec{Name: "s", Volume: open(t, w, nil).make("one").Handle}
+	<-time.After(time.Minute)
+	takeAndDrop(t, w, spec)
+	d := open(t, w, nil)
+	if _, err := d.Get(t.Context(), spec.Volume); err != nil {
+		t.Fatal(err)
+	}
+	w.Server.SetLag(past)
+	if _, err := d.f.Snapshot.CreateSnapshot(within(t, time.Second), spec); !backends.Is(err, backends.Busy) {
+		t.Fatalf("taken with %v, want Busy", err)
+	}
+	w.Server.SetLag(5 * time.Second)
+	<-time.After(time.Second)
+	w.Server.SetLag(past)
+	if _, err := d.f.Snapshot.CreateSnapshot(within(t, time.Second), spec); !backends.Is(err, backends.Busy) {
+		t.Errorf("taken again with %v, want Busy", err)
+	}
+	w.Server.SetLag(0)
+	<-time.After(time.Second)
+	if _, err := d.f.Snapshot.FindSnapshot(t.Context(), spec); err != nil || len(w.Server.Snapshots()) != 1 {
+		t.Errorf("found with %v, and there are %v", err, w.Server.Snapshots())
+	}
+}
+
 // TestNoOldReadIsListed has reads show snapshots of which another process has deleted one, beside one that is there.
 func TestNoOldReadIsListed(t *testing.T) { synctest.Test(t, noOldReadIsListed) }
 
