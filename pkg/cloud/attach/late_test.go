@@ -44,6 +44,18 @@ func (l *late) Detach(ctx context.Context, volume, node string) (time.Duration, 
 	return 0, failure.Errorf(failure.Unavailable, "no answer")
 }
 
+// attachForGood attaches a volume, of which an earlier detachment may be on its way, and sees it stay.
+func attachForGood(t *testing.T, l *late, m *Machine, r Request) {
+	t.Helper()
+	if _, err := m.Attach(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(2 * delay)
+	if have := l.truth(r.Volume).Attachments; len(have) != 1 || have[0].State != Attached {
+		t.Errorf("it was attached, and is %+v", have)
+	}
+}
+
 // A volume that is said to be detached stays so, whatever was sent before.
 func TestAttachmentThatArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -95,13 +107,7 @@ func TestDetachmentThatArrivesLate(t *testing.T) {
 		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "two"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Attach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(2 * delay)
-		if have := l.truth("v").Attachments; len(have) != 1 || have[0].State != Attached {
-			t.Errorf("it was attached, and is %+v", have)
-		}
+		attachForGood(t, l, m, Request{Volume: "v", Node: "one"})
 	})
 }
 
@@ -121,13 +127,7 @@ func TestDetachmentFromAnyNodeThatArrivesLate(t *testing.T) {
 		if err := m.Detach(t.Context(), Request{Volume: "v"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Attach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(2 * delay)
-		if have := l.truth("v").Attachments; len(have) != 1 || have[0].State != Attached {
-			t.Errorf("it was attached, and is %+v", have)
-		}
+		attachForGood(t, l, m, Request{Volume: "v", Node: "one"})
 	})
 }
 
@@ -152,12 +152,6 @@ func TestDetachmentThatArrivesAfterAChangeOfMind(t *testing.T) {
 			t.Errorf("wanted again at once: %v, want Busy", hurried)
 		}
 		synctest.Wait() // It has ended, too.
-		if _, err := m.Attach(t.Context(), Request{Volume: "v", Node: "one", Seen: &seen}); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(2 * delay)
-		if have := l.truth("v").Attachments; len(have) != 1 || have[0].State != Attached {
-			t.Errorf("it was attached, and is %+v", have)
-		}
+		attachForGood(t, l, m, Request{Volume: "v", Node: "one", Seen: &seen})
 	})
 }
