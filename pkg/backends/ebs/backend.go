@@ -66,7 +66,7 @@ func newBackend(driver string, config Config, log *slog.Logger) *backend {
 		o.APIOptions = append(o.APIOptions, b.paced)
 	})
 	const crowd = 100 * time.Millisecond // half of it for names, of which each volume is looked for once, not twice
-	asked := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10}
+	asked := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10, Named: mentions}
 	looks := wait.Options{Batch: asked, Least: t.Least, Most: t.Most, Typical: t.Most / 10, Slow: asked.Slow,
 		Gap: b.gap(13*time.Second, crowd)}
 	b.instances = batch.New(asked, b.describeInstances)
@@ -185,7 +185,7 @@ func (b *backend) describeNamed(ctx context.Context, names []string) ([]batch.Re
 	return results, nil
 }
 
-// describeInstances looks at several instances. A missing one fails the request, which is then made in halves.
+// describeInstances looks at several instances. A missing one fails the request, which is then made in parts.
 func (b *backend) describeInstances(ctx context.Context, ids []string) ([]batch.Result[types.Instance], error) {
 	out, err := b.api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids})
 	if err != nil {

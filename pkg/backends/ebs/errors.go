@@ -3,6 +3,7 @@ package ebs
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
@@ -87,6 +88,12 @@ func kindOf(api smithy.APIError) backends.Kind {
 	}
 	// Throttling goes by several names and faults of the server by more. All that is not known to be final is not.
 	return backends.Unavailable
+}
+
+// mentions reports whether EC2's answer has an ID in its message.
+func mentions(err error, id string) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && strings.Contains(api.ErrorMessage(), id)
 }
 
 // throttled reports whether EC2 refused a request for its rate: then it has had no effect.

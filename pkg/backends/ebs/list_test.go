@@ -88,3 +88,38 @@ func fill(t *testing.T, d driver, volumes int) {
 	}
 	group.Wait()
 }
+
+// TestFewQuestionsFindWhatIsGone lists snapshots of which another process has deleted some, while reads show them.
+func TestFewQuestionsFindWhatIsGone(t *testing.T) { synctest.Test(t, fewQuestionsFindWhatIsGone) }
+
+func fewQuestionsFindWhatIsGone(t *testing.T) {
+	const all, gone = 64, 8
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("one")
+	var handles []string
+	for i := range all {
+		s, err := d.f.Snapshot.CreateSnapshot(t.Context(),
+			backends.SnapshotSpec{Name: fmt.Sprint("s", i), Volume: v.Handle})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, s.Handle)
+	}
+	<-time.After(time.Minute)
+	for i := range gone {
+		if err := d.f.Snapshot.DeleteSnapshot(t.Context(), handles[i*all/gone]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-time.After(time.Second)
+	w.Server.SetLag(5 * time.Second)
+	other, before := open(t, w, nil), w.Server.Calls()["DeleteTags"]
+	list, _, err := other.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{})
+	if err != nil || len(list) != all-gone {
+		t.Errorf("%d are listed with %v, want %d", len(list), err, all-gone)
+	}
+	if n := w.Server.Calls()["DeleteTags"] - before; n > 2*gone+1 {
+		t.Errorf("EC2 was asked %d times, want %d at most", n, 2*gone+1)
+	}
+}

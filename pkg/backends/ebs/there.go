@@ -77,7 +77,7 @@ func (b *backend) stillKept(ctx context.Context, shown []types.Snapshot) (there 
 	for i, s := range shown {
 		ids[i] = aws.ToString(s.SnapshotId)
 	}
-	results := batch.Each(ctx, ids, batch.Options{Max: pageSize, Timeout: b.config.Timing.Call},
+	results := batch.Each(ctx, ids, batch.Options{Max: pageSize, Timeout: b.config.Timing.Call, Named: mentions},
 		func(ctx context.Context, ids []string) ([]batch.Result[struct{}], error) {
 			return make([]batch.Result[struct{}], len(ids)), b.there(ctx, ids...)
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -286,4 +287,24 @@ func (c *cloud) check(t *testing.T, seed uint64, limit int) {
 			t.Errorf("seed %d: a call was for %v, want at most %d different items", seed, items, limit)
 		}
 	}
+}
+
+// A request that failed for the sake of the items that its failure names is made again without them.
+func TestNamedItemsStandAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{latency: steady(time.Second), bad: map[int]bool{3: true, 17: true, 18: true}}
+		items := make([]int, 40)
+		for i := range items {
+			items[i] = i
+		}
+		named := func(err error, item string) bool { return strings.HasSuffix(err.Error(), " "+item) }
+		for i, result := range Each(t.Context(), items, Options{Named: named}, c.call) {
+			if good := result.Err == nil && result.Value == fmt.Sprint("value ", i); good == c.bad[i] {
+				t.Errorf("item %d: %+v", i, result)
+			}
+		}
+		if most := 2*len(c.bad) + 1; len(c.calls) != most {
+			t.Errorf("there were %d requests, want %d: %v", len(c.calls), most, c.calls)
+		}
+	})
 }

@@ -7,5 +7,5 @@
 //
 // A caller's answer always comes from a request that began after the caller asked. Callers who ask for the same item at
 // the same time share one place in it. Each item has an outcome of its own: when a request fails as a whole because of
-// something in it, it is repeated in halves until what is bad stands alone.
+// something in it, it is repeated in parts until what is bad stands alone.
 package batch

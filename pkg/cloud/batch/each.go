@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/failure"
@@ -26,9 +27,12 @@ type Options struct {
 	// Slow is how long a Batcher holds the next request back for the sake of one that is under way; 0 for until it ends.
 	// One connection that hangs would otherwise stop all callers.
 	Slow time.Duration
-	// Blames reports whether a request that failed as a whole may have failed for the sake of one item, so that halves of
+	// Blames reports whether a request that failed as a whole may have failed for the sake of one item, so that parts of
 	// it are worth a try. Nil stands for BlamesItem.
 	Blames func(error) bool
+	// Named reports whether such a failure names an item, as it is printed: then the next request is for those that it
+	// names, and another one for the rest, instead of one for each half. It decides nothing else. Nil names none.
+	Named func(err error, item string) bool
 }
 
 // BlamesItem reports whether the Kind of a failure speaks about what was asked for. Throttling and a right that is
@@ -51,25 +55,52 @@ func Each[I comparable, O any](ctx context.Context, items []I, options Options, 
 		if options.Max > 0 {
 			n = min(n, options.Max)
 		}
-		results = append(results, halves(ctx, items[:n], options, call)...)
+		results = append(results, whole(ctx, items[:n], options, call)...)
 		items = items[n:]
 	}
 	return results
 }
 
-// halves makes one request, and if that fails because of an item, one for each half of it.
-func halves[I comparable, O any](ctx context.Context, items []I, options Options, call Func[I, O]) []Result[O] {
+// whole makes one request, and if that fails because of an item, one for each of two parts of it.
+func whole[I comparable, O any](ctx context.Context, items []I, options Options, call Func[I, O]) []Result[O] {
 	results, err := once(ctx, items, options, call)
 	if err == nil {
 		return results
 	}
 	if len(items) > 1 && options.blames(err) && ctx.Err() == nil {
-		middle := len(items) / 2
-		return append(halves(ctx, items[:middle], options, call), halves(ctx, items[middle:], options, call)...)
+		return parts(ctx, items, options, call, err)
 	}
 	results = make([]Result[O], len(items))
 	for i := range results {
 		results[i].Err = err
+	}
+	return results
+}
+
+// parts makes a request for the items that a failure names and one for the rest, or for halves if it does not tell them
+// apart.
+func parts[I comparable, O any](ctx context.Context, items []I, options Options, call Func[I, O],
+	because error) []Result[O] {
+	var suspects, rest []I
+	for _, item := range items {
+		if options.Named != nil && options.Named(because, fmt.Sprint(item)) {
+			suspects = append(suspects, item)
+		} else {
+			rest = append(rest, item)
+		}
+	}
+	if len(suspects) == 0 || len(rest) == 0 {
+		suspects, rest = items[:len(items)/2], items[len(items)/2:]
+	}
+	found := make(map[I]Result[O], len(items))
+	for _, part := range [][]I{suspects, rest} {
+		for i, result := range whole(ctx, part, options, call) {
+			found[part[i]] = result
+		}
+	}
+	results := make([]Result[O], len(items))
+	for i, item := range items {
+		results[i] = found[item]
 	}
 	return results
 }
