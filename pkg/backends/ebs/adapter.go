@@ -86,19 +86,22 @@ func (a adapter) refusal(ctx context.Context, volume string, err error) error {
 	return a.b.orGone(ctx, volume, ofEC2(err))
 }
 
+// noInstance is EC2's code for an instance that is gone, or that it does not know everywhere yet.
+const noInstance = "InvalidInstanceID.NotFound"
+
 // Detach asks for the end of an attachment, of any if there is no node. What is not in use is attached nowhere ("Error
-// codes for the Amazon EC2 API", IncorrectState), and an instance that is gone has nothing.
+// codes for the Amazon EC2 API", IncorrectState).
 func (a adapter) Detach(ctx context.Context, volume, node string) (age time.Duration, err error) {
 	out, err := a.b.once.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &volume, InstanceId: text(node)})
 	switch codeOf(err) {
-	case "IncorrectState", "InvalidAttachment.NotFound", "InvalidInstanceID.NotFound":
+	case "IncorrectState", "InvalidAttachment.NotFound":
 		return 0, backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, ofEC2(err))
 	case "InvalidParameterCombination": // It is attached to several instances, and they are not shown yet.
 		return 0, backends.Errorf(backends.Busy, "EC2 does not show yet where the volume is attached: ask again: %w",
 			ofEC2(err))
 	}
-	if err = ofEC2(err); backends.Is(err, backends.Denied) {
-		return 0, a.forbidden(ctx, volume, node, err)
+	if err = ofEC2(err); backends.Is(err, backends.Denied) || codeOf(err) == noInstance {
+		return 0, a.unknown(ctx, volume, node, err)
 	}
 	if err != nil {
 		return 0, a.refusal(ctx, volume, err)
@@ -107,20 +110,23 @@ func (a adapter) Detach(ctx context.Context, volume, node string) (age time.Dura
 	return age, nil
 }
 
-// forbidden is what it means that a detachment is forbidden. The policy goes by the tags of the volume, and may go by
-// those of the instance, and what is gone has none: so it is asked how the volume is attached now. Kinds: those of
-// Detach; Busy when EC2 has not said it; Denied.
-func (a adapter) forbidden(ctx context.Context, volume, node string, refusal error) error {
+// unknown is what it means that EC2 refuses to detach without telling whether there is anything to detach: an instance
+// that it denies is gone and has nothing, or was just started. And one that has no tags any more is forbidden to a
+// policy that goes by them. So it is asked how the volume is attached now. Kinds: Busy with ErrNotAttached when it is
+// not; Busy when EC2 has not said so, or denies an instance that has it; NotFound for the volume; Denied.
+func (a adapter) unknown(ctx context.Context, volume, node string, refusal error) error {
+	nothing := backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, refusal)
 	v, err := a.now(ctx, volume)
-	switch {
-	case backends.Is(err, backends.Unsupported):
-		return refusal
+	switch unasked := backends.Is(err, backends.Unsupported); {
 	case isGone(err):
 		return err
-	case err != nil:
+	case err != nil && !unasked:
 		return backends.Errorf(backends.Busy, "EC2 has not said where volume %s is attached: ask again: %w", volume, err)
-	case !v.Has(node):
-		return backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, refusal)
+	case err == nil && !v.Has(node), unasked && codeOf(refusal) == noInstance:
+		return nothing
+	case codeOf(refusal) == noInstance:
+		return backends.Errorf(backends.Busy, "instance %s has volume %s and is not known everywhere yet: ask again: %w",
+			node, volume, refusal)
 	}
 	return refusal
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	fake "github.com/stowage-csi/stowage/tests/cloud/ec2"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
@@ -123,5 +124,29 @@ func youngVolumeIsNotMadeTwice(t *testing.T) {
 	}
 	if made := w.Server.Volumes(); len(made) != 1 {
 		t.Errorf("there are %+v, want one", made)
+	}
+}
+
+// TestYoungInstanceKeepsWhatItHas has EC2 deny an instance that was just started, when a volume is to be detached from
+// it.
+func TestYoungInstanceKeepsWhatItHas(t *testing.T) { synctest.Test(t, youngInstanceKeepsWhatItHas) }
+
+func youngInstanceKeepsWhatItHas(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("v")
+	<-time.After(time.Minute)
+	node := w.Server.NewInstanceID()
+	w.Server.AddInstance(fake.Instance{ID: node, Type: "m5.tiny", Zone: "region-1a"})
+	if _, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, node)); err != nil {
+		t.Fatal(err)
+	}
+	w.Server.SetSpread(spread)
+	if err := d.f.Attach.Detach(t.Context(), v.Handle, node); !backends.Is(err, backends.Busy) {
+		t.Errorf("while EC2 denies the instance: %v, want Busy; it is %+v", err, w.Server.Volumes()[0])
+	}
+	<-time.After(spread)
+	if err := d.f.Attach.Detach(t.Context(), v.Handle, node); err != nil || len(w.Server.Volumes()[0].Instances) != 0 {
+		t.Errorf("later: %v; it is %+v", err, w.Server.Volumes()[0])
 	}
 }

@@ -118,6 +118,8 @@ func (s *Server) detachVolume(p *params) effect {
 			i = v.attached(instance)
 		}
 		switch {
+		case instance != "" && !s.launched(instance):
+			return nil, faultf("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", instance)
 		case len(v.attachments) == 0:
 			return nil, faultf("IncorrectState", "Volume '%s' is in the '%s' state.", id, v.state)
 		case i < 0 || device != "" && device != v.attachments[i].device:

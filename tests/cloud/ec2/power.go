@@ -60,6 +60,12 @@ func (s *Server) Forget(id string) {
 	delete(s.instances, id)
 }
 
+// launched reports whether there is an instance that is known everywhere.
+func (s *Server) launched(id string) bool {
+	p := s.powers.now(id)
+	return s.instances[id] != nil && p != nil && s.spread(p.launched)
+}
+
 // InstanceTags are the tags of an instance; nil for one that there is not.
 func (s *Server) InstanceTags(id string) map[string]string {
 	s.mu.Lock()
