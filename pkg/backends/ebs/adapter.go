@@ -115,7 +115,6 @@ func (a adapter) Detach(ctx context.Context, volume, node string) (age time.Dura
 // policy that goes by them. So it is asked how the volume is attached now. Kinds: Busy with ErrNotAttached when it is
 // not; Busy when EC2 has not said so, or denies an instance that has it; NotFound for the volume; Denied.
 func (a adapter) unknown(ctx context.Context, volume, node string, refusal error) error {
-	nothing := backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, refusal)
 	v, err := a.now(ctx, volume)
 	switch unasked := backends.Is(err, backends.Unsupported); {
 	case isGone(err):
@@ -123,7 +122,7 @@ func (a adapter) unknown(ctx context.Context, volume, node string, refusal error
 	case err != nil && !unasked:
 		return backends.Errorf(backends.Busy, "EC2 has not said where volume %s is attached: ask again: %w", volume, err)
 	case err == nil && !v.Has(node), unasked && codeOf(refusal) == noInstance:
-		return nothing
+		return backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, refusal)
 	case codeOf(refusal) == noInstance:
 		return backends.Errorf(backends.Busy, "instance %s has volume %s and is not known everywhere yet: ask again: %w",
 			node, volume, refusal)

@@ -75,6 +75,7 @@ func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	b.named = wait.New(looks, b.describeNamed)
 	b.snapshots = wait.New(looks, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}
+	b.dying.while, b.born.while, b.told.while = t.Settle, t.Settle, toldAgain
 	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle,
 		Tick: t.Tick, Now: adapter{b}.now, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
 	return b

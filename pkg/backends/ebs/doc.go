@@ -11,8 +11,8 @@
 //   - Every request that changes something is sent once, under a deadline of its own, and repeated only when EC2
 //     refused it for its rate. What came of one whose answer was lost is looked up; it is never undone.
 //   - One read proves nothing: it may be older than the one before. EC2's answer to a request that changes something
-//     decides what is gone, detached or taken (pkg/cloud/known, unseen.go, there.go). Only of what was made a moment ago
-//     it does not know everywhere yet (born.go).
+//     decides what is gone, detached or taken (pkg/cloud/known, unseen.go, there.go). Only what was made a moment ago
+//     it may not know everywhere yet (born.go).
 //   - Reads are shared by all who ask at a time (pkg/cloud/batch), and so are the looks of those who wait
 //     (pkg/cloud/wait).
 //   - Attaching and detaching are pkg/cloud/attach over adapter.go.

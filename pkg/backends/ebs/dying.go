@@ -12,7 +12,7 @@ func (b *backend) staying(id string) error {
 	if what, busy := b.deleting.Under(id); busy {
 		return backends.Errorf(backends.Busy, "%s is under way: ask again", what)
 	}
-	if left := b.dying.left(id, b.config.Timing.Settle); left > 0 {
+	if left := b.dying.left(id); left > 0 {
 		return backends.Errorf(backends.Busy,
 			"EC2 has not answered a request to delete %s, which may still arrive: in %v it is certain whether it stays: "+
 				"ask again", id, left.Round(time.Second))
@@ -23,7 +23,7 @@ func (b *backend) staying(id string) error {
 // final takes care that no refusal of a deletion is final while an earlier request for it may still arrive: whoever
 // relied on that the thing stays would lose it. Kinds: those of the refusal; Unavailable.
 func (b *backend) final(id string, refusal error) error {
-	left := b.dying.left(id, b.config.Timing.Settle)
+	left := b.dying.left(id)
 	undecided := backends.Is(refusal, backends.Busy) || backends.Is(refusal, backends.Unavailable)
 	if refusal == nil || undecided || isGone(refusal) || left <= 0 {
 		return refusal
@@ -36,6 +36,6 @@ func (b *backend) final(id string, refusal error) error {
 // unanswered takes down a request to delete something that got no answer.
 func (b *backend) unanswered(id string, err error) {
 	if backends.Is(err, backends.Unavailable) && !throttled(err) && !turnedAway(err) {
-		b.dying.note(id, 0, b.config.Timing.Settle)
+		b.dying.note(id, 0)
 	}
 }

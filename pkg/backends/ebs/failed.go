@@ -14,8 +14,8 @@ import (
 // never leaves that state ("error" in "EBS volume lifecycle", EBS User Guide).
 func hasFailed(v types.Volume) bool { return v.State == types.VolumeStateError }
 
-// isLost reports whether a volume has failed and nobody has it any more. One that is attached cannot be removed yet, and
-// keeps its name.
+// isLost reports whether a volume has failed and nobody has it any more. One that is attached cannot be removed yet,
+// and keeps its name.
 func isLost(v types.Volume) bool { return hasFailed(v) && len(v.Attachments) == 0 }
 
 // usable refuses a volume that has failed, and removes it so that another one can be made in its place. Kinds:

@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// recent remembers what befell volumes and snapshots so lately that EC2 may not act by it yet. The zero value is ready
-// for use.
+// recent remembers what befell volumes and snapshots a short while ago.
 type recent struct {
+	while time.Duration
+
 	mu sync.Mutex
 	at map[string]time.Time // by ID
 }
 
 // note takes down that it befell a thing so long ago, and forgets what is no longer recent.
-func (r *recent) note(id string, ago, settle time.Duration) {
+func (r *recent) note(id string, ago time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.at == nil {
 		r.at = map[string]time.Time{}
 	}
 	for other, at := range r.at {
-		if time.Since(at) > settle {
+		if time.Since(at) > r.while {
 			delete(r.at, other)
 		}
 	}
@@ -28,12 +29,12 @@ func (r *recent) note(id string, ago, settle time.Duration) {
 }
 
 // left is for how long it stays recent: 0 or less for what is not.
-func (r *recent) left(id string, settle time.Duration) time.Duration {
+func (r *recent) left(id string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at, ok := r.at[id]
 	if !ok {
 		return 0
 	}
-	return settle - time.Since(at)
+	return r.while - time.Since(at)
 }

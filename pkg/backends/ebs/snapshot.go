@@ -89,8 +89,8 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
 	return b.viewSnapshot(taken), own, nil
 }
 
-// appeared waits for the snapshot of the name, whether its caller still does or not, since the request has been sent. It
-// may be another one than the request has made. That one may be gone, and shown by a read from before.
+// appeared waits for the snapshot of the name, whether its caller still does or not, since the request has been sent.
+// It may be another one than the request has made. That one may be gone, and shown by a read from before.
 func (b *backend) appeared(ctx context.Context, name string, made *ec2.CreateSnapshotOutput) (types.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.config.Timing.Settle)
 	defer cancel()

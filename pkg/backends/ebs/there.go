@@ -16,13 +16,13 @@ import (
 
 // there asks EC2 whether there is a volume or snapshot, by a request that would change nothing: it is to take a tag
 // away which nothing has. The policy allows that whatever tags the thing has, so that it is answered for one that is
-// gone. Kinds: NotFound, which is certain; those of denied and of EC2's refusal, which say nothing. A volume that is there
-// may be on its way out: see asOfNow.
+// gone. Kinds: NotFound, which is certain; those of orYoung and of EC2's refusal, which say nothing. A volume that is
+// there may be on its way out: see asOfNow.
 func (b *backend) there(ctx context.Context, ids ...string) error {
 	nobodys := types.Tag{Key: aws.String(b.probeTag()), Value: aws.String(rand.Text())}
 	_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: ids, Tags: []types.Tag{nobodys}})
-	if err = ofEC2(err); len(ids) == 1 && denies(ids[0], err) {
-		return b.denied(ids[0], err)
+	if err = ofEC2(err); len(ids) == 1 && saysNone(ids[0], err) {
+		return b.orYoung(ids[0], err)
 	}
 	return err
 }
@@ -50,10 +50,10 @@ func (b *backend) tell(id string, err error) {
 	if backends.Is(err, backends.Denied) {
 		what = ""
 	}
-	if b.told.left(what, toldAgain) > 0 {
+	if b.told.left(what) > 0 {
 		return
 	}
-	b.told.note(what, 0, toldAgain)
+	b.told.note(what, 0)
 	b.log.Warn("EC2 cannot be asked whether something is still there: what reads show is believed, which may be old; "+
 		"allow what deploy/aws/controller-policy.json does, and leave each volume room for a tag", "id", id, "error", err)
 }
@@ -97,11 +97,11 @@ func (b *backend) refused(ctx context.Context, id string) bool { return isGone(b
 
 // orGone is what came of a request to do something to a volume or snapshot, and NotFound if there is none. The policy
 // goes by the thing's tags, and what is gone has none: then EC2 says that the request is forbidden, and no more. Kinds:
-// also Busy when EC2 has not said which it is, and those of denied: the request was refused, so that nothing is on its
+// also Busy when EC2 has not said which it is, and those of orYoung: the request was refused, so that nothing is on its
 // way.
 func (b *backend) orGone(ctx context.Context, id string, err error) error {
-	if denies(id, err) {
-		return b.denied(id, err)
+	if saysNone(id, err) {
+		return b.orYoung(id, err)
 	}
 	if !backends.Is(err, backends.Denied) {
 		return err
