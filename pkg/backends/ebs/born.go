@@ -21,10 +21,10 @@ var errYoung = errors.New("it was made a moment ago, and EC2 may not know it eve
 
 // orYoung is what it means that EC2 says of a volume or snapshot, in answer to a request that changes something, that
 // there is none. That is certain, and is taken down, unless the thing was made a moment ago: its ID may not have
-// reached all of EC2 then ("Eventual consistency in the Amazon EC2 API"). Kinds: NotFound; Busy for the latter, since
-// the request was refused.
+// reached all of EC2 then ("Eventual consistency in the Amazon EC2 API"), if EC2 has not said before that it is gone.
+// Kinds: NotFound; Busy for the latter, since the request was refused.
 func (b *backend) orYoung(id string, err error) error {
-	if b.born.left(id) > 0 {
+	if b.born.left(id) > 0 && !b.hasEnded(id) {
 		return backends.Errorf(backends.Busy, "%s: %w: ask again: %w", id, errYoung, err)
 	}
 	b.ended(id)

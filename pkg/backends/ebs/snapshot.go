@@ -195,7 +195,7 @@ func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 }
 
 // thereNamed returns the snapshot of that name that is there. The next one is looked for only after one has ended for
-// good. Kinds: NotFound; Unavailable.
+// good. Kinds: NotFound; Busy; Unavailable.
 func (b *backend) thereNamed(ctx context.Context, name string) (*types.Snapshot, error) {
 	for {
 		found, err := b.findSnapshot(ctx, name)
@@ -280,13 +280,13 @@ func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error)
 func (b *backend) dropSnapshot(ctx context.Context, id string) error {
 	err := b.finish(ctx, &b.deleting, id, "deleting snapshot "+id, func(ctx context.Context) error {
 		_, err := b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
-		b.unanswered(id, ofEC2(err)) // The caller may have left before.
+		if err == nil { // The caller may have left before.
+			b.ended(id)
+		}
+		b.unanswered(id, ofEC2(err))
 		return err
 	})
 	b.lists.snapshots.without(id, err)
-	if err == nil {
-		b.ended(id)
-	}
 	return b.final(id, err)
 }
 

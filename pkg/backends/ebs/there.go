@@ -27,10 +27,12 @@ func (b *backend) there(ctx context.Context, ids ...string) error {
 	return err
 }
 
-// answer is what EC2's answer to such a question means. Kinds: NotFound; Unsupported when EC2 cannot be asked that, now
-// or ever; Unavailable when it has not said so yet.
+// answer is what EC2's answer to such a question means. Kinds: NotFound; Busy for what is too young for that;
+// Unsupported when EC2 cannot be asked that, now or ever; Unavailable when it has not said so yet.
 func (b *backend) answer(id string, err error) error {
 	switch {
+	case errors.Is(err, errYoung):
+		return err
 	case backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid):
 		b.tell(id, err)
 		return backends.Errorf(backends.Unsupported, "EC2 cannot be asked how %q is now: %w", id, err)
@@ -58,8 +60,8 @@ func (b *backend) tell(id string, err error) {
 		"allow what deploy/aws/controller-policy.json does, and leave each volume room for a tag", "id", id, "error", err)
 }
 
-// keeps fails for a volume or snapshot that is gone: a read that shows it is older. Kinds: NotFound; Unavailable when
-// EC2 has not said whether it is there.
+// keeps fails for a volume or snapshot that is gone: a read that shows it is older. Kinds: NotFound; Busy and
+// Unavailable when EC2 has not said whether it is there.
 func (b *backend) keeps(ctx context.Context, id string) error {
 	err := b.answer(id, b.there(ctx, id))
 	if isGone(err) {
@@ -124,6 +126,14 @@ func (b *backend) ended(id string) {
 		return
 	}
 	b.shown.End(id)
+}
+
+// hasEnded reports whether EC2 has said so.
+func (b *backend) hasEnded(id string) bool {
+	if isID("snap", id) {
+		return b.kept.Ended(id)
+	}
+	return b.shown.Ended(id)
 }
 
 // noThing says that there is no such volume or snapshot.
