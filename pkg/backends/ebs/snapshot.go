@@ -25,7 +25,7 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 
 // newSnapshot begins a snapshot unless there is one of the name.
 func (b *backend) newSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
-	found, err := b.findSnapshot(ctx, spec.Name)
+	found, err := b.having(ctx, spec.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -115,17 +115,32 @@ func isOf(s types.Snapshot, made *ec2.CreateSnapshotOutput) bool {
 	return made != nil && aws.ToString(made.SnapshotId) == aws.ToString(s.SnapshotId)
 }
 
-// findSnapshot returns the snapshot of that name, also one that failed, and nil when there is none.
-func (b *backend) findSnapshot(ctx context.Context, name string) (*types.Snapshot, error) {
-	results := batch.Each(ctx, []string{name}, batch.Options{Timeout: b.config.Timing.Read}, b.describeNamedSnapshots)
-	found := results[0].Value
-	if len(found) == 0 { // The read may be older than the snapshot, and CreateSnapshot would make another.
-		found = b.kept.Which(func(s types.Snapshot) bool {
-			value, named := tag(s.Tags, snapshotNameTag)
-			return named && value == tagValue(name) && b.owned("", s.Tags) == nil
-		})
+// having returns the snapshot that has a name, and nil while it is free. What a read shows may be gone all the same:
+// FindSnapshot asks. Kinds: those of keeps for what no read shows, without NotFound.
+func (b *backend) having(ctx context.Context, name string) (*types.Snapshot, error) {
+	for {
+		found, shown, err := b.findSnapshot(ctx, name)
+		if err != nil || found == nil || shown {
+			return found, err
+		}
+		if err := b.keeps(ctx, aws.ToString(found.SnapshotId)); !isGone(err) {
+			return found, err
+		}
 	}
-	return oldestSnapshot(found), results[0].Err
+}
+
+// findSnapshot returns the snapshot of that name, also one that failed, and nil when there is none. One that no read
+// shows is remembered: the read may be older than the snapshot, and CreateSnapshot would make another; or another
+// process has deleted it.
+func (b *backend) findSnapshot(ctx context.Context, name string) (found *types.Snapshot, shown bool, err error) {
+	results := batch.Each(ctx, []string{name}, batch.Options{Timeout: b.config.Timing.Read}, b.describeNamedSnapshots)
+	if all := results[0].Value; len(all) > 0 || results[0].Err != nil {
+		return oldestSnapshot(all), true, results[0].Err
+	}
+	return oldestSnapshot(b.kept.Which(func(s types.Snapshot) bool {
+		value, named := tag(s.Tags, snapshotNameTag)
+		return named && value == tagValue(name) && b.owned("", s.Tags) == nil
+	})), false, nil
 }
 
 // querySnapshots reads all pages of the account's snapshots that the filters let through.
@@ -198,7 +213,7 @@ func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 // good. Kinds: NotFound; Busy; Unavailable.
 func (b *backend) thereNamed(ctx context.Context, name string) (*types.Snapshot, error) {
 	for {
-		found, err := b.findSnapshot(ctx, name)
+		found, _, err := b.findSnapshot(ctx, name)
 		if err != nil {
 			return nil, err
 		}

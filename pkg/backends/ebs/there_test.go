@@ -75,6 +75,32 @@ func nameIsKeptUntilTheSnapshotShows(t *testing.T) {
 	}
 }
 
+// TestNameOfWhatOthersDeletedIsFree has another process delete a snapshot that this one was shown last: reads do not
+// show it any more, so that only EC2 knows whether they are too old or too new for it.
+func TestNameOfWhatOthersDeletedIsFree(t *testing.T) { synctest.Test(t, nameOfWhatOthersDeletedIsFree) }
+
+func nameOfWhatOthersDeletedIsFree(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	spec := backends.SnapshotSpec{Name: "s", Volume: d.make("one").Handle}
+	s, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	w.Server.SetLag(past) // It is shown late, and is there.
+	if _, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec); !backends.Is(err, backends.Exists) {
+		t.Errorf("taken again with %v, want Exists", err)
+	}
+	w.Server.SetLag(0)
+	if err := open(t, w, nil).f.Snapshot.DeleteSnapshot(t.Context(), s.Handle); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec); err != nil || len(w.Server.Snapshots()) != 1 {
+		t.Errorf("once it is gone: taken with %v, and there are %v", err, w.Server.Snapshots())
+	}
+}
+
 // TestNoOldReadIsListed has reads show snapshots of which another process has deleted one, beside one that is there.
 func TestNoOldReadIsListed(t *testing.T) { synctest.Test(t, noOldReadIsListed) }
 
