@@ -14,23 +14,16 @@ type Manner struct {
 	Lag      time.Duration // how old what the cloud shows is: a call waits until it shows what was done before
 }
 
-// ask repeats a call until its outcome is known. Unsure tells that an earlier call may have had an effect.
-func ask[T any](ctx context.Context, m Manner,
-	call func(ctx context.Context) (T, error)) (value T, unsure bool, err error) {
+// must repeats a call until its outcome is known.
+func must[T any](ctx context.Context, m Manner,
+	call func(ctx context.Context) (T, error)) (value T, err error) {
 	for began, gap := time.Now(), time.Second; ; gap = min(2*gap, time.Minute) {
 		pause(ctx, m.Lag)
 		if value, err = once(ctx, m.Limit, call); !open(err) || ctx.Err() != nil || time.Since(began) > m.Patience {
-			return value, unsure, err
+			return value, err
 		}
-		unsure = true
 		pause(ctx, gap)
 	}
-}
-
-// must repeats a call that can be repeated without harm.
-func must[T any](ctx context.Context, m Manner, call func(ctx context.Context) (T, error)) (T, error) {
-	value, _, err := ask(ctx, m, call)
-	return value, err
 }
 
 // do is must for a call that returns nothing.

@@ -34,7 +34,8 @@ func (n *names) hold(ctx context.Context, name string) (release func(), err erro
 	}
 }
 
-// create makes what has a name, unless it is there.
+// create makes what has a name, unless it is there. What a repeated call finds there is what was asked for; if that has
+// been deleted meanwhile, the call is to be repeated, as package volume tells its callers.
 func create[T any](ctx context.Context, m Manner, n *names, name string, find,
 	call func(ctx context.Context) (T, error)) (none T, err error) {
 	release, err := n.hold(ctx, name)
@@ -49,11 +50,18 @@ func create[T any](ctx context.Context, m Manner, n *names, name string, find,
 	if !backends.Is(err, backends.NotFound) {
 		return none, err
 	}
-	made, unsure, err := ask(ctx, m, call)
-	if unsure && backends.Is(err, backends.Exists) {
-		return must(ctx, m, find)
-	}
-	return made, err
+	repeated := false
+	return must(ctx, m, func(ctx context.Context) (T, error) {
+		made, err := call(ctx)
+		if !repeated || !backends.Is(err, backends.Exists) {
+			repeated = true
+			return made, err
+		}
+		if made, err = find(ctx); backends.Is(err, backends.NotFound) {
+			err = backends.Errorf(backends.Busy, "%q was deleted while it was being created: %w", name, err)
+		}
+		return made, err
+	})
 }
 
 // remove deletes what is there. Once it was seen there, NotFound is as good as any other success: a request may arrive
