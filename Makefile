@@ -41,9 +41,9 @@ TOOLS = $(CACHE)/tools/$(shell { $(GO) env GOVERSION GOARCH; cat tools/go.sum; }
 LINTER = $(TOOLS)/golangci-lint
 CONTROLLER_GEN = $(TOOLS)/controller-gen
 
-# The tests and the linter compile as the product does, so that what they import is compiled once. The race detector needs
-# cgo, and what builds other programs than ours has flags of its own.
-OURS = build manager kubectl-plugin demo test crash chaos adversary storms powerloss bench lint verify
+# The tests and the linter compile as the product does, so that what they import is compiled once, Helm and kustomize for
+# the tests of deploy/ too. The race detector needs cgo, and what builds other programs than ours has flags of its own.
+OURS = build manager kubectl-plugin demo test deploy-test crash chaos adversary storms powerloss bench lint verify
 $(OURS): export CGO_ENABLED = 0
 $(OURS): export GOFLAGS = -trimpath -tags=grpcnotrace
 # The generated clients of EC2 and Kubernetes are a half of what the race detector's tests compile. No test waits for
