@@ -62,8 +62,8 @@ func TestOutageThatEndsMeanwhile(t *testing.T) {
 			w, slow := newSlowWorld(t)
 			w.root, w.nodeOnly = slow.Real, true // No janitor looks meanwhile.
 			w.reopen()
+			w.unwoken(spec)
 			r := w.recordOf(w.make(spec))
-			w.eventually("the end of the janitor's work", w.idle)
 			living := *r
 			living.ID, living.Turn, _ = strings.Cut(attempt, "-")
 			data, err := living.encode()
