@@ -27,6 +27,7 @@ type runner struct {
 	begun time.Time
 	// offline keeps modules from the network after the first step: what that has not fetched is missing on every machine.
 	offline bool
+	ahead   string // a command that does what later steps would wait for, or nothing
 
 	mu      sync.Mutex
 	verdict []verdict
@@ -43,7 +44,7 @@ type verdict struct {
 	unasked  bool              // the service that it asks did not answer, so that it proves nothing
 }
 
-// all runs a whole form, and ends it after so long.
+// all runs a whole form, and ends it after so long. What it does ahead neither fails it nor delays its end.
 func (r *runner) all(ctx context.Context, most time.Duration, first step, steps []step) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -58,10 +59,16 @@ func (r *runner) all(ctx context.Context, most time.Duration, first step, steps 
 			computing = append(computing, s)
 		}
 	}
-	var group sync.WaitGroup
+	beside, end := context.WithCancel(ctx)
+	var ahead, group sync.WaitGroup
+	if s := (step{name: "ahead", command: r.ahead}); r.ahead != "" {
+		ahead.Go(func() { _ = r.start(beside, s, filepath.Join(r.logs, "ahead.json")) }) // The steps say what fails.
+	}
 	group.Go(func() { r.one(ctx, waiting) })
 	group.Go(func() { r.one(ctx, computing) })
 	group.Wait()
+	end()
+	ahead.Wait()
 	return r.finish()
 }
 
