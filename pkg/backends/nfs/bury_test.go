@@ -85,9 +85,7 @@ func (w *world) remade(spec backends.Spec) (earlier, now *record) {
 	w.must(w.Delete(w.Context(), v.Handle))
 	w.tidy(0, 0)
 	now = w.recordOf(w.make(spec))
-	w.nodeOnly = true
-	w.reopen()
-	w.unwoken(spec)
+	w.quiet(spec)
 	return earlier, now
 }
 
@@ -285,11 +283,10 @@ func TestBurialWithTwoNames(t *testing.T) {
 // the data of a deleted volume is to be kept. It is kept.
 func TestJanitorSeesWhatComesMeanwhile(t *testing.T) {
 	w, slow := newSlowWorld(t)
-	w.root, w.nodeOnly = slow.Real, true
-	w.reopen()
+	w.root = slow.Real
 	spec := onSlow("one")
 	spec.Parameters.(*Parameters).SubDir = "dir/one"
-	w.unwoken(spec)
+	w.quiet(spec)
 	r := w.recordOf(w.make(spec))
 	w.must(os.Remove(w.path(share.HomeName, share.Volumes, r.ID+suffix)))
 	first := *r

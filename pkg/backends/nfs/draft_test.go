@@ -354,6 +354,7 @@ func TestUnwantedCopyGoes(t *testing.T) {
 // A draft whose record cannot be read, or is a newer driver's, is not the janitor's to remove.
 func TestDraftsOfNewerVersionsStay(t *testing.T) {
 	w := newWorld(t)
+	w.quiet(specOf("first"))
 	w.make(specOf("first")) // makes the driver's directory
 	const id, turn = "00112233445566778899aabbccddeeff", "-0123456789abcdef"
 	old := time.Now().Add(-48 * time.Hour)
@@ -370,6 +371,7 @@ func TestDraftsOfNewerVersionsStay(t *testing.T) {
 		}
 	}
 	w.write("data", share.HomeName, share.Staging, "9"+id[1:]+turn, "file") // nobody's
+	w.nodeOnly = false
 	w.hurry(func(p *pace) { p.patience = 20 * time.Millisecond })
 	w.ask("waking the janitor",
 		func() error { return w.Delete(w.Context(), w.make(in("last", "last", deleteData)).Handle) })

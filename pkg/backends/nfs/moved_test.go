@@ -82,10 +82,8 @@ func TestFullShareWithoutBurials(t *testing.T) {
 	w := newWorld(t)
 	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=64"))
 	t.Cleanup(func() { w.must(unix.Unmount(w.root, unix.MNT_DETACH)) })
-	w.nodeOnly = true
-	w.reopen()
 	spec := in("one", "dir/one", deleteData)
-	w.unwoken(spec)
+	w.quiet(spec)
 	v := w.make(spec)
 	w.must(os.Remove(w.path(share.HomeName, share.Burials)))
 	var err error
@@ -208,10 +206,8 @@ func TestUnreadableBurialIsNoAbsence(t *testing.T) {
 // it is gone or can be read: others do not look there.
 func TestUnreadableTrashConcernsItsOwnIDOnly(t *testing.T) {
 	w := newWorld(t)
-	w.nodeOnly = true
-	w.reopen()
 	spec := in("bad", "dir/bad", deleteData)
-	w.unwoken(spec)
+	w.quiet(spec)
 	now := w.recordOf(w.make(spec))
 	earlier := *now
 	earlier.Turn = "0123456789abcdef"

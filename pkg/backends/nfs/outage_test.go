@@ -60,9 +60,8 @@ func TestOutageThatEndsMeanwhile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, slow := newSlowWorld(t)
-			w.root, w.nodeOnly = slow.Real, true // No janitor looks meanwhile.
-			w.reopen()
-			w.unwoken(spec)
+			w.root = slow.Real
+			w.quiet(spec)
 			r := w.recordOf(w.make(spec))
 			living := *r
 			living.ID, living.Turn, _ = strings.Cut(attempt, "-")

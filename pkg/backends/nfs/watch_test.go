@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
@@ -14,22 +13,10 @@ func watched(t *testing.T) (*world, *share.Home) {
 	t.Helper()
 	w := newWorld(t)
 	w.configured("one")
-	w.nodeOnly = true
-	w.reopen()
+	w.quiet(specOf("x"))
 	_, h := w.opened(specOf("x"))
 	w.laid.note(h, nil)
-	w.unwoken(specOf("x"))
 	return w, h
-}
-
-// unwoken has no call wake the janitor of a share, but those that delete.
-func (w *world) unwoken(spec backends.Spec) {
-	w.Helper()
-	p, err := w.target(spec)
-	w.must(err)
-	w.janitors.mu.Lock()
-	defer w.janitors.mu.Unlock()
-	w.janitors.known[p.String()] = true
 }
 
 // A record that was moved away is put back at the next look, without that anybody asks for what it is of, and whatever
@@ -90,11 +77,8 @@ func TestLooksHaveTheTrashLookedAt(t *testing.T) {
 // go on there. And it keeps no look at another share from being made.
 func TestLooksThatTakeLong(t *testing.T) {
 	w, slow := newSlowWorld(t)
-	w.nodeOnly = true
-	w.reopen()
 	spec, long := in("one", "dir/one", deleteData), onSlow("two")
-	w.unwoken(spec)
-	w.unwoken(long)
+	w.quiet(spec, long)
 	now := w.recordOf(w.make(spec))
 	w.make(long)
 	earlier := *now

@@ -111,6 +111,22 @@ func (w *world) reopen() {
 	w.open()
 }
 
+// quiet is a new process in which no janitor looks at the shares of these by itself: a call wakes one only where it
+// leaves it something to do, as a deletion does. What a test lays out among the driver's own files is nobody's until it
+// is whole, and a janitor that looks meanwhile removes it.
+func (w *world) quiet(on ...backends.Spec) {
+	w.Helper()
+	w.nodeOnly = true // Such a process does not watch.
+	w.reopen()
+	for _, spec := range on {
+		p, err := w.target(spec)
+		w.must(err)
+		w.janitors.mu.Lock()
+		w.janitors.known[p.String()] = true
+		w.janitors.mu.Unlock()
+	}
+}
+
 // hurry is a new process whose work in the background has another pace.
 func (w *world) hurry(change func(p *pace)) {
 	w.Helper()
