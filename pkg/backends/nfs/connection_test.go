@@ -47,15 +47,13 @@ func TestOwnMountsAskForConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.shut()
 			seen := &observed{Mounter: w.mount}
 			w.mount = seen
 			w.configured("one")
 			w.config.Shares[0].Nconnect = row.nconnect
-			w.nodeOnly = true // so that nobody else mounts meanwhile
-			w.open()
+			w.quiet(onShare("one", "one")) // so that nobody else mounts meanwhile
 			v := w.make(onShare("one", "one"))
-			// While somebody uses a mount, as the janitor may, there is no other.
+			// While somebody uses a mount there is no other.
 			w.eventually(fmt.Sprintf("mounts with %q", row.want), func() bool {
 				_, err := w.node.Source(t.Context(), backends.Attachment{Handle: v.Handle, MountOptions: row.options})
 				w.must(err)
