@@ -227,13 +227,10 @@ func TestTrashIsRemovedWithoutACall(t *testing.T) {
 func TestDraftsAreRemovedWithoutACall(t *testing.T) {
 	w := newWorld(t)
 	w.configured("one")
-	w.hurry(func(p *pace) { p.patience = 50 * time.Millisecond })
 	w.make(specOf("one"))
-	w.tidy(1, 0)
 	w.attempt(in("two", "ns/two", deleteData))
-	w.shut()
 	w.data = t.TempDir()
-	w.open()
+	w.hurry(func(p *pace) { p.patience = 50 * time.Millisecond })
 	w.tidy(1, 0)
 }
 
