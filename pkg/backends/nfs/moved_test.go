@@ -229,6 +229,7 @@ func TestUnreadableTrashConcernsItsOwnIDOnly(t *testing.T) {
 	w.noticed()
 	w.ask("finding it again", func() error { return second(w.Find(t.Context(), spec)) })
 	w.isWhole(spec, now)
+	w.eventually("the end of the look that the failure has woken", w.idle)
 	w.must(w.janitors.lay(h))
 	if !w.laid.of(h, now.ID) {
 		t.Error("after another look of the janitor there is still something that could not be laid")
