@@ -49,13 +49,14 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	}
 	plugin := driver.NewPlugin(instance)
 	o.role.keep(instance)
+	end := newEnding(o.grace + restOfEnd)
 	if instance.Close != nil {
-		defer func() { err = errors.Join(err, instance.Close()) }()
+		defer func() { err = errors.Join(err, end.close(ctx, instance.Close, log)) }()
 	}
 	if err := o.checkTopology(ctx, instance); err != nil {
 		return err
 	}
-	return o.serve(ctx, definition, instance, plugin, at, log)
+	return o.serve(ctx, definition, instance, plugin, at, end, log)
 }
 
 // lock makes the data directory, and locks what a node keeps in it against other processes. A controller keeps nothing
@@ -123,7 +124,7 @@ func (o *options) checkTopology(ctx context.Context, instance *backends.Instance
 // serve answers calls until the context ends, and longer on a node that is being drained.
 func (o *options) serve(
 	ctx context.Context, definition backends.Definition, instance *backends.Instance, plugin *driver.Plugin,
-	at *listeners, log *slog.Logger,
+	at *listeners, end *ending, log *slog.Logger,
 ) error {
 	metrics := driver.NewMetrics(definition.DriverName(), version)
 	traces, stopTraces, err := o.traces(ctx, definition.DriverName(), log)
@@ -131,8 +132,9 @@ func (o *options) serve(
 		return fmt.Errorf("--otlp-endpoint: %w", err)
 	}
 	defer stopTraces()
-	ctx, end := drain{definition.DriverName(), o.drainGrace, o.readNode, log}.outlast(ctx)
-	defer end()
+	ctx, served := drain{definition.DriverName(), o.drainGrace, o.readNode, log}.outlast(ctx)
+	defer served()
+	defer context.AfterFunc(ctx, end.begin)()
 	server, err := driver.NewServer(ctx, driver.Config{
 		Name: definition.DriverName(), Version: version, Definition: definition, Instance: instance, Plugin: plugin,
 		NodeID: o.nodeID, StateDir: o.stateDir(), DelegateFSGroup: o.delegateFSGroup,

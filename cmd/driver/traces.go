@@ -16,7 +16,7 @@ import (
 )
 
 // flushTime bounds how long the last traces may take on their way at the end.
-const flushTime = 3 * time.Second
+const flushTime = 1500 * time.Millisecond
 
 // collector is where traces go; nil for nowhere.
 func (o *options) collector() (*url.URL, error) {

@@ -65,8 +65,10 @@ type Instance struct {
 	Node       NodeBackend
 	// NodeID is this node's ID when the backend found it out; empty for Options.NodeID.
 	NodeID string
-	// Close waits for background work or stops it, and frees what Open took. It may be nil.
-	Close func() error
+	// Close ends the work in the background, waits for that until the context ends, which has a deadline, and frees what
+	// Open took. What has not ended by then ends with the process, and the next Open takes it up. Until it has ended it
+	// keeps other processes out, and Close may be called again. It may be nil. Kinds: Busy, naming what has not ended.
+	Close func(ctx context.Context) error
 }
 
 // NodeSource asks the orchestrator about this node.

@@ -125,7 +125,7 @@ func (w *Works[T]) Stop(ctx context.Context, key string) error {
 }
 
 // Close begins no more works, tells all that are under way to end, and waits for that.
-// Kinds: Busy when one of them has not ended by the end of the context.
+// Kinds: Busy, naming those that have not ended by the end of the context.
 func (w *Works[T]) Close(ctx context.Context) error {
 	w.mu.Lock()
 	w.closed = true
@@ -134,13 +134,15 @@ func (w *Works[T]) Close(ctx context.Context) error {
 	for _, r := range all {
 		r.cancel()
 	}
+	var names []string
 	for _, r := range all {
 		if err := r.await(ctx); err != nil {
-			return failure.Errorf(failure.Busy, "it was told to end: %w", err)
+			names = append(names, r.String())
+			continue
 		}
 		w.forget(r)
 	}
-	return nil
+	return left(names)
 }
 
 // join returns the work, and reports whether this call has begun it or an earlier one.
@@ -239,15 +241,12 @@ func (r *running[T]) over() bool {
 func (r *running[T]) await(ctx context.Context) error {
 	select {
 	case <-r.ended:
-		return nil
-	default:
-	}
-	select {
-	case <-r.ended:
-		return nil
 	case <-ctx.Done():
-		return failure.Errorf(failure.Busy, "%s: call again to wait for it: %w", r, ctx.Err())
 	}
+	if r.over() { // Whatever became of the context.
+		return nil
+	}
+	return failure.Errorf(failure.Busy, "%s: call again to wait for it: %w", r, ctx.Err())
 }
 
 // String says what goes on, for how long, and how far it has come.

@@ -9,5 +9,5 @@
 // Package deadline is for what nothing can end, a system call that hangs; it refuses to begin the like and
 // undoes what comes late. Here the work is wanted all the same, and can be told to end: Stop does that for
 // what a key stands for, and returns once nothing of it is under way any more; Close does it for all, at
-// the end of the process.
+// the end of the process. A Group is for work that no call waits for, and that has to end all the same.
 package background

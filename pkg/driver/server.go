@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -157,9 +158,10 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Du
 		return err
 	case <-ctx.Done():
 	}
+	until := time.Now().Add(grace + EndTime - answerTime)
 	s.log.Info("stopping: waiting for the requests under way", "grace", grace)
 	s.drain(grace)
-	s.end(ctx)
+	s.end(ctx, until)
 	select {
 	case err := <-done:
 		return err
@@ -168,8 +170,16 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Du
 	}
 }
 
-// answerTime is how long the end waits for the answers of requests that have ended, or that were cancelled, to go out.
-const answerTime = 500 * time.Millisecond
+const (
+	// answerTime is how long the end waits for the answers of requests that have ended, or that were cancelled, to go out.
+	answerTime = 500 * time.Millisecond
+	// endTime is what the background has to end in when the requests under way took all of the grace. Else it has what
+	// they left of that, too: it may be a repair of a filesystem, which ends when it is done.
+	endTime = 3 * time.Second
+	// EndTime is how long Serve takes after the grace at most: its waits for answers, for the connections, for the
+	// background, and for the server to return. The process has more to end after it.
+	EndTime = 3*answerTime + endTime
+)
 
 // drain ends the connections, when the requests under way have been answered or the grace is over.
 func (s *Server) drain(grace time.Duration) {
@@ -198,17 +208,17 @@ func within(done <-chan struct{}, limit time.Duration) bool {
 	}
 }
 
-// endTime is how long the end waits for what goes on in the background. With the grace it is less than Kubernetes gives
-// a pod to end in.
-const endTime = 5 * time.Second
-
 // end tells what goes on in the background to end, and waits for it, but not for what hangs.
-func (s *Server) end(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+func (s *Server) end(ctx context.Context, until time.Time) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
-	for _, end := range s.ends {
-		if err := end(ctx); err != nil {
-			s.log.Warn("stopping without waiting any longer", "for", err)
-		}
+	var ending sync.WaitGroup
+	for _, end := range s.ends { // side by side: one that hangs takes no time from the rest
+		ending.Go(func() {
+			if err := end(ctx); err != nil {
+				s.log.Warn("stopping without waiting any longer", "for", err)
+			}
+		})
 	}
+	ending.Wait()
 }

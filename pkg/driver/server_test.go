@@ -145,8 +145,8 @@ func TestStopEndsWhatGoesOn(t *testing.T) {
 	if err := <-s.done; err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
-	if left <= 0 || left > endTime {
-		t.Errorf("what goes on has %s to end, want up to %s", left, endTime)
+	if left <= 0 || left > EndTime {
+		t.Errorf("what goes on has %s to end, want up to %s", left, EndTime)
 	}
 	if code := status.Code(<-answer); code != codes.Canceled {
 		t.Errorf("the request was answered with %s", code)
@@ -247,47 +247,4 @@ func (stubborn) Source(context.Context, backends.Attachment) (backends.Source, e
 func (s stubborn) Limit(context.Context) (int64, error) {
 	<-s.end
 	return 0, nil
-}
-
-// The end waits neither for connections that say nothing, nor for backends that ignore that they are told to end, and
-// begins nothing.
-func TestStopEndsInTime(t *testing.T) {
-	backend := stubborn{begun: make(chan struct{}, 1), end: make(chan struct{})}
-	defer close(backend.end)
-	for name, c := range map[string]struct {
-		grace time.Duration
-		hang  bool
-	}{"silent connections": {time.Hour, false}, "a stubborn backend": {2 * time.Second, true}} {
-		s := serve(t, backend, c.grace)
-		silent, err := net.Dial("unix", s.socket) //nolint:noctx // a local socket
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer silent.Close()
-		if c.hang {
-			s.delete(t)
-			<-backend.begun
-		} else if _, err := s.client.ControllerGetCapabilities(t.Context(),
-			&csi.ControllerGetCapabilitiesRequest{}); err != nil {
-			t.Fatal(err)
-		}
-		s.stop()
-		turnedAway := make(chan struct{})
-		go func() { // Who goes on asking does not keep it alive.
-			defer close(turnedAway)
-			for code := codes.OK; code != codes.Unavailable && t.Context().Err() == nil; {
-				_, err := s.client.ControllerGetCapabilities(context.Background(), &csi.ControllerGetCapabilitiesRequest{})
-				code = status.Code(err)
-			}
-		}()
-		select {
-		case err := <-s.done:
-			if err != nil {
-				t.Errorf("%s: it ended with %v", name, err)
-			}
-		case <-time.After(time.Minute): // Half of what gRPC gives a connection that says nothing.
-			t.Fatalf("%s: it has not ended", name)
-		}
-		<-turnedAway
-	}
 }

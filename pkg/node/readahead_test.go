@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
 
@@ -35,7 +36,7 @@ func TestReadAheadOfAClass(t *testing.T) {
 	instance, err := local.Definition().Open(w.context(),
 		backends.Options{Driver: "local.test", DataDir: w.path("pool"), NodeID: "node-1"})
 	w.must(err)
-	t.Cleanup(func() { w.must(instance.Close()) })
+	t.Cleanup(func() { w.must(backendtest.Close(t.Context(), instance)) })
 	large, huge, fallback := 1024, 64<<10, 0 // more and less than the kernel's choice, which shows with the first volume
 	for _, test := range []struct {
 		name  string

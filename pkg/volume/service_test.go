@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/memory"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
@@ -35,7 +36,7 @@ func openMemory(t *testing.T) *backends.Instance {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := instance.Close(); err != nil {
+		if err := backendtest.Close(t.Context(), instance); err != nil {
 			t.Error(err)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs"
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
@@ -79,9 +80,7 @@ func (o *orders) serve() (err error) {
 	if err != nil {
 		return err
 	}
-	if instance.Close != nil {
-		defer func() { err = errors.Join(err, instance.Close()) }()
-	}
+	defer func() { err = errors.Join(err, backendtest.Close(ctx, instance)) }()
 	switch o.Role {
 	case controller:
 		instance.Node = nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/all"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	pkgdriver "github.com/stowage-csi/stowage/pkg/driver"
 	"github.com/stowage-csi/stowage/tests/localpools"
 	"github.com/stowage-csi/stowage/tests/mountns"
@@ -71,9 +72,7 @@ func serveDriver(ctx context.Context, backend, endpoint, dataDir, httpEndpoint s
 	if err != nil {
 		return err
 	}
-	if instance.Close != nil {
-		defer func() { err = errors.Join(err, instance.Close()) }()
-	}
+	defer func() { err = errors.Join(err, backendtest.Close(ctx, instance)) }()
 	metrics := pkgdriver.NewMetrics(name, "test")
 	server, err := pkgdriver.NewServer(ctx, pkgdriver.Config{
 		Name: name, Version: "test", Definition: definition, Instance: instance, NodeID: "node-1",

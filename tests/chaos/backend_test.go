@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 	"github.com/stowage-csi/stowage/tests/localpools"
 )
@@ -63,7 +64,7 @@ func (w *world) backend(ctx context.Context) (*backends.Instance, error) {
 		return local.Definition().Open(ctx, backends.Options{Driver: "local.chaos.test", DataDir: w.path("pool"),
 			NodeID: "node", Config: localpools.Config()})
 	}
-	return &backends.Instance{Node: shelf{w}, Close: func() error { return nil }}, nil
+	return &backends.Instance{Node: shelf{w}, Close: func(context.Context) error { return nil }}, nil
 }
 
 // makeVolume makes an empty volume.
@@ -90,7 +91,7 @@ func (w *world) makeVolume(ctx context.Context) error {
 	if err == nil {
 		err = w.notePlace(ctx, instance, made.Handle)
 	}
-	return errors.Join(err, instance.Close())
+	return errors.Join(err, backendtest.Close(ctx, instance))
 }
 
 // notePlace writes down where the local backend has put the volume.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
@@ -52,9 +53,9 @@ func (w *world) service(ctx context.Context) (s operator, closed func() error, e
 		StateDir: w.path("state"), DelegateFSGroup: true,
 	})
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("start the service: %w", err), instance.Close())
+		return nil, nil, errors.Join(fmt.Errorf("start the service: %w", err), backendtest.Close(ctx, instance))
 	}
-	return w.planted(service), instance.Close, nil
+	return w.planted(service), func() error { return backendtest.Close(ctx, instance) }, nil
 }
 
 // do makes one call.

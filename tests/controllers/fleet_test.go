@@ -231,7 +231,7 @@ func outSnapshot(s *backends.Snapshot, err error) (*backends.Snapshot, error) {
 	return s, err
 }
 
-func (l *fleet) close() error {
+func (l *fleet) close(context.Context) error {
 	l.stop()
 	l.work.Wait()
 	err := l.client.Close()

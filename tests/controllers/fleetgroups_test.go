@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
@@ -29,7 +30,7 @@ func newGrouped(t *testing.T, pool string) *grouped {
 	f, dir := newFleets(pool), t.TempDir()
 	instance := f.open(t.Context(), t, backends.Options{DataDir: dir, Driver: local.Definition().DriverName()})
 	t.Cleanup(func() {
-		if err := instance.Close(); err != nil {
+		if err := backendtest.Close(t.Context(), instance); err != nil {
 			t.Error(err)
 		}
 	})

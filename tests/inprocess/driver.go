@@ -14,6 +14,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/all"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 	"github.com/stowage-csi/stowage/pkg/driver"
 	"github.com/stowage-csi/stowage/tests/localpools"
@@ -146,9 +147,7 @@ func (d *Driver) Stop(t testing.TB) {
 	if err := d.Conn.Close(); err != nil {
 		t.Error(err)
 	}
-	if d.Instance.Close != nil {
-		if err := d.Instance.Close(); err != nil {
-			t.Errorf("closing the backend: %v", err)
-		}
+	if err := backendtest.Close(t.Context(), d.Instance); err != nil {
+		t.Errorf("closing the backend: %v", err)
 	}
 }

@@ -27,7 +27,7 @@ func Config() *local.Config {
 // Patient are limits that no busy machine reaches: a test that asks once must not be told to ask again.
 func Patient() local.Limits {
 	const patience = 2 * time.Minute
-	return local.Limits{Open: patience, Look: patience, Reclaim: patience, Close: patience}
+	return local.Limits{Open: patience, Look: patience, Reclaim: patience}
 }
 
 // Flag writes the configuration into a directory and returns the flag that names it.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 )
 
 // recording is what a drive was asked while the script ran, and what was on it before.
@@ -59,7 +61,7 @@ func perform(ctx context.Context, dir string, j *journal, m manner) error {
 	} else {
 		err = m.lie.during(func() error { return errors.Join(s.imageTrack().run(ctx), s.directoryTrack().run(ctx)) })
 	}
-	return errors.Join(err, b.instance.Close())
+	return errors.Join(err, backendtest.Close(ctx, b.instance))
 }
 
 // runRestless runs all tracks at a time.

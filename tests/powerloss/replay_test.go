@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 )
 
 // openLimit is how long anything with a drive after a power loss may take.
@@ -93,8 +95,8 @@ func (b *bench) inspect(ctx context.Context, l *loss, must *belief) error {
 	errs = append(errs, backend.removeAll(ctx, []string{groupName}))
 	errs = append(errs, backend.compareAccounts(ctx, map[string]int64{imagePool: imageCapacity,
 		directoryPool: directoryCapacity}))
-	errs = append(errs, backend.instance.Close(), backend.leftovers("staging", "trash", "quarantine", "volumes",
-		"snapshots", "groups"))
+	errs = append(errs, backendtest.Close(ctx, backend.instance), backend.leftovers("staging", "trash", "quarantine",
+		"volumes", "snapshots", "groups"))
 	if list := backend.complaints.all(); len(list) > 0 {
 		errs = append(errs, fmt.Errorf("the backend complains: %q", list))
 	}

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 )
 
 // TestSecondLoss loses the power again while the filesystem and the backend recover from a first loss. What somebody
@@ -108,7 +110,7 @@ func (b *bench) look(ctx context.Context, j *journal, must *belief) error {
 		}
 	}
 	j.add(entry{kind: looked, op: o})
-	return errors.Join(err, backend.instance.Close())
+	return errors.Join(err, backendtest.Close(ctx, backend.instance))
 }
 
 // chooseSome picks the cuts of a recovery that are replayed.

@@ -236,7 +236,7 @@ func TestOverReopens(t *testing.T) {
 		Open: func(_ context.Context, o backends.Options) (*backends.Instance, error) {
 			opened = append(opened, o.DataDir)
 			o.Log.Log(t.Context(), slog.LevelDebug, "opened")
-			return &backends.Instance{Close: func() error { closed++; return nil }}, nil
+			return &backends.Instance{Close: func(context.Context) error { closed++; return nil }}, nil
 		}}
 	t.Run("inside", func(t *testing.T) {
 		h := Over(definition, func(_ testing.TB, o *backends.Options) { o.NodeID = "other" })

@@ -2,12 +2,14 @@ package backendtest
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -79,13 +81,24 @@ func open(tb testing.TB, definition backends.Definition, options backends.Option
 // closeInstance closes an instance once.
 func closeInstance(tb testing.TB, instance *backends.Instance) {
 	tb.Helper()
-	if instance.Close == nil {
-		return
-	}
-	if err := instance.Close(); err != nil {
+	if err := Close(tb.Context(), instance); err != nil {
 		tb.Errorf("Close: %v", err)
 	}
 	instance.Close = nil
+}
+
+// closeTime is longer than any end takes in which nothing hangs.
+const closeTime = 2 * time.Minute
+
+// Close closes an instance that has something to close, also when the context has ended. What hangs is an error after a
+// while.
+func Close(ctx context.Context, instance *backends.Instance) error {
+	if instance.Close == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	return instance.Close(ctx)
 }
 
 // guardedDir returns a data directory beside which nothing may change.

@@ -14,9 +14,8 @@ func (e *engine) serve(ctx context.Context, p *pool) error {
 	}
 	c, err := e.load(ctx, p)
 	if err != nil {
-		p.janitor.close(0, e.limits.Close)
-		p.ledger.disk.leave(p)
-		return errors.Join(err, p.lock.Close())
+		// What may still write keeps the lock, however long that takes.
+		return errors.Join(err, p.janitor.end(context.WithoutCancel(ctx)), p.leave())
 	}
 	e.enlist(p, c)
 	e.adopt(p, c)

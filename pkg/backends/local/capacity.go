@@ -42,7 +42,9 @@ func (v *volume) giveRest() {
 // measured either.
 func (p *pool) await(ctx context.Context) {
 	limit := p.ledger.disk.engine.limits.Reclaim
-	p.janitor.wait(ctx, limit)
+	reclaim, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	_ = p.janitor.wait(reclaim) // What is still being removed takes its room.
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if free, err := p.ledger.freeNow(ctx); err == nil {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 )
 
 func decodeConfig(t *testing.T, text string) (*Config, error) {
@@ -117,5 +118,5 @@ func TestOptionErrors(t *testing.T) {
 	}
 	instance, err := open(t.Context(), good) // What failed before left no lock behind.
 	must(t, err)
-	must(t, instance.Close())
+	must(t, backendtest.Close(t.Context(), instance))
 }

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 	"github.com/stowage-csi/stowage/pkg/spare"
@@ -39,7 +39,7 @@ type engine struct {
 
 	life context.Context // ends with Close; the work in the background is no request's
 	stop context.CancelFunc
-	work sync.WaitGroup // in the background
+	work background.Group // in the background
 
 	mu    sync.Mutex
 	paths map[string]string     // where pools are that were opened, without symbolic links
@@ -91,20 +91,4 @@ func (e *engine) situate(p *pool, path string) error {
 	}
 	e.paths[p.name] = path
 	return nil
-}
-
-// Close ends the work in the background and lets another process have the data directory and the pools.
-func (e *engine) Close() error {
-	e.stop()
-	errs := []error{e.making.close(e.limits.Close), e.disks.closeMeasuring(e.limits.Close)}
-	ended := make(chan struct{})
-	go func() { e.work.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(e.limits.Close): // Something hangs in the kernel. The locks go with the process.
-	}
-	for _, p := range e.served() {
-		errs = append(errs, p.close(e.limits.Close))
-	}
-	return errors.Join(append(errs, e.lock.Close())...)
 }

@@ -2,14 +2,15 @@ package local
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
@@ -28,10 +29,12 @@ type janitor struct {
 	ctx    context.Context // the lifetime of the work in the background, which is no request's
 	stop   context.CancelFunc
 
+	group background.Group
+
 	mu     sync.Mutex
 	queue  []waste
-	failed []waste       // what could not be removed, to be tried again
-	idle   chan struct{} // nil while there is no work, else closed at its end
+	failed []waste // what could not be removed, to be tried again
+	works  bool
 }
 
 func newJanitor(log *slog.Logger, l *ledger) *janitor {
@@ -44,9 +47,9 @@ func (j *janitor) add(w waste) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.queue = append(j.queue, w)
-	if j.idle == nil {
-		j.idle = make(chan struct{})
-		go j.work()
+	if !j.works {
+		j.works = true
+		j.group.Go(fmt.Sprintf("pool %q: the removal of trash", j.ledger.pool), j.work)
 	}
 }
 
@@ -117,8 +120,7 @@ func (j *janitor) next() (waste, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.queue) == 0 || j.ctx.Err() != nil {
-		close(j.idle)
-		j.idle = nil
+		j.works = false
 		return waste{}, false
 	}
 	w := j.queue[0]
@@ -126,30 +128,20 @@ func (j *janitor) next() (waste, bool) {
 	return w, true
 }
 
-// wait returns when nothing is being removed any more, which it tells, or when the context or the time ends.
-func (j *janitor) wait(ctx context.Context, limit time.Duration) bool {
-	j.mu.Lock()
-	idle := j.idle
-	j.mu.Unlock()
-	if idle == nil {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// wait returns when nothing is being removed any more. Kinds: Busy when something is at the end of the context.
+func (j *janitor) wait(ctx context.Context) error { return j.group.Wait(ctx) }
+
+// close waits for the work to end, and ends it halfway to the end of the context: between two files it looks whether it
+// should. Kinds: as of end.
+func (j *janitor) close(ctx context.Context) error {
+	half, cancel := halfway(ctx)
 	defer cancel()
-	select {
-	case <-idle:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	_ = j.wait(half) // What is left then is told to end.
+	return j.end(ctx)
 }
 
-// close waits for the work to end, and ends it after the grace: between two files it looks whether it should, which may
-// take it as long as the limit.
-func (j *janitor) close(grace, limit time.Duration) {
-	finished := j.wait(context.Background(), grace)
+// end ends the work, and waits for that. Kinds: Busy when it has not ended by the end of the context.
+func (j *janitor) end(ctx context.Context) error {
 	j.stop()
-	if !finished {
-		j.wait(context.Background(), limit)
-	}
+	return j.wait(ctx)
 }

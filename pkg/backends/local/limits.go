@@ -10,7 +10,6 @@ type Limits struct {
 	Open    time.Duration // for pools to be opened at the start; what takes longer, or hangs, goes on in the background
 	Look    time.Duration // for one look at a pool
 	Reclaim time.Duration // for the space of what is being removed, in a request
-	Close   time.Duration // for each sort of work in the background to end; what is not finished the next start does
 }
 
 func (l Limits) orDefault() Limits {
@@ -18,6 +17,5 @@ func (l Limits) orDefault() Limits {
 		Open:    cmp.Or(l.Open, 5*time.Second),
 		Look:    cmp.Or(l.Look, 5*time.Second),
 		Reclaim: cmp.Or(l.Reclaim, 2*time.Second),
-		Close:   cmp.Or(l.Close, 10*time.Second),
 	}
 }

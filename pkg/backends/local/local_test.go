@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
@@ -51,7 +52,7 @@ func bothPools() []PoolConfig {
 
 // patient is a configuration with limits that no busy machine reaches.
 func patient(pools ...PoolConfig) *Config {
-	return &Config{Pools: pools, Limits: Limits{Open: patience, Look: patience, Reclaim: patience, Close: patience}}
+	return &Config{Pools: pools, Limits: Limits{Open: patience, Look: patience, Reclaim: patience}}
 }
 
 // logBuffer keeps a log for a test to look at.
@@ -78,7 +79,7 @@ type fixture struct {
 	*grouping
 	options backends.Options
 	log     *logBuffer
-	close   func() error
+	close   func(context.Context) error
 }
 
 // newFixture opens a backend with nothing in it.
@@ -114,7 +115,9 @@ func (f *fixture) open() {
 func (f *fixture) shut() {
 	f.Helper()
 	if f.close != nil {
-		if err := f.close(); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := f.close(ctx); err != nil {
 			f.Errorf("Close: %v", err)
 		}
 	}
@@ -212,9 +215,11 @@ func (f *fixture) use(handle string) string {
 // settle waits until no trash is being removed.
 func (f *fixture) settle() {
 	f.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	for _, p := range f.served() {
-		if !p.janitor.wait(context.Background(), patience) {
-			f.Fatalf("pool %q still has trash after %v", p.name, patience)
+		if err := p.janitor.wait(ctx); err != nil {
+			f.Fatalf("pool %q still has trash after %v: %v", p.name, patience, err)
 		}
 	}
 }
@@ -317,7 +322,7 @@ func TestOnlyEnginesWithImagesOfferGroups(t *testing.T) {
 		if have := backends.Resolve(instance.Controller, instance.Node).Group != nil; have != want {
 			t.Errorf("a %s pool offers groups: %t, want %t", kind, have, want)
 		}
-		must(t, instance.Close())
+		must(t, backendtest.Close(t.Context(), instance))
 	}
 }
 

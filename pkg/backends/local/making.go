@@ -2,10 +2,8 @@ package local
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"sync/atomic"
-	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
@@ -29,11 +27,9 @@ func newWorks() works {
 	}
 }
 
-// close ends all of them. What they have made so far is trash.
-func (w works) close(limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	return errors.Join(w.volumes.Close(ctx), w.snapshots.Close(ctx), w.groups.Close(ctx))
+// ends are what ends each sort of them. What they have made so far is trash.
+func (w works) ends() []func(context.Context) error {
+	return []func(context.Context) error{w.volumes.Close, w.snapshots.Close, w.groups.Close}
 }
 
 // plan is something that is decided and checked, and is to be made.

@@ -144,15 +144,12 @@ func (m measuring) take(ctx context.Context, before int64) (holding, error) {
 	return holding{n, min(before, after)}, err
 }
 
-// closeMeasuring ends what is being measured on all disks. One that hangs holds up the others no longer than the limit.
-func (ds *disks) closeMeasuring(limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	var errs []error
+// endsOfMeasuring are what ends the measuring on each disk.
+func (ds *disks) endsOfMeasuring() (ends []func(context.Context) error) {
 	for _, d := range ds.all() {
-		errs = append(errs, d.measuring.Close(ctx))
+		ends = append(ends, d.measuring.Close)
 	}
-	return errors.Join(errs...)
+	return ends
 }
 
 // ownBytes are those of an image that it has in common with no other.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -36,7 +37,7 @@ func (e *engine) tend(p *pool) <-chan error {
 		return nil
 	}
 	outcome := make(chan error, 1)
-	e.work.Go(func() {
+	e.work.Go(fmt.Sprintf("pool %q: opening it, or making it well", p.name), func() {
 		defer p.mending.Store(false)
 		if p.served() {
 			e.mend(p)

@@ -22,7 +22,9 @@ func open(ctx context.Context, options backends.Options) (instance *backends.Ins
 		return nil, err
 	}
 	if err := e.start(ctx, options.Config); err != nil {
-		return nil, errors.Join(err, e.Close())
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.limits.Open)
+		defer cancel()
+		return nil, errors.Join(err, e.Close(ctx))
 	}
 	if e.hasImages() {
 		g := &grouping{e}
@@ -112,7 +114,7 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 		e.log.Error("a pool is not in the configuration any more: what is in it cannot be used, and is not forgotten",
 			"pool", k.name, "path", k.path, "handles", len(k.handles), "why", k.why())
 	}
-	e.work.Go(e.watch)
+	e.work.Go("the look at what does not work", e.watch)
 	return nil
 }
 

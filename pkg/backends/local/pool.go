@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -214,9 +213,8 @@ func (k poolType) access() backends.Access {
 	return access
 }
 
-// close ends the work in the background and lets other processes have the pool.
-func (p *pool) close(limit time.Duration) error {
-	p.janitor.close(limit, limit)
+// leave lets other processes have the pool, in which nothing is under way any more.
+func (p *pool) leave() error {
 	p.ledger.disk.leave(p)
 	return p.lock.Close()
 }

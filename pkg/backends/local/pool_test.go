@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
@@ -21,7 +22,7 @@ func (f *fixture) opens(kind backends.Kind, mentions ...string) {
 	f.Helper()
 	instance, err := open(f.Context(), f.options)
 	if err == nil {
-		err = instance.Close()
+		err = backendtest.Close(f.Context(), instance)
 	}
 	hasKind(f, "Open", err, kind, mentions...)
 }

@@ -62,7 +62,7 @@ func open(_ context.Context, options backends.Options) (*backends.Instance, erro
 		snapshots: newTable[*snapshot]("snapshot"),
 		groups:    newTable[*group]("group"),
 	}
-	return &backends.Instance{Controller: b, Node: b, Close: files.clear}, nil
+	return &backends.Instance{Controller: b, Node: b, Close: files.close}, nil
 }
 
 func (c *Config) check() error {

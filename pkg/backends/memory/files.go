@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/background"
 )
 
 // files are the bytes of volumes and snapshots: a directory each, named after the handle, with a
@@ -28,6 +29,17 @@ func openFiles(dataDir string, log *slog.Logger) (*files, error) {
 		return nil, err
 	}
 	return f, failure("the data directory cannot be made", os.MkdirAll(f.root, 0o700))
+}
+
+// close removes all files. Kinds: Busy when that has not ended by the end of the context.
+func (f *files) close(ctx context.Context) error {
+	var removal background.Group
+	var failed error
+	removal.Go("the removal of the volumes and snapshots in "+f.root, func() { failed = f.clear() })
+	if err := removal.Wait(ctx); err != nil {
+		return err
+	}
+	return failed
 }
 
 func (f *files) clear() error {

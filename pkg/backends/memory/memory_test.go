@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
@@ -135,7 +136,7 @@ func TestOpenStartsEmpty(t *testing.T) {
 		t.Errorf("the log does not say what was removed: %q", &log)
 	}
 	created(t, i.Controller.(*backend), "new")
-	if err := i.Close(); err != nil {
+	if err := backendtest.Close(t.Context(), i); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(dir); len(left) != 1 || err != nil {

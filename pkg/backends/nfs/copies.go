@@ -3,6 +3,7 @@ package nfs
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
@@ -44,7 +46,7 @@ type copies struct {
 	entry func(ctx context.Context) // is called before each entry of a copy; may be nil
 	life  context.Context           // of the work in the background, which is no request's
 	stop  context.CancelFunc
-	group sync.WaitGroup
+	group background.Group
 
 	mu    sync.Mutex
 	jobs  map[string]*job
@@ -129,7 +131,7 @@ func (c *copies) begin(key string, j *job, m *making) error {
 	}
 	j.on = on
 	turns := c.turnsOn(m.share)
-	c.group.Go(func() {
+	c.group.Go(fmt.Sprintf("the copy for %q on %s", j.record.Name, m.share.Address), func() {
 		defer release()
 		c.live(key, j, turns)
 	})
@@ -205,8 +207,8 @@ func (c *copies) plan(s *share.Share, progress *tree.Progress, bytes int64) (oth
 	return others
 }
 
-// close stops the copies, and waits a little for them.
-func (c *copies) close() {
+// close stops the copies, and waits for them. Kinds: Busy when they have not ended by the end of the context.
+func (c *copies) close(ctx context.Context) error {
 	c.stop()
-	waitFor(&c.group, closeGrace)
+	return c.group.Wait(ctx)
 }

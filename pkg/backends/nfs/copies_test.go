@@ -21,7 +21,7 @@ func TestCopiesAreCountedByShare(t *testing.T) {
 		return err
 	}
 	c := newCopies(paceOf(0))
-	defer c.close()
+	defer func() { w.must(c.close(t.Context())) }()
 	for i := range maxCopies {
 		w.must(join(c, fmt.Sprint("copy", i), "one"))
 	}
@@ -36,7 +36,7 @@ func TestCopiesAreCountedByFilesystem(t *testing.T) {
 	beside := specOf("other")
 	beside.Parameters = &Parameters{Server: testServer, Share: "/other"}
 	c := newCopies(paceOf(0))
-	defer c.close()
+	defer func() { w.must(c.close(t.Context())) }()
 	join := func(name string, spec backends.Spec) (*job, error) {
 		s, h := w.opened(spec)
 		j, _, err := c.join(name, &record{}, &making{engine: w.engine, share: s, home: h})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
@@ -72,7 +73,7 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 		Log: slog.New(slog.NewTextHandler(d.log, nil)),
 	})
 	d.must(err)
-	defer func() { d.must(instance.Close()) }()
+	defer func() { d.must(backendtest.Close(d.Context(), instance)) }()
 	stopped := &world{TB: d.TB, controllerSide: askedOnce(instance), log: d.log}
 	if !d.neverLed {
 		stopped.leadsOn(onSlow("x"))

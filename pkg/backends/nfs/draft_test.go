@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 	"github.com/stowage-csi/stowage/tests/stall"
@@ -68,7 +69,7 @@ func otherController(word, servers, count string) int {
 		}
 	}
 	fmt.Fprintln(os.Stdout, "the answer:", err)
-	if err := instance.Close(); err != nil {
+	if err := backendtest.Close(ctx, instance); err != nil {
 		panic(err)
 	}
 	return 0

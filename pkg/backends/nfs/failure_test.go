@@ -180,7 +180,7 @@ func TestCloseWhileServerIsStopped(t *testing.T) {
 	defer cancel()
 	_, err = w.Get(ctx, v.Handle)
 	w.fails("Get", err, backends.Unavailable)
-	w.shut() // It returns though the server is still stopped.
+	w.shut() // It returns though the server is still stopped, and has nothing to leave.
 	slow.Continue(t)
 }
 

@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
+	"github.com/stowage-csi/stowage/pkg/background"
 )
 
 const (
 	// firstRetry is how long a janitor waits after a failure, and after each further one twice as long, up to lastRetry.
 	firstRetry, lastRetry = time.Second, time.Minute
-	// closeGrace is how long the end of the process waits for the work in the background.
-	closeGrace = 5 * time.Second
 	// claimsSwept is how often claims of nobody are looked for, which takes reading all of them.
 	claimsSwept = 15 * time.Minute
 )
@@ -27,7 +26,7 @@ type janitors struct {
 	engine *engine
 	life   context.Context // of the work in the background, which is no request's
 	stop   context.CancelFunc
-	group  sync.WaitGroup
+	group  background.Group
 	// lookouts are the looks for what is left.
 	lookouts lookouts
 
@@ -76,7 +75,7 @@ func (j *janitors) add(address export.Address) {
 	}
 	more := make(chan struct{}, 1)
 	j.active[name] = more
-	j.group.Go(func() { j.work(address, more) })
+	j.group.Go("tidying up the share "+name, func() { j.work(address, more) })
 }
 
 // work makes rounds until one has found all done. Between two rounds it waits for what may be alive yet, and after a
@@ -171,21 +170,11 @@ func (j *janitors) sweepAgain(name string) {
 	delete(j.swept, name)
 }
 
-// close ends the work, and waits a little for it: what hangs in the kernel ends with the process.
-func (j *janitors) close() {
+// close ends the work, and waits for it. Kinds: Busy when it has not ended by the end of the context.
+func (j *janitors) close(ctx context.Context) error {
 	j.mu.Lock()
 	j.closed = true
 	j.mu.Unlock()
 	j.stop()
-	waitFor(&j.group, closeGrace)
-}
-
-// waitFor waits for a group, but not for ever.
-func waitFor(group *sync.WaitGroup, limit time.Duration) {
-	ended := make(chan struct{})
-	go func() { group.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(limit):
-	}
+	return j.group.Wait(ctx)
 }

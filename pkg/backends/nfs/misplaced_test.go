@@ -117,7 +117,7 @@ func TestMisplacedRecordKeepsTheDraft(t *testing.T) {
 	earlier.Turn = "0123456789abcdef"
 	w.misplaced(r, &earlier, false)
 	j := newJanitors(w.engine)
-	defer j.close()
+	defer func() { w.must(j.close(t.Context())) }()
 	for range 2 {
 		if _, err := j.drafts(m.share, m.home); err != nil {
 			t.Errorf("a look of the janitor: %v", err)

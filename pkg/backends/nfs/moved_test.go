@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,7 +20,9 @@ func (w *world) laidOut() {
 	w.Helper()
 	_, h := w.opened(specOf("x"))
 	w.eventually("a look at the whole trash", func() bool { return w.laid.on(h) })
-	w.janitors.close()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	w.must(w.janitors.close(ctx))
 }
 
 // However much is in the trash, what is made and removed does not have its names listed: and those of the burials,

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -75,11 +76,12 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter,
 	return e.instance(here), nil
 }
 
-// close stops the work in the background, which the next start takes up again.
-func (e *engine) close() error {
-	e.copies.close()
-	e.usage.close()
-	e.janitors.close()
+// close stops the work in the background, which the next start takes up again. What hangs in the kernel ends with the
+// process. Kinds: Busy, naming what has not ended by the end of the context.
+func (e *engine) close(ctx context.Context) error {
+	e.copies.stop()
+	e.usage.stop()
+	err := errors.Join(e.janitors.close(ctx), e.copies.close(ctx), e.usage.close(ctx))
 	e.pool.Close()
-	return nil
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
@@ -54,7 +55,7 @@ func squashed(servers string) int {
 		err = e.Delete(ctx, v.Handle)
 	}
 	if err == nil {
-		err = instance.Close()
+		err = backendtest.Close(ctx, instance)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -55,7 +55,7 @@ func TestTopology(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = instance.Close() }) // it closes nothing that a test could miss
+	t.Cleanup(func() { _ = backendtest.Close(t.Context(), instance) }) // it closes nothing that a test could miss
 	zoneA, zoneB := backends.Topology{"zone": "a", "nas": "yes"}, backends.Topology{"zone": "b", "nas": "yes"}
 	without := backends.Topology{"zone": "b", "nas": "no"}
 	for share, rows := range map[string]map[string]struct {
@@ -125,7 +125,7 @@ func TestWrongTopologies(t *testing.T) {
 		row.change(&options)
 		instance, err := DefinitionOver(servers).Open(t.Context(), options)
 		if err == nil {
-			_ = instance.Close() // the test has failed already
+			_ = backendtest.Close(t.Context(), instance) // the test has failed already
 		}
 		if !backends.Is(err, backends.Invalid) {
 			t.Errorf("%s: got %v, want Invalid", name, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
+	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
@@ -31,7 +32,7 @@ const (
 type usages struct {
 	life  context.Context // of the work in the background, which is no request's
 	stop  context.CancelFunc
-	group sync.WaitGroup
+	group background.Group
 	// look is lookAt, but for tests. With an error it returns what was counted before.
 	look func(ctx context.Context, w wish) (bytes int64, err error)
 
@@ -84,7 +85,7 @@ func (u *usages) want(w wish) bool {
 	}
 	u.waiting[on] = append(queue, w)
 	if len(queue) == 0 {
-		u.group.Go(func() { u.work(on) })
+		u.group.Go("measuring what volumes take on the share "+on, func() { u.work(on) })
 	}
 	return true
 }
@@ -144,8 +145,8 @@ func lookAt(ctx context.Context, w wish) (bytes int64, err error) {
 	return tree.Measure(ctx, root)
 }
 
-// close stops the measuring.
-func (u *usages) close() {
+// close stops the measuring, and waits for it. Kinds: Busy when it has not ended by the end of the context.
+func (u *usages) close(ctx context.Context) error {
 	u.stop()
-	waitFor(&u.group, closeGrace)
+	return u.group.Wait(ctx)
 }

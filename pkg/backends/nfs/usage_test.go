@@ -32,6 +32,14 @@ func endless(looks *atomic.Int64) func(context.Context, wish) (int64, error) {
 	}
 }
 
+// ends ends the measuring, which must not take longer than all that is simulated.
+func (u *usages) ends(t *testing.T) {
+	t.Helper()
+	if err := u.close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEndlessMeasuring has a server on which a volume cannot be measured: others are all the same, and of that one it
 // becomes known what was counted in the time that there is.
 func TestEndlessMeasuring(t *testing.T) {
@@ -39,7 +47,7 @@ func TestEndlessMeasuring(t *testing.T) {
 		u := newUsages()
 		var looks atomic.Int64
 		u.look = endless(&looks)
-		defer u.close()
+		defer u.ends(t)
 		for _, id := range []string{"one", "two"} {
 			u.of(measured("hostile", id))
 		}
@@ -75,7 +83,7 @@ func TestMeasuringsThatWait(t *testing.T) {
 			<-stuck // It does not heed its context either.
 			return 1, nil
 		}
-		defer u.close()
+		defer u.ends(t)
 		const asked = 5
 		for range 4 {
 			for i := range asked {

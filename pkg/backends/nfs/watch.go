@@ -18,7 +18,7 @@ const lookEvery = time.Minute
 // sidecars do not tell who leads now. What lies there at two looks is not being removed by the one that put it there,
 // or is a lot; then this process helps. What was buried, and is no trash, it puts back at once.
 func (j *janitors) watch() {
-	j.group.Go(func() {
+	j.group.Go("the watch over the shares", func() {
 		for wait := firstRetry; ; wait = min(2*wait, lookEvery) {
 			j.look()
 			select {
@@ -39,7 +39,7 @@ func (j *janitors) look() *sync.WaitGroup {
 			continue
 		}
 		looks.Add(1)
-		j.group.Go(func() {
+		j.group.Go("a look at what is left on the share "+p.String(), func() {
 			defer looks.Done()
 			defer j.lookouts.end(p)
 			j.lookAt(p)

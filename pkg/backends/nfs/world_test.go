@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
@@ -34,7 +35,7 @@ type world struct {
 	config *Config
 	data   string
 	pace   pace // of the work in the background, where it is not the usual one
-	close  func() error
+	close  func(context.Context) error
 	// nodeOnly makes it a process that serves the node.
 	nodeOnly bool
 }
@@ -98,9 +99,7 @@ func askedOnce(instance *backends.Instance) *controllerSide {
 }
 
 func (w *world) shut() {
-	if w.close != nil {
-		w.must(w.close())
-	}
+	w.must(backendtest.Close(w.Context(), &backends.Instance{Close: w.close}))
 	w.close = nil
 }
 

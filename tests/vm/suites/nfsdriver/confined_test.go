@@ -23,6 +23,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/all"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
@@ -93,9 +94,7 @@ func control(dir string) (err error) {
 		return err
 	}
 	instance.Node = nil
-	if instance.Close != nil {
-		defer func() { err = errors.Join(err, instance.Close()) }()
-	}
+	defer func() { err = errors.Join(err, backendtest.Close(ctx, instance)) }()
 	server, err := driver.NewServer(ctx, driver.Config{
 		Name: "nfs.csi.stowage.dev", Version: "test", Definition: definition, Instance: instance,
 		StateDir: filepath.Join(dir, "node"),

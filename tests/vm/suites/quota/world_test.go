@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
@@ -63,7 +64,7 @@ func (w *world) down() {
 	if w.instance == nil {
 		return
 	}
-	w.must(w.instance.Close())
+	w.must(backendtest.Close(w.Context(), w.instance))
 	w.instance = nil
 	w.must(unix.Unmount(w.mounted, 0))
 }

@@ -1,0 +1,94 @@
+package local
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/dirlock"
+)
+
+// The end waits for no work that hangs once its time is over, and names what it leaves. While that may write, no other
+// process gets the data directory or a pool.
+func TestTheEndLeavesWhatHangs(t *testing.T) {
+	for name, hang := range map[string]func(f *fixture, until <-chan struct{}){
+		"the copy of":                                hangingCopy,
+		`pool "directory": the removal of trash`:     hangingTrash,
+		`pool "directory": opening it, or making it`: hangingLook,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, until := newFixture(t, PoolConfig{Name: "directory", Type: "directory"}), make(chan struct{})
+			v := f.create("directory", "one")
+			hang(f, until)
+			over, cancel := context.WithCancel(t.Context())
+			cancel()
+			e, pool := f.engine, f.in("directory").path
+			hasKind(t, "Close", e.Close(over), backends.Busy, name)
+			f.opens(backends.Busy, f.dataDir)
+			_, err := dirlock.Lock(pool)
+			hasKind(t, "taking the pool over", err, backends.Busy, pool)
+			close(until)
+			f.reopen()
+			f.holdsOnly("volumes/" + v.Handle)
+		})
+	}
+}
+
+// hangingCopy begins a copy that hangs, as in the kernel.
+func hangingCopy(f *fixture, until <-chan struct{}) {
+	v, err := f.Find(f.Context(), specIn("directory", "one"))
+	must(f, err)
+	begun := make(chan struct{})
+	f.copying = func(context.Context) { close(begun); <-until }
+	call, giveUp := context.WithCancel(f.Context())
+	cloned := make(chan error, 1)
+	go func() { cloned <- second(f.Clone(call, specIn("directory", "two"), v.Handle)) }()
+	<-begun
+	giveUp()
+	hasKind(f, "Clone", <-cloned, backends.Busy)
+}
+
+// hangingTrash has the janitor of a pool hang when it has removed something.
+func hangingTrash(f *fixture, until <-chan struct{}) {
+	p := f.in("directory")
+	p.ledger.mu.Lock()
+	p.janitor.add(waste{path: p.entry(trashFolder, "gone")})
+	go func() { <-until; p.ledger.mu.Unlock() }()
+}
+
+// hangingLook has a look at a pool hang.
+func hangingLook(f *fixture, until <-chan struct{}) {
+	p := f.in("directory")
+	p.janitor.mu.Lock()
+	f.tend(p)
+	go func() { <-until; p.janitor.mu.Unlock() }()
+}
+
+// first does something at the first line of a log.
+type first struct {
+	once sync.Once
+	do   func()
+}
+
+func (f *first) Write(line []byte) (int, error) {
+	f.once.Do(f.do)
+	return len(line), nil
+}
+
+// The call that opens the backend ends while pools are being opened: nothing of them is left.
+func TestOpenThatIsGivenUpGivesAllBack(t *testing.T) {
+	f := newFixture(t)
+	f.shut()
+	ctx, giveUp := context.WithCancel(t.Context())
+	options := f.options
+	options.Log = slog.New(slog.NewTextHandler(&first{do: func() {
+		giveUp()
+		<-time.After(100 * time.Millisecond) // Stimulus: the pool takes a while yet.
+	}}, nil))
+	_, err := open(ctx, options)
+	hasKind(t, "Open", err, backends.Unavailable)
+	f.open()
+}

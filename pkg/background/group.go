@@ -1,0 +1,88 @@
+package background
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stowage-csi/stowage/pkg/failure"
+)
+
+// Group is work of which no call wants to know the outcome. Who begins it tells it to end, by a context of its own. The
+// zero value is ready.
+type Group struct {
+	mu    sync.Mutex
+	under map[chan struct{}]string // the names, by what is closed when the work has ended
+}
+
+// Go begins work. The name says what is done, with what, as that of a Work: it stands in errors.
+func (g *Group) Go(name string, do func()) {
+	ended := make(chan struct{})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.under == nil {
+		g.under = map[chan struct{}]string{}
+	}
+	g.under[ended] = name
+	go func() {
+		defer g.end(ended)
+		do()
+	}()
+}
+
+func (g *Group) end(ended chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.under, ended)
+	close(ended)
+}
+
+// Wait returns when nothing is under way. Kinds: Busy, naming what has not ended by the end of the context.
+func (g *Group) Wait(ctx context.Context) error {
+	for ctx.Err() == nil {
+		next := g.next()
+		if next == nil {
+			return nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+		}
+	}
+	return left(g.names())
+}
+
+// next is closed when one that is under way has ended; nil when nothing is.
+func (g *Group) next() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for ended := range g.under {
+		return ended
+	}
+	return nil
+}
+
+func (g *Group) names() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Values(g.under))
+}
+
+// mostNamed is how many works an error names.
+const mostNamed = 10
+
+// left is the error of one who has waited for the end of works; nil when all have ended. Kinds: Busy.
+func left(works []string) error {
+	if len(works) == 0 {
+		return nil
+	}
+	slices.Sort(works)
+	more := ""
+	if n := len(works) - mostNamed; n > 0 {
+		works, more = works[:mostNamed], fmt.Sprintf("; and %d more", n)
+	}
+	return failure.Errorf(failure.Busy, "not ended in time: %s%s", strings.Join(works, "; "), more)
+}
