@@ -1,0 +1,32 @@
+package local
+
+import (
+	"crypto/rand"
+	"path/filepath"
+)
+
+// The folders of a pool, and the files in the folder of a volume or snapshot.
+const (
+	volumesFolder    = "volumes"
+	snapshotsFolder  = "snapshots"
+	groupsFolder     = "groups"
+	stagingFolder    = "staging"
+	trashFolder      = "trash"
+	retainedFolder   = "retained"
+	quarantineFolder = "quarantine"
+
+	recordFile = "record.json"
+)
+
+func folders() []string {
+	return []string{volumesFolder, snapshotsFolder, groupsFolder, stagingFolder, trashFolder, retainedFolder,
+		quarantineFolder}
+}
+
+func (p *pool) folder(name string) string { return filepath.Join(p.path, name) }
+
+// entry is the path of an entry of a folder.
+func (p *pool) entry(folder, name string) string { return filepath.Join(p.path, folder, name) }
+
+// unique makes a name that nothing else has.
+func unique(handle string) string { return handle + "." + rand.Text() }

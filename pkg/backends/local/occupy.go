@@ -1,0 +1,117 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
+	"github.com/stowage-csi/stowage/pkg/dirlock"
+	"github.com/stowage-csi/stowage/pkg/durable"
+	"github.com/stowage-csi/stowage/pkg/filecopy"
+)
+
+// occupy takes the pool's directory and makes what is missing in it. It writes nothing to a pool that lacks nothing:
+// one that is full, or can only be read, is served like any other.
+func (p *pool) occupy(e *engine) error {
+	if err := durable.MakeAll(p.settings.path, 0o700); err != nil {
+		return err
+	}
+	path, err := filepath.EvalSymlinks(p.settings.path)
+	if err != nil {
+		return err
+	}
+	if err := e.situate(p, path); err != nil {
+		return err
+	}
+	p.path = path
+	if p.lock, err = dirlock.Lock(path); err != nil {
+		return err
+	}
+	if err := p.open(e); err != nil {
+		return errors.Join(err, p.lock.Close())
+	}
+	p.ledger = newLedger(p)
+	if err := e.disks.join(p); err != nil {
+		return errors.Join(err, p.lock.Close())
+	}
+	p.janitor = newJanitor(p.log, p.ledger)
+	return nil
+}
+
+// open makes sure that the pool is the right one, makes its folders and finds out what its filesystem can do.
+func (p *pool) open(e *engine) error {
+	if err := p.identify(e.dataDir); err != nil {
+		return err
+	}
+	if err := p.makeFolders(); err != nil {
+		return err
+	}
+	p.probe()
+	if err := p.findQuotas(); err != nil {
+		return err
+	}
+	var err error
+	if p.self, err = os.Stat(p.path); err != nil {
+		return err
+	}
+	p.findDevice()
+	var home, here unix.Stat_t
+	if err := errors.Join(unix.Stat(e.dataDir, &home), unix.Stat(p.path, &here)); err != nil {
+		return err
+	}
+	p.index = e.indexOf(p.name)
+	p.index.apart = home.Dev != here.Dev
+	p.warn()
+	return nil
+}
+
+// findDevice finds out on which filesystem the pool is, which must not be frozen.
+func (p *pool) findDevice() {
+	device, err := freeze.Device(p.path)
+	if err != nil {
+		p.log.Warn("it is not known on which filesystem the pool is: no filesystem is frozen for a copy", "error", err)
+		return
+	}
+	p.device = &device
+}
+
+// warn says what a directory on the node's own disk can do to all else that is there.
+func (p *pool) warn() {
+	if p.kind == directory && !p.quotas && !p.index.apart && !p.settings.sharesDisk {
+		p.log.Warn("nothing bounds what is written to a volume of this pool, which is on the filesystem of the data "+
+			"directory: one volume can fill the node's disk; "+
+			"use a pool of type image, or a path on a filesystem of its own or with project quotas, or say that it is known: "+
+			"sharesDisk: true", "path", p.path)
+	}
+}
+
+func (p *pool) makeFolders() error {
+	made := false
+	for _, folder := range folders() {
+		err := os.Mkdir(p.folder(folder), 0o700)
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		made = made || err == nil
+	}
+	if !made {
+		return nil
+	}
+	return durable.SyncDir(p.path)
+}
+
+// probe finds out whether files can share blocks. While there is no room to try they are taken not to: copies are
+// frozen then.
+func (p *pool) probe() {
+	can, err := filecopy.CanClone(p.folder(stagingFolder))
+	if err != nil {
+		p.log.Warn("the pool cannot be written to: what is in it is served, and all that needs no room works", "path", p.path,
+			"error", err)
+		return
+	}
+	p.reflink.Store(can)
+	p.probed.Store(true)
+}
