@@ -55,7 +55,12 @@ func (s *Service) examine(ctx context.Context, volume, publishPath,
 	}
 	for _, path := range []string{stagingPath, publishPath} {
 		_, told := failed[path]
-		if _, ok := placeIn(record, path); path != "" && !ok && !told && !boundAgain(ctx, record, path) {
+		if _, ok := placeIn(record, path); path == "" || ok || told {
+			continue
+		}
+		if again, err := boundAgain(ctx, record, path); err != nil {
+			found.add(backends.Degraded, reasonOther, err.Error())
+		} else if !again {
 			found.add(backends.Inaccessible, reasonNotMounted, fmt.Sprintf("it is neither staged nor published at %s", path))
 		}
 	}

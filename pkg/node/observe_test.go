@@ -220,6 +220,17 @@ func TestDeviceIsMeasuredWhereItIsBoundAgain(t *testing.T) {
 	}
 	_, err = w.service.Stats(w.context(), "other", again)
 	w.want(err, backends.NotFound, "neither staged nor published")
+	loop := w.path("loop")
+	w.must(os.Symlink("loop", loop))
+	unknown := filepath.Join(loop, "dev") // The kernel does not say what is there.
+	_, err = w.service.Stats(w.context(), "v", unknown)
+	w.want(err, backends.Unavailable, unknown)
+	_, err = w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: unknown})
+	w.want(err, backends.Unavailable, unknown)
+	if issues, err := w.service.Health(w.context(), "v", unknown, ""); err != nil || len(issues) != 1 ||
+		!strings.Contains(issues[0].Message, "too many levels") {
+		t.Errorf("Health(%s) = %v, %v; want why it is not known", unknown, issues, err)
+	}
 	w.must(unix.Unmount(again, 0))
 	for volume, publishing := range requests {
 		w.unpublish(publishing)

@@ -14,6 +14,7 @@ import (
 type shown struct {
 	place  string // the path itself, or the device's file in it
 	staged ledger.Staging
+	seen   bool // whether the kernel has just said that it shows there
 }
 
 // shows reports whether what is at a place is what was staged.
@@ -38,29 +39,36 @@ func (s *Service) locate(ctx context.Context, volume, path string) (shown, error
 
 // recorded is where a volume shows for a path, as far as is known, without a look whether it still does. Kinds:
 // NotFound for a path that its record does not have; Unavailable when the record was lost and something is mounted
-// there that may be the volume.
+// there that may be the volume, and when it is raw, has a record without the path, and the kernel does not say whether
+// it shows there.
 func (s *Service) recorded(ctx context.Context, volume, path string) (shown, error) {
 	record := s.ledger.Get(volume)
-	place, ok := placeIn(record, path)
-	if !ok && boundAgain(ctx, record, path) {
-		return shown{path, *record.Staged}, nil
+	if place, ok := placeIn(record, path); ok {
+		return shown{place: place, staged: *record.Staged}, nil
 	}
-	if !ok && record.Empty() && s.ledger.Owner(path) == "" {
+	again, err := boundAgain(ctx, record, path)
+	if err != nil {
+		return shown{}, err
+	}
+	if again {
+		return shown{place: path, staged: *record.Staged, seen: true}, nil
+	}
+	if record.Empty() && s.ledger.Owner(path) == "" {
 		if mounted, err := mount.Mounted(ctx, path); err != nil || mounted {
 			return shown{}, backends.Errorf(backends.Unavailable,
 				"there is no record of it, as when the state directory was lost, and something is mounted at %s: it is known "+
 					"again once it is staged anew, as after a restart of the kubelet", path)
 		}
 	}
-	if !ok {
-		return shown{}, backends.Errorf(backends.NotFound, "it is neither staged nor published at %s", path)
-	}
-	return shown{place, *record.Staged}, nil
+	return shown{}, backends.Errorf(backends.NotFound, "it is neither staged nor published at %s", path)
 }
 
-// check asks the kernel whether the volume shows at its place. Kinds: NotFound when it does not; Unavailable when its
-// mount is corrupted.
+// check asks the kernel whether the volume shows at its place, unless it has just said so. Kinds: NotFound when it does
+// not; Unavailable when its mount is corrupted.
 func (at shown) check(ctx context.Context) error {
+	if at.seen {
+		return nil
+	}
 	state, err := mount.Inspect(ctx, at.place)
 	switch {
 	case err != nil:
@@ -72,13 +80,17 @@ func (at shown) check(ctx context.Context) error {
 }
 
 // boundAgain reports whether a path that is not in a raw volume's record shows its device all the same: the kubelet
-// binds what was published once more, to a path of its own, and measures the volume there.
-func boundAgain(ctx context.Context, record ledger.Record, path string) bool {
+// binds what was published once more, to a path of its own, and measures the volume there. Kinds: Unavailable when the
+// kernel does not say.
+func boundAgain(ctx context.Context, record ledger.Record, path string) (bool, error) {
 	if record.Staged == nil || record.Staged.Type != backends.Block {
-		return false
+		return false, nil
 	}
 	state, err := mount.Inspect(ctx, path)
-	return err == nil && shows(state, *record.Staged)
+	if err != nil {
+		return false, backends.Errorf(backends.Unavailable, "it cannot be told whether it is mounted at %s: %w", path, err)
+	}
+	return shows(state, *record.Staged), nil
 }
 
 // placeIn returns where the volume shows for a path that its record has.
