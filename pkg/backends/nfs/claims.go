@@ -58,13 +58,20 @@ func (j *janitors) claims(s *share.Share, h *share.Home) error {
 // tellOfStrays says in the log, now and then, how many files among the claims are none, and what one of them is: who
 // may write to a share can make any number of them.
 func (j *janitors) tellOfStrays(share string, count int, one error) {
+	if count > 0 && j.tellDue(share) {
+		j.engine.log.Warn("what is no claim is left alone", "share", share, "count", count, "error", one)
+	}
+}
+
+// tellDue reports whether it is time to tell of strays, and notes that it is done.
+func (j *janitors) tellDue(share string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if last, told := j.strays[share]; count == 0 || told && time.Since(last) < straysTold {
-		return
+	if last, told := j.strays[share]; told && time.Since(last) < straysTold {
+		return false
 	}
 	j.strays[share] = time.Now()
-	j.engine.log.Warn("what is no claim is left alone", "share", share, "count", count, "error", one)
+	return true
 }
 
 // mostTold is how many volumes without a claim the log names at a time.

@@ -2,6 +2,8 @@ package nfs
 
 import (
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -92,4 +94,27 @@ func TestLostClaimIsTold(t *testing.T) {
 	}
 	w.must(w.Delete(t.Context(), inner.Handle))
 	w.tidy(1, 0)
+}
+
+// heeding is a log that wants to know something of the janitors.
+type heeding struct {
+	janitors *janitors
+	free     bool // whether nobody held their lock
+}
+
+func (h *heeding) Write(line []byte) (int, error) {
+	if h.free = h.janitors.mu.TryLock(); h.free {
+		h.janitors.mu.Unlock()
+	}
+	return len(line), nil
+}
+
+// A log that takes long, as to a pipe that is full, holds up no janitor.
+func TestStrayFilesAreToldWithoutALock(t *testing.T) {
+	log := &heeding{}
+	log.janitors = newJanitors(&engine{log: slog.New(slog.NewTextHandler(log, nil))})
+	log.janitors.tellOfStrays("server:/share", 1, fs.ErrInvalid)
+	if !log.free {
+		t.Error("the log is written to while the lock is held, or not at all")
+	}
 }
