@@ -52,7 +52,7 @@ $(OURS): export GOFLAGS = -trimpath -tags=grpcnotrace
 # The generated clients of EC2 and Kubernetes are a half of what the race detector's tests compile. No test waits for
 # their code: not optimised, it compiles in half the time.
 AS_IT_STANDS = github.com/aws/aws-sdk-go-v2/service/ec2 k8s.io/api/... k8s.io/client-go/...
-race race-core race-build flaky std-race: export GOFLAGS = -trimpath -tags=grpcnotrace '-toolexec=env $(LAZY)' $(AS_IT_STANDS:%='-gcflags=%=-N -l')
+race race-core flaky std-race: export GOFLAGS = -trimpath -tags=grpcnotrace '-toolexec=env $(LAZY)' $(AS_IT_STANDS:%='-gcflags=%=-N -l')
 BUILD = $(GO) build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
 SUM = $(GO) run ./hack/testsum -skips hack/skips $(if $(REPORT),-report '$(REPORT)') $(if $(QUARANTINE),-quarantine '$(QUARANTINE)')
@@ -137,11 +137,6 @@ race: deps ## Run the tests under the race detector.
 race-core: deps ## Run the tests of what computes in parallel under the race detector, searches with fewer seeds.
 	@hack/deps race
 	$(GOTEST) -race -short $(RACED)
-
-# What the tests of race-core import. The gate compiles it while its other steps wait, and takes no time from them.
-.PHONY: race-build
-race-build:
-	chrt --idle 0 $(GO) build -race $$($(GO) list -race -test -deps -f '{{if not .ForTest}}{{.ImportPath}}{{end}}' $(RACED) | grep -v '\.test$$')
 
 .PHONY: flaky
 flaky: deps ## Run tests again and again beside a load: what changed since SINCE, or make flaky PKG=./pkg/node RUN=TestX N=30.

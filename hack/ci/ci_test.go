@@ -151,23 +151,6 @@ func TestNothingRunsAfterAFailedFetch(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForWhatIsDoneAhead has a gate of one step, beside work that fails, and work without an end.
-func TestNobodyWaitsForWhatIsDoneAhead(t *testing.T) {
-	for _, ahead := range []string{"false", "sleep 1000"} {
-		r, out := newRunner(t)
-		begun := filepath.Join(t.TempDir(), "begun")
-		if err := unix.Mkfifo(begun, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		r.ahead = "echo begun >" + begun + "; " + ahead
-		err := r.all(t.Context(), time.Hour, step{name: "fetch", command: "true", limit: 2 * time.Minute},
-			[]step{{name: "step", command: "cat " + begun, limit: 2 * time.Minute}})
-		if err != nil {
-			t.Errorf("ahead of the steps runs %q: got %v and\n%s", ahead, err, out)
-		}
-	}
-}
-
 // TestAStepsChildrenEndWithIt looks for what a step that is ended has begun.
 func TestAStepsChildrenEndWithIt(t *testing.T) {
 	r, _ := newRunner(t)

@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch {
 	case len(args) == 0:
-		r.offline, r.ahead = true, "make race-build"
+		r.offline = true
 		return r.all(ctx, mostOfGate, fetch("gate"), gate())
 	case steps == nil:
 		r.seed = seed()

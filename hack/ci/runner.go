@@ -27,7 +27,6 @@ type runner struct {
 	begun time.Time
 	// offline keeps modules from the network after the first step: what that has not fetched is missing on every machine.
 	offline bool
-	ahead   string // a command that does what later steps would wait for, or nothing
 
 	mu      sync.Mutex
 	verdict []verdict
@@ -44,7 +43,7 @@ type verdict struct {
 	unasked  bool              // the service that it asks did not answer, so that it proves nothing
 }
 
-// all runs a whole form, and ends it after so long. What it does ahead neither fails it nor delays its end.
+// all runs a whole form, and ends it after so long.
 func (r *runner) all(ctx context.Context, most time.Duration, first step, steps []step) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -59,16 +58,10 @@ func (r *runner) all(ctx context.Context, most time.Duration, first step, steps 
 			computing = append(computing, s)
 		}
 	}
-	beside, end := context.WithCancel(ctx)
-	var ahead, group sync.WaitGroup
-	if s := (step{name: "ahead", command: r.ahead}); r.ahead != "" {
-		ahead.Go(func() { _ = r.start(beside, s, filepath.Join(r.logs, "ahead.json")) }) // The steps say what fails.
-	}
+	var group sync.WaitGroup
 	group.Go(func() { r.one(ctx, waiting) })
 	group.Go(func() { r.one(ctx, computing) })
 	group.Wait()
-	end()
-	ahead.Wait()
 	return r.finish()
 }
 

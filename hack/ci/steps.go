@@ -22,7 +22,7 @@ func fetch(form string) step {
 	return step{name: "fetch", command: "hack/fetch " + form, limit: 10 * time.Minute}
 }
 
-// gate returns the steps of the gate, one after the other: nothing competes with them, as what is done ahead yields.
+// gate returns the steps of the gate, one after the other: nothing competes with them.
 func gate() []step {
 	return []step{
 		{name: "verify", command: "make verify", limit: 20 * time.Minute},
