@@ -72,8 +72,9 @@ PACKAGES = ./pkg/node ./pkg/backends/nfs ./pkg/backends/local ./tests/ebs ./test
 PLANTS = ./pkg/controllers/volumeset ./tests/adversary
 
 # What runs in parallel with itself, and neither mounts nor waits for disks: the gate's share of the race detector's work.
-RACED = ./pkg/background ./pkg/backends/ebs ./pkg/backends/memory ./pkg/cloud/... ./pkg/controllers/... ./pkg/deadline ./pkg/driver/... \
-  ./pkg/keylock ./pkg/volume ./tests/cloud/ec2 ./tests/cloud/faults ./tests/controllers
+# Here too the packages that take longest come first, so that none is alone at the end.
+RACED = ./pkg/backends/ebs ./pkg/controllers/failover ./tests/controllers ./pkg/background ./pkg/backends/memory ./pkg/cloud/... \
+  ./pkg/controllers/... ./pkg/deadline ./pkg/driver/... ./pkg/keylock ./pkg/volume ./tests/cloud/ec2 ./tests/cloud/faults
 
 ##@ Use
 
