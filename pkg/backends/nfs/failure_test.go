@@ -172,6 +172,7 @@ func TestDeletionBesideAServerThatStops(t *testing.T) {
 // The end of the process does not wait for a server.
 func TestCloseWhileServerIsStopped(t *testing.T) {
 	w, slow := newSlowWorld(t)
+	w.quiet(onSlow("one"))
 	v, err := w.Create(t.Context(), onSlow("one"))
 	w.must(err)
 	slow.Stop(t)
