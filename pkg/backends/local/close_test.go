@@ -67,6 +67,26 @@ func hangingLook(f *fixture, until <-chan struct{}) {
 	go func() { <-until; p.janitor.mu.Unlock() }()
 }
 
+// halfOver is a context that does not end, and of whose time a half is over.
+type halfOver struct{ context.Context }
+
+func (halfOver) Deadline() (time.Time, bool) { return time.Now(), true }
+
+// A pool that is being opened when the end begins, and served later in it, is given back like the others.
+func TestTheEndFindsAPoolThatIsServedMeanwhile(t *testing.T) {
+	f := newFixture(t, PoolConfig{Name: "late", Type: "directory"}, PoolConfig{Name: "other", Type: "directory"})
+	late, other := f.in("late"), f.in("other")
+	late.trouble.Store(&away{pool: late.name})
+	f.work.Go("opening a pool", func() {
+		<-other.janitor.ctx.Done() // The end has told the pools that are served.
+		late.trouble.Store(nil)
+	})
+	must(t, f.Close(halfOver{t.Context()}))
+	f.close = nil
+	f.open()
+	must(t, second(f.Create(t.Context(), specIn("late", "one"))))
+}
+
 // first does something at the first line of a log.
 type first struct {
 	once sync.Once

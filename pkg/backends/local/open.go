@@ -141,6 +141,9 @@ func (e *engine) openPools(ctx context.Context) error {
 			p.log.Error("a pool has not answered yet: all others are served", "path", p.settings.path)
 		}
 	}
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow) {
+		return ctx.Err() // The last answers came with it.
+	}
 	return nil
 }
 
