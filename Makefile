@@ -39,20 +39,22 @@ VMFLAGS ?=
 CACHE := $(or $(XDG_CACHE_HOME),$(or $(HOME),/tmp)/.cache)/stowage
 TOOLS = $(CACHE)/tools/$(shell { $(GO) env GOVERSION GOARCH; cat tools/go.sum; } | sha256sum | cut -c1-16)
 LINTER = $(TOOLS)/golangci-lint
-# Compilers and linters live for a while only: with less collecting of garbage the linter needs a third less time, and the
-# compiler a tenth.
+# Compilers and linters live for a while only. When they collect less garbage, the linter needs a third less time, and
+# the compiler a tenth.
 LAZY = GOGC=400 GOMEMLIMIT=8GiB
 CONTROLLER_GEN = $(TOOLS)/controller-gen
 
-# The tests and the linter compile as the product does, so that what they import is compiled once, Helm and kustomize for
-# the tests of deploy/ too. The race detector needs cgo, and what builds other programs than ours has flags of its own.
+# The tests and the linter compile as the product does, so that what they import is compiled once, Helm and kustomize
+# for the tests of deploy/ too. The race detector needs cgo, and what builds other programs than ours has flags of its
+# own.
 OURS = build manager kubectl-plugin demo test deploy-test crash chaos adversary storms powerloss bench lint verify std
 $(OURS): export CGO_ENABLED = 0
 $(OURS): export GOFLAGS = -trimpath -tags=grpcnotrace
 # The generated clients of EC2 and Kubernetes are a half of what the race detector's tests compile. No test waits for
 # their code: not optimised, it compiles in half the time.
 AS_IT_STANDS = github.com/aws/aws-sdk-go-v2/service/ec2 k8s.io/api/... k8s.io/client-go/...
-race race-core flaky std-race: export GOFLAGS = -trimpath -tags=grpcnotrace '-toolexec=env $(LAZY)' $(AS_IT_STANDS:%='-gcflags=%=-N -l')
+race race-core flaky std-race: export GOFLAGS = -trimpath -tags=grpcnotrace '-toolexec=env $(LAZY)' \
+  $(AS_IT_STANDS:%='-gcflags=%=-N -l')
 BUILD = $(GO) build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
 SUM = $(GO) run ./hack/testsum -skips hack/skips $(if $(REPORT),-report '$(REPORT)') $(if $(QUARANTINE),-quarantine '$(QUARANTINE)')
@@ -73,8 +75,9 @@ PLANTS = ./pkg/controllers/volumeset ./tests/adversary
 
 # What runs in parallel with itself, and neither mounts nor waits for disks: the gate's share of the race detector's work.
 # Here too the packages that take longest come first, so that none is alone at the end.
-RACED = ./pkg/backends/ebs ./pkg/controllers/failover ./tests/controllers ./pkg/background ./pkg/backends/memory ./pkg/cloud/... \
-  ./pkg/controllers/... ./pkg/deadline ./pkg/driver/... ./pkg/keylock ./pkg/volume ./tests/cloud/ec2 ./tests/cloud/faults
+RACED = ./pkg/backends/ebs ./pkg/controllers/failover ./tests/controllers ./pkg/background ./pkg/backends/memory \
+  ./pkg/cloud/... ./pkg/controllers/... ./pkg/deadline ./pkg/driver/... ./pkg/keylock ./pkg/volume ./tests/cloud/ec2 \
+  ./tests/cloud/faults
 
 ##@ Use
 
@@ -265,7 +268,8 @@ tools: $(LINTER) ## Build the tools that tools/go.mod pins.
 
 $(TOOLS)/%:
 	@mkdir -p $(TOOLS)
-	cd tools && $(LAZY) CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -o $@.new $$($(GO) list -f '{{.ImportPath}}' tool | grep '/$*$$')
+	cd tools && $(LAZY) CGO_ENABLED=0 GOWORK=off $(GO) build -trimpath -o $@.new \
+	  $$($(GO) list -f '{{.ImportPath}}' tool | grep '/$*$$')
 	mv $@.new $@
 
 # The standard library, compiled as for the tests. hack/fetch has it made while it waits for the network.
