@@ -39,15 +39,37 @@ func Attached() ([]Device, error) {
 		if !strings.HasPrefix(entry.Name(), "loop") {
 			continue
 		}
-		file, err := rawfile.Read(filepath.Join("/sys/block", entry.Name(), "loop/backing_file"))
-		switch {
-		case err == nil:
-			devices = append(devices, Device{"/dev/" + entry.Name(), strings.TrimSuffix(string(file), "\n")})
-		case !holdsNothing(err):
-			return nil, failure.Errorf(failure.Unavailable, "looking at loop devices: %w", err)
+		d, holds, err := Shown("/dev/" + entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		if holds {
+			devices = append(devices, d)
 		}
 	}
 	return devices, nil
+}
+
+// Shown returns the loop device of a node as sysfs shows it; holds is false where it holds no file. It asks neither the
+// device nor the filesystem of its file, and so waits for none. Kinds: Unavailable when it cannot be read.
+func Shown(node string) (d Device, holds bool, err error) {
+	file, err := rawfile.Read(filepath.Join("/sys/block", filepath.Base(node), "loop/backing_file"))
+	if err == nil {
+		return Device{node, strings.TrimSuffix(string(file), "\n")}, true, nil
+	}
+	if holdsNothing(err) {
+		return Device{}, false, nil
+	}
+	return Device{}, false, failure.Errorf(failure.Unavailable, "looking at loop device %s: %w", node, err)
+}
+
+// Named reports whether the file of the device has the name that path has, in a directory of the same name: then it
+// may be the file at the path, also where another mount namespace or a link shows it elsewhere.
+func (d Device) Named(path string) bool { return lastTwo(d.File) == lastTwo(path) }
+
+// lastTwo is the end of a path: a file and its directory.
+func lastTwo(path string) string {
+	return filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
 }
 
 // holdsNothing reports whether reading the file's name failed because there is none, or the device went

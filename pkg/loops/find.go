@@ -3,7 +3,6 @@ package loops
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -35,7 +34,7 @@ func Holding(ctx context.Context, fd int, path string) ([]Device, error) {
 	s := search{path: path, file: inode{stat.Dev, stat.Ino}}
 	var others []Device
 	for _, d := range all {
-		if lastTwo(d.File) != lastTwo(path) {
+		if !d.Named(path) {
 			others = append(others, d)
 			continue
 		}
@@ -47,11 +46,6 @@ func Holding(ctx context.Context, fd int, path string) ([]Device, error) {
 		err = s.askOthers(ctx, others)
 	}
 	return s.found, err
-}
-
-// lastTwo is the end of a path: a file and its directory.
-func lastTwo(path string) string {
-	return filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
 }
 
 // search is one call of Holding.

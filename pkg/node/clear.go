@@ -195,8 +195,7 @@ func (s *Service) detachImage(ctx context.Context, source ledger.Source, number 
 	return device.DetachFrom(ctx, source.Path, unix.Major(number), unix.Minor(number), sequence, s.detachTime(ctx))
 }
 
-// holdsFile reports whether a loop device of that number may hold a file (sysfs(5)). Which one is seen only once it is
-// open.
+// holdsFile reports whether a loop device of that number may hold a file (sysfs(5)).
 func holdsFile(number uint64) bool {
 	name, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%d:%d/loop/backing_file", unix.Major(number), unix.Minor(number)))
 	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/loops"
 )
 
 // Detach frees all loop devices of an image and returns once they are free; an image that has none, or
@@ -29,9 +31,9 @@ func Detach(ctx context.Context, imagePath string, patience time.Duration) error
 }
 
 // DetachFrom is Detach for an image that was attached to the loop device of that number, which spares looking at all of
-// them. The number is a hint: when the loop device holds another image by now, that one is left alone. The sequence
-// number is what Sequence said then, or 0: while the device has it still it holds what it held, and is freed, also if
-// the image has been renamed or replaced since.
+// them. The number is a hint: when the loop device holds another image by now, that one is left alone and not asked,
+// for its server may not answer. The sequence number is what Sequence said then, or 0: while the device has it still it
+// holds what it held, and is freed, also if the image has been renamed or replaced since.
 // Kinds: Invalid when the number is not a loop device's; otherwise as Detach.
 func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequence uint64,
 	patience time.Duration) error {
@@ -47,8 +49,15 @@ func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequ
 			return err
 		}
 		defer image.close()
-		if freed, err := loop.detach(ctx, either(sameSequence(sequence), image.held), patience); err != nil || freed {
+		shown, holds, err := loop.shown()
+		if err != nil {
 			return err
+		}
+		if holds && shown.mayBe(image, sequence) {
+			freed, err := loop.detach(ctx, either(sameSequence(sequence), image.held), patience)
+			if err != nil || freed {
+				return err
+			}
 		}
 		return image.detach(ctx, patience)
 	})
@@ -61,6 +70,10 @@ func DetachDeleted(ctx context.Context, major, minor uint32, patience time.Durat
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
 		loop, err := loopOf(major, minor)
 		if err != nil {
+			return err
+		}
+		shown, holds, err := loop.shown()
+		if err != nil || !holds || !strings.HasSuffix(shown.File, loops.Deleted) {
 			return err
 		}
 		_, err = loop.detach(ctx, holdsDeleted, patience)
@@ -82,7 +95,7 @@ func loopOf(major, minor uint32) (loopDevice, error) {
 	}
 	path, err := nodePath(major, minor)
 	if errors.Is(err, os.ErrNotExist) {
-		return loopDevice{fmt.Sprintf("/dev/loop%d", minor)}, nil
+		return loopDevice{path: fmt.Sprintf("/dev/loop%d", minor)}, nil
 	}
-	return loopDevice{path}, err
+	return loopDevice{path: path}, err
 }

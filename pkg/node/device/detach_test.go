@@ -163,7 +163,7 @@ func detachFound(t *testing.T, path, node string) error {
 		return err
 	}
 	defer s.close()
-	_, err = loopDevice{node}.detach(t.Context(), s.held, enough)
+	_, err = loopDevice{path: node}.detach(t.Context(), s.held, enough)
 	return err
 }
 

@@ -21,31 +21,43 @@ func (l loopDevice) detach(ctx context.Context, mine judge, patience time.Durati
 	defer cancel()
 	tick := time.NewTicker(detachPoll)
 	defer tick.Stop()
-	before, err := l.clearOnceFree(ctx, mine, tick.C)
+	return l.free(ctx, mine, tick.C)
+}
+
+// free is detach that looks again with each tick until the context ends.
+func (l loopDevice) free(ctx context.Context, mine judge, tick <-chan time.Time) (freed bool, err error) {
+	before, err := l.clearOnceFree(ctx, mine, tick)
 	if err != nil || before == nil {
 		return false, err
 	}
 	for {
-		node, _, err := l.openIf(mine)
-		if err != nil || node == nil {
-			return err == nil, err
+		ended, err := l.ended(before.attachment, mine)
+		if err != nil || ended {
+			return ended, err
 		}
-		_ = node.Close() // only looked at
+		if ctx.Err() != nil {
+			return false, l.restore(mine, before.status.Flags&unix.LO_FLAGS_AUTOCLEAR == 0)
+		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
-			return false, l.restore(mine, before.Flags&unix.LO_FLAGS_AUTOCLEAR == 0)
 		}
 	}
+}
+
+// held is what a loop device held.
+type held struct {
+	status *unix.LoopInfo64
+	attachment
 }
 
 // clearOnceFree is clear that waits while the device is claimed. A mount that was taken down is out of
 // everybody's sight before the kernel has written its filesystem back and let go of the device; so it is
 // after an unmount that was given up at its deadline and goes on.
-func (l loopDevice) clearOnceFree(ctx context.Context, mine judge, tick <-chan time.Time) (*unix.LoopInfo64, error) {
+func (l loopDevice) clearOnceFree(ctx context.Context, mine judge, tick <-chan time.Time) (*held, error) {
 	for {
 		before, err := l.clear(ctx, mine)
-		if !errors.Is(err, unix.EBUSY) {
+		if before == nil || !errors.Is(err, unix.EBUSY) {
 			return before, err
 		}
 		select {
@@ -53,28 +65,37 @@ func (l loopDevice) clearOnceFree(ctx context.Context, mine judge, tick <-chan t
 		case <-ctx.Done():
 			return nil, err
 		}
+		if ended, err := l.ended(before.attachment, mine); err != nil || ended {
+			return before, err
+		}
 	}
 }
 
-// clear asks the kernel to free the loop device and returns its status before; nil when it does not hold what is looked
+// clear asks the kernel to free the loop device and returns what it held; nil when it does not hold what is looked
 // for. The descriptor by which that was seen is the one that clears, so that it is true still.
-// A device that is mounted, or claimed in another way, is left alone.
-func (l loopDevice) clear(ctx context.Context, mine judge) (*unix.LoopInfo64, error) {
-	node, before, err := l.openIf(mine)
+// A device that is mounted, or claimed in another way, is left alone. What it held is returned with the errors too that
+// come after that was seen.
+func (l loopDevice) clear(ctx context.Context, mine judge) (*held, error) {
+	node, status, err := l.openIf(mine)
 	if err != nil || node == nil {
 		return nil, err
 	}
 	defer func() { _ = node.Close() }() // open for reading only
+	shown, _, err := l.shown()          // It holds the file for as long as the node is open.
+	if err != nil {
+		return nil, err
+	}
+	before := &held{status, shown}
 	claim, err := unix.Open(l.path, unix.O_RDONLY|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EBUSY) {
-		return nil, backends.Errorf(backends.InUse, "%s is mounted or claimed by another device: %w", l.path, err)
+		return before, backends.Errorf(backends.InUse, "%s is mounted or claimed by another device: %w", l.path, err)
 	}
 	if err != nil {
-		return nil, backends.Errorf(openKind(err), "claiming %s: %w", l.path, err)
+		return before, backends.Errorf(openKind(err), "claiming %s: %w", l.path, err)
 	}
 	_ = unix.Close(claim) // it was a question only
 	if err := ctx.Err(); err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "freeing %s: not begun: %w", l.path, err)
+		return before, backends.Errorf(backends.Unavailable, "freeing %s: not begun: %w", l.path, err)
 	}
 	err = unix.IoctlSetInt(int(node.Fd()), unix.LOOP_CLR_FD, 0)
 	switch {
@@ -83,20 +104,22 @@ func (l loopDevice) clear(ctx context.Context, mine judge) (*unix.LoopInfo64, er
 	case errors.Is(err, unix.ENXIO):
 		return nil, nil
 	}
-	return nil, backends.Errorf(openKind(err), "freeing %s: %w", l.path, err)
+	return before, backends.Errorf(openKind(err), "freeing %s: %w", l.path, err)
 }
 
 // restore takes the kernel's promise back where the loop device was to stay until it is detached, and
 // says that it is in use.
 func (l loopDevice) restore(mine judge, stay bool) error {
 	node, now, err := l.openIf(mine)
-	if err != nil || node == nil {
+	if err != nil {
 		return err
 	}
-	defer func() { _ = node.Close() }() // open for reading only
-	if stay {
-		if err := setAutoclear(node, now, false); err != nil {
-			return err
+	if node != nil { // it is being freed otherwise
+		defer func() { _ = node.Close() }() // open for reading only
+		if stay {
+			if err := setAutoclear(node, now, false); err != nil {
+				return err
+			}
 		}
 	}
 	return backends.Errorf(backends.InUse, "%s is open: stop what uses it", l.path)

@@ -5,6 +5,10 @@ import (
 	"testing"
 
 	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.IsolateInMemory(m.Run)) }
+func TestMain(m *testing.M) {
+	stall.Main()
+	os.Exit(mountns.IsolateInMemory(m.Run))
+}

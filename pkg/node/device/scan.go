@@ -15,8 +15,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/loops"
 )
 
-// loopDevice is a loop device that has a file attached, by its node's path.
-type loopDevice struct{ path string }
+// loopDevice is a loop device that has a file attached.
+type loopDevice struct {
+	path string // of its node
+	file string // as sysfs showed it when the device was found by it; empty otherwise
+}
 
 // open opens the node and asks what it holds; a nil file when it holds nothing any more.
 func (l loopDevice) open(readOnly bool) (*os.File, *unix.LoopInfo64, error) {
@@ -53,7 +56,7 @@ func (l *located) attached(ctx context.Context) ([]loopDevice, error) {
 	found, err := loops.Holding(ctx, int(l.Fd()), l.Name())
 	devices := make([]loopDevice, len(found))
 	for i, d := range found {
-		devices[i] = loopDevice{d.Path}
+		devices[i] = loopDevice{d.Path, d.File}
 	}
 	return devices, err
 }
@@ -109,7 +112,7 @@ func deletedLoops(gone string) ([]loopDevice, error) {
 	var found []loopDevice
 	for _, d := range all {
 		if d.File == gone {
-			found = append(found, loopDevice{d.Path})
+			found = append(found, loopDevice{d.Path, d.File})
 		}
 	}
 	return found, nil

@@ -16,7 +16,7 @@ import (
 
 // judge decides whether what a loop device holds is what is looked for. It gets the open node: for as long as that is
 // open the kernel does not free the device, and so gives it no other file. Before that a number, or a name in sysfs,
-// says nothing, for whoever opened the device for an instant may free it with his close, and then it is anybody's.
+// proves nothing, for whoever opened the device for an instant may free it with his close, and then it is anybody's.
 type judge func(node *os.File, status *unix.LoopInfo64) (bool, error)
 
 // openIf opens the device if it holds what is looked for; a nil file otherwise.
@@ -123,6 +123,13 @@ func (s subject) detach(ctx context.Context, patience time.Duration) error {
 		return err
 	}
 	for _, loop := range found {
+		holds, err := loop.unchanged()
+		if err != nil {
+			return err
+		}
+		if !holds {
+			continue
+		}
 		if _, err := loop.detach(ctx, s.held, patience); err != nil {
 			return backends.Errorf(backends.KindOf(err), "detaching it: %w", err)
 		}
