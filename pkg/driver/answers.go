@@ -72,10 +72,7 @@ func particular() map[string]row {
 		"ControllerModifyVolume":    modify(),
 		"CreateSnapshot":            snapshot,
 		"CreateVolumeGroupSnapshot": snapshot,
-		"NodeStageVolume": {
-			backends.Unknown:     asked(byKubelet),
-			backends.Unsupported: {codes.FailedPrecondition, bySpec + "Exceeds capabilities"},
-		},
+		"NodeStageVolume":           stage(asked(byKubelet)),
 		"NodePublishVolume": {
 			backends.Unknown:     asked(byKubelet),
 			backends.Unsupported: {codes.FailedPrecondition, bySpec + "Exceeds capabilities; Staging target path not set"},
@@ -117,6 +114,24 @@ func modify() row {
 		backends.OutOfRange: {codes.InvalidArgument, byModifier + "only INVALID_ARGUMENT is infeasible"},
 		backends.InUse: {codes.Internal,
 			byModifier + "INTERNAL is final, so that the class can be changed, and tried again"},
+	}
+}
+
+// stage has no volume forgotten that is staged in another way than asked for. When NodeUnstageVolume has failed, the
+// kubelet does not know whether the volume is staged. It calls NodeStageVolume for a new pod, with other mount options
+// if somebody has edited the PersistentVolume, and after a final code it never unstages the volume: an attached disk
+// may then be detached beneath its mount. The specification's row says ALREADY_EXISTS, and that the arguments are to be
+// fixed: they are the volume's own by now, and what has to go is what is staged.
+//
+// NodePublishVolume keeps to its row: NodeUnstageVolume refuses while the volume shows at a target, so that nothing is
+// detached beneath one that was forgotten.
+func stage(unknown answer) row {
+	return row{
+		backends.Unknown: unknown,
+		backends.Exists: {codes.Unavailable,
+			byKubelet + "ALREADY_EXISTS is final, so that a volume that is staged would be forgotten, and might be " +
+				"detached beneath its mount; after UNAVAILABLE it is unstaged once no pod wants it"},
+		backends.Unsupported: {codes.FailedPrecondition, bySpec + "Exceeds capabilities"},
 	}
 }
 

@@ -27,8 +27,8 @@ func (st *staging) stillUsed() bool {
 }
 
 // staysStaged makes a failure of Stage one that is not final if the volume is recorded at the staging path still, or is
-// in use. One that says that the volume is staged in another way than asked for says so itself, unless that way was
-// never finished.
+// in use. One that says that the volume is staged in another way than asked for says so itself, and its Kind is not
+// final for a staging, unless that way was never finished.
 func (st *staging) staysStaged(err error) error {
 	if err == nil {
 		return nil
@@ -46,7 +46,7 @@ func (st *staging) staysStaged(err error) error {
 }
 
 // staysPublished makes a failure of Publish one that is not final if the volume shows at the target still, in the way
-// that is asked for.
+// that is asked for. What shows there in another way may be forgotten: Unstage refuses as long as it is there.
 func (p *publishing) staysPublished(ctx context.Context, err error) error {
 	if err == nil || kindOf(err) == backends.Exists {
 		return err

@@ -39,13 +39,13 @@ func TestRefusedStagingGivesBack(t *testing.T) {
 	}
 }
 
-// isRefused checks that a staging fails for good, and whether the volume is in use then.
+// isRefused checks that a staging is refused for what it asks, and whether the volume is in use then.
 func (w *world) isRefused(refusal string, request node.StageRequest, used bool) {
 	w.Helper()
 	err := w.service.Stage(w.context(), request)
 	if final := []backends.Kind{backends.Invalid, backends.Exists, backends.Unsupported}; !slices.Contains(final,
 		backends.KindOf(err)) {
-		w.Errorf("%s: got %v, want a final refusal", refusal, err)
+		w.Errorf("%s: got %v, want a refusal", refusal, err)
 	}
 	if have := w.shelf.Used(w.context(), request.Volume); have != used {
 		w.Errorf("%s: after %v it is in use: %t, want %t", refusal, err, have, used)
