@@ -153,19 +153,12 @@ func condition(r specRow) (backends.Kind, bool) {
 
 // without are the rows that this driver has no use for, each with the reason.
 func without() map[string]string {
-	const (
-		notFailed       = "the caller should fail the request, and csi-snapshotter takes this code for one under way"
-		takenForOffline = "expansion is ONLINE, and csi-resizer takes this code for the lack of it"
-	)
 	return map[string]string{
-		"Probe/Plugin not healthy":                                            "Probe answers ready or not in its response",
-		"Probe/Missing required dependency":                                   "a process that lacks one does not start",
-		"/Not authenticated":                                                  "no call carries secrets that authenticate",
-		"ControllerExpandVolume/Volume in use":                                takenForOffline,
-		"CreateSnapshot/Not enough resources to create snapshot":              notFailed,
-		"CreateVolumeGroupSnapshot/Not enough space to create group snapshot": notFailed,
-		"GetMetadataAllocated/*":                                              "the service is not offered",
-		"GetMetadataDelta/*":                                                  "the service is not offered",
+		"Probe/Plugin not healthy":          "Probe answers ready or not in its response",
+		"Probe/Missing required dependency": "a process that lacks one does not start",
+		"/Not authenticated":                "no call carries secrets that authenticate",
+		"GetMetadataAllocated/*":            "the service is not offered",
+		"GetMetadataDelta/*":                "the service is not offered",
 	}
 }
 
@@ -173,7 +166,10 @@ func without() map[string]string {
 // docs/design/014-answers.md give the reasons.
 func deviations() map[string]codes.Code {
 	return map[string]codes.Code{
-		"NodeStageVolume/Volume published but is incompatible": codes.Unavailable,
+		"ControllerExpandVolume/Volume in use":                                codes.Internal,
+		"CreateSnapshot/Not enough resources to create snapshot":              codes.OutOfRange,
+		"CreateVolumeGroupSnapshot/Not enough space to create group snapshot": codes.OutOfRange,
+		"NodeStageVolume/Volume published but is incompatible":                codes.Unavailable,
 	}
 }
 
