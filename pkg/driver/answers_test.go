@@ -236,7 +236,7 @@ type caller struct {
 	final          string                // what it does after any other code
 	marks          map[codes.Code]string // but for these
 	changes        bool                  // its calls make nothing: what they change keeps its name and handle
-	calls          []string              // RPCs that make or change something
+	calls          []string              // RPCs that make, change or take down something
 }
 
 func callers() []caller {
@@ -247,7 +247,7 @@ func callers() []caller {
 	)
 	common := []codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted}
 	more := append(slices.Clone(common), codes.ResourceExhausted)
-	return []caller{
+	return append([]caller{
 		{name: "csi-provisioner 6.3.0", function: "pkg/controller/controller.go checkError", open: common, final: "forget",
 			marks: map[codes.Code]string{codes.ResourceExhausted: "forget, mark for another node"},
 			calls: []string{"CreateVolume"}},
@@ -272,7 +272,7 @@ func callers() []caller {
 				codes.FailedPrecondition: "mark: not again while on this node",
 			},
 			calls: []string{"NodeExpandVolume"}},
-	}
+	}, takingDown()...)
 }
 
 // callerOf is the sidecar that makes a call.
@@ -463,7 +463,7 @@ func callerTable() string {
 		fmt.Fprintf(&b, " %s |", c.function)
 	}
 	b.WriteString("\n")
-	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+	for _, code := range allCodes() {
 		fmt.Fprintf(&b, "| %s |", screaming(code))
 		for _, c := range callers() {
 			fmt.Fprintf(&b, " %s |", c.next(code))
