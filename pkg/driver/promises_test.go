@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/memory"
 	"github.com/stowage-csi/stowage/pkg/keylock"
 )
 
@@ -116,12 +115,7 @@ func TestNothingIsAttachedReadOnly(t *testing.T) {
 
 // TestImpossibleMountsAreRefused where they are promised: a filesystem or an option with which no pod would ever start.
 func TestImpossibleMountsAreRefused(t *testing.T) {
-	definition := memory.Definition()
-	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n",
-		Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	definition, instance := memoryBackend(t)
 	s := serveConfig(t, Config{Definition: definition, Instance: &backends.Instance{Controller: instance.Controller},
 		Log: slog.New(slog.DiscardHandler)}, time.Second)
 	plain := mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "")

@@ -21,9 +21,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
-
-	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/memory"
 )
 
 // requiredOfSpec are the fields that csi.proto calls REQUIRED, by request.
@@ -69,12 +66,7 @@ type requests struct {
 // everything serves a backend that can do all there is, with a group of snapshots in it.
 func everything(t *testing.T) requests {
 	t.Helper()
-	definition := memory.Definition()
-	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n",
-		Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	definition, instance := memoryBackend(t)
 	s := serveConfig(t, Config{Definition: definition, Instance: instance, NodeID: "n", StateDir: t.TempDir(),
 		Log: slog.New(slog.DiscardHandler)}, time.Second)
 	made, err := s.client.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "grouped",

@@ -11,18 +11,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/memory"
 )
 
 // TestAVolumeIsAlwaysReportedTheSame: its context is that of CreateVolume, whoever asks (CSI, Volume.volume_context),
 // and who asks for it with other mutable parameters asks for another.
 func TestAVolumeIsAlwaysReportedTheSame(t *testing.T) {
-	definition := memory.Definition()
-	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n",
-		Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	definition, instance := memoryBackend(t)
 	s := serveConfig(t, Config{Definition: definition, Instance: &backends.Instance{Controller: instance.Controller},
 		Log: slog.New(slog.DiscardHandler)}, time.Second)
 	request := &csi.CreateVolumeRequest{

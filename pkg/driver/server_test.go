@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/memory"
 )
 
 // slow is a backend whose Delete lasts until it is told to end, or its request ends.
@@ -41,6 +42,18 @@ func (s slow) Delete(ctx context.Context, _ string) error {
 type broken struct{ backends.Backend }
 
 func (broken) Delete(context.Context, string) error { panic("out of cheese") }
+
+// memoryBackend opens a backend that has every feature, with nothing in it.
+func memoryBackend(t *testing.T) (backends.Definition, *backends.Instance) {
+	t.Helper()
+	definition := memory.Definition()
+	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n",
+		Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return definition, instance
+}
 
 // serving is a server over a backend, and a client of it.
 type serving struct {
