@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -105,11 +107,75 @@ func gauges(t *testing.T, m *Metrics, name string) map[string]float64 {
 	return values
 }
 
-// TestProbeIsOfTheProcess: a sidecar has it restarted when it is not ready, also while its storage is gone.
+// away is a backend whose storage is gone. It says so, or is stuck in it until it is told to end.
+type away struct {
+	backends.Backend
+	begun, end chan struct{} // nil where it says so
+}
+
+func (b away) fails() error {
+	if b.end != nil {
+		select {
+		case b.begun <- struct{}{}:
+		default:
+		}
+		<-b.end
+	}
+	return backends.Errorf(backends.Unavailable, "the disk of pool a is away")
+}
+
+func (b away) Delete(context.Context, string) error { return b.fails() }
+
+func (b away) Source(context.Context, backends.Attachment) (backends.Source, error) {
+	return nil, b.fails()
+}
+
+func (b away) Inspect(context.Context) ([]backends.StorageIssue, error) {
+	return []backends.StorageIssue{{Unreachable: true, Reason: "PoolAway", Message: b.fails().Error()}}, nil
+}
+
+// TestProbeIsOfTheProcess: the kubelet has a driver restarted that is not ready, so it is ready also while its storage
+// is gone.
 func TestProbeIsOfTheProcess(t *testing.T) {
-	s := serve(t, directories{}, time.Second)
-	answer, err := csi.NewIdentityClient(s.connection).Probe(t.Context(), &csi.ProbeRequest{})
+	s := serveAway(t, away{})
+	_, err := s.client.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "v"})
+	health, failed := csi.NewNodeClient(s.connection).NodeGetStorageHealth(t.Context(), &csi.NodeGetStorageHealthRequest{})
+	if status.Code(err) != codes.Unavailable || failed != nil || len(health.GetBackendHealth()) != 1 ||
+		health.GetBackendHealth()[0].GetStatus() != csi.StorageHealthErrorType_STORAGE_UNREACHABLE {
+		t.Fatalf("the storage is not gone, and nothing is shown: %v, %v, %v", err, health, failed)
+	}
+	s.wantReady(t)
+}
+
+// TestProbeWhileStorageHangs: nor does it wait for storage.
+func TestProbeWhileStorageHangs(t *testing.T) {
+	backend := away{begun: make(chan struct{}, 1), end: make(chan struct{})}
+	s := serveAway(t, backend)
+	answer := s.delete(t)
+	<-backend.begun
+	s.wantReady(t)
+	close(backend.end)
+	if code := status.Code(<-answer); code != codes.Unavailable {
+		t.Errorf("the call that hung is answered %s", code)
+	}
+}
+
+func serveAway(t *testing.T, backend away) serving {
+	t.Helper()
+	return serveConfig(t, Config{Instance: &backends.Instance{Controller: backend, Node: backend}, NodeID: "n",
+		StateDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, time.Second)
+}
+
+// wantReady asks as the sidecars do, and as the program does that the kubelet runs.
+func (s serving) wantReady(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	answer, err := csi.NewIdentityClient(s.connection).Probe(ctx, &csi.ProbeRequest{})
 	if err != nil || !answer.GetReady().GetValue() {
-		t.Errorf("got %v, %v", answer, err)
+		t.Errorf("got %v, %v, want it ready", answer, err)
+	}
+	if err := Probe(ctx, "unix://"+s.socket); err != nil {
+		t.Errorf("stowage probe: %v", err)
 	}
 }
