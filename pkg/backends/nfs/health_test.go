@@ -79,14 +79,20 @@ func TestPagesReadWhatTheyShow(t *testing.T) {
 		}
 		return len(found), next
 	}
-	for name, page := range map[string]func(backends.Page) (int, string){"volumes": list, "unwell": unwell} {
-		_, next := page(backends.Page{Limit: 1})
+	// Records are read 64 at a time, however small the page is. Of what is unwell a second look is at twice as many, and
+	// each that is shown, or shows that there are more, is read once more.
+	const read = 64
+	for name, row := range map[string]struct {
+		page func(backends.Page) (int, string)
+		most int
+	}{"volumes": {list, read}, "unwell": {unwell, 2 * (read + 1)}} {
+		_, next := row.page(backends.Page{Limit: 1})
 		count := opens(t, w.path(share.HomeName, share.Volumes))
-		if shown, _ := page(backends.Page{Limit: 1, Token: next}); shown != 1 {
+		if shown, _ := row.page(backends.Page{Limit: 1, Token: next}); shown != 1 {
 			t.Errorf("%s: a page of one has %d", name, shown)
 		}
-		if n := count(); n > volumes/2 {
-			t.Errorf("%s: %d of %d records were opened for a page of one", name, n, volumes)
+		if n := count(); n == 0 || n > row.most {
+			t.Errorf("%s: %d of %d records were opened for a page of one, want %d at most", name, n, volumes, row.most)
 		}
 	}
 }
