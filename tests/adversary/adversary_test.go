@@ -52,6 +52,9 @@ func TestAdversary(t *testing.T) {
 			chosen = append(chosen, s)
 		}
 	}
+	if !slices.ContainsFunc(chosen, func(s Setup) bool { return len(wanted(s)) > 0 }) {
+		t.Fatalf("no setup %q has a profile %q: nothing would run", *only, *profile)
+	}
 	tally, began := NewTally(), time.Now()
 	t.Cleanup(func() { report(t, tally, time.Since(began)) })
 	for i, s := range chosen {
@@ -78,10 +81,7 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 		run.known = regexp.MustCompile(*known)
 	}
 	t.Cleanup(run.end)
-	names := profilesOf(s)
-	if *profile != "" {
-		names = slices.DeleteFunc(names, func(name string) bool { return name != *profile })
-	}
+	names := wanted(s)
 	if len(names) == 0 {
 		return
 	}
@@ -115,6 +115,11 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 			return
 		}
 	}
+}
+
+// wanted are the profiles of a setup that are asked for.
+func wanted(s Setup) []string {
+	return slices.DeleteFunc(profilesOf(s), func(name string) bool { return *profile != "" && name != *profile })
 }
 
 // rounds is how often the short form attacks a setup by each of its profiles, but for those that take as long as all
