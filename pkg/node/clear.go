@@ -228,14 +228,22 @@ func (s *Service) checkUnclaimed(source ledger.Source) error {
 	case errors.Is(err, unix.EBUSY):
 		return backends.Errorf(backends.InUse, "%s is still mounted somewhere else, perhaps in a container, or mapped "+
 			"(as by dm-crypt or LVM), or a tool works on it: stop what uses it", path)
+	case saysNothing(err):
+		return backends.Errorf(backends.Unavailable, "cannot tell whether %s is still mounted somewhere else: %w", path, err)
 	}
-	return nil // another error says nothing about mounts
+	return nil // The kernel looks for a claim first: there is none, or no device.
+}
+
+// saysNothing reports whether a device could not be opened for a reason that is this process's or this node's.
+func saysNothing(err error) bool {
+	return slices.ContainsFunc([]error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EACCES, unix.EPERM},
+		func(own error) bool { return errors.Is(err, own) })
 }
 
 // isOfAnother tells for certain that the device at a path is of a volume that has recorded it: which one it is the
 // number and the sequence number say. That is asked for a staging that was cut short before it could record either.
 func (s *Service) isOfAnother(path string) bool {
-	number, sequence := numbersOf(path)
+	number, sequence := device.Numbers(path)
 	return sequence != 0 && slices.ContainsFunc(s.ledger.Records(), func(r ledger.Record) bool {
 		return r.Staged != nil && r.Staged.Source.DevicePath != "" && r.Staged.Source.Sequence == sequence &&
 			unix.Mkdev(r.Staged.Source.Major, r.Staged.Source.Minor) == number
@@ -248,25 +256,8 @@ func isAnother(path string, source ledger.Source) bool {
 	if source.Sequence == 0 {
 		return false
 	}
-	_, sequence := numbersOf(path)
+	_, sequence := device.Numbers(path)
 	return sequence != 0 && sequence != source.Sequence
-}
-
-// numbersOf are the number and the sequence number of the device at a path; each is 0 where it cannot be told.
-func numbersOf(path string) (number, sequence uint64) {
-	dev, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return 0, 0
-	}
-	defer func() { _ = dev.Close() }() // it was a question only
-	var stat unix.Stat_t
-	if unix.Fstat(int(dev.Fd()), &stat) != nil {
-		return 0, 0
-	}
-	if sequence, err = device.Sequence(dev); err != nil {
-		return stat.Rdev, 0
-	}
-	return stat.Rdev, sequence
 }
 
 // checkUnlocked refuses while a tool works on an open device.

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"time"
+
+	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
 // BePatient is how long an operation may take, from the end of its context on, to say what became of it.
@@ -25,3 +27,6 @@ func (s *Service) DetachWithin(d time.Duration) { s.limits.detachTime = d }
 
 // DetachTime is what a request may wait for those who have a device open.
 func (s *Service) DetachTime(ctx context.Context) time.Duration { return s.detachTime(ctx) }
+
+// CheckUnclaimed says why a device may be mounted still.
+func (s *Service) CheckUnclaimed(source ledger.Source) error { return s.checkUnclaimed(source) }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
@@ -54,7 +55,7 @@ func (un *unstaging) noteDevice(ctx context.Context, shown mount.Entry) {
 	}
 	un.staged.Type, un.staged.Pending = backends.Mount, true
 	source.Kind, source.DevicePath, source.Major, source.Minor = ledger.Device, shown.Source, major, unix.Minor(number)
-	if found, sequence := numbersOf(shown.Source); found == number {
+	if found, sequence := device.Numbers(shown.Source); found == number {
 		source.Sequence = sequence
 	}
 	record := un.record.WithStaging(&un.staged)

@@ -1,7 +1,9 @@
 package node_test
 
 import (
+	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 // replace detaches the image of a loop device and attaches another one to it. If somebody else takes the device in
@@ -133,4 +136,74 @@ func TestLoopDeviceOfWhatIsPublishedStays(t *testing.T) {
 			w.wantNothingLeft()
 		})
 	}
+}
+
+// A process that can open no more files cannot ask whether a device is mounted elsewhere, which is no reason to take it
+// for free: a cloud would detach it.
+func TestUnaskedDeviceIsNotFree(t *testing.T) {
+	w := newWorld(t)
+	loop := w.attach(w.image("a", 16))
+	claim, err := unix.Open(loop, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
+	w.must(err)
+	defer unix.Close(claim)
+	source := ledger.Source{Kind: ledger.Device, Path: loop}
+	w.want(w.service.CheckUnclaimed(source), backends.InUse, loop)
+	err = withoutFiles(w, func() error { return w.service.CheckUnclaimed(source) })
+	w.want(err, backends.Unavailable, "cannot tell whether "+loop)
+}
+
+// withoutFiles makes a call while this process can open no file more.
+func withoutFiles(w *world, call func() error) error {
+	w.Helper()
+	var before unix.Rlimit
+	w.must(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	w.must(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: before.Max}))
+	defer func() { w.must(unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) }()
+	return call()
+}
+
+// The number of a disk that has gone is given to one that does not answer: whoever opens that waits for its server.
+func TestUnstageOpensNoStranger(t *testing.T) {
+	server := stall.Serve(t)
+	w := newServedWorld(t)
+	slow := filepath.Join(server.Dir, "slow")
+	w.must(os.WriteFile(filepath.Join(server.Real, "slow"), nil, 0o600))
+	w.must(os.Truncate(filepath.Join(server.Real, "slow"), 16<<20))
+	image := w.image("a", 16)
+	loop := w.attach(image)
+	w.shelf.sources["a"] = backends.Device{Path: loop}
+	staging := w.stageRequest("a")
+	w.stage(staging)
+	w.must(unix.Unmount(staging.StagingPath, 0))
+	w.must(device.Detach(w.context(), image, patience))
+
+	file, err := os.OpenFile(slow, os.O_RDWR, 0)
+	w.must(err)
+	held, err := os.OpenFile(loop, os.O_RDWR, 0)
+	w.must(err)
+	server.StopAt(t, stall.Attribute, 1) // The kernel asks for the size of the image, and keeps the device meanwhile.
+	attached := make(chan struct{})
+	go func() {
+		defer close(attached)
+		_ = unix.IoctlLoopConfigure(int(held.Fd()), &unix.LoopConfig{Fd: uint32(file.Fd()), // it fails if it is interrupted
+			Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}})
+	}()
+	t.Cleanup(func() {
+		server.Continue(t)
+		<-attached
+		_, _ = held.Close(), file.Close() // which clears it
+	})
+	if !eventually(func() bool {
+		select {
+		case <-attached: // by a kernel that does not ask
+			return true
+		default:
+			return server.Stopped(t)
+		}
+	}) {
+		t.Fatal("the device is neither attached nor is the server asked")
+	}
+	ctx, cancel := context.WithTimeout(w.context(), patience)
+	defer cancel()
+	w.must(w.service.Unstage(ctx, "a", staging.StagingPath))
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/loops"
 )
@@ -22,16 +24,41 @@ type attachment struct {
 // shown returns what sysfs shows of the loop device; holds is false where it holds no file. Kinds: Unavailable.
 func (l loopDevice) shown() (a attachment, holds bool, err error) {
 	// The number is read before the file: so that of a later attachment is never taken for the file's.
-	text, known, err := attribute(filepath.Join("/sys/block", filepath.Base(l.path)), "diskseq")
-	if err == nil && known {
-		a.sequence, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-	}
-	if err != nil {
+	if a.sequence, err = sequenceShown(filepath.Join("/sys/block", filepath.Base(l.path))); err != nil {
 		return attachment{}, false, backends.Errorf(backends.Unavailable, "looking at the sequence number of %s: %w", l.path,
 			err)
 	}
 	a.Device, holds, err = loops.Shown(l.path)
 	return a, holds, err
+}
+
+// sequenceShown is the sequence number that sysfs shows in the directory of a disk; 0 where the kernel is too old.
+func sequenceShown(dir string) (uint64, error) {
+	text, known, err := attribute(dir, "diskseq")
+	if err != nil || !known {
+		return 0, err
+	}
+	return strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+}
+
+// Numbers returns the number of the block device at a path, which is no link, and its sequence number, as of Sequence.
+// Each is 0 where it cannot be told. The device is not opened: one that does not answer holds up nobody.
+func Numbers(path string) (number, sequence uint64) {
+	var stat unix.Stat_t
+	if err := unix.Lstat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return 0, 0
+	}
+	disk, err := filepath.EvalSymlinks(sysfsDir(unix.Major(stat.Rdev), unix.Minor(stat.Rdev)))
+	if err != nil {
+		return stat.Rdev, 0
+	}
+	if _, partition, err := attribute(disk, "partition"); err != nil || partition {
+		disk = filepath.Dir(disk) // The disk has the number, as for Sequence.
+	}
+	if sequence, err = sequenceShown(disk); err != nil {
+		return stat.Rdev, 0
+	}
+	return stat.Rdev, sequence
 }
 
 // ended reports whether what the loop device held is no longer attached to it. A kernel without sequence numbers leaves
