@@ -86,6 +86,9 @@ func attachOnce(ctx context.Context, image *located, guard *os.File,
 // reuse opens a loop device that the image was seen attached to and adjusts it; nil when it is not
 // the image's any more.
 func reuse(loop loopDevice, image *located, opts Options) (*os.File, error) {
+	if holds, err := loop.unchanged(); err != nil || !holds {
+		return nil, err
+	}
 	node, info, err := loop.open(opts.ReadOnly)
 	if err != nil || node == nil {
 		return nil, err
