@@ -27,9 +27,6 @@ func answerFaults() []fault {
 		{"detach what is not attached",
 			"it says InvalidAttachment.NotFound of a volume that is available, where EC2 says IncorrectState; the backend " +
 				"takes both for detached"},
-		{"detach from no instance",
-			"the volume is available and the instance is not there, and which of the two EC2 says is not documented; the " +
-				"backend takes both for detached"},
 		{"copy a volume", "it has no CopyVolumes, and answers 500 with a page of HTML"},
 		{"a page", "it ignores MaxResults and gives no NextToken"},
 	}
