@@ -54,10 +54,10 @@ func Attached() ([]Device, error) {
 // device nor the filesystem of its file, and so waits for none. Kinds: Unavailable when it cannot be read.
 func Shown(node string) (d Device, holds bool, err error) {
 	file, err := rawfile.Read(filepath.Join("/sys/block", filepath.Base(node), "loop/backing_file"))
-	if err == nil {
+	switch {
+	case err == nil && len(file) > 0: // It is empty while the device is being freed.
 		return Device{node, strings.TrimSuffix(string(file), "\n")}, true, nil
-	}
-	if holdsNothing(err) {
+	case err == nil || holdsNothing(err):
 		return Device{}, false, nil
 	}
 	return Device{}, false, failure.Errorf(failure.Unavailable, "looking at loop device %s: %w", node, err)
