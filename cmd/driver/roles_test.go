@@ -118,9 +118,11 @@ func TestPlaces(t *testing.T) {
 // refused runs a command that must fail and mention something.
 func refused(t *testing.T, mention string, args ...string) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // One that is not refused serves until then.
+	defer cancel()
 	root := command()
 	root.SetArgs(args)
-	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), mention) {
+	if err := root.ExecuteContext(ctx); err == nil || !strings.Contains(err.Error(), mention) {
 		t.Errorf("stowage %v: got %v, want a failure that mentions %q", args, err, mention)
 	}
 }

@@ -156,3 +156,67 @@ func namesOf(entries []os.DirEntry) []string {
 	}
 	return names
 }
+
+// TestTwoControllersOfOneDirectory: the second is refused. It would answer by the first one's name, so that neither of
+// them turned away a call that the other has seen to, and replace its note of the shares. A node beside them keeps
+// something of its own.
+func TestTwoControllersOfOneDirectory(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	run := func(role, socket string) (stop func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			root := command()
+			root.SetArgs([]string{role, "--backend=nfs", "--data-dir=" + data, "--endpoint=" + filepath.Join(dir, socket)})
+			ended <- root.ExecuteContext(ctx)
+		}()
+		answers(t, filepath.Join(dir, socket))
+		return func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("the %s ended with %v", role, err)
+			}
+		}
+	}
+	stop := run("controller", "first")
+	for _, role := range []string{"controller", "standalone"} {
+		refused(t, "another process uses "+data, role, "--backend=nfs", "--data-dir="+data,
+			"--endpoint="+filepath.Join(dir, "second"))
+	}
+	defer run("node", "node")()
+	stop()
+	run("controller", "third")() // The lock went with the first.
+}
+
+// TestControllerThatCanKeepNothing: where nothing can be made nothing is kept, and the controller serves all the same.
+func TestControllerThatCanKeepNothing(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		root := command()
+		root.SetArgs([]string{"controller", "--backend=nfs", "--data-dir=/proc", "--endpoint=" + socket})
+		ended <- root.ExecuteContext(ctx)
+	}()
+	answers(t, socket)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// answers waits until somebody serves at a socket.
+func answers(t *testing.T, socket string) {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ask, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer stop()
+	if _, err := csi.NewIdentityClient(conn).Probe(ask, &csi.ProbeRequest{}, grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+}

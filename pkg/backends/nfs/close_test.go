@@ -16,7 +16,7 @@ import (
 // for that.
 func TestTheEndHasTheTimeOfItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &engine{copies: newCopies(paceOf(0)), usage: newUsages(),
+		e := &engine{copies: newCopies(paceOf(0)), usage: newUsages(), permits: &permits{},
 			pool: share.NewPool(nil, share.DefaultIdle, slog.New(slog.DiscardHandler))}
 		e.janitors = newJanitors(e)
 		until := make(chan struct{})

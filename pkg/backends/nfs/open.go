@@ -62,18 +62,29 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter,
 	e := &engine{
 		mounter: mounter, named: named, onlyShares: config.OnlyShares, places: places, locks: keylock.New(), log: options.Log,
 		now: time.Now, budget: mostBytes,
-		permits: openPermits(options.DataDir, options.Log),
-		usage:   newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
+		usage: newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
 	}
 	e.copies, e.janitors = newCopies(paceOf(config.Patience)), newJanitors(e)
-	if e.known, err = openKnown(options.DataDir, named,
-		func(a export.Address) bool { return e.allow(a, export.Address.Same) == nil }, options.Log); err != nil {
+	if err := e.recall(options); err != nil {
 		return nil, err
 	}
 	if !options.NodeOnly {
 		e.janitors.watch()
 	}
 	return e.instance(here), nil
+}
+
+// recall reads the notes of an earlier run from the data directory. Kinds: Busy where another controller uses it.
+func (e *engine) recall(options backends.Options) (err error) {
+	if e.permits, err = openPermits(options); err != nil {
+		return err
+	}
+	e.known, err = openKnown(options.DataDir, e.named,
+		func(a export.Address) bool { return e.allow(a, export.Address.Same) == nil }, options.Log)
+	if err != nil {
+		e.permits.close()
+	}
+	return err
 }
 
 // close stops the work in the background, which the next start takes up again. What hangs in the kernel ends with the
@@ -83,5 +94,8 @@ func (e *engine) close(ctx context.Context) error {
 	e.usage.stop()
 	err := errors.Join(e.janitors.close(ctx), e.copies.close(ctx), e.usage.close(ctx))
 	e.pool.Close()
+	if err == nil { // What has not ended works under the name: the lock ends with the process.
+		e.permits.close()
+	}
 	return err
 }

@@ -1,83 +1,57 @@
 package nfs
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-const ownerWord = "squashed-owner"
-
-// squashedOwner is a controller that a server makes nobody of. It is to copy a file that it may read, but not give to
-// its owner.
-func squashedOwner(servers string) int {
-	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
-		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
-	if err == nil {
-		err = ownerKept(askedOnce(instance), servers)
+// Two controllers never have one name at a time, also where nothing can be written any more. A node takes none.
+func TestOneControllerHasTheName(t *testing.T) {
+	options := backends.Options{DataDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	first := permitsOf(t, options)
+	first.close()
+	testfs.Bind(t, options.DataDir, options.DataDir)
+	if err := unix.Mount("", options.DataDir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	second := permitsOf(t, options)
+	if second.owner != first.owner {
+		t.Errorf("after a restart the name is %q, was %q", second.owner, first.owner)
 	}
-	return 0
+	if _, err := openPermits(options); !backends.Is(err, backends.Busy) {
+		t.Errorf("a controller beside it gets %v, want Busy", err)
+	}
+	options.NodeOnly = true
+	permitsOf(t, options)
 }
 
-func ownerKept(e *controllerSide, servers string) error {
-	handle, err := os.ReadFile(filepath.Join(servers, "handle"))
+// permitsOf has the name until the end of the test, or until it is closed.
+func permitsOf(t *testing.T, options backends.Options) *permits {
+	t.Helper()
+	p, err := openPermits(options)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	ctx := context.Background()
-	_, snapshot := e.CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: string(handle)})
-	if backends.Is(snapshot, backends.Busy) { // Another controller was called before.
-		_, snapshot = e.CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: string(handle)})
-	}
-	_, clone := e.Clone(ctx, in("two", "ns/two", deleteData), string(handle))
-	if backends.Is(clone, backends.Busy) { // It was called for volumes before, too.
-		_, clone = e.Clone(ctx, in("two", "ns/two", deleteData), string(handle))
-	}
-	for _, err := range []error{snapshot, clone} {
-		if !backends.Is(err, backends.Denied) {
-			return fmt.Errorf("the copy of another user's file gives %v, want that it is denied", err) //nolint:errorlint // It may be nil.
-		}
-		for _, text := range []string{`"file"`, "1000:1000", "no_root_squash"} {
-			if !strings.Contains(err.Error(), text) {
-				return fmt.Errorf("this does not mention %s: %w", text, err)
-			}
-		}
-	}
-	if _, err := e.FindSnapshot(ctx,
-		backends.SnapshotSpec{Name: "s", Volume: string(handle)}); !backends.Is(err, backends.NotFound) {
-		return fmt.Errorf("after that the snapshot is there (%v)", err) //nolint:errorlint // It may be nil.
-	}
-	return nil
+	t.Cleanup(p.close)
+	return p
 }
 
-// A server that lets the controller's root give nothing away: a snapshot whose files would belong to somebody else is
-// never ready.
-func TestSquashedOwner(t *testing.T) {
-	w := newWorld(t)
-	v := w.make(in("one", "ns/one", deleteData))
-	w.write("text", "ns", "one", "file")
-	w.must(filepath.WalkDir(w.root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, nobody, nobody)
-	}))
-	w.must(os.Chown(w.path("ns", "one", "file"), 1000, 1000))
-	servers := w.mount.(standin.Servers)
-	w.must(os.WriteFile(filepath.Join(string(servers), "handle"), []byte(v.Handle), 0o644))
-	asNobody(t, servers, ownerWord)
+// Half a name is none, and is replaced by one that is kept.
+func TestHalfANameIsNone(t *testing.T) {
+	options := backends.Options{DataDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	if err := os.WriteFile(filepath.Join(options.DataDir, ownerFile), []byte("0123"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := permitsOf(t, options)
+	first.close()
+	if second := permitsOf(t, options); first.owner == "0123" || second.owner != first.owner {
+		t.Errorf("the names are %q and %q, want one that was drawn", first.owner, second.owner)
+	}
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +18,6 @@ import (
 )
 
 const (
-	// ownerFile is where the name of this controller is in the data directory.
-	ownerFile = "controller"
 	// givenBack is in place of the name of a permit that was given back.
 	givenBack = "given back"
 	// askedKept is how many calls are remembered that were turned away.
@@ -41,6 +37,7 @@ const (
 type permits struct {
 	owner string // begins the names of this controller's: those of an earlier run of it are nobody's
 	apart time.Duration
+	lock  *os.File // on the file of the name; nil where there is none
 
 	mu  sync.Mutex
 	all map[permitted]*permit
@@ -80,23 +77,6 @@ type permit struct {
 	name  string               // of the file; empty for one that never was
 	turn  uint64               // changes when it is made anew, after it was taken away
 	asked map[string]time.Time // the calls that were turned away since it was made, and when
-}
-
-// openPermits reads the controller's name, or gives it one. That it cannot be kept costs a call that is turned away
-// once.
-func openPermits(dataDir string, log *slog.Logger) *permits {
-	path := filepath.Join(dataDir, ownerFile)
-	owner, err := os.ReadFile(path)
-	if text := string(owner); err == nil && len(text) == len(share.Random()) &&
-		strings.Trim(text, "0123456789abcdef") == "" {
-		return &permits{owner: text, apart: apart, all: map[permitted]*permit{}}
-	}
-	text := share.Random()
-	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
-		log.Warn("the name of this controller cannot be kept: after a restart it turns a call away on each share", "path",
-			path, "error", err)
-	}
-	return &permits{owner: text, apart: apart, all: map[permitted]*permit{}}
 }
 
 func (p *permits) on(h *share.Home, c class) *permit {
