@@ -72,10 +72,15 @@ func look(t *testing.T, e *Engine) report.Volume {
 	}
 }
 
-// attempt makes an operation's attempt, and another one after each that met a test beside this one.
+// attempt makes an operation's attempt.
 func attempt(ctx context.Context, e *Engine, o *operation) error {
+	return alone(func() error { return e.attempt(ctx, o) })
+}
+
+// alone does something with a device, and once more each time that it met a test beside this one.
+func alone(do func() error) error {
 	for late := time.Now().Add(2 * time.Minute); ; {
-		err := e.attempt(ctx, o)
+		err := do()
 		if err == nil || !testfs.Passing(err.Error()) || time.Now().After(late) {
 			return err
 		}
