@@ -65,11 +65,8 @@ func (e *engine) Capacity(ctx context.Context, query backends.CapacityQuery) (re
 	if err != nil {
 		return result, err
 	}
-	if p.kind == directory {
-		return backends.Capacity{AvailableBytes: r.available, LargestBytes: r.available, SmallestBytes: 1}, nil
-	}
-	whole := r.available / imageStep * imageStep
-	return backends.Capacity{AvailableBytes: whole, LargestBytes: whole, SmallestBytes: leastImage}, nil
+	whole := r.available / p.kind.step * p.kind.step
+	return backends.Capacity{AvailableBytes: whole, LargestBytes: whole, SmallestBytes: p.kind.smallest}, nil
 }
 
 // poolFor is the pool that can serve the query, or nil when none can.
@@ -82,7 +79,7 @@ func (e *engine) poolFor(query backends.CapacityQuery) *pool {
 	if err != nil || p.kind.access().Check(query.Access) != nil {
 		return nil
 	}
-	if p.kind == directory && parameters.Allocation == full {
+	if !p.kind.setsAside && parameters.Allocation == full {
 		return nil
 	}
 	return p

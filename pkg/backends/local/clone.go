@@ -30,7 +30,7 @@ func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*ori
 	if err != nil {
 		return nil, err
 	}
-	if v.pool.kind == directory && v.inUse.Load() && !torn {
+	if !v.pool.kind.instant && v.inUse.Load() && !torn {
 		release()
 		return nil, backends.Errorf(backends.InUse,
 			"volume %s is a directory in use on node %q, whose copy would not be of one instant: "+

@@ -17,9 +17,8 @@ func MemberHandle(group string, n int) string { return memberHandle(group, n) }
 // Access is all the ways in which volumes of a pool of the named type can be used, and none for a type that is not
 // known.
 func Access(name string) backends.Access {
-	switch kind := poolType(name); kind {
-	case directory, image:
-		return kind.access()
+	if t := poolType(name); t.isKnown() {
+		return t.kind().access()
 	}
 	return backends.Access{}
 }

@@ -108,7 +108,7 @@ func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
 		return s, backends.Errorf(backends.Invalid,
 			"a pool's name is %q: use at most 63 of a-z, 0-9, \"-\" and \".\", with a letter or digit at both ends", p.Name)
 	}
-	if s.kind != directory && s.kind != image {
+	if !s.kind.isKnown() {
 		return s, backends.Errorf(backends.Invalid, "the type of pool %q is %q: use directory or image", p.Name, p.Type)
 	}
 	if s.path == "" {

@@ -42,7 +42,7 @@ func conformanceHarness(kind poolType, as backends.AccessType) backendtest.Harne
 	harness.Apart = apart
 	harness.Damage = func(tb testing.TB, instance *backends.Instance, handle string) {
 		if err := os.RemoveAll(filepath.Join(engineOf(instance).pools[0].folder(volumesFolder), handle,
-			kind.dataName())); err != nil {
+			kind.kind().data)); err != nil {
 			tb.Fatal(err)
 		}
 	}

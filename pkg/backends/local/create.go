@@ -29,8 +29,8 @@ func (e *engine) Create(ctx context.Context, spec backends.Spec) (result *backen
 
 // origin is what a new volume is filled with.
 type origin struct {
-	kind    poolType // empty for nothing
-	size    int64    // the least size of the volume in bytes
+	kind    *kind // nil for nothing
+	size    int64 // the least size of the volume in bytes
 	source  backends.ContentSource
 	pool    *pool   // where it is
 	data    string  // the directory or image
@@ -42,7 +42,7 @@ type origin struct {
 // needs is how much room a copy in a pool needs while it is made, if it is to have so many bytes. That of a directory
 // takes what the directory does, however little was promised; if it shares that, as much as may be overwritten.
 func (o *origin) needs(ctx context.Context, p *pool, size int64) (int64, error) {
-	if o.kind != directory || p.ledger.disk == o.pool.ledger.disk && p.shares() {
+	if o.kind == nil || o.kind.name != directory || p.ledger.disk == o.pool.ledger.disk && p.shares() {
 		return size, nil
 	}
 	return treeBytes(ctx, o.data)
@@ -92,7 +92,7 @@ func (e *engine) planVolume(ctx context.Context, spec backends.Spec, from opener
 	}
 	result.release = o.release
 	result.make = func(ctx context.Context) (*volume, error) { return e.make(ctx, p, record, o) }
-	if o.kind != "" {
+	if o.kind != nil {
 		result.work = fmt.Sprintf("the copy of %s", cmp.Or(o.source.Volume, o.source.Snapshot))
 	} else if record.Allocation == full {
 		result.work = fmt.Sprintf("setting %d bytes aside", record.SizeBytes)
@@ -121,9 +121,9 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 		return nil, nil, backends.Errorf(backends.Exhausted, "it must be reachable from %v, and volumes here are on %v only",
 			spec.Topology.Requisite, e.place)
 	}
-	if o.kind != "" && o.kind != p.kind {
+	if o.kind != nil && o.kind.name != p.kind.name {
 		return nil, nil, backends.Errorf(backends.Invalid,
-			"the source is of type %q and pool %q of type %q: use a pool of the source's type", o.kind, p.name, p.kind)
+			"the source is of type %q and pool %q of type %q: use a pool of the source's type", o.kind.name, p.name, p.kind.name)
 	}
 	if err := spec.CheckMode(o.raw); err != nil {
 		return nil, nil, err
@@ -136,30 +136,8 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	record.Type, record.SizeBytes = p.kind, size
+	record.Type, record.SizeBytes = p.kind.name, size
 	return p, record, record.checkParameters()
-}
-
-// least is what a volume must hold: the contents of its source, and on a device the filesystem that is made there.
-func (k poolType) least(spec backends.Spec, contents int64) int64 {
-	if k == image {
-		return max(contents, spec.LeastDeviceBytes)
-	}
-	return contents
-}
-
-// size picks the size of a volume whose contents take at least so many bytes. Kinds: OutOfRange.
-func (k poolType) size(wanted backends.CapacityRange, least int64) (int64, error) {
-	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
-		return 0, backends.Errorf(backends.OutOfRange,
-			"the contents take %d bytes, which is more than the limit of %d: raise the limit",
-			least, wanted.LimitBytes)
-	}
-	wanted.RequiredBytes = max(wanted.RequiredBytes, least)
-	if k == image {
-		return wanted.Round(defaultSize, leastImage, imageStep)
-	}
-	return wanted.Round(defaultSize, 1, directoryStep)
 }
 
 func (e *engine) newRecord(spec backends.Spec, p Parameters, o *origin) (*volumeRecord, error) {
@@ -212,7 +190,7 @@ func (e *engine) make(ctx context.Context, p *pool, record *volumeRecord, o *ori
 }
 
 func (e *engine) build(ctx context.Context, d *draft, record *volumeRecord, o *origin) (string, error) {
-	data := filepath.Join(d.path, record.Type.dataName())
+	data := filepath.Join(d.path, d.pool.kind.data)
 	if err := d.fillBounded(record, func() error { return e.fill(ctx, data, record, o) }); err != nil {
 		return "", err
 	}
@@ -224,7 +202,7 @@ func (e *engine) fill(ctx context.Context, data string, record *volumeRecord, o 
 	switch {
 	case record.Type == image:
 		return e.fillImage(ctx, data, record, o)
-	case o.kind == "":
+	case o.kind == nil:
 		return makeDirectory(data)
 	}
 	return e.copyTree(ctx, data, o.data)

@@ -86,7 +86,7 @@ func (e *grouping) groupVolumes(handles []string) ([]*volume, error) {
 		if err != nil {
 			return nil, backends.Errorf(classify(err), "volume %q: %w", handle, err)
 		}
-		if v.pool.kind != image {
+		if !v.pool.kind.instant {
 			return nil, backends.Errorf(backends.InUse,
 				"volume %s is a directory, whose copy is not of one instant: only volumes of pools of type image can be in a group",
 				handle)
@@ -142,7 +142,7 @@ func (e *grouping) buildGroup(ctx context.Context, d *draft, record *groupRecord
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return "", err
 		}
-		to := filepath.Join(dir, image.dataName())
+		to := filepath.Join(dir, d.pool.kind.data)
 		copies = append(copies, imageCopy{from: v.data(), volume: v, to: to, size: record.Members[i].SizeBytes})
 	}
 	if err := e.copyImages(ctx, copies); err != nil {

@@ -48,8 +48,8 @@ type engine struct {
 	unserved map[string]owing
 }
 
-// grouping is an engine that has pools of type image, and so can take snapshots of groups. An engine
-// without any does not offer what it would always refuse.
+// grouping is an engine that has pools whose volumes can be copied at one instant, and so can take snapshots of groups.
+// An engine without any does not offer what it would always refuse.
 type grouping struct{ *engine }
 
 // served are the pools that can be used.

@@ -95,19 +95,19 @@ func (p *pool) decode(c *contents, folder, name, dir string, data []byte) error 
 	switch folder {
 	case volumesFolder:
 		record := new(volumeRecord)
-		if err := understand(data, record, name, p.kind); err != nil {
+		if err := understand(data, record, name, p.kind.name); err != nil {
 			return err
 		}
 		c.volumes = append(c.volumes, newVolume(p, dir, record))
 	case snapshotsFolder:
 		record := new(snapshotRecord)
-		if err := understand(data, record, name, p.kind); err != nil {
+		if err := understand(data, record, name, p.kind.name); err != nil {
 			return err
 		}
 		c.snapshots = append(c.snapshots, newSnapshot(p, dir, record, ""))
 	case groupsFolder:
 		record := new(groupRecord)
-		if err := understand(data, record, name, p.kind); err != nil {
+		if err := understand(data, record, name, p.kind.name); err != nil {
 			return err
 		}
 		c.groups = append(c.groups, newGroup(p, dir, record))

@@ -26,7 +26,7 @@ func (e *engine) Expand(ctx context.Context, handle string,
 	if err != nil {
 		return result, err
 	}
-	return backends.Expansion{CapacityBytes: size, NodeExpansion: v.pool.kind == image}, nil
+	return backends.Expansion{CapacityBytes: size, NodeExpansion: v.pool.kind.device}, nil
 }
 
 // expand grows the volume and returns its size. The caller owns it.
@@ -63,7 +63,7 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 // has.
 func (v *volume) grow(ctx context.Context, size int64) error {
 	r := *v.record.Load()
-	if v.pool.kind == directory {
+	if v.pool.kind.name == directory {
 		if err := v.limit(size); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (v *volume) finishGrowing(ctx context.Context) error {
 // shrinkBack undoes an expansion that failed. The node has not been told of it, so that nobody uses the end
 // of the image.
 func (v *volume) shrinkBack(before *volumeRecord) error {
-	if v.pool.kind == image && before.ExpandingFromBytes == 0 {
+	if v.pool.kind.name == image && before.ExpandingFromBytes == 0 {
 		if info, err := os.Stat(v.data()); err == nil && info.Size() > before.SizeBytes {
 			if err := os.Truncate(v.data(), before.SizeBytes); err != nil {
 				return err

@@ -53,9 +53,9 @@ func (v *volume) isCopy() bool {
 func (v *volume) holds() holding {
 	size := v.record.Load().SizeBytes
 	switch {
-	case v.pool.kind == directory && v.isCopy():
+	case v.pool.kind.name == directory && v.isCopy():
 		return holding{free: math.MaxInt64}
-	case v.pool.kind == directory:
+	case v.pool.kind.name == directory:
 		return v.held().atMost(size)
 	}
 	own := min(size, blocksOf(os.Lstat(v.data())))
@@ -67,7 +67,7 @@ func (v *volume) holds() holding {
 
 // holds is as for a volume. The snapshot of a directory was promised nothing.
 func (s *snapshot) holds() holding {
-	if s.pool.kind == directory {
+	if s.pool.kind.name == directory {
 		return holding{free: math.MaxInt64}
 	}
 	own := min(s.record.SizeBytes, blocksOf(os.Lstat(s.data())))
@@ -106,11 +106,11 @@ func (e *engine) held(pools []*pool) holding {
 // owed is how many bytes the pools need beyond what they have promised: the snapshot of a directory that has its blocks
 // in common with its volume lacks them once the volume is overwritten.
 func (e *engine) owed(pools []*pool) (sum int64) {
-	if !slices.ContainsFunc(pools, func(p *pool) bool { return p.kind == directory && p.shares() }) {
+	if !slices.ContainsFunc(pools, func(p *pool) bool { return p.kind.name == directory && p.shares() }) {
 		return 0
 	}
 	for _, entry := range e.snapshots.all() {
-		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind == directory && s.pool.shares() {
+		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind.name == directory && s.pool.shares() {
 			sum += s.record.SizeBytes
 		}
 	}
@@ -126,7 +126,7 @@ func (p *pool) heldIn(folder string) (sum int64) {
 func (p *pool) heldBy(path string) int64 { return p.heldBelow(path, entryImages()...) }
 
 func (p *pool) heldBelow(dir string, patterns ...string) (sum int64) {
-	if p.kind != image || p.shares() {
+	if p.kind.name != image || p.shares() {
 		return 0
 	}
 	for _, info := range imagesBelow(dir, patterns...) {

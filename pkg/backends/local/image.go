@@ -17,7 +17,7 @@ const allocationStep = 1 << 30
 
 // fillImage makes the image of a new volume, durably.
 func (e *engine) fillImage(ctx context.Context, path string, record *volumeRecord, o *origin) error {
-	if o.kind == "" {
+	if o.kind == nil {
 		if err := makeImage(path); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (e *engine) knownPool(name string) *knownPool {
 // scan looks for what the pool holds where it was, or where a pool without a path of its own is. An older version of
 // the driver kept no index.
 func (e *engine) scan(k *knownPool) {
-	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), kind: k.kind}
+	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), kind: k.kind.kind()}
 	var owes owing
 	var handles []string
 	is, err := look(e.life, e, p.path, func() bool {

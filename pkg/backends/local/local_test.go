@@ -285,8 +285,9 @@ func TestDefaultPools(t *testing.T) {
 	f.options.Config = patient()
 	f.open()
 	p := f.in(string(image))
-	if want := filepath.Join(f.dataDir, "pools", "image"); len(f.pools) != 1 || p.kind != image || p.path != want {
-		t.Errorf("there are %d pools, %q is a %q in %s; want one of images in %s", len(f.pools), p.name, p.kind, p.path, want)
+	if want := filepath.Join(f.dataDir, "pools", "image"); len(f.pools) != 1 || p.kind.name != image || p.path != want {
+		t.Errorf("there are %d pools, %q is a %q in %s; want one of images in %s", len(f.pools), p.name, p.kind.name,
+			p.path, want)
 	}
 	v, err := f.Create(t.Context(), backends.Spec{Name: "without parameters"})
 	must(t, err)

@@ -90,14 +90,14 @@ func (d *disk) measurable() (found []measuring) {
 		v := entry.item
 		switch {
 		case v == nil || !slices.Contains(pools, v.pool):
-		case v.pool.kind == directory && !v.isCopy():
+		case v.pool.kind.name == directory && !v.isCopy():
 			found = append(found, measuring{&v.measured, entry.handle, v.data(), treeBytes, v.pool.ledger.free})
-		case v.pool.kind == image && v.isCopy():
+		case v.pool.kind.name == image && v.isCopy():
 			found = append(found, measuring{&v.measured, entry.handle, v.data(), ownBytes, v.pool.ledger.free})
 		}
 	}
 	for _, entry := range d.engine.snapshots.all() {
-		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind == image && s.pool.shares() {
+		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind.name == image && s.pool.shares() {
 			found = append(found, measuring{&s.measured, entry.handle, s.data(), ownBytes, s.pool.ledger.free})
 		}
 	}

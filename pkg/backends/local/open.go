@@ -26,17 +26,17 @@ func open(ctx context.Context, options backends.Options) (instance *backends.Ins
 		defer cancel()
 		return nil, errors.Join(err, e.Close(ctx))
 	}
-	if e.hasImages() {
+	if e.hasInstants() {
 		g := &grouping{e}
 		return &backends.Instance{Controller: g, Node: g, Close: e.Close}, nil
 	}
 	return &backends.Instance{Controller: e, Node: e, Close: e.Close}, nil
 }
 
-// hasImages reports whether there are pools of type image, also if they are not served.
-func (e *engine) hasImages() bool {
-	return slices.ContainsFunc(e.pools, func(p *pool) bool { return p.kind == image }) ||
-		slices.ContainsFunc(e.leftPools(), func(k *knownPool) bool { return k.kind == image })
+// hasInstants reports whether there are pools whose volumes can be copied at one instant, also if they are not served.
+func (e *engine) hasInstants() bool {
+	return slices.ContainsFunc(e.pools, func(p *pool) bool { return p.kind.instant }) ||
+		slices.ContainsFunc(e.leftPools(), func(k *knownPool) bool { return k.kind.kind().instant })
 }
 
 // newEngine checks the options and takes the data directory.

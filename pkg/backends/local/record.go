@@ -119,16 +119,14 @@ func (r *volumeRecord) checkParameters() error {
 	if r.ReadAheadKiB < 0 {
 		return backends.Errorf(backends.Invalid, "readAheadKiB is %d: use 0 or more", r.ReadAheadKiB)
 	}
-	if r.Type == image {
-		return nil
-	}
-	if r.Allocation == full {
+	kind := r.Type.kind()
+	if r.Allocation == full && !kind.setsAside {
 		return backends.Errorf(backends.Invalid,
-			"allocation is \"full\" in a pool of type directory: leave it out, or use a pool of type image")
+			"allocation is \"full\" in a pool of type %s: leave it out, or use a pool of type image", kind.name)
 	}
-	if r.ReadAheadKiB != 0 {
+	if r.ReadAheadKiB != 0 && !kind.device {
 		return backends.Errorf(backends.Invalid,
-			"readAheadKiB is set in a pool of type directory: leave it out, or use a pool of type image")
+			"readAheadKiB is set in a pool of type %s: leave it out, or use a pool of type image", kind.name)
 	}
 	return nil
 }

@@ -23,16 +23,7 @@ func newSnapshot(p *pool, dir string, record *snapshotRecord, group string) *sna
 	return &snapshot{guard: newGuard(), pool: p, dir: dir, record: record, group: group}
 }
 
-func (s *snapshot) data() string { return filepath.Join(s.dir, s.pool.kind.dataName()) }
-
-// cost is what a snapshot of so many bytes takes from the ledger. The copy of a directory has all that it needs once it
-// is made: see needs.
-func (k poolType) cost(size int64) int64 {
-	if k == image {
-		return size
-	}
-	return 0
-}
+func (s *snapshot) data() string { return filepath.Join(s.dir, s.pool.kind.data) }
 
 func (e *engine) describeSnapshot(s *snapshot) *backends.Snapshot {
 	return &backends.Snapshot{
@@ -125,7 +116,7 @@ func (e *engine) newSnapshotRecord(handle, name string, v *volume) *snapshotReco
 }
 
 func (e *engine) buildSnapshot(ctx context.Context, d *draft, record *snapshotRecord, o *origin) (string, error) {
-	data := filepath.Join(d.path, record.Type.dataName())
+	data := filepath.Join(d.path, d.pool.kind.data)
 	if err := e.capture(ctx, data, record, o); err != nil {
 		return "", err
 	}

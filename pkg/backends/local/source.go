@@ -30,7 +30,7 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "its data cannot be reached: %w", v.pool.explain(err))
 	}
-	if v.pool.kind == image {
+	if v.pool.kind.name == image {
 		if err := checkImage(info, v.record.Load().size()); err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (v *volume) use(ctx context.Context) (release func(), err error) {
 // leave is held while the volume goes out of use. Nobody has to wait for a copy of a directory, which is not
 // of one instant while the volume is in use.
 func (v *volume) leave(ctx context.Context) (release func(), err error) {
-	if v.pool.kind == directory {
+	if !v.pool.kind.instant {
 		return v.share(ctx)
 	}
 	return v.own(ctx)
@@ -64,14 +64,14 @@ func (v *volume) leave(ctx context.Context) (release func(), err error) {
 
 // leaveNow is leave for who comes again, and does not wait.
 func (v *volume) leaveNow() (release func(), ok bool) {
-	if v.pool.kind == directory {
+	if !v.pool.kind.instant {
 		return v.shareNow()
 	}
 	return v.ownNow()
 }
 
 func (v *volume) source() backends.Source {
-	if v.pool.kind == directory {
+	if v.pool.kind.name == directory {
 		return backends.Directory{Path: v.data()}
 	}
 	r := v.record.Load()

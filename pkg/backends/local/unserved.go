@@ -17,7 +17,7 @@ type owing struct {
 // own.
 func (p *pool) owes(folder, name string) (sum int64) {
 	dir := p.entry(folder, name)
-	if p.kind == directory {
+	if p.kind.name == directory {
 		return p.costOfTrash(dir)
 	}
 	for _, info := range imagesBelow(dir, entryImages()...) {

@@ -34,13 +34,13 @@ func newVolume(p *pool, dir string, record *volumeRecord) *volume {
 }
 
 // data is the path of the directory or image.
-func (v *volume) data() string { return filepath.Join(v.dir, v.pool.kind.dataName()) }
+func (v *volume) data() string { return filepath.Join(v.dir, v.pool.kind.data) }
 
-// hold keeps the volume from coming into use while it is copied. Who copies an image in use must be alone,
+// hold keeps the volume from coming into use while it is copied. Who copies one in use at one instant must be alone,
 // because it may have to be frozen.
 func (v *volume) hold(ctx context.Context) (release func(), err error) {
 	release, err = v.share(ctx)
-	if err != nil || v.pool.kind != image || !v.inUse.Load() {
+	if err != nil || !v.pool.kind.instant || !v.inUse.Load() {
 		return release, err
 	}
 	release()

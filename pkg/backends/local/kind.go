@@ -1,0 +1,87 @@
+package local
+
+import (
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
+)
+
+// poolType names a kind of storage, in the configuration and in records.
+type poolType string
+
+const (
+	directory poolType = "directory"
+	image     poolType = "image"
+)
+
+// isKnown reports whether there is such a kind of storage.
+func (t poolType) isKnown() bool { return t == directory || t == image }
+
+// kind is a kind of storage: what the volumes of a pool are made of. Handles, records, drafts, promises and trash are
+// the same for all kinds. What differs is here, and nothing else asks which kind it has.
+type kind struct {
+	name poolType
+	data string // what a volume's or snapshot's data is called in its folder
+
+	smallest, step int64 // the least size of a volume, of whose multiples the sizes are
+
+	// device says that a node gets a device: one with a filesystem that is made and grown there, or a raw one.
+	device bool
+	// instant says that the copy of a volume in use shows one instant: nobody else uses or copies it meanwhile.
+	instant bool
+	// sized says that nothing can make a volume larger than it is; else a quota does, where there are any.
+	sized bool
+	// setsAside says that a volume can have all of its space from the beginning.
+	setsAside bool
+	// keepsSnapshots says that a snapshot has its size promised. Else it has all that it needs once it is made: see needs.
+	keepsSnapshots bool
+}
+
+// kind is the kind of storage that is so named. What a newer version may have made, of a kind that is not known, is
+// counted as images are, and not touched.
+func (t poolType) kind() *kind {
+	switch t {
+	case directory:
+		return &kind{name: t, data: "data", smallest: 1, step: directoryStep}
+	case image:
+		return &kind{name: t, data: "image", smallest: leastImage, step: imageStep,
+			device: true, instant: true, sized: true, setsAside: true, keepsSnapshots: true}
+	}
+	return &kind{name: t, keepsSnapshots: true}
+}
+
+// access is all the ways in which a pool's volumes can be used.
+func (k *kind) access() backends.Access {
+	access := backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes(),
+		Mountable: mountoptions.Directory{}}
+	if k.device {
+		access.Types, access.Mountable = append(access.Types, backends.Block), mountoptions.Device{}
+	}
+	return access
+}
+
+// least is what a volume must hold: the contents of its source, and on a device the filesystem that is made there.
+func (k *kind) least(spec backends.Spec, contents int64) int64 {
+	if k.device {
+		return max(contents, spec.LeastDeviceBytes)
+	}
+	return contents
+}
+
+// size picks the size of a volume whose contents take at least so many bytes. Kinds: OutOfRange.
+func (k *kind) size(wanted backends.CapacityRange, least int64) (int64, error) {
+	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
+		return 0, backends.Errorf(backends.OutOfRange,
+			"the contents take %d bytes, which is more than the limit of %d: raise the limit",
+			least, wanted.LimitBytes)
+	}
+	wanted.RequiredBytes = max(wanted.RequiredBytes, least)
+	return wanted.Round(defaultSize, k.smallest, k.step)
+}
+
+// cost is what a snapshot of so many bytes takes from the ledger.
+func (k *kind) cost(size int64) int64 {
+	if k.keepsSnapshots {
+		return size
+	}
+	return 0
+}
