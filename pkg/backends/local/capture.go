@@ -10,33 +10,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/local/freeze"
 	"github.com/stowage-csi/stowage/pkg/filecopy"
-	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 // lookLimit is how long it may take to find out how images are used. The copy itself has no limit.
 const lookLimit = time.Minute
 
-// imageCopy is the copy of one image. The data is not yet on disk when it is made.
-type imageCopy struct {
-	from   string
-	volume *volume // whose image it is; nil for a snapshot's. The caller owns it.
-	to     string
-	size   int64
-	blocks filecopy.Blocks
-	// moving says that somebody may write to the image meanwhile: only a copy that is an instant's will do.
-	moving bool
-}
-
-// instant reports whether the copy is to take no time, because blocks are shared. The kernel may refuse that of single
-// files, such as those of a btrfs of which one is copied on write and the other is not.
-func (c imageCopy) instant() bool {
-	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink.Load() &&
-		safepath.Within(c.volume.pool.path, c.to)
-}
-
 // copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules
 // that out; Unavailable when an image has lost data.
-func (e *engine) copyImages(ctx context.Context, copies []imageCopy) error {
+func (e *engine) copyImages(ctx context.Context, copies []dataCopy) error {
 	for _, c := range copies { // Before anything is frozen.
 		if info, err := os.Lstat(c.from); err != nil {
 			return err
@@ -66,7 +47,7 @@ func (e *engine) copyImages(ctx context.Context, copies []imageCopy) error {
 }
 
 // copyFlushed copies an image at one instant, with what was written to it before.
-func (e *engine) copyFlushed(ctx context.Context, c imageCopy, use freeze.Use) error {
+func (e *engine) copyFlushed(ctx context.Context, c dataCopy, use freeze.Use) error {
 	if err := use.Flush(ctx); err != nil {
 		return err
 	}
@@ -76,8 +57,8 @@ func (e *engine) copyFlushed(ctx context.Context, c imageCopy, use freeze.Use) e
 }
 
 // explainMoving says of a raw device in use that it cannot be copied at an instant. Kinds: InUse.
-func (e *engine) explainMoving(copies []imageCopy, err error) error {
-	i := slices.IndexFunc(copies, func(c imageCopy) bool { return c.moving })
+func (e *engine) explainMoving(copies []dataCopy, err error) error {
+	i := slices.IndexFunc(copies, func(c dataCopy) bool { return c.moving })
 	if i < 0 || !filecopy.NotSupported(err) {
 		return err
 	}
@@ -89,7 +70,7 @@ func (e *engine) explainMoving(copies []imageCopy, err error) error {
 }
 
 // findUses finds how each image is used. It is costly, and not done for one that is not staged.
-func findUses(ctx context.Context, copies []imageCopy) ([]freeze.Use, error) {
+func findUses(ctx context.Context, copies []dataCopy) ([]freeze.Use, error) {
 	uses := make([]freeze.Use, len(copies))
 	for i, c := range copies {
 		if c.volume == nil || !c.volume.inUse.Load() {
@@ -108,7 +89,7 @@ func findUses(ctx context.Context, copies []imageCopy) ([]freeze.Use, error) {
 
 // checkUses refuses what cannot be brought to rest. A raw device can only be copied at an instant of its own,
 // which is the instant of all only if nothing else moves.
-func (e *engine) checkUses(copies []imageCopy, uses []freeze.Use) error {
+func (e *engine) checkUses(copies []dataCopy, uses []freeze.Use) error {
 	raw := 0
 	for i, c := range copies {
 		if !uses[i].Raw {
@@ -132,7 +113,7 @@ func (e *engine) checkUses(copies []imageCopy, uses []freeze.Use) error {
 
 // copyFrozen copies while the filesystems on the images are frozen. Nothing is logged meanwhile: the log may
 // be on one of them. Nor is anything else written but the copies.
-func (e *engine) copyFrozen(ctx context.Context, copies []imageCopy, uses []freeze.Use) error {
+func (e *engine) copyFrozen(ctx context.Context, copies []dataCopy, uses []freeze.Use) error {
 	var filesystems []freeze.Filesystem
 	var resting []*volume
 	for i, use := range uses {
@@ -221,43 +202,4 @@ func clearFrozen(volumes []*volume) error {
 		errs = append(errs, v.clear(frozenNote))
 	}
 	return errors.Join(errs...)
-}
-
-// run copies. An image that was cut short meanwhile is found out afterwards: its end has read as zeros.
-func (c imageCopy) run(ctx context.Context) error {
-	src, err := os.Open(c.from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = src.Close() }() // It was only read.
-	dst, err := os.OpenFile(c.to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	err = c.duplicate(ctx, dst, src)
-	if err == nil {
-		err = c.checkSource(src)
-	}
-	if c.moving && filecopy.NotSupported(err) {
-		err = errors.Join(err, os.Remove(c.to)) // The copy at rest makes it anew.
-	}
-	return errors.Join(err, dst.Close())
-}
-
-func (c imageCopy) duplicate(ctx context.Context, dst, src *os.File) error {
-	if !c.moving {
-		return filecopy.Duplicate(ctx, dst, src, c.size, c.blocks)
-	}
-	if err := filecopy.Clone(dst, src); err != nil {
-		return err
-	}
-	return dst.Truncate(c.size)
-}
-
-func (c imageCopy) checkSource(src *os.File) error {
-	info, err := src.Stat()
-	if err != nil {
-		return err
-	}
-	return checkImage(info, c.size)
 }

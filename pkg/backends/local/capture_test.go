@@ -530,7 +530,7 @@ func TestCopyThatIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	to := filepath.Join(t.TempDir(), "copy")
-	err = f.copyFrozen(ctx, []imageCopy{{from: fifo, volume: held, to: to, size: 4096}}, []freeze.Use{{}})
+	err = f.copyFrozen(ctx, []dataCopy{{from: fifo, volume: held, to: to, size: 4096}}, []freeze.Use{{}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}

@@ -273,7 +273,7 @@ func childThatFreezes(dataDir, handle string, out io.Writer) {
 	if err := os.WriteFile(first, []byte("x"), 0o600); err != nil {
 		panic(err)
 	}
-	copies := []imageCopy{{from: first, volume: v, to: first + copySuffix, size: 1},
+	copies := []dataCopy{{from: first, volume: v, to: first + copySuffix, size: 1},
 		{from: fifo, volume: v, to: fifo + copySuffix, size: 1}}
 	panic(e.copyFrozen(context.Background(), copies, []freeze.Use{use}))
 }

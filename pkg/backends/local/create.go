@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -191,27 +190,9 @@ func (e *engine) make(ctx context.Context, p *pool, record *volumeRecord, o *ori
 
 func (e *engine) build(ctx context.Context, d *draft, record *volumeRecord, o *origin) (string, error) {
 	data := filepath.Join(d.path, d.pool.kind.data)
-	if err := d.fillBounded(record, func() error { return e.fill(ctx, data, record, o) }); err != nil {
+	err := d.fillBounded(record, func() error { return d.pool.kind.fill(ctx, e, data, record, o) })
+	if err != nil {
 		return "", err
 	}
 	return d.publish(ctx, volumesFolder, record)
-}
-
-// fill makes the data of a new volume.
-func (e *engine) fill(ctx context.Context, data string, record *volumeRecord, o *origin) error {
-	switch {
-	case record.Type == image:
-		return e.fillImage(ctx, data, record, o)
-	case o.kind == nil:
-		return makeDirectory(data)
-	}
-	return e.copyTree(ctx, data, o.data)
-}
-
-// makeDirectory makes the root of a directory volume. Its mode does not depend on the process's umask.
-func makeDirectory(path string) error {
-	if err := os.Mkdir(path, 0o755); err != nil {
-		return err
-	}
-	return os.Chmod(path, 0o755)
 }

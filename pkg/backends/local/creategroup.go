@@ -136,22 +136,19 @@ func (e *grouping) newGroupRecord(handle string, spec backends.GroupSpec, volume
 }
 
 func (e *grouping) buildGroup(ctx context.Context, d *draft, record *groupRecord, volumes []*volume) (string, error) {
-	var copies []imageCopy
+	var copies []dataCopy
 	for i, v := range volumes {
 		dir := filepath.Join(d.path, strconv.Itoa(i))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return "", err
 		}
 		to := filepath.Join(dir, d.pool.kind.data)
-		copies = append(copies, imageCopy{from: v.data(), volume: v, to: to, size: record.Members[i].SizeBytes})
+		copies = append(copies, dataCopy{from: v.data(), volume: v, to: to, size: record.Members[i].SizeBytes})
 	}
-	if err := e.copyImages(ctx, copies); err != nil {
+	if err := d.pool.kind.capture(ctx, e, copies); err != nil {
 		return "", err
 	}
 	for _, c := range copies {
-		if err := durable.SyncFile(c.to); err != nil {
-			return "", err
-		}
 		if err := durable.SyncDir(filepath.Dir(c.to)); err != nil {
 			return "", err
 		}

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -59,15 +58,15 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 	return size, nil
 }
 
-// grow gives the volume a size. For an image the record says first what is about to happen, and then that it
-// has.
+// grow gives the volume a size. Where the data itself has one, the record says first what is about to happen, and then
+// that it has.
 func (v *volume) grow(ctx context.Context, size int64) error {
 	r := *v.record.Load()
-	if v.pool.kind.name == directory {
-		if err := v.limit(size); err != nil {
+	if !v.pool.kind.sized {
+		r.SizeBytes = size
+		if err := v.pool.kind.extend(ctx, v, &r); err != nil {
 			return err
 		}
-		r.SizeBytes = size
 		return v.replaceRecord(&r)
 	}
 	r.ExpandingFromBytes, r.SizeBytes = r.size(), size
@@ -80,30 +79,17 @@ func (v *volume) grow(ctx context.Context, size int64) error {
 // finishGrowing does what the record says is being done. It is also called at start-up.
 func (v *volume) finishGrowing(ctx context.Context) error {
 	r := *v.record.Load()
-	info, err := os.Stat(v.data())
-	if err != nil {
-		return err
-	}
-	if info.Size() < r.ExpandingFromBytes {
-		return backends.Errorf(backends.Unavailable, "the image has %d bytes and should have %d: its data is damaged",
-			info.Size(), r.ExpandingFromBytes)
-	}
-	if err := growImage(ctx, v.data(), r.SizeBytes, r.Allocation); err != nil {
+	if err := v.pool.kind.extend(ctx, v, &r); err != nil {
 		return err
 	}
 	r.ExpandingFromBytes = 0
 	return v.replaceRecord(&r)
 }
 
-// shrinkBack undoes an expansion that failed. The node has not been told of it, so that nobody uses the end
-// of the image.
+// shrinkBack undoes an expansion that failed. The node has not been told of it: nobody uses the end of the data.
 func (v *volume) shrinkBack(before *volumeRecord) error {
-	if v.pool.kind.name == image && before.ExpandingFromBytes == 0 {
-		if info, err := os.Stat(v.data()); err == nil && info.Size() > before.SizeBytes {
-			if err := os.Truncate(v.data(), before.SizeBytes); err != nil {
-				return err
-			}
-		}
+	if err := v.pool.kind.shrink(v.data(), before); err != nil {
+		return err
 	}
 	record := *before
 	return errors.Join(v.limit(before.SizeBytes), v.replaceRecord(&record))

@@ -104,13 +104,13 @@ func (v *volume) lookAtData() []backends.HealthIssue {
 		return lost("DataMissing", fmt.Sprintf("%s is gone: restore it from a backup", v.data()))
 	case err != nil:
 		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "DataUnreadable", Message: err.Error()}}
-	case v.pool.kind.name == directory && !info.IsDir(), v.pool.kind.name == image && !info.Mode().IsRegular():
-		return lost("DataReplaced", fmt.Sprintf("%s is %s: restore it from a backup", v.data(), info.Mode()))
-	case v.pool.kind.name == image && info.Size() < size:
-		return lost("ImageTruncated", fmt.Sprintf("the image has %d bytes and should have %d: restore it from a backup",
-			info.Size(), size))
 	}
-	return nil
+	return v.pool.kind.look(v.data(), info, size)
+}
+
+// replaced tells of data that is something else.
+func replaced(path string, info os.FileInfo) []backends.HealthIssue {
+	return lost("DataReplaced", fmt.Sprintf("%s is %s: restore it from a backup", path, info.Mode()))
 }
 
 func lost(reason, message string) []backends.HealthIssue {

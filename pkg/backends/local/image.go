@@ -9,30 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
 // allocationStep is how many bytes are allocated between two looks at the context.
 const allocationStep = 1 << 30
-
-// fillImage makes the image of a new volume, durably.
-func (e *engine) fillImage(ctx context.Context, path string, record *volumeRecord, o *origin) error {
-	if o.kind == nil {
-		if err := makeImage(path); err != nil {
-			return err
-		}
-		return growImage(ctx, path, record.SizeBytes, record.Allocation)
-	}
-	blocks := filecopy.Shared
-	if record.Allocation == full {
-		blocks = filecopy.Own
-	}
-	copies := []imageCopy{{from: o.data, volume: o.volume, to: path, size: o.size, blocks: blocks}}
-	if err := e.copyImages(ctx, copies); err != nil {
-		return err
-	}
-	return growImage(ctx, path, record.SizeBytes, record.Allocation)
-}
 
 // checkImage refuses an image that is shorter than its record says: what is gone would read as zeros. Kinds:
 // Unavailable.

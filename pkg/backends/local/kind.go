@@ -1,6 +1,9 @@
 package local
 
 import (
+	"context"
+	"os"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
@@ -34,6 +37,38 @@ type kind struct {
 	setsAside bool
 	// keepsSnapshots says that a snapshot has its size promised. Else it has all that it needs once it is made: see needs.
 	keepsSnapshots bool
+
+	content
+	growth
+}
+
+// content is how the data of volumes and snapshots comes to be, and what it is for a node.
+type content interface {
+	// fill makes the data of a new volume, empty or with the contents of its origin, durably.
+	fill(ctx context.Context, by copier, path string, record *volumeRecord, o *origin) error
+	// capture makes the data of snapshots, durably. There are several only where the kind can show one instant of all.
+	capture(ctx context.Context, by copier, copies []dataCopy) error
+	// source is what a node gets, of data about which the kernel says so much. Kinds: Unavailable when some is lost.
+	source(path string, info os.FileInfo, record *volumeRecord) (backends.Source, error)
+	// look finds what is wrong with data that should have the size.
+	look(path string, info os.FileInfo, size int64) []backends.HealthIssue
+}
+
+// growth is how a volume gets another size.
+type growth interface {
+	// extend gives a volume the size that the record says, durably. Should it fail, the size is between old and new.
+	extend(ctx context.Context, v *volume, record *volumeRecord) error
+	// shrink takes back what a failed extend has added to the data. The record is that of before.
+	shrink(path string, before *volumeRecord) error
+}
+
+// copier copies data. It knows what else is in use, and what must not be brought to rest.
+type copier interface {
+	// copyTree copies a directory, durably.
+	copyTree(ctx context.Context, to, from string) error
+	// copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules that out;
+	// Unavailable when an image has lost data.
+	copyImages(ctx context.Context, copies []dataCopy) error
 }
 
 // kind is the kind of storage that is so named. What a newer version may have made, of a kind that is not known, is
@@ -41,10 +76,12 @@ type kind struct {
 func (t poolType) kind() *kind {
 	switch t {
 	case directory:
-		return &kind{name: t, data: "data", smallest: 1, step: directoryStep}
+		return &kind{name: t, data: "data", smallest: 1, step: directoryStep,
+			content: directories{}, growth: directories{}}
 	case image:
 		return &kind{name: t, data: "image", smallest: leastImage, step: imageStep,
-			device: true, instant: true, sized: true, setsAside: true, keepsSnapshots: true}
+			device: true, instant: true, sized: true, setsAside: true, keepsSnapshots: true,
+			content: images{}, growth: images{}}
 	}
 	return &kind{name: t, keepsSnapshots: true}
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // snapshot is a snapshot that exists, on its own or in a group. It never changes.
@@ -117,22 +116,11 @@ func (e *engine) newSnapshotRecord(handle, name string, v *volume) *snapshotReco
 
 func (e *engine) buildSnapshot(ctx context.Context, d *draft, record *snapshotRecord, o *origin) (string, error) {
 	data := filepath.Join(d.path, d.pool.kind.data)
-	if err := e.capture(ctx, data, record, o); err != nil {
+	copies := []dataCopy{{from: o.data, volume: o.volume, to: data, size: record.SizeBytes}}
+	if err := d.pool.kind.capture(ctx, e, copies); err != nil {
 		return "", err
 	}
 	return d.publish(ctx, snapshotsFolder, record)
-}
-
-// capture makes a snapshot's data, durably.
-func (e *engine) capture(ctx context.Context, data string, record *snapshotRecord, o *origin) error {
-	if record.Type == directory {
-		return e.copyTree(ctx, data, o.data)
-	}
-	err := e.copyImages(ctx, []imageCopy{{from: o.data, volume: o.volume, to: data, size: record.SizeBytes}})
-	if err != nil {
-		return err
-	}
-	return durable.SyncFile(data)
 }
 
 // FindSnapshot returns the snapshot of that name. Kinds: NotFound.

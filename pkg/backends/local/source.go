@@ -25,15 +25,13 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 		return nil, err
 	}
 	defer release()
-	source := v.source()
 	info, err := os.Lstat(v.data())
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "its data cannot be reached: %w", v.pool.explain(err))
 	}
-	if v.pool.kind.name == image {
-		if err := checkImage(info, v.record.Load().size()); err != nil {
-			return nil, err
-		}
+	source, err := v.pool.kind.source(v.data(), info, v.record.Load())
+	if err != nil {
+		return nil, err
 	}
 	if err := errors.Join(e.forgetReleased(v), e.noteInUse(v)); err != nil {
 		return nil, v.pool.explain(err)
@@ -53,8 +51,8 @@ func (v *volume) use(ctx context.Context) (release func(), err error) {
 	return v.own(ctx)
 }
 
-// leave is held while the volume goes out of use. Nobody has to wait for a copy of a directory, which is not
-// of one instant while the volume is in use.
+// leave is held while the volume goes out of use. Nobody has to wait for a copy that is not of one instant while the
+// volume is in use.
 func (v *volume) leave(ctx context.Context) (release func(), err error) {
 	if !v.pool.kind.instant {
 		return v.share(ctx)
@@ -68,17 +66,4 @@ func (v *volume) leaveNow() (release func(), ok bool) {
 		return v.shareNow()
 	}
 	return v.ownNow()
-}
-
-func (v *volume) source() backends.Source {
-	if v.pool.kind.name == directory {
-		return backends.Directory{Path: v.data()}
-	}
-	r := v.record.Load()
-	return backends.Device{
-		Path:         v.data(),
-		Image:        true,
-		Identity:     backends.Identity{SizeBytes: r.size()},
-		ReadAheadKiB: r.ReadAheadKiB,
-	}
 }

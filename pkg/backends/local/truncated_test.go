@@ -53,6 +53,6 @@ func TestImageTruncatedWhileItIsCopied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "image")
 	must(t, os.WriteFile(path, make([]byte, 4<<20), 0o600))
 	ctx := lookedAt{t.Context(), func() { must(t, os.Truncate(path, 1<<20)) }}
-	err := imageCopy{from: path, to: path + ".copy", size: 4 << 20}.run(ctx)
+	err := dataCopy{from: path, to: path + ".copy", size: 4 << 20}.run(ctx)
 	hasKind(t, "the copy", err, backends.Unavailable, "1048576 bytes of 4194304")
 }

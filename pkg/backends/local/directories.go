@@ -1,0 +1,54 @@
+package local
+
+import (
+	"context"
+	"os"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+)
+
+// directories are the kind of storage whose volumes are directories of the pool's filesystem.
+type directories struct{}
+
+func (directories) fill(ctx context.Context, by copier, path string, _ *volumeRecord, o *origin) error {
+	if o.kind == nil {
+		return makeDirectory(path)
+	}
+	return by.copyTree(ctx, path, o.data)
+}
+
+// makeDirectory makes the root of a directory volume. Its mode does not depend on the process's umask.
+func makeDirectory(path string) error {
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}
+
+func (directories) capture(ctx context.Context, by copier, copies []dataCopy) error {
+	for _, c := range copies {
+		if err := by.copyTree(ctx, c.to, c.from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (directories) source(path string, _ os.FileInfo, _ *volumeRecord) (backends.Source, error) {
+	return backends.Directory{Path: path}, nil
+}
+
+func (directories) look(path string, info os.FileInfo, _ int64) []backends.HealthIssue {
+	if !info.IsDir() {
+		return replaced(path, info)
+	}
+	return nil
+}
+
+// extend sets the limit, where there are any.
+func (directories) extend(_ context.Context, v *volume, record *volumeRecord) error {
+	return v.limit(record.SizeBytes)
+}
+
+// shrink has nothing to do: a directory has no size.
+func (directories) shrink(string, *volumeRecord) error { return nil }

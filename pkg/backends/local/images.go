@@ -1,0 +1,90 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/durable"
+	"github.com/stowage-csi/stowage/pkg/filecopy"
+)
+
+// images are the kind of storage whose volumes are files, each of which a node attaches as a loop device.
+type images struct{}
+
+func (images) fill(ctx context.Context, by copier, path string, record *volumeRecord, o *origin) error {
+	if o.kind == nil {
+		if err := makeImage(path); err != nil {
+			return err
+		}
+		return growImage(ctx, path, record.SizeBytes, record.Allocation)
+	}
+	blocks := filecopy.Shared
+	if record.Allocation == full {
+		blocks = filecopy.Own
+	}
+	copies := []dataCopy{{from: o.data, volume: o.volume, to: path, size: o.size, blocks: blocks}}
+	if err := by.copyImages(ctx, copies); err != nil {
+		return err
+	}
+	return growImage(ctx, path, record.SizeBytes, record.Allocation)
+}
+
+func (images) capture(ctx context.Context, by copier, copies []dataCopy) error {
+	if err := by.copyImages(ctx, copies); err != nil {
+		return err
+	}
+	for _, c := range copies {
+		if err := durable.SyncFile(c.to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (images) source(path string, info os.FileInfo, record *volumeRecord) (backends.Source, error) {
+	if err := checkImage(info, record.size()); err != nil {
+		return nil, err
+	}
+	return backends.Device{
+		Path:         path,
+		Image:        true,
+		Identity:     backends.Identity{SizeBytes: record.size()},
+		ReadAheadKiB: record.ReadAheadKiB,
+	}, nil
+}
+
+func (images) look(path string, info os.FileInfo, size int64) []backends.HealthIssue {
+	switch {
+	case !info.Mode().IsRegular():
+		return replaced(path, info)
+	case info.Size() < size:
+		return lost("ImageTruncated", fmt.Sprintf("the image has %d bytes and should have %d: restore it from a backup",
+			info.Size(), size))
+	}
+	return nil
+}
+
+func (images) extend(ctx context.Context, v *volume, record *volumeRecord) error {
+	info, err := os.Stat(v.data())
+	if err != nil {
+		return err
+	}
+	if info.Size() < record.ExpandingFromBytes {
+		return backends.Errorf(backends.Unavailable, "the image has %d bytes and should have %d: its data is damaged",
+			info.Size(), record.ExpandingFromBytes)
+	}
+	return growImage(ctx, v.data(), record.SizeBytes, record.Allocation)
+}
+
+// shrink leaves an image alone that was being grown before: it has a size from the old to the new one.
+func (images) shrink(path string, before *volumeRecord) error {
+	if before.ExpandingFromBytes != 0 {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() > before.SizeBytes {
+		return os.Truncate(path, before.SizeBytes)
+	}
+	return nil
+}
