@@ -38,13 +38,12 @@ type origin struct {
 	release func()  // lets it go
 }
 
-// needs is how much room a copy in a pool needs while it is made, if it is to have so many bytes. That of a directory
-// takes what the directory does, however little was promised; if it shares that, as much as may be overwritten.
+// needs is how much room a copy in a pool needs while it is made, if it is to have so many bytes.
 func (o *origin) needs(ctx context.Context, p *pool, size int64) (int64, error) {
-	if o.kind == nil || o.kind.name != directory || p.ledger.disk == o.pool.ledger.disk && p.shares() {
+	if o.kind == nil {
 		return size, nil
 	}
-	return treeBytes(ctx, o.data)
+	return o.kind.needs(ctx, o.data, size, p.ledger.disk == o.pool.ledger.disk && p.shares())
 }
 
 // opener looks for an origin and holds it.

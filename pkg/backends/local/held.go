@@ -1,7 +1,6 @@
 package local
 
 import (
-	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -49,32 +48,22 @@ func (v *volume) isCopy() bool {
 	return v.pool.shares() && (r.SourceSnapshot != "" || r.SourceVolume != "") && r.Allocation != full
 }
 
-// holds is what the volume has of those bytes that it was promised. What copies have in common is not a copy's.
-func (v *volume) holds() holding {
-	size := v.record.Load().SizeBytes
-	switch {
-	case v.pool.kind.name == directory && v.isCopy():
-		return holding{free: math.MaxInt64}
-	case v.pool.kind.name == directory:
-		return v.held().atMost(size)
-	}
-	own := min(size, blocksOf(os.Lstat(v.data())))
-	if v.isCopy() {
-		return v.held().atMost(own)
-	}
-	return holding{bytes: own, free: math.MaxInt64}
+// thing is as much of a volume or snapshot as tells what room it has.
+type thing struct {
+	*measured
+	path     string
+	size     int64
+	snapshot bool
+	shared   bool // whether it may have blocks in common with others
 }
 
-// holds is as for a volume. The snapshot of a directory was promised nothing.
-func (s *snapshot) holds() holding {
-	if s.pool.kind.name == directory {
-		return holding{free: math.MaxInt64}
-	}
-	own := min(s.record.SizeBytes, blocksOf(os.Lstat(s.data())))
-	if s.pool.shares() {
-		return s.held().atMost(own)
-	}
-	return holding{bytes: own, free: math.MaxInt64}
+func (v *volume) thing() thing {
+	return thing{measured: &v.measured, path: v.data(), size: v.record.Load().SizeBytes, shared: v.isCopy()}
+}
+
+func (s *snapshot) thing() thing {
+	return thing{measured: &s.measured, path: s.data(), size: s.record.SizeBytes, snapshot: true,
+		shared: s.pool.shares()}
 }
 
 // nothingHeld is for who does not want to look.
@@ -89,12 +78,12 @@ func (e *engine) held(pools []*pool) holding {
 	}
 	for _, entry := range e.snapshots.all() {
 		if s := entry.item; s != nil && slices.Contains(pools, s.pool) {
-			sum.add(s.holds())
+			sum.add(s.pool.kind.holds(s.thing()))
 		}
 	}
 	for _, entry := range e.volumes.all() {
 		if v := entry.item; v != nil && slices.Contains(pools, v.pool) {
-			sum.add(v.holds())
+			sum.add(v.pool.kind.holds(v.thing()))
 		}
 	}
 	for _, p := range pools {
@@ -103,54 +92,32 @@ func (e *engine) held(pools []*pool) holding {
 	return sum
 }
 
-// owed is how many bytes the pools need beyond what they have promised: the snapshot of a directory that has its blocks
-// in common with its volume lacks them once the volume is overwritten.
+// owed is how many bytes the pools need beyond what they have promised: a snapshot that was promised nothing, and has
+// its blocks in common with its volume, lacks them once the volume is overwritten.
 func (e *engine) owed(pools []*pool) (sum int64) {
-	if !slices.ContainsFunc(pools, func(p *pool) bool { return p.kind.name == directory && p.shares() }) {
+	if !slices.ContainsFunc(pools, (*pool).owesSnapshots) {
 		return 0
 	}
 	for _, entry := range e.snapshots.all() {
-		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind.name == directory && s.pool.shares() {
+		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.owesSnapshots() {
 			sum += s.record.SizeBytes
 		}
 	}
 	return sum
 }
 
-// heldIn is what images in a folder hold that are on no shelf, because they are being made or removed.
-func (p *pool) heldIn(folder string) (sum int64) {
-	return p.heldBelow(p.folder(folder), "*/image", "*/*/image")
-}
+// owesSnapshots reports whether the pool has promised its snapshots nothing, and may owe them all.
+func (p *pool) owesSnapshots() bool { return !p.kind.keepsSnapshots && p.shares() }
 
-// heldBy is what images in one entry of such a folder hold.
-func (p *pool) heldBy(path string) int64 { return p.heldBelow(path, entryImages()...) }
+// heldIn is what the data in a folder holds that is on no shelf, because it is being made or removed.
+func (p *pool) heldIn(folder string) int64 { return p.heldBelow(p.folder(folder), "*/") }
 
-func (p *pool) heldBelow(dir string, patterns ...string) (sum int64) {
-	if p.kind.name != image || p.shares() {
+// heldBy is what the data in one entry of such a folder holds.
+func (p *pool) heldBy(path string) int64 { return p.heldBelow(path, "") }
+
+func (p *pool) heldBelow(dir, pattern string) int64 {
+	if p.shares() {
 		return 0
 	}
-	for _, info := range imagesBelow(dir, patterns...) {
-		sum += blocksOf(info, nil)
-	}
-	return sum
-}
-
-// entryImages are the patterns of the images in the folder of a volume or snapshot, or of a group.
-func entryImages() []string { return []string{"image", "*/image"} }
-
-// imagesBelow are the images that can be looked at and fit one of the patterns.
-func imagesBelow(dir string, patterns ...string) (found []os.FileInfo) {
-	files := os.DirFS(dir)
-	for _, pattern := range patterns {
-		names, err := fs.Glob(files, pattern)
-		if err != nil {
-			continue // It would be a wrong pattern.
-		}
-		for _, name := range names {
-			if info, err := fs.Stat(files, name); err == nil {
-				found = append(found, info)
-			}
-		}
-	}
-	return found
+	return p.kind.heldBelow(dir, pattern)
 }

@@ -1,9 +1,6 @@
 package local
 
 import (
-	"context"
-	"os"
-
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
@@ -16,11 +13,12 @@ const (
 	image     poolType = "image"
 )
 
-// isKnown reports whether there is such a kind of storage.
-func (t poolType) isKnown() bool { return t == directory || t == image }
+// isKnown reports whether there is such a kind of storage: if not, nothing but its accounts may be asked for.
+func (t poolType) isKnown() bool { return t.kind().content != nil }
 
 // kind is a kind of storage: what the volumes of a pool are made of. Handles, records, drafts, promises and trash are
-// the same for all kinds. What differs is here, and nothing else asks which kind it has.
+// the same for all kinds. What differs is here, and nothing else asks which kind it has. The data of all of them are
+// files in the pool's filesystem, which is what their removal and the room in a pool count on.
 type kind struct {
 	name poolType
 	data string // what a volume's or snapshot's data is called in its folder
@@ -40,35 +38,7 @@ type kind struct {
 
 	content
 	growth
-}
-
-// content is how the data of volumes and snapshots comes to be, and what it is for a node.
-type content interface {
-	// fill makes the data of a new volume, empty or with the contents of its origin, durably.
-	fill(ctx context.Context, by copier, path string, record *volumeRecord, o *origin) error
-	// capture makes the data of snapshots, durably. There are several only where the kind can show one instant of all.
-	capture(ctx context.Context, by copier, copies []dataCopy) error
-	// source is what a node gets, of data about which the kernel says so much. Kinds: Unavailable when some is lost.
-	source(path string, info os.FileInfo, record *volumeRecord) (backends.Source, error)
-	// look finds what is wrong with data that should have the size.
-	look(path string, info os.FileInfo, size int64) []backends.HealthIssue
-}
-
-// growth is how a volume gets another size.
-type growth interface {
-	// extend gives a volume the size that the record says, durably. Should it fail, the size is between old and new.
-	extend(ctx context.Context, v *volume, record *volumeRecord) error
-	// shrink takes back what a failed extend has added to the data. The record is that of before.
-	shrink(path string, before *volumeRecord) error
-}
-
-// copier copies data. It knows what else is in use, and what must not be brought to rest.
-type copier interface {
-	// copyTree copies a directory, durably.
-	copyTree(ctx context.Context, to, from string) error
-	// copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules that out;
-	// Unavailable when an image has lost data.
-	copyImages(ctx context.Context, copies []dataCopy) error
+	accounts
 }
 
 // kind is the kind of storage that is so named. What a newer version may have made, of a kind that is not known, is
@@ -77,13 +47,13 @@ func (t poolType) kind() *kind {
 	switch t {
 	case directory:
 		return &kind{name: t, data: "data", smallest: 1, step: directoryStep,
-			content: directories{}, growth: directories{}}
+			content: directories{}, growth: directories{}, accounts: directories{}}
 	case image:
 		return &kind{name: t, data: "image", smallest: leastImage, step: imageStep,
 			device: true, instant: true, sized: true, setsAside: true, keepsSnapshots: true,
-			content: images{}, growth: images{}}
+			content: images{}, growth: images{}, accounts: images{}}
 	}
-	return &kind{name: t, keepsSnapshots: true}
+	return &kind{name: t, keepsSnapshots: true, accounts: images{}}
 }
 
 // access is all the ways in which a pool's volumes can be used.

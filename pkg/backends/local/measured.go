@@ -5,18 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
-	"github.com/stowage-csi/stowage/pkg/filecopy"
-	"github.com/stowage-csi/stowage/pkg/rawfile"
-	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 const (
@@ -87,21 +81,24 @@ func (d *disk) measure(ctx context.Context, free int64) {
 func (d *disk) measurable() (found []measuring) {
 	pools := d.all()
 	for _, entry := range d.engine.volumes.all() {
-		v := entry.item
-		switch {
-		case v == nil || !slices.Contains(pools, v.pool):
-		case v.pool.kind.name == directory && !v.isCopy():
-			found = append(found, measuring{&v.measured, entry.handle, v.data(), treeBytes, v.pool.ledger.free})
-		case v.pool.kind.name == image && v.isCopy():
-			found = append(found, measuring{&v.measured, entry.handle, v.data(), ownBytes, v.pool.ledger.free})
+		if v := entry.item; v != nil && slices.Contains(pools, v.pool) {
+			found = append(found, v.pool.measurable(entry.handle, v.thing())...)
 		}
 	}
 	for _, entry := range d.engine.snapshots.all() {
-		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.kind.name == image && s.pool.shares() {
-			found = append(found, measuring{&s.measured, entry.handle, s.data(), ownBytes, s.pool.ledger.free})
+		if s := entry.item; s != nil && slices.Contains(pools, s.pool) {
+			found = append(found, s.pool.measurable(entry.handle, s.thing())...)
 		}
 	}
 	return found
+}
+
+// measurable is the thing, if there is something to measure.
+func (p *pool) measurable(handle string, t thing) []measuring {
+	if bytes := p.kind.measures(t); bytes != nil {
+		return []measuring{{t.measured, handle, t.path, bytes, p.ledger.free}}
+	}
+	return nil
 }
 
 // measureOne measures once more where an earlier measurement has ended since its call gave it up: to hear of that
@@ -150,24 +147,4 @@ func (ds *disks) endsOfMeasuring() (ends []func(context.Context) error) {
 		ends = append(ends, d.measuring.Close)
 	}
 	return ends
-}
-
-// ownBytes are those of an image that it has in common with no other.
-func ownBytes(ctx context.Context, path string) (int64, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = file.Close() }() // It was only read.
-	return filecopy.OwnBytes(ctx, file)
-}
-
-// treeBytes are those of the blocks of all that is in a directory.
-func treeBytes(ctx context.Context, path string) (int64, error) {
-	root, err := rawfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = root.Close() }() // It was only read.
-	return tree.Measure(ctx, root)
 }

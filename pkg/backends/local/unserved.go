@@ -13,18 +13,8 @@ type owing struct {
 	bytes int64
 }
 
-// owes is how many bytes an entry may still take that is on no shelf. Blocks that a copy has in common count as its
-// own.
-func (p *pool) owes(folder, name string) (sum int64) {
-	dir := p.entry(folder, name)
-	if p.kind.name == directory {
-		return p.costOfTrash(dir)
-	}
-	for _, info := range imagesBelow(dir, entryImages()...) {
-		sum += info.Size() - blocksOf(info, nil)
-	}
-	return sum
-}
+// owes is how many bytes an entry may still take that is on no shelf.
+func (p *pool) owes(folder, name string) int64 { return p.kind.owes(p, p.entry(folder, name)) }
 
 // owesAll is what all entries of a pool owe that is not served; nothing where they cannot be read.
 func (p *pool) owesAll() owing {

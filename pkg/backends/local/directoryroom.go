@@ -1,0 +1,49 @@
+package local
+
+import (
+	"context"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/rawfile"
+	"github.com/stowage-csi/stowage/pkg/tree"
+)
+
+// needs is what the directory takes, however little was promised; for a copy that shares that, as much as may be
+// overwritten.
+func (directories) needs(ctx context.Context, path string, size int64, shared bool) (int64, error) {
+	if shared {
+		return size, nil
+	}
+	return treeBytes(ctx, path)
+}
+
+// holds is nothing for a snapshot, which was promised nothing, and for what may have all in common with others.
+func (directories) holds(t thing) holding {
+	if t.snapshot || t.shared {
+		return holding{free: math.MaxInt64}
+	}
+	return t.held().atMost(t.size)
+}
+
+func (directories) measures(t thing) func(context.Context, string) (int64, error) {
+	if t.snapshot || t.shared {
+		return nil
+	}
+	return treeBytes
+}
+
+func (directories) heldBelow(string, string) int64 { return 0 }
+
+func (directories) owes(p *pool, dir string) int64 { return p.costOfTrash(dir) }
+
+// treeBytes are those of the blocks of all that is in a directory.
+func treeBytes(ctx context.Context, path string) (int64, error) {
+	root, err := rawfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = root.Close() }() // It was only read.
+	return tree.Measure(ctx, root)
+}
