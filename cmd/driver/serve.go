@@ -59,8 +59,8 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	return o.serve(ctx, definition, instance, plugin, at, end, log)
 }
 
-// lock makes the data directory, and locks what a node keeps in it against other processes. A controller keeps nothing
-// there.
+// lock makes the data directory, and locks what a node keeps in it against other processes. A backend locks what it
+// keeps there for its controller.
 func (o *options) lock() (release func(), err error) {
 	// Volumes belong to root until they are mounted somewhere: nobody else may look into the directory.
 	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {

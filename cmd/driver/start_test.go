@@ -164,20 +164,8 @@ func TestTwoControllersOfOneDirectory(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	run := func(role, socket string) (stop func()) {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			root := command()
-			root.SetArgs([]string{role, "--backend=nfs", "--data-dir=" + data, "--endpoint=" + filepath.Join(dir, socket)})
-			ended <- root.ExecuteContext(ctx)
-		}()
-		answers(t, filepath.Join(dir, socket))
-		return func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Errorf("the %s ended with %v", role, err)
-			}
-		}
+		endpoint := "unix://" + filepath.Join(dir, socket)
+		return started(t, endpoint, role, "--backend=nfs", "--data-dir="+data, "--endpoint="+endpoint)
 	}
 	stop := run("controller", "first")
 	for _, role := range []string{"controller", "standalone"} {
@@ -191,32 +179,6 @@ func TestTwoControllersOfOneDirectory(t *testing.T) {
 
 // TestControllerThatCanKeepNothing: where nothing can be made nothing is kept, and the controller serves all the same.
 func TestControllerThatCanKeepNothing(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "s")
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		root := command()
-		root.SetArgs([]string{"controller", "--backend=nfs", "--data-dir=/proc", "--endpoint=" + socket})
-		ended <- root.ExecuteContext(ctx)
-	}()
-	answers(t, socket)
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("it ended with %v", err)
-	}
-}
-
-// answers waits until somebody serves at a socket.
-func answers(t *testing.T, socket string) {
-	t.Helper()
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ask, stop := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer stop()
-	if _, err := csi.NewIdentityClient(conn).Probe(ask, &csi.ProbeRequest{}, grpc.WaitForReady(true)); err != nil {
-		t.Fatal(err)
-	}
+	endpoint := "unix://" + filepath.Join(t.TempDir(), "s")
+	started(t, endpoint, "controller", "--backend=nfs", "--data-dir=/proc", "--endpoint="+endpoint)()
 }

@@ -25,7 +25,10 @@ func openPermits(options backends.Options) (*permits, error) {
 			return nil, err
 		}
 	}
-	if p.owner = readName(path); p.owner != "" {
+	if err == nil { // A name that is not locked may be another's.
+		p.owner = readName(path)
+	}
+	if p.owner != "" {
 		return p, nil
 	}
 	p.owner = share.Random()
@@ -44,8 +47,8 @@ func openPermits(options backends.Options) (*permits, error) {
 
 // lockName keeps others from the file of the name, which it makes where it is not there. Of two controllers of one name
 // each would take the other's permits for those of an earlier run of its own, and turn no late call away. Each would
-// replace the other's note of shares, too. Root alone may open the file: the directory may be the kubelet's, which
-// anybody can lock. Kinds: Busy.
+// replace the other's note of shares, too. Not the directory is locked, which may be the kubelet's: anybody can lock
+// that. Kinds: Busy.
 func lockName(path string) (*os.File, error) {
 	made, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
 	if err == nil {

@@ -17,6 +17,10 @@ func TestOneControllerHasTheName(t *testing.T) {
 	options := backends.Options{DataDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
 	first := permitsOf(t, options)
 	first.close()
+	info, err := os.Stat(filepath.Join(options.DataDir, ownerFile))
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("the file of the name has %v (%v), and may be locked by others than root", info.Mode(), err)
+	}
 	testfs.Bind(t, options.DataDir, options.DataDir)
 	if err := unix.Mount("", options.DataDir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
