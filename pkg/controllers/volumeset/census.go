@@ -1,6 +1,7 @@
 package volumeset
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,9 @@ type census struct {
 	// retained are unbound ones of an earlier template that the set may not delete; claims can bind to those of them
 	// that linger.
 	retained, lingering int
+	// ended is one of those that a claim has released, or that Kubernetes calls failed: it fills the set. A failed one
+	// comes first, then the first by name, so that it stays the same from look to look.
+	ended *corev1.PersistentVolume
 	// listed are the names of slots whose PersistentVolume is among the volumes.
 	listed map[string]bool
 }
@@ -69,12 +73,25 @@ func (c *census) add(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolu
 		}
 		return
 	case v.Status.Phase == corev1.VolumeReleased, v.Status.Phase == corev1.VolumeFailed:
-		return // They fill the set, and are nobody's.
+		c.addEnded(v) // They fill the set, and are nobody's.
+		return
 	case v.Spec.ClaimRef != nil:
 		c.bound++
 		return
 	}
 	c.addUnbound(set, v, digest)
+}
+
+func (c *census) addEnded(v *corev1.PersistentVolume) {
+	rank := func(v *corev1.PersistentVolume) int {
+		if v.Status.Phase == corev1.VolumeFailed {
+			return 0
+		}
+		return 1
+	}
+	if c.ended == nil || cmp.Or(cmp.Compare(rank(v), rank(c.ended)), cmp.Compare(v.Name, c.ended.Name)) < 0 {
+		c.ended = v
+	}
 }
 
 func (c *census) addUnbound(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, digest string) {

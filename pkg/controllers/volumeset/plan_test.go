@@ -91,6 +91,7 @@ func describe(t *testing.T, pv *corev1.PersistentVolume, what string) {
 		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeReleased, &corev1.ObjectReference{Name: "claim"}
 	case "failed":
 		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeFailed, &corev1.ObjectReference{Name: "claim"}
+		pv.Status.Message = "it cannot be scrubbed"
 	case "deleting":
 		pv.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	case "outdated":
@@ -101,6 +102,8 @@ func describe(t *testing.T, pv *corev1.PersistentVolume, what string) {
 		pv.Annotations[v1alpha1.VolumeSetAnnotation] = "another"
 	case "retain":
 		pv.Spec.PersistentVolumeReclaimPolicy, pv.Finalizers = corev1.PersistentVolumeReclaimRetain, nil
+	case "recycle":
+		pv.Annotations[v1alpha1.RecycleAnnotation] = "true"
 	case "slow":
 		pv.Spec.StorageClassName = "slow"
 	case "block":
@@ -276,6 +279,24 @@ func TestCondition(t *testing.T) {
 	} {
 		if got := judge(c.set, count(c.set, described(t, c.set, c.volumes)), verdict{}); got.reason != c.says {
 			t.Errorf("%s: %+v, want %s", name, got, c.says)
+		}
+	}
+}
+
+// TestConditionNamesWhatFillsASet checks that a full set names a volume that nobody uses, and why it is still there.
+func TestConditionNamesWhatFillsASet(t *testing.T) {
+	for name, c := range map[string]struct{ volumes, says string }{
+		"failed":           {"a:released b:failed", "2 released or failed (b: it cannot be scrubbed),"},
+		"two failed":       {"c:failed b:failed", "(b: it cannot be scrubbed),"},
+		"released":         {"b:released a:released", "(a is for its driver to delete: its events say why it is still"},
+		"released, Retain": {"a:released:retain b:released", "(as a, which its policy Retain keeps),"},
+		"to be recycled":   {"a:released:retain:recycle b:bound", "(a is for the recycler to scrub: its events say why"},
+		"all bound":        {"a:bound b:bound", "2 bound, 0 released or failed, "},
+	} {
+		set := newSet(1, 2)
+		got := judge(set, count(set, described(t, set, c.volumes)), verdict{})
+		if got.reason != reasonMaximum || !strings.Contains(got.message, c.says) {
+			t.Errorf("%s: %+v, want %q", name, got, c.says)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -59,10 +60,11 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 	case isFull:
 		others := c.total - c.bound - c.unbound() - c.unfit - c.deleting
 		return verdict{reasonMaximum,
-			fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed,"+
-				" %d of another class, size or mode, %d being deleted%s; raise maximumReplicas, or delete PersistentVolumes that "+
-				"nobody needs%s",
-				c.ready, minimum, c.total, maximum, c.bound, others, c.unfit, c.deleting, stays(c), leftover(c))}
+			fmt.Sprintf("%d volumes are ready, %d are wanted, and there are %d of at most %d: %d bound, %d released or failed"+
+				"%s, %d of another class, size or mode, %d being deleted%s; raise maximumReplicas, or delete PersistentVolumes "+
+				"that nobody needs%s",
+				c.ready, minimum, c.total, maximum, c.bound, others, whyEnded(c.ended), c.unfit, c.deleting, stays(c),
+				leftover(c))}
 	}
 	return verdict{reasonFilling, fmt.Sprintf("%d volumes are ready, %d are wanted, and %d are being created", c.ready,
 		minimum, c.slots+c.fresh)}
@@ -91,6 +93,21 @@ func rolling(c census, minimum, maximum int, problem verdict) verdict {
 			leftover(c), c.total, maximum)}
 	}
 	return verdict{reasonRolling, fmt.Sprintf("%s; %d are being created", begin, c.slots)}
+}
+
+// whyEnded names a volume that is released or failed, and says why it is still there, as far as Kubernetes tells.
+func whyEnded(v *corev1.PersistentVolume) string {
+	switch {
+	case v == nil:
+		return ""
+	case v.Status.Message != "":
+		return fmt.Sprintf(" (%s: %s)", v.Name, v.Status.Message)
+	case v.Annotations[v1alpha1.RecycleAnnotation] == "true":
+		return fmt.Sprintf(" (%s is for the recycler to scrub: its events say why it is still there)", v.Name)
+	case v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+		return fmt.Sprintf(" (%s is for its driver to delete: its events say why it is still there)", v.Name)
+	}
+	return fmt.Sprintf(" (as %s, which its policy %s keeps)", v.Name, v.Spec.PersistentVolumeReclaimPolicy)
 }
 
 // stays is what the driver says of a volume that it does not delete.
