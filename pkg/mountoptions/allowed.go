@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
@@ -59,7 +59,7 @@ func CheckFor(fsType string, options []string) error {
 	for _, option := range options {
 		name, _, _ := strings.Cut(option, "=")
 		if !slices.Contains(allowed, name) && !slices.Contains(allowed, option) {
-			return backends.Errorf(backends.Invalid, "mount option %q is not allowed for %s: possible are %s",
+			return failure.Errorf(failure.Invalid, "mount option %q is not allowed for %s: possible are %s",
 				secret.Option(option), fsType, strings.Join(allowed, ", "))
 		}
 	}

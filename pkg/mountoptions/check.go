@@ -3,7 +3,7 @@ package mountoptions
 import (
 	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
@@ -51,20 +51,20 @@ func checkOption(option string) error {
 	shown := secret.Option(option)
 	switch {
 	case option == "":
-		return backends.Errorf(backends.Invalid, "a mount option is empty: leave it out")
+		return failure.Errorf(failure.Invalid, "a mount option is empty: leave it out")
 	case strings.HasPrefix(option, "="):
-		return backends.Errorf(backends.Invalid, "mount option %q has no name", shown)
+		return failure.Errorf(failure.Invalid, "mount option %q has no name", shown)
 	case strings.ContainsAny(option, "\x00\n"):
-		return backends.Errorf(backends.Invalid, "mount option %q contains a NUL byte or a line break", shown)
+		return failure.Errorf(failure.Invalid, "mount option %q contains a NUL byte or a line break", shown)
 	case strings.ContainsRune(option, ',') && !SecurityLabel(option):
-		return backends.Errorf(backends.Invalid, "mount option %q contains a comma: give each option as an entry of its own",
+		return failure.Errorf(failure.Invalid, "mount option %q contains a comma: give each option as an entry of its own",
 			shown)
 	case len(option) > maxOption:
-		return backends.Errorf(backends.Invalid, "mount option %.32q... is %d bytes long: at most %d are allowed", shown,
+		return failure.Errorf(failure.Invalid, "mount option %.32q... is %d bytes long: at most %d are allowed", shown,
 			len(option), maxOption)
 	}
 	if why := refusal(option); why != "" {
-		return backends.Errorf(backends.Invalid, "mount option %q is not allowed: %s", shown, why)
+		return failure.Errorf(failure.Invalid, "mount option %q is not allowed: %s", shown, why)
 	}
 	return nil
 }

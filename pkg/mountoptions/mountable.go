@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
@@ -30,7 +30,7 @@ func CheckFilesystem(name string) error {
 	if slices.Contains(Filesystems(), name) {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid, "filesystem %q is not supported: use %s", name,
+	return failure.Errorf(failure.Invalid, "filesystem %q is not supported: use %s", name,
 		strings.Join(Filesystems(), ", "))
 }
 
@@ -40,7 +40,7 @@ type Directory struct{}
 // Check refuses every filesystem that is named, and options that a bind mount cannot have. Kinds: Invalid.
 func (Directory) Check(filesystem string, options []string) error {
 	if filesystem != "" {
-		return backends.Errorf(backends.Invalid,
+		return failure.Errorf(failure.Invalid,
 			"filesystem %q is asked for, but the volume is a directory and no device that one could be made on: name none",
 			filesystem)
 	}
@@ -53,7 +53,7 @@ func (Directory) Check(filesystem string, options []string) error {
 	if len(other) == 0 {
 		return nil
 	}
-	return backends.Errorf(backends.Invalid,
+	return failure.Errorf(failure.Invalid,
 		"the volume is a directory and cannot be mounted with %s, which only a filesystem can: "+
 			"possible are ro, nosuid, nodev, noexec, nosymfollow, noatime, nodiratime, relatime, strictatime "+
 			"and their opposites",

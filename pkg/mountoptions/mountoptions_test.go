@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
 // What users need is allowed.
@@ -56,7 +56,7 @@ func TestForm(t *testing.T) {
 		"private", "source=/dev/sda",
 		"helper=x", "context,bind", strings.Repeat("o", 256),
 	} {
-		if err := Check([]string{"ro", bad}); !backends.Is(err, backends.Invalid) {
+		if err := Check([]string{"ro", bad}); !failure.Is(err, failure.Invalid) {
 			t.Errorf("%q: %v, want Invalid", bad, err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestForm(t *testing.T) {
 // What is known of a class is told before anything is made for it.
 func TestMountable(t *testing.T) {
 	for what, test := range map[string]struct {
-		of         backends.Mountable
+		of         interface{ Check(string, []string) error }
 		filesystem string
 		options    []string
 		says       string // empty when it can be
@@ -83,7 +83,7 @@ func TestMountable(t *testing.T) {
 	} {
 		err := test.of.Check(test.filesystem, test.options)
 		if (err != nil) != (test.says != "") ||
-			err != nil && (!backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), test.says)) {
+			err != nil && (!failure.Is(err, failure.Invalid) || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%s: %v, want one that says %q", what, err, test.says)
 		}
 	}
