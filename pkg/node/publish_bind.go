@@ -6,6 +6,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
+	"github.com/stowage-csi/stowage/pkg/node/setup"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
@@ -18,20 +19,26 @@ func (p *publishing) put(context.Context) error {
 	return p.service.ledger.Put(p.record)
 }
 
-// bind makes the target and shows the volume there. What it made goes again if that fails.
+// bind shows the volume at the target, unless it does already: the mount is the mark.
 func (p *publishing) bind(ctx context.Context) error {
-	if p.done {
-		return nil
-	}
+	_, err := setup.Run(ctx, setup.Mountpoint{Mounted: p.settled}, p.build)
+	return err
+}
+
+// settled reports whether the volume shows at the target in the way that is asked for.
+func (p *publishing) settled(context.Context) (bool, error) { return p.done, nil }
+
+// build makes the target and shows the volume there. What it made goes again if that fails.
+func (p *publishing) build(ctx context.Context) (didWork bool, err error) {
 	created, err := p.show()
 	if err == nil {
-		return nil
+		return true, nil
 	}
 	if created {
 		err = withCleanup(err, removeEmpty(p.want.Target))
 	}
 	p.service.drop(ctx, p.record.WithoutPublication(p.want.Target))
-	return err
+	return created, err
 }
 
 func (p *publishing) show() (created bool, err error) {
